@@ -71,7 +71,8 @@ func (r *resolver) machines() {
 	s := r.w.Spec
 	for _, d := range r.f.DeviceTypes {
 		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{
-			Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory), Most: d.Most,
+			Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory),
+			MaxMachines:  d.Most,
 			Accelerators: d.Accelerators, Part: d.Part, Percent: d.Percent,
 		})
 	}

@@ -11,7 +11,7 @@ import (
 func (d *Decision) PlanRequest() plan.Request {
 	spec := d.Spec
 	if d.Fans != nil {
-		spec = spec.WithFans(d.Fans)
+		spec = spec.WithFanOuts(d.Fans)
 	}
 	return plan.Request{
 		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices,

@@ -68,7 +68,7 @@ func (c *content) noted(p *plan.Plan) *plan.Plan {
 		return p
 	}
 	out := *p
-	out.Fans, out.Ballooning = c.fans, c.beliefs.ballooning
+	out.FanOuts, out.Ballooning = c.fans, c.beliefs.ballooning
 	return &out
 }
 

@@ -133,7 +133,7 @@ func TestRequestsCarryFactors(t *testing.T) {
 		t.Errorf("batches to read hold %d, before %d, want 12 and 16", is, was)
 	}
 	e.Step(21e9, []engine.Input{{Kind: engine.PlanReady, Plan: made}})
-	if p := e.Plan(); p.Fans == nil || p.Fans[0][0] != 5 || p.Ballooning == nil || made.Fans != nil {
-		t.Errorf("the plan in force was made with %v and %v", p.Fans, p.Ballooning)
+	if p := e.Plan(); p.FanOuts == nil || p.FanOuts[0][0] != 5 || p.Ballooning == nil || made.FanOuts != nil {
+		t.Errorf("the plan in force was made with %v and %v", p.FanOuts, p.Ballooning)
 	}
 }

@@ -62,7 +62,7 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	if err != nil {
 		return err
 	}
-	_, err = planner.Plan(ctx, r.Of(open))
+	_, err = planner.Plan(ctx, r.Restricted(open))
 	return err
 }
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Grows tells whether s may take the place of old in a run: everything of old is there under its identifier, machines
-// are the same, stages of old apps differ in added variants only, and what was closed or retired stays so. Objectives
-// and limits of apps may change.
+// Grows reports why s cannot take the place of old in a run; nil means that it can. Every identifier of old must keep
+// its meaning: machines are the same, tables grow at their end, stages of old apps differ in added variants only, and
+// nothing closed or retired comes back. Objectives and limits of apps may change.
 func (s *Spec) Grows(old *Spec) error {
 	if len(s.Apps) < len(old.Apps) || len(s.Stages) < len(old.Stages) || len(s.Variants) < len(old.Variants) {
 		return fmt.Errorf("the tables shrink: %d apps, %d stages and %d variants, there were %d, %d and %d",
@@ -47,7 +47,8 @@ func (s *Spec) clone() *Spec {
 	return &c
 }
 
-// WithApp returns a copy of s with one more app, of one stage with one variant.
+// WithApp returns a copy of s with one more app of one stage with one variant, and the identifiers of the new app and
+// variant. The stage takes the app's name. app.Stages and v.Stage are ignored.
 func (s *Spec) WithApp(app App, v Variant) (*Spec, AppID, VariantID) {
 	c := s.clone()
 	a, stage, id := AppID(len(s.Apps)), StageID(len(s.Stages)), VariantID(len(s.Variants))
@@ -58,8 +59,8 @@ func (s *Spec) WithApp(app App, v Variant) (*Spec, AppID, VariantID) {
 	return c, a, id
 }
 
-// WithVersion returns a copy of s in which v has taken the place of all variants of an app of one stage, with the app's
-// objective and limits as in app.
+// WithVersion returns a copy of s in which v replaces all variants of app a, which has one stage. The old variants are
+// retired. The app keeps its name and takes everything else from app.
 func (s *Spec) WithVersion(a AppID, app App, v Variant) (*Spec, VariantID) {
 	c := s.clone()
 	stage, id := s.Source(a), VariantID(len(s.Variants))
@@ -74,7 +75,7 @@ func (s *Spec) WithVersion(a AppID, app App, v Variant) (*Spec, VariantID) {
 	return c, id
 }
 
-// WithClosed returns a copy of s with an app closed.
+// WithClosed returns a copy of s in which app a is closed.
 func (s *Spec) WithClosed(a AppID) *Spec {
 	c := s.clone()
 	c.Apps[a].Closed = true

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Worlds that grow at random are valid and grow out of each other, forwards only; their open part is valid, holds
-// nothing that is closed or retired, and is numbered both ways alike.
+// Specs that grow at random are valid and grow out of each other, forwards only. Their open part is valid, holds
+// nothing closed or retired, and translates identifiers both ways.
 func TestGrownWorlds(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 3))

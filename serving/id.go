@@ -2,15 +2,15 @@ package serving
 
 // Identifiers are dense indices into the tables of a Spec, so that hot paths index slices instead of hashing names.
 type (
-	// QueryID numbers the queries of a run in order of arrival at the driver, starting at 1.
+	// QueryID numbers the queries of a run from 1, in the order in which they reach the driver.
 	QueryID uint64
-	// BatchID numbers the batches an engine starts, starting at 1.
+	// BatchID numbers the batches that an engine starts, from 1.
 	BatchID uint64
-	// InstanceID numbers the instances an engine launches, starting at 1; it is never reused within a run.
+	// InstanceID numbers the instances that an engine launches, from 1. A run never reuses one.
 	InstanceID int32
 	// AppID indexes Spec.Apps.
 	AppID int32
-	// StageID indexes Spec.Stages: stages of all apps share one numbering.
+	// StageID indexes Spec.Stages. The stages of all apps share one numbering.
 	StageID int32
 	// VariantID indexes Spec.Variants.
 	VariantID int32

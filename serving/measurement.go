@@ -2,13 +2,12 @@ package serving
 
 import "time"
 
-// LatencyPoint is what was measured for one variant on one device type at one batch size and concurrency. It is plain
-// data: serving/profile turns points into belief, sim/truth into the behaviour of simulated machines.
+// LatencyPoint is what was measured of one variant on one device type, at one batch size and one concurrency.
 type LatencyPoint struct {
 	Variant     VariantID
 	DeviceType  DeviceTypeID
-	Items       int // inputs in the batch, >= 1
-	Concurrency int // batches running at once on the instance, >= 1
+	Items       int // items of the batch, >= 1
+	Concurrency int // batches that run at once on the instance, >= 1
 	Samples     int
 	Mean        time.Duration
 	StdDev      time.Duration
@@ -18,14 +17,14 @@ type LatencyPoint struct {
 	P99         time.Duration
 }
 
-// LoadPoint is what was measured for bringing one variant up on one device type.
+// LoadPoint is the measured time to bring one variant up on one device type.
 type LoadPoint struct {
 	Variant    VariantID
 	DeviceType DeviceTypeID
 	Load       time.Duration // from the order to the first answer at any batch size, warm-up included
 }
 
-// Measurements is everything known of how fast a Spec's variants run.
+// Measurements are all measured latencies and load times of a Spec's variants.
 type Measurements struct {
 	Latency []LatencyPoint
 	Load    []LoadPoint

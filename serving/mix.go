@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// Mix is how large queries are: the shares of the sizes that occur. The zero value is a mix in which every query brings
-// one item.
+// Mix is the distribution of query sizes. In the zero value every query brings one item.
 type Mix struct {
 	Sizes  []int32   // items, at least 1, ascending
-	Shares []float64 // of the queries, by position in Sizes, more than 0, adding up to 1
+	Shares []float64 // of the queries, by position in Sizes; each above 0, their sum 1
 	// Count is how many queries were counted; 0 when the shares are given rather than counted.
 	Count int
 }
 
-// Classes returns how many sizes the mix tells apart, at least 1.
+// Classes returns how many sizes the mix has, at least 1.
 func (m *Mix) Classes() int { return max(len(m.Sizes), 1) }
 
-// Class returns the size in items and the share of the queries of a class.
+// Class returns the size in items of a class and its share of the queries. i is in [0, Classes()); sizes ascend.
 func (m *Mix) Class(i int) (items int, share float64) {
 	if len(m.Sizes) == 0 {
 		return 1, 1
@@ -32,7 +31,7 @@ func (m *Mix) Largest() int {
 	return items
 }
 
-// Mean returns the expected size, in items.
+// Mean returns the mean size, in items.
 func (m *Mix) Mean() (mean float64) {
 	for i := range m.Classes() {
 		items, share := m.Class(i)
@@ -41,7 +40,8 @@ func (m *Mix) Mean() (mean float64) {
 	return mean
 }
 
-// CountMix returns the mix of counted sizes. Counts of 0 are left out; no counts at all are the zero value.
+// CountMix returns the mix of counted queries, by size in items. Sizes with a count of 0 are left out. No counts at all
+// make the zero value.
 func CountMix(counts map[int32]int) (m Mix) {
 	for size, n := range counts {
 		if n > 0 {

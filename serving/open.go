@@ -1,19 +1,21 @@
 package serving
 
-// Open is the part of a Spec that plans are made for: without closed apps and retired variants, numbered densely again.
+// Open is the part of a Spec that plans are made for: without closed apps and retired variants, and numbered densely
+// again. Device types and workers are the same in both.
 type Open struct {
 	Spec *Spec
-	// What things are called in the whole Spec, by their numbers in this one.
+	// Apps, Stages and Variants translate an identifier of Spec into that of the whole spec. They ascend.
 	Apps     []AppID
 	Stages   []StageID
 	Variants []VariantID
-	// And the other way round: None for what is left out.
+	// AppOf, StageOf and VariantOf translate an identifier of the whole spec into that of Spec; None is left out of it.
 	AppOf     []AppID
 	StageOf   []StageID
 	VariantOf []VariantID
 }
 
-// Open leaves out what is closed and retired.
+// Open returns the part of s that is neither closed nor retired. The result shares device types, workers and the
+// content of apps with s.
 func (s *Spec) Open() *Open {
 	o := &Open{
 		AppOf: make([]AppID, len(s.Apps)), StageOf: make([]StageID, len(s.Stages)),
@@ -66,7 +68,7 @@ func (s *Spec) Open() *Open {
 	return o
 }
 
-// Whole tells whether nothing was left out, so that both numberings are the same.
+// Whole reports whether nothing was left out, so that both numberings are the same.
 func (o *Open) Whole() bool {
 	return len(o.Apps) == len(o.AppOf) && len(o.Stages) == len(o.StageOf) && len(o.Variants) == len(o.VariantOf)
 }

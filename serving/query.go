@@ -5,19 +5,18 @@ type Query struct {
 	ID      QueryID
 	App     AppID
 	Arrived Time
-	// Deadline is absolute. Drivers set it to Arrived + the app's SLO unless the client asked for another.
+	// Deadline is absolute. Drivers set it to Arrived plus the app's SLO, unless the client asked for another.
 	Deadline Time
-	// Items is the number of inputs the query carries (its own batch dimension), at least 1.
+	// Items is the number of inputs that the query carries, its own batch dimension; at least 1.
 	Items int32
-	// Priority orders queries before deadlines do: 1 is the highest, larger numbers wait behind smaller ones, and 0 is
-	// the default, behind every explicit one.
+	// Priority orders queries before deadlines do. 1 comes first, larger numbers later, and 0, the default, last.
 	Priority int32
-	// MinAccuracy is the accuracy in [0, 1] below which the client does not want an answer.
+	// MinAccuracy, in [0, 1], is the accuracy below which the client does not want an answer.
 	MinAccuracy float64
-	// Variant pins the query to one variant, or is None.
+	// Variant is the only variant that may serve the query, or None for any.
 	Variant VariantID
-	// Stream names what the query is a part of (a camera, a call); 0 is none. Stateful stages serve the queries of a
-	// stream one after the other in the order of their arrival.
+	// Stream identifies the stream that the query belongs to, such as a camera or a call; 0 for none. A stateful stage
+	// serves the queries of a stream one at a time, in the order of their arrival.
 	Stream uint64
 }
 
@@ -25,15 +24,15 @@ type Query struct {
 type Outcome uint8
 
 const (
-	// Served means that an answer was produced, in time or late.
+	// Served queries got an answer, in time or late.
 	Served Outcome = iota
-	// Dropped means that it was given up because its deadline had passed or was certain to pass.
+	// Dropped queries were given up because their deadline had passed or was certain to pass.
 	Dropped
-	// Refused means that it was turned away on arrival: the queue was full, or nothing can ever serve it.
+	// Refused queries were turned away on arrival: the queue was full, or nothing can ever serve them.
 	Refused
-	// Failed means that it was accepted, but every attempt to run it failed.
+	// Failed queries were accepted, but every attempt to run them failed.
 	Failed
-	// Cancelled means that the client went away.
+	// Cancelled queries have lost their client.
 	Cancelled
 )
 
@@ -42,7 +41,7 @@ var outcomeNames = [...]string{"served", "dropped", "refused", "failed", "cancel
 // Outcomes is the number of distinct outcomes.
 const Outcomes = len(outcomeNames)
 
-// String returns the word used in metrics and reports.
+// String returns the word that metrics and reports use.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -50,7 +49,7 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// ParseOutcome is the inverse of String.
+// ParseOutcome is the inverse of String; ok is false for a word that names no outcome.
 func ParseOutcome(s string) (Outcome, bool) {
 	for i, n := range outcomeNames {
 		if n == s {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Resized returns a copy of s with change[d] workers of every device type d more or, where it is negative, fewer; the
-// last ones of a type go first. moved is, by WorkerID of s, the worker's id in the copy, None when it is gone. It fails
-// when more are to go than there are, or for a part of a machine. The copy shares everything but its workers with s.
+// Resized returns a copy of s with change[d] more workers of every device type d, fewer where it is negative. The last
+// workers of a type go first. moved is by WorkerID of s: the worker's identifier in the copy, or None when it is gone.
+// Resized fails when more workers are to go than there are, and for a device type that is a part of a machine. The copy
+// shares everything but its workers with s.
 func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	left := make([]int, len(s.DeviceTypes))
 	for _, w := range s.Workers {
@@ -46,9 +47,9 @@ func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	return &c, moved, nil
 }
 
-// Rented returns the world with other workers: as many of each type, by DeviceTypeID, as counts says. Workers of type T
-// are called T-0, T-1 and so on, in the order of the types.
-func (s *Spec) Rented(counts []int) *Spec {
+// WithWorkers returns a copy of s with counts[d] workers of every device type d in the place of its own. The workers of
+// type T are called T-0, T-1 and so on, in the order of the types. The copy shares everything else with s.
+func (s *Spec) WithWorkers(counts []int) *Spec {
 	c := *s
 	c.Workers = nil
 	for d, n := range counts {

@@ -41,7 +41,7 @@ func TestResized(t *testing.T) {
 
 func TestRented(t *testing.T) {
 	s := &Spec{DeviceTypes: []DeviceType{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Workers: []Worker{{Name: "old"}}}
-	got := s.Rented([]int{2, 0, 1})
+	got := s.WithWorkers([]int{2, 0, 1})
 	want := []Worker{{"a-0", 0}, {"a-1", 0}, {"c-0", 2}}
 	if !slices.Equal(got.Workers, want) || len(s.Workers) != 1 {
 		t.Errorf("%v, want %v; the world before has %v", got.Workers, want, s.Workers)

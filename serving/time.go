@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Time is an instant in nanoseconds since the run began. Drivers own the clock; deciding code only ever receives a
-// Time.
+// Time is an instant in nanoseconds since the run began. Drivers own the clock; deciding code only receives a Time.
 type Time int64
 
 // Never is later than every instant of a run: the wake-up time of something that waits for nothing.
@@ -26,7 +25,7 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // Seconds returns t in seconds since the run began.
 func (t Time) Seconds() float64 { return float64(t) / 1e9 }
 
-// String prints t in seconds with microseconds, the form journals and explanations use.
+// String prints t as a duration since the run began, the form of journals and explanations; Never is "never".
 func (t Time) String() string {
 	if t == Never {
 		return "never"

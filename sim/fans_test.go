@@ -15,7 +15,7 @@ import (
 )
 
 // What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each,
-// every stage of random graphs gets exactly as many for a query as capacity.Ask says, joins and stages that are passed
+// every stage of random graphs gets exactly as many for a query as StageDemands says, joins and stages that are passed
 // over among them.
 func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 	joins, passed := 0, 0
@@ -65,15 +65,15 @@ func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		for s, asked := range capacity.Ask(c.Spec, nil) {
-			if want := asked.Fan * came[asked.App]; got[s] != want {
+		for s, asked := range capacity.StageDemands(c.Spec, nil) {
+			if want := asked.FanOut * came[asked.App]; got[s] != want {
 				t.Errorf("seed %d, stage %q: %v items for %v queries, want %v", seed, c.Spec.Stages[s].Name, got[s],
 					came[asked.App], want)
 			}
-			if c.Spec.Stages[s].Joins > 1 && asked.Fan > 1 {
+			if c.Spec.Stages[s].Joins > 1 && asked.FanOut > 1 {
 				joins++
 			}
-			if asked.Fan == 0 {
+			if asked.FanOut == 0 {
 				passed++
 			}
 		}

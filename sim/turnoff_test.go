@@ -33,7 +33,7 @@ func (p rows) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		longer := 1.0
 		if v := r.Spec.Stages[s].Variants[0]; r.Beliefs != nil {
 			longer = r.Beliefs.Latency(v, 0, p.limit, 1).Seconds() / p.believed.Latency(v, 0, p.limit, 1).Seconds()

@@ -51,18 +51,18 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if o.open.Whole() {
 		return o.planner.Plan(ctx, r)
 	}
-	p, err := o.planner.Plan(ctx, r.Of(o.open))
+	p, err := o.planner.Plan(ctx, r.Restricted(o.open))
 	if err != nil {
 		return nil, err
 	}
-	return p.In(o.open), nil
+	return p.Expanded(o.open), nil
 }
 
 // replace makes a planner for the request's world. A world that differs in the observed fan-out alone keeps its
 // planner.
 func (o *Open) replace(r *plan.Request) (err error) {
 	open, p := r.Spec.Open(), o.profile
-	if r.Spec.Fanned(o.spec) {
+	if r.Spec.EqualButFanOuts(o.spec) {
 		o.spec, o.open = r.Spec, open
 		return nil
 	}

@@ -37,9 +37,9 @@ func newRamsis(w World, o Options) (plan.Planner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("planner ramsis: option rates %w", err)
 	}
-	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, Told: w.Made, Options: ramsis.Options{
-		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
-		Alone: p.Known,
+	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, OnMade: w.Made, Options: ramsis.Options{
+		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
+		SingleRate: p.Known,
 	}}
 	switch p.Balance {
 	case "", "roundrobin":

@@ -45,7 +45,7 @@ func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.
 		}
 		return &loadwise.Planner{
 			Profile: w.Profile, Rule: rule(&o.Planning),
-			Options: loadwise.Options{Rates: rates, Alone: o.Policies.Known},
+			Options: loadwise.Options{Rates: rates, SingleRate: o.Policies.Known},
 		}, nil
 	}
 }
@@ -59,5 +59,5 @@ func modelSwitching(*Planning) loadwise.Rule {
 func infaasTarget(*Planning) loadwise.Rule { return loadwise.Target{} }
 
 func newAllVariants(w World, _ Options) (plan.Planner, error) {
-	return loadwise.All{Profile: w.Profile}, nil
+	return loadwise.AllVariants{Profile: w.Profile}, nil
 }

@@ -86,7 +86,7 @@ func newScrooge(w World, o Options) (plan.Planner, error) {
 			return scrooge.Greedy(p)
 		}
 	case "brute":
-		out.Options.Method = scrooge.Brute
+		out.Options.Method = scrooge.BruteForce
 	default:
 		return nil, fmt.Errorf("planner scrooge: option method is %s, which does not exist: use exact, as-written, "+
 			"greedy or brute", method)

@@ -17,5 +17,5 @@ var tidalSystems = []System{
 }
 
 func newTidal(w World, o Options) (plan.Planner, error) {
-	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{Alone: o.Policies.Known}}, nil
+	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{SingleRate: o.Policies.Known}}, nil
 }

@@ -95,13 +95,13 @@ func TestPackingAgainstLeastResources(t *testing.T) {
 		spec, believed, rates := packWorld(rng)
 		r := plan.Request{Spec: spec, Rates: rates}
 		exact := &infless.Planner{Profile: believed}
-		theta, err := exact.Carries(ctx, solver, r)
+		theta, err := exact.CapacityBound(ctx, solver, r)
 		if err != nil {
 			continue // nothing serves some function
 		}
 		least, low := map[infless.Goal]float64{}, map[infless.Goal]float64{}
 		for _, goal := range []infless.Goal{infless.Allocated, infless.Occupied} {
-			if least[goal], low[goal], err = exact.Least(ctx, solver, r, goal, limits); err != nil {
+			if least[goal], low[goal], err = exact.MinResources(ctx, solver, r, goal, limits); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}

@@ -95,13 +95,13 @@ func TestProteusPlansAreSound(t *testing.T) {
 
 // canServe tells whether every stage can be served by some worker that is not down.
 func canServe(r plan.Request, p *proteus.Planner) bool {
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	rule, ask := capacity.Rule{Batches: p.Options.Batches}, capacity.Ask(r.Spec, r.Rates)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	rule, ask := capacity.BatchRule{Batches: p.Options.Batches}, capacity.StageDemands(r.Spec, r.Rates)
 	for s, st := range r.Spec.Stages {
 		found := false
 		for _, v := range st.Variants {
 			for w, x := range r.Spec.Workers {
-				limit, _ := rule.Of(p.Profile, r.Spec, v, x.DeviceType, ask[s].Within)
+				limit, _ := rule.Capacity(p.Profile, r.Spec, v, x.DeviceType, ask[s].Budget)
 				found = found || limit > 0 && !down[w] && !broken[v]
 			}
 		}
@@ -122,9 +122,9 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 	}
 	spec, o := r.Spec, p.Options
-	rule, ask := capacity.Rule{Batches: o.Batches}, capacity.Ask(spec, r.Rates)
-	down, broken := capacity.Unfit(spec, r.Snapshot)
-	before := capacity.Running(r.Snapshot)
+	rule, ask := capacity.BatchRule{Batches: o.Batches}, capacity.StageDemands(spec, r.Rates)
+	down, broken := capacity.Unusable(spec, r.Snapshot)
+	before := capacity.RunningByWorker(r.Snapshot)
 	stages := len(spec.Stages)
 	carries, shares, right, normal, able := make([]float64, stages), make([]float64, stages), make([]float64, stages),
 		make([]float64, stages), make([]float64, stages)
@@ -137,7 +137,7 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 	for n, i := range got.Instances {
 		v, d := i.Variants[0].Variant, spec.Workers[i.Worker].DeviceType
 		x := &spec.Variants[v]
-		limit, rate := rule.Of(p.Profile, spec, v, d, ask[i.Stage].Within)
+		limit, rate := rule.Capacity(p.Profile, spec, v, d, ask[i.Stage].Budget)
 		if used[i.Worker] || down[i.Worker] || broken[v] || limit == 0 || i.Variants[0].Limit != limit {
 			t.Fatalf("%s: %+v: worker used twice %v, down %v, variant broken %v, limit should be %d", at, i,
 				used[i.Worker], down[i.Worker], broken[v], limit)
@@ -148,27 +148,27 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 		used[i.Worker] = true
 		rates[n] = rate
-		if want := ask[i.Stage].Within - p.Profile.Latency(v, d, limit, 1); (i.Hold - want).Abs() > time.Microsecond {
+		if want := ask[i.Stage].Budget - p.Profile.Latency(v, d, limit, 1); (i.Hold - want).Abs() > time.Microsecond {
 			t.Fatalf("%s: hold %v, want %v", at, i.Hold, want)
 		}
 		carries[i.Stage] += rate
 		shares[i.Stage] += i.Share
 		right[i.Stage] += i.Share * x.Accuracy
-		normal[i.Stage] += i.Share * ask[i.Stage].Value(x)
+		normal[i.Stage] += i.Share * ask[i.Stage].NormalizedAccuracy(x)
 		if i.Share > 0 {
 			able[i.Stage] = min(able[i.Stage], rate/i.Share)
 		}
 		cost += spec.DeviceTypes[d].PricePerHour
 		b, ok := before[i.Worker]
-		if hosted, warm := capacity.Hosted(b); !ok || !warm || hosted != v {
+		if hosted, warm := capacity.HostedVariant(b); !ok || !warm || hosted != v {
 			loads++
 		}
 	}
 	demand, served := make([]float64, stages), make([]float64, stages) // items/s; demand with head-room
 	for s := range demand {
-		asked := max(ask[s].Rate, capacity.Least)
+		asked := max(ask[s].Rate, capacity.MinRate)
 		app := ask[s].App
-		demand[s] = asked * got.Demand[app] / max(r.Rates[app], capacity.Least)
+		demand[s] = asked * got.Demand[app] / max(r.Rates[app], capacity.MinRate)
 		served[s] = min(carries[s], demand[s])
 		if o.Goal == proteus.Throughput {
 			served[s] = carries[s]
@@ -191,11 +191,11 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 				all = false
 			}
 			w := app.Weight / float64(len(app.Stages)) * min(served[s], demand[s])
-			if ask[s].Fan > 0 {
-				most = min(most, able[s]/ask[s].Fan)
-				fraction = min(fraction, served[s]/max(ask[s].Rate, capacity.Least))
+			if ask[s].FanOut > 0 {
+				most = min(most, able[s]/ask[s].FanOut)
+				fraction = min(fraction, served[s]/max(ask[s].Rate, capacity.MinRate))
 				good *= right[s]
-				w *= ask[s].Rate / ask[s].Fan / max(ask[s].Rate, capacity.Least)
+				w *= ask[s].Rate / ask[s].FanOut / max(ask[s].Rate, capacity.MinRate)
 			}
 			mean += w * normal[s]
 			weight += w
@@ -205,10 +205,10 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 			most = 0
 		}
 		same(app.Name+": capacity", got.Capacity[a], most)
-		if got.Demand[a] < max(r.Rates[a], capacity.Least)*o.Headroom*(1-1e-9) {
+		if got.Demand[a] < max(r.Rates[a], capacity.MinRate)*o.Headroom*(1-1e-9) {
 			t.Fatalf("%s: demand %v is below %v with head-room %v", at, got.Demand[a], r.Rates[a], o.Headroom)
 		}
-		rate := max(r.Rates[a], capacity.Least)
+		rate := max(r.Rates[a], capacity.MinRate)
 		left := 0.0
 		if got.Shed != nil {
 			left = got.Shed[a]

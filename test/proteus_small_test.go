@@ -282,7 +282,7 @@ func accuracies(spec *serving.Spec, p *plan.Plan) []float64 {
 	out, shares := make([]float64, len(spec.Stages)), make([]float64, len(spec.Stages))
 	for _, i := range p.Instances {
 		v := &spec.Variants[i.Variants[0].Variant]
-		out[i.Stage] += i.Share * capacity.Ask(spec, nil)[i.Stage].Value(v)
+		out[i.Stage] += i.Share * capacity.StageDemands(spec, nil)[i.Stage].NormalizedAccuracy(v)
 		shares[i.Stage] += i.Share
 	}
 	for s := range out {

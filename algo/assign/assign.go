@@ -1,12 +1,14 @@
-// Package assign is rectangular minimum-cost assignment: as many rows and columns as there are pairs for, each at most
-// once, so that the costs of the pairs add up to the least.
+// Package assign solves rectangular minimum-cost assignment: it pairs rows with columns, each at most once and as many
+// as possible, at the least sum of costs.
 //
 // It is the algorithm of R. Jonker and A. Volgenant ("A shortest augmenting path algorithm for dense and sparse linear
-// assignment problems", Computing 38, 1987) without its column reduction, which holds for square matrices only: D. F.
-// Crouse ("On implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs no more
-// than prices of columns that are at most zero and are zero where a column stays free. With more rows than columns he
-// solves the transpose, which is good while columns want different rows; otherwise the rows that are too many come here
-// after a square and compete with those that have a column, which takes fewer searches.
+// assignment problems", Computing 38, 1987) without its column reduction, which holds for square matrices only. D. F.
+// Crouse ("On implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs only
+// column prices that are at most zero, and zero where a column stays free.
+//
+// With more rows than columns Crouse solves the transpose. That is fast while columns want different rows. Otherwise
+// this package solves a square first and then inserts the remaining rows, each of which competes with those that have a
+// column: this takes fewer searches.
 package assign
 
 import (
@@ -17,32 +19,34 @@ import (
 )
 
 // Solver holds the memory of a solution, so that solving allocates nothing once it has grown. The zero value is ready.
+// It is not for concurrent use.
 type Solver struct {
-	// Warm begins with the prices of the last solution where there are as many columns as then and no fewer rows. It is
-	// faster when problems follow each other that are much alike, and slower when they are not.
+	// Warm starts with the prices of the last solution if there are as many columns as then and no fewer rows. That is
+	// faster when problems that follow each other are alike, and slower when they are not.
 	Warm bool
 
-	turned []float64 // the matrix with rows and columns exchanged
-	column []int32   // by row: the column that it has, or -1
-	row    []int32   // by column: the row that has it, or -1
-	u, v   []float64 // prices of rows and columns
-	waits  []int32   // rows without a column so far
+	transposed []float64 // the matrix with rows and columns exchanged
+	column     []int32   // by row: its column, or -1
+	row        []int32   // by column: its row, or -1
+	u, v       []float64 // prices (dual variables) of rows and columns
+	unassigned []int32   // rows without a column so far
 
-	distance []float64 // by column, of the search at hand
-	before   []int32   // by column: the row from which it was reached
-	settled  []place   // whose distance is final
+	distance    []float64       // by column, of the current search
+	reachedFrom []int32         // by column: the row from which the search reached it
+	settled     []settledColumn // columns whose distance is final
 
-	seen  []int32 // by row: the last row, plus one, for whose sake it was met
-	from  []int32 // by row: the one that drives it out
-	queue []int32
+	seen     []int32 // by row: 1 + the last row on whose behalf it was visited
+	drivenBy []int32 // by row: the row that takes its column
+	queue    []int32
 }
 
-// Solve fills match, one entry a row, with the column of each row, or -1 where there are fewer columns than rows, and
-// returns the sum of the costs. cost[r*cols+c] is the cost of row r in column c; all must be finite.
+// Solve fills match, by row, with the column of each row, or -1 for a row that gets none because there are fewer
+// columns than rows. It returns the sum of the costs. cost[r*cols+c] is the cost of row r in column c; all costs must
+// be finite. Solve keeps neither slice. It takes O(n^2 m) time for n = min(rows, cols) and m = max(rows, cols).
 //
-// Of several assignments that cost the same up to rounding (2^-43 of the largest cost), it is the one that comes first
-// when they are compared row by row: the first row has the lowest column it can have, then the second, and no column is
-// last.
+// Of several assignments with the same cost up to rounding (2^-43 of the largest cost), the result is the
+// lexicographically first: the first row has the lowest column that it can have, then the second, and no column counts
+// as the highest.
 func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, error) {
 	if rows < 0 || cols < 0 || len(cost) != rows*cols || len(match) != rows {
 		return 0, fmt.Errorf("assign: %d costs and %d places in match do not make a matrix of %d rows and %d columns",
@@ -50,17 +54,17 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	}
 	most := largest(cost)
 	if math.IsInf(most, 0) || math.IsNaN(most) {
-		return 0, refuse(cols, cost)
+		return 0, notFinite(cols, cost)
 	}
-	if rows > cols && apart(rows, cols, cost) {
-		s.turned = sized(s.turned, rows*cols)
-		turn(s.turned, rows, cols, cost)
-		s.solve(cols, rows, s.turned, most)
+	if rows > cols && minimaDiffer(rows, cols, cost) {
+		s.transposed = resized(s.transposed, rows*cols)
+		transpose(s.transposed, rows, cols, cost)
+		s.solve(cols, rows, s.transposed, most)
 		s.column, s.row, s.u, s.v = s.row, s.column, s.v, s.u
 	} else {
 		s.solve(rows, cols, cost, most)
 	}
-	s.first(rows, cols, cost, most*0x1p-43)
+	s.lexicographicFirst(rows, cols, cost, most*0x1p-43)
 	copy(match, s.column)
 	total := 0.0
 	for r, c := range match {
@@ -71,12 +75,11 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	return total, nil
 }
 
-// Duals returns the prices of rows and columns that prove the last solution; see Certify. They hold until the next call
-// of Solve.
+// Duals returns the dual prices of rows and columns that prove the last solution; see Certify. They belong to the
+// Solver and hold until the next call of Solve.
 func (s *Solver) Duals() (rows, cols []float64) { return s.u, s.v }
 
-// largest returns the largest magnitude, as integers: an infinity and what is not a number are larger than every
-// number.
+// largest returns the largest magnitude. It compares bits as integers: infinities and NaN are larger than every number.
 func largest(cost []float64) float64 {
 	var most uint64
 	for _, x := range cost {
@@ -87,7 +90,8 @@ func largest(cost []float64) float64 {
 	return math.Float64frombits(most)
 }
 
-func refuse(cols int, cost []float64) error {
+// notFinite names the first cost that is not finite.
+func notFinite(cols int, cost []float64) error {
 	for at, x := range cost {
 		if math.IsInf(x, 0) || math.IsNaN(x) {
 			return fmt.Errorf(
@@ -98,9 +102,9 @@ func refuse(cols int, cost []float64) error {
 	return nil
 }
 
-// apart tells whether a few columns, looked at as a sample, have their smallest costs in different rows. Then the
-// transpose is solved with few searches; when all columns want the same rows, it takes one for nearly each of them.
-func apart(rows, cols int, cost []float64) bool {
+// minimaDiffer reports whether a sample of columns have their smallest costs in different rows. Then few searches solve
+// the transpose. If all columns want the same rows, nearly each of them takes a search.
+func minimaDiffer(rows, cols int, cost []float64) bool {
 	const sample = 8
 	var best [sample]int
 	n := min(sample, cols)
@@ -120,8 +124,8 @@ func apart(rows, cols int, cost []float64) bool {
 	return same <= n/4
 }
 
-// turn writes the matrix with rows and columns exchanged, in blocks that stay in the cache.
-func turn(to []float64, rows, cols int, cost []float64) {
+// transpose writes the matrix with rows and columns exchanged, in blocks that fit the cache.
+func transpose(to []float64, rows, cols int, cost []float64) {
 	const block = 32
 	for r0 := 0; r0 < rows; r0 += block {
 		r1 := min(r0+block, rows)
@@ -136,7 +140,8 @@ func turn(to []float64, rows, cols int, cost []float64) {
 	}
 }
 
-func sized[T any](s []T, n int) []T {
+// resized returns a slice of length n, in the memory of s where it is large enough.
+func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, 1<<bits.Len(uint(n)))
 	}

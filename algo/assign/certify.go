@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Certify tells whether match is a cheapest assignment, by prices that prove it: no pair costs less than the prices of
-// its row and column together, those that are matched cost exactly that, and what is left free has price zero and
-// nothing on its side a price above. All up to tolerance. It takes the prices for what they are and knows nothing of
-// how they were found.
+// Certify reports why match is not proven to be a cheapest assignment by the dual prices u of rows and v of columns;
+// nil means that it is. It checks complementary slackness up to tolerance: no reduced cost (cost less both prices) is
+// negative, those of matched pairs are zero, and on the longer side no price is above zero and free rows or columns
+// have price zero. It knows nothing of how the prices were found.
 func Certify(rows, cols int, cost []float64, match []int32, u, v []float64, tolerance float64) error {
 	taken := make([]bool, cols)
 	pairs := 0
@@ -33,13 +33,14 @@ func Certify(rows, cols int, cost []float64, match []int32, u, v []float64, tole
 			return fmt.Errorf("assign: row %d and column %d have reduced cost %v", at/cols, at%cols, d)
 		}
 	}
-	if err := free("row", rows > cols, u, tolerance, func(at int) bool { return match[at] < 0 }); err != nil {
+	if err := checkFree("row", rows > cols, u, tolerance, func(at int) bool { return match[at] < 0 }); err != nil {
 		return err
 	}
-	return free("column", cols > rows, v, tolerance, func(at int) bool { return !taken[at] })
+	return checkFree("column", cols > rows, v, tolerance, func(at int) bool { return !taken[at] })
 }
 
-func free(what string, longer bool, price []float64, tolerance float64, left func(int) bool) error {
+// checkFree checks the prices of one side; longer says that the side has free members.
+func checkFree(what string, longer bool, price []float64, tolerance float64, left func(int) bool) error {
 	for at, p := range price {
 		if longer && (p > tolerance || left(at) && p < -tolerance) {
 			return fmt.Errorf("assign: %s %d has price %v: want none above zero, and zero where it is free", what, at,

@@ -2,40 +2,42 @@ package assign
 
 import "math"
 
-// solve gives every row a column, or every column a row.
+// solve assigns every row to a column, or every column to a row.
 //
-// As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that
-// have a row; such a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Where
-// every column gets a row, any prices will do to begin with, as long as they are not out of proportion. Rows beyond the
-// number of columns come one at a time and drive one out, or themselves: to go without is open to every row at the
-// price of the worst off.
+// With enough columns for all rows, column prices start at zero and only fall, and only those of columns that have a
+// row; a column never loses its row for good. So a free column has price zero, which makes the prices a proof. If every
+// column gets a row, any starting prices do that are not out of proportion.
 func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
-	s.column, s.row = sized(s.column, rows), sized(s.row, cols)
+	s.column, s.row = resized(s.column, rows), resized(s.row, cols)
 	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {
-		s.v = sized(s.v, cols)
+		s.v = resized(s.v, cols)
 		clear(s.v)
 	}
-	s.u = sized(s.u, rows)
-	s.distance, s.before = sized(s.distance, cols), sized(s.before, cols)
+	s.u = resized(s.u, rows)
+	s.distance, s.reachedFrom = resized(s.distance, cols), resized(s.reachedFrom, cols)
 	for c := range s.row {
 		s.row[c] = -1
 	}
-	s.waits = sized(s.waits, rows)
-	for r := range s.waits {
-		s.waits[r] = int32(r)
+	s.unassigned = resized(s.unassigned, rows)
+	for r := range s.unassigned {
+		s.unassigned[r] = int32(r)
 	}
 	if rows > cols {
-		s.cheapest(cols, cost)
+		s.moveCheapestFirst(cols, cost)
 	}
-	rest := s.waits[min(rows, cols):]
-	s.waits = s.waits[:min(rows, cols)]
+	rest := s.unassigned[min(rows, cols):]
+	s.unassigned = s.unassigned[:min(rows, cols)]
+	// Step 1: two rounds of augmenting row reduction.
 	if cols > 1 {
-		s.bid(cols, cost)
-		s.bid(cols, cost)
+		s.reduceRows(cols, cost)
+		s.reduceRows(cols, cost)
 	}
-	for _, r := range s.waits {
-		s.insert(r, cols, cost, math.Inf(1))
+	// Step 2: a shortest augmenting path for every row that is left.
+	for _, r := range s.unassigned {
+		s.augment(r, cols, cost, math.Inf(1))
 	}
+	// Step 3: rows beyond the number of columns are inserted one at a time, and one row, perhaps the inserted one, goes
+	// without a column. Going without is open to every row at the price of the row that is worst off.
 	without := 0.
 	if rows > cols {
 		without = math.Inf(-1)
@@ -43,12 +45,13 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 			without = max(without, cost[int(r)*cols+c]-s.v[c])
 		}
 		for _, r := range rest {
-			s.insert(r, cols, cost, without)
+			s.augment(r, cols, cost, without)
 		}
 		for c := range s.v {
 			s.v[c] += without
 		}
 	}
+	// Step 4: row prices follow from the matched pairs, whose reduced costs are zero.
 	for r, c := range s.column {
 		s.u[r] = 0
 		if c >= 0 {
@@ -57,10 +60,10 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	}
 }
 
-// cheapest moves the rows to the front that have the smallest costs, as many as there are columns: most of them will
-// stay.
-func (s *Solver) cheapest(cols int, cost []float64) {
-	s.u = sized(s.u, len(s.waits))
+// moveCheapestFirst moves as many rows as there are columns to the front of unassigned, those with the smallest costs:
+// most of them keep a column. It is a quickselect.
+func (s *Solver) moveCheapestFirst(cols int, cost []float64) {
+	s.u = resized(s.u, len(s.unassigned))
 	for r := range s.u {
 		low := math.Inf(1)
 		for _, x := range cost[r*cols:][:cols] {
@@ -70,8 +73,8 @@ func (s *Solver) cheapest(cols int, cost []float64) {
 		}
 		s.u[r] = low
 	}
-	list := s.waits
-	for cols > 0 && cols < len(list) { // quickselect
+	list := s.unassigned
+	for cols > 0 && cols < len(list) {
 		pivot, at := s.u[list[len(list)/2]], 0
 		for lo, hi := 0, len(list)-1; ; lo, hi = lo+1, hi-1 {
 			for s.u[list[lo]] < pivot {
@@ -96,13 +99,13 @@ func (s *Solver) cheapest(cols int, cost []float64) {
 	}
 }
 
-// bid is the augmenting row reduction: each row that waits takes its best column and lowers the column's price until
-// its second best is as good; who is driven out bids next. Where a bid would not move the price, the row waits for a
-// search.
-func (s *Solver) bid(cols int, cost []float64) {
+// reduceRows is the augmenting row reduction. Each unassigned row takes its best column and lowers the column's price
+// until its second best is as good. The row that loses the column bids next. A row whose bid would not move a price
+// waits for a search.
+func (s *Solver) reduceRows(cols int, cost []float64) {
 	price, owner := s.v[:cols], s.row[:cols]
-	left, tries := s.waits[:0], 4*len(s.waits)
-	for _, r := range s.waits {
+	left, tries := s.unassigned[:0], 4*len(s.unassigned)
+	for _, r := range s.unassigned {
 		for r >= 0 {
 			best, second, a, b := twoBest(cost[int(r)*cols:][:cols], price, owner)
 			lower := price[a] - (second - best)
@@ -125,10 +128,11 @@ func (s *Solver) bid(cols int, cost []float64) {
 			r = out
 		}
 	}
-	s.waits = left
+	s.unassigned = left
 }
 
-// twoBest returns the two smallest of cost less price and where they are; the second is, of equals, one that is free.
+// twoBest returns the two smallest reduced costs of a row and their columns. Of equal ones the second is a free column
+// if there is one.
 func twoBest(row, price []float64, owner []int32) (best, second float64, a, b int) {
 	best, second = math.Inf(1), math.Inf(1)
 	price, owner = price[:len(row)], owner[:len(row)]
@@ -147,17 +151,18 @@ func twoBest(row, price []float64, owner []int32) (best, second float64, a, b in
 	return best, second, a, b
 }
 
-// place is a column and how far it is from the row that is inserted.
-type place struct {
+// settledColumn is a column and its distance from the row that is inserted.
+type settledColumn struct {
 	column   int32
 	distance float64
 }
 
-// insert gives row r a column along the shortest path, by reduced costs, to a column that is free, or to a row that
-// goes without, at the price without. It may be r itself.
-func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
-	distance, before := s.distance[:cols], s.before[:cols]
+// augment gives row r a column along the shortest path by reduced costs. The path ends at a free column, or at a row,
+// perhaps r, that goes without a column at the price without.
+func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
+	distance, before := s.distance[:cols], s.reachedFrom[:cols]
 	price, owner := s.v[:cols], s.row[:cols]
+	// Step 1: the distances of all columns from r.
 	low, at := math.Inf(1), 0
 	for c, x := range cost[int(r)*cols:][:cols] {
 		x -= price[c]
@@ -173,6 +178,7 @@ func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
 	for c := range before {
 		before[c] = r
 	}
+	// Step 2: Dijkstra's algorithm until the nearest column is free or no nearer than going without.
 	settled := s.settled[:0]
 	length, end := without, int32(-1)
 	for low < length {
@@ -181,8 +187,8 @@ func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
 			length, end = low, int32(at)
 			break
 		}
-		settled = append(settled, place{int32(at), low})
-		distance[at] = math.NaN() // neither shorter nor longer than anything
+		settled = append(settled, settledColumn{int32(at), low})
+		distance[at] = math.NaN() // NaN is neither shorter nor longer than anything
 		row := cost[int(k)*cols:][:cols]
 		past := low
 		shift := row[at] - price[at] - low
@@ -202,12 +208,14 @@ func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
 		}
 	}
 	s.settled = settled
+	// Step 3: the prices of settled columns fall.
 	for _, p := range settled {
 		price[p.column] += min(p.distance-length, 0)
 	}
 	if end < 0 {
 		return
 	}
+	// Step 4: the rows along the path exchange columns.
 	if k := owner[end]; k >= 0 {
 		s.column[k] = -1
 	}

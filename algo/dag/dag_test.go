@@ -64,7 +64,7 @@ func TestWorked(t *testing.T) {
 		"twice":     {[][]int{{}, {0, 0}}, 1 + 2, Chain, 0},
 		"backwards": {[][]int{{1}, {2}, {}}, 1 + 2 + 4, Chain, 0},
 		// 0 and 1 feed 2; 1 alone feeds 3: no pair of parts meets between two points only.
-		"letter N": {[][]int{{}, {}, {0, 1}, {1}}, 2 + 8, Knot, 1},
+		"letter N": {[][]int{{}, {}, {0, 1}, {1}}, 2 + 8, Irreducible, 1},
 		// Two branches of two tasks each within a chain, as in an inception block.
 		"block": {[][]int{{}, {0}, {1}, {0}, {3}, {2, 4}}, 1 + 8 + 16 + 32, Chain, 0},
 	} {
@@ -75,9 +75,9 @@ func TestWorked(t *testing.T) {
 				sum += time[i]
 			}
 			tree := check(t, c.after, time, sum)
-			if tree.Parallel(time) != c.parallel || tree.Kind != c.kind || tree.Knots() != c.knots {
+			if tree.Parallel(time) != c.parallel || tree.Kind != c.kind || tree.Irreducibles() != c.knots {
 				t.Errorf("parallel %v, kind %d, knots %d; want %v, %d, %d", tree.Parallel(time), tree.Kind,
-					tree.Knots(), c.parallel, c.kind, c.knots)
+					tree.Irreducibles(), c.parallel, c.kind, c.knots)
 			}
 		})
 	}
@@ -101,14 +101,14 @@ func TestRandom(t *testing.T) {
 			}
 		}
 		time, sum := times(rng, n)
-		knots += check(t, after, time, sum).Knots()
+		knots += check(t, after, time, sum).Irreducibles()
 	}
 	if knots == 0 {
 		t.Error("not one graph was a knot")
 	}
 }
 
-// TestSeriesParallel grows graphs by the two rules and checks that they fold without a knot.
+// TestSeriesParallel grows graphs by the two rules and checks that they fold completely.
 func TestSeriesParallel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -136,8 +136,8 @@ func TestSeriesParallel(t *testing.T) {
 		}
 		grow(0, rng.IntN(4))
 		time, sum := times(rng, len(after))
-		if tree := check(t, after, time, sum); tree.Knots() != 0 {
-			t.Fatalf("%v: %d knots", after, tree.Knots())
+		if tree := check(t, after, time, sum); tree.Irreducibles() != 0 {
+			t.Fatalf("%v: %d knots", after, tree.Irreducibles())
 		}
 	}
 }

@@ -11,19 +11,21 @@ import (
 type edge struct {
 	from, to int
 	tree     *Tree
-	gone     bool
+	removed  bool
 }
 
-// folder holds the graph while it is folded. Every task is an edge between a point where it may begin and one where it
-// has ended; a dependency is an empty edge from one task's end to another's beginning. Point 0 is the beginning of all.
+// folder holds the graph while it is folded. Every task is an edge from a point where it may begin to one where it has
+// ended. A dependency is an edge without a task, from the end of one task to the beginning of another. Point 0 is the
+// beginning of all.
 type folder struct {
 	edges   []edge
-	in, out [][]int // of every point: edges, gone ones included until they are looked at
+	in, out [][]int // by point: edges, removed ones included until the point is looked at
 }
 
-// Fold folds tasks, given those that each waits for. It finds all graphs that are series-parallel between points
-// (Valdes, Tarjan and Lawler, 1982): it joins parts between the same points and parts that meet where nothing else
-// does, until one is left. What is left otherwise is a knot.
+// Fold folds a graph of tasks. after[v] lists the tasks that task v waits for; it is not kept. The result is a tree of
+// chains and branches for every series-parallel graph (J. Valdes, R. E. Tarjan, E. L. Lawler, "The recognition of
+// series parallel digraphs", SIAM J. Comput. 11, 1982); what cannot be reduced becomes one Irreducible node. Fold fails
+// when a task waits for one that does not exist, or the tasks wait for each other in a circle.
 func Fold(after [][]int) (*Tree, error) {
 	order, err := topological(after)
 	if err != nil {
@@ -36,12 +38,13 @@ func Fold(after [][]int) (*Tree, error) {
 	f := &folder{in: make([][]int, 2*n+2), out: make([][]int, 2*n+2)}
 	end := 2*n + 1
 	waited := make([]bool, n)
-	// The points of a task are numbered by its place in the order, so that edges lead up.
+	// Step 1: number the points of every task by a topological order, so that edges lead up.
 	place := make([]int, n)
 	for k, v := range order {
 		place[v] = k
 	}
 	begins := func(v int) int { return 1 + 2*place[v] }
+	// Step 2: add the edges of tasks and dependencies.
 	for _, v := range order {
 		f.add(begins(v), begins(v)+1, &Tree{Kind: Task, Task: v})
 		for _, u := range after[v] {
@@ -57,17 +60,19 @@ func Fold(after [][]int) (*Tree, error) {
 			f.add(begins(v)+1, end, &Tree{})
 		}
 	}
+	// Step 3: reduce edges in series and in parallel until nothing changes.
 	f.fold()
-	return f.rest(end), nil
+	return f.result(end), nil
 }
 
+// add adds an edge.
 func (f *folder) add(from, to int, t *Tree) {
 	f.edges = append(f.edges, edge{from: from, to: to, tree: t})
 	at := len(f.edges) - 1
 	f.out[from], f.in[to] = append(f.out[from], at), append(f.in[to], at)
 }
 
-// fold looks at points until nothing changes at any. A point is looked at again when an edge beside it changed.
+// fold reduces at points until nothing changes. A point is looked at again when an edge beside it has changed.
 func (f *folder) fold() {
 	var work []int
 	for p := range f.in {
@@ -76,23 +81,23 @@ func (f *folder) fold() {
 	for len(work) > 0 {
 		p := work[len(work)-1]
 		work = work[:len(work)-1]
-		f.joinBranches(p)
-		in, out := f.live(f.in[p]), f.live(f.out[p])
+		f.mergeParallel(p)
+		in, out := f.remaining(f.in[p]), f.remaining(f.out[p])
 		f.in[p], f.out[p] = in, out
 		if len(in) != 1 || len(out) != 1 {
 			continue
 		}
 		a, b := &f.edges[in[0]], &f.edges[out[0]]
-		a.gone, b.gone = true, true
+		a.removed, b.removed = true, true
 		from, to := a.from, b.to
-		f.add(from, to, chain(a.tree, b.tree))
+		f.add(from, to, inSeries(a.tree, b.tree))
 		work = append(work, to, from)
 	}
 }
 
-// joinBranches makes one edge of those that lead from a point to the same other one.
-func (f *folder) joinBranches(p int) {
-	f.out[p] = f.live(f.out[p])
+// mergeParallel makes one edge of all edges from a point to the same other one.
+func (f *folder) mergeParallel(p int) {
+	f.out[p] = f.remaining(f.out[p])
 	byEnd := make(map[int][]int)
 	for _, at := range f.out[p] {
 		byEnd[f.edges[at].to] = append(byEnd[f.edges[at].to], at)
@@ -104,68 +109,70 @@ func (f *folder) joinBranches(p int) {
 		}
 		trees := make([]*Tree, len(same))
 		for i, k := range same {
-			f.edges[k].gone = true
+			f.edges[k].removed = true
 			trees[i] = f.edges[k].tree
 		}
-		f.add(p, f.edges[at].to, branches(trees))
+		f.add(p, f.edges[at].to, inParallel(trees))
 	}
-	f.out[p] = f.live(f.out[p])
+	f.out[p] = f.remaining(f.out[p])
 }
 
-func (f *folder) live(edges []int) []int {
-	return slices.DeleteFunc(edges, func(at int) bool { return f.edges[at].gone })
+// remaining leaves out the removed edges. It reuses the slice.
+func (f *folder) remaining(edges []int) []int {
+	return slices.DeleteFunc(edges, func(at int) bool { return f.edges[at].removed })
 }
 
-// rest is what all was folded into: one tree, or a knot of several.
-func (f *folder) rest(end int) *Tree {
-	left := slices.DeleteFunc(f.edges, func(e edge) bool { return e.gone })
+// result returns what the graph was folded into: one tree, or an irreducible node of several.
+func (f *folder) result(end int) *Tree {
+	left := slices.DeleteFunc(f.edges, func(e edge) bool { return e.removed })
 	if len(left) == 1 {
 		return left[0].tree
 	}
 	slices.SortStableFunc(left, func(a, b edge) int { return cmp.Compare(a.from, b.from) })
-	t := &Tree{Kind: Knot, points: end + 1}
+	t := &Tree{Kind: Irreducible, points: end + 1}
 	for _, e := range left {
-		t.Parts, t.ends = append(t.Parts, e.tree), append(t.ends, [2]int{e.from, e.to})
+		t.Children, t.ends = append(t.Children, e.tree), append(t.ends, [2]int{e.from, e.to})
 	}
 	return t
 }
 
-// chain joins two parts that follow each other. Chains in chains are one chain.
-func chain(a, b *Tree) *Tree {
+// inSeries joins two parts that follow each other. A chain of chains is one chain.
+func inSeries(a, b *Tree) *Tree {
 	switch {
 	case a.Kind == Empty:
 		return b
 	case b.Kind == Empty:
 		return a
 	}
-	return &Tree{Kind: Chain, Parts: append(flat(a, Chain), flat(b, Chain)...)}
+	return &Tree{Kind: Chain, Children: append(flatten(a, Chain), flatten(b, Chain)...)}
 }
 
-// branches joins parts between the same points; one without a task is never the longest.
-func branches(trees []*Tree) *Tree {
+// inParallel joins parts between the same points. A part without a task is never the longest and is left out.
+func inParallel(trees []*Tree) *Tree {
 	out := &Tree{Kind: Branches}
 	for _, t := range trees {
 		if t.Kind != Empty {
-			out.Parts = append(out.Parts, flat(t, Branches)...)
+			out.Children = append(out.Children, flatten(t, Branches)...)
 		}
 	}
-	switch len(out.Parts) {
+	switch len(out.Children) {
 	case 0:
 		return &Tree{}
 	case 1:
-		return out.Parts[0]
+		return out.Children[0]
 	}
 	return out
 }
 
-func flat(t *Tree, kind Kind) []*Tree {
+// flatten returns the children of a node of the given kind, or the node itself.
+func flatten(t *Tree, kind Kind) []*Tree {
 	if t.Kind == kind {
-		return slices.Clone(t.Parts)
+		return slices.Clone(t.Children)
 	}
 	return []*Tree{t}
 }
 
-// topological returns the tasks in an order in which each waits only for earlier ones.
+// topological returns the tasks in an order in which each waits for earlier ones only.
 func topological(after [][]int) ([]int, error) {
 	waits, next := make([]int, len(after)), make([][]int, len(after))
 	for v, before := range after {

@@ -1,67 +1,68 @@
-// Package dag deconstructs a graph of tasks into chains, that run one after the other, and branches, that may run side
+// Package dag decomposes a graph of tasks into chains, which run one after the other, and branches, which may run side
 // by side.
 //
-// The rule is INFless's (§3.3, combined operator profiling): the time of a chain is the sum of its parts, that of
-// branches the longest of them. It holds for whoever runs branches side by side; one that runs a task at a time takes
-// the sum of all.
+// By INFless's rule (ASPLOS 2022, §3.3, combined operator profiling) a chain takes the sum of its parts and branches
+// take the longest of them. That holds for executors that run branches side by side. One that runs a task at a time
+// takes the sum of all.
 package dag
 
-// Kind is what a Tree is.
+// Kind is the kind of a Tree node.
 type Kind int
 
 // The kinds.
 const (
-	Empty    Kind = iota // nothing: a dependency without a task
-	Task                 // one task
-	Chain                // parts that follow each other
-	Branches             // parts between the same two points
-	Knot                 // what is left when neither is found
+	Empty       Kind = iota // no task: a dependency
+	Task                    // one task
+	Chain                   // children that follow each other
+	Branches                // children between the same two points
+	Irreducible             // children between points that neither series nor parallel reduction joins
 )
 
-// Tree is a graph that was folded.
+// Tree is a folded graph. It is not changed once made.
 type Tree struct {
-	Kind  Kind
-	Task  int // of a Task
-	Parts []*Tree
-	// ends has the points that the parts of a Knot lie between. They are numbered in an order in which every part leads
-	// up.
+	Kind Kind
+	Task int // index of the task, of a Task node only
+	// Children are the parts of any other node.
+	Children []*Tree
+	// ends are the points that the children of an Irreducible node lie between. Points are numbered such that every
+	// child leads up.
 	ends   [][2]int
 	points int
 }
 
-// Sequential is the time of all tasks, one after the other.
+// Sequential returns the time of all tasks one after the other. time is by task and in any unit.
 func (t *Tree) Sequential(time []float64) float64 {
 	if t.Kind == Task {
 		return time[t.Task]
 	}
 	sum := 0.0
-	for _, p := range t.Parts {
+	for _, p := range t.Children {
 		sum += p.Sequential(time)
 	}
 	return sum
 }
 
-// Parallel is the time when branches run side by side and never wait for a processor: chains add up, the longest branch
-// counts, and in a knot the longest path.
+// Parallel returns the time when branches run side by side and no task waits for a processor. time is by task and in
+// any unit. Chains add up, of branches the longest counts, and in an irreducible part the longest path.
 func (t *Tree) Parallel(time []float64) float64 {
 	switch t.Kind {
 	case Task:
 		return time[t.Task]
 	case Chain:
 		sum := 0.0
-		for _, p := range t.Parts {
+		for _, p := range t.Children {
 			sum += p.Parallel(time)
 		}
 		return sum
 	case Branches:
 		longest := 0.0
-		for _, p := range t.Parts {
+		for _, p := range t.Children {
 			longest = max(longest, p.Parallel(time))
 		}
 		return longest
-	case Knot:
+	case Irreducible:
 		at := make([]float64, t.points)
-		for i, p := range t.Parts {
+		for i, p := range t.Children {
 			from, to := t.ends[i][0], t.ends[i][1]
 			at[to] = max(at[to], at[from]+p.Parallel(time))
 		}
@@ -70,14 +71,14 @@ func (t *Tree) Parallel(time []float64) float64 {
 	return 0
 }
 
-// Knots counts what could not be folded.
-func (t *Tree) Knots() int {
+// Irreducibles counts the irreducible nodes.
+func (t *Tree) Irreducibles() int {
 	n := 0
-	if t.Kind == Knot {
+	if t.Kind == Irreducible {
 		n = 1
 	}
-	for _, p := range t.Parts {
-		n += p.Knots()
+	for _, p := range t.Children {
+		n += p.Irreducibles()
 	}
 	return n
 }

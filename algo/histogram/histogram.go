@@ -1,38 +1,40 @@
-// Package histogram counts values in bins of equal width over a sliding span of passed-in time, in memory that does not
-// grow.
+// Package histogram counts values in bins of equal width over a sliding span of time, in memory that does not grow.
+// Time is passed in.
 package histogram
 
 import "math"
 
-// Sliding counts the values of the last slices of time. What is older is forgotten a whole slice at once, so that the
-// span looked back on is between all slices but one and all of them.
+// Sliding counts the values of the last slices of time. It forgets a whole slice at once, so that it looks back over
+// between all slices but one and all of them. Times and widths are in any one unit, such as nanoseconds.
 type Sliding struct {
-	width, slice    int64
-	counts          []int32 // by bin, over all slices
-	parts           [][]int32
+	width, slice int64
+	counts       []int32 // by bin, over all slices
+	// by slice modulo their number, then bin; the last entry counts what lies beyond the bins
+	slices          [][]int32
 	newest          int64 // number of the newest slice; -1 before there is one
 	inside, outside int64
 	squares         int64 // sum of the squares of counts
 }
 
-// New returns an empty histogram of so many bins of a width, from 0 on, over so many slices of time, each so long.
+// New returns an empty histogram of so many bins of the given width, from 0 up, over so many slices of time of the
+// given length. All must be above 0.
 func New(width int64, bins int, slice int64, slices int) *Sliding {
-	s := &Sliding{width: width, slice: slice, counts: make([]int32, bins), parts: make([][]int32, slices), newest: -1}
-	for k := range s.parts {
-		s.parts[k] = make([]int32, bins+1) // the last is what lies beyond the bins
+	s := &Sliding{width: width, slice: slice, counts: make([]int32, bins), slices: make([][]int32, slices), newest: -1}
+	for k := range s.slices {
+		s.slices[k] = make([]int32, bins+1) // the last counts what lies beyond the bins
 	}
 	return s
 }
 
-// Add counts a value of at least 0 at a time that is not before any passed so far.
+// Add counts a value >= 0 at a time. Times must not go back. It does not allocate.
 func (s *Sliding) Add(at, value int64) {
 	s.Advance(at)
 	s.add(s.newest, min(value/s.width, int64(len(s.counts))), 1)
 }
 
-// add counts so many values in a bin of a slice.
+// add adds n to a bin of a slice.
 func (s *Sliding) add(slice, bin, n int64) {
-	s.part(slice)[bin] += int32(n)
+	s.sliceCounts(slice)[bin] += int32(n)
 	if bin == int64(len(s.counts)) {
 		s.outside += n
 		return
@@ -43,10 +45,10 @@ func (s *Sliding) add(slice, bin, n int64) {
 	s.counts[bin] += int32(n)
 }
 
-// part is what is held of a slice, which may have begun before time did.
-func (s *Sliding) part(slice int64) []int32 {
-	n := int64(len(s.parts))
-	return s.parts[((slice%n)+n)%n]
+// sliceCounts returns the counts of a slice. Its number may be negative: it may have begun before time did.
+func (s *Sliding) sliceCounts(slice int64) []int32 {
+	n := int64(len(s.slices))
+	return s.slices[((slice%n)+n)%n]
 }
 
 // Advance forgets what is too old at a time.
@@ -55,9 +57,9 @@ func (s *Sliding) Advance(at int64) {
 	if n <= s.newest {
 		return
 	}
-	slices := int64(len(s.parts))
+	slices := int64(len(s.slices))
 	for k := max(s.newest+1, n-slices+1); k <= n; k++ {
-		part := s.part(k)
+		part := s.sliceCounts(k)
 		for bin, c := range part[:len(s.counts)] {
 			if c == 0 {
 				continue
@@ -73,20 +75,20 @@ func (s *Sliding) Advance(at int64) {
 	s.newest = n
 }
 
-// Bins returns how many bins there are.
+// Bins returns the number of bins.
 func (s *Sliding) Bins() int { return len(s.counts) }
 
-// Count returns how many values a bin holds.
+// Count returns how many values a bin holds, over all slices.
 func (s *Sliding) Count(bin int) int64 { return int64(s.counts[bin]) }
 
-// Inside returns how many values the bins hold, and Outside how many lie beyond them.
+// Inside returns how many values all bins hold together.
 func (s *Sliding) Inside() int64 { return s.inside }
 
 // Outside returns how many values lie beyond the bins.
 func (s *Sliding) Outside() int64 { return s.outside }
 
-// Quantile returns the first bin up to which the bins hold at least the share p of what they hold together; -1 when
-// they hold nothing.
+// Quantile returns the first bin such that the bins up to it hold at least the share p of the values inside; -1 when
+// nothing is inside. It takes O(bins).
 func (s *Sliding) Quantile(p float64) int {
 	if s.inside == 0 {
 		return -1
@@ -101,8 +103,8 @@ func (s *Sliding) Quantile(p float64) int {
 	return len(s.counts) - 1
 }
 
-// Spread returns the coefficient of variation of the bins' counts, which is large where values crowd into few bins and
-// 0 where all bins hold as much; 0 when they hold nothing.
+// Spread returns the coefficient of variation of the bins' counts: large where values crowd into few bins, 0 where all
+// bins hold the same, and 0 when nothing is inside.
 func (s *Sliding) Spread() float64 {
 	if s.inside == 0 {
 		return 0

@@ -84,8 +84,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// A histogram that is written down and taken up again by one whose time began anew goes on as if nothing had happened,
-// but for where slices end; bytes that are no histogram are refused and change nothing.
+// An encoded histogram that is merged into one with another time origin goes on as if nothing had happened, but for
+// where slices end. Bytes that are no histogram are refused and change nothing.
 func TestMemory(t *testing.T) {
 	for seed := uint64(1); seed <= 100; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -99,10 +99,10 @@ func TestMemory(t *testing.T) {
 			first.Add(at, value)
 		}
 		at += slice - at%slice // at a slice's beginning both count alike
-		b := first.Append([]byte("x"), at)
+		b := first.AppendEncoded([]byte("x"), at)
 		away := slice * rng.Int64N(int64(count)+1)
 		second := New(1, bins, slice, count)
-		rest, err := second.Take(append(b[1:], 7), 0, away)
+		rest, err := second.MergeEncoded(append(b[1:], 7), 0, away)
 		if err != nil || len(rest) != 1 {
 			t.Fatalf("seed %d: %v, %v are left", seed, err, rest)
 		}
@@ -118,12 +118,12 @@ func TestMemory(t *testing.T) {
 		}
 		cut := b[1 : 1+rng.IntN(len(b)-1)]
 		third := New(1, bins, slice, count)
-		if rest, err := third.Take(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 &&
-			err != nil {
+		if rest, err := third.MergeEncoded(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 ||
+			third.Inside() > 0 && err != nil {
 			t.Fatalf("seed %d: of %d bytes %d were taken: %v", seed, len(b)-1, len(cut), err)
 		}
 		if small := New(1, 1, slice, 1); bins > 1 && first.Count(1) > 0 {
-			if _, err := small.Take(b[1:], 0, 0); err == nil {
+			if _, err := small.MergeEncoded(b[1:], 0, 0); err == nil {
 				continue // what it holds may fit
 			}
 			if small.Inside()+small.Outside() != 0 {

@@ -1,4 +1,4 @@
-// Package mdp solves finite Markov and semi-Markov decision processes: value iteration, policy iteration, the long-run
-// average of rewards per unit of time, and stationary distributions (Puterman, Markov Decision Processes, 1994,
-// chapters 6, 8 and 11).
+// Package mdp solves finite Markov and semi-Markov decision processes (Puterman, Markov Decision Processes, 1994,
+// chapters 4, 6, 8 and 11): value iteration, policy iteration, the long-run average reward per unit of time, and
+// stationary distributions.
 package mdp

@@ -51,7 +51,7 @@ func TestTaxicab(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	policy, average, _, err := p.Iterate()
+	policy, average, _, err := p.PolicyIteration()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTaxicab(t *testing.T) {
 	if math.Abs(average-13.3445) > 1e-3 {
 		t.Errorf("policy iteration brings %v a trip, Howard has 13.34", average)
 	}
-	a := p.PerTime(1e-9, 10000, nil)
+	a := p.RelativeValueIteration(1e-9, 10000, nil)
 	if a.Low > average+1e-9 || a.High < average-1e-9 || a.High-a.Low > 1e-9 {
 		t.Errorf("value iteration says between %v and %v, want %v", a.Low, a.High, average)
 	}
@@ -74,25 +74,26 @@ func TestTaxicab(t *testing.T) {
 // good one (3 hours for 4). Renewal by hand: per cycle (6-3)/(2+1) = 1 an hour, or (6-4)/(2+3) = 0.4.
 func TestTimesCount(t *testing.T) {
 	p := build([][]float64{{6, 2, 0, 1}}, [][]float64{{-3, 1, 1, 0}, {-4, 3, 1, 0}})
-	_, average, _, err := p.Iterate()
+	_, average, _, err := p.PolicyIteration()
 	if err != nil || math.Abs(average-1) > 1e-12 {
 		t.Errorf("%v an hour, want 1 (%v)", average, err)
 	}
-	if a := p.PerTime(1e-9, 10000, nil); math.Abs(a.Low-1) > 1e-8 || math.Abs(a.High-1) > 1e-8 || a.Policy[1] != 1 {
+	a := p.RelativeValueIteration(1e-9, 10000, nil)
+	if math.Abs(a.Low-1) > 1e-8 || math.Abs(a.High-1) > 1e-8 || a.Policy[1] != 1 {
 		t.Errorf("value iteration: %+v", a)
 	}
 	// Over decisions instead of hours, the dearer repair never pays either, and the discounted sum is known in closed
 	// form: V0 = 6 + b V1, V1 = -3 + b V0.
-	policy, values := p.Discounted(0.9, 1e-10)
+	policy, values := p.DiscountedValueIteration(0.9, 1e-10)
 	if v := (6 - 0.9*3) / (1 - 0.81); math.Abs(values[0]-v) > 1e-8 || policy[1] != 1 {
 		t.Errorf("discounted %v, want %v", values[0], v)
 	}
-	if _, v := p.Horizon(3); v[0] != 9 || v[1] != 0 {
+	if _, v := p.FiniteHorizon(3); v[0] != 9 || v[1] != 0 {
 		t.Errorf("three decisions bring %v, want 9 and 0", v)
 	}
 }
 
-// random has every state lead to the first with some probability, so that every policy has one recurrent part.
+// random lets every state lead to the first with some probability, so that every policy has one recurrent class.
 func random(rng *rand.Rand, states int) *Process {
 	p := &Process{First: []int32{0}}
 	for range states {
@@ -117,7 +118,7 @@ func random(rng *rand.Rand, states int) *Process {
 	return p
 }
 
-// spread is the same process with chance in two steps: every action leads to nodes, every node to states.
+// spread is the same process with transitions of two steps: every action leads to nodes, every node to states.
 func spread(rng *rand.Rand, states int) (two, one *Process) {
 	one = random(rng, states)
 	nodes := 1 + rng.IntN(2*states)
@@ -159,7 +160,7 @@ func spread(rng *rand.Rand, states int) (two, one *Process) {
 	return two, one
 }
 
-// Every policy of a small process is evaluated on its own: none brings more than what either iteration finds.
+// Every policy of a small process is evaluated by itself: none brings more than either iteration finds.
 func TestAgainstAllPolicies(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -188,18 +189,19 @@ func TestAgainstAllPolicies(t *testing.T) {
 		}
 		all(0)
 		for name, x := range map[string]*Process{"one step": p, "two steps": two} {
-			found, average, _, err := x.Iterate()
+			found, average, _, err := x.PolicyIteration()
 			if err != nil || math.Abs(average-best) > 1e-7 {
 				t.Errorf("seed %d, %s: policy iteration brings %v, the best of all policies %v (%v)", seed, name,
 					average, best, err)
 			}
-			if a := x.PerTime(1e-8, 200000, nil); a.Low > best+1e-7 || a.High < best-1e-7 || a.High-a.Low > 1e-8 {
+			a := x.RelativeValueIteration(1e-8, 200000, nil)
+			if a.Low > best+1e-7 || a.High < best-1e-7 || a.High-a.Low > 1e-8 {
 				t.Errorf("seed %d, %s: value iteration says between %v and %v, want %v", seed, name, a.Low, a.High,
 					best)
 			}
-			// What a policy brings follows from its stationary distribution as well.
+			// The reward of a policy follows from its stationary distribution as well.
 			share := x.Stationary(found, 0, 1e-13, 100000)
-			for s, y := range x.power(found, 0, 1e-13, 100000) {
+			for s, y := range x.powerIteration(found, 0, 1e-13, 100000) {
 				if math.Abs(y-share[s]) > 1e-8 {
 					t.Errorf("seed %d, %s: state %d has %v of the decisions, by power iteration %v", seed, name, s,
 						share[s], y)
@@ -218,8 +220,8 @@ func TestAgainstAllPolicies(t *testing.T) {
 func TestDiscounted(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		p := random(rand.New(rand.NewPCG(seed, 2)), 6)
-		policy, values := p.Discounted(0.95, 1e-9)
-		best, again := p.Best(values, 0.95)
+		policy, values := p.DiscountedValueIteration(0.95, 1e-9)
+		best, again := p.GreedyPolicy(values, 0.95)
 		for s := range values {
 			if math.Abs(values[s]-again[s]) > 1e-9 || best[s] != policy[s] {
 				t.Fatalf("seed %d: state %d is worth %v, one more sweep says %v", seed, s, values[s], again[s])

@@ -6,19 +6,20 @@ import (
 	"math"
 )
 
-// Process is a finite decision process: in every state one of its actions is taken, which brings a reward, takes a time
-// and leads to another state by chance.
+// Process is a finite decision process. In every state one of its actions is taken, which brings a reward, takes a
+// time, and leads to another state at random.
 //
-// Chance may come in two steps, from an action to a node and from a node to a state: where many actions share what
-// happens after their first step, that saves most of the memory and of the time.
+// The transition may have two steps, from an action to a node and from the node to a state. If many actions share the
+// second step, that saves most of the memory and of the time.
 type Process struct {
-	// First is by state the index of its first action; one more entry at the end is the number of actions.
+	// First is by state the index of its first action. One more entry at the end is the number of actions. The actions
+	// of a state have consecutive indices.
 	First []int32
-	// Reward is by action. Time is by action as well; nil means that every action takes a unit of time.
+	// Reward is by action. Time is by action, above 0; nil means that every action takes one unit of time.
 	Reward, Time []float64
 	// Next is by action the distribution over nodes, or over states when Spread is nil.
 	Next Rows
-	// Spread is by node the distribution over states.
+	// Spread is by node the distribution over states; nil for transitions of one step.
 	Spread *Rows
 }
 
@@ -31,7 +32,7 @@ func (p *Process) Actions() int { return len(p.Reward) }
 // tolerance is how far the sum of a distribution may be from 1.
 const tolerance = 1e-9
 
-// Validate reports the first thing that makes p no decision process.
+// Validate reports the first thing that makes p no decision process. The other methods assume that it reports none.
 func (p *Process) Validate() error {
 	if len(p.First) < 2 || p.First[0] != 0 || int(p.First[len(p.First)-1]) != len(p.Reward) {
 		return errors.New(
@@ -86,7 +87,8 @@ func (p *Process) time(a int32) float64 {
 	return p.Time[a]
 }
 
-// expect writes, by node, the expected value of the state that follows, and returns it; with no nodes it is values.
+// expect returns by node the expected value of the next state, in the memory of nodes. Without Spread it returns
+// values.
 func (p *Process) expect(values, nodes []float64) []float64 {
 	if p.Spread == nil {
 		return values
@@ -104,12 +106,12 @@ func (p *Process) nodes() []float64 {
 	return make([]float64, p.Spread.Len())
 }
 
-// Policy is by state the action to take.
+// Policy is by state the index of the action to take.
 type Policy []int32
 
-// Best returns in every state the action with the largest reward plus discounted value of what follows, the first of
-// equals, and that sum.
-func (p *Process) Best(values []float64, discount float64) (Policy, []float64) {
+// GreedyPolicy returns in every state the action with the largest reward plus discounted expected value of the next
+// state, the first of equal ones. It also returns that sum, by state.
+func (p *Process) GreedyPolicy(values []float64, discount float64) (Policy, []float64) {
 	policy, out := make(Policy, p.States()), make([]float64, p.States())
 	p.sweep(p.expect(values, p.nodes()), discount, policy, out)
 	return policy, out

@@ -1,13 +1,13 @@
 package mdp
 
-// Rows is a sparse matrix, built row by row.
+// Rows is a sparse matrix that is built row by row.
 type Rows struct {
-	start  []int32 // by row; the last is the number of entries
+	start  []int32 // by row, the index of its first entry; the last is the number of entries
 	column []int32
 	weight []float64
 }
 
-// Add puts a weight into the row that is being built. Weights of one column add up. A zero is left out.
+// Add puts a weight into the row that is being built. Weights of the same column add up. A zero is left out.
 func (r *Rows) Add(column int, weight float64) {
 	if weight == 0 {
 		return
@@ -24,13 +24,13 @@ func (r *Rows) End() {
 	r.start = append(r.start, int32(len(r.column)))
 }
 
-// Len returns the number of rows.
+// Len returns the number of closed rows.
 func (r *Rows) Len() int { return max(len(r.start)-1, 0) }
 
 // Entries returns the number of weights.
 func (r *Rows) Entries() int { return len(r.column) }
 
-// Row returns the columns and weights of a row; they must not be changed.
+// Row returns the columns and weights of a row. They belong to r and must not be changed.
 func (r *Rows) Row(i int) (columns []int32, weights []float64) {
 	from, to := r.start[i], r.start[i+1]
 	return r.column[from:to], r.weight[from:to]
@@ -46,7 +46,7 @@ func (r *Rows) Sum(i int) float64 {
 	return s
 }
 
-// Dot returns the product of a row with v.
+// Dot returns the product of a row with v, which is by column.
 func (r *Rows) Dot(i int, v []float64) float64 {
 	columns, weights := r.Row(i)
 	weights = weights[:len(columns)]
@@ -63,7 +63,7 @@ func (r *Rows) Dot(i int, v []float64) float64 {
 	return a + b
 }
 
-// Scatter adds x times a row to out.
+// Scatter adds x times a row to out, which is by column.
 func (r *Rows) Scatter(i int, x float64, out []float64) {
 	columns, weights := r.Row(i)
 	for k, c := range columns {

@@ -12,7 +12,8 @@ const (
 	MaxTerms   = 1 << 24
 )
 
-// Check reports the first thing about the program that is not well formed.
+// Check reports the first thing about the program that is not well formed: a number that is not finite, a term that
+// names no column or one twice, or a size beyond the limits.
 func (p *Program) Check() error {
 	if len(p.Columns) > MaxColumns || len(p.Rows) > MaxRows {
 		return fmt.Errorf("program: %d columns and %d rows, at most %d and %d are taken", len(p.Columns), len(p.Rows),
@@ -61,8 +62,8 @@ func bounds(lower, upper float64) error {
 	return nil
 }
 
-// Violation returns by how much a point breaks the worst of the program's rows and bounds, relative to the size of what
-// is compared (at least 1). Integrality is not looked at.
+// Violation returns by how much a point, by column, breaks the worst of the program's rows and bounds, relative to the
+// magnitude of the compared numbers (at least 1). It does not look at integrality.
 func (p *Program) Violation(values []float64) float64 {
 	worst := 0.0
 	note := func(v, lower, upper, size float64) {

@@ -12,15 +12,15 @@ import (
 // Inf is a bound that does not bind; use -Inf below.
 var Inf = math.Inf(1)
 
-// Program is: minimise (or maximise) the sum of Objective times column, subject to Lower <= row <= Upper for every row
-// and Lower <= column <= Upper for every column, integer columns being whole numbers.
+// Program is: minimise, or maximise, the sum of Objective times column, subject to Lower <= row <= Upper for every row
+// and Lower <= column <= Upper for every column, where integer columns are whole numbers.
 type Program struct {
 	Maximize bool
 	Columns  []Column
 	Rows     []Row
 }
 
-// Column is a decision variable.
+// Column is a decision variable. Its zero bounds fix it at 0.
 type Column struct {
 	Objective    float64
 	Lower, Upper float64
@@ -45,21 +45,21 @@ func (p *Program) Column(c Column) int {
 	return len(p.Columns) - 1
 }
 
-// Row adds a constraint and returns its index.
+// Row adds a constraint and returns its index. It keeps terms.
 func (p *Program) Row(lower, upper float64, terms ...Term) int {
 	p.Rows = append(p.Rows, Row{Lower: lower, Upper: upper, Terms: terms})
 	return len(p.Rows) - 1
 }
 
-// Limits end a solve early. They count work, not time, so that a result does not depend on the machine; time is the
-// context's business.
+// Limits end a solve early. They count work, not time, so that a result does not depend on the machine; time is up to
+// the context.
 type Limits struct {
 	// Gap is the relative distance between incumbent and bound at which the incumbent is good enough; 0 asks for an
 	// optimum within the solver's own tolerance.
 	Gap float64
-	// Distance is the same as an absolute distance; either is enough.
-	Distance float64
-	// Nodes of the search tree; 0 means no limit.
+	// AbsoluteGap is the same as an absolute distance; either one is enough.
+	AbsoluteGap float64
+	// Nodes bounds the search tree; 0 sets no limit.
 	Nodes int64
 	// Start is a point, by column, that the search may begin with; nil for none. An infeasible one is ignored.
 	Start []float64
@@ -71,9 +71,9 @@ type Limits struct {
 type Status uint8
 
 const (
-	// Optimal says that Values are within Limits.Gap or Limits.Distance of the best there is.
+	// Optimal says that Values are within Limits.Gap or Limits.AbsoluteGap of the best there is.
 	Optimal Status = iota
-	// Feasible says that a limit ended the search; Values satisfy every constraint and Gap says how good they are
+	// Feasible says that a limit ended the search. Values satisfy every constraint, and Gap says how good they are
 	// proven to be.
 	Feasible
 	// Infeasible says that no point satisfies the constraints.
@@ -102,15 +102,15 @@ type Solution struct {
 	Bound     float64   // no feasible point is better than this
 	Gap       float64   // |Bound - Objective| / max(|Objective|, 1e-9)
 	Nodes     int64
-	// by row, with Limits.Relax only: what Objective changes by when the bounds of the row grow by one
-	Prices []float64
+	// Duals are by row, with Limits.Relax only: by how much Objective changes when the bounds of the row grow by one.
+	Duals []float64
 }
 
-// ErrMemory tells that a program needs more memory than the solver was given.
+// ErrMemory says that a program needs more memory than the solver was given.
 var ErrMemory = errors.New("the program needs more memory than the solver may use")
 
 // Solver solves programs. It is safe for concurrent use, its answer to a program is always the same, and it returns
-// ctx.Err() when ctx ends it. An infeasible or unbounded program is a Status, not an error; an error tells of a program
+// ctx.Err() when ctx ends it. An infeasible or unbounded program is a Status, not an error. An error tells of a program
 // that is not well formed (Check), of memory, or of the solver itself.
 type Solver interface {
 	Solve(ctx context.Context, p *Program, l Limits) (*Solution, error)

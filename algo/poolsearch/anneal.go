@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// Cooling holds the schedule of simulated annealing: after n evaluations the temperature is Hot * Keep^n times the
-// difference of the highest and the lowest value so far, so that it fits values of every size.
+// Cooling is the schedule of simulated annealing. After n evaluations the temperature is Initial * Factor^n times the
+// difference of the highest and the lowest value so far, so that it suits values of any size.
 type Cooling struct {
-	Hot  float64 // 0 is 0.3
-	Keep float64 // 0 is 0.95
+	Initial float64 // > 0; 0 means 0.3
+	Factor  float64 // in (0, 1); 0 means 0.95
 }
 
-// freeMoves is how often the walk may move among points whose values are known before it is taken for trapped.
+// freeMoves is how often the walk may move among points of known value before it counts as trapped.
 const freeMoves = 100
 
 // annealing walks from point to neighbour (van Laarhoven and Aarts, Simulated Annealing, 1987).
@@ -27,16 +27,16 @@ type annealing struct {
 }
 
 // Annealing returns the search by simulated annealing. A neighbour has one machine more or less, or one of another type
-// instead. A point is evaluated when the walk considers it first; later its known value decides. A pruned one is no
-// neighbour any more: it is worth no more than a point that has been evaluated, but nobody knows what. When all
-// neighbours are pruned or the walk keeps to known points for long, it goes on from a random open one, so that it ends
-// only when none is left.
+// instead. A point is evaluated when the walk first considers it; later its known value decides. A pruned point is no
+// neighbour any more: it is worth no more than an evaluated one, but its value is unknown. When all neighbours are
+// pruned, or the walk stays on known points for long, it goes on from a random open point. So the search ends only when
+// none is left.
 func Annealing(space *Space, with Cooling, rng *rand.Rand) *Search {
-	if with.Hot <= 0 {
-		with.Hot = 0.3
+	if with.Initial <= 0 {
+		with.Initial = 0.3
 	}
-	if with.Keep <= 0 {
-		with.Keep = 0.95
+	if with.Factor <= 0 {
+		with.Factor = 0.95
 	}
 	return newSearch(space, &annealing{
 		space: space, rng: rng, with: with, random: newShuffled(space, rng), at: -1,
@@ -66,7 +66,7 @@ func (a *annealing) next() int {
 // draw returns a random neighbour that is open or known, or -1.
 func (a *annealing) draw() int {
 	if a.neighbours[a.at] == nil {
-		a.neighbours[a.at] = around(a.space, a.at)
+		a.neighbours[a.at] = neighboursOf(a.space, a.at)
 	}
 	out, n := -1, 0
 	for _, i := range a.neighbours[a.at] {
@@ -79,17 +79,17 @@ func (a *annealing) draw() int {
 	return out
 }
 
-// accept draws whether the walk leaves its point for one with the given value.
+// accept draws whether the walk moves to a point with the given value.
 func (a *annealing) accept(value float64) bool {
 	here := a.space.value[a.at]
 	return value >= here || a.rng.Float64() < math.Exp((value-here)/a.temperature())
 }
 
 func (a *annealing) temperature() float64 {
-	return a.with.Hot * math.Pow(a.with.Keep, float64(len(a.space.trials))) * (a.high - a.low)
+	return a.with.Initial * math.Pow(a.with.Factor, float64(len(a.space.trials))) * (a.high - a.low)
 }
 
-func (a *annealing) told(point int) {
+func (a *annealing) observe(point int) {
 	v, ok := a.space.Value(point)
 	if !ok {
 		return
@@ -100,9 +100,9 @@ func (a *annealing) told(point int) {
 	}
 }
 
-// around returns the points of the space that have one more or less than point i in one coordinate, or one more in one
-// and one less in another.
-func around(s *Space, i int) []int {
+// neighboursOf returns the points of the space that differ from point i by one in one coordinate, or by one up in one
+// coordinate and one down in another.
+func neighboursOf(s *Space, i int) []int {
 	p := append([]int(nil), s.points[i]...)
 	out := make([]int, 0, 2*len(p)+len(p)*(len(p)-1))
 	add := func() {

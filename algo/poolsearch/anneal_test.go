@@ -30,7 +30,7 @@ func TestAround(t *testing.T) {
 				want = append(want, j)
 			}
 		}
-		got := around(s, i)
+		got := neighboursOf(s, i)
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("around %v: %v, want %v", p, got, want)
@@ -42,10 +42,10 @@ func TestAround(t *testing.T) {
 func TestAccept(t *testing.T) {
 	points := [][]int{{0}, {1}, {2}}
 	s := space(t, points, nil)
-	search := Annealing(s, Cooling{Hot: 0.5, Keep: 0.8}, rand.New(rand.NewPCG(1, 2)))
+	search := Annealing(s, Cooling{Initial: 0.5, Factor: 0.8}, rand.New(rand.NewPCG(1, 2)))
 	value := []float64{3, 7, 5}
 	search.Run(func(i int) float64 { return value[i] })
-	a := search.way.(*annealing)
+	a := search.strategy.(*annealing)
 	if want := 0.5 * 0.8 * 0.8 * 0.8 * 4; math.Abs(a.temperature()-want) > 1e-12 {
 		t.Fatalf("temperature %v, want %v", a.temperature(), want)
 	}
@@ -66,8 +66,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// Nearly without heat the walk climbs: on a line with one peak it reaches it from any start after passing each place
-// once.
+// At a temperature near 0 the walk climbs: on a line with one peak it reaches the peak from any start and passes each
+// point once.
 func TestColdWalkClimbs(t *testing.T) {
 	var points [][]int
 	for x := range 30 {
@@ -75,8 +75,8 @@ func TestColdWalkClimbs(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := space(t, points, nil)
-		search := Annealing(s, Cooling{Hot: 1e-12}, rand.New(rand.NewPCG(seed, 0)))
-		a := search.way.(*annealing)
+		search := Annealing(s, Cooling{Initial: 1e-12}, rand.New(rand.NewPCG(seed, 0)))
+		a := search.strategy.(*annealing)
 		start, _ := search.Next()
 		for a.at != 19 {
 			i, _ := search.Next()

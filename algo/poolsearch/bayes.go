@@ -7,31 +7,32 @@ import (
 
 // Surrogate holds the parameters of Bayesian optimisation.
 type Surrogate struct {
-	Starts int // random points before the model is asked; 0 is 2
-	// Margin is by how much a point must be expected to pass the best value, in the values' unit. Ribbon has 0.1 for
-	// values between 0 and 1.
+	Starts int // random points before the model is asked; 0 means 2
+	// Margin is by how much a point must be expected to exceed the best value, in the unit of values. Ribbon uses 0.1
+	// for values between 0 and 1.
 	Margin float64
-	// Lengths are the length scales that the model may have, in machines; of them it has the one under which the values
-	// seen so far are likeliest. None is 1/2, 1, 2, .., 32.
+	// Lengths are the length scales that the model may have, in machines. It takes the one under which the values so
+	// far are most likely. Nil means 1/2, 1, 2, .., 32.
 	Lengths []float64
 }
 
-// bayes is Ribbon's search (Li et al., SC 2021): a Gaussian process over whole counts, and next the point with the
-// largest expected improvement. Ribbon's library finds the length scale by gradient; a grid has no local optima and
+// bayes is Ribbon's search (Li et al., SC 2021): a Gaussian process over integer points, and next the point with the
+// largest expected improvement. Ribbon's library finds the length scale by gradient. A grid has no local optima and
 // needs no tolerance, and the model barely moves between powers of two.
 type bayes struct {
-	space   *Space
-	with    Surrogate
-	random  *shuffled
-	values  int     // known
-	origin  float64 // the first, from which all are counted, so that large values do not cancel out small differences
-	sum     float64
-	squares float64
-	models  []*process
-	away    []int // squared distances to a point
+	space  *Space
+	with   Surrogate
+	random *shuffled
+	values int // number of known values
+	// the first value; all are counted from it, so that large values do not cancel small differences
+	origin    float64
+	sum       float64
+	squares   float64
+	models    []*gaussianProcess
+	distances []int // squared distances to a point, by point
 }
 
-// Bayes returns the search by Bayesian optimisation.
+// Bayes returns the search by Bayesian optimisation. Each evaluation takes O(points * evaluations) time.
 func Bayes(space *Space, with Surrogate, rng *rand.Rand) *Search {
 	if with.Starts <= 0 {
 		with.Starts = 2
@@ -39,15 +40,15 @@ func Bayes(space *Space, with Surrogate, rng *rand.Rand) *Search {
 	if len(with.Lengths) == 0 {
 		with.Lengths = []float64{0.5, 1, 2, 4, 8, 16, 32}
 	}
-	b := &bayes{space: space, with: with, random: newShuffled(space, rng), away: make([]int, len(space.points))}
+	b := &bayes{space: space, with: with, random: newShuffled(space, rng), distances: make([]int, len(space.points))}
 	farthest := diameter(space.points)
 	for _, l := range with.Lengths {
-		b.models = append(b.models, newProcess(len(space.points), farthest, l))
+		b.models = append(b.models, newGaussianProcess(len(space.points), farthest, l))
 	}
 	return newSearch(space, b)
 }
 
-func (b *bayes) told(point int) {
+func (b *bayes) observe(point int) {
 	v, ok := b.space.Value(point)
 	if !ok {
 		return
@@ -59,10 +60,10 @@ func (b *bayes) told(point int) {
 	b.sum += v
 	b.squares += v * v
 	for i, p := range b.space.points {
-		b.away[i] = squared(p, b.space.points[point])
+		b.distances[i] = squaredDistance(p, b.space.points[point])
 	}
 	for _, m := range b.models {
-		m.observe(point, v, b.away)
+		m.observe(point, v, b.distances)
 	}
 }
 
@@ -85,8 +86,8 @@ func (b *bayes) next() int {
 			continue
 		}
 		m, d := model.predict(i, mean, deviation)
-		gain, z := improvement(m-target, d), (m-target)/max(d, math.SmallestNonzeroFloat64)
-		// Where all expectations are too small for a number, the likeliest improvement is left.
+		gain, z := expectedImprovement(m-target, d), (m-target)/max(d, math.SmallestNonzeroFloat64)
+		// Where all expectations underflow, the most probable improvement decides.
 		if out < 0 || gain > most || gain == most && z > nearest {
 			out, most, nearest = i, gain, z
 		}
@@ -94,20 +95,19 @@ func (b *bayes) next() int {
 	return out
 }
 
-// moments returns by what the values are brought to mean 0 and deviation 1 before they are believed to come from a
-// process with these.
+// moments returns the mean and deviation by which the values are normalised before the process models them.
 func (b *bayes) moments() (mean, deviation float64) {
 	n := float64(b.values)
 	mean = b.sum / n
 	deviation = math.Sqrt(max(0, b.squares/n-mean*mean))
-	if deviation == 0 { // all equal
+	if deviation == 0 { // all values are equal
 		deviation = 1
 	}
 	return mean, deviation
 }
 
-// improvement is the expected positive part of a normal variable (Jones, Schonlau and Welch 1998, Eq. 15).
-func improvement(mean, deviation float64) float64 {
+// expectedImprovement returns the expected positive part of a normal variable (Jones, Schonlau and Welch 1998, Eq. 15).
+func expectedImprovement(mean, deviation float64) float64 {
 	if deviation <= 0 {
 		return max(0, mean)
 	}
@@ -115,7 +115,7 @@ func improvement(mean, deviation float64) float64 {
 	return mean*0.5*math.Erfc(-z/math.Sqrt2) + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
-func squared(a, b []int) int {
+func squaredDistance(a, b []int) int {
 	sum := 0
 	for c := range a {
 		sum += (a[c] - b[c]) * (a[c] - b[c])
@@ -134,5 +134,5 @@ func diameter(points [][]int) int {
 			low[c], high[c] = min(low[c], x), max(high[c], x)
 		}
 	}
-	return squared(low, high)
+	return squaredDistance(low, high)
 }

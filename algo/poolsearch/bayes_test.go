@@ -20,8 +20,8 @@ func matern(a, b []int, length float64) float64 {
 	return (1 + math.Sqrt(5)*r + 5*r*r/3) * math.Exp(-math.Sqrt(5)*r)
 }
 
-// What is kept as sums, against solving the whole system anew (Eqs. 2.25, 2.26, 2.30) on values brought to mean 0 and
-// deviation 1.
+// The sums that the process keeps, against solving the whole system anew (Eqs. 2.25, 2.26, 2.30) on values brought to
+// mean 0 and deviation 1.
 func TestAgainstDense(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -37,7 +37,7 @@ func TestAgainstDense(t *testing.T) {
 			y = append(y, shift+scale*(rng.NormFloat64()+math.Sin(float64(points[i][0]+points[i][1]))))
 			return y[len(y)-1]
 		})
-		b := search.way.(*bayes)
+		b := search.strategy.(*bayes)
 		n := len(x)
 		mean, deviation := stat.Mean(y, nil), math.Sqrt(stat.PopVariance(y, nil))
 		m, d := b.moments()
@@ -101,7 +101,7 @@ func TestImprovement(t *testing.T) {
 				want += max(0, normal.Quantile((float64(k)+0.5)/steps)) / steps
 			}
 		}
-		if got := improvement(mean, deviation); math.Abs(got-want) > 1e-4*deviation {
+		if got := expectedImprovement(mean, deviation); math.Abs(got-want) > 1e-4*deviation {
 			t.Errorf("mean %v, deviation %v: %v, want %v", mean, deviation, got, want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestFindsLength(t *testing.T) {
 			s.Limit = 80
 			search := Bayes(s, Surrogate{Starts: 1000}, rng)
 			search.Run(value.AtVec)
-			b := search.way.(*bayes)
+			b := search.strategy.(*bayes)
 			m, d := b.moments()
 			best := 0
 			for g := range b.models {

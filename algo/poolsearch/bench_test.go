@@ -34,8 +34,8 @@ func BenchmarkSearch(b *testing.B) {
 		for _, k := range kinds {
 			for _, pruning := range []struct {
 				name string
-				rule Rule
-			}{{"below", Below}, {"none", nil}} {
+				rule PruneRule
+			}{{"below", PruneSubsets}, {"none", nil}} {
 				b.Run(fmt.Sprintf("%s/%d/%s", k.name, len(points), pruning.name), func(b *testing.B) {
 					b.ReportAllocs()
 					tried := 0

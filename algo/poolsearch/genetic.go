@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Evolution holds the parameters of a genetic algorithm. Kairos (§8.3) compares with one and does not say its
+// Evolution holds the parameters of a genetic algorithm. Kairos (§8.3) compares with one and does not give its
 // parameters.
 type Evolution struct {
-	Population int     // parents, and children of a generation; 0 is 10
-	Tournament int     // parents drawn for each of the two places of which the best gets it; 0 is 2
-	Mutation   float64 // probability that a coordinate moves by one; 0 is one coordinate of a point on average
+	Population int     // parents, and children of a generation; 0 means 10
+	Tournament int     // parents drawn for each of the two roles, which the best of them gets; 0 means 2
+	Mutation   float64 // probability that a coordinate moves by one; 0 means one coordinate of a point on average
 }
 
-// genetic keeps the best points as parents. A child takes each coordinate from one of two parents, and some move by
-// one.
+// genetic keeps the best points as parents. A child takes each coordinate from one of two parents, and some coordinates
+// move by one.
 type genetic struct {
 	space    *Space
 	rng      *rand.Rand
@@ -26,9 +26,8 @@ type genetic struct {
 	child    []int
 }
 
-// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point of
-// the space becomes the nearest one, so that every child costs an evaluation that teaches something and the search
-// comes to an end.
+// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point
+// becomes the nearest open one. So every child costs an evaluation that brings a new value, and the search ends.
 func Genetic(space *Space, with Evolution, rng *rand.Rand) *Search {
 	if with.Population <= 0 {
 		with.Population = 10
@@ -63,7 +62,7 @@ func (g *genetic) next() int {
 	return g.nearest()
 }
 
-// tournament draws with replacement; parents are the best first, so that the lowest place wins.
+// tournament draws with replacement. Parents are sorted, the best first, so that the lowest index wins.
 func (g *genetic) tournament() int {
 	win := len(g.parents)
 	for range g.with.Tournament {
@@ -72,7 +71,7 @@ func (g *genetic) tournament() int {
 	return g.parents[win]
 }
 
-// nearest returns the open point with the smallest sum of differences to the child, one of them at random.
+// nearest returns the open point with the smallest sum of differences to the child; among equals a random one.
 func (g *genetic) nearest() int {
 	at, least, ties := -1, 0, 0
 	for i, p := range g.space.points {
@@ -94,7 +93,7 @@ func (g *genetic) nearest() int {
 	return at
 }
 
-func (g *genetic) told(point int) {
+func (g *genetic) observe(point int) {
 	if _, ok := g.space.Value(point); !ok {
 		return
 	}

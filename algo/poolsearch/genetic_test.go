@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// The parents are always the best of what whole generations have brought, and win places as tournaments of two predict.
+// The parents are always the best points of whole generations, and win as often as tournaments of two predict.
 func TestGenetic(t *testing.T) {
 	points := priced([]int{9, 9}, []float64{0, 0}, 1)
 	value := hill(points)
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := space(t, points, nil)
 		search := Genetic(s, Evolution{Population: 8}, rand.New(rand.NewPCG(seed, 0)))
-		g := search.way.(*genetic)
+		g := search.strategy.(*genetic)
 		var seen []float64
 		for n := 1; n <= 48; n++ {
 			i, _ := search.Next()
@@ -54,7 +54,7 @@ func TestChild(t *testing.T) {
 	father, _ := s.Index([]int{15, 5})
 	for _, mutation := range []float64{1e-300, 1} {
 		search := Genetic(s, Evolution{Mutation: mutation}, rand.New(rand.NewPCG(1, 0)))
-		g := search.way.(*genetic)
+		g := search.strategy.(*genetic)
 		g.parents = []int{mother, father}
 		seen := make(map[[2]int]bool)
 		for range 500 {
@@ -85,7 +85,7 @@ func TestNearest(t *testing.T) {
 				s.Prune(i)
 			}
 		}
-		g := Genetic(s, Evolution{}, rng).way.(*genetic)
+		g := Genetic(s, Evolution{}, rng).strategy.(*genetic)
 		for c := range g.child {
 			g.child[c] = rng.IntN(8) - 1
 		}

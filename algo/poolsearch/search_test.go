@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// priced lists all points with so much in a coordinate at most that cost no more than the budget, without the origin.
+// priced lists all points with coordinates up to a limit that cost at most the budget, without the origin.
 func priced(most []int, price []float64, budget float64) [][]int {
 	var out [][]int
 	p := make([]int, len(most))
@@ -30,13 +30,13 @@ func priced(most []int, price []float64, budget float64) [][]int {
 	}
 }
 
-// monotone draws values that do not fall in any coordinate: each is what the best point below it is worth and sometimes
-// more. The points must be listed such that those below stand before.
+// monotone draws values that do not fall in any coordinate: each is the highest value below its point, sometimes plus
+// some. Points must be listed after those below them.
 func monotone(rng *rand.Rand, points [][]int) []float64 {
 	value := make([]float64, len(points))
 	for i, p := range points {
 		for j := range i {
-			if within(points[j], p) {
+			if atMost(points[j], p) {
 				value[i] = max(value[i], value[j])
 			}
 		}
@@ -62,7 +62,7 @@ var kinds = []struct {
 	make func(s *Space, bounds []float64, rng *rand.Rand) *Search
 }{
 	{"bounded", func(s *Space, bounds []float64, _ *rand.Rand) *Search {
-		out, err := Bounded(s, bounds)
+		out, err := ByUpperBound(s, bounds)
 		if err != nil {
 			panic(err)
 		}
@@ -74,7 +74,7 @@ var kinds = []struct {
 	{"bayes", func(s *Space, _ []float64, rng *rand.Rand) *Search { return Bayes(s, Surrogate{}, rng) }},
 }
 
-func space(t testing.TB, points [][]int, rule Rule) *Space {
+func space(t testing.TB, points [][]int, rule PruneRule) *Space {
 	s, err := NewSpace(points, rule)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestFindsBest(t *testing.T) {
 			for i := range bounds {
 				bounds[i] = value[i] + max(0, rng.NormFloat64())
 			}
-			s := space(t, points, Below)
+			s := space(t, points, PruneSubsets)
 			search := k.make(s, bounds, rng)
 			for n := 0; ; n++ {
 				i, ok := search.Next()
@@ -185,7 +185,7 @@ func TestRepeats(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	for _, k := range kinds {
-		s := space(t, nil, Below)
+		s := space(t, nil, PruneSubsets)
 		if _, ok := k.make(s, nil, rand.New(rand.NewPCG(1, 1))).Next(); ok {
 			t.Errorf("%s asks for a point of an empty space", k.name)
 		}

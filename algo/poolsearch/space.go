@@ -6,20 +6,21 @@ import (
 	"math"
 )
 
-// Rule prunes what need not be evaluated any more now that a point's value is known. It is called once for every value.
-type Rule func(s *Space, point int, value float64)
+// PruneRule prunes points that need not be evaluated any more now that the value of a point is known. It is called once
+// for every finite value.
+type PruneRule func(s *Space, point int, value float64)
 
-// Below prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be
+// PruneSubsets prunes all points that are at most the evaluated one in every coordinate: fewer machines are never
 // better (Kairos, Algorithm 1 and §5.2). It is right for values that do not fall in any coordinate.
-func Below(s *Space, point int, _ float64) { s.PruneBelow(point) }
+func PruneSubsets(s *Space, point int, _ float64) { s.PruneBelow(point) }
 
 // Space is a finite set of points with what a search has learned about them. One search owns it.
 type Space struct {
-	// Limit bounds the number of evaluations; 0 is no limit.
+	// Limit bounds the number of evaluations; 0 sets no limit.
 	Limit int
 
 	points [][]int
-	rule   Rule
+	rule   PruneRule
 	index  map[string]int
 	state  []state
 	value  []float64 // of evaluated points; NaN when evaluating failed
@@ -39,14 +40,14 @@ const (
 
 // Trial is an evaluation.
 type Trial struct {
-	Point  int     // its index
-	Value  float64 // NaN when it could not be evaluated
-	Pruned int     // how many points its value made superfluous
+	Point  int     // index of the point
+	Value  float64 // NaN when evaluating failed
+	Pruned int     // number of points that its value pruned
 }
 
-// NewSpace returns the space of these points, which it keeps. They must have one dimension, no negative coordinate and
-// no duplicates. A nil rule prunes nothing.
-func NewSpace(points [][]int, rule Rule) (*Space, error) {
+// NewSpace returns the space of these points, which it keeps. Points are identified by their index. It fails when
+// points differ in dimension, have a negative coordinate, or occur twice. A nil rule prunes nothing.
+func NewSpace(points [][]int, rule PruneRule) (*Space, error) {
 	s := &Space{
 		points: points, rule: rule, index: make(map[string]int, len(points)),
 		state: make([]state, len(points)), value: make([]float64, len(points)), open: len(points), best: -1,
@@ -69,7 +70,7 @@ func NewSpace(points [][]int, rule Rule) (*Space, error) {
 	return s, nil
 }
 
-// key writes coordinates such that different points have different keys.
+// key encodes coordinates such that different points have different keys.
 func key(point []int) []byte {
 	out := make([]byte, 0, 16) // room for pools of usual sizes
 	for _, x := range point {
@@ -78,24 +79,25 @@ func key(point []int) []byte {
 	return out
 }
 
-// Index finds a point.
+// Index returns the index of a point; ok is false when the space does not have it.
 func (s *Space) Index(point []int) (i int, ok bool) {
 	i, ok = s.index[string(key(point))]
 	return i, ok
 }
 
-// Points returns all points; they are not to be changed.
+// Points returns all points by index. They belong to the space and must not be changed.
 func (s *Space) Points() [][]int { return s.points }
 
-// Open says whether a point is neither evaluated nor pruned.
+// Open reports whether a point is neither evaluated nor pruned.
 func (s *Space) Open(i int) bool { return s.state[i] == open }
 
-// Value returns what a point is worth; ok is false unless it has been evaluated, and that with success.
+// Value returns the value of a point; ok is false unless it was evaluated successfully.
 func (s *Space) Value(i int) (value float64, ok bool) {
 	return s.value[i], s.state[i] == evaluated && !math.IsNaN(s.value[i])
 }
 
-// Best returns the point with the highest value so far, of equal ones the first evaluated.
+// Best returns the index and value of the best point so far, of equal ones the first evaluated; ok is false before the
+// first value.
 func (s *Space) Best() (i int, value float64, ok bool) {
 	if s.best < 0 {
 		return 0, 0, false
@@ -103,15 +105,16 @@ func (s *Space) Best() (i int, value float64, ok bool) {
 	return s.best, s.value[s.best], true
 }
 
-// Trials returns all evaluations in their order.
+// Trials returns all evaluations so far, in the order in which their values were told. The slice belongs to the space:
+// it must not be changed, and the next evaluation may replace it.
 func (s *Space) Trials() []Trial { return s.trials }
 
-// Count returns how many points are open, evaluated and pruned.
+// Count returns how many points are open, evaluated and pruned. They sum to the number of points.
 func (s *Space) Count() (open, evaluated, pruned int) {
 	return s.open, len(s.trials), s.pruned
 }
 
-// Prune closes a point that is open.
+// Prune closes a point if it is open.
 func (s *Space) Prune(i int) {
 	if s.state[i] == open {
 		s.state[i] = pruned
@@ -120,26 +123,26 @@ func (s *Space) Prune(i int) {
 	}
 }
 
-// PruneBelow closes all open points that are at most point i in every coordinate.
+// PruneBelow closes all open points that are at most point i in every coordinate, i included. It takes O(points).
 func (s *Space) PruneBelow(i int) {
 	for j, p := range s.points {
-		if s.state[j] == open && within(p, s.points[i]) {
+		if s.state[j] == open && atMost(p, s.points[i]) {
 			s.Prune(j)
 		}
 	}
 }
 
-// PruneAbove closes all open points that are at least point i in every coordinate.
+// PruneAbove closes all open points that are at least point i in every coordinate, i included. It takes O(points).
 func (s *Space) PruneAbove(i int) {
 	for j, p := range s.points {
-		if s.state[j] == open && within(s.points[i], p) {
+		if s.state[j] == open && atMost(s.points[i], p) {
 			s.Prune(j)
 		}
 	}
 }
 
-// within says whether a is at most b in every coordinate.
-func within(a, b []int) bool {
+// atMost reports whether a is at most b in every coordinate.
+func atMost(a, b []int) bool {
 	for c := range a {
 		if a[c] > b[c] {
 			return false
@@ -148,13 +151,12 @@ func within(a, b []int) bool {
 	return true
 }
 
-// ended says whether nothing is left or allowed to be evaluated.
-func (s *Space) ended() bool {
+// exhausted reports whether no point is left or allowed to be evaluated.
+func (s *Space) exhausted() bool {
 	return s.open == 0 || s.Limit > 0 && len(s.trials) >= s.Limit
 }
 
-// record keeps the value of an open point and prunes. A value that is no finite number says that evaluating failed: the
-// point is spent and proves nothing.
+// record keeps the value of an open point and prunes. If evaluating failed, the point is spent and proves nothing.
 func (s *Space) record(i int, value float64) {
 	if math.IsInf(value, 0) {
 		value = math.NaN()

@@ -1,13 +1,14 @@
 // Package pq is an indexed binary min-heap: a priority queue over small integers whose keys may change.
 package pq
 
-// Heap orders the integers 0..n-1 by a 64-bit key, ties by the integer, so that its order never depends on history.
-// The zero value is empty and ready to use. Set, Remove and Min take O(log n), O(log n) and O(1); nothing is allocated
-// once the largest integer has been seen.
+// Heap orders integers by a 64-bit key, ties by the integer, so that its order never depends on history. The zero value
+// is empty and ready to use. Set and Remove take O(log n), Min takes O(1). Nothing is allocated once the largest
+// integer has been seen.
 type Heap struct {
+	// by integer
 	keys []int64
 	heap []int32 // integers in heap order
-	at   []int32 // at[i] is the place of i in heap, or -1
+	at   []int32 // by integer: its position in heap, or -1
 }
 
 // Len returns how many integers are in the heap.
@@ -22,7 +23,7 @@ func (h *Heap) Min() (i int, key int64, ok bool) {
 	return i, h.keys[i], true
 }
 
-// Key returns the key of i; ok is false when i is not in the heap.
+// Key returns the key of i (>= 0); ok is false when i is not in the heap.
 func (h *Heap) Key(i int) (key int64, ok bool) {
 	if i >= len(h.at) || h.at[i] < 0 {
 		return 0, false
@@ -30,7 +31,8 @@ func (h *Heap) Key(i int) (key int64, ok bool) {
 	return h.keys[i], true
 }
 
-// Set puts i into the heap with the given key, or changes its key. i must be >= 0.
+// Set puts i (>= 0) into the heap with the given key, or changes its key. It needs memory in proportion to the largest
+// i.
 func (h *Heap) Set(i int, key int64) {
 	for len(h.at) <= i {
 		h.at = append(h.at, -1)
@@ -55,7 +57,7 @@ func (h *Heap) Set(i int, key int64) {
 	}
 }
 
-// Remove takes i out of the heap; it does nothing when i is not in it.
+// Remove takes i (>= 0) out of the heap. It does nothing when i is not in it.
 func (h *Heap) Remove(i int) {
 	if i >= len(h.at) || h.at[i] < 0 {
 		return

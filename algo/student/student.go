@@ -1,4 +1,5 @@
-// Package student says how far the mean of a sample may be from that of its distribution (Student 1908).
+// Package student bounds how far the mean of a sample is from the mean of its distribution (Student, "The probable
+// error of a mean", Biometrika 6, 1908).
 package student
 
 import (
@@ -7,8 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Margin returns the mean of independent values and by how much that of their distribution may differ from it to one
-// side, wrong with the given chance. Of fewer than two values nothing can be said: the margin is +Inf.
+// Margin returns the mean of independent values and a margin: the mean of their distribution is off by more than the
+// margin to one given side with probability chance only, if the values are normal. chance is in (0, 1). With fewer than
+// two values the margin is +Inf. x is not changed.
 func Margin(x []float64, chance float64) (mean, margin float64) {
 	n := float64(len(x))
 	for _, v := range x {

@@ -125,10 +125,10 @@ func (s *Scenes) Load(p *host.Profiled) (load workload.Spec, busiest *serving.Sp
 			fans[at] = append(fans[at], fan)
 		}
 	}
-	busiest = spec.WithFans(fans)
+	busiest = spec.WithFanOuts(fans)
 	var scene time.Duration // of one worker's time
-	for at, asked := range capacity.Ask(busiest, []float64{1}) {
-		scene += time.Duration(asked.Fan * float64(cheapest(p, serving.StageID(at))))
+	for at, asked := range capacity.StageDemands(busiest, []float64{1}) {
+		scene += time.Duration(asked.FanOut * float64(cheapest(p, serving.StageID(at))))
 	}
 	rate := math.Max(1, math.Round(min(sceneLoad*float64(len(spec.Workers))/scene.Seconds(), mostRate)))
 	return workload.Spec{

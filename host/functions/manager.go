@@ -201,7 +201,7 @@ func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool
 	}
 	app := m.c.App
 	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
-	app.Least, app.Most, app.ColdWait = x.Least, x.Most, x.ColdWait
+	app.MinInstances, app.MaxInstances, app.ColdWait = x.Least, x.Most, x.ColdWait
 	v := serving.Variant{
 		Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch,
 		MemoryBytes: x.Memory,

@@ -146,7 +146,7 @@ func TestDeployments(t *testing.T) {
 	}
 	g := r.grown[1]
 	app := g.Spec.Apps[1]
-	if len(g.Spec.Apps) != 2 || !g.Spec.Variants[1].Retired || g.Spec.Variants[2].Retired || app.Least != 1 ||
+	if len(g.Spec.Apps) != 2 || !g.Spec.Variants[1].Retired || g.Spec.Variants[2].Retired || app.MinInstances != 1 ||
 		app.ColdWait != 1500*time.Microsecond || app.QueueLimit != 10 || r.open[0].Variant != 2 {
 		t.Errorf("%+v", g.Spec)
 	}

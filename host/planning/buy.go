@@ -162,7 +162,7 @@ func (m *market) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 			continue
 		}
 		most := int(min(budget/price*(1+1e-9), 1e6))
-		if limit := all.Types[t].Most; limit > 0 {
+		if limit := all.Types[t].Max; limit > 0 {
 			most = min(most, limit)
 		}
 		of := func(n int) kairos.Ranked {

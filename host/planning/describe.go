@@ -15,19 +15,19 @@ const rounding = 1e-6
 
 // description is a plan that is being described.
 type description struct {
-	spec   *serving.Spec
-	made   *plan.Plan
-	asked  []capacity.Asked // by StageID, for a query of each app
-	stages []carried        // by StageID
-	hosts  []float64        // what each of the plan's instances carries, in items/s
-	out    Plan
+	spec    *serving.Spec
+	made    *plan.Plan
+	demands []capacity.StageDemand // by StageID, for a query of each app
+	stages  []carried              // by StageID
+	hosts   []float64              // what each of the plan's instances carries, in items/s
+	out     Plan
 }
 
 // Describe describes a plan for a demand, in queries/s by AppID, of each app. It computes what an app gets from shares
 // and latencies, not from the planner's forecast: some planners forecast less than others, and a plan for throughput
 // counts an app as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
 func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
-	d := &description{spec: spec, made: made, asked: capacity.Ask(spec, nil)}
+	d := &description{spec: spec, made: made, demands: capacity.StageDemands(spec, nil)}
 	d.stages, d.hosts = capacities(spec, latencies, made)
 	d.out = Plan{
 		Demand: (&Demand{Rates: demand}).Total(), Workers: len(spec.Workers), Loads: made.Loads,
@@ -36,10 +36,10 @@ func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, m
 	if made.Proven {
 		d.out.Bound, d.out.Gap = &made.Bound, &made.Gap
 	}
-	if made.Cost {
+	if made.BoundsCost {
 		d.out.Goal = GoalCost
 	}
-	for id, n := range made.Short {
+	for id, n := range made.Shortage {
 		if n > 0 {
 			if d.out.Short == nil {
 				d.out.Short = make(map[string]int)
@@ -79,12 +79,12 @@ func (d *description) apps(demand []float64) {
 		}
 		accuracy := 1.0
 		for _, s := range app.Stages {
-			if d.asked[s].Fan > 0 {
-				x.Capacity = min(x.Capacity, d.stages[s].capacity/d.asked[s].Fan)
+			if d.demands[s].FanOut > 0 {
+				x.Capacity = min(x.Capacity, d.stages[s].capacity/d.demands[s].FanOut)
 				accuracy *= d.stages[s].accuracy
 			}
 		}
-		if d.made.Cost && a < len(d.made.Capacity) {
+		if d.made.BoundsCost && a < len(d.made.Capacity) {
 			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // what shares a worker has less than the whole of it
 		}
 		x.Served = min(x.Demand, x.Capacity)
@@ -121,7 +121,7 @@ func (d *description) instances() {
 			App: spec.Apps[stage.App].Name, Stage: stage.Name,
 			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
 			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: d.hosts[n],
-			Rate: i.Share * v.Apps[stage.App].Served * d.asked[i.Stage].Fan,
+			Rate: i.Share * v.Apps[stage.App].Served * d.demands[i.Stage].FanOut,
 		}
 		if x.Capacity > 0 {
 			x.Part = x.Rate / x.Capacity
@@ -150,7 +150,7 @@ func (d *description) graphs() {
 			continue
 		}
 		for _, s := range app.Stages {
-			x := Stage{App: app.Name, Stage: spec.Stages[s].Name, Rate: v.Apps[a].Served * d.asked[s].Fan}
+			x := Stage{App: app.Name, Stage: spec.Stages[s].Name, Rate: v.Apps[a].Served * d.demands[s].FanOut}
 			if d.made.Budgets != nil {
 				x.BudgetMS = quantity.Milliseconds(d.made.Budgets[s])
 			}

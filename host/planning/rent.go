@@ -183,7 +183,7 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 		}
 		base := false
 		for t := range m.Types {
-			for c := range m.Types[t].Took {
+			for c := range m.Types[t].Latency {
 				items, _ := m.Mix.Class(c)
 				m.Types[t].InTime = append(m.Types[t].InTime, machines.ShareWithin(v, m.Types[t].Device, items, within))
 			}

@@ -29,8 +29,8 @@ func (c *Cluster) Grown(rng *rand.Rand, n int) []*engine.Growth {
 		}
 		name := fmt.Sprintf("f%d", len(spec.Apps))
 		app := serving.App{Name: name, Weight: 1, QueueLimit: 5 + rng.IntN(200), Late: serving.LatePolicy(rng.IntN(2)),
-			Least: rng.IntN(3),
-			SLO:   serving.SLO{Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99}}
+			MinInstances: rng.IntN(3),
+			SLO:          serving.SLO{Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99}}
 		v := serving.Variant{
 			Name: fmt.Sprintf("%s.v%d", name, len(spec.Variants)), Accuracy: rng.Float64(), MaxBatch: 1 + rng.IntN(16),
 		}

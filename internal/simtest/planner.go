@@ -18,7 +18,7 @@ type Planner struct{ static.Planner }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return p.Planner.Provides() | plan.Tables | plan.Priced | plan.Bands
+	return p.Planner.Provides() | plan.Tables | plan.Values | plan.Bands
 }
 
 // Plan implements plan.Planner.
@@ -58,11 +58,11 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			set.ByRate = append(set.ByRate, x)
 		}
 		out.Policies = append(out.Policies, set)
-		prices := plan.Prices{Stage: serving.StageID(s), Workers: 1 + rng.IntN(8)}
+		prices := plan.ValueFunctions{Stage: serving.StageID(s), Workers: 1 + rng.IntN(8)}
 		for k := range 1 + rng.IntN(3) {
-			x := plan.Price{
-				Rate: float64(10 * (k + 1)), Rest: 1 + time.Duration(rng.Int64N(int64(time.Second))),
-				Gain: rng.Float64(), Late: 3 * rng.Float64(), PerQuery: 0.1 + rng.Float64(),
+			x := plan.ValueFunction{
+				Rate: float64(10 * (k + 1)), Residual: 1 + time.Duration(rng.Int64N(int64(time.Second))),
+				Gain: rng.Float64(), LatePenalty: 3 * rng.Float64(), PerQuery: 0.1 + rng.Float64(),
 			}
 			for range 2 + rng.IntN(20) {
 				x.Value = append(x.Value, 3*rng.NormFloat64())
@@ -70,7 +70,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			x.Zero = rng.IntN(len(x.Value))
 			prices.ByRate = append(prices.ByRate, x)
 		}
-		out.Prices = append(out.Prices, prices)
+		out.Values = append(out.Values, prices)
 	}
 	return out, nil
 }

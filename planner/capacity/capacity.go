@@ -1,5 +1,5 @@
-// Package capacity is what planners that give every worker one variant have in common: what a worker carries of a
-// variant, what the apps ask of their stages, what runs by a snapshot, and how counts become placements.
+// Package capacity is what planners share: the rate that a worker carries of a variant, the demand on stages, the state
+// of a fleet by a snapshot, and the assignment of counts and bundles to workers.
 package capacity
 
 import (
@@ -10,23 +10,23 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Rule says how much of a variant a worker may be planned for.
-type Rule struct {
-	// Fraction of the stage's objective that a batch may take; 0 means one half (Proteus §4, "Estimation of throughput
+// BatchRule says how much of a variant may be planned on a worker.
+type BatchRule struct {
+	// Fraction of the stage's budget that a batch may take; 0 means one half (Proteus §4, "Estimation of throughput
 	// capacity").
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
-	// Single plans for batches of one item.
+	// Single allows batches of one item only.
 	Single bool
 }
 
 const defaultFraction = 0.5
 
-// Of is P of Proteus §4: the rate, in items/s, of the largest batch that takes less than the given fraction of the
-// objective within, so that a query which has just missed a batch is in time with the next, and that fits the device's
-// memory. A limit of 0 is never, also for variants below their app's accuracy floor.
-func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID,
+// Capacity returns P of Proteus §4: the rate in items/s of the largest batch that takes less than the fraction of the
+// budget within and fits the memory of the device, and that batch in items. A query that has just missed such a batch
+// is in time with the next. limit is 0 when there is none, and for a variant below its app's accuracy floor.
+func (r BatchRule) Capacity(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID,
 	within time.Duration) (limit int, rate float64) {
 	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
 	if x.Accuracy < spec.Apps[spec.Stages[x.Stage].App].Floor {
@@ -64,8 +64,9 @@ func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.Variant
 	return limit, float64(limit) / believed.Latency(v, d, limit, 1).Seconds()
 }
 
-// Hopeless says why nothing can serve a stage: devices are those of the workers that are not down.
-func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked Asked,
+// Unservable returns an error that says why nothing can serve a stage. devices are the types of the workers that are
+// up, broken is by VariantID.
+func Unservable(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked StageDemand,
 	devices []serving.DeviceTypeID, broken []bool) error {
 	app := &spec.Apps[asked.App]
 	if len(devices) == 0 {
@@ -91,5 +92,5 @@ func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, a
 	return fmt.Errorf(
 		"app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; half of the stage's part "+
 			"of the SLO is %v%s. Use a faster variant or device, raise the SLO, or lower the floor",
-		app.Name, spec.Stages[s].Name, what, (asked.Within / 2).Round(10*time.Microsecond), floor)
+		app.Name, spec.Stages[s].Name, what, (asked.Budget / 2).Round(10*time.Microsecond), floor)
 }

@@ -18,7 +18,7 @@ func TestRuleAgainstSearch(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := simtest.Random(rng)
-		r := Rule{Fraction: []float64{0, 0.1, 0.8}[rng.IntN(3)], Single: rng.IntN(5) == 0}
+		r := BatchRule{Fraction: []float64{0, 0.1, 0.8}[rng.IntN(3)], Single: rng.IntN(5) == 0}
 		if rng.IntN(2) == 0 {
 			r.Batches = []int{1, 2, 4, 8}
 		}
@@ -48,7 +48,7 @@ func TestRuleAgainstSearch(t *testing.T) {
 						want = b
 					}
 				}
-				limit, rate := r.Of(c.Profile, c.Spec, serving.VariantID(v), serving.DeviceTypeID(d), within)
+				limit, rate := r.Capacity(c.Profile, c.Spec, serving.VariantID(v), serving.DeviceTypeID(d), within)
 				if limit != want {
 					t.Fatalf("seed %d, variant %d on %d: limit %d, want %d", seed, v, d, limit, want)
 				}
@@ -71,8 +71,8 @@ func TestRuleAgainstSearch(t *testing.T) {
 	}
 }
 
-// An app a -> b (3 items each), a -> c, b and c -> d: b gets three times the queries, the join d as many as b sends it,
-// and the objective is cut in three.
+// An app a -> b (3 items each), a -> c, b and c -> d. b gets three times the queries, the join d as many as b sends it,
+// and the objective is divided into three parts.
 func TestAsk(t *testing.T) {
 	spec := &serving.Spec{
 		Apps: []serving.App{
@@ -88,24 +88,24 @@ func TestAsk(t *testing.T) {
 			}},
 		Variants: []serving.Variant{{Stage: 4, Accuracy: 0.6}, {Stage: 4, Accuracy: 0.8}},
 	}
-	got := Ask(spec, []float64{20})
-	for s, want := range []Asked{
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
-			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
+	got := StageDemands(spec, []float64{20})
+	for s, want := range []StageDemand{
+		{App: 0, FanOut: 1, Rate: 20, Budget: 100 * time.Millisecond}, {
+			App: 0, FanOut: 3, Rate: 60, Budget: 100 * time.Millisecond,
 		},
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
-			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
+		{App: 0, FanOut: 1, Rate: 20, Budget: 100 * time.Millisecond}, {
+			App: 0, FanOut: 3, Rate: 60, Budget: 100 * time.Millisecond,
 		},
-		{App: 1, Fan: 1, Rate: Least, Within: time.Second, Best: 0.8},
+		{App: 1, FanOut: 1, Rate: MinRate, Budget: time.Second, BestAccuracy: 0.8},
 	} {
 		if got[s] != want {
 			t.Errorf("stage %d: %+v, want %+v", s, got[s], want)
 		}
 	}
-	if v := got[4].Value(&spec.Variants[0]); math.Abs(v-0.75) > 1e-12 {
+	if v := got[4].NormalizedAccuracy(&spec.Variants[0]); math.Abs(v-0.75) > 1e-12 {
 		t.Errorf("0.6 of at most 0.8 is worth %v", v)
 	}
-	if v := got[0].Value(&spec.Variants[0]); v != 1 {
+	if v := got[0].NormalizedAccuracy(&spec.Variants[0]); v != 1 {
 		t.Errorf("where no accuracy is known a variant is worth %v", v)
 	}
 }
@@ -120,7 +120,7 @@ func TestHostedAndRunning(t *testing.T) {
 		{[]fleet.Loaded{leaving, warm}, 1}, {[]fleet.Loaded{warm, coming}, 2}, {[]fleet.Loaded{leaving}, serving.None},
 		{nil, serving.None},
 	} {
-		if v, ok := Hosted(fleet.InstanceSnapshot{Variants: c.list}); v != c.want || ok != (c.want >= 0) {
+		if v, ok := HostedVariant(fleet.InstanceSnapshot{Variants: c.list}); v != c.want || ok != (c.want >= 0) {
 			t.Errorf("%+v hosts %d, want %d", c.list, v, c.want)
 		}
 	}
@@ -130,20 +130,21 @@ func TestHostedAndRunning(t *testing.T) {
 			Key: fleet.Key{Worker: serving.WorkerID(w)}, State: state,
 		})
 	}
-	if r := Running(s); len(r) != 2 || r[0].State != fleet.Launching || r[1].State != fleet.Ready {
+	if r := RunningByWorker(s); len(r) != 2 || r[0].State != fleet.Launching || r[1].State != fleet.Ready {
 		t.Errorf("%+v run, want the launching and the ready one", r)
 	}
-	down, broken := Unfit(&serving.Spec{Workers: make([]serving.Worker, 2), Variants: make([]serving.Variant, 3)}, s)
+	down, broken := Unusable(&serving.Spec{Workers: make([]serving.Worker, 2), Variants: make([]serving.Variant, 3)}, s)
 	if down[0] || !down[1] || broken[0] || broken[1] || !broken[2] {
 		t.Errorf("down %v, broken %v", down, broken)
 	}
-	if down, _ := Unfit(&serving.Spec{Workers: make([]serving.Worker, 2)}, nil); down[0] || down[1] ||
-		len(Running(nil)) != 0 {
+	if down, _ := Unusable(&serving.Spec{Workers: make([]serving.Worker, 2)}, nil); down[0] || down[1] ||
+		len(RunningByWorker(nil)) != 0 {
 		t.Error("without a snapshot nothing runs and nothing is unfit")
 	}
 }
 
-// Placements realise the counts with the fewest loads and, among those, the most instances that live on; all are tried.
+// Placements realise the counts with the fewest loads and, among those, the most instances that stay. All placements
+// are tried.
 func TestPlaceAgainstAll(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -154,10 +155,11 @@ func TestPlaceAgainstAll(t *testing.T) {
 			groups[g] = append(groups[g], serving.WorkerID(w))
 			group = append(group, g)
 		}
-		var hosts []Host
+		var hosts []GroupVariant
 		for g := range groups {
 			for v := range 4 { // two variants of each of two stages
-				hosts = append(hosts, Host{Group: g, Stage: serving.StageID(v / 2), Variant: serving.VariantID(v)})
+				hosts = append(hosts, GroupVariant{Group: g, Stage: serving.StageID(v / 2),
+					Variant: serving.VariantID(v)})
 			}
 		}
 		running := make(map[serving.WorkerID]fleet.InstanceSnapshot)
@@ -207,7 +209,7 @@ func TestPlaceAgainstAll(t *testing.T) {
 			}
 		}
 		try(0, 0)
-		at, loads := Place(groups, hosts, counts, running)
+		at, loads := PlaceCounts(groups, hosts, counts, running)
 		sum, have := 0, make([]int, len(hosts))
 		for w, k := range at {
 			if hosts[k].Group != group[w] {
@@ -230,10 +232,10 @@ func TestPlaceAgainstAll(t *testing.T) {
 func TestHopelessSaysWhy(t *testing.T) {
 	c := simtest.Uniform(1, 10*time.Millisecond, time.Millisecond, time.Second, 4)
 	for want, err := range map[string]error{
-		"all 1 are down": Hopeless(c.Profile, c.Spec, 0, Asked{}, nil, []bool{false}),
-		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: Hopeless(
-			c.Profile, c.Spec, 0, Asked{Within: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
-		"all failed to load": Hopeless(c.Profile, c.Spec, 0, Asked{}, []serving.DeviceTypeID{0}, []bool{true}),
+		"all 1 are down": Unservable(c.Profile, c.Spec, 0, StageDemand{}, nil, []bool{false}),
+		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: Unservable(
+			c.Profile, c.Spec, 0, StageDemand{Budget: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
+		"all failed to load": Unservable(c.Profile, c.Spec, 0, StageDemand{}, []serving.DeviceTypeID{0}, []bool{true}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error that says %q", err, want)

@@ -1,15 +1,13 @@
 package capacity
 
 import (
-	"slices"
-
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Unfit returns which workers and variants a snapshot wants left out of plans. A nil snapshot leaves out none.
-func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
+// Unusable returns, by WorkerID and by VariantID, which workers are down and which variants failed to load. A nil
+// snapshot has none.
+func Unusable(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 	down, broken = make([]bool, len(spec.Workers)), make([]bool, len(spec.Variants))
 	if snapshot != nil {
 		for _, w := range snapshot.Down {
@@ -22,11 +20,11 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 	return down, broken
 }
 
-// Running returns what each worker serves by a snapshot, or else what it has loaded still. Of several instances on a
-// worker the last is taken; what drains and goes does not count.
-func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
+// RunningByWorker returns the instance that each worker runs by a snapshot, else the one that it keeps loaded. Of
+// several instances the last counts. Draining instances do not count.
+func RunningByWorker(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
-	for _, i := range Living(snapshot) {
+	for _, i := range Reusable(snapshot) {
 		if before, any := out[i.Key.Worker]; !i.Kept || !any || before.Kept {
 			out[i.Key.Worker] = i
 		}
@@ -34,11 +32,11 @@ func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapsh
 	return out
 }
 
-// Hosted is the variant that an instance runs, or is to run once it is loaded; false when it is to run none.
-func Hosted(i fleet.InstanceSnapshot) (serving.VariantID, bool) {
+// HostedVariant returns the variant that an instance runs, or will run once it is loaded; false when there is none.
+func HostedVariant(i fleet.InstanceSnapshot) (serving.VariantID, bool) {
 	for _, l := range i.Variants {
 		if l.Wanted && !l.Warm {
-			return l.Variant, true // on its way
+			return l.Variant, true // it is being loaded
 		}
 	}
 	for _, l := range i.Variants {
@@ -47,73 +45,4 @@ func Hosted(i fleet.InstanceSnapshot) (serving.VariantID, bool) {
 		}
 	}
 	return serving.None, false
-}
-
-// Host is a variant on workers of one group.
-type Host struct {
-	Group   int
-	Stage   serving.StageID
-	Variant serving.VariantID
-}
-
-// Place gives counts, by host, to the workers of each group with the fewest loads. It returns the host of every worker
-// that has one, and the number of variants that have to be brought up. Per group this is a transportation problem in
-// which a worker that already runs the variant costs nothing and every other the same, a little less when it stays with
-// its stage (a variant is swapped, the instance lives on); so keeping all that can be kept, then filling from the same
-// stage, then from the rest, is optimal. Ties go to the smaller worker and host.
-func Place(groups [][]serving.WorkerID, hosts []Host, counts []int,
-	running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
-	at = make(map[serving.WorkerID]int)
-	want := append([]int(nil), counts...)
-	of := make([][]int, len(groups))
-	for k, h := range hosts {
-		of[h.Group] = append(of[h.Group], k)
-	}
-	fill := func(suits func(w serving.WorkerID, k int) bool) (n int) {
-		for g, workers := range groups {
-			for _, w := range workers {
-				if _, taken := at[w]; taken {
-					continue
-				}
-				for _, k := range of[g] {
-					if want[k] > 0 && suits(w, k) {
-						at[w] = k
-						want[k]--
-						n++
-						break
-					}
-				}
-			}
-		}
-		return n
-	}
-	fill(func(w serving.WorkerID, k int) bool {
-		i, ok := running[w]
-		if !ok {
-			return false
-		}
-		v, ok := Hosted(i)
-		return ok && v == hosts[k].Variant
-	})
-	loads = fill(func(w serving.WorkerID, k int) bool {
-		i, ok := running[w]
-		return ok && i.Stage == hosts[k].Stage
-	})
-	loads += fill(func(serving.WorkerID, int) bool { return true })
-	return at, loads
-}
-
-// Loads counts the variants of a plan that a snapshot does not have where the plan wants them.
-func Loads(snapshot *fleet.Snapshot, p *plan.Plan) int {
-	running, n := Running(snapshot), 0
-	for _, i := range p.Instances {
-		for _, v := range i.Variants {
-			if !slices.ContainsFunc(running[i.Worker].Variants, func(l fleet.Loaded) bool {
-				return l.Variant == v.Variant && l.Wanted
-			}) {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -11,15 +11,18 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Split gives every worker that is not down to one stage, for planners that load many variants on a worker (RAMSIS App.
-// G: each worker belongs to one objective). Who serves a stage by the snapshot goes on serving it; the others go, one
-// after the other, to the stage that then has least for what is asked of it, counting what each serves a second with
-// its fastest batches in time. It returns the workers by stage, ascending.
-func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []Asked, down,
+// SplitWorkers gives every worker that is up to one stage, for planners that load many variants on a worker (RAMSIS
+// App. G: each worker belongs to one objective). It returns the workers by StageID, ascending. down and broken are the
+// result of Unusable, asked that of StageDemands.
+//
+// A worker that serves a stage by the snapshot stays with it. Each of the others goes to the stage with the least
+// capacity for its demand, where capacity is the rate of the fastest batches within the budget. It fails when a stage
+// gets no worker.
+func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []StageDemand, down,
 	broken []bool) ([][]serving.WorkerID, error) {
 	out := make([][]serving.WorkerID, len(spec.Stages))
 	able := make([]float64, len(spec.Stages))
-	running := Running(snapshot)
+	running := RunningByWorker(snapshot)
 	var free []serving.WorkerID
 	for w := range spec.Workers {
 		id := serving.WorkerID(w)
@@ -28,7 +31,8 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 		}
 		if i, ok := running[id]; ok {
 			out[i.Stage] = append(out[i.Stage], id)
-			able[i.Stage] += most(believed, spec, i.Stage, spec.Workers[w].DeviceType, asked[i.Stage].Within, broken)
+			able[i.Stage] += bestRate(believed, spec, i.Stage, spec.Workers[w].DeviceType, asked[i.Stage].Budget,
+				broken)
 			continue
 		}
 		free = append(free, id)
@@ -36,11 +40,11 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 	for _, w := range free {
 		best, least := -1, math.Inf(1)
 		for s := range spec.Stages {
-			gain := most(believed, spec, serving.StageID(s), spec.Workers[w].DeviceType, asked[s].Within, broken)
+			gain := bestRate(believed, spec, serving.StageID(s), spec.Workers[w].DeviceType, asked[s].Budget, broken)
 			if gain <= 0 {
 				continue
 			}
-			// Nobody's first worker comes before anybody's second.
+			// A stage's first worker comes before any stage's second.
 			share := able[s] / asked[s].Rate
 			if len(out[s]) == 0 {
 				share = -asked[s].Rate
@@ -50,10 +54,10 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 			}
 		}
 		if best < 0 {
-			continue // of no use to anybody
+			continue // no stage can use it
 		}
 		out[best] = append(out[best], w)
-		able[best] += most(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Within,
+		able[best] += bestRate(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Budget,
 			broken)
 	}
 	for s := range out {
@@ -65,29 +69,31 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 					devices = append(devices, spec.Workers[w].DeviceType)
 				}
 			}
-			if hopeful(believed, spec, serving.StageID(s), asked[s].Within, devices, broken) {
+			if servable(believed, spec, serving.StageID(s), asked[s].Budget, devices, broken) {
 				return nil, fmt.Errorf("app %q: no worker is left for stage %q: each serves one stage, %d stages "+
 					"share %d workers", spec.Apps[asked[s].App].Name, spec.Stages[s].Name, len(spec.Stages),
 					len(devices))
 			}
-			return nil, Hopeless(believed, spec, serving.StageID(s), asked[s], devices, broken)
+			return nil, Unservable(believed, spec, serving.StageID(s), asked[s], devices, broken)
 		}
 	}
 	return out, nil
 }
 
-func hopeful(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration,
+// servable reports whether some device type serves a stage within a budget.
+func servable(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration,
 	devices []serving.DeviceTypeID, broken []bool) bool {
 	for _, d := range devices {
-		if most(believed, spec, s, d, within, broken) > 0 {
+		if bestRate(believed, spec, s, d, within, broken) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// most is what a worker of a type serves a second of a stage, in the batch within the time that serves most.
-func most(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
+// bestRate returns the items/s that a worker of a type serves of a stage, in the best batch that takes at most within.
+func bestRate(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID,
+	within time.Duration,
 	broken []bool) float64 {
 	out := 0.0
 	for _, v := range spec.Stages[s].Variants {

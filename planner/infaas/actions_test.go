@@ -73,7 +73,7 @@ func TestActions(t *testing.T) {
 		{"but not at 0.45", two[:1], []int{0, 0, 0}, []float64{9}, nil, []int{0, 0, 0}},
 	} {
 		workers := make([]int, max(len(c.now), len(c.want)))
-		spec, believed := world{workers: workers, apps: c.apps, weights: c.weight}.build()
+		spec, believed := cluster{workers: workers, apps: c.apps, weights: c.weight}.build()
 		r := plan.Request{Spec: spec, Rates: c.rates}
 		if c.now != nil {
 			r.Snapshot = hosting(spec, c.now...)
@@ -91,13 +91,13 @@ func TestBetter(t *testing.T) {
 		name string
 		a, b action
 	}{
-		{"closing the gap comes first", action{gain: 10, cost: 0.5, rank: 3}, action{gain: 9, cost: -1}},
-		{"then the cost", action{gain: 10, cost: 0.1, rank: 3}, action{gain: 10, cost: 0.2}},
-		{"also below nothing", action{gain: 10, cost: -0.2, rank: 3}, action{gain: 10, cost: -0.1}},
-		{"then what disturbs less", action{gain: 10, cost: 0.1}, action{gain: 10, cost: 0.1, rank: 1}},
-		{"what does not close it: the cost", action{gain: 2, cost: 0.1, rank: 3}, action{gain: 9, cost: 0.2}},
-		{"what costs nothing by what it brings", action{gain: 9, cost: 0, rank: 3}, action{gain: 2, cost: -0.3}},
-		{"then what disturbs less", action{gain: 9, cost: 0}, action{gain: 9, cost: -0.3, rank: 2}},
+		{"closing the gap comes first", action{added: 10, lost: 0.5, rank: 3}, action{added: 9, lost: -1}},
+		{"then the cost", action{added: 10, lost: 0.1, rank: 3}, action{added: 10, lost: 0.2}},
+		{"also below nothing", action{added: 10, lost: -0.2, rank: 3}, action{added: 10, lost: -0.1}},
+		{"then what disturbs less", action{added: 10, lost: 0.1}, action{added: 10, lost: 0.1, rank: 1}},
+		{"what does not close it: the cost", action{added: 2, lost: 0.1, rank: 3}, action{added: 9, lost: 0.2}},
+		{"what costs nothing by what it brings", action{added: 9, lost: 0, rank: 3}, action{added: 2, lost: -0.3}},
+		{"then what disturbs less", action{added: 9, lost: 0}, action{added: 9, lost: -0.3, rank: 2}},
 	} {
 		if !c.a.better(&c.b, 10) || c.b.better(&c.a, 10) {
 			t.Errorf("%s: %+v against %+v", c.name, c.a, c.b)
@@ -108,24 +108,24 @@ func TestBetter(t *testing.T) {
 // Three workers carry 10/s each of the 25/s needed. One is to go: the change of another to 20/s suffices, that to 40/s
 // costs more than it must.
 func TestRelief(t *testing.T) {
-	spec, believed := world{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
+	spec, believed := cluster{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
 	p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
 	x, err := p.read(plan.Request{Spec: spec, Rates: []float64{25}, Snapshot: hosting(spec, 0, 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, ok := x.relief(0, 0); !ok || x.options[a.slower].variant != 0 || x.options[a.faster].variant != 1 {
+	if a, ok := x.swapToFree(0, 0); !ok || x.options[a.slower].variant != 0 || x.options[a.faster].variant != 1 {
 		t.Errorf("%+v %v, want variant 0 to become 1", a, ok)
 	}
 	x.stages[0].need = 51
-	if a, ok := x.relief(0, 0); ok {
+	if a, ok := x.swapToFree(0, 0); ok {
 		t.Errorf("%+v relieves a stage that needs 51/s: 10 and 40 are left", a)
 	}
 }
 
 // Of two stages with several workers the one that keeps four times what it needs gives, not the one left with half.
 func TestSpare(t *testing.T) {
-	spec, believed := world{workers: []int{0, 0, 0, 0, 0}, apps: [][]offer{ladder, ladder, ladder}}.build()
+	spec, believed := cluster{workers: []int{0, 0, 0, 0, 0}, apps: [][]offer{ladder, ladder, ladder}}.build()
 	for _, rates := range [][]float64{{5, 20, 9}, {40, 1, 9}} {
 		p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
 		x, err := p.read(plan.Request{Spec: spec, Rates: rates, Snapshot: hosting(spec, 0, 0, 0, 3, 3)})
@@ -136,7 +136,7 @@ func TestSpare(t *testing.T) {
 		if rates[1] < rates[0] {
 			want = 1
 		}
-		if from, to := x.spare(2); from == free || x.options[from].stage != want || x.options[to].variant != 6 {
+		if from, to := x.spareWorker(2); from == idle || x.options[from].stage != want || x.options[to].variant != 6 {
 			t.Errorf("rates %v: options %d to %d, want a worker of stage %d for variant 6", rates, from, to, want)
 		}
 	}
@@ -144,7 +144,7 @@ func TestSpare(t *testing.T) {
 
 // An app of two stages for which there is only one worker gets none, however important: the other app can use it.
 func TestHalfAnAppIsNone(t *testing.T) {
-	spec, believed := world{
+	spec, believed := cluster{
 		workers: []int{0}, apps: [][]offer{ladder, ladder, ladder}, weights: []float64{5, 1, 1},
 	}.build()
 	spec.Apps = []serving.App{spec.Apps[0], spec.Apps[2]}

@@ -14,7 +14,7 @@ func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ apps, workers int }{{9, 40}, {17, 2000}} {
 		b.Run(fmt.Sprintf("apps=%d/workers=%d", size.apps, size.workers), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 6))
-			w := world{}
+			w := cluster{}
 			for n := range size.workers {
 				w.workers = append(w.workers, n%3)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cover gives every stage that has none an instance, the more important apps first. An app for whose stages the workers
-// do not suffice gets none: with a stage missing it could answer nothing.
+// cover gives every stage without an instance one, the more important apps first. An app gets none if there is not a
+// worker for each of its stages: with a stage missing it could answer nothing.
 func (x *state) cover() {
 	apps := make([]serving.AppID, len(x.spec.Apps))
 	for a := range apps {
@@ -25,7 +25,7 @@ func (x *state) cover() {
 	for _, a := range apps {
 		counts := slices.Clone(x.counts)
 		for _, s := range x.spec.Apps[a].Stages {
-			if x.stages[s].hosts == 0 && !x.secure(s, make([]bool, len(x.groups))) {
+			if x.stages[s].workers == 0 && !x.obtainWorker(s, make([]bool, len(x.groups))) {
 				x.restore(counts)
 				break
 			}
@@ -33,23 +33,23 @@ func (x *state) cover() {
 	}
 }
 
-// restore takes back moves.
+// restore sets the counts back and with them the idle workers.
 func (x *state) restore(counts []int) {
 	for k, n := range counts {
-		x.free[x.options[k].group] += x.counts[k] - n
+		x.idle[x.options[k].group] += x.counts[k] - n
 		x.add(k, n-x.counts[k])
 	}
 }
 
-// secure finds another worker for a stage: a free one, else one of a stage that has several, else the only one of a
-// stage that finds another itself (an augmenting path, so that a stage is left out only when there is no way). Groups
-// that were seen have been asked already.
-func (x *state) secure(s serving.StageID, seen []bool) bool {
-	if k := x.first(s); k >= 0 {
-		x.move(free, k)
+// obtainWorker finds one more worker for a stage: an idle one, else one of a stage that has several, else the only one
+// of a stage that obtains another in turn. This is an augmenting path, so a stage is left out only if no assignment
+// serves it. seen marks the groups that were tried already.
+func (x *state) obtainWorker(s serving.StageID, seen []bool) bool {
+	if k := x.bestOnFree(s); k >= 0 {
+		x.move(idle, k)
 		return true
 	}
-	if from, to := x.spare(s); to >= 0 {
+	if from, to := x.spareWorker(s); to >= 0 {
 		x.move(from, to)
 		return true
 	}
@@ -61,8 +61,8 @@ func (x *state) secure(s serving.StageID, seen []bool) bool {
 		seen[g] = true
 		for from := range x.options {
 			o := &x.options[from]
-			if x.counts[from] > 0 && o.group == g && o.stage != s && x.secure(o.stage, seen) {
-				x.move(from, x.fit(s, g))
+			if x.counts[from] > 0 && o.group == g && o.stage != s && x.obtainWorker(o.stage, seen) {
+				x.move(from, x.bestInGroup(s, g))
 				return true
 			}
 		}
@@ -70,13 +70,13 @@ func (x *state) secure(s serving.StageID, seen []bool) bool {
 	return false
 }
 
-// first is what a stage should host on a free worker: the most accurate variant that carries its need alone, else the
-// fastest; -1 when no free worker suits.
-func (x *state) first(s serving.StageID) int {
+// bestOnFree returns the option that a stage should host on an idle worker: the most accurate variant that carries its
+// need alone, else the fastest; -1 when no idle worker suits.
+func (x *state) bestOnFree(s serving.StageID) int {
 	best := -1
 	for _, k := range x.stages[s].options {
 		o := &x.options[k]
-		if x.free[o.group] == 0 {
+		if x.idle[o.group] == 0 {
 			continue
 		}
 		if x.stages[s].carries(o.rate, 1) {
@@ -89,8 +89,8 @@ func (x *state) first(s serving.StageID) int {
 	return best
 }
 
-// fit is what a stage should host on a worker of a group that it gets: chosen as by first.
-func (x *state) fit(s serving.StageID, g int) int {
+// bestInGroup returns the option that a stage should host on a worker of group g, chosen like bestOnFree.
+func (x *state) bestInGroup(s serving.StageID, g int) int {
 	best := -1
 	for _, k := range x.stages[s].options {
 		o := &x.options[k]
@@ -107,23 +107,23 @@ func (x *state) fit(s serving.StageID, g int) int {
 	return best
 }
 
-// spare finds a worker of a stage that has several, preferably one that its stage can do without, else the one of the
-// stage that has the largest part of its need. It returns free and -1 when there is none.
-func (x *state) spare(s serving.StageID) (from, to int) {
-	from, to = free, -1
+// spareWorker finds a worker of a stage that has several: the one without which its stage keeps the largest part of its
+// need. It returns idle and -1 when there is none.
+func (x *state) spareWorker(s serving.StageID) (from, to int) {
+	from, to = idle, -1
 	most := 0.0
 	for k := range x.options {
 		o := &x.options[k]
 		t := &x.stages[o.stage]
-		if x.counts[k] == 0 || t.hosts < 2 {
+		if x.counts[k] == 0 || t.workers < 2 {
 			continue
 		}
-		fit := x.fit(s, o.group)
+		fit := x.bestInGroup(s, o.group)
 		if fit < 0 {
 			continue
 		}
-		able, _ := x.after(o.stage, k, free)
-		if left := able / max(t.need, little); to < 0 || left > most {
+		rate, _ := x.afterMove(o.stage, k, idle)
+		if left := rate / max(t.need, tolerance); to < 0 || left > most {
 			from, to, most = k, fit, left
 		}
 	}

@@ -1,6 +1,6 @@
-// Package infaas plans as INFaaS (ATC 2021, §4.2) scales models, with accuracy in the place of cost (Proteus §6.1.1,
-// "INFaaS-Accuracy"): from what runs, one greedy action after the other, and no program is solved, so that a plan can
-// be made while queries arrive. It ends where no single action helps, which need not be the best placement.
+// Package infaas plans as INFaaS (ATC 2021, §4.2) scales models, with accuracy in place of cost (Proteus §6.1.1,
+// "INFaaS-Accuracy"). It starts from what runs and takes one greedy action after the other. It solves no program, so a
+// plan can be made while queries arrive. It ends where no single action helps, which need not be the best placement.
 package infaas
 
 import (
@@ -20,19 +20,19 @@ type Planner struct {
 type Options struct {
 	// Headroom is the factor on the demand that capacity must reach; 0 means 1 / Factor.
 	Headroom float64
-	// Slack is the part of its demand that a stage must have to spare after it was upgraded; 0 means 0.05 (the release;
-	// 0.1 on bursty loads). Without it the next arrival would take the upgrade back.
+	// Slack is the part of its demand that a stage must have to spare after an upgrade; 0 means 0.05 (the release; 0.1
+	// on bursty loads). Without slack the next arrival would undo the upgrade.
 	Slack float64
 	// Factor is the part of a stage's capacity up to which it may be loaded; 0 means 1 - Slack.
 	Factor float64
-	// Down is the part of what would be left to which a stage may be loaded for one of its instances to be given up; 0
+	// Down is the load of the remaining instances, as a part of their capacity, up to which one may be given up; 0
 	// means 0.4 (the release; 0.3 on bursty loads).
 	Down float64
-	// Fraction of the stage's objective that a batch may take; 0 means one half (Proteus §4).
+	// Fraction of the stage's budget that a batch may take; 0 means one half (Proteus §4).
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
-	// Oddities plans as the release's code does, where that differs from the paper's description; see release.go.
+	// Oddities plans as the release's code does where that differs from the paper's description; see release.go.
 	Oddities bool
 }
 
@@ -72,12 +72,12 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		return x.plan(r), nil
 	}
 	x.cover()
-	// An instance given up by one stage may be what another lacks. Every action raises what is served, or else
-	// accuracy, or else sets a worker free, so this ends.
-	for again := true; again; {
-		again = x.mend()
-		again = x.upgrade() || again
-		again = x.retire() || again
+	// An instance that one stage gives up may be what another lacks. Every action raises the served rate, or else
+	// accuracy, or else makes a worker idle, so this ends.
+	for changed := true; changed; {
+		changed = x.closeDeficits()
+		changed = x.upgrade() || changed
+		changed = x.retire() || changed
 	}
 	return x.plan(r), nil
 }

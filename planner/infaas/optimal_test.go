@@ -73,9 +73,9 @@ func value(spec *serving.Spec, got *plan.Plan, need []float64) float64 {
 	return out
 }
 
-// A plan that sheds nothing is never more accurate than the best of all placements, and sheds nothing only when one of
-// them carries the demand. What greed costs on these small worlds is bounded by what was measured, with room for small
-// changes of the rules: a loss well beyond it is a mistake.
+// A plan that sheds nothing is never more accurate than the best of all placements, and it sheds nothing only if one of
+// them carries the demand. The loss by greed on these small clusters is bounded by measured values, with room for small
+// changes of the rules: a much larger loss is a mistake.
 func TestAgainstAllPlacements(t *testing.T) {
 	possible, missed, lost, worst := 0, 0, 0.0, 0.0
 	for seed := range uint64(400) {

@@ -14,8 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Plans over random clusters, one after the other while the demand moves, workers fail, variants break and queues fill:
-// each keeps the rules, says of itself what is recomputed here from its instances, and comes out the same twice.
+// Plans over random clusters, one after the other while demand varies, workers fail, variants break and queues fill.
+// Each keeps the rules, its forecast agrees with what is recomputed here from its instances, and it comes out the same
+// twice.
 func TestPlansAreSound(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -69,9 +70,9 @@ func TestPlansAreSound(t *testing.T) {
 	}
 }
 
-// servable tells whether every stage can be served by some worker that is not down.
+// servable reports whether some worker that is up can serve every stage.
 func servable(r plan.Request, p *Planner) bool {
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for _, st := range r.Spec.Stages {
 		found := false
 		for _, v := range st.Variants {
@@ -91,8 +92,8 @@ func servable(r plan.Request, p *Planner) bool {
 func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *plan.Plan) {
 	t.Helper()
 	spec := r.Spec
-	down, broken := capacity.Unfit(spec, r.Snapshot)
-	before := capacity.Running(r.Snapshot)
+	down, broken := capacity.Unusable(spec, r.Snapshot)
+	before := capacity.RunningByWorker(r.Snapshot)
 	able, shares, right := make([]float64, len(spec.Stages)), make([]float64, len(spec.Stages)),
 		make([]float64, len(spec.Stages))
 	used := make(map[serving.WorkerID]bool)
@@ -110,7 +111,7 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 		if got := float64(i.Variants[0].Limit) / run.Seconds(); math.Abs(got-rate) > 1e-6*rate {
 			t.Fatalf("seed %d: a limit of %d carries %v, want %v", seed, i.Variants[0].Limit, got, rate)
 		}
-		within := capacity.Ask(spec, nil)[i.Stage].Within
+		within := capacity.StageDemands(spec, nil)[i.Stage].Budget
 		if want := within - run; (i.Hold - want).Abs() > time.Microsecond {
 			t.Fatalf("seed %d: hold %v, want %v", seed, i.Hold, want)
 		}
@@ -119,7 +120,7 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 		right[i.Stage] += i.Share * spec.Variants[v].Accuracy
 		cost += spec.DeviceTypes[d].PricePerHour
 		b, ok := before[i.Worker]
-		if hosted, warm := capacity.Hosted(b); !ok || !warm || hosted != v {
+		if hosted, warm := capacity.HostedVariant(b); !ok || !warm || hosted != v {
 			loads++
 		}
 	}
@@ -139,9 +140,9 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 	headroom := p.Options.filled().Headroom
 	for a, app := range spec.Apps {
 		carries, good := math.Inf(1), 1.0
-		for s, asked := range capacity.Ask(spec, r.Rates) {
-			if asked.App == serving.AppID(a) && asked.Fan > 0 {
-				carries = min(carries, able[s]/asked.Fan)
+		for s, asked := range capacity.StageDemands(spec, r.Rates) {
+			if asked.App == serving.AppID(a) && asked.FanOut > 0 {
+				carries = min(carries, able[s]/asked.FanOut)
 				good *= right[s]
 			}
 		}
@@ -194,8 +195,7 @@ func TestSteadyDemandLoadsNothing(t *testing.T) {
 	}
 }
 
-// Every app keeps an instance whenever there is a way to give each one, however lopsided what runs and what is asked;
-// the ways are tried out one by one.
+// Every app keeps an instance whenever there is a way to give each app one. All ways are tried.
 func TestNoAppIsLost(t *testing.T) {
 	tight := 0
 	for seed := range uint64(400) {
@@ -246,7 +246,7 @@ func TestNoAppIsLost(t *testing.T) {
 	}
 }
 
-// coverable tries whether apps from a on can each have a worker that is not taken.
+// coverable reports whether the apps from a on can each have a worker that is not taken.
 func coverable(spec *serving.Spec, p *Planner, a int, taken []bool) bool {
 	if a == len(spec.Apps) {
 		return true
@@ -270,7 +270,7 @@ func coverable(spec *serving.Spec, p *Planner, a int, taken []bool) bool {
 	return false
 }
 
-// One app alone is carried whenever its fastest variants on all workers carry it, from whatever runs.
+// A single app is carried whenever its fastest variants on all workers carry it, whatever runs.
 func TestOneAppIsCarried(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 4))

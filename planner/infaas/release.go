@@ -9,23 +9,25 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// period is how often the release scales; in between only arrivals start instances.
-const period, moment = 10 * time.Second, time.Second
+// scalePeriod is how often the release scales; between, only arrivals start instances. A request within scaleWindow of
+// the start of a period counts as one at which it scales.
+const scalePeriod, scaleWindow = 10 * time.Second, time.Second
 
-// release plans as the code that the Proteus authors released does for INFaaS-Accuracy ("infaas_v2"). What it does
-// otherwise than the papers describe:
+// release plans as the code that the Proteus authors released does for INFaaS-Accuracy ("infaas_v2"). It differs from
+// the papers' description:
 //
-//   - Both directions of scaling run every ten seconds, down right after up, and not while queries arrive. Here that is
-//     a request made in the first second of every ten, since a planner keeps no count of its plans.
-//   - What starts instances in between is the assignment of queries: see arrive.
-//   - up sizes by a latency, down by a queue, and what is not removed becomes the least accurate: see there.
+//   - Both directions of scaling run every ten seconds, down right after up, and not while queries arrive. Here a
+//     request in the first second of every ten counts as such a moment, since a planner keeps no count of its plans.
+//   - Between these moments the assignment of queries starts instances: see arrive.
+//   - up sizes by a latency, down by a queue, and an instance that is not removed becomes the least accurate: see
+//     there.
 //
-// Not repeated are variants on devices on which they never meet the objective, which the release starts and then cannot
-// use (a plan has no batch limit of zero), and, in down, smaller batches and slower devices for what is least accurate
-// already.
+// Two things are not repeated. The release starts variants on devices where they never meet the objective and then
+// cannot use them, but a plan has no batch limit of zero. And down does not try smaller batches and slower devices for
+// what is the least accurate already.
 func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	queued := make([]int, len(x.stages))
-	room := make([]bool, len(x.stages))
+	hasRoom := make([]bool, len(x.stages))
 	var now serving.Time
 	if snapshot != nil {
 		now = snapshot.At
@@ -33,7 +35,7 @@ func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	for _, i := range x.running {
 		queued[i.Stage] += i.Queued
 	}
-	if time.Duration(now)%period < moment {
+	if time.Duration(now)%scalePeriod < scaleWindow {
 		for s := range x.stages {
 			x.up(believed, s)
 		}
@@ -43,36 +45,36 @@ func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	}
 	for g := range x.groups {
 		for _, w := range x.groups[g].workers {
-			if k := x.hosted(g, w); k != free {
+			if k := x.hosted(g, w); k != idle {
 				o := &x.options[k]
-				room[o.stage] = room[o.stage] || o.value == 1 && x.counts[k] > 0 &&
+				hasRoom[o.stage] = hasRoom[o.stage] || o.accuracy == 1 && x.counts[k] > 0 &&
 					o.rate > float64(x.running[w].Queued)
 			}
 		}
 	}
-	x.arrive(room)
+	x.arrive(hasRoom)
 }
 
 // up starts instances of a stage when the floor of its usable capacity is below its rate. The release compares two
-// actions, each at the accuracy its instances lose against the best times their number, and takes the cheaper,
-// upgrading on a tie:
+// actions, each at the accuracy that its instances lose against the best variant, times their number, and takes the
+// cheaper; on a tie it upgrades.
 //
-//   - to upgrade: some variant on the device type of which the fewest are needed. Their number is the rate over the
-//     variant's *latency in milliseconds*, where its throughput is meant: the slower a device, the fewer are thought to
-//     do. The best variant loses nothing, hence costs nothing, however many are needed.
-//   - to replicate the first instance: but the copies are of the *least accurate* variant, as every instance for which
+//   - Upgrade: for some variant, instances on the device type that needs the fewest. Their number is the rate over the
+//     variant's *latency in milliseconds*, where its throughput is meant: the slower a device, the fewer seem to be
+//     needed. The best variant loses nothing, so it costs nothing however many are needed.
+//   - Replicate the first instance. But the copies are of the *least accurate* variant, as are all instances for which
 //     no variant is named.
 func (x *state) up(believed profile.Profile, s int) {
 	st := &x.stages[s]
-	if st.hosts == 0 || math.Floor(x.o.Factor*st.able) >= st.Rate {
+	if st.workers == 0 || math.Floor(x.o.Factor*st.rate) >= st.Rate {
 		return
 	}
 	needed := func(throughput float64) float64 { return math.Ceil(st.Rate / (throughput * x.o.Factor)) }
-	chosen, number, cost := free, 0.0, math.Inf(1)
+	chosen, number, cost := idle, 0.0, math.Inf(1)
 	for _, v := range x.spec.Stages[s].Variants {
-		least, at := math.Inf(1), free
+		least, at := math.Inf(1), idle
 		for k, o := range x.options {
-			if o.variant != v || x.free[o.group] == 0 {
+			if o.variant != v || x.idle[o.group] == 0 {
 				continue
 			}
 			milliseconds := believed.Latency(v, x.groups[o.group].device, 1, 1).Seconds() * 1e3
@@ -80,82 +82,83 @@ func (x *state) up(believed profile.Profile, s int) {
 				least, at = n, k
 			}
 		}
-		if at == free {
+		if at == idle {
 			continue
 		}
-		if c := (1 - x.options[at].value) * least; c < cost {
+		if c := (1 - x.options[at].accuracy) * least; c < cost {
 			chosen, number, cost = at, least, c
 		}
 	}
-	if chosen == free {
+	if chosen == idle {
 		return
 	}
 	first := x.hosting(s)[0]
-	if copies := needed(x.options[first].rate); cost > (1-x.options[first].value)*copies {
-		chosen, number = x.worst(first), copies
+	if copies := needed(x.options[first].rate); cost > (1-x.options[first].accuracy)*copies {
+		chosen, number = x.leastAccurate(first), copies
 	}
-	for ; number > 0 && x.free[x.options[chosen].group] > 0; number-- {
-		x.move(free, chosen)
+	for ; number > 0 && x.idle[x.options[chosen].group] > 0; number-- {
+		x.move(idle, chosen)
 	}
 }
 
-// down goes through a stage's instances in order. One is removed when the rest can take *what is queued* in a second:
-// on a stage that keeps up, whose queues are short, that is nearly all. What stays is replaced by the *least accurate*
-// variant, since the search for a better one, which the code prepares, is missing. Only when it comes to one that is
-// the least accurate already does it look at the load, and ends when less than what Down asks would be to spare.
+// down goes through a stage's instances in order. It removes one if the rest can take *what is queued* in a second; on
+// a stage that keeps up, whose queues are short, that is nearly all of them. What stays is replaced by the *least
+// accurate* variant, since the search for a better one, which the code prepares, is missing. It looks at the load only
+// at an instance that is the least accurate already, and ends when less than Down asks for would be to spare.
 func (x *state) down(s int, queued float64) {
 	st := &x.stages[s]
 	for _, k := range x.hosting(s) {
 		o := &x.options[k]
-		worst := x.worst(k)
+		worst := x.leastAccurate(k)
 		switch {
-		case (st.able-o.rate)*x.o.Factor > queued:
-			x.move(k, free)
+		case (st.rate-o.rate)*x.o.Factor > queued:
+			x.move(k, idle)
 		case worst != k:
 			x.move(k, worst)
-		case st.able*x.o.Factor*x.o.Down <= st.Rate:
+		case st.rate*x.o.Factor*x.o.Down <= st.Rate:
 			return
 		}
 	}
 }
 
 // arrive does what assigning a query does to the placement. Queries ask for an accuracy of 100 %, which only the best
-// variant of a family has; when no instance of it has room, the first variant that runs nowhere yet is started on the
-// first device type with a worker free, not the best one. Stages take turns, as their queries do, until none finds a
-// variant or a worker.
-func (x *state) arrive(room []bool) {
-	for again := true; again; {
-		again = false
+// variant of a family has. If no instance of that has room, the release starts the first variant that runs nowhere yet,
+// on the first device type with an idle worker, not the best one. Stages take turns, as their queries do, until none
+// finds a variant or a worker. hasRoom is by StageID.
+func (x *state) arrive(hasRoom []bool) {
+	for started := true; started; {
+		started = false
 		for s := range x.stages {
-			if room[s] {
+			if hasRoom[s] {
 				continue
 			}
-			if k := x.inactive(s); k != free {
-				x.move(free, k)
-				room[s] = x.options[k].value == 1
-				again = true
+			if k := x.inactive(s); k != idle {
+				x.move(idle, k)
+				hasRoom[s] = x.options[k].accuracy == 1
+				started = true
 			}
 		}
 	}
 }
 
-// inactive is the first variant of a stage that runs nowhere and for which a worker is free; free when there is none.
+// inactive returns the first variant of a stage that runs nowhere and for which a worker is idle; idle when there is
+// none.
 func (x *state) inactive(s int) int {
 	for _, v := range x.spec.Stages[s].Variants {
-		at, running := free, false
+		at, running := idle, false
 		for k, o := range x.options {
 			if o.variant == v {
 				running = running || x.counts[k] > 0
-				if at == free && x.free[o.group] > 0 {
+				if at == idle && x.idle[o.group] > 0 {
 					at = k
 				}
 			}
 		}
-		if !running && at != free {
+		if !running && at != idle {
 			return at
 		}
 	}
-	return free
+	return idle
 }
 
 // hosting lists the options of a stage's workers, one entry for each worker.
@@ -171,11 +174,11 @@ func (x *state) hosting(s int) []int {
 	return out
 }
 
-// worst is the least accurate variant of an option's stage that its group can serve.
-func (x *state) worst(of int) int {
+// leastAccurate returns the least accurate option of an option's stage and group.
+func (x *state) leastAccurate(of int) int {
 	out := of
 	for k, o := range x.options {
-		if o.group == x.options[of].group && o.stage == x.options[of].stage && o.value < x.options[out].value {
+		if o.group == x.options[of].group && o.stage == x.options[of].stage && o.accuracy < x.options[out].accuracy {
 			out = k
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// at reads a request in which workers host variants into a state.
-func at(t *testing.T, w world, rate float64, now ...int) (*state, *Planner, plan.Request) {
+// at reads a request by whose snapshot workers host variants.
+func at(t *testing.T, w cluster, rate float64, now ...int) (*state, *Planner, plan.Request) {
 	t.Helper()
 	spec, believed := w.build()
 	p := &Planner{Profile: believed, Options: Options{Oddities: true}}
@@ -48,7 +48,7 @@ func expect(t *testing.T, what string, x *state, want map[[2]int]int) {
 // on the fast one. One on the fast device would do (47.5/s usable), on the slow one it takes three more; taking
 // milliseconds for items/s, the release finds that one on the slow device does and two are needed on the fast one.
 func TestReleaseTakesLatencyForThroughput(t *testing.T) {
-	w := world{workers: []int{0, 0, 0, 0, 1, 1}, apps: [][]offer{{{1, []float64{100, 20}}, {0.9, []float64{50, 10}}}}}
+	w := cluster{workers: []int{0, 0, 0, 0, 1, 1}, apps: [][]offer{{{1, []float64{100, 20}}, {0.9, []float64{50, 10}}}}}
 	x, p, _ := at(t, w, 30, 0)
 	x.up(p.Profile, 0)
 	expect(t, "up", x, map[[2]int]int{{0, 0}: 2})
@@ -65,7 +65,7 @@ func TestReleaseTakesLatencyForThroughput(t *testing.T) {
 // release thinks are needed of another variant, 2.7 and more. It decides for copies, and starts three of the least
 // accurate.
 func TestReleaseReplicatesTheLeastAccurate(t *testing.T) {
-	w := world{
+	w := cluster{
 		workers: []int{0, 0, 0, 0, 0, 1}, apps: [][]offer{
 			{{1, []float64{0, 20}}, {0.9, []float64{10, 0}}, {0.8, []float64{5, 0}}},
 		},
@@ -77,7 +77,7 @@ func TestReleaseReplicatesTheLeastAccurate(t *testing.T) {
 
 // Down-scaling looks at queues, not at the load, and leaves nothing but the least accurate.
 func TestReleaseScalesDownByQueues(t *testing.T) {
-	w := world{workers: []int{0, 0, 0, 0}, apps: [][]offer{ladder}}
+	w := cluster{workers: []int{0, 0, 0, 0}, apps: [][]offer{ladder}}
 	x, _, _ := at(t, w, 28, 0, 0, 0)
 	x.down(0, 3) // 20 and 10/s, at 0.95, take the 3 that wait: two go although 28/s arrive, the last becomes variant 2
 	expect(t, "three with short queues", x, map[[2]int]int{{2, 0}: 1})
@@ -105,7 +105,7 @@ func TestReleaseScalesDownByQueues(t *testing.T) {
 // other until the best is among them, the apps in turn.
 func TestReleaseStartsInactiveVariants(t *testing.T) {
 	up := []offer{ladder[2], ladder[1], ladder[0]} // the best comes last
-	w := world{workers: []int{0, 0, 0, 0}, apps: [][]offer{up}}
+	w := cluster{workers: []int{0, 0, 0, 0}, apps: [][]offer{up}}
 	x, _, _ := at(t, w, 1, 0)
 	x.arrive([]bool{false})
 	expect(t, "no best one runs", x, map[[2]int]int{{0, 0}: 1, {1, 0}: 1, {2, 0}: 1})
@@ -124,9 +124,9 @@ func TestReleaseStartsInactiveVariants(t *testing.T) {
 	expect(t, "four workers for two apps", x, map[[2]int]int{{0, 0}: 1, {1, 0}: 1, {3, 0}: 1, {4, 0}: 1})
 }
 
-// Scaling has its moment every ten seconds; between them a placement that has its best variants stays.
+// It scales every ten seconds. Between, a placement that has its best variants stays.
 func TestReleasePeriod(t *testing.T) {
-	spec, believed := world{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
+	spec, believed := cluster{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
 	p := &Planner{Profile: believed, Options: Options{Oddities: true}}
 	for _, c := range []struct {
 		at   serving.Time
@@ -137,8 +137,8 @@ func TestReleasePeriod(t *testing.T) {
 	} {
 		r := plan.Request{Spec: spec, Rates: []float64{20}, Snapshot: hosting(spec, 0, 0, 0)}
 		r.Snapshot.At = c.at
-		// At the moment all but one are removed and that one becomes variant 2; then the next query starts variant 0
-		// again.
+		// When it scales, all but one are removed and that one becomes variant 2; then the next query starts variant 0
+		// anew.
 		if got := hosts(spec, must(t, p, r)); !slices.Equal(got, c.want) {
 			t.Errorf("at %v: %v, want %v (variants by worker)", c.at, got, c.want)
 		}

@@ -7,10 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// state is a placement that actions change, as counts: which of several like workers hosts a variant makes no
-// difference.
+// state is a placement that actions change. It holds counts: it does not matter which of several workers of a type
+// hosts a variant.
 type state struct {
 	o       Options
 	spec    *serving.Spec
@@ -19,10 +20,10 @@ type state struct {
 	options []option
 	stages  []stage // by StageID
 	counts  []int   // workers by option
-	free    []int   // workers that host nothing, by group
+	idle    []int   // workers that host nothing, by group
 }
 
-// group is workers of one device type that are not down.
+// group is the workers of one device type that are up.
 type group struct {
 	device  serving.DeviceTypeID
 	workers []serving.WorkerID
@@ -30,36 +31,55 @@ type group struct {
 
 // option is a variant that the workers of a group can serve.
 type option struct {
-	group   int
-	stage   serving.StageID
-	variant serving.VariantID
-	limit   int     // items of a batch
-	rate    float64 // items/s that a worker carries
-	value   float64 // accuracy divided by that of the stage's most accurate variant
+	group    int
+	stage    serving.StageID
+	variant  serving.VariantID
+	limit    int     // items of a batch
+	rate     float64 // items/s that a worker carries
+	accuracy float64 // normalised by the stage's most accurate variant
 }
 
 // stage is what is asked of a stage and what it has.
 type stage struct {
-	capacity.Asked
-	need    float64 // items/s, head-room included
-	weight  float64 // of its mean value among all stages': importance times queries/s
-	options []int   // by falling value, then rate
-	hosts   int     // workers
-	able    float64 // items/s they carry
-	worth   float64 // sum of rate times value over them
+	capacity.StageDemand
+	need     float64 // items/s, head-room included
+	weight   float64 // of its mean accuracy among all stages': importance times queries/s
+	options  []int   // by falling accuracy, then rate
+	workers  int     // number of its workers
+	rate     float64 // items/s that they carry
+	weighted float64 // sum of rate times accuracy over them
 }
 
-// free stands for no option in an action: a worker that hosts nothing before or after it.
-const free = -1
+// idle stands for no option in an action: a worker that hosts nothing before or after it.
+const idle = -1
 
-// little is the relative difference below which two figures are the same.
-const little = 1e-9
+// tolerance is the relative difference below which two numbers are equal.
+const tolerance = 1e-9
 
-// read turns a request into the placement that runs. It fails when a stage cannot be served by anything.
+// read turns a request into the placement that runs. It fails when nothing can serve some stage.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	for w, y := range r.Spec.Workers {
+	x := &state{o: p.Options.filled(), spec: r.Spec, running: capacity.RunningByWorker(r.Snapshot)}
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	x.group(down)
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
+		if err := x.addStage(r.Believed(p.Profile), serving.StageID(s), asked, broken); err != nil {
+			return nil, err
+		}
+	}
+	x.counts = make([]int, len(x.options))
+	for g := range x.groups {
+		for _, w := range x.groups[g].workers {
+			if k := x.hosted(g, w); k >= 0 {
+				x.move(idle, k)
+			}
+		}
+	}
+	return x, nil
+}
+
+// group makes the groups of the workers that are up, all idle.
+func (x *state) group(down []bool) {
+	for w, y := range x.spec.Workers {
 		if down[w] {
 			continue
 		}
@@ -67,69 +87,62 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		if at < 0 {
 			at = len(x.groups)
 			x.groups = append(x.groups, group{device: y.DeviceType})
+			x.idle = append(x.idle, 0)
 		}
 		x.groups[at].workers = append(x.groups[at].workers, serving.WorkerID(w))
+		x.idle[at]++
 	}
-	devices := make([]serving.DeviceTypeID, len(x.groups))
-	x.free = make([]int, len(x.groups))
-	for g := range x.groups {
-		devices[g], x.free[g] = x.groups[g].device, len(x.groups[g].workers)
-	}
-	rule := capacity.Rule{Fraction: x.o.Fraction, Batches: x.o.Batches}
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
-		app := &r.Spec.Apps[asked.App]
-		st := stage{Asked: asked, need: asked.Rate * x.o.Headroom}
-		if asked.Fan > 0 {
-			st.weight = app.Weight * asked.Rate / asked.Fan / float64(len(app.Stages))
-		}
-		for g := range x.groups {
-			for _, v := range r.Spec.Stages[s].Variants {
-				if broken[v] {
-					continue
-				}
-				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Within); limit >
-					0 {
-					st.options = append(st.options, len(x.options))
-					x.options = append(x.options, option{
-						g, serving.StageID(s), v, limit, rate, asked.Value(&r.Spec.Variants[v]),
-					})
-				}
-			}
-		}
-		if len(st.options) == 0 {
-			return nil, capacity.Hopeless(r.Believed(p.Profile), r.Spec, serving.StageID(s), asked, devices, broken)
-		}
-		slices.SortStableFunc(st.options, func(a, b int) int {
-			switch y, z := &x.options[a], &x.options[b]; {
-			case y.value > z.value || y.value == z.value && y.rate > z.rate:
-				return -1
-			case y.value < z.value || y.rate < z.rate:
-				return 1
-			}
-			return a - b
-		})
-		x.stages = append(x.stages, st)
-	}
-	x.counts = make([]int, len(x.options))
-	for g := range x.groups {
-		for _, w := range x.groups[g].workers {
-			if k := x.hosted(g, w); k >= 0 {
-				x.move(free, k)
-			}
-		}
-	}
-	return x, nil
 }
 
-// hosted is the option that a worker of a group runs, or free: also when what it runs is broken or too slow by now.
+// addStage adds a stage and the options for it, in the order of groups and variants.
+func (x *state) addStage(believed profile.Profile, s serving.StageID, asked capacity.StageDemand, broken []bool) error {
+	rule := capacity.BatchRule{Fraction: x.o.Fraction, Batches: x.o.Batches}
+	app := &x.spec.Apps[asked.App]
+	st := stage{StageDemand: asked, need: asked.Rate * x.o.Headroom}
+	if asked.FanOut > 0 {
+		st.weight = app.Weight * asked.Rate / asked.FanOut / float64(len(app.Stages))
+	}
+	devices := make([]serving.DeviceTypeID, len(x.groups))
+	for g := range x.groups {
+		devices[g] = x.groups[g].device
+		for _, v := range x.spec.Stages[s].Variants {
+			if broken[v] {
+				continue
+			}
+			limit, rate := rule.Capacity(believed, x.spec, v, devices[g], asked.Budget)
+			if limit == 0 {
+				continue
+			}
+			st.options = append(st.options, len(x.options))
+			x.options = append(x.options, option{g, s, v, limit, rate, asked.NormalizedAccuracy(&x.spec.Variants[v])})
+		}
+	}
+	if len(st.options) == 0 {
+		return capacity.Unservable(believed, x.spec, s, asked, devices, broken)
+	}
+	slices.SortStableFunc(st.options, func(a, b int) int {
+		switch y, z := &x.options[a], &x.options[b]; {
+		case y.accuracy > z.accuracy || y.accuracy == z.accuracy && y.rate > z.rate:
+			return -1
+		case y.accuracy < z.accuracy || y.rate < z.rate:
+			return 1
+		}
+		return a - b
+	})
+	x.stages = append(x.stages, st)
+	return nil
+}
+
+// hosted returns the option that a worker of group g runs, or idle: also when what it runs is broken or too slow by
+// now.
 func (x *state) hosted(g int, w serving.WorkerID) int {
 	i, ok := x.running[w]
 	if !ok {
-		return free
+		return idle
 	}
-	v, ok := capacity.Hosted(i)
+	v, ok := capacity.HostedVariant(i)
 	if !ok {
-		return free
+		return idle
 	}
 	return slices.IndexFunc(x.options, func(o option) bool { return o.group == g && o.variant == v })
 }
@@ -139,64 +152,65 @@ func (x *state) move(from, to int) {
 	x.add(from, -1)
 	x.add(to, 1)
 	g := x.groupOf(from, to)
-	if from == free {
-		x.free[g]--
+	if from == idle {
+		x.idle[g]--
 	}
-	if to == free {
-		x.free[g]++
+	if to == idle {
+		x.idle[g]++
 	}
 }
 
 func (x *state) groupOf(from, to int) int {
-	if from == free {
+	if from == idle {
 		return x.options[to].group
 	}
 	return x.options[from].group
 }
 
-// add changes how many workers host an option. What a stage carries is summed anew, so that a state does not depend on
-// the way that led to it.
+// add changes how many workers host an option. It sums anew what the stage carries, so that the state does not depend
+// on the way that led to it.
 func (x *state) add(k, n int) {
-	if k == free {
+	if k == idle {
 		return
 	}
 	x.counts[k] += n
 	st := &x.stages[x.options[k].stage]
-	st.hosts, st.able, st.worth = 0, 0, 0
+	st.workers, st.rate, st.weighted = 0, 0, 0
 	for _, j := range st.options {
 		o := &x.options[j]
-		st.hosts += x.counts[j]
-		st.able += float64(x.counts[j]) * o.rate
-		st.worth += float64(x.counts[j]) * o.rate * o.value
+		st.workers += x.counts[j]
+		st.rate += float64(x.counts[j]) * o.rate
+		st.weighted += float64(x.counts[j]) * o.rate * o.accuracy
 	}
 }
 
-// carries tells whether a stage carries the given multiple of its need.
-func (st *stage) carries(able, multiple float64) bool { return able >= st.need*multiple*(1-little) }
+// carries reports whether a rate in items/s is at least the given multiple of the stage's need.
+func (st *stage) carries(rate, multiple float64) bool { return rate >= st.need*multiple*(1-tolerance) }
 
-// value is the mean value of a stage's answers while its instances share the load in proportion to what they carry.
-func (st *stage) value() float64 {
-	if st.able <= 0 {
+// accuracy returns the mean normalised accuracy of a stage's answers while its instances share the load in proportion
+// to what they carry.
+func (st *stage) accuracy() float64 {
+	if st.rate <= 0 {
 		return 0
 	}
-	return st.worth / st.able
+	return st.weighted / st.rate
 }
 
-// after is what a stage would carry, and its mean value, with one worker less that hosts from and one more that hosts
-// to; free leaves out either. Options of other stages do not count.
-func (x *state) after(s serving.StageID, from, to int) (able, value float64) {
+// afterMove returns what stage s would carry, and its mean accuracy, after a worker moves from one option to another;
+// either may be idle. Options of other stages do not count.
+func (x *state) afterMove(s serving.StageID, from, to int) (rate, accuracy float64) {
 	st := &x.stages[s]
-	able, worth := st.able, st.worth
-	if from != free && x.options[from].stage == s {
-		able -= x.options[from].rate
-		worth -= x.options[from].rate * x.options[from].value
+	rate, weighted := st.rate, st.weighted
+	if from != idle && x.options[from].stage == s {
+		rate -= x.options[from].rate
+		weighted -= x.options[from].rate * x.options[from].accuracy
 	}
-	if to != free && x.options[to].stage == s {
-		able += x.options[to].rate
-		worth += x.options[to].rate * x.options[to].value
+	if to != idle && x.options[to].stage == s {
+		rate += x.options[to].rate
+		weighted += x.options[to].rate * x.options[to].accuracy
 	}
-	if able <= 0 {
+	if rate <= 0 {
 		return 0, 0
 	}
-	return able, worth / able
+	return rate, weighted / rate
 }

@@ -2,28 +2,29 @@ package infaas
 
 import "github.com/sluice-serving/sluice/serving"
 
-// upgrade spends what stages have to spare on accuracy: while there is one, the change of an instance to a more
-// accurate variant, or the idle worker, that raises the weighted mean value most and leaves the stage its slack. It
-// tells whether anything was changed.
+// upgrade spends spare capacity on accuracy, and reports whether it changed anything. As long as there is one, it takes
+// the change of an instance to a more accurate variant, or the idle worker, that raises the weighted mean accuracy most
+// and leaves the stage its slack.
 func (x *state) upgrade() (changed bool) {
 	for {
-		best, from, to := 0.0, free, free
+		best, from, to := 0.0, idle, idle
 		for s := range x.stages {
 			st := &x.stages[s]
-			if st.hosts == 0 {
+			if st.workers == 0 {
 				continue
 			}
 			for _, k := range st.options {
 				try := func(old int) {
-					able, value := x.after(serving.StageID(s), old, k)
-					// A stage that nothing is asked of has no weight, but should be accurate too when its queries come.
-					gain := max(st.weight, little) * (value - st.value())
-					if value > st.value()+little && st.carries(able, 1+x.o.Slack) && gain > best*(1+little) {
+					rate, accuracy := x.afterMove(serving.StageID(s), old, k)
+					// A stage without demand has no weight, but is to be accurate too when its queries come.
+					gain := max(st.weight, tolerance) * (accuracy - st.accuracy())
+					if accuracy > st.accuracy()+tolerance && st.carries(rate, 1+x.o.Slack) &&
+						gain > best*(1+tolerance) {
 						best, from, to = gain, old, k
 					}
 				}
-				if x.free[x.options[k].group] > 0 {
-					try(free)
+				if x.idle[x.options[k].group] > 0 {
+					try(idle)
 				}
 				for _, old := range st.options {
 					if x.counts[old] > 0 && x.options[old].group == x.options[k].group {
@@ -32,7 +33,7 @@ func (x *state) upgrade() (changed bool) {
 				}
 			}
 		}
-		if to == free {
+		if to == idle {
 			return changed
 		}
 		x.move(from, to)
@@ -40,19 +41,20 @@ func (x *state) upgrade() (changed bool) {
 	}
 }
 
-// retire gives up instances of stages that are loaded little without them, as long as accuracy does not suffer: the
-// least accurate first. Their workers are what other stages look for first. It tells whether anything was changed.
+// retire gives up instances of stages that are lightly loaded without them, the least accurate first, as long as the
+// mean accuracy does not fall. Their workers become idle, which is where other stages look first. It reports whether it
+// changed anything.
 func (x *state) retire() (changed bool) {
 	for s := range x.stages {
 		st := &x.stages[s]
 		for i := len(st.options) - 1; i >= 0; i-- {
 			k := st.options[i]
-			for x.counts[k] > 0 && st.hosts > 1 {
-				able, value := x.after(serving.StageID(s), k, free)
-				if !st.carries(able, 1/x.o.Down) || value < st.value()-little {
+			for x.counts[k] > 0 && st.workers > 1 {
+				rate, accuracy := x.afterMove(serving.StageID(s), k, idle)
+				if !st.carries(rate, 1/x.o.Down) || accuracy < st.accuracy()-tolerance {
 					break
 				}
-				x.move(k, free)
+				x.move(k, idle)
 				changed = true
 			}
 		}

@@ -23,7 +23,7 @@ func BenchmarkPlan(b *testing.B) {
 		})
 		shares[k] = 0.2 + rng.Float64()
 	}
-	spec, believed := world(2000, 32, 2, 0, models)
+	spec, believed := testSpec(2000, 32, 2, 0, models)
 	for _, load := range []float64{100, 2000, 20000, 90000} {
 		rates := make([]float64, len(shares))
 		for k, s := range shares {

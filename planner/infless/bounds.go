@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// bounds are how many instances a function has at least and at most; most 0 sets no bound. The paper has none: a
-// developer may want some to stay, or to pay for no more.
-type bounds struct{ least, most int }
+// bounds are the least and the most instances of a function; max 0 sets no bound. The paper has none: a developer may
+// want some instances to stay, or pay for no more than some.
+type bounds struct{ min, max int }
 
-// reached tells whether no further instance may be added to so many.
-func (b bounds) reached(n int) bool { return b.most > 0 && n >= b.most }
+// reached reports whether a function with n instances may not have another.
+func (b bounds) reached(n int) bool { return b.max > 0 && n >= b.max }
 
-// fills tells whether a load fills the batches of a configuration in time.
+// fills reports whether a load in queries/s fills the batches of a configuration in time.
 func (f *function) fills(cfg *Configuration, load float64) bool {
 	return cfg.Batch == 1 || f.uniform || load > cfg.Low
 }
 
-// each is the least upper bound that the next instance of a function must have, which has so many, for those that may
-// still come to carry a load; where none with room has it, the highest that there is. 0 without a bound.
-func (f *function) each(has int, load float64, room func(k int) bool) (least float64) {
-	if f.bounds.most == 0 {
+// minRate returns the least upper bound, in queries/s, that the next instance must have so that the instances still to
+// come can carry the load. If none with room has it, minRate returns the highest bound with room. Without a limit on
+// instances it is 0.
+func (f *function) minRate(has int, load float64, room func(k int) bool) (least float64) {
+	if f.bounds.max == 0 {
 		return 0
 	}
-	least = load / float64(max(f.bounds.most-has, 1)) * (1 - little)
+	least = load / float64(max(f.bounds.max-has, 1)) * (1 - tolerance)
 	highest := 0.0
 	for k := range f.configurations {
 		if cfg := &f.configurations[k]; cfg.Up > highest && f.fills(cfg, load) && room(k) {
@@ -33,26 +34,26 @@ func (f *function) each(has int, load float64, room func(k int) bool) (least flo
 	return min(least, highest)
 }
 
-// room tells which of a function's configurations have room somewhere.
-func (x *state) room(f *function) func(k int) bool {
+// roomFor returns which of a function's configurations have room somewhere.
+func (x *state) roomFor(f *function) func(k int) bool {
 	return func(k int) bool {
-		ok, _ := x.roomy(&f.configurations[k], false)
+		ok, _ := x.hasRoom(&f.configurations[k], false)
 		return ok
 	}
 }
 
-// trim gives back what a function has beyond its bound, those first that serve least.
+// trim gives back the instances beyond a function's limit, those that serve least first.
 func (x *state) trim(f *function) {
-	if f.bounds.most == 0 || len(f.running) <= f.bounds.most {
+	if f.bounds.max == 0 || len(f.running) <= f.bounds.max {
 		return
 	}
 	order := slices.Clone(f.running)
 	slices.SortStableFunc(order, func(a, b placed) int { return cmp.Compare(b.Up, a.Up) })
-	x.giveAll(order[f.bounds.most:])
-	f.running = order[:f.bounds.most]
+	x.releaseAll(order[f.bounds.max:])
+	f.running = order[:f.bounds.max]
 }
 
-// fill brings every function to as many instances as it is to have at least.
+// fill brings every function to its least number of instances.
 func (x *state) fill() {
 	for k := range x.functions {
 		f := &x.functions[k]
@@ -60,16 +61,16 @@ func (x *state) fill() {
 	}
 }
 
-// filled adds to instances of a function until there are as many as it is to have at least: of those that leave the
-// rest able to carry the load the ones that take least.
+// filled adds instances of a function to has until it has its least number: the smallest ones that leave the rest able
+// to carry the load.
 func (x *state) filled(f *function, has []placed) []placed {
-	for len(has) < f.bounds.least {
+	for len(has) < f.bounds.min {
 		left := f.load
 		for _, i := range has {
 			left -= i.Up
 		}
-		room := x.room(f)
-		each := f.each(len(has), max(left, 0), room)
+		room := x.roomFor(f)
+		each := f.minRate(len(has), max(left, 0), room)
 		var best *Configuration
 		for k := range f.configurations {
 			cfg := &f.configurations[k]
@@ -81,15 +82,15 @@ func (x *state) filled(f *function, has []placed) []placed {
 		if best == nil {
 			break
 		}
-		at := x.tightest(best)
-		on, _ := x.cluster.take(at, best, -1)
+		at := x.tightestServer(best)
+		on, _ := x.cluster.allocate(at, best, -1)
 		has = append(has, placed{Configuration: best, server: at, accelerator: on})
 	}
 	return has
 }
 
-// tightest returns the server of those with room on which least is left.
-func (x *state) tightest(cfg *Configuration) int32 {
+// tightestServer returns the fullest server with room, or -1.
+func (x *state) tightestServer(cfg *Configuration) int32 {
 	for _, g := range x.cluster.groups {
 		if g.fits(cfg) {
 			return g.servers[len(g.servers)-1]
@@ -98,41 +99,41 @@ func (x *state) tightest(cfg *Configuration) int32 {
 	return -1
 }
 
-// enlarge replaces the instances of a function whose number is bounded by others that carry more, in their room: those
-// that Algorithm 1 takes, or where these do not carry the load, the largest.
+// enlarge replaces the instances of a function with a limit by others that carry more, in the room of the old ones: by
+// those of Algorithm 1 or, if these do not carry the load, by the largest.
 func (x *state) enlarge(f *function) {
 	old, most := f.running, f.up()
-	x.giveAll(old)
+	x.releaseAll(old)
 	best := old
 	for _, try := range []func() []placed{func() []placed {
 		return x.schedule(f, nil, f.load)
-	}, func() []placed { return x.largest(f) }} {
+	}, func() []placed { return x.packLargest(f) }} {
 		fresh := x.filled(f, try())
-		x.giveAll(fresh)
+		x.releaseAll(fresh)
 		up := 0.0
 		for _, i := range fresh {
 			up += i.Up
 		}
-		if up > most*(1+little) && len(fresh) >= min(f.bounds.least, len(old)) {
+		if up > most*(1+tolerance) && len(fresh) >= min(f.bounds.min, len(old)) {
 			best, most = fresh, up
 		}
-		if up >= f.load*(1-little) {
+		if up >= f.load*(1-tolerance) {
 			break
 		}
 	}
 	for _, i := range best {
-		x.cluster.take(i.server, i.Configuration, i.accelerator)
+		x.cluster.allocate(i.server, i.Configuration, i.accelerator)
 	}
 	if f.running = best; most > 0 && len(old) > 0 && &best[0] != &old[0] {
 		f.running = reused(best, old)
 	}
 }
 
-// largest finds room for the instances of a function that carry most, one after the other.
-func (x *state) largest(f *function) (out []placed) {
-	for left := f.load; left > little*f.load && !f.bounds.reached(len(out)); {
+// packLargest places the instances of a function that carry most, one after the other.
+func (x *state) packLargest(f *function) (out []placed) {
+	for left := f.load; left > tolerance*f.load && !f.bounds.reached(len(out)); {
 		best := -1
-		room := x.room(f)
+		room := x.roomFor(f)
 		for k := range f.configurations {
 			if cfg := &f.configurations[k]; f.fills(cfg, left) && room(k) &&
 				(best < 0 || cfg.Up > f.configurations[best].Up) {
@@ -143,8 +144,8 @@ func (x *state) largest(f *function) (out []placed) {
 			break
 		}
 		cfg := &f.configurations[best]
-		at := x.tightest(cfg)
-		on, _ := x.cluster.take(at, cfg, -1)
+		at := x.tightestServer(cfg)
+		on, _ := x.cluster.allocate(at, cfg, -1)
 		out = append(out, placed{Configuration: cfg, server: at, accelerator: on})
 		left -= cfg.Up
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// However rates rise and fall, no function ever has more instances than its bound, and none fewer than it is to have at
-// least while anything that could serve it has room; one that is asked for nothing included. What has no bounds is
-// planned as ever.
+// At varying rates no function ever has more instances than its limit, and none fewer than its least number while
+// anything that could serve it has room, including functions without demand. Functions without limits are planned as
+// before.
 func TestBoundsHold(t *testing.T) {
 	rules := []Options{
 		{}, {Balanced: true, Exact: true}, {Dense: true, Exact: true}, {Undivided: true}, {Fastest: true},
@@ -23,9 +23,9 @@ func TestBoundsHold(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		spec, p, rates := random(rng)
 		for a := range spec.Apps {
-			spec.Apps[a].Least = rng.IntN(4)
+			spec.Apps[a].MinInstances = rng.IntN(4)
 			if rng.IntN(2) == 0 {
-				spec.Apps[a].Most = max(spec.Apps[a].Least, 1+rng.IntN(4))
+				spec.Apps[a].MaxInstances = max(spec.Apps[a].MinInstances, 1+rng.IntN(4))
 			}
 		}
 		planner := &Planner{Profile: p, Options: rules[seed%uint64(len(rules))]}
@@ -49,24 +49,24 @@ func TestBoundsHold(t *testing.T) {
 			}
 			for a, n := range count {
 				app, f := &spec.Apps[a], &x.functions[a]
-				if app.Most > 0 && n > app.Most {
+				if app.MaxInstances > 0 && n > app.MaxInstances {
 					t.Fatalf("seed %d, step %d, app %d: %d instances, at most %d are wanted", seed, step, a, n,
-						app.Most)
+						app.MaxInstances)
 				}
-				if app.Most > 0 && n == app.Most {
+				if app.MaxInstances > 0 && n == app.MaxInstances {
 					most++
 				}
-				if n >= app.Least {
-					if n == app.Least && n > 0 {
+				if n >= app.MinInstances {
+					if n == app.MinInstances && n > 0 {
 						least++
 					}
 					continue
 				}
 				short++
 				for k := range f.configurations {
-					if c := &f.configurations[k]; c.Batch == 1 && x.room(f)(k) {
+					if c := &f.configurations[k]; c.Batch == 1 && x.roomFor(f)(k) {
 						t.Fatalf("seed %d, step %d, app %d: %d instances, at least %d are wanted, and one of device "+
-							"type %d has room", seed, step, a, n, app.Least, c.Device)
+							"type %d has room", seed, step, a, n, app.MinInstances, c.Device)
 					}
 				}
 			}
@@ -75,7 +75,7 @@ func TestBoundsHold(t *testing.T) {
 			}
 			if rng.IntN(3) == 0 { // as with another version of a function
 				a := rng.IntN(len(spec.Apps))
-				spec.Apps[a].Most = spec.Apps[a].Least + rng.IntN(2)
+				spec.Apps[a].MaxInstances = spec.Apps[a].MinInstances + rng.IntN(2)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func TestBoundsHold(t *testing.T) {
 	}
 }
 
-// A function that is alone and may have n instances is carried where n of its largest do.
+// A single function that may have n instances is carried if n of its largest carry it.
 func TestBoundsCarry(t *testing.T) {
 	tight, missed := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
@@ -99,17 +99,17 @@ func TestBoundsCarry(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		spec.Apps[0].Most = 1 + rng.IntN(max(len(free.Instances), 1))
+		spec.Apps[0].MaxInstances = 1 + rng.IntN(max(len(free.Instances), 1))
 		planner := &Planner{Profile: p, Options: Options{Balanced: seed%2 == 0}}
 		x, err := planner.read(plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f, carries := &x.functions[0], 0.0
-		for range spec.Apps[0].Most {
+		for range spec.Apps[0].MaxInstances {
 			var best *Configuration
 			for k := range f.configurations {
-				if c := &f.configurations[k]; x.room(f)(k) && f.fills(c, rates[0]-carries) &&
+				if c := &f.configurations[k]; x.roomFor(f)(k) && f.fills(c, rates[0]-carries) &&
 					(best == nil || c.Up > best.Up) {
 					best = c
 				}
@@ -117,7 +117,7 @@ func TestBoundsCarry(t *testing.T) {
 			if best == nil {
 				break
 			}
-			x.cluster.take(x.tightest(best), best, -1)
+			x.cluster.allocate(x.tightestServer(best), best, -1)
 			carries += best.Up
 		}
 		got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
@@ -127,12 +127,13 @@ func TestBoundsCarry(t *testing.T) {
 		if carries < rates[0] {
 			continue
 		}
-		if len(free.Instances) > spec.Apps[0].Most {
+		if len(free.Instances) > spec.Apps[0].MaxInstances {
 			tight++
 		}
 		if got.Capacity[0] < rates[0]*(1-1e-6) {
 			missed++
-			t.Logf("seed %d: %v of %v queries/s with %d instances", seed, got.Capacity[0], rates[0], spec.Apps[0].Most)
+			t.Logf("seed %d: %v of %v queries/s with %d instances", seed, got.Capacity[0], rates[0],
+				spec.Apps[0].MaxInstances)
 		}
 	}
 	if tight < 30 || missed > 0 {

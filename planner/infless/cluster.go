@@ -7,44 +7,47 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cluster is what is left of every machine. Machines of which the same is left are one group: where an instance goes
-// depends on nothing else, so that the work for an instance grows with the groups and not with the machines.
+// cluster is what is left of every machine. Machines of which the same is left form a group: the choice of a machine
+// depends on nothing else, so the work per instance grows with the groups and not with the machines.
 type cluster struct {
 	space   *space
 	servers []server
-	groups  []*group // that have a server, by what is left, ascending
+	groups  []*group // groups with a server, by what is left, ascending
 	byKey   map[string]*group
-	text    []byte
+	// working memory of join
+	keyBuffer []byte
 }
 
 // server is a machine that instances share.
 type server struct {
-	worker   serving.WorkerID
-	device   serving.DeviceTypeID
+	worker serving.WorkerID
+	device serving.DeviceTypeID
+	// left
 	threads  int
 	percents []int // left of each accelerator
-	memory   int64
-	used     int // instances
-	group    *group
+	// left, in bytes
+	memory int64
+	used   int // number of instances
+	group  *group
 }
 
 // group is servers of which the same is left.
 type group struct {
 	key     string
-	left    float64 // threads and per cent weighed by beta
+	left    float64 // threads and per cents, weighed by beta
 	device  serving.DeviceTypeID
 	threads int
-	percent int // of all accelerators
+	percent int // of all accelerators together
 	most    int // largest per cent left of one accelerator
 	memory  int64
 	empty   bool
-	servers []int32 // the last is taken next
+	servers []int32 // the last is used next
 }
 
-// boundless stands for the memory of a machine of which it is not known.
-const boundless = math.MaxInt64 / 2
+// unlimited stands for the memory of a machine of which it is not known.
+const unlimited = math.MaxInt64 / 2
 
-// newCluster returns the workers that are not down, with nothing on them.
+// newCluster returns the workers that are up, empty.
 func newCluster(x *space, down []bool) *cluster {
 	c := &cluster{space: x, servers: make([]server, 0, len(x.spec.Workers))}
 	accelerators := 0
@@ -63,7 +66,7 @@ func newCluster(x *space, down []bool) *cluster {
 		}
 		percents = percents[device.Accelerators:]
 		if s.memory == 0 {
-			s.memory = boundless
+			s.memory = unlimited
 		}
 		if !down[w] {
 			c.servers = append(c.servers, s)
@@ -73,11 +76,11 @@ func newCluster(x *space, down []bool) *cluster {
 	return c
 }
 
-// regroup makes the groups anew, of servers that nothing is on.
+// regroup makes the groups of empty servers.
 func (c *cluster) regroup() {
 	c.groups, c.byKey = nil, make(map[string]*group)
 	whole := make([]*group, len(c.space.spec.DeviceTypes))
-	for at := len(c.servers) - 1; at >= 0; at-- { // the first worker ends up as the one taken next
+	for at := len(c.servers) - 1; at >= 0; at-- { // the first worker ends up as the one used next
 		s := &c.servers[at]
 		if g := whole[s.device]; g != nil {
 			g.servers, s.group = append(g.servers, int32(at)), g
@@ -93,7 +96,7 @@ func (c *cluster) join(at int32) {
 	s := &c.servers[at]
 	sorted := append(make([]int, 0, 8), s.percents...)
 	slices.Sort(sorted)
-	t := c.text[:0]
+	t := c.keyBuffer[:0]
 	number := func(n int64) {
 		t = append(t, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48))
 	}
@@ -104,7 +107,7 @@ func (c *cluster) join(at int32) {
 		t = append(t, byte(p))
 	}
 	t = append(t, byte(min(s.used, 1)))
-	c.text = t
+	c.keyBuffer = t
 	g := c.byKey[string(t)]
 	if g == nil {
 		g = &group{key: string(t), device: s.device, threads: s.threads, memory: s.memory, empty: s.used == 0}
@@ -151,7 +154,7 @@ func compare(a, b *group) int {
 	return 0
 }
 
-// fits tells whether an instance has room on the servers of a group.
+// fits reports whether an instance fits on the servers of a group.
 func (g *group) fits(c *Configuration) bool {
 	if c.Whole {
 		return g.empty && g.device == c.Device
@@ -159,9 +162,9 @@ func (g *group) fits(c *Configuration) bool {
 	return c.Threads <= g.threads && c.Percent <= g.most && c.Memory <= g.memory
 }
 
-// take puts an instance onto a server, on the accelerator on which least is left beside it, or on the given one where
-// that is not negative; ok is false when there is no room.
-func (c *cluster) take(at int32, cfg *Configuration, accelerator int) (on int, ok bool) {
+// allocate puts an instance onto a server: on the accelerator with the least left that still has room, or on the given
+// one if that is not negative. ok is false when there is no room.
+func (c *cluster) allocate(at int32, cfg *Configuration, accelerator int) (on int, ok bool) {
 	s := &c.servers[at]
 	if !s.group.fits(cfg) {
 		return 0, false
@@ -184,14 +187,14 @@ func (c *cluster) take(at int32, cfg *Configuration, accelerator int) (on int, o
 	return on, true
 }
 
-// give takes an instance off a server.
-func (c *cluster) give(at int32, cfg *Configuration, accelerator int) {
+// release takes an instance off a server.
+func (c *cluster) release(at int32, cfg *Configuration, accelerator int) {
 	c.leave(at)
 	c.servers[at].change(cfg, accelerator, 1)
 	c.join(at)
 }
 
-// change adds what an instance takes to what is left, or takes it off with a sign of -1.
+// change adds what an instance takes to what is left, or subtracts it with a sign of -1.
 func (s *server) change(cfg *Configuration, accelerator, sign int) {
 	s.used -= sign
 	if cfg.Whole {
@@ -205,8 +208,8 @@ func (s *server) change(cfg *Configuration, accelerator, sign int) {
 	s.memory += int64(sign) * cfg.Memory
 }
 
-// find returns the server of a worker, or -1.
-func (c *cluster) find(w serving.WorkerID) int32 {
+// serverOf returns the server of a worker, or -1.
+func (c *cluster) serverOf(w serving.WorkerID) int32 {
 	at, ok := slices.BinarySearchFunc(c.servers, w, func(s server, w serving.WorkerID) int {
 		return int(s.worker) - int(w)
 	})

@@ -10,29 +10,31 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Configuration is a way to run an instance of a function: the b, c and g of the paper with what follows from them.
+// Configuration is one way to run an instance of a function: the b, c and g of the paper with what follows from them.
 type Configuration struct {
 	Variant serving.VariantID
 	Batch   int // items
-	// Device is what the latency is that of: a part of a machine, or a type of machine taken as a whole.
+	// Device is the device type that Latency is for: a part of a machine, or a type of machine taken as a whole.
 	Device serving.DeviceTypeID
 	Whole  bool
-	// Threads, Percent of one accelerator, and Memory in bytes are what an instance takes of its machine. As a whole it
-	// takes all.
+	// Threads, Percent of one accelerator, and Memory in bytes are what an instance takes of its machine. A whole
+	// machine is taken with all it has.
 	Threads, Percent int
 	Memory           int64
-	// Resources weighs Threads and Percent by beta.
+	// Resources weighs Threads and Percent by beta, in per cent of an accelerator.
 	Resources float64
-	Took      time.Duration // believed time of a full batch
-	Hold      time.Duration // how long a batch may be filled
+	Latency   time.Duration // believed time of a full batch
+	Hold      time.Duration // longest time a batch may be filled
 	Low, Up   float64       // queries/s between which batches fill in time and none waits for the one before (Eq. 1)
 }
 
 // Bounds returns Eq. 1 in items/s, for a batch that takes t within an objective; ok is false where the batch cannot be
-// used. The parts of a second are rounded before they are multiplied with the batch, as the equation is written, unless
-// exact. Two things it leaves open: rounding can push the lower bound of a batch that takes just half the objective
-// above the upper one, and then both are the upper one; a batch of one is never waited for, and its lower bound is 1
-// (the authors' release), or none at all when exact.
+// used. As the equation is written, batches per second are rounded before they are multiplied with the batch, unless
+// exact.
+//
+// The equation leaves two things open. Rounding can push the lower bound of a batch that takes half the objective above
+// the upper one; then both are the upper one. And a batch of one never waits for more; its lower bound is 1 (the
+// authors' release), or 0 when exact.
 func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok bool) {
 	if batch == 1 && t > within || batch > 1 && t > within/2 {
 		return 0, 0, false
@@ -40,8 +42,8 @@ func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok
 	b, runs := float64(batch), 1/t.Seconds()
 	fills := 1 / (within - t).Seconds()
 	if !exact {
-		// A rate that a float misses by a hair, such as 1/0.05, is the whole number.
-		runs, fills = math.Floor(runs*(1+hair)), math.Ceil(fills*(1-hair))
+		// A rate such as 1/0.05 that floating point misses by a hair is the whole number.
+		runs, fills = math.Floor(runs*(1+roundingTolerance)), math.Ceil(fills*(1-roundingTolerance))
 	}
 	low, up = fills*b, runs*b
 	if batch == 1 {
@@ -53,19 +55,20 @@ func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok
 	return min(low, up), up, up > 0
 }
 
-const hair = 1e-12
+// roundingTolerance is the relative error of floating point that rounding forgives.
+const roundingTolerance = 1e-12
 
-// space is what configurations are made in.
+// space is what configurations are made from.
 type space struct {
 	believed profile.Profile
 	spec     *serving.Spec
-	devices  []serving.DeviceTypeID // parts, and types of machines that nobody is left to cut into parts
+	devices  []serving.DeviceTypeID // parts, or whole types of machines where no parts are configured
 	beta     float64
 	o        *Options
 }
 
-// newSpace takes all parts that some worker has, or where there is none every type of machine that has a worker as a
-// whole.
+// newSpace takes all parts that fit some worker. If there is none, it takes every type of machine that has a worker as
+// a whole.
 func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
 	parts := false
@@ -91,19 +94,19 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	return x
 }
 
-// has tells whether a part can be cut out of a machine.
+// has reports whether a machine has room for a part.
 func has(machine, part *serving.DeviceType) bool {
 	return part.Cores <= machine.Cores && (part.Percent == 0 || machine.Accelerators > 0) &&
 		(machine.MemoryBytes == 0 || part.MemoryBytes <= machine.MemoryBytes)
 }
 
-// weight is the worth of threads and per cent.
+// weight returns threads and per cents as resources.
 func (x *space) weight(threads, percent int) float64 {
 	return x.beta*float64(threads) + float64(percent)
 }
 
 // variant returns the most accurate variant of a stage that is not broken and reaches the app's floor, the first of
-// equals.
+// equal ones; serving.None for none.
 func (x *space) variant(s serving.StageID, broken []bool) serving.VariantID {
 	best := serving.VariantID(serving.None)
 	for _, v := range x.spec.Stages[s].Variants {
@@ -117,7 +120,7 @@ func (x *space) variant(s serving.StageID, broken []bool) serving.VariantID {
 }
 
 // configurations lists what a variant can run as within an objective, the largest batches first (Algorithm 1), then by
-// device. Queries are of so many items on average. With late, batches may take all of the objective (BATCH).
+// device. items is the mean size of a query. With late, batches may take all of the objective (BATCH).
 func (x *space) configurations(v serving.VariantID, within time.Duration, items float64,
 	late bool) (out []Configuration) {
 	variant := &x.spec.Variants[v]
@@ -137,7 +140,7 @@ func (x *space) configurations(v serving.VariantID, within time.Duration, items 
 				percent = 100 * device.Accelerators
 			}
 			if c.Resources = x.weight(device.Cores, percent); c.Resources <= 0 {
-				c.Resources = 1 // a machine of which nothing is said
+				c.Resources = 1 // a machine with neither threads nor accelerators
 			}
 			need := variant.MemoryBytes + int64(b)*variant.ItemBytes
 			if device.MemoryBytes == 0 {
@@ -149,23 +152,23 @@ func (x *space) configurations(v serving.VariantID, within time.Duration, items 
 			if took >= profile.Unknown {
 				break
 			}
-			c.Took = max(time.Duration(float64(took)*x.o.Latency), 1)
+			c.Latency = max(time.Duration(float64(took)*x.o.Latency), 1)
 			ok := false
 			if late {
-				c.Up = 1 / c.Took.Seconds()
+				c.Up = 1 / c.Latency.Seconds()
 				if !x.o.Exact {
-					c.Up = math.Floor(c.Up * (1 + hair))
+					c.Up = math.Floor(c.Up * (1 + roundingTolerance))
 				}
 				c.Up *= float64(b)
-				ok = c.Took <= within && c.Up > 0
+				ok = c.Latency <= within && c.Up > 0
 			} else {
-				c.Low, c.Up, ok = Bounds(b, c.Took, within, x.o.Exact)
+				c.Low, c.Up, ok = Bounds(b, c.Latency, within, x.o.Exact)
 			}
 			if !ok {
 				continue
 			}
 			if c.Low, c.Up = c.Low/items, c.Up/items; b > 1 {
-				c.Hold = within - c.Took
+				c.Hold = within - c.Latency
 			}
 			out = append(out, c)
 		}

@@ -41,7 +41,7 @@ func TestBounds(t *testing.T) {
 
 // naive is Algorithm 1 as it is printed: every configuration on every server, for every instance.
 func naive(x *state, f *function, load float64) (out []placed) {
-	for load > little*f.load {
+	for load > tolerance*f.load {
 		var at int32
 		best, most := -1, 0.0
 		for k := range f.configurations {
@@ -76,7 +76,7 @@ func naive(x *state, f *function, load float64) (out []placed) {
 			break
 		}
 		cfg := &f.configurations[best]
-		on, _ := x.cluster.take(at, cfg, -1)
+		on, _ := x.cluster.allocate(at, cfg, -1)
 		out = append(out, placed{Configuration: cfg, server: at, accelerator: on})
 		load -= cfg.Up
 	}
@@ -84,7 +84,7 @@ func naive(x *state, f *function, load float64) (out []placed) {
 }
 
 func efficiency(f *function, cfg *Configuration, g *group) float64 {
-	return cfg.Up / cfg.Resources / f.most / max(1-cfg.Resources/g.left, full)
+	return cfg.Up / cfg.Resources / f.maxEfficiency / max(1-cfg.Resources/g.left, minFragment)
 }
 
 func TestScheduleAgainstEveryServer(t *testing.T) {
@@ -114,8 +114,8 @@ func TestScheduleAgainstEveryServer(t *testing.T) {
 	}
 }
 
-// Through random rates, with every set of options, plans are legal, promise what their instances carry, keep what runs
-// where the load has grown, and are the same again.
+// At random rates, with every set of options, plans are legal, forecast what their instances carry, keep what runs
+// while loads grow, and come out the same twice.
 func TestPlansThroughRandomRates(t *testing.T) {
 	sets := []Options{
 		{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true},
@@ -201,9 +201,9 @@ func TestPlansThroughRandomRates(t *testing.T) {
 	}
 }
 
-// §3.2, case iii: what is released brings the load back into its band, and what is left carries it.
+// §3.2, case iii: releasing instances brings the load back into the band, and the rest carries it.
 func TestRelease(t *testing.T) {
-	spec, believed := world(4, 32, 2, 0, []model{{200 * ms, 8, 5 * ms, 40 * ms}})
+	spec, believed := testSpec(4, 32, 2, 0, []model{{200 * ms, 8, 5 * ms, 40 * ms}})
 	p := &Planner{Profile: believed, Options: Options{Merge: -1}}
 	first, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{2000}})
 	if err != nil || first.Shed != nil {
@@ -229,10 +229,10 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%v queries/s: what is left carries %v", rate, up)
 		}
 		gone := len(first.Instances) - len(out.Instances)
-		if up-least >= rate && rate < edge(low, up, 0.8) {
+		if up-least >= rate && rate < bandEdge(low, up, 0.8) {
 			t.Errorf("%v queries/s: %v to %v, and one more could go", rate, low, up)
 		}
-		if gone > 0 && rate >= edge(lows, ups, 0.8) {
+		if gone > 0 && rate >= bandEdge(lows, ups, 0.8) {
 			t.Errorf("%v queries/s: %d instances of %v to %v went", rate, gone, lows, ups)
 		}
 		if len(out.Instances) > len(first.Instances) || out.Loads > 0 {
@@ -243,7 +243,7 @@ func TestRelease(t *testing.T) {
 
 // A load that grew in small steps has small instances; once it is steady they become few large ones that take less.
 func TestMerge(t *testing.T) {
-	spec, believed := world(4, 32, 2, 0, []model{{200 * ms, 16, 60 * ms, 5 * ms}})
+	spec, believed := testSpec(4, 32, 2, 0, []model{{200 * ms, 16, 60 * ms, 5 * ms}})
 	grow := func(o Options) *plan.Plan {
 		p := &Planner{Profile: believed, Options: o}
 		var out *plan.Plan
@@ -273,10 +273,10 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Where no function that has a load can be served there is no plan, and it says why; next to one that can it is left
-// out.
+// If no function with a load can be served there is no plan, and the error says why. Next to one that can be served,
+// such a function is left out.
 func TestUnservable(t *testing.T) {
-	spec, believed := world(2, 8, 1, 0, []model{{2 * ms, 8, 5 * ms, 40 * ms}, {200 * ms, 8, 5 * ms, 40 * ms}})
+	spec, believed := testSpec(2, 8, 1, 0, []model{{2 * ms, 8, 5 * ms, 40 * ms}, {200 * ms, 8, 5 * ms, 40 * ms}})
 	p := &Planner{Profile: believed}
 	if _, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{10, 0}}); err == nil {
 		t.Error("a plan for an objective that nothing meets")

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// edge of the band below which instances are released. §3.2 prints alpha of the lower bound and 1 - alpha of the upper;
-// Eq. 7, and the authors' release, bound what instances a function is to have by alpha of the upper and 1 - alpha of
-// the lower. With its alpha of 0.8 the first would keep instances that need little for their batches down to a fifth of
-// what they carry, where §3.2 wants loads near to that: the second is meant.
-func edge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low }
+// bandEdge is the load below which instances are released. §3.2 prints alpha of the lower bound and 1 - alpha of the
+// upper. Eq. 7, and the authors' release, bound a function's instances by alpha of the upper and 1 - alpha of the
+// lower. With alpha = 0.8 the printed form would keep instances down to about a fifth of what they carry, where §3.2
+// wants loads near to that: Eq. 7 is meant.
+func bandEdge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low }
 
-// release gives instances of a function back whose load is below its band (§3.2, case iii), those first that serve
-// least for what they take; which, the paper does not say, and the authors' release tries subsets in binary order. What
-// is left always carries the load: where that is impossible within the band, the load stays below it.
+// release gives back instances of a function whose load is below its band (§3.2, case iii), those that serve least for
+// what they take first. The paper does not say which ones; the authors' release tries subsets in binary order. The rest
+// always carries the load: where that is impossible within the band, the load stays below it.
 func (x *state) release(f *function) {
 	up, low := f.up(), f.low()
-	if f.load >= edge(low, up, x.o.Alpha) {
+	if f.load >= bandEdge(low, up, x.o.Alpha) {
 		return
 	}
 	order := make([]int, len(f.running))
@@ -28,20 +28,20 @@ func (x *state) release(f *function) {
 		return cmp.Or(cmp.Compare(i.Up/i.Resources, j.Up/j.Resources), cmp.Compare(b, a))
 	})
 	gone := make([]bool, len(f.running))
-	spare := len(f.running) - f.bounds.least
+	spare := len(f.running) - f.bounds.min
 	for _, k := range order {
 		i := &f.running[k]
 		if spare <= 0 {
 			break
 		}
-		if up-i.Up < f.load*(1-little) {
+		if up-i.Up < f.load*(1-tolerance) {
 			continue
 		}
 		gone[k] = true
 		spare--
 		up, low = up-i.Up, low-i.Low
-		x.cluster.give(i.server, i.Configuration, i.accelerator)
-		if f.load >= edge(low, up, x.o.Alpha) {
+		x.cluster.release(i.server, i.Configuration, i.accelerator)
+		if f.load >= bandEdge(low, up, x.o.Alpha) {
 			break
 		}
 	}
@@ -54,59 +54,58 @@ func (x *state) release(f *function) {
 	f.running = kept
 }
 
-// merge replaces all of a function's instances by those that Algorithm 1 would give it now, where that saves enough
-// (§3.2 shows it, in Figure 6b, and gives no rule): a load that grew in small steps has got many small ones. The new
-// ones are found room for beside the old, so that nothing is missing while they start, or with inPlace in the room of
-// the old.
-func (x *state) merge(f *function, inPlace bool) {
+// consolidate replaces all instances of a function by those that Algorithm 1 would give it now, if that saves enough
+// (§3.2 shows it in Figure 6b and gives no rule): a load that grew in small steps has many small instances. The new
+// ones are placed beside the old, so that nothing is missing while they start, or with inPlace in the room of the old.
+func (x *state) consolidate(f *function, inPlace bool) {
 	has := f.resources()
-	if len(f.running) == 0 || f.load <= 0 || has*(1-x.o.Merge) <= f.load/f.most {
-		return // nothing could save as much
+	if len(f.running) == 0 || f.load <= 0 || has*(1-x.o.Merge) <= f.load/f.maxEfficiency {
+		return // no instances could save as much
 	}
 	old := f.running
 	if inPlace {
-		x.giveAll(old)
+		x.releaseAll(old)
 	}
-	fresh := x.filled(f, x.anew(f))
+	fresh := x.filled(f, x.scheduleAnew(f))
 	carried := 0.0
 	for _, i := range fresh {
 		carried += i.Up
 	}
-	if carried >= f.load*(1-little) && len(fresh) >= f.bounds.least && resources(fresh) < has*(1-x.o.Merge) {
+	if carried >= f.load*(1-tolerance) && len(fresh) >= f.bounds.min && resources(fresh) < has*(1-x.o.Merge) {
 		if !inPlace {
-			x.giveAll(old)
+			x.releaseAll(old)
 		}
 		f.running = reused(fresh, old)
 		return
 	}
-	x.giveAll(fresh)
+	x.releaseAll(fresh)
 	if inPlace {
 		for _, i := range old {
-			x.cluster.take(i.server, i.Configuration, i.accelerator)
+			x.cluster.allocate(i.server, i.Configuration, i.accelerator)
 		}
 	}
 }
 
-// anew finds room for all that a function needs, beside what runs.
-func (x *state) anew(f *function) (out []placed) {
+// scheduleAnew places all that a function needs beside what runs.
+func (x *state) scheduleAnew(f *function) (out []placed) {
 	if !x.o.Balanced && !x.o.Dense {
 		return x.schedule(f, nil, f.load)
 	}
 	running := f.running
 	f.running = nil
-	x.balanced([]*function{f}, x.how())
+	x.packBalanced([]*function{f}, x.rule())
 	out, f.running = f.running, running
 	return out
 }
 
-func (x *state) giveAll(list []placed) {
+func (x *state) releaseAll(list []placed) {
 	for _, i := range list {
-		x.cluster.give(i.server, i.Configuration, i.accelerator)
+		x.cluster.release(i.server, i.Configuration, i.accelerator)
 	}
 }
 
-// reused gives instances the places of old ones that have the same part there, so that these run on with another batch
-// size.
+// reused gives new instances the places of old ones with the same part on the same server, so that these go on with
+// another batch size.
 func reused(fresh, old []placed) []placed {
 	type spot struct {
 		server      int32

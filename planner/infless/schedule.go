@@ -5,21 +5,22 @@ type placed struct {
 	*Configuration
 	server      int32
 	accelerator int
-	place       int32 // as plan.Instance.Place; 0 for one that is new
+	place       int32 // as plan.Instance.Place; 0 for a new one
 }
 
-// fit keeps, while one function is scheduled, where an instance of each of its parts would go.
-type fit struct {
+// placements keeps, while one function is scheduled, where an instance of each of its sizes would go.
+type placements struct {
 	*cluster
+	// take the first server with room
 	first  bool
-	shapes []*Configuration // one configuration of each part, that stands for its size
-	shape  []int            // by configuration
-	where  []*group         // by shape: of those with room the one of which least is left; nil for none
+	shapes []*Configuration // one configuration of each size
+	shape  []int            // by configuration, index into shapes
+	where  []*group         // by shape: the fullest group with room; nil for none
 	from   []int32          // by shape, with first: no server before it has room
 }
 
-func (c *cluster) fit(f *function, first bool) *fit {
-	x := &fit{cluster: c, first: first}
+func (c *cluster) placementsOf(f *function, first bool) *placements {
+	x := &placements{cluster: c, first: first}
 	seen := make(map[[2]int64]int)
 	for k := range f.configurations {
 		cfg := &f.configurations[k]
@@ -34,13 +35,13 @@ func (c *cluster) fit(f *function, first bool) *fit {
 	}
 	x.where, x.from = make([]*group, len(x.shapes)), make([]int32, len(x.shapes))
 	for s := range x.shapes {
-		x.look(s)
+		x.refresh(s)
 	}
 	return x
 }
 
-// look finds where a shape would go.
-func (x *fit) look(s int) {
+// refresh finds where a shape would go.
+func (x *placements) refresh(s int) {
 	cfg := x.shapes[s]
 	x.where[s] = nil
 	if x.first {
@@ -60,71 +61,71 @@ func (x *fit) look(s int) {
 	}
 }
 
-// put places an instance and brings up to date where others would go. Only one server has changed, and less is left of
-// it.
-func (x *fit) put(k int, cfg *Configuration) placed {
+// place places an instance and updates where others would go. Only one server has changed, and it has less room than
+// before.
+func (x *placements) place(k int, cfg *Configuration) placed {
 	at := x.from[x.shape[k]]
 	if !x.first {
 		g := x.where[x.shape[k]]
 		at = g.servers[len(g.servers)-1]
 	}
 	before := x.servers[at].group
-	on, _ := x.take(at, cfg, -1)
+	on, _ := x.allocate(at, cfg, -1)
 	after := x.servers[at].group
 	for s, g := range x.where {
 		switch {
 		case g == nil:
 		case x.first:
 			if x.from[s] == at {
-				x.look(s)
+				x.refresh(s)
 			}
 		case after.fits(x.shapes[s]) && compare(after, g) < 0:
 			x.where[s] = after
 		case g == before && len(before.servers) == 0:
-			x.look(s)
+			x.refresh(s)
 		}
 	}
 	return placed{Configuration: cfg, server: at, accelerator: on}
 }
 
-// little is the relative difference below which two rates are the same.
-const little = 1e-9
+// tolerance is the relative difference below which two rates are equal.
+const tolerance = 1e-9
 
-// full is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0; the
-// authors' release adds a thousandth. Servers that are filled up still come first, and among them what serves most for
-// what it takes.
-const full = 1e-3
+// minFragment is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0;
+// the authors' release adds a thousandth. Servers that are filled up still come first, and among them the instance that
+// serves most for what it takes.
+const minFragment = 1e-3
 
-// schedule is Algorithm 1: it adds instances for a load beyond what runs, of the largest batches that the rest of the
-// load fills and the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. The
-// rest below every batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then
-// to the part and the server that come first.
+// schedule is Algorithm 1. It adds instances for a load beyond what runs: the largest batches that the rest of the load
+// fills and the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. A rest
+// below every batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then to
+// the first part and server.
 //
-// Where the function's instances are bounded, those count that has stands for, and every one has to serve its part of
-// the rest at least.
+// If the function has a limit on instances, those of has count, and each new one must serve its part of the rest at
+// least.
 func (x *state) schedule(f *function, has []placed, load float64) (out []placed) {
 	if len(f.configurations) == 0 {
 		return nil
 	}
-	fit := x.cluster.fit(f, x.o.First)
-	for load > little*f.load && !f.bounds.reached(len(has)+len(out)) {
+	fit := x.cluster.placementsOf(f, x.o.First)
+	for load > tolerance*f.load && !f.bounds.reached(len(has)+len(out)) {
 		best, most := -1, 0.0
-		each := f.each(len(has)+len(out), load, func(k int) bool { return fit.where[fit.shape[k]] != nil })
+		each := f.minRate(len(has)+len(out), load, func(k int) bool { return fit.where[fit.shape[k]] != nil })
 		for k := range f.configurations {
 			cfg := &f.configurations[k]
 			if best >= 0 && cfg.Batch < f.configurations[best].Batch {
-				break // a larger batch has been found room for
+				break // a larger batch has room
 			}
 			g := fit.where[fit.shape[k]]
 			if g == nil || cfg.Up < each || !f.fills(cfg, load) {
 				continue
 			}
-			e := cfg.Up / cfg.Resources / f.most
+			e := cfg.Up / cfg.Resources / f.maxEfficiency
 			if x.o.Undivided {
 				e = cfg.Up
 			}
 			if !x.o.First {
-				e /= max(1-cfg.Resources/g.left, full)
+				e /= max(1-cfg.Resources/g.left, minFragment)
 			}
 			if best < 0 || e > most || e == most && cfg.Up > f.configurations[best].Up {
 				best, most = k, e
@@ -134,7 +135,7 @@ func (x *state) schedule(f *function, has []placed, load float64) (out []placed)
 			break
 		}
 		cfg := &f.configurations[best]
-		out = append(out, fit.put(best, cfg))
+		out = append(out, fit.place(best, cfg))
 		load -= cfg.Up
 	}
 	return out

@@ -13,75 +13,77 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// state is what runs on a cluster, as a planner changes it.
+// state is what runs on a cluster while a planner changes it.
 type state struct {
 	o         Options
 	spec      *serving.Spec
 	cluster   *cluster
 	functions []function // by StageID
-	kept      map[serving.WorkerID][]int32
+	// by worker: places in use
+	numbers map[serving.WorkerID][]int32
 }
 
 // function is a stage of an app: what can serve it and what does.
 type function struct {
-	capacity.Asked
+	capacity.StageDemand
 	stage serving.StageID
-	items float64 // of a query on average
-	// load is what it is planned for in queries/s, head-room included; 0 for a function that is not to run.
+	items float64 // of a query, mean
+	// load is the rate in queries/s to plan for, head-room included; 0 for a function that is not to run.
 	load           float64
-	configurations []Configuration // the largest batches first
-	// highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
-	most    float64
-	uniform bool
-	bounds  bounds
-	running []placed
-	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which
-	// configurations may be the cheapest.
-	began   int
-	carries float64
-	full    bool
-	cheap   []int
+	configurations []Configuration // largest batches first
+	// maxEfficiency is the highest upper bound per resource, which normalises the numerator of Eq. 10.
+	maxEfficiency float64
+	uniform       bool
+	bounds        bounds
+	running       []placed
+	// Of packBalanced: the number of instances before it began, the rate that its instances carry, whether nothing more
+	// fits, and which configurations may be the cheapest.
+	kept        int
+	rate        float64
+	exhausted   bool
+	undominated []int
 }
 
 // read turns a request into what runs. It fails when none of the functions that have a load can be served.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{o: p.Options.filled(), spec: r.Spec, kept: make(map[serving.WorkerID][]int32)}
+	x := &state{o: p.Options.filled(), spec: r.Spec, numbers: make(map[serving.WorkerID][]int32)}
 	believed := r.Believed(p.Profile)
 	space := newSpace(believed, r.Spec, &x.o)
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	x.cluster = newCluster(space, down)
-	var hopeless []error
+	var unserved []error
 	loaded := false
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
-		f := function{Asked: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
+		f := function{StageDemand: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(),
+			uniform: x.o.Uniform}
 		app := &r.Spec.Apps[asked.App]
-		f.bounds = bounds{app.Least, app.Most}
-		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.Least > 0 {
+		f.bounds = bounds{app.MinInstances, app.MaxInstances}
+		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.MinInstances > 0 {
 			f.load = asked.Rate * x.o.Headroom
 		}
 		if v := space.variant(f.stage, broken); v != serving.None {
-			f.configurations = space.configurations(v, asked.Within, f.items, x.o.Uniform)
+			f.configurations = space.configurations(v, asked.Budget, f.items, x.o.Uniform)
 		}
 		switch {
 		case x.o.Uniform:
-			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Within)
+			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Budget)
 		case x.o.Fastest:
 			f.configurations = fastest(f.configurations)
 		}
 		for k := range f.configurations {
 			c := &f.configurations[k]
-			f.most = max(f.most, c.Up/c.Resources)
+			f.maxEfficiency = max(f.maxEfficiency, c.Up/c.Resources)
 		}
 		if f.load > 0 && len(f.configurations) == 0 {
-			hopeless = append(hopeless, unservable(space, &f, broken))
+			unserved = append(unserved, unservable(space, &f, broken))
 		}
 		loaded = loaded || f.load > 0 && len(f.configurations) > 0
 		x.functions = append(x.functions, f)
 	}
-	if len(hopeless) > 0 && !loaded {
-		return nil, errors.Join(hopeless...)
+	if len(unserved) > 0 && !loaded {
+		return nil, errors.Join(unserved...)
 	}
-	x.keep(r.Snapshot)
+	x.takeUp(r.Snapshot)
 	return x, nil
 }
 
@@ -102,34 +104,35 @@ func unservable(x *space, f *function, broken []bool) error {
 	}
 	return fmt.Errorf(
 		"app %q: no part of a machine serves stage %q within %v: %s. Use a faster variant or larger parts, or raise "+
-			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Within, what)
+			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Budget, what)
 }
 
-// keep takes up what runs, where it runs. What could not be planned any more is left out: its function is served anew.
-func (x *state) keep(snapshot *fleet.Snapshot) {
+// takeUp takes what runs into the plan, where it runs. It leaves out what could not be planned any more; such a
+// function is served anew.
+func (x *state) takeUp(snapshot *fleet.Snapshot) {
 	if snapshot == nil {
 		return
 	}
 	for _, i := range snapshot.Instances {
-		x.kept[i.Key.Worker] = append(x.kept[i.Key.Worker], i.Key.Ordinal)
+		x.numbers[i.Key.Worker] = append(x.numbers[i.Key.Worker], i.Key.Ordinal)
 		if i.State == fleet.Draining || i.State == fleet.Stopped {
 			continue
 		}
 		f := &x.functions[i.Stage]
-		at := x.cluster.find(i.Key.Worker)
-		cfg := f.runs(&i)
+		at := x.cluster.serverOf(i.Key.Worker)
+		cfg := f.configurationOf(&i)
 		if at < 0 || cfg == nil || f.load == 0 {
 			continue
 		}
-		if on, ok := x.cluster.take(at, cfg, int(i.Accelerator)); ok {
+		if on, ok := x.cluster.allocate(at, cfg, int(i.Accelerator)); ok {
 			f.running = append(f.running, placed{cfg, at, on, i.Key.Ordinal})
 		}
 	}
 }
 
-// runs returns the configuration that an instance has, or nil.
-func (f *function) runs(i *fleet.InstanceSnapshot) *Configuration {
-	v, ok := capacity.Hosted(*i)
+// configurationOf returns the configuration of an instance, or nil.
+func (f *function) configurationOf(i *fleet.InstanceSnapshot) *Configuration {
+	v, ok := capacity.HostedVariant(*i)
 	if !ok {
 		return nil
 	}
@@ -142,7 +145,7 @@ func (f *function) runs(i *fleet.InstanceSnapshot) *Configuration {
 	return nil
 }
 
-// up is the paper's R_max, low its R_min.
+// up is the sum of the instances' upper bounds, R_max of the paper; low is R_min.
 func (f *function) up() (sum float64) {
 	for _, i := range f.running {
 		sum += i.Up
@@ -166,5 +169,5 @@ func resources(list []placed) (sum float64) {
 	return sum
 }
 
-// carried tells whether what runs serves the whole load.
-func (f *function) carried() bool { return f.up() >= f.load*(1-little) }
+// served reports whether what runs serves the whole load.
+func (f *function) served() bool { return f.up() >= f.load*(1-tolerance) }

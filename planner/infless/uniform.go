@@ -8,12 +8,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cheapest leaves of a function's configurations the one with which a query costs least (BATCH: a platform charges for
-// the resources of an instance while it runs). Its batches are filled over the top of the platform, from all queries of
-// the function: those of a load take so long to come, and with the run itself that must be within the objective. Where
-// no batch does, it is the fastest of batches of one. BATCH works with a percentile of waits under fitted arrivals;
-// INFless does not say how it was rebuilt, and here the mean has to do. Of whole machines, which nobody chooses the
-// size of, each type has its own.
+// cheapest returns the configuration with which a query costs least (BATCH: a platform charges for the resources of an
+// instance while it runs); for whole machines, one per type. BATCH fills batches on top of the platform, from all
+// queries of the function. The time in which the load fills a batch, plus its run, must be within the objective. BATCH
+// bounds a percentile of waits under fitted arrivals. INFless does not say how it rebuilt that; here the mean has to
+// do.
 func cheapest(all []Configuration, load, items float64, within time.Duration) (out []Configuration) {
 	var types []serving.DeviceTypeID
 	for k := range all {
@@ -36,6 +35,7 @@ func cheapest(all []Configuration, load, items float64, within time.Duration) (o
 	return out
 }
 
+// cheapestOf returns the index of the cheapest configuration, or -1.
 func cheapestOf(all []Configuration, load, items float64, within time.Duration) int {
 	best, least := -1, math.Inf(1)
 	for k := range all {
@@ -48,17 +48,17 @@ func cheapestOf(all []Configuration, load, items float64, within time.Duration) 
 			}
 			fills = time.Duration(s * float64(time.Second))
 		}
-		if fills+c.Took > within {
+		if fills+c.Latency > within {
 			continue
 		}
-		if cost := c.Resources * c.Took.Seconds() / float64(c.Batch); cost < least {
+		if cost := c.Resources * c.Latency.Seconds() / float64(c.Batch); cost < least {
 			best, least = k, cost
 		}
 	}
 	return best
 }
 
-// fastest leaves of every batch size the configuration that carries most, of equals the one that takes less.
+// fastest returns for every batch size the configuration that carries most, of equal ones the smaller.
 func fastest(all []Configuration) (out []Configuration) {
 	for k := range all {
 		c := &all[k]

@@ -5,94 +5,96 @@ import (
 	"math"
 )
 
-// Fluid is an upper bound on what pools of a market serve in time, however many types they have and whatever rule sends
-// which query where. It is a linear program over the classes of the mix, ours rather than the paper's. With x_ct the
-// queries/s of class c that run on type t, took_ct how long they take, chance_ct the share of them that ends in time,
-// and n_t the machines:
+// Fluid is an upper bound on the queries/s that a pool serves in time, for any number of types and any routing rule. It
+// is a linear program over the classes of the mix (ours). With x_ct the queries/s of class c that run on type t,
+// took_ct their run time, inTime_ct the share of them that ends in time, and n_t the machines:
 //
 //	max theta    with    sum_t x_ct             <= theta share_c       each query runs at most once
 //	                     sum_c took_ct x_ct     <= n_t                 machines have no more than their time
-//	                     sum_ct chance_ct x_ct  >= theta (1 - late)    at most the part late misses the objective
+//	                     sum_ct inTime_ct x_ct  >= theta (1 - late)    at most the share late misses the objective
 //
-// Over a long time every rule of sending queries meets these, so none passes theta. Queries need not run: those that
-// may be late cost nothing, as if they were dropped, and the program leaves out the ones that cost most. Where all runs
-// of a size take their average, or Type.InTime says how they scatter, the program knows all there is. Without InTime a
-// size whose average lies a little beyond the objective counts as never in time though some of its runs are; then only
-// the averages are bounded.
+// In the long run every routing rule satisfies these constraints, so none exceeds theta. Queries need not run: those
+// that may be late cost nothing, as if they were dropped, and the program leaves out the most expensive. The bound is
+// tight in what the program knows: mean run times, or the shares Type.InTime. Without InTime a size with a mean
+// slightly beyond the objective counts as never in time though some of its runs are; then it bounds the means only.
 //
-// The dual has a price for the time of each type, theta = min sum_t n_t y_t, and one for being late. Its constraints
-// are the same for every pool: one for each way to give every class to a type or to nobody. Which of them prices break
-// most is found by giving each class to whom it is worth most, so all are heeded and none is listed. The simplex method
-// runs on those found last, for whatever pool, and looks for another when they have no more to give.
+// Its dual has a price y_t for the time of each type and one for lateness, theta = min sum_t n_t y_t. The dual
+// constraints are the same for every pool: one for each way to assign every class to a type or to nobody. There are too
+// many to list, but the one that prices violate most is found by giving each class to the type where it gains most. So
+// this is column generation: the simplex method runs on the assignments found last, for whatever pool, and looks for
+// another when they gain nothing more.
 //
-// It keeps what it has found and is not for concurrent use.
+// A Fluid keeps what it has found. It is not for concurrent use.
 type Fluid struct {
-	late    float64
-	types   int // each has a row of the program; the last row is being late
-	classes int
-	share   []float64       // by class
-	took    []float64       // by class and type, in unit
-	chance  []float64       // likewise
-	unit    float64         // seconds; it makes the numbers of the program lie around 1
-	reach   map[uint64]bool // by the set of a pool's types, whether they serve as much of the mix as must be in time
-	slacks  []column        // by row
-	found   []column        // assignments, for whatever pool they were found; the oldest is written over
-	rows    []float64       // of found, one column after the other
-	known   int             // how many of found there are
-	next    int             // where the next one goes
-	basis   []column
-	inverse [][]float64 // of the basis, by position there and row
-	prices  []float64   // by row, as the basis implies them
-	broken  float64     // by how much the prices break the constraint that they break most
-	amounts []float64   // of the basis
-	pivots  int         // since the basis was made of slacks
-	enters  []float64   // the column that enters, in terms of the basis
-	set     uint64      // of the types that are priced: others have no machine, and queries are not sent there
-	active  []int       // the types of set
+	lateShare float64
+	types     int // number of types; each has a row of the program, and the last row is lateness
+	classes   int
+	share     []float64 // by class
+	took      []float64 // by class, then type, in unit
+	inTime    []float64 // by class, then type
+	unit      float64   // seconds; chosen to bring the numbers of the program near 1
+	// by the set of a pool's types: whether they serve as much of the mix as must be in time
+	servable  map[uint64]bool
+	slacks    []column  // by row
+	found     []column  // assignments, for whatever pool they were found; a new one replaces the oldest
+	rows      []float64 // the rows of found, one column after the other
+	known     int       // how many of found are filled
+	next      int       // where the next assignment goes
+	basis     []column
+	inverse   [][]float64 // of the basis, by position in the basis, then row
+	prices    []float64   // dual prices by row, as the basis implies them
+	violation float64     // by how much the prices violate the constraint that they violate most
+	amounts   []float64   // of the columns of the basis
+	pivots    int         // since the basis was made of slacks
+	enters    []float64   // the entering column in terms of the basis
+	set       uint64      // types that are priced; no queries are sent to others
+	active    []int       // the types of set
 }
 
-// column is a variable of the program: how many queries/s are sent as an assignment has it. They take rows of each
-// type's time, and of what may be late. A slack, of worth 0, sends none.
+// column is a variable of the program: the queries/s that are sent by one assignment. Its rows are the time of each
+// type and the lateness that one query/s takes. A slack sends none and has reward 0.
 type column struct {
-	rows  []float64
-	worth float64
-	at    []float64 // the prices at which the assignment is the one broken most
-	set   uint64    // of the types that it sends queries to
+	rows   []float64
+	reward float64
+	at     []float64 // the prices at which this assignment was found
+	set    uint64    // types that it sends queries to
 }
 
-// mostTypes is how many types fit a set.
-const mostTypes = 64
+// maxTypes is how many types fit a set.
+const maxTypes = 64
 
 const (
 	nobody = -1
-	// tiny is what the simplex method takes for 0. It decides when to stop; that the answer bounds does not hang on it.
-	tiny = 1e-12
-	// growth is what each type has of machines in addition, while a basis is looked for: no two corners of the program
-	// coincide then, and a type of which there is no machine has the price that its first is worth.
-	growth = 1e-9
-	// refresh is after how many pivots the basis is made anew, so that rounding does not add up.
-	refresh = 100
-	// memory is how many assignments are kept, patience after how many pivots the prices are taken as they are.
-	memory, patience = 64, 1000
+	// zeroTolerance is what the simplex method takes for 0. It decides when to stop; the bound is valid whatever it is.
+	zeroTolerance = 1e-12
+	// perturbation is added to the machines of each type while a basis is looked for. It makes the program
+	// nondegenerate, and gives a type without machines the price that its first machine is worth.
+	perturbation = 1e-9
+	// maxPivotsPerBasis is after how many pivots the basis is made anew, so that rounding does not add up.
+	maxPivotsPerBasis = 100
+	// keptColumns is how many assignments are kept, maxPivots after how many pivots the prices are taken as they are.
+	keptColumns, maxPivots = 64, 1000
 )
 
-// NewFluid prepares the bound for a market. Late is the part of the queries that may miss the objective, 0.01 where the
-// 99th percentile is to meet it.
+// NewFluid prepares the bound for a market, which it does not keep. late is the share of the queries that may miss the
+// objective, in [0, 1): 0.01 for an objective at the 99th percentile. It fails for a share outside of that and for more
+// than 64 types.
 func NewFluid(m *Market, late float64) (*Fluid, error) {
 	if !(late >= 0 && late < 1) {
 		return nil, fmt.Errorf("the part of the queries that may be late is %v, want a number in [0, 1)", late)
 	}
-	if len(m.Types) > mostTypes {
-		return nil, fmt.Errorf("%d types of machines: the linear program takes at most %d", len(m.Types), mostTypes)
+	if len(m.Types) > maxTypes {
+		return nil, fmt.Errorf("%d types of machines: the linear program takes at most %d", len(m.Types), maxTypes)
 	}
 	f := &Fluid{
-		late: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1), reach: make(map[uint64]bool),
+		lateShare: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1),
+		servable: make(map[uint64]bool),
 	}
 	for t := range m.Types {
 		sum, in := 0.0, 0.0
 		for c := range f.classes {
-			if _, share := m.Mix.Class(c); m.chance(t, c) > 0 {
-				sum += share * m.Types[t].Took[c].Seconds()
+			if _, share := m.Mix.Class(c); m.inTime(t, c) > 0 {
+				sum += share * m.Types[t].Latency[c].Seconds()
 				in += share
 			}
 		}
@@ -104,11 +106,11 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		_, share := m.Mix.Class(c)
 		f.share = append(f.share, share)
 		for t := range m.Types {
-			took, chance := m.Types[t].Took[c].Seconds()/f.unit, m.chance(t, c)
+			took, chance := m.Types[t].Latency[c].Seconds()/f.unit, m.inTime(t, c)
 			if chance == 0 {
 				took = 0 // never sent there; it may be as long as what was never measured
 			}
-			f.took, f.chance = append(f.took, took), append(f.chance, chance)
+			f.took, f.inTime = append(f.took, took), append(f.inTime, chance)
 		}
 	}
 	rows := f.types + 1
@@ -118,11 +120,11 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		f.slacks, f.basis = append(f.slacks, slack), append(f.basis, newColumn(rows))
 		f.inverse = append(f.inverse, make([]float64, rows))
 	}
-	f.rows = make([]float64, memory*rows)
-	for i := range memory {
+	f.rows = make([]float64, keptColumns*rows)
+	for i := range keptColumns {
 		c := newColumn(rows)
 		c.rows = f.rows[i*rows:][:rows:rows]
-		f.found = append(f.found, c) // of worth 0 until one is found
+		f.found = append(f.found, c) // its reward is 0 until one is found
 	}
 	f.prices, f.amounts, f.enters = make([]float64, rows), make([]float64, rows), make([]float64, rows)
 	f.restart()
@@ -133,7 +135,7 @@ func newColumn(rows int) column {
 	return column{rows: make([]float64, rows), at: make([]float64, rows)}
 }
 
-// Of returns the bound of a pool, in queries/s; 0 when its machines cannot serve as much of the mix as must be in time.
+// Of returns the bound of a pool in queries/s; 0 when its machines cannot serve as much of the mix as must be in time.
 func (f *Fluid) Of(p Pool) float64 {
 	set := uint64(0)
 	for t, n := range p {
@@ -144,10 +146,10 @@ func (f *Fluid) Of(p Pool) float64 {
 	return f.of(p, set)
 }
 
-// of is Of with prices for the types of a set only, which has those of the pool. What a machine of another type would
-// be worth takes time to find out, and changes nothing about the bound.
+// of is Of with prices for the types of a set only, which includes those of the pool. Pricing a type without machines
+// takes time and does not change the bound.
 func (f *Fluid) of(p Pool, set uint64) float64 {
-	if !f.reaches(p) {
+	if !f.servesEnough(p) {
 		return 0
 	}
 	f.solve(p, set)
@@ -155,36 +157,36 @@ func (f *Fluid) of(p Pool, set uint64) float64 {
 	for t, n := range p {
 		sum += float64(n) * max(f.prices[t], 0)
 	}
-	if f.broken >= 1 {
-		return math.Inf(1) // the method gave up, and prices that bound nothing are all there is
+	if f.violation >= 1 {
+		return math.Inf(1) // the search was cut short, and its prices bound nothing
 	}
-	// All constraints hold of these prices divided by 1 less what the most broken one lacks, so this bounds whatever
-	// the method has overlooked.
-	return sum / (1 - max(f.broken, 0)) / f.unit
+	// All constraints hold for these prices divided by 1 less the largest violation, so this bounds whatever the search
+	// has overlooked.
+	return sum / (1 - max(f.violation, 0)) / f.unit
 }
 
-// reaches tells whether the machines of a pool, if there were enough, could serve as much as must be in time.
-func (f *Fluid) reaches(p Pool) bool {
+// servesEnough reports whether the types of a pool, with enough machines, serve as much as must be in time.
+func (f *Fluid) servesEnough(p Pool) bool {
 	set := uint64(0)
 	for t, n := range p {
 		if n > 0 {
 			set |= 1 << t
 		}
 	}
-	known, ok := f.reach[set]
+	known, ok := f.servable[set]
 	if !ok {
 		served := 0.0
 		for c, share := range f.share {
 			most := 0.0
 			for t, n := range p {
 				if n > 0 {
-					most = max(most, f.chance[c*f.types+t])
+					most = max(most, f.inTime[c*f.types+t])
 				}
 			}
 			served += share * most
 		}
-		known = served >= 1-f.late-growth
-		f.reach[set] = known
+		known = served >= 1-f.lateShare-perturbation
+		f.servable[set] = known
 	}
 	return known
 }
@@ -192,11 +194,11 @@ func (f *Fluid) reaches(p Pool) bool {
 // Optimum is what the program says of a pool besides its bound.
 type Optimum struct {
 	Bound float64
-	// Worth is, by type, the queries/s that a machine more would add, as long as it adds at that rate; nil when Bound
-	// is 0.
-	Worth []float64
-	// Use is, by type and class, the part of the class's queries that run there. What is missing to 1 is left out as
-	// late.
+	// MarginalRates are by type the queries/s that one more machine adds, as long as it adds at that rate: the dual
+	// prices. Nil when Bound is 0.
+	MarginalRates []float64
+	// Use is by type, then class, the share of the class's queries that run there. What is missing to 1 is left out as
+	// late. Nil when Bound is 0.
 	Use [][]float64
 }
 
@@ -207,17 +209,17 @@ func (f *Fluid) Solve(p Pool) Optimum {
 		return out
 	}
 	for t := range f.types {
-		out.Worth = append(out.Worth, max(f.prices[t], 0)/f.unit)
+		out.MarginalRates = append(out.MarginalRates, max(f.prices[t], 0)/f.unit)
 		out.Use = append(out.Use, make([]float64, f.classes))
 	}
 	all := 0.0
 	for k := range f.basis {
-		all += f.basis[k].worth * max(f.amounts[k], 0)
+		all += f.basis[k].reward * max(f.amounts[k], 0)
 	}
 	to, spare := make([]int, f.classes), newColumn(f.types+1)
 	for k := range f.basis {
-		if b := &f.basis[k]; b.worth > 0 {
-			f.best(b.at, &spare, to)
+		if b := &f.basis[k]; b.reward > 0 {
+			f.priceOut(b.at, &spare, to)
 			for c, t := range to {
 				if t != nobody {
 					out.Use[t][c] += max(f.amounts[k], 0) / all
@@ -228,8 +230,21 @@ func (f *Fluid) Solve(p Pool) Optimum {
 	return out
 }
 
-// solve finds the optimal basis of a pool and its prices. It begins with the basis of the pool before, where this pool
-// can have as much of it, or else with one in which nothing is served.
+// shares returns, for Optimum.Use, the share of all queries that each type serves, and their sum; nil for nil.
+func (f *Fluid) shares(use [][]float64) (each []float64, sum float64) {
+	for t := range use {
+		share := 0.0
+		for c, part := range use[t] {
+			share += f.share[c] * part
+			sum += f.share[c] * part
+		}
+		each = append(each, share)
+	}
+	return each, sum
+}
+
+// solve finds the optimal basis of a pool and its prices by the revised simplex method. It starts from the basis of the
+// pool before if that is feasible for this one, else from the basis in which nothing is served.
 func (f *Fluid) solve(p Pool, set uint64) {
 	if set != f.set {
 		f.set, f.active = set, f.active[:0]
@@ -238,36 +253,36 @@ func (f *Fluid) solve(p Pool, set uint64) {
 				f.active = append(f.active, t)
 			}
 		}
-		f.pivots = refresh
+		f.pivots = maxPivotsPerBasis
 	}
-	if f.pivots >= refresh || !f.amount(p) {
+	if f.pivots >= maxPivotsPerBasis || !f.basicSolution(p) {
 		f.restart()
-		f.amount(p)
+		f.basicSolution(p)
 	}
-	for range patience {
-		c, most := f.price()
-		if most <= tiny {
-			if f.broken <= tiny {
+	for range maxPivots {
+		c, most := f.entering()
+		if most <= zeroTolerance {
+			if f.violation <= zeroTolerance {
 				return // the prices are those of the pool before
 			}
 			c = &f.found[f.next]
-			f.broken = f.best(f.prices, c, nil)
+			f.violation = f.priceOut(f.prices, c, nil)
 			f.known = max(f.known, f.next+1)
-			if f.broken <= tiny {
+			if f.violation <= zeroTolerance {
 				return
 			}
-			f.next = (f.next + 1) % memory
-			most = f.broken
+			f.next = (f.next + 1) % keptColumns
+			most = f.violation
 		}
 		leaves, least := nobody, math.Inf(1)
 		for k, row := range f.inverse {
 			f.enters[k] = dot(row, c.rows)
-			if x := f.enters[k]; x > tiny && max(f.amounts[k], 0) < least*x {
+			if x := f.enters[k]; x > zeroTolerance && max(f.amounts[k], 0) < least*x {
 				leaves, least = k, max(f.amounts[k], 0)/x
 			}
 		}
 		if leaves == nobody {
-			return // every assignment takes time or is late, so only rounding leads here
+			return // every assignment takes time or lateness, so only rounding leads here
 		}
 		f.pivot(leaves, c, most, least)
 	}
@@ -276,23 +291,23 @@ func (f *Fluid) solve(p Pool, set uint64) {
 // restart makes the slacks the basis: nothing is served, at prices of 0.
 func (f *Fluid) restart() {
 	for k := range f.basis {
-		f.basis[k].worth = 0
+		f.basis[k].reward = 0
 		copy(f.basis[k].rows, f.slacks[k].rows)
 		clear(f.inverse[k])
 		f.inverse[k][k] = 1
 	}
 	clear(f.prices)
-	f.broken, f.pivots = 1, 0
+	f.violation, f.pivots = 1, 0
 }
 
-// amount computes how much a pool, grown a little, can have of each column of the basis; false when that is less than
-// nothing.
-func (f *Fluid) amount(p Pool) bool {
+// basicSolution computes the amount of each column of the basis for a slightly enlarged pool, and reports whether all
+// are at least 0.
+func (f *Fluid) basicSolution(p Pool) bool {
 	least := 0.0
 	for k, row := range f.inverse {
-		x := growth * row[f.types]
+		x := perturbation * row[f.types]
 		for t, n := range p {
-			x += (float64(n) + growth*float64(t+2)) * row[t]
+			x += (float64(n) + perturbation*float64(t+2)) * row[t]
 		}
 		f.amounts[k] = x
 		least = min(least, x)
@@ -300,9 +315,9 @@ func (f *Fluid) amount(p Pool) bool {
 	return least >= 0
 }
 
-// price returns the column, a slack or an assignment found before, that would gain most at the present prices, and how
-// much.
-func (f *Fluid) price() (c *column, most float64) {
+// entering returns the column, a slack or an assignment found before, with the largest reduced cost at the present
+// prices, and that cost.
+func (f *Fluid) entering() (c *column, most float64) {
 	for r, y := range f.prices {
 		if -y > most {
 			c, most = &f.slacks[r], -y
@@ -324,18 +339,18 @@ func (f *Fluid) price() (c *column, most float64) {
 	return c, most
 }
 
-// best makes c the assignment whose constraint prices break most, and returns by how much; to, unless nil, gets the
-// type of every class.
-func (f *Fluid) best(prices []float64, c *column, to []int) float64 {
+// priceOut makes c the assignment whose constraint the prices violate most, and returns the violation. to, unless nil,
+// gets the type of every class.
+func (f *Fluid) priceOut(prices []float64, c *column, to []int) float64 {
 	for r, y := range prices {
 		c.at[r], c.rows[r] = max(y, 0), 0
 	}
-	c.worth, c.set = 1, 0
+	c.reward, c.set = 1, 0
 	y, late := c.at[:f.types], c.at[f.types]
 	gained, served := 0.0, 0.0
 	for k, share := range f.share {
 		took := f.took[k*f.types:][:len(y)]
-		chance := f.chance[k*f.types:][:len(y)]
+		chance := f.inTime[k*f.types:][:len(y)]
 		at, most := nobody, 0.0
 		for _, t := range f.active {
 			if gain := chance[t]*late - took[t]*y[t]; gain > most {
@@ -352,19 +367,20 @@ func (f *Fluid) best(prices []float64, c *column, to []int) float64 {
 			c.set |= 1 << at
 		}
 	}
-	c.rows[f.types] = 1 - f.late - served
-	return 1 - late*(1-f.late) + gained
+	c.rows[f.types] = 1 - f.lateShare - served
+	return 1 - late*(1-f.lateShare) + gained
 }
 
-// pivot lets a column of which there can be amount, at a gain for each, take a place in the basis.
+// pivot brings a column with the given reduced cost into the basis, in the place of the one that leaves, in the given
+// amount.
 func (f *Fluid) pivot(leaves int, c *column, gain, amount float64) {
 	b := &f.basis[leaves]
-	b.worth = c.worth
+	b.reward = c.reward
 	copy(b.rows, c.rows)
 	copy(b.at, c.at)
 	row, by := f.inverse[leaves], 1/f.enters[leaves]
 	f.pivots++
-	f.broken = 1
+	f.violation = 1
 	for r := range row {
 		row[r] *= by
 		f.prices[r] += gain * row[r]

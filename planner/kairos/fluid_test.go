@@ -56,9 +56,9 @@ func general(t *testing.T, m *Market, late float64, p Pool) float64 {
 		_, share := m.Mix.Class(c)
 		columns[0][c] = -share
 		for k := range types {
-			if chance := m.chance(k, c); chance > 0 {
+			if chance := m.inTime(k, c); chance > 0 {
 				column := make([]float64, rows)
-				column[c], column[classes+k], column[classes+types] = 1, m.Types[k].Took[c].Seconds()*1000, -chance
+				column[c], column[classes+k], column[classes+types] = 1, m.Types[k].Latency[c].Seconds()*1000, -chance
 				columns, costs = append(columns, column), append(costs, 0)
 			}
 		}
@@ -82,8 +82,8 @@ func general(t *testing.T, m *Market, late float64, p Pool) float64 {
 	return -least
 }
 
-// The solution keeps the program's constraints and reaches the bound; what a machine is worth is what one more adds, or
-// less when it adds at that rate for a part of it only.
+// The solution satisfies the program's constraints and reaches the bound. One more machine adds
+// its marginal rate, or less where it adds at that rate for a part of it only.
 func TestFluidSolution(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -96,7 +96,7 @@ func TestFluidSolution(t *testing.T) {
 		p := somePool(rng, len(m.Types), 6)
 		s := f.Solve(p)
 		if s.Bound == 0 {
-			if s.Worth != nil || s.Use != nil {
+			if s.MarginalRates != nil || s.Use != nil {
 				t.Fatalf("seed %d: nothing is served, yet %+v", seed, s)
 			}
 			continue
@@ -112,8 +112,8 @@ func TestFluidSolution(t *testing.T) {
 					t.Fatalf("seed %d: type %d has %v of class %d", seed, k, use, c)
 				}
 				used += use
-				inTime += share * use * m.chance(k, c)
-				busy[k] += s.Bound * share * use * m.Types[k].Took[c].Seconds()
+				inTime += share * use * m.inTime(k, c)
+				busy[k] += s.Bound * share * use * m.Types[k].Latency[c].Seconds()
 			}
 			if used > 1+1e-6 {
 				t.Fatalf("seed %d: class %d runs %v times", seed, c, used)
@@ -126,11 +126,11 @@ func TestFluidSolution(t *testing.T) {
 			if busy[k] > float64(n)+1e-5 {
 				t.Fatalf("seed %d: %d machines are busy for %v", seed, n, busy[k])
 			}
-			dual += float64(n) * s.Worth[k]
+			dual += float64(n) * s.MarginalRates[k]
 			more := slices.Clone(p)
 			more[k]++
-			if gain := f.Of(more) - s.Bound; s.Worth[k] < gain-1e-6*s.Bound || gain < -1e-9*s.Bound {
-				t.Fatalf("seed %d: a machine of type %d adds %v, it is worth %v", seed, k, gain, s.Worth[k])
+			if gain := f.Of(more) - s.Bound; s.MarginalRates[k] < gain-1e-6*s.Bound || gain < -1e-9*s.Bound {
+				t.Fatalf("seed %d: a machine of type %d adds %v, it is worth %v", seed, k, gain, s.MarginalRates[k])
 			}
 		}
 		if math.Abs(dual-s.Bound) > 1e-8*s.Bound {
@@ -139,8 +139,8 @@ func TestFluidSolution(t *testing.T) {
 	}
 }
 
-// No schedule passes the bound: queries drawn from the mix in exactly its shares, sent about at random wherever they
-// are in time or left out as late. The best of many random ones, and the oracle's, stay below.
+// No schedule exceeds the bound. Queries are drawn from the mix in exactly its shares, and sent at random to wherever
+// they are in time, or left out as late. The best of many random schedules, and the oracle's, stay below.
 func TestFluidBoundsSchedules(t *testing.T) {
 	closest := 0.0
 	for seed := range uint64(300) {
@@ -180,8 +180,8 @@ func TestFluidBoundsSchedules(t *testing.T) {
 }
 
 // greedily serves queries in random order, each on the machine where it ends first or on a random one, and leaves out
-// the slowest ones as far as they may be late. It returns queries, the late ones among them, over the time until the
-// last ends.
+// the slowest ones as far as they may be late. It returns the queries, late ones included, divided by the time until
+// the last one ends.
 func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) float64 {
 	var free []float64
 	var kind []int
@@ -197,7 +197,7 @@ func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) fl
 		best := -1
 		for j := range free {
 			if m.Serves(kind[j], c) && (best < 0 || rng.Float64() < random ||
-				free[j]+m.Types[kind[j]].Took[c].Seconds() < free[best]+m.Types[kind[best]].Took[c].Seconds()) {
+				free[j]+m.Types[kind[j]].Latency[c].Seconds() < free[best]+m.Types[kind[best]].Latency[c].Seconds()) {
 				best = j
 			}
 		}
@@ -208,7 +208,7 @@ func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) fl
 		if best < 0 {
 			return 0
 		}
-		free[best] += m.Types[kind[best]].Took[c].Seconds()
+		free[best] += m.Types[kind[best]].Latency[c].Seconds()
 		last = max(last, free[best])
 	}
 	if last == 0 {
@@ -225,8 +225,8 @@ func TestFluidAgainstUpper(t *testing.T) {
 	m := &Market{Mix: serving.Mix{
 		Sizes: []int32{1, 2, 3}, Shares: []float64{0.45, 0.45, 0.1},
 	}, Within: 150 * at, Types: []Type{
-		{Name: "base", Took: []time.Duration{1 * at, 100 * at, 100 * at}}, {
-			Name: "auxiliary", Took: []time.Duration{100 * at, 100 * at, 200 * at},
+		{Name: "base", Latency: []time.Duration{1 * at, 100 * at, 100 * at}}, {
+			Name: "auxiliary", Latency: []time.Duration{100 * at, 100 * at, 200 * at},
 		},
 	}}
 	f, _ := NewFluid(m, 0)
@@ -241,10 +241,10 @@ func TestFluidAgainstUpper(t *testing.T) {
 	m = &Market{Mix: serving.Mix{
 		Sizes: []int32{1, 2, 3}, Shares: []float64{0.1, 0.5, 0.4},
 	}, Within: 150 * at, Types: []Type{
-		{Name: "base", Took: []time.Duration{50 * at, 50 * at, 50 * at}}, {
-			Name: "a", Took: []time.Duration{100 * at, 100 * at, 200 * at},
+		{Name: "base", Latency: []time.Duration{50 * at, 50 * at, 50 * at}}, {
+			Name: "a", Latency: []time.Duration{100 * at, 100 * at, 200 * at},
 		},
-		{Name: "b", Took: []time.Duration{150 * at, 160 * at, 200 * at}},
+		{Name: "b", Latency: []time.Duration{150 * at, 160 * at, 200 * at}},
 	}}
 	f, _ = NewFluid(m, 0)
 	if upper, fluid := NewUpper(m).Of(Pool{1, 1, 9}), f.Of(Pool{1, 1, 9}); upper < 1.2*fluid {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// someMarket draws a market: the first type serves nearly every size in time, the others grow slower with it as they
-// please, and the runs of every third scatter.
+// someMarket draws a market. The first type serves nearly every size in time, the latencies of the others grow at
+// random, and the runs of every third scatter.
 func someMarket(rng *rand.Rand, types, classes int) *Market {
 	m := &Market{Within: 100 * time.Millisecond}
 	counts := make(map[int32]int)
@@ -30,8 +30,8 @@ func someMarket(rng *rand.Rand, types, classes int) *Market {
 		}
 		for c := range classes {
 			items, _ := m.Mix.Class(c)
-			x.Took = append(x.Took, time.Duration((base+slope*float64(items))*(1+noise*(rng.Float64()-0.5))*float64(
-				time.Millisecond))+time.Microsecond)
+			took := (base + slope*float64(items)) * (1 + noise*(rng.Float64()-0.5)) * float64(time.Millisecond)
+			x.Latency = append(x.Latency, time.Duration(took)+time.Microsecond)
 			if t%3 == 2 {
 				x.InTime = append(x.InTime, rng.Float64())
 			}
@@ -59,8 +59,8 @@ func ec2() *Market {
 		}
 		m.Types = append(m.Types, Type{Name: []string{
 			"g4dn.xlarge", "c5n.2xlarge", "r5n.large", "t3.xlarge",
-		}[i], Price: price, Most: []int{5, 6, 17, 15}[i],
-			Took: []time.Duration{time.Millisecond, large}})
+		}[i], Price: price, Max: []int{5, 6, 17, 15}[i],
+			Latency: []time.Duration{time.Millisecond, large}})
 	}
 	return m
 }
@@ -92,7 +92,7 @@ func TestPoolsAgainstAll(t *testing.T) {
 		cents := make([]int, len(m.Types))
 		for i := range m.Types {
 			cents[i] = 5 + rng.IntN(100)
-			m.Types[i].Price, m.Types[i].Most = float64(cents[i])/100, rng.IntN(6)
+			m.Types[i].Price, m.Types[i].Max = float64(cents[i])/100, rng.IntN(6)
 		}
 		budget := 1 + rng.IntN(300)
 		want := make(map[string]bool)
@@ -106,7 +106,7 @@ func TestPoolsAgainstAll(t *testing.T) {
 			}
 			i := len(p)
 			for n := 0; n*cents[i] <= left &&
-				(n == 0 || m.Useful(i) && (m.Types[i].Most == 0 || n <= m.Types[i].Most)); n++ {
+				(n == 0 || m.Useful(i) && (m.Types[i].Max == 0 || n <= m.Types[i].Max)); n++ {
 				try(append(slices.Clone(p), n), left-n*cents[i])
 			}
 		}
@@ -145,8 +145,8 @@ func TestPoolsRefused(t *testing.T) {
 	if _, err := m.Pools(0); err != nil {
 		t.Errorf("no budget, but limits: %v", err)
 	}
-	m.Types[2].Most = 0
-	if _, err := m.Pools(0); !errors.Is(err, ErrEndless) {
+	m.Types[2].Max = 0
+	if _, err := m.Pools(0); !errors.Is(err, ErrUnbounded) {
 		t.Errorf("neither budget nor limit: %v", err)
 	}
 	if _, err := m.Pools(1e6); err == nil || !strings.Contains(err.Error(), "lower the budget") {
@@ -164,8 +164,8 @@ func TestRegionsAndBases(t *testing.T) {
 		return out
 	}
 	m.Types = []Type{
-		{Took: at(1, 2, 1000)}, {Took: at(1, 1001, 1000)}, {Took: at(1001, 1002, 1003)}, {
-			Took: at(2000, 2000, 2000), InTime: []float64{0, 0, 0.1},
+		{Latency: at(1, 2, 1000)}, {Latency: at(1, 1001, 1000)}, {Latency: at(1001, 1002, 1003)}, {
+			Latency: at(2000, 2000, 2000), InTime: []float64{0, 0, 0.1},
 		},
 	}
 	for i, want := range []struct {
@@ -176,21 +176,22 @@ func TestRegionsAndBases(t *testing.T) {
 			t.Errorf("type %d: region %d, base %v, useful %v; want %v", i, m.Region(i), m.Base(i), m.Useful(i), want)
 		}
 	}
-	if !(Pool{1, 0, 2}).PartOf(Pool{1, 1, 2}) || (Pool{1, 2}).PartOf(Pool{3, 1}) {
+	if !(Pool{1, 0, 2}).SubsetOf(Pool{1, 1, 2}) || (Pool{1, 2}).SubsetOf(Pool{3, 1}) {
 		t.Error("a sub-configuration has at most as many machines of each type")
 	}
 }
 
 func TestMarketOfSpec(t *testing.T) {
 	spec := &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "x", PricePerHour: 1, Most: 3}, {Name: "y", PricePerHour: 2}},
+		DeviceTypes: []serving.DeviceType{{Name: "x", PricePerHour: 1, MaxMachines: 3}, {Name: "y", PricePerHour: 2}},
 	}
 	mix := serving.Mix{Sizes: []int32{1, 5}, Shares: []float64{0.5, 0.5}}
 	m, err := NewMarket(profile.Constant{Base: 3, PerItem: 2}, spec, 0, &mix, nil, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := m.Types[0]; x.Price != 1 || x.Most != 3 || x.Took[0] != 5 || x.Took[1] != 13 || m.Types[1].Device != 1 {
+	if x := m.Types[0]; x.Price != 1 || x.Max != 3 || x.Latency[0] != 5 || x.Latency[1] != 13 ||
+		m.Types[1].Device != 1 {
 		t.Errorf("%+v", m.Types)
 	}
 	if m, err = NewMarket(profile.Constant{Base: 3}, spec, 0, &mix, []float64{7, 8}, time.Second); err != nil ||
@@ -206,18 +207,18 @@ func TestMarketOfSpec(t *testing.T) {
 	}
 }
 
-// Without a base type the error says which size is the trouble; the queries that can be served are planned for.
+// Without a base type the error names the size that is not served. The queries that can be served are planned for.
 func TestServable(t *testing.T) {
 	m := ec2()
-	if err := m.Lacking(); err != nil {
+	if err := m.ExplainNoBase(); err != nil {
 		t.Error(err)
 	}
 	if cut, without := m.Servable(false, 0); cut != m || without != 0 {
 		t.Error("a market with a base type was cut")
 	}
 	m.Types = m.Types[1:]
-	m.Types[2].Took = []time.Duration{time.Millisecond, 1500 * time.Millisecond}
-	err := m.Lacking()
+	m.Types[2].Latency = []time.Duration{time.Millisecond, 1500 * time.Millisecond}
+	err := m.ExplainNoBase()
 	if !errors.Is(err, ErrTooSlow) ||
 		!strings.Contains(err.Error(),
 			`1000 items take 1.5s on the fastest, "t3.xlarge", and the objective leaves 1s`) {
@@ -226,7 +227,7 @@ func TestServable(t *testing.T) {
 	for _, fluid := range []bool{false, true} {
 		cut, without := m.Servable(fluid, 0.01)
 		if math.Abs(without-0.1) > 1e-12 || cut.Mix.Classes() != 1 || cut.Mix.Validate() != nil ||
-			len(cut.Types[0].Took) != 1 || !cut.Base(0) {
+			len(cut.Types[0].Latency) != 1 || !cut.Base(0) {
 			t.Errorf("fluid %v: left %+v, without %v", fluid, cut, without)
 		}
 	}

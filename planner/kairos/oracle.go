@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Oracle is ORCL of §7: what a pool serves when a sequence of queries is known in advance and none has to wait for
-// another. A free base machine takes the largest query that is left, a free auxiliary one the smallest, unless it
-// cannot serve that in time: then it is done. The throughput is that of the whole sequence: its queries divided by the
-// time at which the last one ends, the last moments counted in which some machines have nothing left to do.
+// Oracle is ORCL of §7: what a pool serves when the sequence of queries is known in advance and no query waits for
+// another. A free base machine takes the largest query that is left. A free auxiliary machine takes the smallest,
+// unless it cannot serve that in time; then it is done. The throughput is the number of queries divided by the end of
+// the last one, so it includes the final moments in which some machines have nothing left to do.
 //
-// It is a greedy schedule and no bound: the largest query first is not always the best use of a base machine.
+// It is a greedy schedule and no bound: taking the largest query first is not always the best use of a base machine.
 type Oracle struct {
 	market   *Market
 	sequence []int // classes, ascending
@@ -20,7 +20,7 @@ type Oracle struct {
 	region   []int
 }
 
-// NewOracle prepares the oracle for a sequence of queries by class; their order does not matter.
+// NewOracle prepares the oracle for a sequence of queries by class, which is not kept; their order does not matter.
 func NewOracle(m *Market, classes []int) *Oracle {
 	o := &Oracle{market: m, sequence: slices.Sorted(slices.Values(classes))}
 	for t := range m.Types {
@@ -42,12 +42,13 @@ func (m *Market) Quantiles(n int) []int {
 		}
 	}
 	for len(out) < n {
-		out = append(out, m.Mix.Classes()-1) // shares that add up to a little less than 1
+		out = append(out, m.Mix.Classes()-1) // shares may add up to a little less than 1
 	}
 	return out
 }
 
-// Of returns what a pool serves, in queries/s; 0 when it cannot serve the whole sequence.
+// Of returns the queries/s that a pool serves; 0 when it cannot serve the whole sequence. It takes O(q log m) for q
+// queries and m machines.
 func (o *Oracle) Of(p Pool) float64 {
 	free := make(machines, 0, p.Machines())
 	for t, n := range p {
@@ -73,7 +74,7 @@ func (o *Oracle) Of(p Pool) float64 {
 			heap.Pop(&free)
 			continue
 		}
-		next.at += o.market.Types[next.kind].Took[o.sequence[at]]
+		next.at += o.market.Types[next.kind].Latency[o.sequence[at]]
 		last = max(last, next.at)
 		heap.Fix(&free, 0)
 	}
@@ -83,13 +84,13 @@ func (o *Oracle) Of(p Pool) float64 {
 	return float64(len(o.sequence)) / last.Seconds()
 }
 
-// machine is one that is busy until at.
+// machine is busy until at.
 type machine struct {
 	at           time.Duration
 	number, kind int
 }
 
-// machines is a heap: the first that is free comes first, of several the one of the smaller number.
+// machines is a heap: the machine that is free first, of several the one with the smallest number.
 type machines []machine
 
 func (h machines) Len() int { return len(h) }

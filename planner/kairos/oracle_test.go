@@ -14,7 +14,8 @@ func TestOracleWorked(t *testing.T) {
 	m := ec2()
 	at := time.Millisecond
 	m.Types = m.Types[:2]
-	m.Types[0].Took, m.Types[1].Took = []time.Duration{10 * at, 20 * at}, []time.Duration{30 * at, 2 * time.Second}
+	m.Types[0].Latency = []time.Duration{10 * at, 20 * at}
+	m.Types[1].Latency = []time.Duration{30 * at, 2 * time.Second}
 	o := NewOracle(m, []int{1, 0, 1, 0, 0})
 	// Base: 2 until 20, 2 until 40, 1 until 50. Auxiliary: 1 until 30, 1 until 60.
 	if got := o.Of(Pool{1, 1}); math.Abs(got-5/0.06) > 1e-9 {

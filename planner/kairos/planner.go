@@ -17,20 +17,20 @@ import (
 // Options tune the planner. The zero value is the paper's bound without a budget.
 type Options struct {
 	Budget float64 // $/h; 0 for none
-	// Fluid takes the pool with the highest bound of the linear program (Fluid), in the place of the one that §5.2
-	// chooses by Eq. 15 (Upper) and similarity.
+	// Fluid takes the pool with the highest bound of the linear program (Fluid) instead of the one that §5.2 chooses by
+	// Eq. 15 (Upper) and similarity.
 	Fluid bool
-	// Late is the part of the queries that the linear program leaves out; 0 takes what the app's percentile allows, a
+	// Late is the share of the queries that the linear program leaves out; 0 takes what the app's percentile allows, a
 	// negative number none.
 	Late float64
 }
 
-// Planner implements plan.Planner. It rents workers: of those in the spec it takes the pool that §5.2 chooses under the
-// budget, one instance on each, and leaves the others without one. It keeps nothing between plans.
+// Planner implements plan.Planner. It rents workers: from those of the spec it takes the pool that §5.2 chooses under
+// the budget, with one instance on each, and leaves the others empty. It keeps nothing between plans.
 //
-// Without a budget one app gets every worker that serves anything in time. Several apps share the budget so that the
-// smallest ratio of bound to demand is as large as it can be when each takes the cheapest pool that reaches it; the
-// paper knows one app.
+// Without a budget one app gets every worker that serves anything in time. Several apps share the budget such that the
+// smallest ratio of bound to demand is as large as possible while each takes the cheapest pool that reaches it; the
+// paper knows one app only.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
@@ -39,12 +39,13 @@ type Planner struct {
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "kairos" }
 
-// Provides implements plan.Planner. Batch limits are what a model takes, not what the objective allows: one query runs
-// at a time (§6), and which may run where is the router's to say.
+// Provides implements plan.Planner. Limits are missing because the batch limits are what a model takes, not what the
+// objective allows: one query runs at a time (§6), and the router decides which may run where.
 func (p *Planner) Provides() plan.Sections { return plan.Shares }
 
-// Plan implements plan.Planner. It fails when an app has several stages, or nothing serves even its smallest queries in
-// time. Sizes that no machine serves in time are left out of what it plans for; Forecast.Violation is their share then.
+// Plan implements plan.Planner. Sizes that no machine serves in time are left out of what it plans for;
+// Forecast.Violation is then their share. It fails when an app has several stages, when nothing serves even its
+// smallest queries in time, or when the budget is too small.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -57,45 +58,47 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err := x.rent(); err != nil {
 		return nil, err
 	}
-	out, err := x.answer()
+	out, err := x.plan()
 	if err != nil {
 		return nil, err
 	}
 	return out, out.Validate(r.Spec)
 }
 
-// state is a request as it is answered.
+// state is a request while it is answered.
 type state struct {
-	r       plan.Request
-	o       Options
-	money   float64 // that is left of the budget, in $/h
-	left    []int   // workers that are left, by DeviceTypeID
+	r          plan.Request
+	o          Options
+	budgetLeft float64 // in $/h
+	left       []int   // workers that are left, by DeviceTypeID
+	// by DeviceTypeID: those that are up
 	workers [][]serving.WorkerID
-	needs   []need // by AppID
+	apps    []appRent // by AppID
 }
 
-// need is an app, the variant chosen for it, and what it gets.
-type need struct {
-	app     serving.AppID
-	stage   serving.StageID
-	variant serving.VariantID
-	rate    float64 // queries/s
-	market  *Market // the sizes that can be served, on the types that are left; nil where nothing is known
-	without float64 // share of the queries that is left out of it
-	bound   Bound
-	got     Pool   // of market
-	unknown []bool // by DeviceTypeID, whether it is not known how fast the variant is there
-	trial   []int  // workers rented to find out, by DeviceTypeID
+// appRent is an app, the variant chosen for it, and what it rents.
+type appRent struct {
+	app      serving.AppID
+	stage    serving.StageID
+	variant  serving.VariantID
+	rate     float64 // queries/s
+	market   *Market // the sizes that can be served, on the types that are left; nil where nothing is known
+	without  float64 // share of the queries that the market leaves out
+	bound    Bound
+	pool     Pool   // of market
+	unknown  []bool // by DeviceTypeID: it is not known how fast the variant is there
+	explored []int  // by DeviceTypeID: workers rented to find out
 }
 
 // read finds out what there is to rent and what each app can use of it.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{r: r, o: p.Options, money: p.Options.Budget}
-	if !(x.money >= 0) || math.IsInf(x.money, 0) {
-		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", x.money)
+	x := &state{r: r, o: p.Options, budgetLeft: p.Options.Budget}
+	if !(x.budgetLeft >= 0) || math.IsInf(x.budgetLeft, 0) {
+		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit",
+			x.budgetLeft)
 	}
 	believed := r.Believed(p.Profile)
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	x.workers, x.left = make([][]serving.WorkerID, len(r.Spec.DeviceTypes)), make([]int, len(r.Spec.DeviceTypes))
 	for w, y := range r.Spec.Workers {
 		if !down[w] {
@@ -105,7 +108,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	all := 0
 	for d := range x.left {
 		x.left[d] = len(x.workers[d])
-		if most := r.Spec.DeviceTypes[d].Most; most > 0 {
+		if most := r.Spec.DeviceTypes[d].MaxMachines; most > 0 {
 			x.left[d] = min(x.left[d], most)
 		}
 		all += x.left[d]
@@ -113,25 +116,26 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	if all == 0 {
 		return nil, fmt.Errorf("no worker is left to plan for: all %d are down", len(r.Spec.Workers))
 	}
-	asked := capacity.Ask(r.Spec, r.Rates)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
 	for a := range r.Spec.Apps {
 		app := &r.Spec.Apps[a]
 		if len(app.Stages) > 1 {
 			return nil, fmt.Errorf("app %q has %d stages: planner kairos rents machines for apps of one; use planner "+
 				"proteus", app.Name, len(app.Stages))
 		}
-		n := need{app: serving.AppID(a), stage: app.Stages[0], rate: asked[app.Stages[0]].Rate}
-		if err := x.choose(believed, &n, asked[n.stage], broken); err != nil {
+		n := appRent{app: serving.AppID(a), stage: app.Stages[0], rate: asked[app.Stages[0]].Rate}
+		if err := x.chooseVariant(believed, &n, asked[n.stage], broken); err != nil {
 			return nil, err
 		}
-		x.needs = append(x.needs, n)
+		x.apps = append(x.apps, n)
 	}
 	return x, nil
 }
 
-// choose gives an app its variant: the most accurate that some type serves in time at every size; where there is none,
-// the one that serves most queries on one type. Of what is not known at all it takes the most accurate.
-func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, broken []bool) error {
+// chooseVariant gives an app its variant: the most accurate one that some type serves in time at every size; if there
+// is none, the one of which some type serves most queries. Of variants about which nothing is known it takes the most
+// accurate.
+func (x *state) chooseVariant(believed profile.Profile, n *appRent, asked capacity.StageDemand, broken []bool) error {
 	spec := x.r.Spec
 	app := &spec.Apps[n.app]
 	var variants []serving.VariantID
@@ -156,19 +160,19 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, 
 	var failed error
 	most := -1.0
 	for _, v := range variants {
-		m, unknown, err := x.offer(believed, v, asked)
+		m, unknown, err := x.marketOf(believed, v, asked)
 		if err != nil {
 			return fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name, err)
 		}
-		cut, without := m.Servable(x.o.Fluid, x.late(n.app))
+		cut, withoutShare := m.Servable(x.o.Fluid, x.lateShare(n.app))
 		if cut == nil && !slices.Contains(unknown, true) {
 			if failed == nil {
 				failed = fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name,
-					cmp.Or(m.Lacking(), errRoom))
+					cmp.Or(m.ExplainNoBase(), errMemory))
 			}
 			continue
 		}
-		if served := 1 - without; served > most+rounding {
+		if served := 1 - withoutShare; served > most+rounding {
 			n.variant, n.market, n.unknown, most = v, m, unknown, served
 			if cut == nil {
 				n.market = nil
@@ -178,40 +182,36 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, 
 	if most < 0 {
 		return failed
 	}
-	n.trial = make([]int, len(spec.DeviceTypes))
+	n.explored = make([]int, len(spec.DeviceTypes))
 	return nil
 }
 
-var errRoom = errors.New("the model does not fit the memory of any worker that is left")
+var errMemory = errors.New("the model does not fit the memory of any worker that is left")
 
-// offer is the market of a variant on the types that there are, as far as they are known, and the types, by
-// DeviceTypeID, of which nothing is.
-func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.Asked) (m *Market, unknown []bool,
-	err error) {
+// marketOf returns the market of a variant on the known types that are left, and by DeviceTypeID the types about which
+// nothing is known.
+func (x *state) marketOf(believed profile.Profile, v serving.VariantID, asked capacity.StageDemand) (
+	m *Market, unknown []bool, err error) {
 	spec := x.r.Spec
-	prices := make([]float64, len(spec.DeviceTypes))
-	for d := range prices {
-		prices[d] = x.r.Price(serving.DeviceTypeID(d))
-	}
-	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), prices, asked.Within)
+	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), x.r.Prices, asked.Budget)
 	if err != nil {
 		return nil, nil, err
 	}
 	unknown = make([]bool, len(spec.DeviceTypes))
 	var types []Type
 	for _, t := range m.Types {
-		t.Most = x.left[t.Device]
-		limit := accepts(spec, v, t.Device)
+		t.Max = x.left[t.Device]
+		limit := maxItems(spec, v, t.Device)
 		switch {
-		case t.Most == 0 || limit == 0:
+		case t.Max == 0 || limit == 0:
 			continue
 		case believed.Latency(v, t.Device, 1, 1) >= profile.Unknown:
 			unknown[t.Device] = true
 			continue
 		}
-		for c := range t.Took {
+		for c := range t.Latency {
 			if items, _ := m.Mix.Class(c); items > limit {
-				t.Took[c] = profile.Unknown
+				t.Latency[c] = profile.Unknown
 			}
 		}
 		types = append(types, t)
@@ -220,8 +220,8 @@ func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capac
 	return m, unknown, nil
 }
 
-// accepts is how many items of a variant a type can take at once; 0 when it cannot even hold the model.
-func accepts(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) int {
+// maxItems returns how many items of a variant a type can hold at once; 0 when it cannot even hold the model.
+func maxItems(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) int {
 	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
 	limit := x.MaxBatch
 	if device.MemoryBytes > 0 {
@@ -235,8 +235,8 @@ func accepts(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) in
 	return limit
 }
 
-// late is the part of an app's queries that may miss its objective.
-func (x *state) late(a serving.AppID) float64 {
+// lateShare returns the share of an app's queries that may miss its objective.
+func (x *state) lateShare(a serving.AppID) float64 {
 	if x.o.Late != 0 {
 		return max(x.o.Late, 0)
 	}

@@ -31,9 +31,9 @@ func (linear) Learner() profile.Learner { return nil }
 
 func (l linear) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// world is n workers of each of three types and apps of one stage with one variant each, with an objective of 100 ms:
+// testSpec returns n workers of each of three types, and apps of one stage with one variant and an objective of 100 ms.
 // gpu serves 1000 items in time, cpu 250, old 100.
-func world(apps, n int) (*serving.Spec, linear) {
+func testSpec(apps, n int) (*serving.Spec, linear) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{
 			{Name: "gpu", PricePerHour: 0.5, Cores: 4}, {Name: "cpu", PricePerHour: 0.2, Cores: 8},
@@ -108,7 +108,7 @@ func must(t *testing.T, p *Planner, r plan.Request) *plan.Plan {
 
 // The pool is the one that ranking and the similarity rule give, with either bound.
 func TestPlanRentsTheChosenPool(t *testing.T) {
-	spec, known := world(1, 12)
+	spec, known := testSpec(1, 12)
 	for _, fluid := range []bool{false, true} {
 		p := &Planner{Profile: known, Options: Options{Budget: 2.5, Fluid: fluid}}
 		out := must(t, p, plan.Request{Spec: spec, Rates: []float64{10}})
@@ -126,7 +126,7 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		}
 		pools = slices.DeleteFunc(pools, func(x Pool) bool { return slices.Max(x) > 12 })
 		ranked := Rank(m, b, pools)
-		want := ranked[Grow(ranked, Choose(m, ranked))]
+		want := ranked[BestSuperset(ranked, Choose(m, ranked))]
 		if got := counts(spec, out, 0); !slices.Equal(got, want.Pool) {
 			t.Errorf("fluid %v: rented %v, want %v", fluid, got, want.Pool)
 		}
@@ -143,14 +143,14 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		worth := f.Solve(want.Pool).Worth
-		for k, w := range worth {
-			if math.Abs(out.Worth[0][m.Types[k].Device]-w) > 1e-9*worth[0] {
-				t.Errorf("fluid %v: worths %v, want %v", fluid, out.Worth[0], worth)
+		rates := f.Solve(want.Pool).MarginalRates
+		for k, w := range rates {
+			if math.Abs(out.MarginalRates[0][m.Types[k].Device]-w) > 1e-9*rates[0] {
+				t.Errorf("fluid %v: marginal rates %v, want %v", fluid, out.MarginalRates[0], rates)
 			}
 		}
-		if slices.Max(worth) <= 0 {
-			t.Errorf("fluid %v: no machine is worth anything: %v", fluid, worth)
+		if slices.Max(rates) <= 0 {
+			t.Errorf("fluid %v: no machine adds anything: %v", fluid, rates)
 		}
 		if out.Prefer[0] != 0 || out.Demand[0] != 10 || out.Mixes[0].Largest() != 800 {
 			t.Errorf("prefers %v, demand %v, mixes %v", out.Prefer, out.Demand, out.Mixes)
@@ -170,12 +170,11 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 	}
 }
 
-// A new plan changes what it must and no more: from any placement as many workers go on as the two pools have in
-// common.
+// A new plan changes no more than it must: from any placement as many workers go on as the two pools have in common.
 func TestPlanKeepsWhatRuns(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 6))
-		spec, known := world(1, 12)
+		spec, known := testSpec(1, 12)
 		p := &Planner{Profile: known, Options: Options{Budget: 1 + 2*rng.Float64()}}
 		s := &fleet.Snapshot{Seq: 9}
 		runs := make(map[serving.WorkerID]bool)
@@ -218,7 +217,7 @@ func TestPlanKeepsWhatRuns(t *testing.T) {
 
 // Prices, beliefs and mixes of the request come before those of the spec and the planner.
 func TestPlanHeedsTheRequest(t *testing.T) {
-	spec, known := world(1, 12)
+	spec, known := testSpec(1, 12)
 	p := &Planner{Profile: linear{}, Options: Options{Budget: 2.5}}
 	r := plan.Request{Spec: spec, Beliefs: known}
 	before := counts(spec, must(t, p, r), 0)
@@ -231,24 +230,24 @@ func TestPlanHeedsTheRequest(t *testing.T) {
 	if got := counts(spec, must(t, p, r), 0); !slices.Equal(got, Pool{5, 0, 0}) {
 		t.Errorf("large queries only: %v, want gpu alone", got)
 	}
-	spec.DeviceTypes[0].Most = 2
+	spec.DeviceTypes[0].MaxMachines = 2
 	if got := counts(spec, must(t, p, r), 0); got[0] != 2 {
 		t.Errorf("at most two: %v", got)
 	}
 }
 
 func TestPlanWithoutBudget(t *testing.T) {
-	spec, known := world(1, 5)
+	spec, known := testSpec(1, 5)
 	if got := counts(spec, must(t, &Planner{Profile: known}, plan.Request{Spec: spec}), 0); !slices.Equal(got,
 		Pool{5, 5, 5}) {
 		t.Errorf("rented %v, want all", got)
 	}
 }
 
-// Sizes that nothing serves in time are left out, and said; where nothing serves anything the error names size, type
-// and time.
+// Sizes that nothing serves in time are left out, and Violation is their share. If nothing serves anything, the error
+// names size, type and time.
 func TestPlanWithoutBaseType(t *testing.T) {
-	spec, known := world(1, 12)
+	spec, known := testSpec(1, 12)
 	spec.Apps[0].SLO.Latency = 80 * time.Millisecond // 800 items take 84 ms on gpu
 	for _, fluid := range []bool{false, true} {
 		out := must(t, &Planner{Profile: known, Options: Options{Budget: 2.5, Fluid: fluid}}, plan.Request{Spec: spec})
@@ -284,7 +283,7 @@ func TestPlanRefused(t *testing.T) {
 		},
 		"leave some app without a pool": func(s *serving.Spec, p *Planner, _ *plan.Request) { two(s, p) },
 	} {
-		spec, known := world(1, 1)
+		spec, known := testSpec(1, 1)
 		p, r := &Planner{Profile: known}, plan.Request{Spec: spec}
 		change(spec, p, &r)
 		if _, err := p.Plan(context.Background(), r); err == nil || !strings.Contains(err.Error(), want) {
@@ -307,14 +306,14 @@ func big(s *serving.Spec) {
 }
 
 func two(s *serving.Spec, p *Planner) {
-	spec, known := world(2, 1)
+	spec, known := testSpec(2, 1)
 	*s, p.Profile = *spec, known
 }
 
-// Of what is not known one machine each is rented, so that it is learned; where nothing is known, all that the budget
-// pays.
+// One machine of each unknown type is rented, so that it is learned. If nothing is known, the planner rents all that
+// the budget pays.
 func TestPlanExplores(t *testing.T) {
-	spec, known := world(1, 12)
+	spec, known := testSpec(1, 12)
 	p := &Planner{Profile: linear{}, Options: Options{Budget: 2.5}}
 	// Round and round: 0.1 + 0.2 + 0.5, three times, and then one of 0.1.
 	if got := counts(spec, must(t, p, plan.Request{Spec: spec}), 0); !slices.Equal(got, Pool{3, 3, 4}) {
@@ -329,7 +328,7 @@ func TestPlanExplores(t *testing.T) {
 
 // The most accurate variant that is in time at every size; else the one that serves most.
 func TestPlanChoosesVariants(t *testing.T) {
-	spec, known := world(1, 6)
+	spec, known := testSpec(1, 6)
 	spec.Stages[0].Variants = []serving.VariantID{0, 1, 2}
 	spec.Variants = append(spec.Variants, serving.Variant{Name: "large", Accuracy: 0.9, MaxBatch: 1000},
 		serving.Variant{Name: "small", Accuracy: 0.7, MaxBatch: 1000})
@@ -347,12 +346,12 @@ func TestPlanChoosesVariants(t *testing.T) {
 	}
 }
 
-// Several apps: no way to divide the budget gives all of them a larger multiple of their demand. All pairs of pools are
-// tried.
+// With several apps no division of the budget gives all of them a larger multiple of their demand. All pairs of pools
+// are tried.
 func TestPlanDividesTheBudget(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		spec, known := world(2, 40)
+		spec, known := testSpec(2, 40)
 		x := known[[2]int{1, 0}]
 		x.base /= time.Duration(1 + rng.IntN(4))
 		known[[2]int{1, 0}] = x
@@ -391,13 +390,13 @@ func TestPlanDividesTheBudget(t *testing.T) {
 	}
 }
 
-// Whatever is asked: a plan is valid, keeps budget, limits and what is down, says the same when asked again, or fails
-// with a reason.
+// For random requests a plan is valid, keeps budget, limits and failed workers, and comes out the same twice; or the
+// planner fails with a reason.
 func TestPlanProperties(t *testing.T) {
 	made := 0
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		spec, known := world(1+rng.IntN(3), 1+rng.IntN(5))
+		spec, known := testSpec(1+rng.IntN(3), 1+rng.IntN(5))
 		for at, x := range known {
 			if rng.IntN(8) == 0 {
 				delete(known, at)
@@ -408,7 +407,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		r := plan.Request{Spec: spec, Snapshot: &fleet.Snapshot{}, Rates: make([]float64, len(spec.Apps))}
 		for d := range spec.DeviceTypes {
-			spec.DeviceTypes[d].Most = rng.IntN(5)
+			spec.DeviceTypes[d].MaxMachines = rng.IntN(5)
 			r.Prices = append(r.Prices, 0.01+rng.Float64())
 		}
 		for a := range r.Rates {
@@ -438,7 +437,7 @@ func TestPlanProperties(t *testing.T) {
 			}
 		}
 		for d, n := range used {
-			if most := spec.DeviceTypes[d].Most; most > 0 && n > most {
+			if most := spec.DeviceTypes[d].MaxMachines; most > 0 && n > most {
 				t.Fatalf("seed %d: %d machines of type %d, at most %d can be had", seed, n, d, most)
 			}
 		}

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Bound bounds what a pool serves in time, in queries/s.
+// Bound bounds the queries/s that a pool serves in time.
 type Bound interface{ Of(p Pool) float64 }
 
-// Ranked is a pool with its bound and what it costs in $/h.
+// Ranked is a pool with its bound in queries/s and its cost in $/h.
 type Ranked struct {
 	Pool  Pool
 	Bound float64
 	Cost  float64
 }
 
-// Rank returns pools from the highest bound to the lowest; of bounds that differ by rounding only, the cheaper pool
-// comes first, then the one with more machines of the types that the market has first.
+// Rank returns pools from the highest bound to the lowest. Of bounds that differ by rounding only, the cheaper pool
+// comes first, then the one with more machines of the first types. The results refer to the pools.
 func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	out := make([]Ranked, len(pools))
-	keys := make([]rank, len(pools))
+	keys := make([]sortKey, len(pools))
 	for i, p := range pools {
 		out[i] = Ranked{p, b.Of(p), m.Cost(p)}
-		keys[i] = rank{digits(out[i].Bound), digits(out[i].Cost), i}
+		keys[i] = sortKey{rounded(out[i].Bound), rounded(out[i].Cost), i}
 	}
-	slices.SortFunc(keys, func(a, b rank) int {
+	slices.SortFunc(keys, func(a, b sortKey) int {
 		if a.bound != b.bound {
 			return cmp.Compare(b.bound, a.bound)
 		}
@@ -41,13 +41,13 @@ func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	return sorted
 }
 
-// rank is what pools are ordered by.
-type rank struct {
+// sortKey is what pools are ordered by.
+type sortKey struct {
 	bound, cost float64
 	at          int
 }
 
-// digits drops what lies beyond the eighth digit or so: what rounding may have made of equal numbers.
-func digits(x float64) float64 {
+// rounded drops what lies beyond the eighth digit or so, where rounding may have made equal numbers differ.
+func rounded(x float64) float64 {
 	return math.Float64frombits((math.Float64bits(x) + 1<<25) &^ (1<<26 - 1))
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// ErrTooSlow tells that no type of a market serves every size of query in time, so that none is a base type.
+// ErrTooSlow says that no type of a market serves every size of query in time, so that there is no base type.
 var ErrTooSlow = errors.New("no type of machine serves every size of query in time")
 
-// Lacking says why a market has no base type: the smallest size that the type with the largest region does not serve in
-// time, who is fastest at it, and how fast. It is nil when there is a base type.
-func (m *Market) Lacking() error {
+// ExplainNoBase says why a market has no base type: it names the smallest size that the type with the largest region
+// does not serve in time, and the type that is fastest at it. It is nil when there is a base type or no type at all.
+// The error wraps ErrTooSlow.
+func (m *Market) ExplainNoBase() error {
 	at := m.widest()
 	if at < 0 || m.Base(at) {
 		return nil
@@ -23,11 +24,11 @@ func (m *Market) Lacking() error {
 	items, _ := m.Mix.Class(c)
 	fastest := at
 	for t := range m.Types {
-		if m.Types[t].Took[c] < m.Types[fastest].Took[c] {
+		if m.Types[t].Latency[c] < m.Types[fastest].Latency[c] {
 			fastest = t
 		}
 	}
-	took := m.Types[fastest].Took[c]
+	took := m.Types[fastest].Latency[c]
 	if took >= profile.Unknown {
 		return fmt.Errorf("%w: none takes queries of %d items: raise max_batch or split them", ErrTooSlow, items)
 	}
@@ -37,7 +38,7 @@ func (m *Market) Lacking() error {
 		ErrTooSlow, items, took.Round(10*time.Microsecond), m.Types[fastest].Name, m.Within)
 }
 
-// widest is the type with the largest region, of several the first; -1 when there is no type.
+// widest returns the type with the largest region, of several the first; -1 when there is no type.
 func (m *Market) widest() int {
 	at := -1
 	for t := range m.Types {
@@ -48,9 +49,10 @@ func (m *Market) widest() int {
 	return at
 }
 
-// Servable is the market of the queries that can be planned for, and the share of those that cannot: for Eq. 15, which
-// needs a base type, they are the ones beyond the largest region; for the linear program the sizes that no type serves,
-// if they are more than may be late. It returns nil when nothing can be served. The paper assumes a base type.
+// Servable returns the market of the queries that can be planned for, and the share of the queries that cannot. For Eq.
+// 15, which needs a base type, those are the sizes beyond the largest region. For the linear program they are the sizes
+// that no type serves, if they are more than may be late. It returns nil when nothing can be served, and m itself when
+// nothing is left out. The paper assumes a base type.
 func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 	at := m.widest()
 	if at < 0 {
@@ -61,7 +63,7 @@ func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 	for c := range keep {
 		keep[c] = c < m.Region(at)
 		for t := range m.Types {
-			keep[c] = keep[c] || fluid && m.chance(t, c) > 0
+			keep[c] = keep[c] || fluid && m.inTime(t, c) > 0
 		}
 		if !keep[c] {
 			_, share := m.Mix.Class(c)
@@ -84,11 +86,11 @@ func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 		}
 	}
 	for _, t := range m.Types {
-		took, in := t.Took, t.InTime
-		t.Took, t.InTime = nil, nil
+		took, in := t.Latency, t.InTime
+		t.Latency, t.InTime = nil, nil
 		for c, kept := range keep {
 			if kept {
-				t.Took = append(t.Took, took[c])
+				t.Latency = append(t.Latency, took[c])
 				if in != nil {
 					t.InTime = append(t.InTime, in[c])
 				}

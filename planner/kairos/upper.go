@@ -1,44 +1,45 @@
 package kairos
 
-// Upper is the upper bound of §5.2, Eqs. 9 to 15, on what pools of a market serve in time. It takes the small queries
-// for the auxiliary machines' as long as these have time, which is not the best split when base machines gain more from
-// some small sizes than from others; so with more than one size it is an estimate that may be passed (see Fluid), while
-// for several auxiliary types it is optimistic, because all are credited with the largest region.
+// Upper is the upper bound of §5.2, Eqs. 9 to 15, on what pools of a market serve in time. It reserves small queries
+// for the auxiliary machines as long as these have time. That is not the best split if base machines gain more from
+// some small sizes than from others. So with more than one size it is an estimate that may be exceeded (see Fluid). For
+// several auxiliary types it is optimistic, because all are credited with the largest region.
 //
-// The paper knows one base type. Here any type that serves all sizes in time is one, and u Q_b and u Q_b^{s+} become
+// The paper knows one base type. Here every type that serves all sizes in time is one, and u Q_b and u Q_b^{s+} become
 // sums over them.
 type Upper struct {
-	base    []bool
-	region  []int // of each type, in classes
-	regions []rates
+	base   []bool
+	region []int // by type, in classes
+	// by region, in classes
+	regions []regionRates
 }
 
-// rates are the throughputs, in queries/s for each machine, that Eq. 15 needs when the auxiliary machines serve the
-// sizes of one region.
-type rates struct {
+// regionRates are the queries/s of one machine that Eq. 15 needs when the auxiliary machines serve the sizes of one
+// region. They are by type.
+type regionRates struct {
 	small float64   // f', the share of the queries in the region
 	all   []float64 // Q_b of base types
 	large []float64 // Q_b^{s+}, the same beyond the region
 	few   []float64 // Q_a of auxiliary types, in the region
 }
 
-// NewUpper prepares the bound for a market: everything but the numbers of machines.
+// NewUpper prepares the bound for a market, which it does not keep: everything but the numbers of machines.
 func NewUpper(m *Market) *Upper {
 	u := &Upper{}
 	for t := range m.Types {
 		u.region = append(u.region, m.Region(t))
 		u.base = append(u.base, m.Base(t))
 	}
-	u.regions = make([]rates, m.Mix.Classes())
+	u.regions = make([]regionRates, m.Mix.Classes())
 	for r := range u.regions {
 		x := &u.regions[r]
 		for t := range m.Types {
-			// Seconds that a query costs on average: the sizes of the region, and the others.
+			// Mean seconds of a query: in the region, and beyond it.
 			var in, beyond float64
 			small := 0.0
 			for c := range m.Mix.Classes() {
 				_, share := m.Mix.Class(c)
-				if took := m.Types[t].Took[c].Seconds(); c < r {
+				if took := m.Types[t].Latency[c].Seconds(); c < r {
 					in += share * took
 					small += share
 				} else {
@@ -58,7 +59,8 @@ func NewUpper(m *Market) *Upper {
 	return u
 }
 
-// Of returns the bound of a pool, in queries/s; 0 without a base machine, as then nobody serves the largest queries.
+// Of returns the bound of a pool in queries/s; 0 without a base machine, because then nobody serves the largest
+// queries.
 func (u *Upper) Of(p Pool) float64 {
 	r := 0
 	for t, n := range p {
@@ -69,8 +71,8 @@ func (u *Upper) Of(p Pool) float64 {
 	return u.regions[r].bound(p, u.base)
 }
 
-// bound is Eq. 15; in a region without a query it is what the base machines serve alone.
-func (x *rates) bound(p Pool, base []bool) float64 {
+// bound is Eq. 15. In a region without queries it is what the base machines serve alone.
+func (x *regionRates) bound(p Pool, base []bool) float64 {
 	var all, large, few float64 // u Q_b, u Q_b^{s+} and the sum of v^i Q_a^i
 	for t, n := range p {
 		if base[t] {

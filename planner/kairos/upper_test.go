@@ -78,7 +78,7 @@ func published(t *testing.T, m *Market, model string) *Upper {
 		}
 	}
 	sizes := slices.Sorted(slices.Values(late))
-	u := &Upper{base: make([]bool, types), region: make([]int, types), regions: make([]rates, types)}
+	u := &Upper{base: make([]bool, types), region: make([]int, types), regions: make([]regionRates, types)}
 	u.base[0] = true
 	for i := range types {
 		u.region[i] = slices.Index(sizes, late[i])
@@ -102,8 +102,8 @@ func TestUpperScenarios(t *testing.T) {
 	m := &Market{Mix: serving.Mix{
 		Sizes: []int32{400, 800}, Shares: []float64{0.6, 0.4},
 	}, Within: 100 * at, Types: []Type{
-		{Name: "base", Took: []time.Duration{20 * at, 50 * at}}, {
-			Name: "auxiliary", Took: []time.Duration{25 * at, 200 * at},
+		{Name: "base", Latency: []time.Duration{20 * at, 50 * at}}, {
+			Name: "auxiliary", Latency: []time.Duration{25 * at, 200 * at},
 		},
 	}}
 	u := NewUpper(m)
@@ -159,7 +159,7 @@ func formula(m *Market, p Pool) float64 {
 		for c := from; c < to; c++ {
 			_, share := m.Mix.Class(c)
 			queries += share
-			seconds += share * m.Types[t].Took[c].Seconds()
+			seconds += share * m.Types[t].Latency[c].Seconds()
 		}
 		return queries, queries / seconds
 	}

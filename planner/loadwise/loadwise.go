@@ -1,6 +1,6 @@
-// Package loadwise holds the planners that let the load alone decide: one variant and one batch limit for every arrival
+// Package loadwise holds the planners that decide by the load alone: one variant and one batch limit for every arrival
 // rate, however long the queue is and however little time is left (load-granular selection, RAMSIS §2.2). All variants
-// are loaded on every worker, so that a change of the load changes the variant at once. One file, one rule.
+// are loaded on every worker, so that a change of the load changes the variant at once. Each rule has a file.
 package loadwise
 
 import (
@@ -17,9 +17,10 @@ import (
 
 // Rule chooses by the arrival rate.
 type Rule interface {
-	// Name is the registry name of the planner with this rule.
+	// Name returns the registry name of the planner with this rule.
 	Name() string
-	// rates are those that choices are made for where Options say none, in any order.
+	// rates returns the arrival rates, in queries/s and in any order, that choices are made for unless Options name
+	// some.
 	rates(s *stage) []float64
 	// choose answers for one rate.
 	choose(s *stage, rate float64) choice
@@ -29,12 +30,12 @@ type Rule interface {
 type Options struct {
 	// Rates are the arrival rates, in queries/s, that policies are made for; nil takes the rule's own.
 	Rates []float64
-	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
-	Alone bool
+	// SingleRate makes a policy for the demand of the request and no other: for a load that is known and constant.
+	SingleRate bool
 }
 
 // Planner makes plans by a rule. They do not depend on the demand: the policy in force follows the load while the plan
-// stays.
+// stays. It keeps nothing between plans.
 type Planner struct {
 	Profile profile.Profile
 	Rule    Rule
@@ -44,11 +45,11 @@ type Planner struct {
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return p.Rule.Name() }
 
-// Provides implements plan.Planner. The batch limits are the variants' own: what a batch may hold follows from the
-// policy.
+// Provides implements plan.Planner. The batch limits are the variants' own; the policy says what a batch may hold.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Tables }
 
-// Plan implements plan.Planner.
+// Plan implements plan.Planner. It fails for an app of several stages, and when the variants of a stage do not fit a
+// worker together.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{
 		Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}, Capacity: make([]float64, len(r.Spec.Apps)),
@@ -62,7 +63,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	var carried, accuracy float64
 	for _, s := range stages {
-		if err := s.host(out); err != nil {
+		if err := s.loadAll(out); err != nil {
 			return nil, err
 		}
 		chosen, err := p.policies(s)
@@ -73,7 +74,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		last := chosen[0].ByRate[len(chosen[0].ByRate)-1].Rate
 		out.Capacity[r.Spec.Stages[s.id].App] = last
 		carried += last
-		accuracy += last * chosen[0].At(s.asked).Promise.Accuracy
+		accuracy += last * chosen[0].At(s.demand).Promise.Accuracy
 	}
 	for _, c := range out.Capacity {
 		out.Forecast.Throughput += c
@@ -81,20 +82,14 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if carried > 0 {
 		out.Forecast.Accuracy = accuracy / carried
 	}
-	paid := make(map[serving.WorkerID]bool)
-	for _, i := range out.Instances {
-		if !paid[i.Worker] {
-			paid[i.Worker] = true
-			out.Forecast.CostPerHour += r.Spec.DeviceTypes[r.Spec.Workers[i.Worker].DeviceType].PricePerHour
-		}
-	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Loads = capacity.Loads(r.Snapshot, out)
 	return out, out.Validate(r.Spec)
 }
 
-// choice is a variant and its batch limit on each kind of worker.
+// choice is a variant and its batch limits.
 type choice struct {
-	variant int   // place in stage.variants
+	variant int   // index into stage.variants
 	limits  []int // by group
 	promise plan.Promise
 }
@@ -103,12 +98,12 @@ func (c *choice) equal(o *choice) bool {
 	return c.variant == o.variant && slices.Equal(c.limits, o.limits)
 }
 
-// policies asks the rule for every rate. Neighbours with the same choice are one policy, that of the higher rate.
+// policies asks the rule for every rate. Neighbouring rates with the same choice share one policy, for the higher rate.
 func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	rates := p.Options.Rates
 	switch {
-	case p.Options.Alone:
-		rates = []float64{s.asked}
+	case p.Options.SingleRate:
+		rates = []float64{s.demand}
 	case rates == nil:
 		rates = p.Rule.rates(s)
 	}
@@ -140,8 +135,8 @@ func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	return out, nil
 }
 
-// policy writes a choice as a table over the length of the queue: all that waits, up to the limit. Slack makes no
-// difference.
+// policy writes a choice as a table over the length of the queue: a batch takes all that waits, up to the limit. Slack
+// makes no difference.
 func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 	out := plan.Policy{Rate: rate, Slacks: oneSlack, Promise: c.promise}
 	for n := range c.limits[g] {
@@ -152,9 +147,9 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 
 // stages gathers what the rules work on.
 func (p *Planner) stages(r plan.Request) ([]*stage, error) {
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	asked := capacity.Ask(r.Spec, r.Rates)
-	pools, err := capacity.Split(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
+	pools, err := capacity.SplitWorkers(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +161,8 @@ func (p *Planner) stages(r plan.Request) ([]*stage, error) {
 				app.Name, len(app.Stages), p.Name())
 		}
 		s := &stage{
-			spec: r.Spec, id: serving.StageID(id), within: asked[id].Within, percentile: app.SLO.Percentile,
-			workers: pools[id], asked: asked[id].Rate,
+			spec: r.Spec, id: serving.StageID(id), budget: asked[id].Budget, percentile: app.SLO.Percentile,
+			workers: pools[id], demand: asked[id].Rate,
 		}
 		if err := s.measure(r.Believed(p.Profile), broken); err != nil {
 			return nil, fmt.Errorf("planner %s: %w", p.Name(), err)

@@ -16,9 +16,9 @@ import (
 
 const ms = time.Millisecond
 
-// world has K workers of one type, an objective of 100 ms at the 99th percentile, and variants whose batches take the
-// given milliseconds; accuracies fall from 0.9 by a tenth, in the order given.
-func world(t *testing.T, workers int, took ...[]float64) (*serving.Spec, profile.Profile) {
+// testSpec has K workers of one type, an objective of 100 ms at the 99th percentile, and variants whose batches take
+// the given milliseconds; accuracies fall from 0.9 by a tenth, in the order given.
+func testSpec(t *testing.T, workers int, took ...[]float64) (*serving.Spec, profile.Profile) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}},
@@ -72,7 +72,7 @@ var (
 // 47.62/s. Fast carries 80/s a worker with four, the largest in half the objective: up to 160/1.05 = 152.38/s. Beyond,
 // fast takes all five.
 func TestJellyfish(t *testing.T) {
-	spec, p := world(t, 2, slow, mid, fast)
+	spec, p := testSpec(t, 2, slow, mid, fast)
 	got, err := (&Planner{Profile: p, Rule: Jellyfish{}}).Plan(t.Context(),
 		plan.Request{Spec: spec, Rates: []float64{60}})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestJellyfish(t *testing.T) {
 // 66.67/s, or three in 40 ms, 75/s, or four in 50 ms, 80/s: 130/1.05 = 123.81/s. At 100/s, 105/130 of the best are
 // enough: 64.6/s there, still four, the largest.
 func TestJellyfishOfTwoKinds(t *testing.T) {
-	spec, _ := world(t, 3, slow, mid, fast)
+	spec, _ := testSpec(t, 3, slow, mid, fast)
 	spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: "quick"})
 	spec.Workers[2].DeviceType = 1
 	var m serving.Measurements
@@ -157,7 +157,7 @@ func TestJellyfishAgainstItsRule(t *testing.T) {
 			}
 			took = append(took, list)
 		}
-		spec, p := world(t, workers, took...)
+		spec, p := testSpec(t, workers, took...)
 		got, err := (&Planner{Profile: p, Rule: Jellyfish{}}).Plan(context.Background(), plan.Request{Spec: spec})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -191,7 +191,7 @@ func TestJellyfishAgainstItsRule(t *testing.T) {
 // One worker, batches of one, an objective as long as a batch: late is who must wait, which under Poisson arrivals is
 // the share of the time in which the worker is busy.
 func TestResponseAgainstTheory(t *testing.T) {
-	spec, p := world(t, 1, []float64{100})
+	spec, p := testSpec(t, 1, []float64{100})
 	spec.Apps[0].SLO.Percentile = 1
 	for _, load := range []float64{0.3, 0.6, 0.9} {
 		stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
@@ -199,7 +199,7 @@ func TestResponseAgainstTheory(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := stages[0]
-		got, ok := s.respond(&s.variants[0], []int{1}, 10*load, 40_000*time.Second, rand.New(rand.NewPCG(1, 1)))
+		got, ok := s.simulate(&s.variants[0], []int{1}, 10*load, 40_000*time.Second, rand.New(rand.NewPCG(1, 1)))
 		if !ok || math.Abs(got-load) > 0.01 {
 			t.Errorf("at load %v: %v are late, %v", load, got, ok)
 		}
@@ -211,7 +211,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		workers := 1 + rng.IntN(6)
-		spec, p := world(t, workers, mid)
+		spec, p := testSpec(t, workers, mid)
 		spec.Apps[0].SLO.Percentile = 1
 		stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 		if err != nil {
@@ -221,7 +221,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 		limit := 1 + rng.IntN(5)
 		rate := float64(workers) * 50 * rng.Float64()
 		span := 20 * time.Second
-		got, _ := s.respond(&s.variants[0], []int{limit}, rate, span, rand.New(rand.NewPCG(seed, 6)))
+		got, _ := s.simulate(&s.variants[0], []int{limit}, rate, span, rand.New(rand.NewPCG(seed, 6)))
 
 		r := rand.New(rand.NewPCG(seed, 6))
 		var arrivals []int64
@@ -261,7 +261,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 // One worker. Slow takes as long as the objective, so a query must find the worker idle: at 0.05/s 0.5 % of them do
 // not, at 0.2/s 2 % do not. Mid lets one wait for 60 ms.
 func TestModelSwitching(t *testing.T) {
-	spec, p := world(t, 1, slow[:1], mid[:1], fast[:1])
+	spec, p := testSpec(t, 1, slow[:1], mid[:1], fast[:1])
 	rule := ModelSwitching{Span: 100_000 * time.Second}
 	got, err := (&Planner{
 		Profile: p, Rule: rule, Options: Options{Rates: []float64{0.05, 0.2, 2, 200}},
@@ -290,7 +290,7 @@ func TestModelSwitching(t *testing.T) {
 // The limit is that of the variant which Jellyfish would choose: at 140/s, 73.5/s a worker with head-room, that is fast
 // with four; at 40/s mid with one.
 func TestModelSwitchingLimits(t *testing.T) {
-	spec, p := world(t, 2, slow, mid, fast)
+	spec, p := testSpec(t, 2, slow, mid, fast)
 	stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestModelSwitchingLimits(t *testing.T) {
 		rate    float64
 		want    int
 	}{{1, 140, 4}, {1, 40, 1}, {2, 40, 1}, {2, 500, 5}} {
-		if got := stages[0].shared(&stages[0].variants[x.variant], x.rate); got[0] != x.want {
+		if got := stages[0].sharedLimits(&stages[0].variants[x.variant], x.rate); got[0] != x.want {
 			t.Errorf("%+v: %d", x, got[0])
 		}
 	}
@@ -308,7 +308,7 @@ func TestModelSwitchingLimits(t *testing.T) {
 
 // INFaaS takes the fastest that reaches the floor, at any load; and says so when that is too slow.
 func TestTarget(t *testing.T) {
-	spec, p := world(t, 2, slow, mid, fast)
+	spec, p := testSpec(t, 2, slow, mid, fast)
 	planner := &Planner{Profile: p, Rule: Target{}}
 	for _, x := range []struct {
 		floor float64
@@ -337,15 +337,15 @@ func TestTarget(t *testing.T) {
 
 // All variants fit or the plan says what does not; several apps share the workers out.
 func TestHosting(t *testing.T) {
-	spec, p := world(t, 2, mid, fast)
-	got, err := All{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})
+	spec, p := testSpec(t, 2, mid, fast)
+	got, err := AllVariants{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})
 	if err != nil || len(got.Instances) != 2 || len(got.Instances[1].Variants) != 2 || got.Policies != nil ||
 		got.Planner != "allvariants" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	spec.DeviceTypes[0].MemoryBytes = 100
 	spec.Variants[0].MemoryBytes, spec.Variants[1].ItemBytes = 60, 10
-	if _, err = (All{Profile: p}).Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+	if _, err = (AllVariants{Profile: p}).Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
 		!strings.Contains(err.Error(), "need 110 bytes") {
 		t.Errorf("too little memory: %v", err)
 	}
@@ -355,7 +355,7 @@ func TestHosting(t *testing.T) {
 	spec.Stages = append(spec.Stages, serving.Stage{Name: "other", App: 1, Variants: []serving.VariantID{1}})
 	spec.Stages[0].Variants, spec.Variants[1].Stage = []serving.VariantID{0}, 1
 	// Each app has its worker, and its own policies. The first is asked for 20/s, which mid carries.
-	got, err = (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{Alone: true}}).Plan(t.Context(),
+	got, err = (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{SingleRate: true}}).Plan(t.Context(),
 		plan.Request{Spec: spec, Rates: []float64{20, 70}})
 	if err != nil || len(got.Policies) != 2 || got.Instances[0].Stage == got.Instances[1].Stage ||
 		got.Instances[1].Share != 1 {

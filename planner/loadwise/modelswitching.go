@@ -7,13 +7,13 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// ModelSwitching (HotCloud 2020; RAMSIS §7) measures, before anything is served, the response latency of every variant
-// at every load, and takes the most accurate one whose percentile of it, the 99th in the paper, is within the
-// objective. The measurement is a simulation: the workers take batches from one queue under Poisson arrivals. When no
-// variant does, the fastest runs whatever waits.
+// ModelSwitching (HotCloud 2020; RAMSIS §7) measures in advance the response latency of every variant at every load,
+// and takes the most accurate variant whose percentile of it, the 99th in the paper, is within the objective. The
+// measurement is a simulation: the workers take batches from one queue under Poisson arrivals. If no variant is in
+// time, the fastest one runs.
 type ModelSwitching struct {
 	Seed uint64 // of the arrivals
-	// Span is how long each simulation takes in its own time; 0 means 300 s, as in the authors' code.
+	// Span is the simulated time of each measurement; 0 means 300 s, as in the authors' code.
 	Span time.Duration
 }
 
@@ -25,9 +25,9 @@ const (
 // Name implements Rule.
 func (ModelSwitching) Name() string { return "modelswitching" }
 
-// rates are equally far apart, up to what the fastest variant carries, and one beyond.
+// rates returns equally spaced rates up to what the fastest variant carries, and one beyond.
 func (ModelSwitching) rates(s *stage) []float64 {
-	most := s.carries(&s.variants[s.fastest()], anyTime)
+	most := s.capacity(&s.variants[s.fastest()], anyTime)
 	out := make([]float64, modelSwitchingRates+1)
 	for n := range out {
 		out[n] = most * float64(n+1) / modelSwitchingRates
@@ -42,44 +42,44 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 	}
 	for at := range s.variants {
 		v := &s.variants[at]
-		limits := s.shared(v, rate)
-		if s.limited(v, limits) <= rate {
-			continue // queues would grow for ever
+		limits := s.sharedLimits(v, rate)
+		if s.capacityWithin(v, limits) <= rate {
+			continue // the queue would grow without end
 		}
-		// The same arrivals for every variant, so that they differ by nothing else.
+		// All variants get the same arrivals, so that they differ in nothing else.
 		r := rand.New(rand.NewPCG(m.Seed, uint64(rate*1e6)))
-		if late, ok := s.respond(v, limits, rate, span, r); ok {
+		if late, ok := s.simulate(v, limits, rate, span, r); ok {
 			return choice{
 				variant: at, limits: limits, promise: plan.Promise{
-					Accuracy: v.accuracy, Violation: late, Utilization: rate / s.limited(v, limits),
+					Accuracy: v.accuracy, Violation: late, Utilization: rate / s.capacityWithin(v, limits),
 				},
 			}
 		}
 	}
 	at := s.fastest()
 	v := &s.variants[at]
-	limits := s.shared(v, rate)
+	limits := s.sharedLimits(v, rate)
 	return choice{
 		variant: at, limits: limits, promise: plan.Promise{
-			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.limited(v, limits)),
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.capacityWithin(v, limits)),
 		},
 	}
 }
 
-// shared are the limits of a variant's batches at a rate: those of the variant that Jellyfish would choose, for every
-// variant. So does the authors' code. It lets a variant run batches of more than half the objective where only a faster
-// one carries the load by Jellyfish's measure, which the simulation then finds in time or not.
-func (s *stage) shared(v *variant, rate float64) []int {
+// sharedLimits returns, by group, the batch limits of a variant at a rate: those of the variant that Jellyfish would
+// choose, as in the authors' code. So a variant may run batches of more than half the objective where by Jellyfish's
+// measure only a faster one carries the load; the simulation then decides whether they are in time.
+func (s *stage) sharedLimits(v *variant, rate float64) []int {
 	c := Jellyfish{}.choose(s, rate)
-	out := v.whole()
+	out := v.ownLimits()
 	for g := range out {
 		out[g] = min(out[g], c.limits[g])
 	}
 	return out
 }
 
-// limited is what all workers carry with batches of at most so many.
-func (s *stage) limited(v *variant, limits []int) float64 {
+// capacityWithin returns the queries/s of all workers with batches up to the given limits, by group.
+func (s *stage) capacityWithin(v *variant, limits []int) float64 {
 	out := 0.0
 	for g := range s.groups {
 		best := 0.0

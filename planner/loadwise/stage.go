@@ -19,13 +19,13 @@ var oneSlack = []time.Duration{0}
 type stage struct {
 	spec       *serving.Spec
 	id         serving.StageID
-	within     time.Duration // the stage's part of the objective
+	budget     time.Duration // the stage's part of the objective
 	percentile float64       // of the objective
-	asked      float64       // the demand, queries/s
+	demand     float64       // queries/s
 	workers    []serving.WorkerID
-	of         []int   // by place in workers: its group
+	groupOf    []int   // by index in workers
 	groups     []group // workers of one device type each
-	// variants may be used, the most accurate first, of equals the fastest.
+	// variants may be used; the most accurate comes first, of equal ones the fastest.
 	variants []variant
 }
 
@@ -37,50 +37,51 @@ type group struct {
 type variant struct {
 	id       serving.VariantID
 	accuracy float64
-	took     [][]time.Duration // by group, then by items-1
+	latency  [][]time.Duration // by group, then by items-1
 }
 
-// rate is what one worker of a group carries with batches of b.
-func (v *variant) rate(g, b int) float64 { return float64(b) / v.took[g][b-1].Seconds() }
+// rate returns the queries/s of one worker of group g with batches of b.
+func (v *variant) rate(g, b int) float64 { return float64(b) / v.latency[g][b-1].Seconds() }
 
-// best is the highest such rate of batches that take at most within, 0 when none does.
-func (v *variant) best(g int, within time.Duration) float64 {
+// bestRate returns the highest such rate of batches that take at most within; 0 when none does.
+func (v *variant) bestRate(g int, within time.Duration) float64 {
 	out := 0.0
-	for b := 1; b <= len(v.took[g]); b++ {
-		if v.took[g][b-1] <= within {
+	for b := 1; b <= len(v.latency[g]); b++ {
+		if v.latency[g][b-1] <= within {
 			out = max(out, v.rate(g, b))
 		}
 	}
 	return out
 }
 
-// carries is what all workers carry with batches of at most within: the sum of their throughputs (RAMSIS §7).
-func (s *stage) carries(v *variant, within time.Duration) float64 {
+// capacity returns the queries/s of all workers with batches that take at most within: the sum of their throughputs
+// (RAMSIS §7).
+func (s *stage) capacity(v *variant, within time.Duration) float64 {
 	out := 0.0
 	for g := range s.groups {
-		out += float64(s.groups[g].workers) * v.best(g, within)
+		out += float64(s.groups[g].workers) * v.bestRate(g, within)
 	}
 	return out
 }
 
 const anyTime = time.Duration(math.MaxInt64)
 
-// whole are the variant's own limits on every group.
-func (v *variant) whole() []int {
-	out := make([]int, len(v.took))
+// ownLimits returns, by group, the variant's own batch limits.
+func (v *variant) ownLimits() []int {
+	out := make([]int, len(v.latency))
 	for g := range out {
-		out[g] = len(v.took[g])
+		out[g] = len(v.latency[g])
 	}
 	return out
 }
 
-// fastest is the variant with the smallest latency of one item, over all workers.
+// fastest returns the variant with the smallest latency of one item, over all workers.
 func (s *stage) fastest() int {
 	out, least := 0, math.Inf(1)
 	for at := range s.variants {
 		sum := 0.0
 		for g := range s.groups {
-			sum += float64(s.groups[g].workers) * s.variants[at].took[g][0].Seconds()
+			sum += float64(s.groups[g].workers) * s.variants[at].latency[g][0].Seconds()
 		}
 		if sum < least {
 			out, least = at, sum
@@ -89,7 +90,7 @@ func (s *stage) fastest() int {
 	return out
 }
 
-// measure groups the workers and looks up what every variant is believed to take.
+// measure groups the workers and looks up the believed latencies of every variant.
 func (s *stage) measure(believed profile.Profile, broken []bool) error {
 	for _, w := range s.workers {
 		d := s.spec.Workers[w].DeviceType
@@ -99,7 +100,7 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 			s.groups = append(s.groups, group{device: d})
 		}
 		s.groups[g].workers++
-		s.of = append(s.of, g)
+		s.groupOf = append(s.groupOf, g)
 	}
 	floor := s.spec.Apps[s.spec.Stages[s.id].App].Floor
 	for _, id := range s.spec.Stages[s.id].Variants {
@@ -118,10 +119,10 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 				took = append(took, l)
 			}
 			if len(took) > 0 {
-				v.took = append(v.took, took)
+				v.latency = append(v.latency, took)
 			}
 		}
-		if len(v.took) == len(s.groups) && x.Accuracy >= floor {
+		if len(v.latency) == len(s.groups) && x.Accuracy >= floor {
 			s.variants = append(s.variants, v)
 		}
 	}
@@ -130,25 +131,25 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 			s.spec.Stages[s.id].Name, floor)
 	}
 	slices.SortStableFunc(s.variants, func(a, b variant) int {
-		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.took[0][0], b.took[0][0]))
+		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.latency[0][0], b.latency[0][0]))
 	})
 	return nil
 }
 
-// host loads every variant that may be used on every worker.
-func (s *stage) host(out *plan.Plan) error {
+// loadAll loads every usable variant on every worker.
+func (s *stage) loadAll(out *plan.Plan) error {
 	total := 0.0
 	v := &s.variants[s.fastest()]
-	for _, g := range s.of {
-		total += v.best(g, anyTime)
+	for _, g := range s.groupOf {
+		total += v.bestRate(g, anyTime)
 	}
 	for n, w := range s.workers {
 		device := &s.spec.DeviceTypes[s.spec.Workers[w].DeviceType]
-		i := plan.Instance{Worker: w, Stage: s.id, Slots: 1, Share: v.best(s.of[n], anyTime) / total}
+		i := plan.Instance{Worker: w, Stage: s.id, Slots: 1, Share: v.bestRate(s.groupOf[n], anyTime) / total}
 		memory := int64(0)
 		for at := range s.variants {
 			x := &s.spec.Variants[s.variants[at].id]
-			limit := len(s.variants[at].took[s.of[n]])
+			limit := len(s.variants[at].latency[s.groupOf[n]])
 			i.Variants = append(i.Variants, plan.Variant{Variant: s.variants[at].id, Limit: limit})
 			memory += x.MemoryBytes + int64(limit)*x.ItemBytes
 		}

@@ -1,7 +1,8 @@
-// Package nexus plans as Nexus (Shen et al., SOSP 2019) does, for comparison: graphs of models are split into models
-// with objectives of their own, and these are packed by their batches and the cycles in which they come together.
-// Machines count as one type, a batch runs at a time, and what no accelerator runs is left to front-ends that nobody
-// plans (as §4.2 of Scrooge, SoCC 2021, tells of it).
+// Package nexus plans as Nexus (Shen et al., SOSP 2019) does, for comparison. Graphs of models are split into models
+// with objectives of their own, and these are packed by their batches and the cycles in which they take turns.
+//
+// As §4.2 of Scrooge (SoCC 2021) describes it, all machines count as one type, a machine runs a batch at a time, and
+// front-ends that nobody plans run what accelerators do not.
 package nexus
 
 import (
@@ -25,8 +26,8 @@ type Planner struct {
 
 // Options of a Planner.
 type Options struct {
-	// Alike names the device type that all machines are believed to be; empty for the one that serves most stages, of
-	// these the one with the most workers.
+	// Alike names the device type that all machines are believed to be. Empty chooses the one that serves most stages,
+	// of these the one with the most workers.
 	Alike string
 	// Frontends is how many workers run the stages that the believed type does not; 0 means 1.
 	Frontends int
@@ -42,11 +43,11 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// enough is how near to the most that can be served the search comes, as a part of the demand.
-const enough = 1.0 / 256
+// demandTolerance is how near to the largest part of the demand that fits the search comes.
+const demandTolerance = 1.0 / 256
 
-// Plan implements plan.Planner. Where there are too few workers, all apps get the largest part of their demand for
-// which there are enough. It fails when some stage cannot be served within its part of the objective.
+// Plan implements plan.Planner. If there are too few workers, all apps get the largest part of their demand for which
+// there are enough. It fails when some stage cannot be served within its budget.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(r)
 	if err != nil {
@@ -61,7 +62,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	low, high := 0.0, 1.0
 	var most []Node
-	for high-low > enough {
+	for high-low > demandTolerance {
 		part := (low + high) / 2
 		nodes, err := x.pack(part)
 		if err != nil {
@@ -75,76 +76,75 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	if most == nil {
 		return nil, fmt.Errorf("%d workers can host models and less than %.2f %% of the demand fits on them: it "+
-			"takes %d more", len(x.backends), 100*enough, len(all)-len(x.backends))
+			"takes %d more", len(x.backends), 100*demandTolerance, len(all)-len(x.backends))
 	}
 	return x.plan(r, most, low, len(all)-len(x.backends)), nil
 }
 
-// world is a request as Nexus sees it.
-type world struct {
-	o         Options
-	spec      *serving.Spec
-	believed  profile.Profile
-	broken    []bool
-	running   []fleet.InstanceSnapshot
-	rates     []float64            // queries/s by AppID, head-room included
-	asked     []capacity.Asked     // by StageID
-	alike     serving.DeviceTypeID // that all backends are believed to be
-	backends  []serving.WorkerID
-	frontends []serving.WorkerID
-	models    []model // by StageID
+// request is a plan.Request as Nexus sees it.
+type request struct {
+	o            Options
+	spec         *serving.Spec
+	believed     profile.Profile
+	broken       []bool
+	running      []fleet.InstanceSnapshot
+	rates        []float64              // queries/s by AppID, head-room included
+	asked        []capacity.StageDemand // by StageID
+	believedType serving.DeviceTypeID   // the type that all backends are believed to be
+	backends     []serving.WorkerID
+	frontends    []serving.WorkerID
+	choices      []choice // by StageID
 }
 
-// model is what is known of a stage.
-type model struct {
-	front   bool              // runs in the front-ends
-	variant serving.VariantID // that is run
-	slots   int               // of a front-end
-	within  time.Duration     // its part of the objective
+// choice is what is chosen for a stage.
+type choice struct {
+	frontend bool              // it runs in the front-ends
+	variant  serving.VariantID // that is run
+	slots    int               // batches at once, of a front-end only
+	budget   time.Duration     // its part of the objective
 }
 
-func (p *Planner) read(r plan.Request) (*world, error) {
-	x := &world{o: p.Options, spec: r.Spec, believed: p.Profile, models: make([]model, len(r.Spec.Stages))}
-	if r.Beliefs != nil {
-		x.believed = r.Beliefs
+func (p *Planner) read(r plan.Request) (*request, error) {
+	x := &request{
+		o: p.Options, spec: r.Spec, believed: r.Believed(p.Profile), choices: make([]choice, len(r.Spec.Stages)),
 	}
-	// Nexus follows what edges send and not how long batches take (Scrooge, Table 7).
+	// Nexus follows the fan-outs of edges but not the ballooning of run times (Scrooge, Table 7).
 	if b, ok := x.believed.(profile.Inflated); ok {
 		x.believed = b.Profile
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	x.broken, x.running = broken, capacity.Living(r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	x.broken, x.running = broken, capacity.Reusable(r.Snapshot)
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
-	x.asked = capacity.Ask(r.Spec, x.rates)
-	workers := capacity.Workers(r.Spec, down)
-	if err := x.believe(workers); err != nil {
+	x.asked = capacity.StageDemands(r.Spec, x.rates)
+	workers := capacity.UsableWorkers(r.Spec, down)
+	if err := x.chooseType(workers); err != nil {
 		return nil, err
 	}
-	if err := x.front(&r, workers); err != nil {
+	if err := x.chooseFrontends(&r, workers); err != nil {
 		return nil, err
 	}
-	x.backends = x.mixed(workers)
+	x.backends = x.interleaveTypes(workers)
 	return x, nil
 }
 
-// runs tells whether some variant of a stage may run on a type.
-func (x *world) runs(s serving.StageID, d serving.DeviceTypeID) bool {
+// runs reports whether some usable variant of a stage was measured on a type.
+func (x *request) runs(s serving.StageID, d serving.DeviceTypeID) bool {
 	return slices.ContainsFunc(x.variants(s), func(v serving.VariantID) bool {
 		return x.believed.Latency(v, d, 1, 1) < profile.Unknown
 	})
 }
 
-// variants lists those of a stage that may be used.
-func (x *world) variants(s serving.StageID) []serving.VariantID {
+// variants lists the usable variants of a stage.
+func (x *request) variants(s serving.StageID) []serving.VariantID {
 	floor := x.spec.Apps[x.spec.Stages[s].App].Floor
 	return slices.DeleteFunc(slices.Clone(x.spec.Stages[s].Variants), func(v serving.VariantID) bool {
 		return x.broken[v] || x.spec.Variants[v].Accuracy < floor
 	})
 }
 
-// believe finds the type that all machines are taken for.
-func (x *world) believe(workers [][]serving.WorkerID) error {
-	x.alike = serving.None
+// chooseType finds the type that all machines are taken for.
+func (x *request) chooseType(workers [][]serving.WorkerID) error {
+	x.believedType = serving.None
 	best, most := -1, 0
 	for d := range workers {
 		if x.o.Alike != "" && x.spec.DeviceTypes[d].Name != x.o.Alike {
@@ -160,24 +160,24 @@ func (x *world) believe(workers [][]serving.WorkerID) error {
 			continue
 		}
 		if n > best || n == best && len(workers[d]) > most {
-			x.alike, best, most = serving.DeviceTypeID(d), n, len(workers[d])
+			x.believedType, best, most = serving.DeviceTypeID(d), n, len(workers[d])
 		}
 	}
 	switch {
-	case x.alike == serving.None && x.o.Alike != "":
+	case x.believedType == serving.None && x.o.Alike != "":
 		return fmt.Errorf("planner nexus: option alike is %q: no device type of that name", x.o.Alike)
-	case x.alike == serving.None:
+	case x.believedType == serving.None:
 		return fmt.Errorf("no worker is left to plan for: all %d are down", len(x.spec.Workers))
 	}
 	return nil
 }
 
-// front gives the stages that the believed type does not run to front-ends: workers of the cheapest type that runs all
-// of them.
-func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
+// chooseFrontends gives the stages that the believed type does not run to front-ends: workers of the cheapest type that
+// runs all of them.
+func (x *request) chooseFrontends(r *plan.Request, workers [][]serving.WorkerID) error {
 	var stages []serving.StageID
 	for s := range x.spec.Stages {
-		if x.models[s].front = !x.runs(serving.StageID(s), x.alike); x.models[s].front {
+		if x.choices[s].frontend = !x.runs(serving.StageID(s), x.believedType); x.choices[s].frontend {
 			stages = append(stages, serving.StageID(s))
 		}
 	}
@@ -201,19 +201,20 @@ func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 				devices = append(devices, serving.DeviceTypeID(d))
 			}
 		}
-		return capacity.Hopeless(x.believed, x.spec, stages[0], x.asked[stages[0]], devices, x.broken)
+		return capacity.Unservable(x.believed, x.spec, stages[0], x.asked[stages[0]], devices, x.broken)
 	}
 	x.frontends = workers[best][:min(max(x.o.Frontends, 1), len(workers[best]))]
 	for _, s := range stages {
-		m := &x.models[s]
+		to := &x.choices[s]
 		most := 0.0
 		for _, v := range x.variants(s) {
-			for c := 1; c <= mostSlots; c++ {
-				if able := float64(c) / x.believed.Latency(v, best, 1, c).Seconds(); able > most*(1+pays) {
-					m.variant, m.slots, m.within, most = v, c, x.believed.Latency(v, best, 1, c), able
-				} else {
+			for slots := 1; slots <= maxSlots; slots++ {
+				took := x.believed.Latency(v, best, 1, slots)
+				rate := float64(slots) / took.Seconds()
+				if rate <= most*(1+minGain) {
 					break
 				}
+				to.variant, to.slots, to.budget, most = v, slots, took, rate
 			}
 		}
 	}
@@ -221,13 +222,13 @@ func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 }
 
 const (
-	mostSlots = 32   // batches at once on a front-end
-	pays      = 1e-3 // by how much one more must raise the rate
+	maxSlots = 32   // batches at once on a front-end
+	minGain  = 1e-3 // by which another slot must raise the rate, relatively
 )
 
-// mixed lists the workers that run all that the believed type runs, the types in turn in proportion to their number: to
-// Nexus they are the same.
-func (x *world) mixed(workers [][]serving.WorkerID) []serving.WorkerID {
+// interleaveTypes lists the backends: the workers that run everything that the believed type runs. Types take turns in
+// proportion to their number, since they are the same to Nexus.
+func (x *request) interleaveTypes(workers [][]serving.WorkerID) []serving.WorkerID {
 	type place struct {
 		at     float64
 		worker serving.WorkerID
@@ -236,7 +237,7 @@ func (x *world) mixed(workers [][]serving.WorkerID) []serving.WorkerID {
 	for d := range workers {
 		able := true
 		for s := range x.spec.Stages {
-			able = able && (x.models[s].front || x.runs(serving.StageID(s), serving.DeviceTypeID(d)))
+			able = able && (x.choices[s].frontend || x.runs(serving.StageID(s), serving.DeviceTypeID(d)))
 		}
 		for k, w := range workers[d] {
 			if able && !slices.Contains(x.frontends, w) {

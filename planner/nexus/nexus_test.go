@@ -62,8 +62,8 @@ func graphed(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table)
 	return spec, p
 }
 
-// Front-ends are as many as said, whatever the load, and run what no accelerator does; the rest is planned as if all
-// machines were like the type most at hand.
+// There are as many front-ends as the option says, whatever the load, and they run what no accelerator runs. The rest
+// is planned as if all machines were of the most common type.
 func TestPlan(t *testing.T) {
 	spec, p := graphed(t, 8, 6, 9)
 	for _, c := range []struct{ frontends, want int }{{0, 1}, {3, 3}, {20, 9}} {
@@ -110,7 +110,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// The view decides how many machines are taken, not what they are; machines of both types are used in turn.
+// The believed type decides how many machines are taken, not which: machines of both types are used in turn.
 func TestHomogeneousView(t *testing.T) {
 	spec, p := graphed(t, 8, 6, 1)
 	machines := make(map[string]int)
@@ -138,7 +138,7 @@ func TestHomogeneousView(t *testing.T) {
 	}
 }
 
-// Where machines are too few the rest is shed, and as much is served as they hold.
+// If there are too few machines, the plan serves as much as they hold and sheds the rest.
 func TestShed(t *testing.T) {
 	spec, p := graphed(t, 2, 0, 1)
 	last := 0.0
@@ -151,9 +151,9 @@ func TestShed(t *testing.T) {
 		if out.Shed != nil {
 			served -= out.Shed[0]
 		}
-		if served < last*0.9 || out.Capacity[0] < served*(1-1e-6) || (out.Short == nil) != (out.Shed == nil) {
+		if served < last*0.9 || out.Capacity[0] < served*(1-1e-6) || (out.Shortage == nil) != (out.Shed == nil) {
 			t.Errorf("%v of %v are served, of less %v; capacity %v, short %v", served, rate, last, out.Capacity[0],
-				out.Short)
+				out.Shortage)
 		}
 		last = served
 	}

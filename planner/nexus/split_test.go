@@ -46,7 +46,7 @@ func TestSplitAgainstAll(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		after := graphs[rng.IntN(len(graphs))]
 		stages := make([]Stage, len(after))
-		const coarse = segments / 10 // steps of the search
+		const coarse = budgetSteps / 10 // steps of the search
 		for k := range stages {
 			per := 1 + rng.IntN(3)
 			stages[k] = Stage{Rate: 1 + 100*rng.Float64(), After: after[k],
@@ -55,7 +55,7 @@ func TestSplitAgainstAll(t *testing.T) {
 					return 30 * float64(max(n+1, 0))
 				}}
 			if rng.IntN(5) == 0 {
-				stages[k].Takes = coarse * ms * time.Duration(rng.IntN(3))
+				stages[k].Fixed = coarse * ms * time.Duration(rng.IntN(3))
 			}
 		}
 		cost := func(parts []time.Duration) float64 {
@@ -65,13 +65,13 @@ func TestSplitAgainstAll(t *testing.T) {
 				for _, a := range after[k] {
 					ends[k] = max(ends[k], ends[a])
 				}
-				if ends[k] += parts[k]; ends[k] > segments*ms {
+				if ends[k] += parts[k]; ends[k] > budgetSteps*ms {
 					return math.Inf(1)
 				}
 				switch s := &stages[k]; {
-				case s.Takes > 0 && parts[k] < s.Takes:
+				case s.Fixed > 0 && parts[k] < s.Fixed:
 					return math.Inf(1)
-				case s.Takes == 0:
+				case s.Fixed == 0:
 					sum += s.Rate / s.Throughput(parts[k])
 				}
 			}
@@ -91,7 +91,7 @@ func TestSplitAgainstAll(t *testing.T) {
 			}
 		}
 		try(0)
-		got := Split(stages, segments*ms)
+		got := Split(stages, budgetSteps*ms)
 		if got == nil {
 			if !math.IsInf(least, 1) {
 				t.Errorf("seed %d: no split, there is one of %v machines", seed, least)

@@ -10,23 +10,23 @@ import (
 // Session is one model with the load and the objective it is to be served with.
 type Session struct {
 	Rate   float64 // items/s, > 0
-	Within time.Duration
-	// Took is how long a batch takes; it never falls with the batch.
-	Took func(batch int) time.Duration
-	// Most is the largest batch, >= 1.
-	Most int
-	// Memory is what the model takes with such batches; nil where it does not matter.
+	Budget time.Duration
+	// Latency returns how long a batch takes; it never falls with the batch.
+	Latency func(batch int) time.Duration
+	// MaxBatch is the largest batch, >= 1.
+	MaxBatch int
+	// Memory returns the bytes that the model takes with such batches; nil where memory does not matter.
 	Memory func(batch int) int64
 }
 
 // Node is one machine that runs batches of its sessions in turn.
 type Node struct {
-	Duty  time.Duration // in which each session has one batch
-	Parts []Part
+	Duty     time.Duration // the cycle in which each session has one batch
+	Sessions []NodeSession
 }
 
-// Part is a session on a node.
-type Part struct {
+// NodeSession is the load of a session on a node.
+type NodeSession struct {
 	Session int
 	Batch   int
 	Rate    float64 // items/s
@@ -34,27 +34,28 @@ type Part struct {
 
 // busy is the time of the duty cycle in which a node runs.
 func (n *Node) busy(sessions []Session) (out time.Duration) {
-	for _, p := range n.Parts {
-		out += sessions[p.Session].Took(p.Batch)
+	for _, p := range n.Sessions {
+		out += sessions[p.Session].Latency(p.Batch)
 	}
 	return out
 }
 
-// Occupancy is the part of the time in which a node runs.
+// Occupancy returns the part of the time in which a node runs. sessions are those given to Pack.
 func (n *Node) Occupancy(sessions []Session) float64 {
 	return float64(n.busy(sessions)) / float64(n.Duty)
 }
 
-// saturating is the largest batch that an item which has just missed one can wait for and still be in time with the
-// next: it takes at most half of the objective (Nexus §4.1). It is 0 where not even one item does.
-func (s *Session) saturating() int {
-	if s.Most < 1 || 2*s.Took(1) > s.Within {
+// saturatingBatch is the largest batch for which an item that has just missed a batch is in time with the next: it
+// takes at most half of the budget (Nexus §4.1). It is 0 where not even one item does.
+func (s *Session) saturatingBatch() int {
+	if s.MaxBatch < 1 || 2*s.Latency(1) > s.Budget {
 		return 0
 	}
-	return largest(s.Most, func(b int) bool { return 2*s.Took(b) <= s.Within })
+	return largest(s.MaxBatch, func(b int) bool { return 2*s.Latency(b) <= s.Budget })
 }
 
-// largest is the largest number from 1 to most for which ok holds, which holds for 1 and up to some number.
+// largest returns the largest number from 1 to most for which ok holds, by bisection. ok must hold for 1 and up to some
+// number.
 func largest(most int, ok func(int) bool) int {
 	low, high := 1, most+1
 	for high-low > 1 {
@@ -67,11 +68,11 @@ func largest(most int, ok func(int) bool) int {
 	return low
 }
 
-// Pack is squishy bin packing (Nexus §6.1): what fills machines gets them, in the largest batches in time; what is left
-// of each session gets a part of a duty cycle, and machines are merged while their batches, made smaller for a shorter
-// cycle, fit into it. It returns false for the first session of which not even a batch of one is in time. memory is
-// that of a machine, 0 for no limit.
+// Pack is squishy bin packing (Nexus §6.1). It returns nodes that carry the rates of all sessions; NodeSession.Session
+// is the index of a session. memory is that of a machine in bytes, 0 for no limit. If not even a batch of one is in
+// time for a session, ok is false and failed is its index. It takes O(n^2) merges for n sessions.
 func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) {
+	// Step 1: sessions fill nodes with their largest batches in time. Each rest gets a node of its own for now.
 	type rest struct {
 		node      Node
 		occupancy float64
@@ -79,20 +80,22 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 	var rests []rest
 	for k := range sessions {
 		s := &sessions[k]
-		b := s.saturating()
+		b := s.saturatingBatch()
 		if b == 0 {
 			return nil, k, false
 		}
-		full := float64(b) / s.Took(b).Seconds()
+		full := float64(b) / s.Latency(b).Seconds()
 		left := s.Rate
 		for ; left >= full*(1-rounding); left -= full {
-			nodes = append(nodes, Node{Duty: s.Took(b), Parts: []Part{{k, b, min(full, left)}}})
+			nodes = append(nodes, Node{Duty: s.Latency(b), Sessions: []NodeSession{{k, b, min(full, left)}}})
 		}
 		if left > rounding*s.Rate {
-			n := s.residual(k, left)
+			n := s.residualNode(k, left)
 			rests = append(rests, rest{n, n.Occupancy(sessions)})
 		}
 	}
+	// Step 2: rests are merged, the busiest first, each into the node that it fills most. Merging shortens the duty
+	// cycle, and batches shrink to fit it.
 	slices.SortStableFunc(rests, func(a, b rest) int { return cmp.Compare(b.occupancy, a.occupancy) })
 	first := len(nodes)
 	for _, r := range rests {
@@ -119,38 +122,39 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 // rounding is the part of a rate that may be missing by floating point alone.
 const rounding = 1e-9
 
-// residual is a node of its own for a rate that does not fill one: the largest batch of which the last item comes early
-// enough for the first to be in time, with the longest duty cycle that the rate and the objective allow (as the
-// authors' release has it, whose batch is (b-1)/rate and not b/rate in coming together). Where that batch is too small
-// to carry the rate, the node runs one batch after the other, as a full one.
-func (s *Session) residual(session int, rate float64) Node {
-	full := s.saturating()
-	b := largest(full, func(b int) bool { return s.Took(b)+seconds(float64(b-1)/rate) <= s.Within })
-	duty := min(seconds(float64(b)/rate), s.Within-s.Took(b))
-	if duty < s.Took(b) {
-		b, duty = full, s.Took(full)
+// residualNode returns a node of its own for a rate that does not fill one: the largest batch whose last item arrives
+// early enough for the first to be in time, with the longest duty cycle that the rate and the objective allow. As in
+// the authors' release a batch of b takes (b-1)/rate to form, not b/rate. If that batch is too small for the rate, the
+// node runs one batch after the other, like a full one.
+func (s *Session) residualNode(session int, rate float64) Node {
+	full := s.saturatingBatch()
+	b := largest(full, func(b int) bool { return s.Latency(b)+seconds(float64(b-1)/rate) <= s.Budget })
+	duty := min(seconds(float64(b)/rate), s.Budget-s.Latency(b))
+	if duty < s.Latency(b) {
+		b, duty = full, s.Latency(full)
 	}
-	return Node{Duty: duty, Parts: []Part{{session, b, rate}}}
+	return Node{Duty: duty, Sessions: []NodeSession{{session, b, rate}}}
 }
 
 func seconds(x float64) time.Duration {
 	return time.Duration(min(x*float64(time.Second), math.MaxInt64/2))
 }
 
-// merge lets a node take what another has: in the shorter of their cycles, with the batches that come together in it.
+// merge lets one node take the sessions of another. The duty cycle is the shorter of both, and each session gets the
+// batch that forms in it.
 func merge(sessions []Session, a, b Node, memory int64) (Node, bool) {
 	out := Node{Duty: min(a.Duty, b.Duty)}
 	taken := int64(0)
-	for _, p := range slices.Concat(a.Parts, b.Parts) {
+	for _, p := range slices.Concat(a.Sessions, b.Sessions) {
 		p.Batch = max(1, int(math.Ceil(p.Rate*out.Duty.Seconds()-rounding)))
 		s := &sessions[p.Session]
-		if p.Batch > s.Most || s.Took(p.Batch)+out.Duty > s.Within {
+		if p.Batch > s.MaxBatch || s.Latency(p.Batch)+out.Duty > s.Budget {
 			return Node{}, false
 		}
 		if s.Memory != nil {
 			taken += s.Memory(p.Batch)
 		}
-		out.Parts = append(out.Parts, p)
+		out.Sessions = append(out.Sessions, p)
 	}
 	return out, out.busy(sessions) <= out.Duty && (memory <= 0 || taken <= memory)
 }

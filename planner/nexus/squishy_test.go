@@ -30,16 +30,16 @@ func listed(took map[int]time.Duration) func(int) time.Duration {
 func table2(rates ...float64) []Session {
 	return []Session{
 		{
-			Rate: rates[0], Within: 200 * ms, Most: 16,
-			Took: listed(map[int]time.Duration{4: 50 * ms, 8: 75 * ms, 16: 100 * ms}),
+			Rate: rates[0], Budget: 200 * ms, MaxBatch: 16,
+			Latency: listed(map[int]time.Duration{4: 50 * ms, 8: 75 * ms, 16: 100 * ms}),
 		},
 		{
-			Rate: rates[1], Within: 250 * ms, Most: 16,
-			Took: listed(map[int]time.Duration{4: 50 * ms, 8: 90 * ms, 16: 125 * ms}),
+			Rate: rates[1], Budget: 250 * ms, MaxBatch: 16,
+			Latency: listed(map[int]time.Duration{4: 50 * ms, 8: 90 * ms, 16: 125 * ms}),
 		},
 		{
-			Rate: rates[2], Within: 250 * ms, Most: 16,
-			Took: listed(map[int]time.Duration{4: 60 * ms, 8: 95 * ms, 16: 125 * ms}),
+			Rate: rates[2], Budget: 250 * ms, MaxBatch: 16,
+			Latency: listed(map[int]time.Duration{4: 60 * ms, 8: 95 * ms, 16: 125 * ms}),
 		},
 	}
 }
@@ -51,7 +51,7 @@ func TestSaturated(t *testing.T) {
 		t.Fatalf("%d machines (%v), want 6", len(nodes), ok)
 	}
 	for _, n := range nodes {
-		if len(n.Parts) != 1 || n.Parts[0].Batch != 16 {
+		if len(n.Sessions) != 1 || n.Sessions[0].Batch != 16 {
 			t.Errorf("%+v, want a machine of one model in batches of 16", n)
 		}
 	}
@@ -66,14 +66,15 @@ func TestResidualExample(t *testing.T) {
 		t.Fatalf("%+v, want two machines", nodes)
 	}
 	ab, c := nodes[0], nodes[1]
-	if len(c.Parts) != 1 || c.Parts[0].Session != 2 {
+	if len(c.Sessions) != 1 || c.Sessions[0].Session != 2 {
 		ab, c = c, ab
 	}
-	if ab.Duty != 125*ms || len(ab.Parts) != 2 || ab.Parts[0] != (Part{0, 8, 64}) || ab.Parts[1] != (Part{1, 4, 32}) ||
+	if ab.Duty != 125*ms || len(ab.Sessions) != 2 || ab.Sessions[0] != (NodeSession{0, 8, 64}) ||
+		ab.Sessions[1] != (NodeSession{1, 4, 32}) ||
 		math.Abs(ab.Occupancy(s)-1) > 1e-9 {
 		t.Errorf("the machine of A: %+v, want 8 of A and 4 of B every 125ms", ab)
 	}
-	if len(c.Parts) != 1 || c.Parts[0].Session != 2 {
+	if len(c.Sessions) != 1 || c.Sessions[0].Session != 2 {
 		t.Errorf("the other machine: %+v, want C alone", c)
 	}
 }
@@ -111,7 +112,8 @@ func released(t *testing.T, name string, slo time.Duration, rate float64) Sessio
 	for k := 1; k < len(took); k++ {
 		took[k] = max(took[k], took[k-1]) // measured with noise
 	}
-	return Session{Rate: rate, Within: slo, Most: len(took), Took: func(b int) time.Duration { return took[b-1] }}
+	return Session{Rate: rate, Budget: slo, MaxBatch: len(took),
+		Latency: func(b int) time.Duration { return took[b-1] }}
 }
 
 // The release's own test (tests/cpp/scheduler/backend_delegate_test.cpp) with its profiles: within 500 ms, more than
@@ -146,8 +148,8 @@ func TestPackAgainstAll(t *testing.T) {
 		for k := range sessions {
 			base, each := time.Duration(1+rng.IntN(20))*ms, time.Duration(1+rng.IntN(8000))*time.Microsecond
 			sessions[k] = Session{Rate: 0.1 + 200*rng.Float64()*rng.Float64(),
-				Within: 2*(base+each) + time.Duration(rng.IntN(300))*ms, Most: 1 + rng.IntN(32),
-				Took: func(b int) time.Duration {
+				Budget: 2*(base+each) + time.Duration(rng.IntN(300))*ms, MaxBatch: 1 + rng.IntN(32),
+				Latency: func(b int) time.Duration {
 					return base + time.Duration(b)*each
 				}, Memory: func(b int) int64 { return int64(10 + b) }}
 		}
@@ -163,16 +165,16 @@ func TestPackAgainstAll(t *testing.T) {
 			if n.busy(sessions) > n.Duty {
 				t.Fatalf("seed %d: %+v is busy for %v", seed, n, n.busy(sessions))
 			}
-			for _, p := range n.Parts {
+			for _, p := range n.Sessions {
 				s := &sessions[p.Session]
 				rates[p.Session] += p.Rate
-				if float64(p.Batch) < p.Rate*n.Duty.Seconds()*(1-1e-6) || p.Batch > s.Most ||
-					s.Took(p.Batch)+n.Duty > s.Within+1 {
+				if float64(p.Batch) < p.Rate*n.Duty.Seconds()*(1-1e-6) || p.Batch > s.MaxBatch ||
+					s.Latency(p.Batch)+n.Duty > s.Budget+1 {
 					t.Fatalf("seed %d: %+v on %+v of %+v", seed, p, n, s)
 				}
 			}
-			if len(n.Parts) == 1 && n.Duty == n.busy(sessions) &&
-				n.Parts[0].Batch == sessions[n.Parts[0].Session].saturating() {
+			if len(n.Sessions) == 1 && n.Duty == n.busy(sessions) &&
+				n.Sessions[0].Batch == sessions[n.Sessions[0].Session].saturatingBatch() {
 				fulls++
 			}
 		}
@@ -181,10 +183,10 @@ func TestPackAgainstAll(t *testing.T) {
 				t.Fatalf("seed %d: session %d gets %v of %v", seed, k, r, sessions[k].Rate)
 			}
 			s := &sessions[k]
-			b := s.saturating()
-			full := float64(b) / s.Took(b).Seconds()
+			b := s.saturatingBatch()
+			full := float64(b) / s.Latency(b).Seconds()
 			if left := s.Rate - full*math.Floor(s.Rate/full); left > 1e-9*s.Rate {
-				rests = append(rests, s.residual(k, left))
+				rests = append(rests, s.residualNode(k, left))
 			}
 		}
 		fewest := len(rests)

@@ -13,20 +13,19 @@ import (
 
 // Diagnosis says how much of a demand a fleet carries and, where that is not all, why not and what would mend it.
 type Diagnosis struct {
-	// Headroom is the factor on the demand that the planner plans for. What follows includes it.
+	// Headroom is the factor on the demand that the planner plans for. All that follows includes it.
 	Headroom float64
-	// Carried tells that all of the demand is.
+	// Carried says that all of the demand is carried.
 	Carried bool
-	// Multiple of the demand, the same for every app, is the largest that was found to be carried whatever the
-	// accuracy. Bound is the largest that can be, as proven. 0 when there is a stage that nothing serves.
+	// Multiple is the largest multiple of the demand, the same for every app, that was found to be carried whatever the
+	// accuracy. Bound is proven to be the largest possible one. Both are 0 when nothing serves some stage.
 	Multiple, Bound float64
-	// Unserved are the stages that no variant can serve on any worker that is there.
+	// Unserved are the stages that no variant can serve on any worker that is up.
 	Unserved []Unserved
-	// Bottlenecks are the stages without which more could be carried, those first without which most could; nil when
-	// all is carried.
+	// Bottlenecks are the stages without which more could be carried, the worst first; nil when all is carried.
 	Bottlenecks []Bottleneck
-	// Mends each let all of the demand be carried by themselves: added workers first, the cheapest first, then lower
-	// floors, longer objectives, other options of the planner, less demand. Nil when all is carried.
+	// Mends each let all of the demand be carried by themselves. Added workers come first, the cheapest first, then
+	// lower floors, longer objectives, other options of the planner, and less demand. Nil when all is carried.
 	Mends []Mend
 }
 
@@ -34,11 +33,10 @@ type Diagnosis struct {
 type Unserved struct {
 	App   serving.AppID
 	Stage serving.StageID
-	// Floor is the highest accuracy floor with which a variant meets the objective on a worker that is there; 0 for
-	// none.
+	// Floor is the highest accuracy floor with which a variant meets the objective on a worker that is up; 0 for none.
 	Floor float64
-	// SLO is the shortest objective of the app within which Variant, which is not below the floor, serves the stage on
-	// Device, of which there is a worker; 0 when none was measured or fits.
+	// SLO is the shortest objective of the app with which Variant, which is not below the floor, serves the stage on
+	// Device, of which a worker is up; 0 when none was measured or fits.
 	SLO     time.Duration
 	Variant serving.VariantID
 	Device  serving.DeviceTypeID
@@ -48,28 +46,28 @@ type Unserved struct {
 type Bottleneck struct {
 	App   serving.AppID
 	Stage serving.StageID
-	// Without is the multiple of the demand that could be carried if the stage, or with a stage that nothing serves all
-	// such, needed nothing; +Inf when there is no other.
+	// Without is the multiple of the demand that could be carried if the stage needed nothing; for a stage that nothing
+	// serves, if no such stage needed anything. It is +Inf when there is no other stage.
 	Without float64
 }
 
-// Mend is a change that lets the demand be carried: of one kind, or of floors and objectives together where no one kind
-// is enough.
+// Mend is a change that lets the demand be carried. It is of one kind, or of floors and objectives together where no
+// one kind is enough.
 type Mend struct {
 	Add    []Addition
 	Floors []Floor
 	SLOs   []Objective
 	Demand []Demand
-	// AnyVariant plans with all variants of an app where a system restricts them; FreePlace lets workers change the app
-	// they serve where it does not.
+	// AnyVariant plans with all variants of an app where a system restricts them. FreePlace lets workers change the app
+	// they serve where a system does not.
 	AnyVariant, FreePlace bool
-	// CostPerHour is the price of what is added, in $/h.
+	// CostPerHour is the rent of Add in $/h, by the prices of the request.
 	CostPerHour float64
-	// Proven tells of Add and Demand that nothing less, or cheaper, is enough.
+	// Proven says of Add and Demand that nothing cheaper, or less, is enough.
 	Proven bool
 }
 
-// Addition is so many workers of a device type, more than there are.
+// Addition is a number of workers of a device type, on top of those there are.
 type Addition struct {
 	Device  serving.DeviceTypeID
 	Workers int
@@ -93,22 +91,22 @@ type Demand struct {
 	To  float64
 }
 
-// Diagnose says what a fleet can carry of the demand in r, by the planner's own rules (which variants may be used
-// where, in which batches, with which head-room) but whatever the accuracy, and what would mend it when that is not
-// all. It is exact up to the planner's node limit and to one part in a thousand of the multiples; objectives are
-// searched to one per cent, on the assumption that more time never carries less. Every mend was tried: it is enough. It
-// fails when ctx ends, when the solver does, or when no worker is left.
+// Diagnose says what a fleet can carry of the demand in r, and what would mend it when that is not all. It keeps the
+// planner's rules (which variants may be used where, in which batches, with which head-room) but does not ask for
+// accuracy. It is exact up to the planner's node limit and to one part in a thousand of the multiples. Objectives are
+// searched to one per cent, assuming that more time never carries less. Every mend was tried: it is enough. Diagnose
+// fails when ctx ends, when the solver fails, or when no worker is up.
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, error) {
 	m, broken := p.read(r)
 	if len(m.groups) == 0 {
-		return nil, m.hopeless(r.Believed(p.Profile), 0, broken)
+		return nil, m.unservable(r.Believed(p.Profile), 0, broken)
 	}
 	out := &Diagnosis{Headroom: m.o.Headroom}
 	var err error
-	if out.Carried, err = p.enough(ctx, m); err != nil {
+	if out.Carried, err = p.carriesAll(ctx, m); err != nil {
 		return nil, err
 	}
-	if out.Multiple, out.Bound, _, err = p.stretch(ctx, m, all(scaled)); err != nil {
+	if out.Multiple, out.Bound, _, err = p.largestMultiple(ctx, m, everyStage(scaled)); err != nil {
 		return nil, err
 	}
 	if out.Carried {
@@ -116,7 +114,7 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 		out.Bound = max(out.Bound, out.Multiple)
 		return out, nil
 	}
-	d := &doctor{p: p, r: r, m: m, broken: broken, out: out}
+	d := &diagnoser{p: p, r: r, m: m, broken: broken, out: out}
 	d.unserved()
 	if err := d.bottlenecks(ctx); err != nil {
 		return nil, err
@@ -131,8 +129,8 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 	return out, nil
 }
 
-// doctor looks for mends.
-type doctor struct {
+// diagnoser looks for mends.
+type diagnoser struct {
 	p      *Planner
 	r      plan.Request
 	m      *problem
@@ -141,7 +139,7 @@ type doctor struct {
 }
 
 // unserved finds the stages that nothing serves, and what would let them be served.
-func (d *doctor) unserved() {
+func (d *diagnoser) unserved() {
 	for s := range d.m.stages {
 		st := &d.m.stages[s]
 		if len(st.pairs) > 0 {
@@ -163,9 +161,9 @@ func (d *doctor) unserved() {
 	}
 }
 
-// highestFloor is the accuracy of the most accurate variant that could serve a stage if its app had no floor; 0 for
-// none.
-func (d *doctor) highestFloor(s serving.StageID) float64 {
+// highestFloor returns the accuracy of the most accurate variant that could serve a stage if its app had no floor; 0
+// for none.
+func (d *diagnoser) highestFloor(s serving.StageID) float64 {
 	m, _ := d.p.read(d.without(d.m.stages[s].App))
 	best := 0.0
 	for _, k := range m.stages[s].pairs {
@@ -174,13 +172,13 @@ func (d *doctor) highestFloor(s serving.StageID) float64 {
 	return best
 }
 
-// without is the request with no accuracy floor for an app.
-func (d *doctor) without(a serving.AppID) plan.Request {
+// without returns the request with no accuracy floor for an app.
+func (d *diagnoser) without(a serving.AppID) plan.Request {
 	return d.altered(func(apps []serving.App) { apps[a].Floor = 0 })
 }
 
-// altered is the request with other apps.
-func (d *doctor) altered(change func(apps []serving.App)) plan.Request {
+// altered returns the request with other apps. change gets a copy of them.
+func (d *diagnoser) altered(change func(apps []serving.App)) plan.Request {
 	spec := *d.r.Spec
 	spec.Apps = slices.Clone(spec.Apps)
 	change(spec.Apps)
@@ -189,14 +187,13 @@ func (d *doctor) altered(change func(apps []serving.App)) plan.Request {
 	return out
 }
 
-// needed is the shortest objective of its app within which a variant serves a stage on a device type at all; 0 for
-// none.
-func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serving.StageID) time.Duration {
+// needed returns the shortest objective of its app with which a variant serves a stage on a device type; 0 for none.
+func (d *diagnoser) needed(v serving.VariantID, device serving.DeviceTypeID, s serving.StageID) time.Duration {
 	if d.broken[v] {
 		return 0
 	}
 	can := func(slo time.Duration) bool {
-		limit, _ := d.m.rule().Of(d.r.Believed(d.p.Profile), d.r.Spec, v, device,
+		limit, _ := d.m.rule().Capacity(d.r.Believed(d.p.Profile), d.r.Spec, v, device,
 			time.Duration(float64(slo)/d.depth(s)))
 		return limit > 0
 	}
@@ -218,16 +215,16 @@ func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serv
 	return high
 }
 
-// depth is how many times longer than a stage's part its app's objective is.
-func (d *doctor) depth(s serving.StageID) float64 {
+// depth returns the ratio of an app's objective to a stage's budget.
+func (d *diagnoser) depth(s serving.StageID) float64 {
 	st := &d.m.stages[s]
-	return math.Round(float64(d.r.Spec.Apps[st.App].SLO.Latency) / float64(st.Within))
+	return math.Round(float64(d.r.Spec.Apps[st.App].SLO.Latency) / float64(st.Budget))
 }
 
-// longestSLO is the longest objective that is thought of.
+// longestSLO is the longest objective that is considered.
 const longestSLO = time.Hour
 
-// roundUp makes an objective one that a person would write: three digits or so, half a per cent off at most.
+// roundUp rounds an objective up to what a person would write: three digits or so, half a per cent off at most.
 func roundUp(d time.Duration) time.Duration {
 	unit := 10 * time.Microsecond
 	for unit*2000 < d {
@@ -236,14 +233,14 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + unit - 1) / unit * unit
 }
 
-// relief is by how much the multiple has to rise without a stage for it to be a bottleneck: more than the search is
-// off.
-const relief = 5 * farthest
+// minRelief is by how much the multiple must rise without a stage for the stage to be a bottleneck: more than the
+// search is off.
+const minRelief = 5 * multipleTolerance
 
-// bottlenecks tries which stages' demand keeps the rest from being carried.
-func (d *doctor) bottlenecks(ctx context.Context) error {
+// bottlenecks finds the stages whose demand keeps the rest from being carried.
+func (d *diagnoser) bottlenecks(ctx context.Context) error {
 	if len(d.out.Unserved) > 0 {
-		rest, _, _, err := d.p.stretch(ctx, d.m, func(s serving.StageID) role {
+		rest, _, _, err := d.p.largestMultiple(ctx, d.m, func(s serving.StageID) role {
 			if len(d.m.stages[s].pairs) == 0 {
 				return absent
 			}
@@ -255,7 +252,7 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 		return err
 	}
 	for s := range d.m.stages {
-		without, _, _, err := d.p.stretch(ctx, d.m, func(x serving.StageID) role {
+		without, _, _, err := d.p.largestMultiple(ctx, d.m, func(x serving.StageID) role {
 			if int(x) == s {
 				return absent
 			}
@@ -264,7 +261,7 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if without > d.out.Multiple*(1+relief) {
+		if without > d.out.Multiple*(1+minRelief) {
 			d.out.Bottlenecks = append(d.out.Bottlenecks, Bottleneck{
 				App: d.m.stages[s].App, Stage: serving.StageID(s), Without: without,
 			})
@@ -274,9 +271,9 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 	return nil
 }
 
-// narrow are the apps with a bottleneck, those first that matter most. When no single stage is one, which happens when
-// several are equally narrow, all apps are.
-func (d *doctor) narrow() []serving.AppID {
+// bottleneckApps returns the apps with a bottleneck, the worst first. If no single stage is one, because several are
+// equally narrow, it returns all apps.
+func (d *diagnoser) bottleneckApps() []serving.AppID {
 	var out []serving.AppID
 	for _, b := range d.out.Bottlenecks {
 		if !slices.Contains(out, b.App) {

@@ -13,11 +13,11 @@ type Point struct {
 	Plan     *plan.Plan
 }
 
-// Frontier plans for so many equal steps of a demand, from the largest multiple of it that can be carried (up to one
-// part in a thousand, head-room included) down: the most accuracy that the fleet gives at every throughput. A plan for
-// more is a plan for less, so each search starts from the one before and what is maximised never rises with the
-// multiple. What runs already has no pull, and no accuracy is given up for more head-room. Nothing comes when there is
-// a stage that nothing serves; an error, which is the last pair, when ctx ends.
+// Frontier plans for so many equal steps of a demand, from the largest multiple that can be carried down (up to one
+// part in a thousand, head-room included): the best accuracy of the fleet at every throughput. A plan for more is a
+// plan for less, so each search starts from the plan before, and the objective never rises with the multiple. What runs
+// gets no reward, and no accuracy is given up for head-room. The sequence is empty when nothing serves some stage. When
+// ctx ends, the last pair holds the error.
 func Frontier(ctx context.Context, p *Planner, r plan.Request, points int) iter.Seq2[Point, error] {
 	return func(yield func(Point, error) bool) {
 		q := *p
@@ -27,7 +27,7 @@ func Frontier(ctx context.Context, p *Planner, r plan.Request, points int) iter.
 			yield(Point{}, err)
 			return
 		}
-		most, _, counts, err := q.stretch(ctx, m, all(scaled))
+		most, _, counts, err := q.largestMultiple(ctx, m, everyStage(scaled))
 		if err != nil {
 			yield(Point{}, err)
 			return

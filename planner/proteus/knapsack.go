@@ -6,81 +6,84 @@ import (
 	"slices"
 )
 
-// filling is the best that one stage can make of workers that have a price: workers of its pairs are to carry its
-// target, and what they cost counts against what they serve. It is a knapsack that is filled to the brim with the last
-// worker cut to fit. What a search tree of so many nodes does not settle, its bound does.
-type filling struct {
+// knapsack is the pricing problem of one stage: workers of its pairs must carry its target, at the most value of what
+// they serve less their prices. The last worker is cut to fit. A branch-and-bound search of limited nodes solves it;
+// what the search does not settle is covered by its bound.
+type knapsack struct {
 	items []item  // by falling density
 	left  []int   // by group, workers that may still be taken
 	taken []int   // by item
-	base  float64 // of what is kept since that pays for itself
+	base  float64 // value of kept workers that pay for themselves
 	slack float64 // below the best, what is still of interest
-	nodes int
-	parts []part // for bound
+	// nodes that the search may still visit
+	nodes  int
+	pieces []piece // working memory of bound
 
 	best, upper float64
-	each        func(taken []int, worth float64) // sees what comes within slack of the best so far
+	// called for every solution within slack of the best so far; taken is reused
+	visitSolution func(taken []int, value float64)
 }
 
 // item is workers of one pair that are worth the same.
 type item struct {
-	pair, group, most int
-	rate              float64 // items/s of a worker
-	gain              float64 // of an item/s served
-	cost              float64 // of a worker
-	density           float64 // of an item/s served by a worker that has no time to spare
-	given             bool    // all are there already
+	pair, group, max int
+	rate             float64 // items/s of a worker
+	reward           float64 // of an item/s served
+	cost             float64 // of a worker
+	density          float64 // of an item/s served by a worker without spare time
+	kept             bool    // all of them are taken from the beginning
 }
 
-// run fills target.
-func (f *filling) run(target float64) {
+// solve searches for the best way to serve target.
+func (f *knapsack) solve(target float64) {
 	f.best, f.upper = math.Inf(-1), math.Inf(-1)
 	for i := range f.items {
 		x := &f.items[i]
-		if x.cost <= 0 && x.most > 0 && x.given {
-			f.base -= x.cost * float64(x.most)
+		if x.cost <= 0 && x.max > 0 && x.kept {
+			f.base -= x.cost * float64(x.max)
 			x.cost = 0
-			f.left[x.group] -= x.most
+			f.left[x.group] -= x.max
 		} else {
-			x.given = false
+			x.kept = false
 			x.cost = max(x.cost, 0)
 		}
-		x.density = x.gain - x.cost/x.rate
+		x.density = x.reward - x.cost/x.rate
 	}
 	slices.SortStableFunc(f.items, func(a, b item) int { return cmp.Compare(b.density, a.density) })
 	f.taken = make([]int, len(f.items))
-	f.visit(0, target, 1e-10*target, f.base, true)
+	f.branch(0, target, 1e-10*target, f.base, true)
 	f.upper = max(f.upper, f.best)
 }
 
-// room is how many more workers of an item there are.
-func (f *filling) room(i int) int {
+// room returns how many more workers of an item may be taken.
+func (f *knapsack) room(i int) int {
 	x := &f.items[i]
-	if x.given {
-		return x.most - f.taken[i]
+	if x.kept {
+		return x.max - f.taken[i]
 	}
-	return min(x.most-f.taken[i], f.left[x.group])
+	return min(x.max-f.taken[i], f.left[x.group])
 }
 
-func (f *filling) take(i, n int) {
+func (f *knapsack) take(i, n int) {
 	f.taken[i] += n
-	if x := &f.items[i]; !x.given {
+	if x := &f.items[i]; !x.kept {
 		f.left[x.group] -= n
 	}
 }
 
-// visit decides how many workers of the items from i on serve what is left, all but one of them in full.
-func (f *filling) visit(i int, left, dust, worth float64, fresh bool) {
+// branch decides how many workers of the items from i on serve what is left, all but one of them in full. Below dust
+// nothing is left. fresh says that the items before i have changed since the last worker was tried.
+func (f *knapsack) branch(i int, left, dust, value float64, fresh bool) {
 	if left <= dust {
-		f.keep(worth)
+		f.record(value)
 		return
 	}
 	if fresh {
 		for t := range f.items {
 			x := &f.items[t]
-			if v := worth + x.gain*left - x.cost; x.rate >= left && v > f.best-f.slack && f.room(t) > 0 {
+			if v := value + x.reward*left - x.cost; x.rate >= left && v > f.best-f.slack && f.room(t) > 0 {
 				f.take(t, 1)
-				f.keep(v)
+				f.record(v)
 				f.take(t, -1)
 			}
 		}
@@ -93,38 +96,38 @@ func (f *filling) visit(i int, left, dust, worth float64, fresh bool) {
 	for n := fits; n >= 0; n-- {
 		f.nodes--
 		f.take(i, n)
-		rest, now := left-float64(n)*x.rate, worth+float64(n)*(x.gain*x.rate-x.cost)
+		rest, now := left-float64(n)*x.rate, value+float64(n)*(x.reward*x.rate-x.cost)
 		bound := now + f.bound(i+1, rest)
 		if bound <= f.best-f.slack || f.nodes < 0 {
 			f.upper = max(f.upper, bound)
 		} else {
-			f.visit(i+1, rest, dust, now, n > 0)
+			f.branch(i+1, rest, dust, now, n > 0)
 		}
 		f.take(i, -n)
 	}
 }
 
-func (f *filling) keep(worth float64) {
-	if worth > f.best-f.slack {
-		f.each(f.taken, worth)
+func (f *knapsack) record(value float64) {
+	if value > f.best-f.slack {
+		f.visitSolution(f.taken, value)
 	}
-	f.best = max(f.best, worth)
+	f.best = max(f.best, value)
 }
 
-// part is so many items/s served at one density.
-type part struct{ rate, density float64 }
+// piece is so many items/s served at one density.
+type piece struct{ rate, density float64 }
 
-// bound is at least what the items from i on and one worker of those before, not in full, can be worth when they serve
-// what is left: the densest first, and that one worker instead of the last of it.
-func (f *filling) bound(i int, left float64) float64 {
-	worth, rest := 0.0, left
-	f.parts = f.parts[:0]
+// bound returns an upper bound on the value of serving what is left with the items from i on and one worker of the
+// items before, not in full: the densest items first, and that worker instead of the last of them.
+func (f *knapsack) bound(i int, left float64) float64 {
+	value, rest := 0.0, left
+	f.pieces = f.pieces[:0]
 	for j := i; j < len(f.items) && rest > 0; j++ {
 		x := &f.items[j]
 		if able := min(float64(f.room(j))*x.rate, rest); able > 0 {
-			worth += able * x.density
+			value += able * x.density
 			rest -= able
-			f.parts = append(f.parts, part{able, x.density})
+			f.pieces = append(f.pieces, piece{able, x.density})
 		}
 	}
 	more := math.Inf(-1)
@@ -137,13 +140,13 @@ func (f *filling) bound(i int, left float64) float64 {
 		if able < 0 || f.room(t) <= 0 {
 			continue
 		}
-		v := x.gain*rest - x.cost
-		for n := len(f.parts) - 1; n >= 0 && able > 0 && f.parts[n].density < x.gain; n-- {
-			r := min(able, f.parts[n].rate)
-			v += r * (x.gain - f.parts[n].density)
+		v := x.reward*rest - x.cost
+		for n := len(f.pieces) - 1; n >= 0 && able > 0 && f.pieces[n].density < x.reward; n-- {
+			r := min(able, f.pieces[n].rate)
+			v += r * (x.reward - f.pieces[n].density)
 			able -= r
 		}
 		more = max(more, v)
 	}
-	return worth + more
+	return value + more
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The best way to fill a stage is that of all counts tried one by one, no bound is below it, and what is within the
-// slack of it is all seen; with a limit on the nodes the bound still holds.
+// The best solution is that of all counts tried one by one, no bound is below it, and every solution within the slack
+// of it is visited. With a limit on the nodes the bound still holds.
 func TestFilling(t *testing.T) {
 	cut := 0
 	for seed := range uint64(500) {
@@ -21,7 +21,7 @@ func TestFilling(t *testing.T) {
 		for k := range 1 + rng.IntN(4) {
 			g := rng.IntN(groups)
 			items = append(items, item{
-				pair: k, group: g, most: room[g], rate: 1 + 9*rng.Float64(), gain: rng.Float64(),
+				pair: k, group: g, max: room[g], rate: 1 + 9*rng.Float64(), reward: rng.Float64(),
 				cost: 3 * rng.Float64(),
 			})
 		}
@@ -33,14 +33,14 @@ func TestFilling(t *testing.T) {
 			for range items {
 				best := -1
 				for i, x := range items {
-					if !used[i] && (best < 0 || x.gain > items[best].gain) {
+					if !used[i] && (best < 0 || x.reward > items[best].reward) {
 						best = i
 					}
 				}
 				used[best] = true
 				r := min(left, float64(counts[best])*items[best].rate)
 				left -= r
-				sum += r*items[best].gain - float64(counts[best])*items[best].cost
+				sum += r*items[best].reward - float64(counts[best])*items[best].cost
 			}
 			if left > 1e-9 {
 				return math.Inf(-1)
@@ -69,11 +69,11 @@ func TestFilling(t *testing.T) {
 		}
 		try(0)
 		for _, nodes := range []int{1 << 20, 1 + rng.IntN(5)} {
-			f := filling{
+			f := knapsack{
 				items: append([]item(nil), items...), left: append([]int(nil), room...), slack: slack, nodes: nodes,
 			}
 			seen := make(map[[4]int]bool)
-			f.each = func(taken []int, w float64) {
+			f.visitSolution = func(taken []int, w float64) {
 				var c [4]int
 				for i, n := range taken {
 					c[f.items[i].pair] += n
@@ -83,7 +83,7 @@ func TestFilling(t *testing.T) {
 					t.Fatalf("seed %d: %v is said to be worth %v, and is %v", seed, c, w, full)
 				}
 			}
-			f.run(target)
+			f.solve(target)
 			if f.upper < best-1e-9 || f.best > best+1e-9 {
 				t.Fatalf("seed %d, %d nodes: found %v, bound %v; the best is %v", seed, nodes, f.best, f.upper, best)
 			}
@@ -95,7 +95,7 @@ func TestFilling(t *testing.T) {
 				t.Fatalf("seed %d: found %v, the best is %v", seed, f.best, best)
 			}
 			for c, w := range all {
-				// One that does with a worker less is never the only one to look at.
+				// a solution that does with a worker less is never the only one to visit
 				spare := false
 				for i := range items {
 					if c[i] > 0 {

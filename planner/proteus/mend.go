@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// workers looks for the fewest added workers of each device type, and for the cheapest mix of types where that costs
-// less than any one.
-func (d *doctor) workers(ctx context.Context) error {
+// workers finds the fewest added workers of each device type, and the cheapest mix of types where that costs less than
+// any single type.
+func (d *diagnoser) workers(ctx context.Context) error {
 	types := len(d.r.Spec.DeviceTypes)
 	var found []Mend
 	try := func(price []float64, within float64, growing []serving.DeviceTypeID) error {
@@ -25,7 +25,7 @@ func (d *doctor) workers(ctx context.Context) error {
 		for t, n := range add {
 			if n > 0 {
 				mend.Add = append(mend.Add, Addition{Device: serving.DeviceTypeID(t), Workers: n})
-				mend.CostPerHour += float64(n) * d.r.Spec.DeviceTypes[t].PricePerHour
+				mend.CostPerHour += float64(n) * d.r.Price(serving.DeviceTypeID(t))
 			}
 		}
 		larger := d.r
@@ -33,7 +33,7 @@ func (d *doctor) workers(ctx context.Context) error {
 			return err
 		}
 		m, _ = d.p.read(larger)
-		if ok, err = d.p.enough(ctx, m); err == nil && ok {
+		if ok, err = d.p.carriesAll(ctx, m); err == nil && ok {
 			found = append(found, mend)
 		}
 		return err
@@ -42,10 +42,10 @@ func (d *doctor) workers(ctx context.Context) error {
 	dearest := 0.0
 	for t := range types {
 		if d.r.Spec.DeviceTypes[t].Part {
-			continue // no worker can be one
+			continue // no worker is of such a type
 		}
 		growing = append(growing, serving.DeviceTypeID(t))
-		dearest = max(dearest, d.r.Spec.DeviceTypes[t].PricePerHour)
+		dearest = max(dearest, d.r.Price(serving.DeviceTypeID(t)))
 		price := slices.Repeat([]float64{-1}, types)
 		price[t] = 1
 		if err := try(price, almostOne, []serving.DeviceTypeID{serving.DeviceTypeID(t)}); err != nil {
@@ -58,8 +58,8 @@ func (d *doctor) workers(ctx context.Context) error {
 		found = nil
 		price := make([]float64, types)
 		for t := range price {
-			// Among equals the fewer workers; without prices, the fewest.
-			price[t] = d.r.Spec.DeviceTypes[t].PricePerHour + max(dearest, 1)*aWorker
+			// Among equal costs the fewest workers win; without prices only their number counts.
+			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(dearest, 1)*workerCost
 			if d.r.Spec.DeviceTypes[t].Part {
 				price[t] = -1
 			}
@@ -80,12 +80,12 @@ func (d *doctor) workers(ctx context.Context) error {
 const (
 	// almostOne is the distance at which a whole number of workers is proven to be the smallest.
 	almostOne = 0.999
-	// aWorker is what a worker counts for beside its price, in units of the dearest.
-	aWorker = 1e-6
+	// workerCost is what a worker counts besides its price, in units of the highest price.
+	workerCost = 1e-6
 )
 
-// less tells whether a costs less than b, or the same with fewer workers.
-func (d *doctor) less(a, b *Mend) bool {
+// less reports whether a costs less than b, or the same with fewer workers.
+func (d *diagnoser) less(a, b *Mend) bool {
 	count := func(m *Mend) (n int) {
 		for _, x := range m.Add {
 			n += x.Workers
@@ -98,9 +98,9 @@ func (d *doctor) less(a, b *Mend) bool {
 	return count(a) < count(b)
 }
 
-// floors looks for the highest accuracy floor of each app that has one with which the demand is carried; when one app
-// alone does not help, for such floors of all.
-func (d *doctor) floors(ctx context.Context) error {
+// floors finds for each app with a floor the highest floor with which the demand is carried; if no app alone helps,
+// such floors for all of them.
+func (d *diagnoser) floors(ctx context.Context) error {
 	var having []serving.AppID
 	alone := false
 	for a, app := range d.r.Spec.Apps {
@@ -130,7 +130,7 @@ func (d *doctor) floors(ctx context.Context) error {
 	}
 	mend := Mend{}
 	for _, a := range having {
-		// One after the other, each as high as it may be while those that follow have none.
+		// One after the other, each as high as possible while those that follow have none.
 		to, _, err := d.lower(ctx, floors, a)
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (d *doctor) floors(ctx context.Context) error {
 	return nil
 }
 
-func (d *doctor) floorsOf() []float64 {
+func (d *diagnoser) floorsOf() []float64 {
 	out := make([]float64, len(d.r.Spec.Apps))
 	for a, app := range d.r.Spec.Apps {
 		out[a] = app.Floor
@@ -152,18 +152,18 @@ func (d *doctor) floorsOf() []float64 {
 	return out
 }
 
-func (d *doctor) withFloors(ctx context.Context, floors []float64) (bool, error) {
+func (d *diagnoser) withFloors(ctx context.Context, floors []float64) (bool, error) {
 	m, _ := d.p.read(d.altered(func(apps []serving.App) {
 		for a := range apps {
 			apps[a].Floor = floors[a]
 		}
 	}))
-	return d.p.enough(ctx, m)
+	return d.p.carriesAll(ctx, m)
 }
 
 // lower finds the highest floor of an app, at most its own, with which the demand is carried. Only accuracies of its
 // variants make a difference.
-func (d *doctor) lower(ctx context.Context, floors []float64, a serving.AppID) (to float64, ok bool, err error) {
+func (d *diagnoser) lower(ctx context.Context, floors []float64, a serving.AppID) (to float64, ok bool, err error) {
 	steps := []float64{d.r.Spec.Apps[a].Floor}
 	for _, s := range d.r.Spec.Apps[a].Stages {
 		for _, v := range d.r.Spec.Stages[s].Variants {
@@ -183,12 +183,12 @@ func (d *doctor) lower(ctx context.Context, floors []float64, a serving.AppID) (
 	return 0, false, nil
 }
 
-// objectives looks for the shortest longer objective of each app that is a bottleneck; when one app alone does not
-// help, for that of all, by the same factor.
-func (d *doctor) objectives(ctx context.Context) error {
-	narrow := d.narrow()
+// objectives finds for each app with a bottleneck the shortest longer objective; if no app alone helps, longer
+// objectives for all by the same factor.
+func (d *diagnoser) objectives(ctx context.Context) error {
+	narrow := d.bottleneckApps()
 	sets := [][]serving.AppID{}
-	for _, a := range narrow[:min(len(narrow), tried)] {
+	for _, a := range narrow[:min(len(narrow), maxSearchedApps)] {
 		sets = append(sets, []serving.AppID{a})
 	}
 	if len(narrow) > 1 {
@@ -212,16 +212,16 @@ func (d *doctor) objectives(ctx context.Context) error {
 }
 
 const (
-	// tried is how many apps' objectives are searched one by one: each takes some ten solves.
-	tried = 4
-	// stretched is the largest factor on an objective that is thought of.
-	stretched = 64
-	// exact is how closely the smallest factor is searched.
-	exact = 1.01
+	// maxSearchedApps is how many apps' objectives are searched one by one: each takes some ten solves.
+	maxSearchedApps = 4
+	// maxStretch is the largest factor on an objective that is considered.
+	maxStretch = 64
+	// stretchTolerance is how closely the smallest factor is searched.
+	stretchTolerance = 1.01
 )
 
 // longer finds the smallest factor on the objectives of apps with which the demand is carried.
-func (d *doctor) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, error) {
+func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, error) {
 	at := func(factor float64, round bool) []Objective {
 		var out []Objective
 		for _, a := range apps {
@@ -239,11 +239,11 @@ func (d *doctor) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, 
 				all[o.App].SLO.Latency = o.To
 			}
 		}))
-		return d.p.enough(ctx, m)
+		return d.p.carriesAll(ctx, m)
 	}
 	low, high := 1.0, 2.0
 	for ; ; low, high = high, high*2 {
-		if high > stretched {
+		if high > maxStretch {
 			return Mend{}, false, nil
 		}
 		if ok, err := try(at(high, false)); err != nil {
@@ -252,7 +252,7 @@ func (d *doctor) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, 
 			break
 		}
 	}
-	for high/low > exact {
+	for high/low > stretchTolerance {
 		mid := math.Sqrt(low * high)
 		ok, err := try(at(mid, false))
 		if err != nil {
@@ -271,8 +271,8 @@ func (d *doctor) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, 
 	return Mend{SLOs: at(high, false)}, true, nil
 }
 
-// options tries the restrictions of the planner: with any variant, with workers that may change their app.
-func (d *doctor) options(ctx context.Context) error {
+// options tries the planner without its restrictions: with any variant, and with workers that may change their app.
+func (d *diagnoser) options(ctx context.Context) error {
 	for _, free := range []struct {
 		mend   Mend
 		change func(o *Options) (restricted bool)
@@ -293,7 +293,7 @@ func (d *doctor) options(ctx context.Context) error {
 			continue
 		}
 		m, _ := p.read(d.r)
-		ok, err := p.enough(ctx, m)
+		ok, err := p.carriesAll(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -304,9 +304,9 @@ func (d *doctor) options(ctx context.Context) error {
 	return nil
 }
 
-// together makes every stage that nothing serves one that something does, by a lower floor where that is enough and by
-// a longer objective elsewhere. It is for what no change of one kind mends.
-func (d *doctor) together(ctx context.Context) error {
+// together makes every unserved stage servable, by a lower floor where that is enough and by a longer objective
+// elsewhere. It is tried when no change of one kind mends.
+func (d *diagnoser) together(ctx context.Context) error {
 	if len(d.out.Mends) > 0 || len(d.out.Unserved) == 0 {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (d *doctor) together(ctx context.Context) error {
 			apps[a].SLO.Latency = to
 		}
 	}))
-	ok, err := d.p.enough(ctx, m)
+	ok, err := d.p.carriesAll(ctx, m)
 	if err != nil || !ok {
 		return err
 	}
@@ -350,11 +350,11 @@ func (d *doctor) together(ctx context.Context) error {
 	return nil
 }
 
-// demands looks for the most that each app that is a bottleneck may ask for while all others have theirs.
-func (d *doctor) demands(ctx context.Context) error {
-	for _, a := range d.narrow() {
+// demands finds the most that each app with a bottleneck may ask for while all others get their demand.
+func (d *diagnoser) demands(ctx context.Context) error {
+	for _, a := range d.bottleneckApps() {
 		of := func(s serving.StageID) bool { return d.m.stages[s].App == a }
-		part, bound, _, err := d.p.stretch(ctx, d.m, func(s serving.StageID) role {
+		part, bound, _, err := d.p.largestMultiple(ctx, d.m, func(s serving.StageID) role {
 			if of(s) {
 				return scaled
 			}
@@ -365,7 +365,7 @@ func (d *doctor) demands(ctx context.Context) error {
 		}
 		if part > 0 && part < 1 && int(a) < len(d.r.Rates) {
 			d.out.Mends = append(d.out.Mends, Mend{
-				Demand: []Demand{{a, part * d.r.Rates[a]}}, Proven: bound <= part*(1+2*farthest),
+				Demand: []Demand{{a, part * d.r.Rates[a]}}, Proven: bound <= part*(1+2*multipleTolerance),
 			})
 		}
 	}

@@ -1,6 +1,6 @@
-// Package proteus plans as Proteus (ASPLOS 2024, §4) does: which variant every worker hosts and which part of each
-// app's queries it gets, so that the expected demand is carried at the highest mean accuracy, as a mixed-integer linear
-// program. Its options make it the planner of the baselines and ablations of the paper as well.
+// Package proteus plans as Proteus (ASPLOS 2024, §4) does: which variant every worker hosts and which share of each
+// app's queries it gets, such that the expected demand is carried at the highest mean accuracy. It solves a
+// mixed-integer linear program. Options make it the planner of the paper's baselines and ablations as well.
 package proteus
 
 import (
@@ -18,12 +18,12 @@ type Planner struct {
 
 // Options of a Planner. The zero value is the paper's planner.
 type Options struct {
-	// Headroom is the factor on the demand that is planned for (the paper's artifact: 1.05); 0 means 1.05.
+	// Headroom is the factor on the demand that is planned for; 0 means 1.05, as in the paper's artifact.
 	Headroom float64
 	// Gap is the relative gap at which a plan is good enough; 0 means 0.005.
 	Gap float64
-	// Nodes limits the search tree; 0 means 60: a node takes a fiftieth of
-	// a second, and what the first few dozen do not find, thousands do not either.
+	// Nodes limits the search tree; 0 means 60. A node takes a fiftieth of a second, and what the first few dozen do
+	// not find, thousands do not find either.
 	Nodes int64
 	// Select restricts the variants of an app.
 	Select Selection
@@ -37,35 +37,34 @@ type Options struct {
 	Goal Goal
 	// Lambda is the weight of the smallest accuracy with goal Blend; 0 means one half.
 	Lambda float64
-	// Tolerance is the mean normalised accuracy that is given up rather than loading other models; 0 means 0.001, a
-	// tenth of a point. Negative is none.
+	// Tolerance is the mean normalised accuracy that is given up to avoid loading models; 0 means 0.001, a tenth of a
+	// point. Negative is none.
 	Tolerance float64
 	// Slack is the mean normalised accuracy that is given up for head-room beyond Headroom; 0 means 0.0005, a twentieth
 	// of a point. Negative is none, as in the paper.
 	Slack float64
-	// Fraction of the stage's objective that a batch may take; 0 means one half (§4, "Estimation of throughput
-	// capacity").
+	// Fraction of the stage's budget that a batch may take; 0 means one half (§4, "Estimation of throughput capacity").
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
 }
 
-// Selection is which variants of an app a plan may use.
+// Selection says which variants of an app a plan may use.
 type Selection uint8
 
-// Selections. MostAccurate and LeastAccurate leave each app the one variant that meets its objective on some device
-// type: Clipper-HA and Clipper-HT (§6.1.1), and Proteus without model selection (§6.5).
+// MostAccurate and LeastAccurate leave each app one variant, among those that meet its objective on some device type:
+// Clipper-HA and Clipper-HT (§6.1.1), and Proteus without model selection (§6.5).
 const (
 	AnyVariant Selection = iota
 	MostAccurate
 	LeastAccurate
 )
 
-// Placement is whether a worker may change the app it serves.
+// Placement says whether a worker may change the app it serves.
 type Placement uint8
 
-// Placements. With Fixed a worker keeps the app of the snapshot and only its variant changes: Sommelier (§6.1.1), and
-// Proteus without model placement (§6.5). A worker that serves nothing yet is free.
+// With Fixed a worker keeps the app of the snapshot and changes only its variant: Sommelier (§6.1.1), and Proteus
+// without model placement (§6.5). A worker that serves nothing yet is free.
 const (
 	Free Placement = iota
 	Fixed
@@ -75,13 +74,14 @@ const (
 type Goal uint8
 
 const (
-	// Accuracy is the mean normalised accuracy over the queries of all apps, each weighing its importance (§4, Eq. 7).
+	// Accuracy is the mean normalised accuracy over the queries of all apps, weighed by importance (§4, Eq. 7).
 	Accuracy Goal = iota
 	// Fairness is the smallest normalised accuracy of an app, then the mean (§7 leaves it open).
 	Fairness
 	// Blend is Lambda times the smallest plus 1 - Lambda times the mean.
 	Blend
-	// Throughput is the largest multiple of the demand that can be carried, whatever the accuracy: for plans made once.
+	// Throughput is the largest multiple of the demand that can be carried, whatever the accuracy: for plans that are
+	// made once.
 	Throughput
 )
 

@@ -10,29 +10,30 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// problem is a request in the terms of the program: workers that are alike are one group, since which of them hosts a
-// variant makes no difference. The program then has a column for each (group, variant) rather than for each (device,
-// variant) of §4, the same optimum, and a size that does not grow with the fleet.
+// problem is a request in the terms of the program. Workers that are alike form a group, since it does not matter which
+// of them hosts a variant. The program then has a column for each (group, variant) instead of each (device, variant) of
+// §4: the same optimum, and a size that does not grow with the fleet.
 type problem struct {
-	o       Options
-	spec    *serving.Spec
-	groups  []group
-	stages  []stage // by StageID
-	pairs   []pair
-	running map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
-	hint    []int                                       // counts by pair that the search may begin with; nil for none
+	o        Options
+	spec     *serving.Spec
+	groups   []group
+	stages   []stage // by StageID
+	pairs    []pair
+	byWorker map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
+	// counts by pair that the search may begin with; nil for none
+	hint []int
 }
 
 // group is workers of one device type that may serve the same stages.
 type group struct {
 	device  serving.DeviceTypeID
-	stage   serving.StageID // the only one they may serve; serving.None for any
+	stage   serving.StageID // the only stage they may serve; serving.None for any
 	workers []serving.WorkerID
 }
 
 // stage is what is asked of a stage.
 type stage struct {
-	capacity.Asked
+	capacity.StageDemand
 	demand float64 // items/s, with head-room
 	weight float64 // of an item served in the objective
 	pairs  []int   // by falling accuracy
@@ -40,37 +41,37 @@ type stage struct {
 
 // pair is a variant that a group can serve.
 type pair struct {
-	group   int
-	stage   serving.StageID
-	variant serving.VariantID
-	limit   int     // items of a batch
-	rate    float64 // items/s that a worker carries: P of §4
-	value   float64 // accuracy divided by that of the stage's most accurate variant
+	group    int
+	stage    serving.StageID
+	variant  serving.VariantID
+	limit    int     // items of a batch
+	rate     float64 // items/s that a worker carries: P of §4
+	accuracy float64 // normalised by the stage's most accurate variant
 }
 
-// newProblem reads the request. It fails when a stage cannot be served by anything.
+// newProblem reads the request. It fails when nothing can serve some stage.
 func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 	m, broken := p.read(r)
 	for s := range m.stages {
 		if len(m.stages[s].pairs) == 0 {
-			return nil, m.hopeless(r.Believed(p.Profile), serving.StageID(s), broken)
+			return nil, m.unservable(r.Believed(p.Profile), serving.StageID(s), broken)
 		}
 	}
 	return m, nil
 }
 
-// read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an
-// empty one: for questions about fleets that are larger than the one there is.
+// read reads the request. Every device type in growing gets a group whose workers may serve anything, even if it has no
+// workers: for questions about larger fleets. broken is by VariantID.
 func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
-	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	m = &problem{o: p.Options.filled(), spec: r.Spec, byWorker: capacity.RunningByWorker(r.Snapshot)}
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for w, x := range r.Spec.Workers {
 		if down[w] {
 			continue
 		}
 		id := serving.WorkerID(w)
 		only := serving.StageID(serving.None)
-		if i, ok := m.running[id]; ok && m.o.Place == Fixed {
+		if i, ok := m.byWorker[id]; ok && m.o.Place == Fixed {
 			only = i.Stage
 		}
 		at := slices.IndexFunc(m.groups, func(g group) bool { return g.device == x.DeviceType && g.stage == only })
@@ -85,36 +86,36 @@ func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *prob
 			m.groups = append(m.groups, group{device: d, stage: serving.None})
 		}
 	}
-	m.ask(r)
+	m.readDemand(r)
 	for s := range m.stages {
-		m.offer(r.Believed(p.Profile), serving.StageID(s), broken)
+		m.addPairs(r.Believed(p.Profile), serving.StageID(s), broken)
 	}
 	return m, broken
 }
 
-// ask fills in what is asked of each stage.
-func (m *problem) ask(r plan.Request) {
+// readDemand fills in what is asked of each stage.
+func (m *problem) readDemand(r plan.Request) {
 	m.stages = make([]stage, len(r.Spec.Stages))
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		app := &r.Spec.Apps[asked.App]
 		weight := app.Weight / float64(len(app.Stages))
-		if asked.Fan > 0 {
-			weight *= asked.Rate / asked.Fan / max(asked.Rate, capacity.Least)
+		if asked.FanOut > 0 {
+			weight *= asked.Rate / asked.FanOut / max(asked.Rate, capacity.MinRate)
 		}
-		// A stage to which hardly any items are expected is served all the same, as an app nobody calls is.
-		asked.Rate = max(asked.Rate, capacity.Least)
-		m.stages[s] = stage{Asked: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
+		// A stage that hardly any items reach is served all the same, as an idle app is.
+		asked.Rate = max(asked.Rate, capacity.MinRate)
+		m.stages[s] = stage{StageDemand: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
 	}
 }
 
-// rule is how much of a variant a worker may be planned for.
-func (m *problem) rule() capacity.Rule {
-	return capacity.Rule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
+// rule says how much of a variant may be planned on a worker.
+func (m *problem) rule() capacity.BatchRule {
+	return capacity.BatchRule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
 }
 
-// offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at
-// least as accurate and fast on the same group.
-func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bool) {
+// addPairs lists what can serve a stage: per group every variant that meets the objective and is not dominated by one
+// at least as accurate and fast in the same group.
+func (m *problem) addPairs(believed profile.Profile, s serving.StageID, broken []bool) {
 	st := &m.stages[s]
 	rule := m.rule()
 	var all []pair
@@ -126,17 +127,17 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 			if broken[v] {
 				continue
 			}
-			if limit, rate := rule.Of(believed, m.spec, v, m.groups[g].device, st.Within); limit > 0 {
-				value := st.Value(&m.spec.Variants[v])
-				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, value: value})
+			if limit, rate := rule.Capacity(believed, m.spec, v, m.groups[g].device, st.Budget); limit > 0 {
+				value := st.NormalizedAccuracy(&m.spec.Variants[v])
+				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, accuracy: value})
 			}
 		}
 	}
 	all = m.selected(all)
 	for i, x := range all {
 		dominated := slices.ContainsFunc(all, func(y pair) bool {
-			better := y.value >= x.value && y.rate >= x.rate &&
-				(y.value > x.value || y.rate > x.rate || y.variant < x.variant)
+			better := y.accuracy >= x.accuracy && y.rate >= x.rate &&
+				(y.accuracy > x.accuracy || y.rate > x.rate || y.variant < x.variant)
 			return y.group == x.group && y.variant != x.variant && better
 		})
 		if !dominated {
@@ -146,9 +147,9 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 	}
 	slices.SortStableFunc(st.pairs, func(a, b int) int {
 		switch x, y := &m.pairs[a], &m.pairs[b]; {
-		case x.value > y.value:
+		case x.accuracy > y.accuracy:
 			return -1
-		case x.value < y.value:
+		case x.accuracy < y.accuracy:
 			return 1
 		}
 		return a - b
@@ -162,19 +163,19 @@ func (m *problem) selected(all []pair) []pair {
 	}
 	chosen := all[0]
 	for _, x := range all[1:] {
-		if m.o.Select == MostAccurate && x.value > chosen.value || m.o.Select == LeastAccurate &&
-			x.value < chosen.value {
+		if m.o.Select == MostAccurate && x.accuracy > chosen.accuracy || m.o.Select == LeastAccurate &&
+			x.accuracy < chosen.accuracy {
 			chosen = x
 		}
 	}
 	return slices.DeleteFunc(all, func(x pair) bool { return x.variant != chosen.variant })
 }
 
-// hopeless says why nothing can serve a stage.
-func (m *problem) hopeless(believed profile.Profile, s serving.StageID, broken []bool) error {
+// unservable says why nothing can serve a stage.
+func (m *problem) unservable(believed profile.Profile, s serving.StageID, broken []bool) error {
 	devices := make([]serving.DeviceTypeID, len(m.groups))
 	for g := range m.groups {
 		devices[g] = m.groups[g].device
 	}
-	return capacity.Hopeless(believed, m.spec, s, m.stages[s].Asked, devices, broken)
+	return capacity.Unservable(believed, m.spec, s, m.stages[s].StageDemand, devices, broken)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Whatever is asked, also nothing at all of a stage behind an edge of fan-out 0, the programs are well formed, and the
-// plan that comes without a search has finite figures.
+// For random requests, also with no demand at all at a stage behind an edge of fan-out 0, the programs are well formed,
+// and a plan without a search has finite numbers.
 func TestProgramsAreWellFormed(t *testing.T) {
 	unfed := 0
 	for seed := range uint64(300) {
@@ -37,8 +37,8 @@ func TestProgramsAreWellFormed(t *testing.T) {
 				continue // a stage that nothing can serve in time
 			}
 			a := m.round(func(int) float64 { return 0 })
-			classes, _ := m.carry(m.byClass(a, 0))
-			apps, _ := m.carry(m.byApps(a))
+			classes, _ := m.servedProgram(m.byClass(a, 0))
+			apps, _ := m.servedProgram(m.byApps(a))
 			for what, err := range map[string]error{
 				"free": m.build(nil).Check(), "fixed": m.build(m.fractions(a)).Check(), "classes": classes.Check(),
 				"apps": apps.Check(),
@@ -59,7 +59,7 @@ func TestProgramsAreWellFormed(t *testing.T) {
 	}
 }
 
-// A stage that is expected to get nothing has a worker all the same, and weighs next to nothing in the accuracy.
+// A stage without expected items has a worker all the same, and weighs next to nothing in the accuracy.
 func TestUnfedStage(t *testing.T) {
 	c := simtest.Uniform(2, 5e6, 1e6, 1e9, 4)
 	c.Spec.Stages[0].Next = []serving.Edge{{To: 1, FanOut: 0}}

@@ -8,47 +8,46 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of
-// the stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for
-// every class of importance the served fraction of its demand; for fair goals the smallest accuracy; for every running
-// variant the workers that keep it.
+// program is the problem as the solver gets it. It has a column for the workers that host every pair (n) and one for
+// the part of the stage's demand that they serve (r): a part rather than a rate, so that idle and busy apps have the
+// same scale. Further columns are for every class of importance the unserved part of its demand, for fair goals the
+// smallest accuracy, and for every running variant the workers that keep it.
 //
-// Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's
-// pairs being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes
-// where its app's variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's
-// pairs being the served fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
+// The equations of the paper's §4 become: one variant per device (Eq. 1) is that the n of a group's pairs sum to at
+// most its workers. The routed share y with its product y*x (Eqs. 2-4) is r, which is linear since a query goes where
+// its app's variants are: r <= n P / demand (Eq. 5). Serving what is asked (Eq. 6) is that the r of a stage's pairs sum
+// to the served part. Effective accuracy (Eq. 7) is the sum of accuracy times demand times r.
 type program struct {
 	milp.Program
-	n, r    []int // by pair
-	classes []class
-	served  []int // by class: column of the unserved fraction
-	kept    []int // by pair: column of the workers that keep it, or -1
-	floor   int   // column of the smallest accuracy, or -1
-	group   []int // by group: row of its workers, or -1
-	floors  []int // by stage: row of the smallest accuracy; nil without
+	workers, served []int // n and r, by pair
+	classes         []importanceClass
+	unserved        []int // by class: column of the unserved part
+	keeps           []int // by pair: column of the workers that keep it, or none
+	smallest        int   // column of the smallest accuracy, or none
+	group           []int // by group: row of its workers, or none
+	floors          []int // by stage: row of the smallest accuracy; nil without
 }
 
-// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as
-// far as they compete, and lighter classes get what the heavier ones leave.
-type class struct {
+// importanceClass is stages whose apps have the same importance. If not all can be served, they are served to the same
+// part as far as they compete, and less important classes get what the more important ones leave.
+type importanceClass struct {
 	weight float64
 	stages []int
 }
 
-// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can
-// gain by it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's
-// arithmetic.
+// shedCost is the cost of leaving out all of a class in the relaxation, in units of accuracy: far more than accuracy
+// can gain by it. The next more important class costs shedCost times as much, up to maxShedCost, which the solver's
+// arithmetic can take.
 const (
-	shedding = 20
-	dearest  = shedding * shedding * shedding
+	shedCost    = 20
+	maxShedCost = shedCost * shedCost * shedCost
 )
 
-// build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
-// column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy
-// and a relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is
-// served.
+// build makes the program. fractions fixes the served parts, by stage; nil leaves them free below 1 at a cost. Unserved
+// parts are columns of their own, so that the objective of a plan that serves everything is its accuracy and a relative
+// gap has a meaning. With fixed fractions there are none, and the objective is the accuracy of what is served.
 func (m *problem) build(fractions []float64) *program {
-	x := &program{floor: -1, classes: m.classes()}
+	x := &program{smallest: -1, classes: m.classes()}
 	x.Maximize = true
 	total := 0.0
 	target := func(s int) float64 {
@@ -64,30 +63,30 @@ func (m *problem) build(fractions []float64) *program {
 		total = 1 // no app can be served at all its stages
 	}
 	mean, smallest := m.goal()
-	price := float64(shedding)
+	price := float64(shedCost)
 	for range x.classes {
 		if fractions != nil {
 			break
 		}
 		c := milp.Column{Objective: -price, Upper: 1}
-		x.served = append(x.served, x.Column(c))
-		price = min(price*shedding, dearest)
+		x.unserved = append(x.unserved, x.Column(c))
+		price = min(price*shedCost, maxShedCost)
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	rates := make([][]milp.Term, len(m.stages))
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded
-		// apps.
+		// No worker serves more than what is asked: that makes a tighter relaxation, and a smaller search, for lightly
+		// loaded apps.
 		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
-		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
-		x.n, x.r = append(x.n, n), append(x.r, r)
+		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.accuracy / total, Upper: most * rate})
+		x.workers, x.served = append(x.workers, n), append(x.served, r)
 		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -rate})
 		counts[p.group] = append(counts[p.group], milp.Term{Column: n, Coef: 1})
 		rates[p.stage] = append(rates[p.stage], milp.Term{Column: r, Coef: 1})
-		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.value})
+		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.accuracy})
 	}
 	x.group = make([]int, len(m.groups))
 	for g := range m.groups {
@@ -101,146 +100,39 @@ func (m *problem) build(fractions []float64) *program {
 			if fractions != nil {
 				x.Row(fractions[s], fractions[s], rates[s]...)
 			} else {
-				x.Row(1, 1, append(rates[s], milp.Term{Column: x.served[k], Coef: 1})...)
+				x.Row(1, 1, append(rates[s], milp.Term{Column: x.unserved[k], Coef: 1})...)
 			}
 		}
 	}
 	if smallest > 0 {
-		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
-		for s := range m.stages { // accuracy of the stage >= floor
+		x.smallest = x.Column(milp.Column{Objective: smallest, Upper: 1})
+		for s := range m.stages { // accuracy of the stage >= smallest
 			x.floors = append(x.floors, x.Row(0, milp.Inf,
-				append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...))
+				append(slices.Clone(gains[s]), milp.Term{Column: x.smallest, Coef: -target(s)})...))
 		}
 	}
-	m.reward(x)
+	m.rewardKept(x)
 	return x
 }
 
-// share is stages that are served to one fraction. It may leave up to most unserved, at a price.
-type share struct {
-	stages      []int
-	price, most float64
-}
-
-// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives
-// them, the lighter ones may get anything.
-func (m *problem) byClass(a *allocation, k int) []share {
-	var out []share
-	for n, c := range m.classes() {
-		x := share{stages: c.stages, most: 1}
-		if n == k {
-			x.price = 1
-		}
-		if n > k {
-			x.most = unserved(a.least[n])
-		}
-		out = append(out, x)
-	}
-	return out
-}
-
-// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class
-// keeps what an allocation gives it.
-func (m *problem) byApps(a *allocation) []share {
-	out, all := make([]share, len(m.spec.Apps)), 0.0
-	for n := range out {
-		out[n].price = m.queries(serving.AppID(n))
-		all += out[n].price
-	}
-	for n := range out {
-		out[n].price /= all
-	}
-	for k, c := range m.classes() {
-		for _, s := range c.stages {
-			x := &out[m.stages[s].App]
-			x.stages, x.most = append(x.stages, s), unserved(a.least[k])
-		}
-	}
-	return out
-}
-
-// unserved leaves room for the solver's rounding.
-func unserved(least float64) float64 { return 1 - least*(1-1e-9) }
-
-// carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group
-// only the fastest matters and rates need no columns. fastest says which pair its n belong to.
-func (m *problem) carry(shares []share) (x *program, fastest []int) {
-	x = &program{floor: -1}
-	x.Maximize = true
-	for _, c := range shares {
-		x.served = append(x.served, x.Column(milp.Column{Objective: -c.price, Upper: c.most}))
-	}
-	counts := make([][]milp.Term, len(m.groups))
-	carried := make([][]milp.Term, len(m.stages))
-	for s := range m.stages {
-		for g := range m.groups {
-			best := -1
-			for _, k := range m.stages[s].pairs {
-				if p := &m.pairs[k]; p.group == g && (best < 0 || p.rate > m.pairs[best].rate) {
-					best = k
-				}
-			}
-			if best < 0 {
-				continue
-			}
-			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
-			x.n, fastest = append(x.n, n), append(fastest, best)
-			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})
-			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate/m.stages[s].demand, 1)})
-		}
-	}
-	for g := range m.groups {
-		if len(counts[g]) > 0 {
-			x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
-		}
-	}
-	for k, c := range shares {
-		for _, s := range c.stages {
-			x.Row(1, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: 1})...)
-		}
-	}
-	return x, fastest
-}
-
-// carried is counts as a point of the program of what can be served.
-func (m *problem) carried(x *program, fastest []int, shares []share, counts []int) []float64 {
-	out := make([]float64, len(x.Columns))
-	able := make([]float64, len(m.stages)) // of the demand
-	for n, k := range fastest {
-		p := &m.pairs[k]
-		for _, o := range m.stages[p.stage].pairs {
-			if m.pairs[o].group == p.group {
-				out[x.n[n]] += float64(counts[o])
-			}
-		}
-		able[p.stage] += out[x.n[n]] * min(p.rate/m.stages[p.stage].demand, 1)
-	}
-	for k, c := range shares {
-		for _, s := range c.stages {
-			out[x.served[k]] = max(out[x.served[k]], 1-able[s])
-		}
-	}
-	return out
-}
-
-// reward makes the plan prefer what already runs.
-func (m *problem) reward(x *program) {
-	have, each := m.kept()
+// rewardKept makes the program prefer what already runs.
+func (m *problem) rewardKept(x *program) {
+	have, each := m.keepRewards()
 	if each == 0 {
 		return
 	}
-	x.kept = make([]int, len(m.pairs))
+	x.keeps = make([]int, len(m.pairs))
 	for k, n := range have {
-		x.kept[k] = none
+		x.keeps[k] = none
 		if n > 0 {
-			x.kept[k] = x.Column(milp.Column{Objective: each, Upper: float64(n)})
-			x.Row(-milp.Inf, 0, milp.Term{Column: x.kept[k], Coef: 1}, milp.Term{Column: x.n[k], Coef: -1})
+			x.keeps[k] = x.Column(milp.Column{Objective: each, Upper: float64(n)})
+			x.Row(-milp.Inf, 0, milp.Term{Column: x.keeps[k], Coef: 1}, milp.Term{Column: x.workers[k], Coef: -1})
 		}
 	}
 }
 
-// have counts, by pair, the workers on which it runs.
-func (m *problem) have() []int {
+// running returns, by pair, the workers that run it.
+func (m *problem) running() []int {
 	out := make([]int, len(m.pairs))
 	for g := range m.groups {
 		for _, w := range m.groups[g].workers {
@@ -254,13 +146,13 @@ func (m *problem) have() []int {
 	return out
 }
 
-// hosted is the variant that a worker runs, or is to run once it is loaded.
+// hosted returns the variant that a worker runs, or will run once it is loaded.
 func (m *problem) hosted(w serving.WorkerID) (serving.VariantID, bool) {
-	i, ok := m.running[w]
+	i, ok := m.byWorker[w]
 	if !ok {
 		return serving.None, false
 	}
-	return capacity.Hosted(i)
+	return capacity.HostedVariant(i)
 }
 
 func (m *problem) find(g int, v serving.VariantID) int {
@@ -268,18 +160,18 @@ func (m *problem) find(g int, v serving.VariantID) int {
 }
 
 // classes groups the stages by their app's importance, the least important first.
-func (m *problem) classes() []class {
-	var out []class
+func (m *problem) classes() []importanceClass {
+	var out []importanceClass
 	for s := range m.stages {
 		w := m.spec.Apps[m.stages[s].App].Weight
-		at := slices.IndexFunc(out, func(c class) bool { return c.weight == w })
+		at := slices.IndexFunc(out, func(c importanceClass) bool { return c.weight == w })
 		if at < 0 {
 			at = len(out)
-			out = append(out, class{weight: w})
+			out = append(out, importanceClass{weight: w})
 		}
 		out[at].stages = append(out[at].stages, s)
 	}
-	slices.SortFunc(out, func(a, b class) int {
+	slices.SortFunc(out, func(a, b importanceClass) int {
 		if a.weight < b.weight {
 			return -1
 		}
@@ -288,10 +180,10 @@ func (m *problem) classes() []class {
 	return out
 }
 
-// point is an allocation as a point of the program, for the search to start from.
+// point returns an allocation as a point of the program, for the search to start from.
 func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
 	out := make([]float64, len(x.Columns))
-	have, rates := m.have(), make([]float64, len(m.pairs))
+	have, rates := m.running(), make([]float64, len(m.pairs))
 	worst := 1.0
 	for s := range m.stages {
 		if served, sum := m.serve(s, a.counts, fractions[s], rates); served > 0 {
@@ -299,13 +191,13 @@ func (m *problem) point(x *program, a *allocation, fractions []float64) []float6
 		}
 	}
 	for k := range m.pairs {
-		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
-		if x.kept != nil && x.kept[k] >= 0 {
-			out[x.kept[k]] = float64(min(a.counts[k], have[k]))
+		out[x.workers[k]], out[x.served[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
+		if x.keeps != nil && x.keeps[k] >= 0 {
+			out[x.keeps[k]] = float64(min(a.counts[k], have[k]))
 		}
 	}
-	if x.floor >= 0 {
-		out[x.floor] = worst
+	if x.smallest >= 0 {
+		out[x.smallest] = worst
 	}
 	return out
 }

@@ -8,35 +8,35 @@ import (
 
 // allocation is a choice of counts with the best rates for them.
 type allocation struct {
-	counts []int     // workers by pair
-	rates  []float64 // items/s by pair, of all its workers
-	served []float64 // fraction of the demand, by stage
-	least  []float64 // by class, the served fraction of its worst served stage, at most 1
-	part   float64   // served part of all queries, each weighing its importance
-	mean   float64   // normalised accuracy over what is served
-	worst  float64   // of the stages' normalised accuracies the smallest
-	score  float64   // the goal's value of what is served
+	counts      []int     // workers by pair
+	rates       []float64 // items/s by pair, of all its workers
+	served      []float64 // part of the demand, by stage
+	least       []float64 // by class, the served part of its worst served stage, at most 1
+	servedShare float64   // served part of all queries, weighed by importance
+	mean        float64   // normalised accuracy of what is served
+	worst       float64   // smallest normalised accuracy of a stage
+	score       float64   // the goal's value of what is served
 }
 
-// slight is a difference in served fractions that is none.
-const slight = 1e-6
+// servedTolerance is the difference of served parts that counts as none.
+const servedTolerance = 1e-6
 
-// before tells whether a is to be preferred to b: what is served counts before everything, however little it is, that
-// of the heavier classes first.
-func (a *allocation) before(b *allocation) bool {
+// better reports whether a is preferred to b. What is served counts before everything else, that of the more important
+// classes first.
+func (a *allocation) better(b *allocation) bool {
 	for k := len(a.least) - 1; k >= 0; k-- {
-		if d := a.least[k] - b.least[k]; d > slight || d < -slight {
+		if d := a.least[k] - b.least[k]; d > servedTolerance || d < -servedTolerance {
 			return d > 0
 		}
 	}
-	if d := a.part - b.part; d > slight || d < -slight {
+	if d := a.servedShare - b.servedShare; d > servedTolerance || d < -servedTolerance {
 		return d > 0
 	}
 	return a.score > b.score
 }
 
-// rate finds the best rates for given counts: with the counts fixed the program falls apart into stages, and each is
-// served by its most accurate workers first. multiple scales the demand; 1 serves it.
+// rate finds the best rates for counts. With fixed counts the program decomposes into stages, and each is served by its
+// most accurate workers first. multiple scales the demand; 1 serves it.
 func (m *problem) rate(counts []int, multiple float64) *allocation {
 	a := &allocation{
 		counts: counts, rates: make([]float64, len(m.pairs)), served: make([]float64, len(m.stages)), worst: 1,
@@ -57,18 +57,19 @@ func (m *problem) rate(counts []int, multiple float64) *allocation {
 	if weight > 0 {
 		a.mean = gain / weight
 	}
-	m.judge(a)
+	m.fillScores(a)
 	return a
 }
 
-// serve gives a stage's demand to its workers, the most accurate first; pairs of one accuracy share it in proportion to
-// what they carry. It returns the items/s served and the sum of their values; rates, by pair, may be nil.
+// serve distributes a multiple of a stage's demand over its workers, the most accurate first. Pairs of equal accuracy
+// share it in proportion to what they carry. It returns the items/s served and the sum of their accuracies. rates, by
+// pair, is filled in unless nil.
 func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) (served, sum float64) {
 	st := &m.stages[s]
 	left := st.demand * multiple
 	for at := 0; at < len(st.pairs); {
-		to, able, value := at, 0.0, m.pairs[st.pairs[at]].value
-		for ; to < len(st.pairs) && m.pairs[st.pairs[to]].value == value; to++ {
+		to, able, value := at, 0.0, m.pairs[st.pairs[at]].accuracy
+		for ; to < len(st.pairs) && m.pairs[st.pairs[to]].accuracy == value; to++ {
 			able += float64(counts[st.pairs[to]]) * m.pairs[st.pairs[to]].rate
 		}
 		if able > 0 {
@@ -87,8 +88,8 @@ func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) 
 	return served, sum
 }
 
-// judge fills in how good an allocation is.
-func (m *problem) judge(a *allocation) {
+// fillScores fills in how good an allocation is.
+func (m *problem) fillScores(a *allocation) {
 	for _, c := range m.classes() {
 		least := 1.0
 		for _, s := range c.stages {
@@ -99,20 +100,20 @@ func (m *problem) judge(a *allocation) {
 	all := 0.0
 	for n, f := range m.byApp(a) {
 		queries := m.queries(serving.AppID(n))
-		a.part += f * queries
+		a.servedShare += f * queries
 		all += queries
 	}
-	a.part /= all
-	a.score = m.worth(a.mean, a.worst)
+	a.servedShare /= all
+	a.score = m.goalValue(a.mean, a.worst)
 }
 
-// queries is an app's demand, times its importance.
+// queries returns an app's demand times its importance.
 func (m *problem) queries(app serving.AppID) float64 {
 	x := &m.spec.Apps[app]
 	return x.Weight * m.stages[x.Stages[0]].demand
 }
 
-// byApp returns the served fraction of each app's queries: that of its least served stage, at most 1.
+// byApp returns the served part of each app's queries: that of its least served stage, at most 1.
 func (m *problem) byApp(a *allocation) []float64 {
 	out := make([]float64, len(m.spec.Apps))
 	for n := range out {
@@ -124,14 +125,14 @@ func (m *problem) byApp(a *allocation) []float64 {
 	return out
 }
 
-// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it. Where that
-// is not all of it, it is less by a part of the gap: the most that a fleet can serve leaves no choice of accuracy, a
-// little less does, and what is served is not known any closer (carry).
+// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it. If that is
+// not all, it is reduced by a part of the gap: the most that a fleet can serve leaves no choice of accuracy, a little
+// less does, and the most is not known any closer (searchServed).
 func (m *problem) fractions(a *allocation) []float64 {
 	out := make([]float64, len(m.stages))
 	by := m.byApp(a)
 	for s := range out {
-		if out[s] = by[m.stages[s].App]; out[s] < 1-slight {
+		if out[s] = by[m.stages[s].App]; out[s] < 1-servedTolerance {
 			out[s] *= 1 - max(m.o.Gap/2, 1e-9) // also for the solver's rounding
 		} else {
 			out[s] = 1
@@ -140,7 +141,8 @@ func (m *problem) fractions(a *allocation) []float64 {
 	return out
 }
 
-// value is the goal's value of counts when of each stage's demand the fraction is served, or as much of that as can be.
+// value returns the goal's value of counts when the given part of each stage's demand is served, or as much of it as
+// possible.
 func (m *problem) value(counts []int, fractions []float64) float64 {
 	var gain, weight float64
 	worst := 1.0
@@ -160,10 +162,10 @@ func (m *problem) value(counts []int, fractions []float64) float64 {
 	if weight == 0 {
 		return 0
 	}
-	return m.worth(gain/weight, worst)
+	return m.goalValue(gain/weight, worst)
 }
 
-// multiple is the largest multiple of the demand that counts carry.
+// multiple returns the largest multiple of the demand that counts carry.
 func (m *problem) multiple(counts []int) float64 {
 	out := math.Inf(1)
 	for s := range m.stages {
@@ -176,20 +178,20 @@ func (m *problem) multiple(counts []int) float64 {
 	return out
 }
 
-// merit is value and the reward for what is kept: what the program maximises.
-func (m *problem) merit(counts []int, fractions []float64) float64 {
+// objective returns what the program maximises: value, and the reward for kept workers.
+func (m *problem) objective(counts []int, fractions []float64) float64 {
 	out := m.value(counts, fractions)
-	have, each := m.kept()
+	have, each := m.keepRewards()
 	for k, n := range have {
 		out += each * float64(min(n, counts[k]))
 	}
 	return out
 }
 
-// kept returns, by pair, the workers that run it, and the reward for each that goes on doing so: all of them together
-// are worth the tolerance.
-func (m *problem) kept() (have []int, each float64) {
-	have = m.have()
+// keepRewards returns, by pair, the workers that run it, and the reward for each that goes on doing so. All rewards
+// together equal the tolerance.
+func (m *problem) keepRewards() (have []int, each float64) {
+	have = m.running()
 	total := 0
 	for _, n := range have {
 		total += n
@@ -200,19 +202,19 @@ func (m *problem) kept() (have []int, each float64) {
 	return have, each
 }
 
-// goal is what the mean and the smallest of the normalised accuracies count.
+// goal returns the weights of the mean and of the smallest normalised accuracy.
 func (m *problem) goal() (mean, smallest float64) {
 	switch m.o.Goal {
 	case Fairness:
-		return 0.001, 1 // the mean only decides among equals
+		return 0.001, 1 // the mean decides among equals only
 	case Blend:
 		return 1 - m.o.Lambda, m.o.Lambda
 	}
 	return 1, 0
 }
 
-// worth is the goal's value.
-func (m *problem) worth(mean, worst float64) float64 {
+// goalValue returns the goal's value.
+func (m *problem) goalValue(mean, worst float64) float64 {
 	a, b := m.goal()
 	return a*mean + b*worst
 }

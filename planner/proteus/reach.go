@@ -11,19 +11,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// reach is the program of how far a fleet goes, whatever the accuracy: which workers host a stage, of whose variants
-// only the fastest of each group matters, so that every stage has its demand times a multiple. Unlike what a plan
-// sheds, which goes by the apps' importance, the multiple is one for all: a demand is its mix.
-type reach struct {
+// reachProgram is the program of how much a fleet carries, whatever the accuracy: which workers host a stage, such that
+// every stage gets its demand times a multiple. Only the fastest variant of each group matters. A plan sheds by
+// importance, but this multiple is the same for all apps: a demand is their mix.
+type reachProgram struct {
 	milp.Program
 	m        *problem
-	n        []int // column by host
-	hosts    []int // pair by host
+	workers  []int // column by host
+	pairs    []int // pair by host
 	multiple int   // column
-	more     []int // by DeviceTypeID: column of workers that are added, -1 where there are none to add
+	added    []int // by DeviceTypeID: column of added workers, -1 where none may be added
 }
 
-// role is how a stage's demand counts.
+// role says how a stage's demand counts.
 type role uint8
 
 const (
@@ -32,10 +32,10 @@ const (
 	absent             // not at all
 )
 
-// all gives every stage one role.
-func all(r role) func(serving.StageID) role { return func(serving.StageID) role { return r } }
+// everyStage gives every stage one role.
+func everyStage(r role) func(serving.StageID) role { return func(serving.StageID) role { return r } }
 
-// role is how a stage's demand counts; one that no query reaches never does.
+// role returns how a stage's demand counts; that of a stage that no query reaches never counts.
 func (m *problem) role(roles func(serving.StageID) role, s int) role {
 	if m.stages[s].demand <= 0 {
 		return absent
@@ -43,11 +43,12 @@ func (m *problem) role(roles func(serving.StageID) role, s int) role {
 	return roles(serving.StageID(s))
 }
 
-// reach makes the program. price nil: the multiple is maximised, which is at most limit. Otherwise the price of the
-// workers to add is minimised; price is by DeviceTypeID, and no worker is added where it is negative. ok is false when
-// some stage that counts has nothing that serves it.
-func (m *problem) reach(roles func(serving.StageID) role, limit float64, price []float64) (x *reach, ok bool) {
-	x = &reach{m: m}
+// newReachProgram makes the program. If price is nil it maximises the multiple, up to limit. Otherwise it minimises the
+// price of added workers; price is by DeviceTypeID, and negative where no worker may be added. ok is false when nothing
+// serves some stage that counts.
+func (m *problem) newReachProgram(roles func(serving.StageID) role, limit float64, price []float64) (x *reachProgram,
+	ok bool) {
+	x = &reachProgram{m: m}
 	x.Maximize = price == nil
 	fastest := make([][]int, len(m.stages))
 	for s := range m.stages {
@@ -72,7 +73,7 @@ func (m *problem) reach(roles func(serving.StageID) role, limit float64, price [
 		objective = 0
 	}
 	x.multiple = x.Column(milp.Column{Objective: objective, Upper: limit})
-	x.grow(fastest, price)
+	x.addGrowth(fastest, price)
 	workers := make([][]milp.Term, len(m.groups))
 	for s := range m.stages {
 		var row []milp.Term
@@ -88,11 +89,11 @@ func (m *problem) reach(roles func(serving.StageID) role, limit float64, price [
 		for _, k := range fastest[s] {
 			p := &m.pairs[k]
 			upper := float64(len(m.groups[p.group].workers))
-			if x.growing(p.group) {
-				upper += x.Columns[x.more[m.groups[p.group].device]].Upper
+			if x.mayGrow(p.group) {
+				upper += x.Columns[x.added[m.groups[p.group].device]].Upper
 			}
 			n := x.Column(milp.Column{Upper: upper, Integer: true})
-			x.n, x.hosts = append(x.n, n), append(x.hosts, k)
+			x.workers, x.pairs = append(x.workers, n), append(x.pairs, k)
 			workers[p.group] = append(workers[p.group], milp.Term{Column: n, Coef: 1})
 			// No worker counts for more than what is asked of its stage: a tighter relaxation, and numbers of one size.
 			row = append(row, milp.Term{Column: n, Coef: min(p.rate/m.stages[s].demand, most)})
@@ -103,8 +104,8 @@ func (m *problem) reach(roles func(serving.StageID) role, limit float64, price [
 		if len(terms) == 0 {
 			continue
 		}
-		if x.growing(g) {
-			terms = append(terms, milp.Term{Column: x.more[m.groups[g].device], Coef: -1})
+		if x.mayGrow(g) {
+			terms = append(terms, milp.Term{Column: x.added[m.groups[g].device], Coef: -1})
 		}
 		x.Row(-milp.Inf, float64(len(m.groups[g].workers)), terms...)
 	}
@@ -129,12 +130,12 @@ func (m *problem) fastest(s int) (pairs []int, most float64) {
 	return pairs, most
 }
 
-// grow makes the columns of the workers to add. No more of a type are worth adding than would carry everything it can
-// serve.
-func (x *reach) grow(fastest [][]int, price []float64) {
-	x.more = make([]int, len(x.m.spec.DeviceTypes))
-	for d := range x.more {
-		x.more[d] = -1
+// addGrowth makes the columns of added workers. It is never worth adding more of a type than would carry everything it
+// can serve.
+func (x *reachProgram) addGrowth(fastest [][]int, price []float64) {
+	x.added = make([]int, len(x.m.spec.DeviceTypes))
+	for d := range x.added {
+		x.added[d] = -1
 		if d >= len(price) || price[d] < 0 {
 			continue
 		}
@@ -149,21 +150,21 @@ func (x *reach) grow(fastest [][]int, price []float64) {
 			enough += math.Ceil(x.m.stages[s].demand / slowest)
 		}
 		if enough > 0 {
-			x.more[d] = x.Column(milp.Column{Objective: price[d], Upper: enough, Integer: true})
+			x.added[d] = x.Column(milp.Column{Objective: price[d], Upper: enough, Integer: true})
 		}
 	}
 }
 
-// growing tells whether workers may be added to a group: new ones serve anything.
-func (x *reach) growing(g int) bool {
-	return x.m.groups[g].stage == serving.None && x.more[x.m.groups[g].device] >= 0
+// mayGrow reports whether workers may be added to a group: new workers may serve anything.
+func (x *reachProgram) mayGrow(g int) bool {
+	return x.m.groups[g].stage == serving.None && x.added[x.m.groups[g].device] >= 0
 }
 
-// carries returns the multiple that a solution's counts carry: of the stages that are scaled the smallest.
-func (x *reach) carries(values []float64, roles func(serving.StageID) role) float64 {
+// carries returns the multiple that a solution carries: the smallest of the scaled stages.
+func (x *reachProgram) carries(values []float64, roles func(serving.StageID) role) float64 {
 	rate := make([]float64, len(x.m.stages))
-	for h, n := range x.n {
-		p := &x.m.pairs[x.hosts[h]]
+	for h, n := range x.workers {
+		p := &x.m.pairs[x.pairs[h]]
 		rate[p.stage] += values[n] * p.rate
 	}
 	least := math.Inf(1)
@@ -175,16 +176,16 @@ func (x *reach) carries(values []float64, roles func(serving.StageID) role) floa
 	return least
 }
 
-// farthest is how far the multiples found may be from the largest, relatively.
-const farthest = 0.001
+// multipleTolerance is how far a multiple that was found may be from the largest, relatively.
+const multipleTolerance = 0.001
 
-// reachNodes bounds these searches: their programs are a tenth of a plan's, and a node of theirs takes a millisecond.
+// reachNodes bounds these searches. Their programs are a tenth of a plan's size, and a node takes a millisecond.
 const reachNodes = 5000
 
-// stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make
-// it -1; scaled ones that nothing serves, 0. counts are by pair.
-func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple, bound float64,
-	counts []int, err error) {
+// largestMultiple finds the largest multiple that can be carried, a bound on it, and counts by pair that carry it. The
+// multiple is -1 if whole stages cannot be carried, 0 if nothing serves some scaled stage.
+func (p *Planner) largestMultiple(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple,
+	bound float64, counts []int, err error) {
 	for s := range m.stages {
 		if len(m.stages[s].pairs) > 0 {
 			continue
@@ -196,8 +197,8 @@ func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.St
 			return 0, 0, nil, nil
 		}
 	}
-	x, _ := m.reach(roles, math.Inf(1), nil)
-	s, err := p.solve(ctx, x, milp.Limits{Gap: farthest, Nodes: max(m.o.Nodes, reachNodes)})
+	x, _ := m.newReachProgram(roles, math.Inf(1), nil)
+	s, err := p.solve(ctx, x, milp.Limits{Gap: multipleTolerance, Nodes: max(m.o.Nodes, reachNodes)})
 	if err != nil {
 		return 0, 0, nil, err
 	}
@@ -205,28 +206,28 @@ func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.St
 		return -1, -1, nil, nil
 	}
 	counts = make([]int, len(m.pairs))
-	for h, n := range x.n {
-		counts[x.hosts[h]] = int(s.Values[n])
+	for h, n := range x.workers {
+		counts[x.pairs[h]] = int(s.Values[n])
 	}
 	multiple = x.carries(s.Values, roles)
 	return multiple, max(s.Bound, multiple), counts, nil
 }
 
 // Reach returns the largest multiple of the demand in r that the fleet carries, the same for every app, head-room
-// included and whatever the accuracy, as far as it was found (to one part in a thousand, or the planner's node limit)
-// and as it is bounded.
+// included and whatever the accuracy: the largest one found (to one part in a thousand, or the planner's node limit),
+// and a bound on it. It fails when nothing can serve some stage.
 func Reach(ctx context.Context, p *Planner, r plan.Request) (multiple, bound float64, err error) {
 	m, err := p.newProblem(r)
 	if err != nil {
 		return 0, 0, err
 	}
-	multiple, bound, _, err = p.stretch(ctx, m, all(scaled))
+	multiple, bound, _, err = p.largestMultiple(ctx, m, everyStage(scaled))
 	return multiple, bound, err
 }
 
-// enough tells whether the demand can be carried, head-room included. A search that its node limit ends says no.
-func (p *Planner) enough(ctx context.Context, m *problem) (bool, error) {
-	x, ok := m.reach(all(whole), 1, nil)
+// carriesAll reports whether the demand can be carried, head-room included. A search that its node limit ends says no.
+func (p *Planner) carriesAll(ctx context.Context, m *problem) (bool, error) {
+	x, ok := m.newReachProgram(everyStage(whole), 1, nil)
 	if !ok {
 		return false, nil
 	}
@@ -235,20 +236,20 @@ func (p *Planner) enough(ctx context.Context, m *problem) (bool, error) {
 	return err == nil && s.Values != nil, err
 }
 
-// additions finds the workers whose addition lets the demand be carried at the lowest price, by DeviceTypeID. ok is
-// false when none does; proven tells that none does at a lower price.
+// additions finds the added workers at the lowest price, by DeviceTypeID, that let the demand be carried. ok is false
+// when none do; proven says that none do at a lower price. within is the price difference that does not matter.
 func (p *Planner) additions(ctx context.Context, m *problem, price []float64, within float64) (add []int, proven,
 	ok bool, err error) {
-	x, ok := m.reach(all(whole), 1, price)
+	x, ok := m.newReachProgram(everyStage(whole), 1, price)
 	if !ok {
 		return nil, false, false, nil
 	}
-	s, err := p.solve(ctx, x, milp.Limits{Distance: within, Nodes: max(m.o.Nodes, reachNodes)})
+	s, err := p.solve(ctx, x, milp.Limits{AbsoluteGap: within, Nodes: max(m.o.Nodes, reachNodes)})
 	if err != nil || s.Values == nil {
 		return nil, false, false, err
 	}
-	add = make([]int, len(x.more))
-	for d, c := range x.more {
+	add = make([]int, len(x.added))
+	for d, c := range x.added {
 		if c >= 0 {
 			add[d] = int(s.Values[c])
 		}
@@ -256,7 +257,7 @@ func (p *Planner) additions(ctx context.Context, m *problem, price []float64, wi
 	return add, s.Status == milp.Optimal, true, nil
 }
 
-func (p *Planner) solve(ctx context.Context, x *reach, l milp.Limits) (*milp.Solution, error) {
+func (p *Planner) solve(ctx context.Context, x *reachProgram, l milp.Limits) (*milp.Solution, error) {
 	if p.Solver == nil {
 		return nil, errNoSolver
 	}

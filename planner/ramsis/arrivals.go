@@ -7,21 +7,21 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Arrivals is how many queries come in how much time: the distribution PF(k, T) of §3.1.1.
+// Arrivals is the distribution PF(k, T) of §3.1.1: how many queries come in how much time.
 type Arrivals interface {
-	// LogCount returns the logarithm of the probability of k >= 0 arrivals within t seconds that begin at any moment;
-	// -Inf for what cannot be.
+	// LogCount returns the logarithm of the probability of k >= 0 arrivals within t seconds from any moment; -Inf for
+	// what cannot be.
 	LogCount(k int, t float64) float64
-	// LogAfter is the same for t seconds that begin just after an arrival. The paper assumes that it makes no
-	// difference (independent increments, §4.4.2), which for gaps other than Poisson's it does.
+	// LogAfter is LogCount for t seconds that begin just after an arrival. The paper assumes that this makes no
+	// difference (independent increments, §4.4.2), but for gaps other than Poisson's it does.
 	LogAfter(k int, t float64) float64
-	// Rate is the mean, in queries/s.
+	// Rate returns the mean rate in queries/s.
 	Rate() float64
-	// String identifies the distribution: equal strings, equal distributions.
+	// String identifies the distribution: equal strings mean equal distributions.
 	String() string
 }
 
-// Poisson arrivals at a rate in queries/s.
+// Poisson is Poisson arrivals at a rate in queries/s.
 type Poisson float64
 
 // LogCount implements Arrivals.
@@ -36,7 +36,7 @@ func (p Poisson) LogCount(k int, t float64) float64 {
 	return float64(k)*math.Log(x) - x - logFactorial(k)
 }
 
-// LogAfter implements Arrivals: an arrival tells nothing of the next.
+// LogAfter implements Arrivals: an arrival says nothing about the next.
 func (p Poisson) LogAfter(k int, t float64) float64 { return p.LogCount(k, t) }
 
 // Rate implements Arrivals.
@@ -44,15 +44,15 @@ func (p Poisson) Rate() float64 { return float64(p) }
 
 func (p Poisson) String() string { return fmt.Sprintf("poisson(%v/s)", float64(p)) }
 
-// Gamma arrivals have independent gaps of a gamma distribution: shape 1 is Poisson, a whole shape is Erlang, a small
-// one comes in bursts.
+// Gamma is arrivals with independent, gamma-distributed gaps. Shape 1 is Poisson, a whole shape is Erlang, a small one
+// comes in bursts.
 type Gamma struct {
-	PerSecond float64 // mean rate
+	PerSecond float64 // mean rate in queries/s
 	Shape     float64 // > 0
 }
 
-// ended is the probability that so many gaps have ended within x, in units of the gamma distribution's scale.
-func (g Gamma) ended(gaps int, x float64) float64 {
+// gapsEnded returns the probability that so many gaps have ended within x, in units of the gamma distribution's scale.
+func (g Gamma) gapsEnded(gaps int, x float64) float64 {
 	switch {
 	case gaps == 0:
 		return 1
@@ -65,22 +65,22 @@ func (g Gamma) ended(gaps int, x float64) float64 {
 // LogAfter implements Arrivals: k arrivals have come when the k-th gap has ended and the next has not.
 func (g Gamma) LogAfter(k int, t float64) float64 {
 	x := g.PerSecond * g.Shape * t
-	return math.Log(max(g.ended(k, x)-g.ended(k+1, x), 0))
+	return math.Log(max(g.gapsEnded(k, x)-g.gapsEnded(k+1, x), 0))
 }
 
-// LogCount implements Arrivals. The first gap is the rest of one that is under way at any moment; that k arrivals have
-// come has the probability of the rate times the integral of that of k-1 arrivals after an arrival (Cox, Renewal
-// Theory, 1962, §3.2).
+// LogCount implements Arrivals. At any moment the first gap is the rest of one that is under way. The probability of at
+// least k arrivals is the rate times the integral of that of k-1 arrivals after an arrival (Cox, Renewal Theory, 1962,
+// §3.2).
 func (g Gamma) LogCount(k int, t float64) float64 {
 	x := g.PerSecond * g.Shape * t
-	// The integral of ended over 0 to x.
+	// The integral of gapsEnded over 0 to x.
 	integral := func(gaps int) float64 {
 		if gaps == 0 {
 			return x
 		}
-		return x*g.ended(gaps, x) - float64(gaps)*g.Shape*g.beyond(gaps, x)
+		return x*g.gapsEnded(gaps, x) - float64(gaps)*g.Shape*g.gapsEndedNext(gaps, x)
 	}
-	least := func(k int) float64 { // at least k arrivals
+	least := func(k int) float64 { // probability of at least k arrivals
 		if k == 0 {
 			return 1
 		}
@@ -89,7 +89,8 @@ func (g Gamma) LogCount(k int, t float64) float64 {
 	return math.Log(max(least(k)-least(k+1), 0))
 }
 
-func (g Gamma) beyond(gaps int, x float64) float64 {
+// gapsEndedNext is gapsEnded for a shape that is larger by 1 in total; integration by parts needs it.
+func (g Gamma) gapsEndedNext(gaps int, x float64) float64 {
 	if x <= 0 {
 		return 0
 	}
@@ -101,18 +102,19 @@ func (g Gamma) Rate() float64 { return g.PerSecond }
 
 func (g Gamma) String() string { return fmt.Sprintf("gamma(%v/s, shape %v)", g.PerSecond, g.Shape) }
 
-// Counted arrivals were counted in a trace: how often k came within windows of several lengths. Between two lengths the
-// counts of the next longer window are thinned: each of its arrivals lies in the shorter one with the probability of
-// their ratio.
+// Counted is arrivals that were counted in a trace: how often k came within windows of several lengths. For a time
+// between two lengths the counts of the longer window are thinned: each of its arrivals lies in the shorter time with
+// the probability of their ratio.
 type Counted struct {
 	Name string
-	// Windows ascend, in seconds; Share is by window the share of windows with k arrivals.
+	// Windows ascend, in seconds. Share is by window, then by k: the share of windows with k arrivals.
 	Windows []float64
 	Share   [][]float64
 }
 
-// Count takes the times of arrivals in seconds, ascending, and counts them in windows of the given lengths laid end to
-// end.
+// Count counts arrivals in windows of the given lengths, in seconds, laid end to end. times are in seconds and ascend.
+// It keeps windows. It fails for fewer than two arrivals, and for windows that do not ascend or are longer than the
+// trace.
 func Count(name string, times []float64, windows []float64) (*Counted, error) {
 	if len(times) < 2 {
 		return nil, fmt.Errorf("arrivals %q: %d of them, want at least 2", name, len(times))
@@ -143,7 +145,7 @@ func Count(name string, times []float64, windows []float64) (*Counted, error) {
 	return c, nil
 }
 
-// LogCount implements Arrivals. Beyond the longest window counts grow in proportion.
+// LogCount implements Arrivals. Beyond the longest window counts grow in proportion to time.
 func (c *Counted) LogCount(k int, t float64) float64 {
 	if t <= 0 {
 		if k == 0 {
@@ -176,7 +178,7 @@ func (c *Counted) LogCount(k int, t float64) float64 {
 	return math.Log(p)
 }
 
-// LogAfter implements Arrivals: windows laid end to end do not tell.
+// LogAfter implements Arrivals as LogCount: windows laid end to end do not tell the difference.
 func (c *Counted) LogAfter(k int, t float64) float64 { return c.LogCount(k, t) }
 
 func binomial(n, k int, p float64) float64 {

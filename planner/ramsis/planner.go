@@ -13,30 +13,30 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Options tune the planner. The zero value is what the paper evaluates with (§6).
+// Options tune the planner. The zero value is what the paper evaluates (§6).
 type Options struct {
 	Levels   int     // of the fixed-length discretisation; 0 means 100, negative the model-based one
-	Longest  int     // queue that is told apart; 0 means 32
+	MaxQueue int     // longest queue that policies tell apart; 0 means 32
 	Variable bool    // batches may leave queries behind
-	Balance  Balance // of the router that goes with it
-	// Shape of gamma gaps between arrivals; 0 means Poisson.
+	Balance  Balance // of the router that the plan is for
+	// Shape of gamma-distributed gaps between arrivals; 0 means Poisson.
 	Shape float64
-	// Rates to make policies for, ascending, in queries/s; nil spaces them so that neighbours differ by at most Step in
-	// accuracy.
+	// Rates to make policies for, ascending, in queries/s. Nil spaces them such that neighbours differ by at most Step
+	// in accuracy.
 	Rates []float64
 	Step  float64 // 0 means 0.01
-	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
-	Alone bool
+	// SingleRate makes a policy for the demand of the request and no other: for a load that is known and constant.
+	SingleRate bool
 }
 
-// Planner loads every variant that is of use on every worker and makes the policies for choosing among them. It keeps
-// what it has made; it is not for concurrent use.
+// Planner loads every useful variant on every worker and makes the policies for choosing among them. It keeps the
+// policies it has made. It is not for concurrent use.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
-	Store   Store              // nil keeps nothing between runs
-	Told    func(rate float64) // after each policy that was made rather than found; nil for none
-	makers  map[string]*maker
+	Store   Store                 // nil keeps nothing between runs
+	OnMade  func(rate float64)    // called after each policy that was made rather than found; nil for none
+	sets    map[string]*policySet // by Worker.Key at rate 1
 }
 
 // Name implements plan.Planner.
@@ -47,24 +47,24 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Tables
 }
 
-// The rates that a set covers unless they are given, as multiples of what the fastest variant carries: below the first,
-// or a lower one if there the most accurate variant is not yet as good as always taken, and beyond the last policies
-// are all the same.
+// The range of rates that a set covers by default, as multiples of the rate that the fastest variant carries. Below the
+// first, or below a lower rate if the most accurate variant is not yet chosen nearly always, all policies are the same.
+// So they are beyond the last.
 const (
-	lowest  = 0.02
-	highest = 1.1
+	lowestRate  = 0.02
+	highestRate = 1.1
 )
 
-// Plan implements plan.Planner. It makes the missing policies only: a demand beyond those that the last plan covered
-// adds one (§3.2.2).
+// Plan implements plan.Planner. It makes missing policies only: a demand beyond those that the last plan covered adds
+// one (§3.2.2). Making a policy takes about a tenth of a second. It fails for an app of several stages.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: 0}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	asked := capacity.Ask(r.Spec, r.Rates)
-	pools, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
+	pools, err := capacity.SplitWorkers(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +86,16 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Forecast.Violation += asked[s].Rate * promise.Violation
 		total += asked[s].Rate
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
 	out.Loads = capacity.Loads(r.Snapshot, out)
 	return out, out.Validate(r.Spec)
 }
 
-// stage gives a stage its workers and the policies for each type of them.
+// stage gives a stage its workers and the policies for each of their types.
 func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
-	asked capacity.Asked, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
+	asked capacity.StageDemand, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
 	var types []serving.DeviceTypeID
 	for _, w := range workers {
 		if d := spec.Workers[w].DeviceType; !slices.Contains(types, d) {
@@ -103,16 +104,16 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	}
 	slices.Sort(types)
 	models := make(map[serving.DeviceTypeID][]Model)
-	carries := math.Inf(1) // the slowest type: round robin gives all the same
+	carries := math.Inf(1) // that of the slowest type: round robin gives all the same
 	for _, d := range types {
-		m := p.models(spec, s, d, asked.Within, broken)
+		m := p.models(spec, s, d, asked.Budget, broken)
 		if len(m) == 0 {
-			return plan.Promise{}, capacity.Hopeless(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
+			return plan.Promise{}, capacity.Unservable(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
 		}
 		models[d] = m
-		carries = min(carries, carried(m, asked.Within)*float64(len(workers)))
+		carries = min(carries, bestRate(m, asked.Budget)*float64(len(workers)))
 	}
-	out.Capacity[asked.App] = carries / asked.Fan
+	out.Capacity[asked.App] = carries / asked.FanOut
 	for _, w := range workers {
 		d := spec.Workers[w].DeviceType
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
@@ -120,11 +121,10 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 			i.Variants = append(i.Variants, plan.Variant{Variant: m.Variant, Limit: len(m.Latency)})
 		}
 		out.Instances = append(out.Instances, i)
-		out.Forecast.CostPerHour += spec.DeviceTypes[d].PricePerHour
 	}
 	var promised plan.Promise
 	for _, d := range types {
-		set, err := p.policies(ctx, spec, s, asked, models[d], len(workers), carries)
+		set, err := p.policies(ctx, spec, asked, models[d], len(workers), carries)
 		if err != nil {
 			return plan.Promise{}, err
 		}
@@ -143,29 +143,21 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	return promised, nil
 }
 
-// policies makes the set of one type of worker.
-func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.Asked,
-	models []Model, workers int, carries float64) (plan.Policies, error) {
-	worker := func(rate float64) *Worker {
-		w := &Worker{SLO: asked.Within, Workers: workers, Models: models, Longest: p.longest(models),
-			Levels:   p.levels(),
+// policies makes the policies of one type of worker.
+func (p *Planner) policies(ctx context.Context, spec *serving.Spec, asked capacity.StageDemand, models []Model,
+	workers int, carries float64) (plan.Policies, error) {
+	m := p.set(func(rate float64) *Worker {
+		w := &Worker{
+			SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.queueLimit(models), Levels: p.levels(),
 			Variable: p.Options.Variable, Balance: p.Options.Balance,
-			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}
+			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate),
+		}
 		if p.Options.Shape > 0 {
 			w.Arrivals = Gamma{PerSecond: rate, Shape: p.Options.Shape}
 		}
 		return w
-	}
-	if p.makers == nil {
-		p.makers = make(map[string]*maker)
-	}
-	key := worker(1).Key()
-	m := p.makers[key]
-	if m == nil {
-		m = &maker{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), told: p.Told}
-		p.makers[key] = m
-	}
-	if p.Options.Alone {
+	})
+	if p.Options.SingleRate {
 		x, err := m.at(ctx, asked.Rate)
 		if err != nil {
 			return plan.Policies{}, err
@@ -177,9 +169,9 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 		step = 0.01
 	}
 	if rates == nil {
-		low, err := m.lowest(ctx, round(lowest*carries), models[len(models)-1].Accuracy, step)
+		low, err := m.lowestUseful(ctx, round(lowestRate*carries), models[len(models)-1].Accuracy, step)
 		if err == nil {
-			err = m.between(ctx, low, round(highest*carries), step)
+			err = m.refine(ctx, low, round(highestRate*carries), step)
 		}
 		if err != nil {
 			return plan.Policies{}, err
@@ -200,7 +192,19 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 	return set, nil
 }
 
-// round gives a rate three digits, so that small changes of what is believed do not make all policies anew.
+// set returns the set of policies for a kind of worker, a new one when there is none yet.
+func (p *Planner) set(worker func(rate float64) *Worker) *policySet {
+	if p.sets == nil {
+		p.sets = make(map[string]*policySet)
+	}
+	key := worker(1).Key()
+	if p.sets[key] == nil {
+		p.sets[key] = &policySet{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), onMade: p.OnMade}
+	}
+	return p.sets[key]
+}
+
+// round gives a rate three digits, so that small changes of belief do not make all policies anew.
 func round(rate float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
 	return math.Round(rate/unit) * unit
@@ -216,25 +220,25 @@ func (p *Planner) levels() int {
 	return p.Options.Levels
 }
 
-// bound is the longest queue told apart, as the options have it.
-func (p *Planner) bound() int {
-	if p.Options.Longest <= 0 {
+// maxQueue is the longest queue that the options tell apart.
+func (p *Planner) maxQueue() int {
+	if p.Options.MaxQueue <= 0 {
 		return 32
 	}
-	return p.Options.Longest
+	return p.Options.MaxQueue
 }
 
-// longest is the longest queue told apart: no longer than the largest batch.
-func (p *Planner) longest(models []Model) int {
+// queueLimit is the longest queue that policies tell apart: no longer than the largest batch.
+func (p *Planner) queueLimit(models []Model) int {
 	most := 1
 	for _, m := range models {
 		most = max(most, len(m.Latency))
 	}
-	return min(p.bound(), most)
+	return min(p.maxQueue(), most)
 }
 
-// models returns the variants of a stage that are of use on a device type: known, above the floor, on the Pareto front,
-// one query in time, and within its memory, of which the variants least missed are left out first.
+// models returns the useful variants of a stage on a device type: known, above the accuracy floor, on the Pareto front,
+// and with one query in time. Those that do not fit the memory together are left out by capacity.FitMemory.
 func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
 	broken []bool) []Model {
 	var all []Model
@@ -244,7 +248,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 			continue
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= min(x.MaxBatch, p.bound()); b++ {
+		for b := 1; b <= min(x.MaxBatch, p.maxQueue()); b++ {
 			l := p.Profile.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break
@@ -254,14 +258,14 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 		all = append(all, m)
 	}
 	all = Pareto(all)
-	return capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	return capacity.FitMemory(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
 }
 
-// carried is what a worker serves with its fastest batches in time, in queries/s.
-func carried(models []Model, within time.Duration) float64 {
+// bestRate returns the queries/s of a worker with its fastest batches in time.
+func bestRate(models []Model, within time.Duration) float64 {
 	most := 0.0
 	for i := range models {
-		most = max(most, models[i].serves(within))
+		most = max(most, models[i].bestRate(within))
 	}
 	return most
 }

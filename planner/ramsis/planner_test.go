@@ -26,9 +26,9 @@ func (believed) Learner() profile.Learner { return nil }
 
 func (b believed) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// world has two apps, the first with three variants and the second with one, and workers of two types, the second twice
-// as slow.
-func world(fast, slow int) (*serving.Spec, believed) {
+// testSpec has two apps, the first with three variants and the second with one, and workers of two types, the second
+// twice as slow.
+func testSpec(fast, slow int) (*serving.Spec, believed) {
 	app := func(name string, slo time.Duration, s serving.StageID) serving.App {
 		return serving.App{
 			Name: name, SLO: serving.SLO{Latency: slo, Percentile: 99}, Late: serving.ServeLate, Weight: 1,
@@ -79,7 +79,7 @@ func (k *kept) Get(key string) (*plan.Policy, bool) {
 func (k *kept) Put(key string, p *plan.Policy) { k.by[key] = p; k.made++ }
 
 func TestPlanner(t *testing.T) {
-	spec, profile := world(6, 3)
+	spec, profile := testSpec(6, 3)
 	store := &kept{by: make(map[string]*plan.Policy)}
 	p := &Planner{Profile: profile, Store: store, Options: Options{Levels: 30}}
 	got, err := p.Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{100, 50}})
@@ -107,7 +107,7 @@ func TestPlanner(t *testing.T) {
 			for i := 1; i < len(set.ByRate); i++ {
 				a, b := set.ByRate[i-1], set.ByRate[i]
 				step := max(math.Abs(a.Promise.Accuracy-b.Promise.Accuracy), b.Promise.Violation-a.Promise.Violation)
-				if step > 0.01 && a.Promise.Violation <= hopeless && b.Rate > a.Rate*narrow+1 {
+				if step > 0.01 && a.Promise.Violation <= maxViolation && b.Rate > a.Rate*minRateRatio+1 {
 					t.Errorf("stage %d, type %d: the promise moves by %.3f from %.0f to %.0f queries/s", s, d, step,
 						a.Rate, b.Rate)
 				}
@@ -128,7 +128,7 @@ func TestPlanner(t *testing.T) {
 	if f := got.Forecast; f.CostPerHour != 6*2+3 || f.Accuracy < 0.6 || f.Accuracy > 0.9 || f.Violation > 0.1 {
 		t.Errorf("forecast %+v", f)
 	}
-	// The same again makes nothing, neither from memory nor from the store.
+	// A second plan makes no policy, neither from memory nor from the store.
 	made := store.made
 	for _, again := range []*Planner{p, {Profile: profile, Store: store, Options: p.Options}} {
 		second, err := again.Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{100, 50}})
@@ -148,7 +148,7 @@ func TestPlanner(t *testing.T) {
 
 // A demand beyond what the policies cover adds one for it and leaves the rest (RAMSIS §3.2.2).
 func TestMissingLoad(t *testing.T) {
-	spec, profile := world(8, 0)
+	spec, profile := testSpec(8, 0)
 	store := &kept{by: make(map[string]*plan.Policy)}
 	p := &Planner{Profile: profile, Store: store, Options: Options{Levels: 30, Rates: []float64{10, 20}}}
 	first, err := p.Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{15, 15}})
@@ -189,9 +189,9 @@ func TestMissingLoad(t *testing.T) {
 	}
 }
 
-// A worker whose memory does not hold every variant keeps the fastest and those that are missed most.
+// A worker whose memory does not hold every variant keeps the fastest one and those whose accuracy adds most.
 func TestMemory(t *testing.T) {
-	spec, profile := world(4, 0)
+	spec, profile := testSpec(4, 0)
 	for memory, want := range map[int64][]serving.VariantID{0: {0, 1, 2}, 70: {0, 1, 2}, 60: {0, 1}, 12: {0}} {
 		spec.DeviceTypes[0].MemoryBytes = memory
 		p := &Planner{Profile: profile, Options: Options{Levels: 10, Rates: []float64{10}}}
@@ -210,7 +210,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestPlannerErrors(t *testing.T) {
-	spec, profile := world(2, 0)
+	spec, profile := testSpec(2, 0)
 	p := &Planner{Profile: profile, Options: Options{Levels: 10}}
 	stopped, stop := context.WithCancelCause(context.Background())
 	stop(errors.New("enough"))
@@ -222,12 +222,12 @@ func TestPlannerErrors(t *testing.T) {
 		!strings.Contains(err.Error(), `app "texts"`) {
 		t.Errorf("an objective that nothing meets: %v", err)
 	}
-	few, _ := world(1, 0)
+	few, _ := testSpec(1, 0)
 	if _, err := p.Plan(t.Context(), plan.Request{Spec: few}); err == nil ||
 		!strings.Contains(err.Error(), "share 1 workers") {
 		t.Errorf("fewer workers than apps: %v", err)
 	}
-	spec, _ = world(2, 0)
+	spec, _ = testSpec(2, 0)
 	spec.Workers = spec.Workers[:2]
 	spec.Stages[0].Next = []serving.Edge{{To: 1, FanOut: 1}}
 	spec.Stages[1].App, spec.Stages[1].Joins = 0, 1

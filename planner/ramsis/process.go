@@ -8,20 +8,21 @@ import (
 	"github.com/sluice-serving/sluice/algo/mdp"
 )
 
-// action is what may be done in a state: a batch of a model, or giving up the first query.
+// action is what may be done in a state: run a batch of a model, or give up the first query.
 type action struct {
 	model  int32 // -1: the first query is given up
 	batch  int32
 	inTime bool // the first deadline is met (SLOSatisfied, §4.1)
 }
 
-// problem is a worker's decision process with what its states and actions mean.
+// problem is a worker's decision process with the meaning of its states and actions.
 //
 // A state is (n, T_j): n queries wait and the first has at least T_j left (§4.2). The empty queue is no state of its
-// own: whatever leads there leads on to (1, SLO) with the next arrival (Eq. 1). Chance takes two steps, from an action
-// to the age that the first arrival since has when the batch ends, or to nobody having come, and from there to how many
-// came after it: the second step does not depend on the action, which is what makes tables of several thousand states a
-// matter of a tenth of a second.
+// own: whatever leads to it leads on to (1, SLO) with the next arrival (Eq. 1).
+//
+// Transitions take two steps. The first leads from an action to the age that the first arrival since has when the batch
+// ends, or to nobody having come. The second leads to the number of queries that came after it. The second step does
+// not depend on the action: that is what solves tables of several thousand states in a tenth of a second.
 type problem struct {
 	*Worker
 	mdp.Process
@@ -29,39 +30,38 @@ type problem struct {
 	actions []action
 	streams []*stream
 	edges   []float64 // ages in s between which the nodes of a stream lie, ascending from 0
-	level   []int     // by node of a stream: index of the slack that an age has left
-	// alone is the first of the nodes that stand for a state; -1 when no action leaves queries behind.
-	alone int
+	level   []int     // by node of a stream: index of the slack that its age leaves
+	// firstStateNode is the first of the nodes that stand for a state; -1 when no action leaves queries behind.
+	firstStateNode int
 }
 
-func (p *problem) state(n, level int) int { return level*p.Longest + n - 1 }
-func (p *problem) overflow() int          { return len(p.levels) * p.Longest }
+func (p *problem) state(n, level int) int { return level*p.MaxQueue + n - 1 }
+func (p *problem) overflow() int          { return len(p.levels) * p.MaxQueue }
 
-// seconds of a duration.
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
 func newProblem(w *Worker) *problem {
-	p := &problem{Worker: w, levels: w.slacks(), alone: -1}
+	p := &problem{Worker: w, levels: w.slacks(), firstStateNode: -1}
 	p.streams = streams(w)
-	p.divide()
+	p.cutAges()
 	nodes := 1 + len(p.streams)*len(p.level)
 	if w.Variable || w.Drop {
-		p.alone = nodes
+		p.firstStateNode = nodes
 	}
-	p.spread()
-	p.act()
+	p.addSecondStep()
+	p.addActions()
 	return p
 }
 
-// divide cuts the ages that a waiting query can have into pieces, none across two slacks: an arrival is taken to have
-// come in the middle of its piece.
-func (p *problem) divide() {
+// cutAges cuts the ages that a waiting query can have into pieces, none of them across two slacks. An arrival counts as
+// in the middle of its piece.
+func (p *problem) cutAges() {
 	longest := p.SLO
-	for n := 1; n <= p.Longest; n++ { // beyond the objective only what is fastest is run
+	for n := 1; n <= p.MaxQueue; n++ { // beyond the objective only the fastest batches run
 		m, b := p.fastest(n)
 		longest = max(longest, p.Models[m].latency(b))
 	}
-	// Half a per cent of the objective: finer changes no probability by more than a thousandth.
+	// Half a per cent of the objective: a finer cut changes no probability by more than a thousandth.
 	width := seconds(p.SLO) / 200
 	cut := func(from, to float64, level int) {
 		n := max(int(math.Ceil((to-from)/width-1e-9)), 1)
@@ -79,15 +79,15 @@ func (p *problem) divide() {
 	p.edges = append(p.edges, seconds(longest))
 }
 
-// spread fills in the second step: how many come after the first arrival until the batch ends.
-func (p *problem) spread() {
+// addSecondStep fills in the second step: how many queries come between the first arrival and the end of the batch.
+func (p *problem) addSecondStep() {
 	s := &mdp.Rows{}
 	s.Add(p.state(1, len(p.levels)-1), 1)
 	s.End()
 	for _, x := range p.streams {
 		for i, level := range p.level {
 			left := 1.0
-			x.later((p.edges[i]+p.edges[i+1])/2, p.Longest, func(more int, share float64) {
+			x.laterArrivals((p.edges[i]+p.edges[i+1])/2, p.MaxQueue, func(more int, share float64) {
 				s.Add(p.state(1+more, level), share)
 				left -= share
 			})
@@ -95,7 +95,7 @@ func (p *problem) spread() {
 			s.End()
 		}
 	}
-	if p.alone >= 0 {
+	if p.firstStateNode >= 0 {
 		for at := range p.overflow() + 1 {
 			s.Add(at, 1)
 			s.End()
@@ -104,24 +104,24 @@ func (p *problem) spread() {
 	p.Spread = s
 }
 
-// act fills in the states' actions and their first steps.
-func (p *problem) act() {
+// addActions fills in the actions of all states and their first steps.
+func (p *problem) addActions() {
 	p.First = []int32{0}
-	f := newFirst(p)
+	f := newFirstStep(p)
 	for j := range p.levels {
-		for n := 1; n <= p.Longest; n++ {
-			f.at(n, j)
-			p.choices(f, n, j)
+		for n := 1; n <= p.MaxQueue; n++ {
+			f.setState(n, j)
+			p.addChoices(f, n, j)
 			p.First = append(p.First, int32(len(p.actions)))
 		}
 	}
-	f.at(p.Longest, 0)
-	p.choices(f, p.Longest, 0)
+	f.setState(p.MaxQueue, 0)
+	p.addChoices(f, p.MaxQueue, 0)
 	p.First = append(p.First, int32(len(p.actions)))
 }
 
-// choices adds the actions of a state (§4.3).
-func (p *problem) choices(f *first, n, level int) {
+// addChoices adds the actions of a state (§4.3).
+func (p *problem) addChoices(f *firstStep, n, level int) {
 	left := p.levels[level]
 	begun := len(p.actions)
 	for b := n; b >= 1; b-- {
@@ -129,47 +129,47 @@ func (p *problem) choices(f *first, n, level int) {
 			break
 		}
 		before := time.Duration(math.MaxInt64)
-		worth := math.Inf(1)
+		accuracy := math.Inf(1)
 		for m := len(p.Models) - 1; m >= 0; m-- {
 			l := p.Models[m].latency(b)
-			// Of two models in time, one that is slower and no more accurate is never of use.
-			if l == 0 || l > left || l >= before && p.Models[m].Accuracy <= worth {
+			// Of two models in time, one that is slower and no more accurate is never useful.
+			if l == 0 || l > left || l >= before && p.Models[m].Accuracy <= accuracy {
 				continue
 			}
-			before, worth = l, p.Models[m].Accuracy
-			p.add(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
+			before, accuracy = l, p.Models[m].Accuracy
+			p.addAction(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
 		}
 	}
 	if len(p.actions) > begun && !p.Variable {
 		return
 	}
 	if m, b := p.fastest(n); len(p.actions) == begun || p.Models[m].latency(b) > left {
-		p.late(f, n, level, m, b)
+		p.addLate(f, n, level, m, b)
 	}
 }
 
-// late adds what is to be done when not everything can be in time.
-func (p *problem) late(f *first, n, level, m, b int) {
+// addLate adds the action for a state in which not everything can be in time.
+func (p *problem) addLate(f *firstStep, n, level, m, b int) {
 	if !p.Drop {
 		// Better late than never, and as soon as possible.
-		p.add(f, action{model: int32(m), batch: int32(b)}, n, level)
+		p.addAction(f, action{model: int32(m), batch: int32(b)}, n, level)
 		return
 	}
 	for ; b >= 1; b-- {
 		for m := range p.Models {
 			if l := p.Models[m].latency(b); l > 0 && l <= p.levels[level] {
-				if !p.Variable { // else it stands there already
-					p.add(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
+				if !p.Variable { // otherwise it has been added already
+					p.addAction(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
 				}
 				return
 			}
 		}
 	}
-	p.add(f, action{model: -1, batch: 1}, n, level)
+	p.addAction(f, action{model: -1, batch: 1}, n, level)
 }
 
-// fastest returns the model that takes all of n soonest; when none takes so many, the largest batch of the one that
-// serves most of it soonest.
+// fastest returns the model that finishes a batch of all n queries first. If no model takes so many, it returns the
+// largest possible batch and the model that finishes that first.
 func (p *problem) fastest(n int) (model, batch int) {
 	for b := n; ; b-- {
 		best := -1
@@ -184,7 +184,7 @@ func (p *problem) fastest(n int) (model, batch int) {
 	}
 }
 
-func (p *problem) add(f *first, a action, n, level int) {
+func (p *problem) addAction(f *firstStep, a action, n, level int) {
 	p.actions = append(p.actions, a)
 	reward := 0.0
 	if a.inTime {
@@ -196,14 +196,14 @@ func (p *problem) add(f *first, a action, n, level int) {
 		took = p.Models[a.model].latency(int(a.batch))
 	}
 	if int(a.batch) == n {
-		f.all(took)
+		f.addWhole(took)
 	} else {
-		f.part(n, level, int(a.batch), took)
+		f.addPartial(n, level, int(a.batch), took)
 	}
 	p.Next.End()
 }
 
-// latency of an action; 0 for giving up.
+// latency returns the time of an action; 0 for giving up.
 func (p *problem) latency(a *action) time.Duration {
 	if a.model < 0 {
 		return 0

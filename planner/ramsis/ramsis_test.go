@@ -45,7 +45,7 @@ func TestPareto(t *testing.T) {
 }
 
 func TestSlacks(t *testing.T) {
-	w := &Worker{SLO: 100 * msec, Longest: 2, Levels: 4, Models: three(2)}
+	w := &Worker{SLO: 100 * msec, MaxQueue: 2, Levels: 4, Models: three(2)}
 	if got := w.slacks(); !slices.Equal(got, []time.Duration{0, 25 * msec, 50 * msec, 75 * msec, 100 * msec}) {
 		t.Errorf("fixed lengths: %v", got)
 	}
@@ -61,7 +61,7 @@ func TestSlacks(t *testing.T) {
 // One worker that gets every query, one model, queues of at most one: arrivals during a batch by hand.
 func TestByHand(t *testing.T) {
 	w := &Worker{
-		SLO: 100 * msec, Workers: 1, Arrivals: Poisson(20), Models: []Model{line(0, 0.8, 0, 50*msec, 1)}, Longest: 1,
+		SLO: 100 * msec, Workers: 1, Arrivals: Poisson(20), Models: []Model{line(0, 0.8, 0, 50*msec, 1)}, MaxQueue: 1,
 		Levels: 1,
 	}
 	p := newProblem(w)
@@ -94,7 +94,7 @@ func TestByHand(t *testing.T) {
 func variety() map[string]*Worker {
 	out := make(map[string]*Worker)
 	add := func(name string, w Worker) {
-		w.SLO, w.Models, w.Longest = 150*msec, three(6), 6
+		w.SLO, w.Models, w.MaxQueue = 150*msec, three(6), 6
 		if w.Levels == 0 {
 			w.Levels = 30
 		} else if w.Levels < 0 {
@@ -188,14 +188,14 @@ func observe(p *problem, policy mdp.Policy, rng *rand.Rand, decisions int) (shar
 			coming = arrival()
 		}
 		s, left := p.overflow(), queue[0]+slo-now
-		if len(queue) <= p.Longest {
+		if len(queue) <= p.MaxQueue {
 			level := 0
 			for level+1 < len(p.levels) && seconds(p.levels[level+1]) <= left+1e-12 {
 				level++
 			}
 			s = p.state(len(queue), level)
 		} else {
-			queue = queue[len(queue)-p.Longest:] // §4.2.3: what is too much is lost
+			queue = queue[len(queue)-p.MaxQueue:] // §4.2.3: what is too much is lost
 		}
 		n++
 		share[s] += 1 / float64(decisions)
@@ -226,18 +226,18 @@ func TestAgainstMonteCarlo(t *testing.T) {
 			w.Levels = 150
 		}
 		p := newProblem(w)
-		policy, _ := p.Horizon(decisions)
+		policy, _ := p.FiniteHorizon(lookahead)
 		promise := p.promise(policy)
 		chain := p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-12, 100000)
 		seed := uint64(len(name))
 		const n = 400_000
 		seen, violation, accuracy := observe(p, policy, rand.New(rand.NewPCG(seed, 7)), n)
 		// By length of the queue, then by tenths of the objective.
-		byLength, bySlack := make([]float64, w.Longest+2), make([]float64, 11)
+		byLength, bySlack := make([]float64, w.MaxQueue+2), make([]float64, 11)
 		for s := range chain {
-			length, level := w.Longest+1, 0
+			length, level := w.MaxQueue+1, 0
 			if s < p.overflow() {
-				length, level = s%w.Longest+1, s/w.Longest
+				length, level = s%w.MaxQueue+1, s/w.MaxQueue
 			}
 			byLength[length] += seen[s] - chain[s]
 			bySlack[int(10*p.levels[level]/w.SLO)] += seen[s] - chain[s]
@@ -334,7 +334,7 @@ func TestErrors(t *testing.T) {
 	for name, spoil := range map[string]func(w *Worker){
 		"no objective":            func(w *Worker) { w.SLO = 0 },
 		"nobody":                  func(w *Worker) { w.Workers = 0 },
-		"no queue":                func(w *Worker) { w.Longest = 0 },
+		"no queue":                func(w *Worker) { w.MaxQueue = 0 },
 		"no arrivals":             func(w *Worker) { w.Arrivals = Poisson(0) },
 		"no models":               func(w *Worker) { w.Models = nil },
 		"a falling latency":       func(w *Worker) { w.Models[0].Latency[2] = 1 },

@@ -9,35 +9,37 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// lost is by how much more than is served may come before that is taken for too much, rather than for queries lost in a
-// rare burst.
-const lost = 1e-4
+// overloadTolerance is the part of the served load by which arrivals may exceed it: more is an overload, less is
+// queries lost in a rare burst.
+const overloadTolerance = 1e-4
 
-// decisions is how far the policy looks ahead: the authors' code makes 100 sweeps without a discount and takes the
-// action that one more would take.
-const decisions = 101
+// lookahead is the number of decisions that the policy looks ahead. The authors' code makes 100 sweeps without a
+// discount and takes the action that one more would take.
+const lookahead = 101
 
-// Solve makes the policy of a worker and says what it promises. It ends between two of its steps when ctx does.
+// Solve makes the policy of a worker with its promise. ctx ends it between two steps. It fails when the worker is not
+// valid.
 func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
-	if err := w.check(); err != nil {
+	if err := w.validate(); err != nil {
 		return nil, err
 	}
 	p := newProblem(w)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	best, _ := p.Horizon(decisions)
+	best, _ := p.FiniteHorizon(lookahead)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	out := &plan.Policy{
-		Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.Longest*len(p.levels)),
+		Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.MaxQueue*len(p.levels)),
 	}
 	for j := range p.levels {
-		for n := 1; n <= w.Longest; n++ {
+		for n := 1; n <= w.MaxQueue; n++ {
 			a := p.actions[best[p.state(n, j)]]
 			if a.model < 0 {
-				// The engine gives the query up at once, or has a reason not to: then it is served as soon as possible.
+				// The engine gives the query up by itself, or has a reason not to; then it is served as soon as
+				// possible.
 				m, b := p.fastest(n)
 				a = action{model: int32(m), batch: int32(b)}
 			}
@@ -48,11 +50,12 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 	return out, nil
 }
 
-// promise works out the guarantees of a policy (§5.1), every query counting the same: a decision weighs as many as it
-// serves. A decision that misses the first deadline counts as missing all of them, and slack is rounded down: so the
-// share of late queries is an upper bound. The accuracy is that of all queries, whether in time or not: the paper
-// leaves out decisions that miss, but others of their batch may be in time, on the fastest variant; with them in, it is
-// a lower bound.
+// promise computes the guarantees of a policy (§5.1). Every query counts the same: a decision weighs as many as it
+// serves.
+//
+// The share of late queries is an upper bound: a decision that misses the first deadline counts as missing all of them,
+// and slack is rounded down. The accuracy is a lower bound, over all queries, in time or not. The paper leaves out
+// decisions that miss, but other queries of their batch may be in time, on the fastest variant.
 func (p *problem) promise(policy mdp.Policy) plan.Promise {
 	share := p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-10, 20000)
 	type served struct{ accuracy, queries float64 }
@@ -74,12 +77,12 @@ func (p *problem) promise(policy mdp.Policy) plan.Promise {
 			by = append(by, served{acc, n})
 		}
 	}
-	// A worker's queries come at its share of the rate; what they keep it busy is a share of that time. When more come
-	// than are served, the process loses them beyond its longest queue; a real queue grows, and in the long run all are
+	// A worker's queries come at its share of the rate and keep it busy for a share of the time. If more come than are
+	// served, the process loses them beyond its longest queue. A real queue grows, and in the long run all queries are
 	// late.
 	out.Utilization = busy * p.Arrivals.Rate() / float64(p.Workers) / all
 	out.Violation /= all
-	if p.Balance == RoundRobin && out.Utilization > 1+lost { // by App. I fewer come to a long queue
+	if p.Balance == RoundRobin && out.Utilization > 1+overloadTolerance { // by App. I fewer come to a long queue
 		out.Violation = 1
 	}
 	out.Utilization = min(out.Utilization, 1)

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// stream is how arrivals come to one worker: every so many of a process. Where it stands among those is a phase, how
-// many have passed since the last that was its own.
+// stream is the arrivals at one worker: every K-th arrival of a process. Its phase is how many arrivals have come since
+// the last one that was the worker's own.
 type stream struct {
 	Arrivals // of the process
-	phases   int
+	// K
+	phases int
 }
 
 // streams returns the worker's stream, or its streams by the length of its queue (see class).
@@ -17,15 +18,16 @@ func streams(w *Worker) []*stream {
 	if w.Balance == RoundRobin {
 		return []*stream{{w.Arrivals, w.Workers}}
 	}
-	// App. I: a worker with few waiting gets its share, one with many what its siblings leave over (Gupta et al. 2007).
+	// App. I: a worker with a short queue gets its share of the arrivals, one with a long queue what the others leave
+	// over (Gupta et al. 2007).
 	share := w.Arrivals.Rate() / float64(w.Workers)
-	mu := w.carries(share)
+	mu := w.modelRate(share)
 	few := Poisson(share)
 	many := Poisson(max(math.Pow(share/mu, float64(w.Workers))*mu, 1e-6*share))
 	return []*stream{{few, 1}, {many, 1}}
 }
 
-// class is the index of the stream of a worker with n waiting queries.
+// class returns the index of the stream of a worker with n waiting queries.
 func (p *problem) class(n int) int {
 	if len(p.streams) > 1 && n >= 3 {
 		return 1
@@ -33,13 +35,13 @@ func (p *problem) class(n int) int {
 	return 0
 }
 
-// carries returns how many queries a second the most accurate model serves that carries the given rate within the
-// objective; the fastest when none does. It is the mu of App. I, which the paper gives as a latency: only a rate makes
-// the formula one.
-func (w *Worker) carries(rate float64) float64 {
+// modelRate returns the queries/s of the most accurate model that carries the given rate within the objective; of the
+// fastest model when none does. It is the mu of App. I. The paper gives that as a latency, but only a rate makes sense
+// in its formula.
+func (w *Worker) modelRate(rate float64) float64 {
 	best, accuracy, most := 0.0, math.Inf(-1), 0.0
 	for _, m := range w.Models {
-		top := m.serves(w.SLO)
+		top := m.bestRate(w.SLO)
 		most = max(most, top)
 		if top >= rate && m.Accuracy > accuracy {
 			best, accuracy = top, m.Accuracy
@@ -51,9 +53,9 @@ func (w *Worker) carries(rate float64) float64 {
 	return best
 }
 
-// later tells, for 0 and more, the probability that so many of the worker's own arrivals come within t seconds after
-// one of them, as long as the queue then has room.
-func (s *stream) later(t float64, longest int, tell func(more int, share float64)) {
+// laterArrivals calls tell for 0, 1, ... with the probability that so many of the worker's own arrivals come within t
+// seconds after one of them, as long as the queue has room for them.
+func (s *stream) laterArrivals(t float64, longest int, tell func(more int, share float64)) {
 	sum := 0.0
 	for more := range longest {
 		share := 0.0
@@ -69,9 +71,9 @@ func (s *stream) later(t float64, longest int, tell func(more int, share float64
 	}
 }
 
-// weigh returns how likely each phase is when n queries wait of which the first came t seconds ago (interval A of
-// §4.4.2): (n-1)K and the phase have come since.
-func (s *stream) weigh(n int, t float64, out []float64) {
+// phaseWeights sets out, by phase, to the probability of the phase when n queries wait, of which the first came t
+// seconds ago (interval A of §4.4.2): (n-1)K + phase arrivals have come since.
+func (s *stream) phaseWeights(n int, t float64, out []float64) {
 	if s.phases == 1 {
 		out[0] = 1
 		return
@@ -82,8 +84,8 @@ func (s *stream) weigh(n int, t float64, out []float64) {
 		most = max(most, out[r])
 	}
 	if math.IsInf(most, -1) {
-		// It cannot be; what comes nearest is the first phase when there was too little time for so many, else the
-		// last.
+		// The state is impossible. The nearest possible phase is the first one if there was too little time for so many
+		// arrivals, else the last.
 		clear(out)
 		if s.Rate()*t < float64(n*s.phases) {
 			out[0] = 1
@@ -102,9 +104,9 @@ func (s *stream) weigh(n int, t float64, out []float64) {
 	}
 }
 
-// come returns the probability that, within t seconds, arrivals enough for the worker's next come, by phase.
-func (s *stream) come(t float64, out []float64) {
-	sum := 0.0 // of fewer than m arrivals
+// nextArrival sets out, by phase, to the probability that the worker's next own arrival comes within t seconds.
+func (s *stream) nextArrival(t float64, out []float64) {
+	sum := 0.0 // probability of fewer than m arrivals
 	for m := 1; m <= s.phases; m++ {
 		if t > 0 {
 			sum += math.Exp(s.LogCount(m-1, t))
@@ -115,11 +117,12 @@ func (s *stream) come(t float64, out []float64) {
 	}
 }
 
-// table of a stream over the time that a batch takes.
+// table is the arrivals of a stream during a batch.
 type table struct {
-	// by edge, then phase: the next one of the worker's own comes before what the edge leaves of the time
+	// come is by edge, then phase: the probability that the worker's next own arrival comes before the time less the
+	// edge.
 	come  [][]float64
-	fewer []float64 // by k: fewer than k arrivals of the process within the time
+	fewer []float64 // by k: probability of fewer than k arrivals of the process
 }
 
 func (p *problem) table(s *stream, took time.Duration) *table {
@@ -127,17 +130,17 @@ func (p *problem) table(s *stream, took time.Duration) *table {
 	l := seconds(took)
 	for _, e := range p.edges {
 		row := make([]float64, s.phases)
-		s.come(l-e, row)
+		s.nextArrival(l-e, row)
 		t.come = append(t.come, row)
 		if e >= l {
 			break
 		}
 	}
-	if p.alone < 0 {
+	if p.firstStateNode < 0 {
 		return t
 	}
 	sum := 0.0
-	for k := 0; k <= (p.Longest+1)*s.phases && sum < 1-1e-13; k++ {
+	for k := 0; k <= (p.MaxQueue+1)*s.phases && sum < 1-1e-13; k++ {
 		t.fewer = append(t.fewer, sum)
 		sum += math.Exp(s.LogCount(k, l))
 	}

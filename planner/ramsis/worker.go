@@ -16,16 +16,17 @@ type Worker struct {
 	// Arrivals at all of them together.
 	Arrivals Arrivals
 	Models   []Model
-	// Longest is the longest queue that is told apart, N_w; at least 1.
-	Longest int
-	// Levels is D of the fixed-length discretisation (§4.2.2): slacks in steps of SLO/D. 0 takes one level for every
-	// latency that a batch can have (model-based discretisation, §4.2.1).
+	// MaxQueue is the longest queue that the policy tells apart, N_w; at least 1.
+	MaxQueue int
+	// Levels is D of the fixed-length discretisation (§4.2.2): slacks are multiples of SLO/D. 0 takes one level for
+	// every latency that a batch can have (model-based discretisation, §4.2.1).
 	Levels int
-	// Variable lets a batch leave queries behind (variable batching, §4.3.2); else a batch is everything that waits.
+	// Variable lets a batch leave queries behind (variable batching, §4.3.2). Otherwise a batch is everything that
+	// waits.
 	Variable bool
-	// Balance says how arrivals come to a worker.
+	// Balance says how arrivals are shared among workers.
 	Balance Balance
-	// Drop gives up queries that cannot be in time any more; else they are served late (§4.3.1).
+	// Drop gives up queries that cannot be in time any more. Otherwise they are served late (§4.3.1).
 	Drop bool
 }
 
@@ -33,7 +34,7 @@ type Worker struct {
 type Model struct {
 	Variant  serving.VariantID
 	Accuracy float64
-	// Latency is by batch size less one; a model takes no more queries at once than there are entries.
+	// Latency is by batch size less one and never falls. A model takes no more queries at once than there are entries.
 	Latency []time.Duration
 }
 
@@ -47,7 +48,7 @@ const (
 	ShortestQueue
 )
 
-// String names the rule as the registry of routers does.
+// String returns the name of the router with this rule.
 func (b Balance) String() string {
 	if b == ShortestQueue {
 		return "shortestqueue"
@@ -55,14 +56,14 @@ func (b Balance) String() string {
 	return "roundrobin"
 }
 
-func (w *Worker) check() error {
+func (w *Worker) validate() error {
 	switch {
 	case w.SLO <= 0:
 		return fmt.Errorf("ramsis: the objective is %v, want more than 0", w.SLO)
 	case w.Workers < 1:
 		return fmt.Errorf("ramsis: %d workers, want at least 1", w.Workers)
-	case w.Longest < 1:
-		return fmt.Errorf("ramsis: queues of %d, want at least 1", w.Longest)
+	case w.MaxQueue < 1:
+		return fmt.Errorf("ramsis: queues of %d, want at least 1", w.MaxQueue)
 	case w.Arrivals == nil || !(w.Arrivals.Rate() > 0):
 		return errors.New("ramsis: arrivals at a rate above 0 are required")
 	case len(w.Models) == 0:
@@ -80,7 +81,7 @@ func (w *Worker) check() error {
 	return nil
 }
 
-// latency of a batch of b of a model; 0 when it takes no such batch.
+// latency returns the time of a batch of b; 0 when the model takes no such batch.
 func (m *Model) latency(b int) time.Duration {
 	if b > len(m.Latency) {
 		return 0
@@ -88,8 +89,8 @@ func (m *Model) latency(b int) time.Duration {
 	return m.Latency[b-1]
 }
 
-// serves is how many queries a second the model serves with its best batches of at most within; 0 when none is.
-func (m *Model) serves(within time.Duration) float64 {
+// bestRate returns the queries/s of the model with its best batches of at most within; 0 when none is.
+func (m *Model) bestRate(within time.Duration) float64 {
 	most := 0.0
 	for b, l := range m.Latency {
 		if l <= within {
@@ -99,8 +100,8 @@ func (m *Model) serves(within time.Duration) float64 {
 	return most
 }
 
-// Pareto leaves out every model than which another is as accurate and, in no batch, slower (§4.3.3), and returns the
-// rest by latency.
+// Pareto leaves out every model for which another one is as accurate and in no batch slower (§4.3.3), and returns the
+// rest by latency of one query. models is not changed; the results share its latencies.
 func Pareto(models []Model) []Model {
 	var out []Model
 	for i := range models {
@@ -137,7 +138,7 @@ func (w *Worker) slacks() []time.Duration {
 	} else {
 		for _, m := range w.Models {
 			for b, l := range m.Latency {
-				if l < w.SLO && b < w.Longest {
+				if l < w.SLO && b < w.MaxQueue {
 					out = append(out, l)
 				}
 			}

@@ -16,12 +16,12 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	var modes []bounds
 	for k := range m.Modes {
 		x := &m.Modes[k]
-		if x.Worst(x.Rate()) > within {
+		if x.WorstLatency(x.Rate()) > within {
 			continue
 		}
-		b := bounds{most: x.Rate(), price: p.price(x)}
+		b := bounds{most: x.Rate(), price: p.pricePerItem(x)}
 		if x.Batch > 1 {
-			b.least = min(b.most, float64(x.Batch)/(within-x.Took).Seconds())
+			b.least = min(b.most, float64(x.Batch)/(within-x.Latency).Seconds())
 		}
 		modes = append(modes, b)
 	}
@@ -35,7 +35,7 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	counts := make([]float64, len(modes))
 	var try func(k int, least, most float64)
 	try = func(k int, least, most float64) {
-		if least > m.Rate*(1+ties) {
+		if least > m.Rate*(1+costTolerance) {
 			return
 		}
 		if k < len(modes) {
@@ -45,7 +45,7 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 			}
 			return
 		}
-		if most < m.Rate*(1-ties) {
+		if most < m.Rate*(1-costTolerance) {
 			return
 		}
 		more, cost := m.Rate-least, 0.0
@@ -60,8 +60,8 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	return best
 }
 
-// What is not searched: machines that get less than they can carry so that a partial one in another mode gets more. It
-// is tried at many latencies on small graphs, and is seldom worth anything.
+// The search leaves out machines that get less than they can carry so that a partial one in another mode gets more.
+// This test tries them at many latencies on small graphs: they seldom cost less.
 func TestAnyRate(t *testing.T) {
 	const latencies = 100
 	served, gain, sum, most := 0, 0, 0.0, 0.0
@@ -74,26 +74,26 @@ func TestAnyRate(t *testing.T) {
 		if err != nil || a.Cost == 0 {
 			continue
 		}
-		curves := make([]curve, len(p.Modules))
+		curves := make([]costCurve, len(p.Modules))
 		for i := range curves {
 			m := p.module(i)
-			m.frontier(p.SLO, searched)
+			m.frontier(p.SLO, maxCurveWork)
 			for k := time.Duration(1); k <= latencies; k++ {
 				within := p.SLO * k / latencies
 				c := anyRate(p, &p.Modules[i], within)
-				if c > m.steps.cost(within)*(1+1e-9) {
+				if c > m.curve.cost(within)*(1+1e-9) {
 					t.Fatalf("seed %d, module %d, within %v: any rates cost %v, those searched %v", seed, i, within, c,
-						m.steps.cost(within))
+						m.curve.cost(within))
 				}
 				m.add(point{within, c}, func() way { return way{} })
 			}
-			curves[i] = m.steps
+			curves[i] = m.curve
 		}
 		g, err := p.graph()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, cost, _ := g.least(curves, p.SLO, branched)
+		_, cost, _ := g.leastCost(curves, p.SLO, maxNodes)
 		if bound := Bound(p); cost < bound*(1-1e-9) {
 			t.Errorf("seed %d: %v is below the bound of %v", seed, cost, bound)
 		}

@@ -14,30 +14,30 @@ func alike(rng *rand.Rand) *Problem {
 	for range 40 {
 		batch := 2 + rng.IntN(14)
 		ms := float64(batch) * (9 + 2*rng.Float64())
-		m.Modes = append(m.Modes, Mode{Batch: batch, Slots: 1, Took: time.Duration(ms * 1e6)})
+		m.Modes = append(m.Modes, Mode{Batch: batch, Slots: 1, Latency: time.Duration(ms * 1e6)})
 	}
 	p.Modules = []Module{m}
 	return p
 }
 
-// A search that is cut short knows a curve that nothing is below.
+// A search that is cut short has a lower curve that nothing is below.
 func TestCutShort(t *testing.T) {
 	open := 0
 	for seed := range uint64(30) {
 		p := alike(rand.New(rand.NewPCG(seed, 11)))
 		whole := p.module(0)
 		whole.frontier(p.SLO, 1<<22)
-		if !whole.whole {
+		if !whole.complete {
 			t.Fatalf("seed %d: not complete", seed)
 		}
 		for _, work := range []int{1, 10, 100} {
 			m := p.module(0)
 			m.frontier(p.SLO, work)
-			if !m.whole {
+			if !m.complete {
 				open++
 			}
 			for at := time.Duration(0); at <= p.SLO; at += 100 * time.Microsecond {
-				low, exact, high := m.lower.cost(at), whole.steps.cost(at), m.steps.cost(at)
+				low, exact, high := m.lower.cost(at), whole.curve.cost(at), m.curve.cost(at)
 				if low > exact*(1+1e-9) || exact > high*(1+1e-9) {
 					t.Fatalf("seed %d, %d steps, within %v: %v, exactly %v, at least %v", seed, work, at, high, exact,
 						low)
@@ -51,8 +51,8 @@ func TestCutShort(t *testing.T) {
 }
 
 // steps draws a curve.
-func steps(rng *rand.Rand) curve {
-	var c curve
+func steps(rng *rand.Rand) costCurve {
+	var c costCurve
 	p := point{time.Duration(1 + rng.IntN(20)), 10 + 10*rng.Float64()}
 	for range 1 + rng.IntN(12) {
 		c = append(c, p)
@@ -62,8 +62,8 @@ func steps(rng *rand.Rand) curve {
 	return c
 }
 
-// The objective is split as well as can be over any graph: all choices of steps are tried. With few nodes there is a
-// bound.
+// The objective is divided as well as possible over any graph: all choices of steps are tried. With few nodes there is
+// a bound.
 func TestLeast(t *testing.T) {
 	knots, short := 0, 0
 	for seed := range uint64(600) {
@@ -86,7 +86,7 @@ func TestLeast(t *testing.T) {
 		if !g.exact {
 			knots++
 		}
-		curves := make([]curve, n)
+		curves := make([]costCurve, n)
 		for i := range curves {
 			curves[i] = steps(rng)
 		}
@@ -96,7 +96,7 @@ func TestLeast(t *testing.T) {
 		var try func(i int, cost float64)
 		try = func(i int, cost float64) {
 			if i == n {
-				if _, length := g.path(latency); length <= within {
+				if _, length := g.longestPath(latency); length <= within {
 					want = min(want, cost)
 				}
 				return
@@ -107,8 +107,8 @@ func TestLeast(t *testing.T) {
 			}
 		}
 		try(0, 0)
-		for _, limit := range []int{branched, 1} {
-			chosen, cost, bound := g.least(curves, within, limit)
+		for _, limit := range []int{maxNodes, 1} {
+			chosen, cost, bound := g.leastCost(curves, within, limit)
 			if (chosen == nil) != math.IsInf(want, 1) {
 				t.Fatalf("seed %d: %v, the least is %v", seed, chosen, want)
 			}
@@ -118,14 +118,14 @@ func TestLeast(t *testing.T) {
 			for i, k := range chosen {
 				latency[i] = curves[i][k].latency
 			}
-			if _, length := g.path(latency); length > within {
+			if _, length := g.longestPath(latency); length > within {
 				t.Fatalf("seed %d: takes %v of %v", seed, length, within)
 			}
 			if bound > want*(1+1e-9) || cost < want*(1-1e-9) {
 				t.Fatalf("seed %d: costs %v, at least %v, the least is %v", seed, cost, bound, want)
 			}
 			if cost > want*(1+1e-9) || bound < want*(1-1e-9) {
-				if short++; limit == branched || g.exact {
+				if short++; limit == maxNodes || g.exact {
 					t.Fatalf("seed %d: costs %v, at least %v, the least is %v", seed, cost, bound, want)
 				}
 			}

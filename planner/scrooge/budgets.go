@@ -3,31 +3,31 @@ package scrooge
 import "time"
 
 // finish fills in what follows from the uses: cost, latency and budgets. What a path leaves of the objective is shared
-// among its modules in proportion to what they take: a module's part is its worst latency times the objective over the
-// longest path through it, so that no path exceeds the objective.
+// among its modules in proportion to their worst latencies: a module's budget is its worst latency times the objective
+// over the longest path through it, so that no path exceeds the objective.
 func (a *Allocation) finish(p *Problem, g *graph) error {
 	worst, err := a.measure(p, g)
 	if err != nil {
 		return err
 	}
-	before, behind := g.around(worst)
+	before, behind := g.pathsAround(worst)
 	for i := range p.Modules {
 		x := &a.Modules[i]
-		x.Within = worst[i]
+		x.Budget = worst[i]
 		if through := before[i] + worst[i] + behind[i]; through < p.SLO && through > 0 {
-			x.Within = max(worst[i], time.Duration(float64(worst[i])*(float64(p.SLO)/float64(through))))
+			x.Budget = max(worst[i], time.Duration(float64(worst[i])*(float64(p.SLO)/float64(through))))
 		}
 	}
 	for i := range p.Modules {
 		x := &a.Modules[i]
 		for _, n := range p.Modules[i].Next {
-			a.Modules[n].Arrives = max(a.Modules[n].Arrives, x.Arrives+x.Within)
+			a.Modules[n].Arrives = max(a.Modules[n].Arrives, x.Arrives+x.Budget)
 		}
 	}
 	return nil
 }
 
-// measure works out cost and latency, and returns the worst latency of every module.
+// measure computes cost and latency, and returns the worst latency of every module.
 func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err error) {
 	worst = make([]time.Duration, len(p.Modules))
 	a.Cost = 0
@@ -39,12 +39,12 @@ func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err e
 		worst[i] = w
 		a.Cost += cost
 	}
-	_, a.Latency = g.path(worst)
+	_, a.Latency = g.longestPath(worst)
 	return worst, nil
 }
 
-// around is the longest path to every module and from its end.
-func (g *graph) around(latency []time.Duration) (before, behind []time.Duration) {
+// pathsAround returns, by module, the longest path to it and from its end.
+func (g *graph) pathsAround(latency []time.Duration) (before, behind []time.Duration) {
 	before, behind = make([]time.Duration, len(latency)), make([]time.Duration, len(latency))
 	for i, next := range g.next {
 		for _, n := range next {
@@ -59,7 +59,7 @@ func (g *graph) around(latency []time.Duration) (before, behind []time.Duration)
 	return before, behind
 }
 
-// uses are the machines of a way, without a part that is rounding.
+// uses returns the machines of a way, without a rest that is rounding.
 func (m *module) uses(w way) []Use {
 	var out []Use
 	for _, f := range w.full {

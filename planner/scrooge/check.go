@@ -12,7 +12,7 @@ const (
 	MaxModes   = 1 << 14 // of a module
 	MaxBatch   = 1 << 16
 	MaxSlots   = 1 << 10
-	// MaxRate in items/s.
+	// MaxRate is in items/s.
 	MaxRate = 1e9
 	// MinPrice and MaxPrice are in $/h. Beyond them sums of floats lose their small terms.
 	MinPrice = 1e-9
@@ -21,7 +21,7 @@ const (
 	MaxTime = 24 * time.Hour
 )
 
-// Check reports the first thing about the problem that is not well formed.
+// Check reports the first thing about the problem that is not well formed. All functions that solve a problem call it.
 func (p *Problem) Check() error {
 	if p.SLO <= 0 || p.SLO > MaxTime {
 		return fmt.Errorf("problem: SLO is %v, want more than 0 and at most %v", p.SLO, MaxTime)
@@ -68,15 +68,15 @@ func (p *Problem) checkModule(i int) error {
 			return fmt.Errorf("mode %d has batches of %d, want 1 to %d", k, x.Batch, MaxBatch)
 		case x.Slots < 1 || x.Slots > MaxSlots:
 			return fmt.Errorf("mode %d runs %d batches at once, want 1 to %d", k, x.Slots, MaxSlots)
-		case x.Took <= 0 || x.Took > MaxTime:
-			return fmt.Errorf("mode %d takes %v, want more than 0 and at most %v", k, x.Took, MaxTime)
+		case x.Latency <= 0 || x.Latency > MaxTime:
+			return fmt.Errorf("mode %d takes %v, want more than 0 and at most %v", k, x.Latency, MaxTime)
 		}
 	}
 	return nil
 }
 
-// Only is the problem with the modes that keep answers true for: without a type that is not to be had (§3.4), or
-// without spatial multiplexing (§4.4, one slot). Its allocations count its own modes; Mode.Tag still tells the
+// Only returns the problem with the modes that keep accepts: without a type that cannot be rented (§3.4), or without
+// spatial multiplexing (§4.4, see OneSlot). Use.Mode of its allocations indexes its own modes; Mode.Tag is still the
 // caller's.
 func (p *Problem) Only(keep func(m *Mode) bool) *Problem {
 	out := &Problem{SLO: p.SLO, Prices: p.Prices}
@@ -93,8 +93,8 @@ func (p *Problem) Only(keep func(m *Mode) bool) *Problem {
 	return out
 }
 
-// Alone keeps modes without spatial multiplexing: a batch at a time.
-func Alone(m *Mode) bool { return m.Slots == 1 }
+// OneSlot accepts modes without spatial multiplexing: one batch at a time.
+func OneSlot(m *Mode) bool { return m.Slots == 1 }
 
-// price is what carrying one item/s costs in a mode, in $/h: machines are paid by the part that is used (2a).
-func (p *Problem) price(m *Mode) float64 { return p.Prices[m.Type] / m.Rate() }
+// pricePerItem returns the $/h of carrying one item/s in a mode: machines are paid by the part that is used (2a).
+func (p *Problem) pricePerItem(m *Mode) float64 { return p.Prices[m.Type] / m.Rate() }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
-// Exact finds what trying everything finds: on small graphs, and on those of Figure 1 with the modes of one type.
+// Exact finds what brute force finds: on small graphs, and on those of Figure 1 with the modes of one type.
 func TestExactIsBrute(t *testing.T) {
 	kept := 0
 	for seed := uint64(1); seed <= 450; seed++ {
@@ -18,7 +18,7 @@ func TestExactIsBrute(t *testing.T) {
 		if seed > 400 {
 			p = scrooge.Many(rand.New(rand.NewPCG(seed, 7)), scrooge.Figure1[scrooge.Names()[seed%7]], 1)
 		}
-		want, fail := scrooge.Brute(context.Background(), p)
+		want, fail := scrooge.BruteForce(context.Background(), p)
 		got, err := scrooge.Exact(p)
 		var no *scrooge.Infeasible
 		if fail != nil || err != nil {

@@ -15,7 +15,7 @@ func example() *scrooge.Problem {
 	const X, Y = 0, 1
 	row := func(typ, batch, slots int, throughput float64) scrooge.Mode {
 		took := float64(batch*slots) / throughput
-		return scrooge.Mode{Type: typ, Batch: batch, Slots: slots, Took: time.Duration(math.Round(took * 1e9))}
+		return scrooge.Mode{Type: typ, Batch: batch, Slots: slots, Latency: time.Duration(math.Round(took * 1e9))}
 	}
 	return &scrooge.Problem{
 		SLO:    300 * time.Millisecond,
@@ -83,7 +83,7 @@ func TestExampleRejected(t *testing.T) {
 	p := example()
 	a, b := &p.Modules[0].Modes[3], &p.Modules[1].Modes[2]
 	near(t, "the rejected allocation", 80*p.Prices[a.Type]/a.Rate()+320*p.Prices[b.Type]/b.Rate(), rejectedCost)
-	if ms := (a.Worst(80) + b.Worst(b.Rate())).Round(time.Millisecond).Milliseconds(); ms != 170 {
+	if ms := (a.WorstLatency(80) + b.WorstLatency(b.Rate())).Round(time.Millisecond).Milliseconds(); ms != 170 {
 		t.Errorf("it takes %d ms, want 170", ms)
 	}
 }
@@ -106,7 +106,7 @@ func TestExampleExact(t *testing.T) {
 	if want := 298333 * time.Microsecond; a.Latency.Truncate(time.Microsecond) != want {
 		t.Errorf("it takes %v, want %v", a.Latency, want)
 	}
-	brute, err := scrooge.Brute(context.Background(), p)
+	brute, err := scrooge.BruteForce(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

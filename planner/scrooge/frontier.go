@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// searched bounds the work on the curve of one module. What is left out then is covered by the module's lower curve.
-const searched = 1 << 15
+// maxCurveWork bounds the search for the curve of one module. The module's lower curve covers what is left out then.
+const maxCurveWork = 1 << 15
 
-// frontier works out the module's curve within a latency, in so many steps of search.
-//
-// All machines in one mode, evenly loaded, give points that are close to the fractional curve. What can be better lies
-// where the cheapest mode within a latency can be used full but not for all of the rate: a window of latencies, where
-// the cost is between the fractional curve and what is known. The search goes through the windows, the fastest first.
+// frontier computes the module's curve up to a latency, in so many steps of search.
 func (m *module) frontier(within time.Duration, work int) {
 	if m.rate == 0 {
-		m.steps, m.ways = curve{{}}, []way{{rest: -1}}
-		m.lower, m.whole = m.steps, true
+		m.curve, m.ways = costCurve{{}}, []way{{rest: -1}}
+		m.lower, m.complete = m.curve, true
 		return
 	}
 	m.work = work
+	// Step 1: all machines in one mode, evenly loaded, give points close to the fractional curve.
 	for _, k := range m.byPrice {
 		if x := &m.modes[k]; x.full <= within {
-			if at := x.shared(m.rate); at <= within {
+			if at := x.sharedLatency(m.rate); at <= within {
 				m.add(point{at, m.rate * x.price}, func() way { return way{rest: k, left: m.rate} })
 			}
 		}
 	}
+	// Step 2: a better point lies where the cheapest mode at a latency can be full, but not for all of the rate. That
+	// is a window of latencies in which the cost is between the fractional curve and what is known. The fastest come
+	// first.
 	fractional, base := m.fractional(within)
 	var open []point
 	for i, p := range fractional {
-		w := window{module: m, base: base[i], from: p.latency, to: min(within+1, m.modes[base[i]].shared(m.rate))}
+		w := window{module: m, base: base[i], from: p.latency,
+			to: min(within+1, m.modes[base[i]].sharedLatency(m.rate))}
 		if i+1 < len(fractional) {
 			w.to = min(w.to, fractional[i+1].latency)
 		}
@@ -39,11 +40,12 @@ func (m *module) frontier(within time.Duration, work int) {
 			open = append(open, p)
 		}
 	}
-	m.lower, m.whole = m.steps, len(open) == 0
+	// Step 3: windows whose search was cut short may hold anything down to the fractional curve.
+	m.lower, m.complete = m.curve, len(open) == 0
 	for _, p := range open {
-		l := &module{steps: slices.Clone(m.lower), ways: make([]way, len(m.lower))}
+		l := &module{curve: slices.Clone(m.lower), ways: make([]way, len(m.lower))}
 		l.add(p, func() way { return way{} })
-		m.lower = l.steps
+		m.lower = l.curve
 	}
 }
 
@@ -51,25 +53,25 @@ func (m *module) frontier(within time.Duration, work int) {
 type window struct {
 	*module
 	base     int
-	from, to time.Duration // to is not part of it
-	others   []int         // modes that can be used, the cheapest for an item first
+	from, to time.Duration // to is excluded
+	others   []int         // modes that can be used, the cheapest per item first
 	fulls    []full        // the same, as full machines
 	chosen   []fulls
 }
 
-// full is a machine that is full, and what it costs beyond carrying its items in the base.
+// full is a full machine, and its cost beyond serving its items in the base mode.
 type full struct {
 	mode  int
 	above float64
 }
 
-// search adds all allocations of the window that belong to the curve. It tells whether it came to its end.
+// search adds all allocations of the window that belong to the curve. It reports whether it came to its end.
 func (w *window) search() bool {
 	b := &w.modes[w.base]
 	for _, k := range w.byPrice {
 		if x := &w.modes[k]; k != w.base && x.full < w.to {
 			w.others = append(w.others, k)
-			if x.cap <= w.rate*(1+few) {
+			if x.cap <= w.rate*(1+restTolerance) {
 				w.fulls = append(w.fulls, full{k, (x.price - b.price) * x.cap})
 			}
 		}
@@ -79,14 +81,14 @@ func (w *window) search() bool {
 	return w.work > 0
 }
 
-// useful tells whether an allocation that costs so much above the base, and takes at least so long, may belong to the
+// useful reports whether an allocation that costs so much above the base and takes at least so long may belong to the
 // curve.
 func (w *window) useful(above float64, latency time.Duration) bool {
-	return w.steps.beats(point{max(latency, w.from), w.rate*w.modes[w.base].price + above})
+	return w.curve.beats(point{max(latency, w.from), w.rate*w.modes[w.base].price + above})
 }
 
-// choose tries all numbers of full machines in modes other than the base, those from first on. left is the rate they
-// leave.
+// choose tries all numbers of full machines in modes other than the base, those from first on. left is the rate that is
+// left to the base.
 func (w *window) choose(first int, left float64, latency time.Duration, above float64) {
 	w.finish(left, latency, above)
 	for f := first; f < len(w.fulls) && w.work > 0; f++ {
@@ -94,7 +96,7 @@ func (w *window) choose(first int, left float64, latency time.Duration, above fl
 		if !w.useful(above+w.fulls[f].above, latency) {
 			return // all that follow cost more
 		}
-		if x.cap > left*(1+few) || x.full >= w.to {
+		if x.cap > left*(1+restTolerance) || x.full >= w.to {
 			continue
 		}
 		w.work--
@@ -119,20 +121,21 @@ func (w *window) pop() {
 	}
 }
 
-// finish carries what is left by full machines in the base, as many as can be or fewer, and the rest in one mode.
+// finish serves what is left with full machines in the base mode, as many as possible or fewer, and the rest in one
+// mode.
 func (w *window) finish(left float64, latency time.Duration, above float64) {
 	b := &w.modes[w.base]
-	if len(w.chosen) > 0 && left > few*w.rate {
+	if len(w.chosen) > 0 && left > restTolerance*w.rate {
 		w.try(0, w.base, left, latency, above)
 	}
-	most := int(left/b.cap + few)
+	most := int(left/b.cap + restTolerance)
 	for n := most; n >= 0 && w.work > 0; n-- {
 		w.work--
 		rest, at := left-float64(n)*b.cap, latency
 		if n > 0 {
 			at = max(at, b.full)
 		}
-		if rest <= few*w.rate {
+		if rest <= restTolerance*w.rate {
 			w.try(n, -1, 0, at, above)
 			continue
 		}
@@ -140,7 +143,7 @@ func (w *window) finish(left float64, latency time.Duration, above float64) {
 			more := above + (w.modes[k].price-b.price)*rest
 			if !w.useful(more, at) {
 				if i == 0 {
-					return // nor with a larger rest
+					return // a larger rest costs even more
 				}
 				break
 			}
@@ -149,10 +152,10 @@ func (w *window) finish(left float64, latency time.Duration, above float64) {
 	}
 }
 
-// try adds an allocation: the chosen full machines, n in the base, and a rest.
+// try adds an allocation: the chosen full machines, n in the base mode, and a rest.
 func (w *window) try(n, rest int, left float64, latency time.Duration, above float64) {
 	if rest >= 0 {
-		latency = max(latency, w.modes[rest].shared(left))
+		latency = max(latency, w.modes[rest].sharedLatency(left))
 	}
 	if latency >= w.to {
 		return

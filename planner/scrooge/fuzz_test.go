@@ -29,7 +29,7 @@ func foreign(data []byte) *scrooge.Problem {
 		}
 		for range next() % 4 {
 			m.Modes = append(m.Modes, scrooge.Mode{
-				Type: int(next() % 4), Batch: int(next() % 300), Slots: int(next() % 9), Took: time.Duration(next()),
+				Type: int(next() % 4), Batch: int(next() % 300), Slots: int(next() % 9), Latency: time.Duration(next()),
 			})
 		}
 		p.Modules = append(p.Modules, m)
@@ -38,7 +38,7 @@ func foreign(data []byte) *scrooge.Problem {
 }
 
 // written is the inverse of foreign.
-func written(p *scrooge.Problem) []byte {
+func paperMethod(p *scrooge.Problem) []byte {
 	var out []byte
 	put := func(x uint64) { out = binary.LittleEndian.AppendUint64(out, x) }
 	put(uint64(p.SLO))
@@ -59,7 +59,7 @@ func written(p *scrooge.Problem) []byte {
 			put(uint64(x.Type))
 			put(uint64(x.Batch))
 			put(uint64(x.Slots))
-			put(uint64(x.Took))
+			put(uint64(x.Latency))
 		}
 	}
 	return out
@@ -69,11 +69,11 @@ func written(p *scrooge.Problem) []byte {
 func FuzzAllocate(f *testing.F) {
 	f.Add([]byte{})
 	p := example()
-	f.Add(written(p))
+	f.Add(paperMethod(p))
 	p.Modules[0].Rate, p.Modules[1].Rate = 1e9, 1e-9
-	f.Add(written(p))
+	f.Add(paperMethod(p))
 	p.SLO = scrooge.MaxTime
-	f.Add(written(p))
+	f.Add(paperMethod(p))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := foreign(data)
 		a, err := scrooge.Exact(p)

@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// graph is the modules' order as trees. Where the graph is not series-parallel, the tree is that of the graph without
-// some of its edges: what it allows may break the objective on a path that the tree does not have.
+// graph is the modules' order as a tree. If the graph is not series-parallel, the tree is that of the graph without
+// some edges; what it allows may break the objective on a path that the tree does not have.
 type graph struct {
 	next  [][]int
 	tree  *dag.Tree
 	exact bool // the tree has every path
 }
 
-// checked is the graph of a problem that meets what Check asks.
+// checked returns the graph of a problem that Check accepts.
 func (p *Problem) checked() (*graph, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -39,29 +39,29 @@ func (p *Problem) graph() (*graph, error) {
 	if g.tree, err = dag.Fold(before); err != nil {
 		return nil, err
 	}
-	for size := knotted(g.tree); size > 0; g.exact = false {
-		if before, g.tree, err = cutEdge(before); err != nil {
+	for size := irreducibleParts(g.tree); size > 0; g.exact = false {
+		if before, g.tree, err = dropEdge(before); err != nil {
 			return nil, err
 		}
-		size = knotted(g.tree)
+		size = irreducibleParts(g.tree)
 	}
 	return g, nil
 }
 
-// knotted is the number of parts that a tree's knots have.
-func knotted(t *dag.Tree) int {
+// irreducibleParts counts the children of a tree's irreducible nodes.
+func irreducibleParts(t *dag.Tree) int {
 	n := 0
-	if t.Kind == dag.Knot {
-		n = len(t.Parts)
+	if t.Kind == dag.Irreducible {
+		n = len(t.Children)
 	}
-	for _, p := range t.Parts {
-		n += knotted(p)
+	for _, p := range t.Children {
+		n += irreducibleParts(p)
 	}
 	return n
 }
 
-// cutEdge leaves out the edge without which the knots have the fewest parts.
-func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
+// dropEdge removes the edge without which the irreducible nodes have the fewest children.
+func dropEdge(before [][]int) ([][]int, *dag.Tree, error) {
 	var best [][]int
 	var tree *dag.Tree
 	for n := range before {
@@ -72,7 +72,7 @@ func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			if tree == nil || knotted(t) < knotted(tree) {
+			if tree == nil || irreducibleParts(t) < irreducibleParts(tree) {
 				best, tree = without, t
 			}
 		}
@@ -80,8 +80,8 @@ func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
 	return best, tree, nil
 }
 
-// path is the modules of the longest path and its length, given the modules' latencies.
-func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
+// longestPath returns the modules of the longest path and its length, given the modules' latencies.
+func (g *graph) longestPath(latency []time.Duration) ([]int, time.Duration) {
 	at, from := make([]time.Duration, len(g.next)), make([]int, len(g.next))
 	last, length := 0, time.Duration(-1)
 	for i := range from {
@@ -106,13 +106,13 @@ func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
 	return out, length
 }
 
-// branched bounds the nodes of the search over a graph that is not series-parallel.
-const branched = 1 << 12
+// maxNodes bounds the search over a graph that is not series-parallel.
+const maxNodes = 1 << 12
 
-// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost.
-// It looks at so many nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below;
-// it is the cost itself but where the search was cut short. nil steps tell that nothing fits.
-func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []int, cost, bound float64) {
+// leastCost chooses a step of every module's curve such that the longest path keeps the objective, at the least cost.
+// It visits limit nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below: the
+// cost itself, unless the search was cut short. steps is nil when nothing fits.
+func (g *graph) leastCost(curves []costCurve, within time.Duration, limit int) (steps []int, cost, bound float64) {
 	s := search{graph: g, curves: curves, within: within}
 	all := &node{hi: make([]int, len(curves)), lo: make([]int, len(curves))}
 	for i, c := range curves {
@@ -121,28 +121,29 @@ func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []
 		}
 		all.hi[i] = len(c) - 1
 	}
-	if _, length := g.path(s.latency(all.lo)); length > within {
+	if _, length := g.longestPath(s.latency(all.lo)); length > within {
 		return nil, 0, 0
 	}
-	// A choice to begin with: the best at the price of time that bounds the whole most tightly, mended.
+	// Step 1: a choice to begin with. It is the best at the price of time with the tightest bound, repaired.
 	all.steps = make([]int, len(curves))
-	s.slope = price(g.tree, curves, within)
-	priced(g.tree, s.slope, curves, all.steps)
-	s.take(s.mend(all.steps))
+	s.slope = bestSlope(g.tree, curves, within)
+	relaxedCost(g.tree, s.slope, curves, all.steps)
+	s.keepBetter(s.repair(all.steps))
+	// Step 2: best-first branch and bound.
 	if s.relax(all) {
 		s.open = nodes{all}
 	}
 	for n := 0; len(s.open) > 0 && n < limit; n++ {
 		x := heap.Pop(&s.open).(*node)
-		if x.cost >= s.cost*(1-ties) {
+		if x.cost >= s.cost*(1-costTolerance) {
 			return s.best, s.cost, s.cost
 		}
-		path, length := g.path(s.latency(x.steps))
+		path, length := g.longestPath(s.latency(x.steps))
 		if length <= within {
-			s.take(x.steps)
+			s.keepBetter(x.steps)
 			continue
 		}
-		s.take(s.mend(x.steps))
+		s.keepBetter(s.repair(x.steps))
 		s.branch(x, path)
 	}
 	bound = s.cost
@@ -152,21 +153,21 @@ func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []
 	return s.best, s.cost, bound
 }
 
-// search is branch and bound over the steps that modules may take. A node's tree gives the least cost that any choice
-// in it can have; where the choice that has it breaks the objective on a path of the graph, a module of that path has
-// to be faster than chosen, or is as slow and others have to be faster.
+// search is branch and bound over the steps that modules may take. The tree gives the least cost of any choice in a
+// node. If the choice with that cost breaks the objective on a path of the graph, a module of that path must be faster
+// than chosen, or it is as slow and others must be faster.
 type search struct {
 	*graph
-	curves []curve
+	curves []costCurve
 	within time.Duration
-	slope  float64 // the price of a second that bounds the whole most tightly
+	slope  float64 // the price of a second, in $/h, that gives the tightest bound
 	open   nodes
 	best   []int
 	cost   float64
 }
 
 type node struct {
-	lo, hi []int // by module: the steps it may take
+	lo, hi []int // by module: the range of steps it may take
 	steps  []int
 	cost   float64
 }
@@ -179,7 +180,8 @@ func (s *search) latency(steps []int) []time.Duration {
 	return out
 }
 
-func (s *search) take(steps []int) {
+// keepBetter keeps a choice if it is the cheapest so far.
+func (s *search) keepBetter(steps []int) {
 	cost := 0.0
 	for i, k := range steps {
 		cost += s.curves[i][k].cost
@@ -189,35 +191,36 @@ func (s *search) take(steps []int) {
 	}
 }
 
-// relax solves the node on the tree. It tells whether anything in it can be worth having.
+// relax solves the node on the tree. It reports whether the node can contain a better choice.
 func (s *search) relax(x *node) bool {
-	within := make([]curve, len(s.curves))
+	within := make([]costCurve, len(s.curves))
 	for i, c := range s.curves {
 		within[i] = c[x.lo[i] : x.hi[i]+1]
 	}
-	if _, length := s.path(s.latency(x.lo)); length > s.within {
+	if _, length := s.longestPath(s.latency(x.lo)); length > s.within {
 		return false
 	}
-	t := fold(s.tree, within, s.within, outside{base: -s.slope * s.within.Seconds(), slope: s.slope, most: s.cost})
-	k := len(t.curve) - 1
+	t := fold(s.tree, within, s.within, lagrangian{base: -s.slope * s.within.Seconds(), slope: s.slope,
+		bestKnown: s.cost})
+	k := len(t.costCurve) - 1
 	if k < 0 {
 		return false
 	}
-	x.cost, x.steps = t.curve[k].cost, make([]int, len(within))
+	x.cost, x.steps = t.costCurve[k].cost, make([]int, len(within))
 	t.pick(k, x.steps)
 	for i := range x.steps {
 		x.steps[i] += x.lo[i]
 	}
-	return x.cost < s.cost*(1-ties)
+	return x.cost < s.cost*(1-costTolerance)
 }
 
-// mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster
-// that pays the least for the time it saves; then modules are made slower where that saves most and there is time.
-func (s *search) mend(steps []int) []int {
+// repair makes a choice keep the objective. While the longest path is too long, it makes a module of it faster, the one
+// with the least cost per time saved. Then it makes modules slower where that saves most and there is time.
+func (s *search) repair(steps []int) []int {
 	steps = slices.Clone(steps)
 	for {
 		latency := s.latency(steps)
-		path, length := s.path(latency)
+		path, length := s.longestPath(latency)
 		if length <= s.within {
 			break
 		}
@@ -234,7 +237,7 @@ func (s *search) mend(steps []int) []int {
 	}
 	for {
 		latency := s.latency(steps)
-		before, behind := s.around(latency)
+		before, behind := s.pathsAround(latency)
 		module, step, best := -1, 0, 0.0
 		for i, c := range s.curves {
 			k := c.at(s.within - before[i] - behind[i])
@@ -249,7 +252,7 @@ func (s *search) mend(steps []int) []int {
 	}
 }
 
-// branch parts a node at the module of the path that has the most steps to go back.
+// branch divides a node at the module of the path with the largest range of faster steps.
 func (s *search) branch(x *node, path []int) {
 	at := slices.MaxFunc(path, func(a, b int) int { return cmp.Compare(x.steps[a]-x.lo[a], x.steps[b]-x.lo[b]) })
 	if x.steps[at] == x.lo[at] {

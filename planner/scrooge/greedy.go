@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// Greedy allocates by the heuristic of §4.3: of all modules, types and configurations, the next to be taken is the one
-// with the highest ratio of throughput gain to cost times increase of latency. Our reading: every module begins in the
-// mode that is fastest for it; throughput per cost is what a mode gains, so that the ratio is
+// Greedy allocates by the heuristic of §4.3: of all modules, types and configurations it takes next the one with the
+// highest ratio of throughput gain to cost times increase of latency. We read this as follows. Every module begins in
+// its fastest mode. A mode gains throughput per cost, so the ratio is
 //
-//	(items/s per $/h of the new mode - that of the present one) / increase of the module's worst latency,
+//	(items/s per $/h of the new mode - that of the present one) / increase of the module's worst latency
 //
-// and modes are changed for as long as one gains and the objective is kept. A module's machines are alike and share its
-// rate evenly. The error is *Infeasible where even the fastest modes do not keep the objective, which
-// full machines and others together sometimes would.
+// and modes change as long as one gains and the objective is kept. A module's machines are alike and share its rate
+// evenly. The error is *Infeasible where even the fastest modes do not keep the objective; full machines mixed with
+// others sometimes would.
 func Greedy(p *Problem) (*Allocation, error) {
 	g, err := p.checked()
 	if err != nil {
 		return nil, err
 	}
+	// Step 1: every module in its fastest mode.
 	modules := make([]*module, len(p.Modules))
 	latency, at := make([]time.Duration, len(modules)), make([]int, len(modules))
 	for i := range modules {
 		m := p.module(i)
 		modules[i], at[i] = m, -1
 		for _, k := range m.byPrice {
-			if l := m.modes[k].shared(m.rate); m.rate > 0 && (at[i] < 0 || l < latency[i]) {
+			if l := m.modes[k].sharedLatency(m.rate); m.rate > 0 && (at[i] < 0 || l < latency[i]) {
 				at[i], latency[i] = k, l
 			}
 		}
@@ -34,12 +35,13 @@ func Greedy(p *Problem) (*Allocation, error) {
 			return nil, p.infeasible(g)
 		}
 	}
-	if _, length := g.path(latency); length > p.SLO {
-		return nil, g.inTheWay(latency, p.SLO)
+	if _, length := g.longestPath(latency); length > p.SLO {
+		return nil, g.explainInfeasible(latency, p.SLO)
 	}
+	// Step 2: the change with the best ratio that keeps the objective, as long as there is one.
 	for {
 		module, mode, best := -1, -1, 0.0
-		before, behind := g.around(latency)
+		before, behind := g.pathsAround(latency)
 		for i, m := range modules {
 			if m.rate == 0 {
 				continue
@@ -47,9 +49,9 @@ func Greedy(p *Problem) (*Allocation, error) {
 			for _, k := range m.byPrice {
 				gain := 1/m.modes[k].price - 1/m.modes[at[i]].price
 				if gain <= 0 {
-					break // the rest costs more for an item
+					break // all that follow cost more per item
 				}
-				l := m.modes[k].shared(m.rate)
+				l := m.modes[k].sharedLatency(m.rate)
 				if before[i]+l+behind[i] > p.SLO {
 					continue
 				}
@@ -65,7 +67,7 @@ func Greedy(p *Problem) (*Allocation, error) {
 		if module < 0 {
 			break
 		}
-		at[module], latency[module] = mode, modules[module].modes[mode].shared(modules[module].rate)
+		at[module], latency[module] = mode, modules[module].modes[mode].sharedLatency(modules[module].rate)
 	}
 	a := &Allocation{Modules: make([]Allocated, len(modules))}
 	for i, m := range modules {
@@ -73,13 +75,13 @@ func Greedy(p *Problem) (*Allocation, error) {
 	}
 	err = a.finish(p, g)
 	a.Bound = min(Bound(p), a.Cost)
-	a.Proven = a.Bound >= a.Cost*(1-slack)
+	a.Proven = a.Bound >= a.Cost*(1-sumTolerance)
 	return a, err
 }
 
-// cheapest is the mode of the lowest price in which machines that share a rate evenly are within so much, or -1.
-func (m *module) cheapest(rate float64, within time.Duration) int {
-	k := slices.IndexFunc(m.byPrice, func(k int) bool { return m.modes[k].shared(rate) <= within })
+// cheapestMode returns the cheapest mode in which machines that share a rate evenly are within a latency, or -1.
+func (m *module) cheapestMode(rate float64, within time.Duration) int {
+	k := slices.IndexFunc(m.byPrice, func(k int) bool { return m.modes[k].sharedLatency(rate) <= within })
 	if k < 0 {
 		return -1
 	}

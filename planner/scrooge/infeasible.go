@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Infeasible tells that no allocation keeps the objective.
+// Infeasible says that no allocation keeps the objective.
 type Infeasible struct {
 	SLO time.Duration
-	// Least is the shortest objective that could be kept; 0 when none could, since Module has no mode.
+	// Least is the shortest objective that could be kept; 0 when none could, because Module has no mode.
 	Least time.Duration
-	// Module is in the way: of the modules on the path that takes Least, the one with the most of it, Own.
+	// Module is the bottleneck: of the modules on the path that takes Least, the one with the largest part of it, Own.
 	Module int
 	Own    time.Duration
 }
@@ -26,23 +26,23 @@ func (e *Infeasible) Error() string {
 		e.Own)
 }
 
-// infeasible finds out what is in the way.
+// infeasible returns the *Infeasible of a problem.
 func (p *Problem) infeasible(g *graph) error {
 	latency := make([]time.Duration, len(p.Modules))
 	for i := range p.Modules {
 		m := p.module(i)
-		m.frontier(2*longest, searched)
-		if len(m.steps) == 0 {
+		m.frontier(2*longest, maxCurveWork)
+		if len(m.curve) == 0 {
 			return &Infeasible{SLO: p.SLO, Module: i}
 		}
-		latency[i] = m.steps[0].latency
+		latency[i] = m.curve[0].latency
 	}
-	return g.inTheWay(latency, p.SLO)
+	return g.explainInfeasible(latency, p.SLO)
 }
 
-// inTheWay tells that the least latencies of the modules do not keep the objective.
-func (g *graph) inTheWay(latency []time.Duration, objective time.Duration) error {
-	path, least := g.path(latency)
+// explainInfeasible returns the *Infeasible for the modules' least latencies.
+func (g *graph) explainInfeasible(latency []time.Duration, objective time.Duration) error {
+	path, least := g.longestPath(latency)
 	e := &Infeasible{SLO: objective, Least: least, Module: path[0]}
 	for _, i := range path {
 		if latency[i] > e.Own {

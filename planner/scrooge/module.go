@@ -7,29 +7,31 @@ import (
 	"time"
 )
 
-// What is searched. The items of a module are carried by machines in any modes that are all full, any number of each,
-// and by machines in one mode that share the rest evenly, as few as can carry it. So
+// module is a module with what is searched for it.
+//
+// Machines in any modes that are full, any number of each, serve the items of a module, and machines in one mode share
+// the rest evenly, as few as can carry it. So
 //
 //	rate          = sum over modes k of n_k*Rate_k + rest
 //	worst latency = max(Worst_k(Rate_k) where n_k > 0, Worst_j(rest/ceil(rest/Rate_j)))
 //
-// and the cost is each machine's price times the part of it that is used (2a). It holds what the paper's method can
-// answer (full machines, and a partial one in a mode of its own), and adds that the rest may be shared: two machines at
-// two thirds wait less for their batches than a full one and one at a third (Eq. 3), at the same cost. What it leaves
-// out is machines that get less than they can carry so that a partial machine in another mode gets more; Bound holds
-// for those too.
+// and the cost is each machine's price times the part of it that is used (2a). This includes what the paper's method
+// can answer: full machines, and a partial one in a mode of its own. It adds that the rest may be shared: two machines
+// at two thirds wait less for their batches than a full one and one at a third (Eq. 3), at the same cost. It leaves out
+// machines that get less than they can carry so that a partial machine in another mode gets more; Bound holds for those
+// too.
 type module struct {
-	rate    float64
-	modes   []mode
-	byPrice []int // modes, those that carry an item for the least money first
-	steps   curve
-	ways    []way // of steps
-	lower   curve // no allocation that is searched is below it; steps itself when the search was complete
-	whole   bool  // the search was complete
-	work    int   // what is left of the steps of the search
+	rate     float64
+	modes    []mode
+	byPrice  []int // modes, the cheapest per item first
+	curve    costCurve
+	ways     []way     // of curve
+	lower    costCurve // no allocation that is searched is below it; curve itself when the search was complete
+	complete bool      // the search was complete
+	work     int       // steps that the search may still take
 }
 
-// mode is a Mode with what is asked of it often.
+// mode is a Mode with values that are used often.
 type mode struct {
 	*Mode
 	cap   float64       // items/s of a full machine
@@ -40,22 +42,22 @@ type mode struct {
 // way is an allocation of a module.
 type way struct {
 	full []fulls
-	rest int     // the mode of the machines that share the rest, or -1
-	left float64 // the rest, items/s
+	rest int     // mode of the machines that share the rest, or -1
+	left float64 // the rest, in items/s
 }
 
 type fulls struct{ mode, count int }
 
-// few is the part of a rate below which a rest is rounding, and the part of a machine below which another is not
-// needed.
-const few = 1e-10
+// restTolerance is the part of a rate below which a rest is rounding, and the part of a machine below which another is
+// not needed.
+const restTolerance = 1e-10
 
-// machines is how many machines in the mode carry a rate.
-func (m *mode) machines(rate float64) float64 { return max(1, math.Ceil(rate/m.cap-few)) }
+// machines returns how many machines in the mode carry a rate.
+func (m *mode) machines(rate float64) float64 { return max(1, math.Ceil(rate/m.cap-restTolerance)) }
 
-// shared is the worst latency of machines in the mode, as few as can be, that share a rate evenly.
-func (m *mode) shared(rate float64) time.Duration {
-	return m.Worst(min(m.cap, rate/m.machines(rate)))
+// sharedLatency returns the worst latency of machines in the mode, as few as possible, that share a rate evenly.
+func (m *mode) sharedLatency(rate float64) time.Duration {
+	return m.WorstLatency(min(m.cap, rate/m.machines(rate)))
 }
 
 func (p *Problem) module(i int) *module {
@@ -63,7 +65,8 @@ func (p *Problem) module(i int) *module {
 	m := &module{rate: src.Rate}
 	for k := range src.Modes {
 		x := &src.Modes[k]
-		m.modes = append(m.modes, mode{Mode: x, cap: x.Rate(), price: p.price(x), full: x.Worst(x.Rate())})
+		m.modes = append(m.modes, mode{Mode: x, cap: x.Rate(), price: p.pricePerItem(x),
+			full: x.WorstLatency(x.Rate())})
 		m.byPrice = append(m.byPrice, k)
 	}
 	slices.SortStableFunc(m.byPrice, func(a, b int) int {
@@ -72,13 +75,13 @@ func (p *Problem) module(i int) *module {
 	return m
 }
 
-// fractional is the curve when the rest waits no longer than items at a full machine (the paper's first step), with the
-// mode of every point.
-func (m *module) fractional(within time.Duration) (curve, []int) {
+// fractional returns the curve if the rest waits no longer than items at a full machine (the paper's first step), with
+// the mode of every point.
+func (m *module) fractional(within time.Duration) (costCurve, []int) {
 	if m.rate == 0 {
-		return curve{{}}, []int{-1}
+		return costCurve{{}}, []int{-1}
 	}
-	var out curve
+	var out costCurve
 	var modes []int
 	for _, k := range m.byPrice {
 		x := &m.modes[k]
@@ -91,19 +94,19 @@ func (m *module) fractional(within time.Duration) (curve, []int) {
 	return out, modes
 }
 
-// add puts an allocation into the curve when it belongs there.
+// add adds an allocation to the curve if it belongs there.
 func (m *module) add(p point, w func() way) {
-	if !m.steps.beats(p) {
+	if !m.curve.beats(p) {
 		return
 	}
-	k := m.steps.at(p.latency) + 1
-	if k > 0 && m.steps[k-1].latency == p.latency {
+	k := m.curve.at(p.latency) + 1
+	if k > 0 && m.curve[k-1].latency == p.latency {
 		k--
 	}
 	end := k
-	for end < len(m.steps) && m.steps[end].cost >= p.cost*(1-ties) {
+	for end < len(m.curve) && m.curve[end].cost >= p.cost*(1-costTolerance) {
 		end++
 	}
-	m.steps = slices.Replace(m.steps, k, end, p)
+	m.curve = slices.Replace(m.curve, k, end, p)
 	m.ways = slices.Replace(m.ways, k, end, w())
 }

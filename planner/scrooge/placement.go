@@ -13,48 +13,47 @@ type piece struct {
 	graph, stage int
 	mode         Mode
 	rate         float64       // items/s, above 0 and at most the mode's
-	within       time.Duration // its module's part of the objective
+	budget       time.Duration // its module's part of the objective
 }
 
-// part is how much of a machine it takes: input rate proportionality (§3.3).
-func (p *piece) part() float64 { return p.rate / p.mode.Rate() }
+// utilization returns the part of a machine that the piece takes: input rate proportionality (§3.3).
+func (p *piece) utilization() float64 { return p.rate / p.mode.Rate() }
 
 // bin is a machine of a type, before it is known which.
 type bin struct {
 	device int
-	room   float64 // that is left of it, in [0, 1]
-	memory int64   // that is left of it
+	room   float64 // unused part of it, in [0, 1]
+	memory int64   // unused bytes
 	pieces []piece
 }
 
-// packing is what each machine that is rented gets.
+// packing is the load of each machine that is rented.
 type packing struct {
 	bins []bin
-	// Open bins have room for more; the others are full.
+	// bins with room; the others are full
 	open []int
 	used []int // machines by type
 }
 
-// tiny is the room that rounding may leave of, or take from, a machine.
+// tiny is the room that rounding may leave of a machine, or take from it.
 const tiny = 1e-9
 
-// pack puts a candidate's uses on machines, and counts what that rents. Full uses take a machine each. Partial ones
-// share them: as §3.4 has it, by best fit in the order in which they come; or else as few as there can be of each type,
-// and then fewer or cheaper ones by serving some of the load in other modes that keep the module's part of the
-// objective.
+// pack puts a candidate's uses on machines, and counts what that rents. Full uses take a machine each; partial ones
+// share machines. §3.4 packs them by best fit in the order in which they come. Otherwise each type gets as few machines
+// as possible, and then fewer or cheaper ones by serving some of the load in other modes within the module's budget.
 func (c *candidate) pack() {
-	x := c.world
+	x := c.request
 	var partial []piece
 	p := packing{used: make([]int, len(x.prices))}
-	if c.overflows() {
+	if c.farTooLarge() {
 		return
 	}
 	for g, s := range c.solutions {
 		for i := range s.Modules {
 			for _, u := range s.Modules[i].Uses {
-				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Within}
+				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Budget}
 				for range u.Count {
-					if one.part() > 1-tiny {
+					if one.utilization() > 1-tiny {
 						p.bins = append(p.bins, x.bin(one.mode.Type))
 						x.put(&p.bins[len(p.bins)-1], one)
 						continue
@@ -66,25 +65,25 @@ func (c *candidate) pack() {
 	}
 	if x.o.AsWritten {
 		for _, one := range partial {
-			x.fit(&p, one)
+			x.bestFit(&p, one)
 		}
 	} else {
 		for d := range x.prices {
 			mine := slices.DeleteFunc(slices.Clone(partial), func(p piece) bool { return p.mode.Type != d })
-			p.bins = append(p.bins, x.fewest(d, mine)...)
+			p.bins = append(p.bins, x.fewestMachines(d, mine)...)
 		}
 	}
 	c.packing = p
 	c.count()
 	if !x.o.AsWritten {
-		c.improve()
-		c.again()
+		c.consolidate()
+		c.repack()
 	}
 }
 
-// overflows notes what a candidate takes that is far beyond what there is, without putting it on machines.
-func (c *candidate) overflows() bool {
-	x := c.world
+// farTooLarge notes what a candidate takes that is far beyond what there is, without packing it.
+func (c *candidate) farTooLarge() bool {
+	x := c.request
 	used, all := make([]int, len(x.prices)), 0
 	for _, s := range c.solutions {
 		for i := range s.Modules {
@@ -94,7 +93,7 @@ func (c *candidate) overflows() bool {
 			}
 		}
 	}
-	if all <= beyond*(len(x.spec.Workers)+beyond) {
+	if all <= maxOvercommit*(len(x.spec.Workers)+maxOvercommit) {
 		return false
 	}
 	c.packing = packing{used: used}
@@ -102,10 +101,10 @@ func (c *candidate) overflows() bool {
 	return true
 }
 
-// beyond is by how many times more machines than there are a packing is not worth while.
-const beyond = 4
+// maxOvercommit is by how many times more machines than there are a packing is still made.
+const maxOvercommit = 4
 
-// count adds up what is rented and used, and lists the bins with room.
+// count sums what is rented and used, and lists the bins with room.
 func (c *candidate) count() {
 	p := &c.packing
 	clear(p.used)
@@ -114,97 +113,98 @@ func (c *candidate) count() {
 	for k := range p.bins {
 		b := &p.bins[k]
 		p.used[b.device]++
-		c.cost += c.world.prices[b.device]
-		c.used += (1 - b.room) * c.world.prices[b.device]
+		c.cost += c.request.prices[b.device]
+		c.used += (1 - b.room) * c.request.prices[b.device]
 		if b.room > tiny {
 			p.open = append(p.open, k)
 		}
 	}
 }
 
-// short is, by type, how many machines more are taken than there are.
+// short returns, by type, how many machines more are taken than there are.
 func (c *candidate) short() []int {
 	out := make([]int, len(c.packing.used))
 	for d, n := range c.packing.used {
-		out[d] = max(0, n-len(c.world.workers[d]))
+		out[d] = max(0, n-len(c.request.workers[d]))
 	}
 	return out
 }
 
-// fits tells that there are machines for all of it.
+// fits reports whether there are machines for all of it.
 func (c *candidate) fits() bool {
 	return !slices.ContainsFunc(c.short(), func(n int) bool { return n > 0 })
 }
 
-// bin is an empty machine.
-func (x *world) bin(device int) bin {
+// bin returns an empty machine.
+func (x *request) bin(device int) bin {
 	b := bin{device: device, room: 1, memory: x.spec.DeviceTypes[device].MemoryBytes}
 	if b.memory <= 0 {
-		b.memory = boundless
+		b.memory = unlimited
 	}
 	return b
 }
 
-// boundless stands for the memory of a machine of which it is not known.
-const boundless = 1 << 62
+// unlimited stands for the memory of a machine of which it is not known.
+const unlimited = 1 << 62
 
-// takes is the memory that a piece takes.
-func (x *world) takes(p *piece) int64 {
-	return x.needs(variant(&p.mode), p.mode.Batch*p.mode.Slots)
+// memoryOf returns the bytes that a piece takes.
+func (x *request) memoryOf(p *piece) int64 {
+	return x.memory(variant(&p.mode), p.mode.Batch*p.mode.Slots)
 }
 
-// holds tells whether a bin has room for a piece.
-func (x *world) holds(b *bin, p *piece) bool {
-	return b.device == p.mode.Type && p.part() <= b.room+tiny && x.takes(p) <= b.memory && x.bears(b, p)
+// fits reports whether a bin has room for a piece.
+func (x *request) fits(b *bin, p *piece) bool {
+	return b.device == p.mode.Type && p.utilization() <= b.room+tiny && x.memoryOf(p) <= b.memory &&
+		x.meetsBudgets(b, p)
 }
 
-// bears tells whether a bin's pieces and one more keep their parts of the objective, and what is left free beside them,
-// together (ours: §3.4 shares machines by their rates only, and so does a plan with all of the objective). Beside a
-// piece run as many batches of the others as do in the mean.
-func (x *world) bears(b *bin, p *piece) bool {
-	if x.o.AsWritten || x.spare <= 1 {
+// meetsBudgets reports whether a bin's pieces and one more, run together, keep their budgets extended by what is kept
+// free (ours: §3.4 shares machines by their rates only, and so does a plan with all of the objective). Beside a piece
+// run as many batches of the others as do on average.
+func (x *request) meetsBudgets(b *bin, p *piece) bool {
+	if x.o.AsWritten || x.slackFactor <= 1 {
 		return true
 	}
-	busy := p.busy()
+	busy := p.meanBatches()
 	for k := range b.pieces {
-		busy += b.pieces[k].busy()
+		busy += b.pieces[k].meanBatches()
 	}
 	for k := range b.pieces {
-		if !x.inTime(&b.pieces[k], busy) {
+		if !x.inTimeBeside(&b.pieces[k], busy) {
 			return false
 		}
 	}
-	return len(b.pieces) == 0 || x.inTime(p, busy)
+	return len(b.pieces) == 0 || x.inTimeBeside(p, busy)
 }
 
-// busy is how many of its batches run in the mean.
-func (p *piece) busy() float64 { return float64(p.mode.Slots) * p.part() }
+// meanBatches returns how many of its batches run on average.
+func (p *piece) meanBatches() float64 { return float64(p.mode.Slots) * p.utilization() }
 
-// inTime tells whether a piece is in time on a machine where so many batches run in the mean, its own included.
-func (x *world) inTime(p *piece, busy float64) bool {
+// inTimeBeside reports whether a piece is in time on a machine where so many batches run on average, its own included.
+func (x *request) inTimeBeside(p *piece, busy float64) bool {
 	m := p.mode
-	others := int(math.Ceil(busy - p.busy() - negligible))
+	others := int(math.Ceil(busy - p.meanBatches() - negligibleBatches))
 	if others <= 0 {
 		return true
 	}
 	took := x.believed.Latency(variant(&m), serving.DeviceTypeID(m.Type), m.Batch, m.Slots+others)
-	return m.Worst(p.rate)+max(0, took-m.Took) <= time.Duration(float64(p.within)*x.spare)
+	return m.WorstLatency(p.rate)+max(0, took-m.Latency) <= time.Duration(float64(p.budget)*x.slackFactor)
 }
 
-// negligible is the mean number of others' batches that is none.
-const negligible = 0.1
+// negligibleBatches is the mean number of others' batches that counts as none.
+const negligibleBatches = 0.1
 
-func (x *world) put(b *bin, p piece) {
-	b.room = max(b.room-p.part(), 0)
-	b.memory -= x.takes(&p)
+func (x *request) put(b *bin, p piece) {
+	b.room = max(b.room-p.utilization(), 0)
+	b.memory -= x.memoryOf(&p)
 	b.pieces = append(b.pieces, p)
 }
 
-// fit puts a piece where it leaves least room, on a new machine if nowhere else (§3.4).
-func (x *world) fit(p *packing, one piece) {
+// bestFit puts a piece where it leaves least room, on a new machine if it fits nowhere else (§3.4).
+func (x *request) bestFit(p *packing, one piece) {
 	best := -1
 	for k := range p.bins {
-		if b := &p.bins[k]; x.holds(b, &one) && (best < 0 || b.room < p.bins[best].room) {
+		if b := &p.bins[k]; x.fits(b, &one) && (best < 0 || b.room < p.bins[best].room) {
 			best = k
 		}
 	}

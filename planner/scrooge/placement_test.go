@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What machines are rented for the same allocations: by best fit in the order in which uses come (§3.4), on as few as
-// there can be, with single machines served again elsewhere and all served anew, and with types left out. Each step
-// rents no more than the one before it.
+// The rent of the same allocations packed in five ways: by best fit in the order in which uses come (§3.4), on as few
+// machines as possible, with machines emptied, with all modules packed anew, and without some types. Each step rents no
+// more than the one before.
 func TestRentOfPlacements(t *testing.T) {
 	var sums [4]float64
 	bound, n := 0.0, 0
@@ -37,13 +37,13 @@ func TestRentOfPlacements(t *testing.T) {
 		}
 		r := plan.Request{Spec: c.Spec, Rates: rates}
 		rent := func(o Options) (*candidate, float64) {
-			x := (&Planner{Profile: c.Profile, Options: o}).read(r, care{within: 1})
-			s := &chooser{world: x, solved: make(map[string]*solution)}
+			x := (&Planner{Profile: c.Profile, Options: o}).read(r, margin{part: 1})
+			s := &candidateSearch{request: x, solved: make(map[string]*solution)}
 			best, err := s.best(context.Background(), 1)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			return best, whole(s.bound(1), x.prices)
+			return best, leastWholePrices(s.bound(1), x.prices)
 		}
 		written, _ := rent(Options{AsWritten: true})
 		best, least := rent(Options{})
@@ -51,7 +51,7 @@ func TestRentOfPlacements(t *testing.T) {
 			continue
 		}
 		few := 0.0
-		x := written.world
+		x := written.request
 		for d, price := range x.prices {
 			var mine []piece
 			for _, b := range written.packing.bins {
@@ -59,7 +59,7 @@ func TestRentOfPlacements(t *testing.T) {
 					mine = append(mine, b.pieces...)
 				}
 			}
-			few += price * float64(len(x.fewest(d, mine)))
+			few += price * float64(len(x.fewestMachines(d, mine)))
 		}
 		x.o.AsWritten = false
 		one := *written
@@ -82,7 +82,7 @@ func TestFewest(t *testing.T) {
 	more := 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		x := &world{
+		x := &request{
 			spec: &serving.Spec{
 				DeviceTypes: []serving.DeviceType{{MemoryBytes: int64(20 * rng.IntN(2))}},
 				Variants:    []serving.Variant{{}, {}},
@@ -93,13 +93,13 @@ func TestFewest(t *testing.T) {
 		var first packing
 		for range 1 + rng.IntN(8) {
 			p := piece{
-				mode: Mode{Batch: 1, Slots: 1, Took: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20,
+				mode: Mode{Batch: 1, Slots: 1, Latency: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20,
 			}
 			if p.rate == 0 {
 				p.rate = 0.3
 			}
 			pieces = append(pieces, p)
-			x.fit(&first, p)
+			x.bestFit(&first, p)
 		}
 		least := len(pieces)
 		var try func(k int, bins []bin)
@@ -111,7 +111,7 @@ func TestFewest(t *testing.T) {
 				return
 			}
 			for n := range bins {
-				if was := bins[n]; x.holds(&was, &pieces[k]) {
+				if was := bins[n]; x.fits(&was, &pieces[k]) {
 					x.put(&bins[n], pieces[k])
 					try(k+1, bins)
 					bins[n] = was
@@ -122,7 +122,7 @@ func TestFewest(t *testing.T) {
 			try(k+1, next)
 		}
 		try(0, nil)
-		if got := x.fewest(0, pieces); len(got) != least {
+		if got := x.fewestMachines(0, pieces); len(got) != least {
 			t.Errorf("seed %d: %d machines, %d do", seed, len(got), least)
 		}
 		if len(first.bins) > least {
@@ -137,7 +137,7 @@ func TestWhole(t *testing.T) {
 		need float64
 		want float64
 	}{{7.46, 8}, {0, 0}, {0.1, 2}, {2.5, 3}, {100.5, 101}} {
-		if got := whole(c.need, []float64{2, 3}); math.Abs(got-c.want) > 1e-9 {
+		if got := leastWholePrices(c.need, []float64{2, 3}); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("prices of 2 and 3 make up %v from %v on, want %v", got, c.need, c.want)
 		}
 	}
@@ -154,18 +154,18 @@ func TestWhole(t *testing.T) {
 				}
 			}
 		}
-		if got := whole(need, prices); math.Abs(got-least) > 1e-9 {
+		if got := leastWholePrices(need, prices); math.Abs(got-least) > 1e-9 {
 			t.Fatalf("%v make up %v from %v on, want %v", prices, got, need, least)
 		}
 	}
 }
 
-// Budgets are no shorter than what machines take, and no path of them is longer than the objective, which the longest
-// uses up.
+// Budgets are no shorter than what machines take. No path of them is longer than the objective, and the longest uses it
+// up.
 func TestStretched(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		g := pipeline{within: time.Second, stages: make([]stage, 1+rng.IntN(6))}
+		g := pipeline{budget: time.Second, stages: make([]stage, 1+rng.IntN(6))}
 		worst := make([]time.Duration, len(g.stages))
 		for i := range worst {
 			worst[i] = time.Duration(1 + rng.IntN(150e6))
@@ -175,7 +175,7 @@ func TestStretched(t *testing.T) {
 				}
 			}
 		}
-		out, longest := g.stretched(worst), time.Duration(0)
+		out, longest := g.proportionalBudgets(worst), time.Duration(0)
 		ends := make([]time.Duration, len(out))
 		for i, within := range out {
 			ends[i] += within
@@ -187,18 +187,18 @@ func TestStretched(t *testing.T) {
 				ends[to] = max(ends[to], ends[i])
 			}
 		}
-		if longest > g.within || longest < g.within-time.Microsecond {
-			t.Errorf("seed %d: the longest path has %v of %v", seed, longest, g.within)
+		if longest > g.budget || longest < g.budget-time.Microsecond {
+			t.Errorf("seed %d: the longest path has %v of %v", seed, longest, g.budget)
 		}
 	}
 }
 
-// Where there is room, batches are smaller than the cheapest, with as many at once, and in time earlier; machines are
-// used by no more than half for it, and rent the same.
+// With spare capacity, batches are smaller than the cheapest ones, with as many at once, and in time earlier. Machines
+// are used up to one half for it, and the rent stays.
 func TestCalm(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
-	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, care{within: 1})
-	s := &chooser{world: x, solved: make(map[string]*solution)}
+	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, margin{part: 1})
+	s := &candidateSearch{request: x, solved: make(map[string]*solution)}
 	c, err := s.best(context.Background(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestCalm(t *testing.T) {
 		for n := range c.packing.bins[k].pieces {
 			q := &c.packing.bins[k].pieces[n]
 			small := q.mode
-			small.Batch, small.Took = 1, small.Took/4
+			small.Batch, small.Latency = 1, small.Latency/4
 			c.solutions[q.graph].modes[q.stage] = append(slices.Clone(c.solutions[q.graph].modes[q.stage]), small)
 		}
 	}
@@ -216,22 +216,22 @@ func TestCalm(t *testing.T) {
 	worst := make(map[[2]int]time.Duration)
 	for k, b := range c.packing.bins {
 		for n, q := range b.pieces {
-			slots[[2]int{k, n}], worst[[2]int{k, n}] = q.mode.Slots, q.mode.Worst(q.rate)
+			slots[[2]int{k, n}], worst[[2]int{k, n}] = q.mode.Slots, q.mode.WorstLatency(q.rate)
 		}
 	}
-	c.calm()
+	c.useSpareCapacity()
 	smaller := 0
 	for k, b := range c.packing.bins {
 		for n, q := range b.pieces {
 			at := [2]int{k, n}
-			if q.mode.Slots != slots[at] || q.mode.Worst(q.rate) > worst[at] {
+			if q.mode.Slots != slots[at] || q.mode.WorstLatency(q.rate) > worst[at] {
 				t.Errorf("%+v took %v before", q, worst[at])
 			}
-			if q.mode.Worst(q.rate) < worst[at] {
+			if q.mode.WorstLatency(q.rate) < worst[at] {
 				smaller++
 			}
 		}
-		if smaller > 0 && b.room < 1-easy-tiny {
+		if smaller > 0 && b.room < 1-smallBatchLimit-tiny {
 			t.Errorf("machine %d is used by %v", k, 1-b.room)
 		}
 	}

@@ -28,42 +28,42 @@ type Options struct {
 	AsWritten bool
 	// Single plans for one batch at a time (§4.4, without spatial multiplexing).
 	Single bool
-	// MostAccurate leaves each stage its most accurate variant; else all that meet the app's floor may be used, and
-	// cost decides.
+	// MostAccurate leaves each stage its most accurate variant. Otherwise all variants that meet the app's floor may be
+	// used, and cost decides.
 	MostAccurate bool
 	// Headroom is the factor on the demand; 0 means 1.
 	Headroom float64
-	// Within is the part of the objective that is planned with: the rest is for items that wait behind others and for
-	// batches of other stages on the same machine, which the worst latency of §3.3 does not count. 0 means all, as the
-	// paper has it, and then nothing is left for them.
+	// Within is the part of the objective that is planned with. The rest is for items that wait behind others and for
+	// batches of other stages on the same machine, which the worst latency of §3.3 does not count. 0 means all of it,
+	// as in the paper, and then nothing is left for them.
 	Within float64
 }
 
-// care is what a plan leaves room for beside the worst latency of §3.3, which counts on items that come one by one and
-// machines that no item waits for but to fill a batch.
-type care struct {
-	// uneven is by how much the items of a query that come at once are taken to be more than the mean; 0 for items that
-	// come one by one.
-	uneven float64
-	// within is the part of the objective that is planned with.
-	within float64
+// margin is what a plan leaves room for besides the worst latency of §3.3. That assumes that items come one by one and
+// wait for nothing but a batch to fill.
+type margin struct {
+	// burstFactor is by how much the items of a query that come at once exceed their mean; 0 for items that come one by
+	// one.
+	burstFactor float64
+	// part is the part of the objective that is planned with.
+	part float64
 }
 
-// cares are tried one after the other until one leaves an allocation: a machine alone may be too slow for all that
-// comes at once.
-func (o *Options) cares() []care {
+// margins are tried one after the other until one leaves an allocation: a single machine may be too slow for all items
+// that come at once.
+func (o *Options) margins() []margin {
 	switch within := o.Within; {
 	case within <= 0 || within >= 1:
-		return []care{{within: 1}} // as the paper has it
+		return []margin{{part: 1}} // as in the paper
 	case o.AsWritten:
-		return []care{{within: within}, {within: 1}}
+		return []margin{{part: within}, {part: 1}}
 	default:
-		return []care{{uneven, within}, {1, within}, {0, within}, {0, 1}}
+		return []margin{{burstFactor, within}, {1, within}, {0, within}, {0, 1}}
 	}
 }
 
-// uneven: streams differ, and those that send most at once are those whose items wait.
-const uneven = 2
+// burstFactor: streams differ, and items wait in those that send most at once.
+const burstFactor = 2
 
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "scrooge" }
@@ -73,15 +73,15 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// enough is how near to the most that can be served the search comes, as a part of the demand.
-const enough = 1.0 / 256
+// demandTolerance is how near to the largest part of the demand that fits the search comes.
+const demandTolerance = 1.0 / 256
 
-// Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that
-// they carry, and Short says what is missing. It fails when some app has a stage that nothing serves within the
+// Plan implements plan.Planner. If the workers do not carry the demand, all apps get the largest part of it that they
+// carry, and Shortage says what is missing. It fails when some app has a stage that nothing serves within the
 // objective.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	var first error
-	for _, c := range p.Options.cares() {
+	for _, c := range p.Options.margins() {
 		out, err := p.plan(ctx, r, p.read(r, c))
 		if err == nil || ctx.Err() != nil {
 			return out, err
@@ -93,8 +93,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return nil, first
 }
 
-func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Plan, error) {
-	s := &chooser{world: x, solved: make(map[string]*solution)}
+func (p *Planner) plan(ctx context.Context, r plan.Request, x *request) (*plan.Plan, error) {
+	s := &candidateSearch{request: x, solved: make(map[string]*solution)}
 	all, err := s.best(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -102,10 +102,10 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Pla
 	if all.fits() {
 		return x.plan(r, all, nil, 1, s.bound(1)), nil
 	}
-	// Parts of the demand: low is carried, high is not.
+	// The part low of the demand is carried, high is not.
 	low, high := 0.0, 1.0
 	var most *candidate
-	for high-low > enough {
+	for high-low > demandTolerance {
 		part := (low + high) / 2
 		c, err := s.best(ctx, part)
 		if err != nil {
@@ -118,14 +118,14 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Pla
 		}
 	}
 	if most == nil {
-		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more", 100*enough,
-			x.missing(all))
+		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more",
+			100*demandTolerance, x.missing(all))
 	}
 	return x.plan(r, most, all, low, s.bound(low)), nil
 }
 
-// hopeless says why a graph has no allocation at any rate.
-func (x *world) hopeless(g *pipeline, err error) error {
+// unservable says why a pipeline has no allocation at any rate.
+func (x *request) unservable(g *pipeline, err error) error {
 	app := &x.spec.Apps[g.app]
 	var devices []serving.DeviceTypeID
 	for d := range x.workers {
@@ -138,8 +138,8 @@ func (x *world) hopeless(g *pipeline, err error) error {
 	}
 	for i := range g.stages {
 		if len(g.stages[i].modes) == 0 {
-			return capacity.Hopeless(x.believed, x.spec, g.stages[i].id, capacity.Asked{App: g.app, Within: g.within},
-				devices, make([]bool, len(x.spec.Variants)))
+			return capacity.Unservable(x.believed, x.spec, g.stages[i].id,
+				capacity.StageDemand{App: g.app, Budget: g.budget}, devices, make([]bool, len(x.spec.Variants)))
 		}
 	}
 	var in *Infeasible
@@ -149,12 +149,12 @@ func (x *world) hopeless(g *pipeline, err error) error {
 	return fmt.Errorf(
 		"app %q: its stages cannot be served within %v from end to end: the least is %v, of which stage %q takes %v. "+
 			"Raise slo.latency, or measure faster variants or types of it, or smaller batches",
-		app.Name, g.within, in.Least.Round(10*time.Microsecond), x.spec.Stages[g.stages[in.Module].id].Name,
+		app.Name, g.budget, in.Least.Round(10*time.Microsecond), x.spec.Stages[g.stages[in.Module].id].Name,
 		in.Own.Round(10*time.Microsecond))
 }
 
-// missing lists the machines that a candidate takes and that are not there.
-func (x *world) missing(c *candidate) string {
+// missing lists, in words, the machines that a candidate takes beyond those there are.
+func (x *request) missing(c *candidate) string {
 	out := ""
 	for d, n := range c.short() {
 		if n > 0 {
@@ -167,5 +167,5 @@ func (x *world) missing(c *candidate) string {
 	return out
 }
 
-// near tells that numbers are equal but for rounding.
+// near reports whether numbers are equal but for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b), 1e-9) }

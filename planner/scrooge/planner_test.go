@@ -78,8 +78,8 @@ func parts(p *plan.Plan, spec *serving.Spec, believed profile.Profile, rates []f
 	return out
 }
 
-// What costs least by the part of machines that is used, 7.46 $/h, rents 10 of whole ones; the plan rents 8, and
-// nothing rents less, since prices of 2 and 3 make up no sum from 7.46 to 8. It shares a Y as the paper does: 20/81 of
+// The allocation with the least cost by the used part of machines, 7.46 $/h, rents whole ones for 10. The plan rents 8,
+// and nothing rents less, since prices of 2 and 3 have no sum from 7.46 to 8. It shares a Y as the paper does: 20/81 of
 // it (with our rounding) for A and 120/160 for B.
 func TestPlanOfWorkedExample(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
@@ -111,9 +111,9 @@ func TestPlacementAsWritten(t *testing.T) {
 		}
 		full := x.Modules[0].Modes[mode(0, 0, 4)].Rate()
 		return &Allocation{Modules: []Allocated{
-			{Uses: []Use{{mode(0, 0, 4), 1, full}, {mode(0, 1, 2), 1, 80 - full}}, Within: 200 * time.Millisecond},
+			{Uses: []Use{{mode(0, 0, 4), 1, full}, {mode(0, 1, 2), 1, 80 - full}}, Budget: 200 * time.Millisecond},
 			{
-				Uses: []Use{{mode(1, 1, 4), 1, 200}, {mode(1, 1, 4), 1, 120}}, Within: 74 * time.Millisecond,
+				Uses: []Use{{mode(1, 1, 4), 1, 200}, {mode(1, 1, 4), 1, 120}}, Budget: 74 * time.Millisecond,
 				Arrives: 200 * time.Millisecond,
 			},
 		}}, nil
@@ -179,13 +179,13 @@ func TestPlanProperties(t *testing.T) {
 		if out.Shed != nil {
 			shed++
 			part = 1 - out.Shed[0]/out.Demand[0]
-			if out.Short == nil {
+			if out.Shortage == nil {
 				t.Errorf("seed %d: sheds and nothing is short", seed)
 			}
 		}
-		x := (&Planner{Profile: c.Profile, Options: o}).read(r, care{within: 1})
+		x := (&Planner{Profile: c.Profile, Options: o}).read(r, margin{part: 1})
 		stages := make([]float64, len(c.Spec.Stages))
-		for _, g := range x.graphs {
+		for _, g := range x.pipelines {
 			for _, s := range g.stages {
 				stages[s.id] = s.rate * part
 			}
@@ -199,16 +199,16 @@ func TestPlanProperties(t *testing.T) {
 		for _, i := range out.Instances {
 			shares[i.Stage] += i.Share
 			m := Mode{
-				Batch: i.Variants[0].Limit, Slots: i.Slots, Took: c.Profile.Latency(i.Variants[0].Variant,
+				Batch: i.Variants[0].Limit, Slots: i.Slots, Latency: c.Profile.Latency(i.Variants[0].Variant,
 					i.DeviceType(c.Spec), i.Variants[0].Limit, i.Slots),
 			}
-			if worst := m.Worst(min(i.Share*stages[i.Stage], m.Rate())); worst > out.Budgets[i.Stage]+1 {
+			if worst := m.WorstLatency(min(i.Share*stages[i.Stage], m.Rate())); worst > out.Budgets[i.Stage]+1 {
 				t.Errorf("seed %d: %+v may take %v of %v", seed, i, worst, out.Budgets[i.Stage])
 			}
 			if _, known := memory[i.Worker]; !known {
 				rent += c.Spec.DeviceTypes[i.DeviceType(c.Spec)].PricePerHour
 			}
-			memory[i.Worker] += x.needs(i.Variants[0].Variant, i.Slots*i.Variants[0].Limit)
+			memory[i.Worker] += x.memory(i.Variants[0].Variant, i.Slots*i.Variants[0].Limit)
 		}
 		for w, m := range memory {
 			if has := c.Spec.DeviceTypes[c.Spec.Workers[w].DeviceType].MemoryBytes; has > 0 && m > has {
@@ -263,8 +263,8 @@ func running(p *plan.Plan, spec *serving.Spec) *fleet.Snapshot {
 	return s
 }
 
-// What runs goes on where it is, whatever its worker's number; a worker that is down is replaced, and only what it ran
-// is loaded.
+// Running instances go on where they are, whatever their worker's number. A worker that is down is replaced, and only
+// its models are loaded.
 func TestReuse(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	planner := &Planner{Profile: p}
@@ -303,8 +303,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// A type that is not to be had is done without; where all machines are too few, as much as they carry is served and the
-// rest said.
+// A type that cannot be rented is left out. If all machines are too few, the plan serves as much as they carry and
+// sheds the rest.
 func TestShort(t *testing.T) {
 	spec, p := tables34(t, 10, 0)
 	for _, o := range []Options{{}, {AsWritten: true}} {
@@ -325,12 +325,12 @@ func TestShort(t *testing.T) {
 		if out.Shed != nil {
 			served -= out.Shed[0]
 		}
-		if served < last*(1-2*enough) || served > rate || out.Capacity[0] < served*(1-1e-9) {
+		if served < last*(1-2*demandTolerance) || served > rate || out.Capacity[0] < served*(1-1e-9) {
 			t.Errorf("%v of %v/s are served, %v of less demand; capacity %v", served, rate, last, out.Capacity[0])
 		}
 		last = served
-		if rate == 160 && (out.Short == nil || out.Short[0]+out.Short[1] == 0) {
-			t.Errorf("short of %v for four times as much as there is", out.Short)
+		if rate == 160 && (out.Shortage == nil || out.Shortage[0]+out.Shortage[1] == 0) {
+			t.Errorf("short of %v for four times as much as there is", out.Shortage)
 		}
 	}
 	if last < 40 || last > 60 {
@@ -348,7 +348,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// What hardly anybody calls is served all the same, by batches of one where larger ones would not fill in time.
+// An app with hardly any demand is served all the same, by batches of one where larger ones would not fill in time.
 func TestRare(t *testing.T) {
 	spec, p := tables34(t, 2, 2)
 	out := ask(t, &Planner{Profile: p}, plan.Request{Spec: spec})

@@ -21,7 +21,7 @@ func holds(p *scrooge.Problem, a *scrooge.Allocation) error {
 		sum := 0.0
 		for _, u := range a.Modules[i].Uses {
 			x := m.Modes[u.Mode]
-			full := float64(x.Batch) * float64(x.Slots) / x.Took.Seconds()
+			full := float64(x.Batch) * float64(x.Slots) / x.Latency.Seconds()
 			if u.Rate > full*(1+1e-9) {
 				return fmt.Errorf("module %d: a machine for %v items/s is sent %v", i, full, u.Rate)
 			}
@@ -31,13 +31,13 @@ func holds(p *scrooge.Problem, a *scrooge.Allocation) error {
 			if x.Batch == 1 {
 				wait = 1 / full
 			}
-			worst[i] = max(worst[i], x.Took.Seconds()+wait)
+			worst[i] = max(worst[i], x.Latency.Seconds()+wait)
 		}
 		if math.Abs(sum-m.Rate) > 1e-9*m.Rate {
 			return fmt.Errorf("module %d: %v items/s are carried, %v arrive", i, sum, m.Rate)
 		}
-		if worst[i] > a.Modules[i].Within.Seconds()+2e-9 {
-			return fmt.Errorf("module %d: takes %v s, its budget is %v", i, worst[i], a.Modules[i].Within)
+		if worst[i] > a.Modules[i].Budget.Seconds()+2e-9 {
+			return fmt.Errorf("module %d: takes %v s, its budget is %v", i, worst[i], a.Modules[i].Budget)
 		}
 	}
 	if math.Abs(cost-a.Cost) > 1e-9*cost {
@@ -46,13 +46,13 @@ func holds(p *scrooge.Problem, a *scrooge.Allocation) error {
 	// Every path, from every module on: one that begins in the middle is not the longest.
 	var walk func(i int, took float64, budgets time.Duration) error
 	walk = func(i int, took float64, budgets time.Duration) error {
-		if took, budgets = took+worst[i], budgets+a.Modules[i].Within; took > p.SLO.Seconds()+1e-8 || budgets > p.SLO {
+		if took, budgets = took+worst[i], budgets+a.Modules[i].Budget; took > p.SLO.Seconds()+1e-8 || budgets > p.SLO {
 			return fmt.Errorf("a path to module %d takes %v s, its budgets %v, the objective is %v", i, took, budgets,
 				p.SLO)
 		}
-		if a.Modules[i].Arrives+a.Modules[i].Within < budgets {
+		if a.Modules[i].Arrives+a.Modules[i].Budget < budgets {
 			return fmt.Errorf("module %d is left after %v, it says %v", i, budgets,
-				a.Modules[i].Arrives+a.Modules[i].Within)
+				a.Modules[i].Arrives+a.Modules[i].Budget)
 		}
 		for _, n := range p.Modules[i].Next {
 			if err := walk(n, took, budgets); err != nil {
@@ -117,7 +117,9 @@ func TestInfeasible(t *testing.T) {
 		}
 		for _, method := range []func(p *scrooge.Problem) (*scrooge.Allocation, error){
 			scrooge.Exact,
-			func(p *scrooge.Problem) (*scrooge.Allocation, error) { return scrooge.Brute(context.Background(), p) },
+			func(p *scrooge.Problem) (*scrooge.Allocation, error) {
+				return scrooge.BruteForce(context.Background(), p)
+			},
 		} {
 			p.SLO = no.Least
 			a, err := method(p)
@@ -156,8 +158,8 @@ func TestLowRates(t *testing.T) {
 		SLO:    100 * time.Millisecond,
 		Prices: []float64{1},
 		Modules: []scrooge.Module{{Rate: 1e-3, Modes: []scrooge.Mode{
-			{Batch: 1, Slots: 1, Took: 40 * time.Millisecond},
-			{Batch: 8, Slots: 1, Took: 45 * time.Millisecond},
+			{Batch: 1, Slots: 1, Latency: 40 * time.Millisecond},
+			{Batch: 8, Slots: 1, Latency: 45 * time.Millisecond},
 		}}},
 	}
 	a, err := scrooge.Exact(p)
@@ -194,7 +196,7 @@ func TestCheck(t *testing.T) {
 		{func(p *scrooge.Problem) { p.Modules[1].Modes[2].Type = 2 }, "module 1: mode 2 is of type 2"},
 		{func(p *scrooge.Problem) { p.Modules[1].Modes[2].Batch = 0 }, "mode 2 has batches of 0"},
 		{func(p *scrooge.Problem) { p.Modules[1].Modes[2].Slots = 0 }, "mode 2 runs 0"},
-		{func(p *scrooge.Problem) { p.Modules[1].Modes[2].Took = 0 }, "mode 2 takes 0s"},
+		{func(p *scrooge.Problem) { p.Modules[1].Modes[2].Latency = 0 }, "mode 2 takes 0s"},
 	} {
 		p := example()
 		c.spoil(p)
@@ -217,7 +219,7 @@ func TestVerify(t *testing.T) {
 		{func(a *scrooge.Allocation) { a.Modules[0].Uses[0].Mode = 9 }, "in mode 9"},
 		{func(a *scrooge.Allocation) { a.Modules[0].Uses[0].Rate = 61 }, "it carries"},
 		{func(a *scrooge.Allocation) { a.Modules[0].Uses[0].Count = 3 }, "80 arrive"},
-		{func(a *scrooge.Allocation) { a.Modules[1].Within = time.Millisecond }, "its budget is 1ms"},
+		{func(a *scrooge.Allocation) { a.Modules[1].Budget = time.Millisecond }, "its budget is 1ms"},
 		{func(a *scrooge.Allocation) { a.Modules[1].Arrives = 0 }, "reached after"},
 		{func(a *scrooge.Allocation) { a.Modules[1].Arrives = 250 * time.Millisecond }, "budget ends at"},
 		{func(a *scrooge.Allocation) { a.Latency-- }, "longest path"},
@@ -236,18 +238,18 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Brute stops when it is told to, and refuses what is too large.
+// BruteForce ends with its context, and refuses problems that are too large.
 func TestBruteEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := scrooge.Brute(ctx, example()); !errors.Is(err, context.Canceled) {
+	if _, err := scrooge.BruteForce(ctx, example()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it is cancelled", err)
 	}
 	p := scrooge.Many(rand.New(rand.NewPCG(1, 1)), scrooge.Figure1["actdet"], 30)
 	for i := range p.Modules {
 		p.Modules[i].Rate *= 50
 	}
-	if _, err := scrooge.Brute(context.Background(), p); err == nil ||
+	if _, err := scrooge.BruteForce(context.Background(), p); err == nil ||
 		!strings.Contains(err.Error(), "too many to try all") {
 		t.Errorf("%v, want that it is too large", err)
 	}

@@ -40,7 +40,7 @@ func Small(rng *rand.Rand) *Problem {
 			t := rng.IntN(len(p.Prices))
 			batch, slots := 1<<rng.IntN(4), 1+rng.IntN(3)
 			ms := item * (0.5 + rng.Float64()) * (0.5 + 0.5*float64(batch)) * (0.4 + 0.6*float64(slots))
-			m.Modes = append(m.Modes, Mode{Type: t, Batch: batch, Slots: slots, Took: time.Duration(ms * 1e6)})
+			m.Modes = append(m.Modes, Mode{Type: t, Batch: batch, Slots: slots, Latency: time.Duration(ms * 1e6)})
 		}
 		x := &m.Modes[rng.IntN(len(m.Modes))]
 		m.Rate = x.Rate() * 4 * rng.Float64()
@@ -50,7 +50,7 @@ func Small(rng *rand.Rand) *Problem {
 		case 1:
 			m.Rate = 2 * x.Rate()
 		}
-		total += x.Worst(x.Rate())
+		total += x.WorstLatency(x.Rate())
 		p.Modules = append(p.Modules, m)
 	}
 	p.SLO = time.Duration(float64(total) * (0.25 + 0.75*rng.Float64()))
@@ -98,7 +98,8 @@ func Many(rng *rand.Rand, shape [][]int, types int) *Problem {
 						carries *= 0.9
 					}
 					ms := alone * float64(slots) / carries * (0.97 + 0.06*rng.Float64())
-					m.Modes = append(m.Modes, Mode{Type: t, Batch: batch, Slots: slots, Took: time.Duration(ms * 1e6)})
+					m.Modes = append(m.Modes, Mode{Type: t, Batch: batch, Slots: slots,
+						Latency: time.Duration(ms * 1e6)})
 				}
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Items that come together wait for the batches of those before them; a machine that is sent a part of them is sent as
+// Items that come together wait for the batches of those before them. A machine that is sent a share of them is sent as
 // much less at once.
 func TestBursts(t *testing.T) {
 	const took = 100 * time.Millisecond
@@ -21,14 +21,14 @@ func TestBursts(t *testing.T) {
 		{20, 0, 0},              // one by one
 		{0.001, 100, 24 * took}, // hardly any rate
 	} {
-		s := &stage{rate: c.rate, modes: []Mode{{Batch: 2, Slots: 2, Took: took}}}
-		(&world{}).bursts(s, c.items)
+		s := &stage{rate: c.rate, modes: []Mode{{Batch: 2, Slots: 2, Latency: took}}}
+		(&request{}).addBursts(s, c.items)
 		if got := s.modes[0].Burst; got != c.want {
 			t.Errorf("%v items at once of %v a second: %v, want %v", c.items, c.rate, got, c.want)
 		}
 		m := s.modes[0]
 		m.Burst = 0
-		if s.modes[0].Worst(10)-m.Worst(10) != c.want {
+		if s.modes[0].WorstLatency(10)-m.WorstLatency(10) != c.want {
 			t.Errorf("%v items at once: not in the worst latency", c.items)
 		}
 	}

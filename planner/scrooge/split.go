@@ -6,27 +6,26 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// split divides an objective over a series-parallel graph, given the curves of its modules: parts that follow each
-// other share the time, parts side by side each have all of it. It is exact: the curve of a part has all of the part's
-// best points.
+// split divides an objective over a series-parallel graph, given the curves of its modules: parts in series share the
+// time, parts in parallel each have all of it. It is exact: the curve of a part has all of its best points.
 type split struct {
-	curve
+	costCurve
 	module int   // of a leaf
 	which  []int // of a leaf: the steps that the points are
 	a, b   *split
-	from   []pair // of the curve's points, in those of a and b
+	from   []stepPair // of the curve's points, in those of a and b
 }
 
 // empty is a part that is not there.
 const empty = -1
 
-// fold works out the curve of a tree without knots, as far as it fits into so much and may be part of something better
-// than what is known.
-func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
+// fold computes the curve of a tree without irreducible nodes, up to a latency and as far as it may be part of a better
+// choice.
+func fold(t *dag.Tree, curves []costCurve, within time.Duration, o lagrangian) *split {
 	switch t.Kind {
 	case dag.Task:
 		s := &split{module: t.Task}
-		s.curve, s.which = o.keep(curves[t.Task].cut(within))
+		s.costCurve, s.which = o.keep(curves[t.Task].cut(within))
 		return s
 	case dag.Chain, dag.Branches:
 		least := time.Duration(0)
@@ -34,10 +33,10 @@ func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
 			least = fastest(t, curves)
 		}
 		var whole *split
-		for k, q := range t.Parts {
+		for k, q := range t.Children {
 			own := within
 			if t.Kind == dag.Chain {
-				own -= least - fastest(q, curves) // what the others leave at the least
+				own -= least - fastest(q, curves) // what the others leave at least
 			}
 			part := fold(q, curves, own, o.of(t, k, curves))
 			if whole == nil {
@@ -46,36 +45,36 @@ func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
 			}
 			s := &split{module: empty, a: whole, b: part}
 			if t.Kind == dag.Chain {
-				s.curve, s.from = after(whole.curve, part.curve, within, o.first(t, k+1, curves))
+				s.costCurve, s.from = inSeries(whole.costCurve, part.costCurve, within, o.first(t, k+1, curves))
 			} else {
-				s.curve, s.from = beside(whole.curve, part.curve)
+				s.costCurve, s.from = inParallel(whole.costCurve, part.costCurve)
 			}
 			whole = s
 		}
 		return whole
 	}
-	return &split{curve: curve{{}}, module: empty}
+	return &split{costCurve: costCurve{{}}, module: empty}
 }
 
-// fastest is the least latency of a tree whose modules all have one.
-func fastest(t *dag.Tree, curves []curve) time.Duration {
+// fastest returns the least latency of a tree whose modules all have one.
+func fastest(t *dag.Tree, curves []costCurve) time.Duration {
 	least := time.Duration(0)
 	switch t.Kind {
 	case dag.Task:
 		return curves[t.Task][0].latency
 	case dag.Chain:
-		for _, q := range t.Parts {
+		for _, q := range t.Children {
 			least += fastest(q, curves)
 		}
 	case dag.Branches:
-		for _, q := range t.Parts {
+		for _, q := range t.Children {
 			least = max(least, fastest(q, curves))
 		}
 	}
 	return least
 }
 
-// pick notes which step of its modules' curves point k is made of.
+// pick sets steps to the steps of the modules' curves that point k is made of.
 func (s *split) pick(k int, steps []int) {
 	if s.a == nil {
 		if s.module != empty {

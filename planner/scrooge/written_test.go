@@ -63,7 +63,7 @@ func TestNeverBelowExact(t *testing.T) {
 				return scrooge.Greedy(p)
 			},
 			"without spatial multiplexing": func(_ context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
-				p = p.Only(scrooge.Alone)
+				p = p.Only(scrooge.OneSlot)
 				a, err := scrooge.Exact(p)
 				if err == nil {
 					err = a.Verify(p)

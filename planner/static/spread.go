@@ -9,18 +9,18 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// placed is a placement with its number on its worker.
-type placed struct {
+// numbered is a placement with its number on its worker (plan.Instance.Place).
+type numbered struct {
 	Instance
 	place int32
 }
 
-// spread places the stages that nobody has placed: one instance of each, or as many as their app wants at least, on one
-// core of the worker that has the fewest; that never is more than an app may have at most. What runs stays where it is,
-// the rest goes.
-func (p *Planner) spread(r *plan.Request) []placed {
+// placeRest places the stages that Instances leaves out: as many instances of each as its app wants at least, or one,
+// each on one core of the least loaded worker. That is never more than an app may have at most. Instances that run stay
+// where they are; superfluous ones are left out.
+func (p *Planner) placeRest(r *plan.Request) []numbered {
 	given := make([]bool, len(r.Spec.Stages))
-	load := make([]int, len(r.Spec.Workers)) // cores taken
+	load := make([]int, len(r.Spec.Workers)) // cores in use
 	taken := make(map[fleet.Key]bool)
 	down := make([]bool, len(r.Spec.Workers))
 	for n, i := range p.Instances {
@@ -44,9 +44,9 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			}
 		}
 	}
-	var out []placed
+	var out []numbered
 	add := func(s serving.StageID, k fleet.Key) {
-		out = append(out, placed{
+		out = append(out, numbered{
 			Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants, Cores: 1}, k.Ordinal,
 		})
 	}
@@ -55,7 +55,7 @@ func (p *Planner) spread(r *plan.Request) []placed {
 		if given[s] {
 			continue
 		}
-		want := max(app.Least, 1)
+		want := max(app.MinInstances, 1)
 		for _, k := range running[s] {
 			if want > 0 {
 				add(id, k)
@@ -63,7 +63,7 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			}
 		}
 		for range want {
-			w := p.emptiest(load, down)
+			w := p.leastLoaded(load, down)
 			ordinal := int32(1)
 			for taken[fleet.Key{Worker: w, Ordinal: ordinal}] {
 				ordinal++
@@ -73,14 +73,14 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			add(id, fleet.Key{Worker: w, Ordinal: ordinal})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b placed) int {
+	slices.SortStableFunc(out, func(a, b numbered) int {
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.place, b.place))
 	})
 	return out
 }
 
-// emptiest returns the worker with the least taken; one that is down only where all are.
-func (p *Planner) emptiest(load []int, down []bool) serving.WorkerID {
+// leastLoaded returns the worker with the fewest cores in use. It returns one that is down only where all are.
+func (p *Planner) leastLoaded(load []int, down []bool) serving.WorkerID {
 	best := 0
 	for w := range load {
 		if down[best] != down[w] && !down[w] || down[best] == down[w] && load[w] < load[best] {

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Stages that nobody has placed are spread over the workers, by cores taken; what runs stays, and numbers on a worker
-// are used once. An app never has more than it may have at most: the rest of what runs, under an older bound, goes.
+// Stages without a placement are spread over the workers by cores in use. Running instances stay, and numbers on a
+// worker are used once. An app never has more instances than it may have: the rest, from before a lower limit, goes.
 func TestSpread(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 2}}, Workers: []serving.Worker{{Name: "a"}, {Name: "b"},
@@ -21,7 +21,7 @@ func TestSpread(t *testing.T) {
 	}
 	for k, least := range []int{0, 3, 1, 0} {
 		spec, _, _ = spec.WithApp(serving.App{
-			Name: fmt.Sprint(k), Weight: 1, QueueLimit: 1, Least: least,
+			Name: fmt.Sprint(k), Weight: 1, QueueLimit: 1, MinInstances: least,
 			SLO: serving.SLO{Latency: time.Second, Percentile: 99},
 		},
 			serving.Variant{Name: fmt.Sprint("v", k), Accuracy: 1, MaxBatch: 4})
@@ -54,15 +54,15 @@ func TestSpread(t *testing.T) {
 	running := func(s serving.StageID, w serving.WorkerID, place int32, state fleet.State) fleet.InstanceSnapshot {
 		return fleet.InstanceSnapshot{Stage: s, Key: fleet.Key{Worker: w, Ordinal: place}, State: state}
 	}
-	// What runs stays where it is, also under another number; what drains, or lies on a worker that is down, does not
-	// count.
+	// Running instances stay where they are, also under another number. Draining ones, and those on a worker that is
+	// down, do not count.
 	s := &fleet.Snapshot{Instances: []fleet.InstanceSnapshot{running(0, 0, 1, fleet.Ready),
 		running(2, 0, 7, fleet.Ready), running(3, 1, 1, fleet.Launching),
 		running(1, 1, 2, fleet.Draining), running(1, 2, 1, fleet.Ready)}, Down: []serving.WorkerID{2}}
 	if got, want := show(s), " 0@a1 1@a2 2@a7 3@b1 1@b2 1@b3"; got != want {
 		t.Errorf("%s, want%s", got, want)
 	}
-	spec.Apps[1].Least, spec.Apps[1].Most = 1, 1
+	spec.Apps[1].MinInstances, spec.Apps[1].MaxInstances = 1, 1
 	s = &fleet.Snapshot{
 		Instances: []fleet.InstanceSnapshot{
 			running(1, 1, 2, fleet.Ready), running(1, 2, 1, fleet.Ready), running(1, 2, 2, fleet.Launching),

@@ -1,12 +1,10 @@
-// Package static is the planner for placements that a person wrote down: it turns them into a plan with batch limits
-// from the objective (largest batch within half the SLO, Proteus §4) and shares in proportion to what each instance can
-// carry.
+// Package static plans placements that a person has written down. It adds batch limits from the objective (the largest
+// batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
 package static
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -14,23 +12,25 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Instance is a placement as written down; zero fields are filled in by the planner.
+// Instance is a placement as written down. The planner fills in zero fields.
 type Instance struct {
 	Worker   serving.WorkerID
 	Stage    serving.StageID
 	Variants []serving.VariantID // the first is the active one
 	Slots    int                 // 0 means 1
 	Cores    int                 // 0 leaves it to the runtime
-	Limit    int                 // items; 0 derives it from the objective
-	Share    float64             // 0 for all instances of a stage derives shares from capacity
+	Limit    int                 // items; 0 takes the limit from the objective
+	Share    float64             // 0 for all instances of a stage takes shares from their rates
 }
 
-// Planner answers every request with the same placement, and with what Spread adds.
+// defaultFraction leaves the other half of the objective to a query that has just missed a batch (Proteus §4).
+const defaultFraction = 0.5
+
+// Planner answers every request with the same placement, extended by Spread. It keeps nothing between plans.
 type Planner struct {
 	Profile   profile.Profile
 	Instances []Instance
-	// Fraction of the stage's share of the SLO that a batch may take; 0 means one half (Proteus §4: a query that just
-	// missed a batch must still make the next).
+	// Fraction of the stage's budget that a batch may take; 0 means one half.
 	Fraction float64
 	// Spread places stages that Instances leaves out, so that apps may come and go.
 	Spread bool
@@ -42,83 +42,38 @@ func (p *Planner) Name() string { return "static" }
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
 
-// Plan implements plan.Planner. It fails when an active variant is too slow to answer a single item within the
-// objective.
+// Plan implements plan.Planner. It fails when a placement names what does not exist, or its active variant is too slow
+// to answer a single item within the objective.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	fraction := p.Fraction
-	if fraction == 0 {
-		fraction = 0.5
-	}
-	// what is written down runs before it is known how fast
-	believed := profile.Or{First: r.Believed(p.Profile), Otherwise: p.Profile}
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	instances := p.Instances
-	var places []int32 // of those that are spread
-	if p.Spread {
-		more := p.spread(&r)
-		instances = slices.Clone(instances)
-		for _, x := range more {
-			instances, places = append(instances, x.Instance), append(places, x.place)
-		}
+	all := make([]numbered, 0, len(p.Instances))
+	for n, i := range p.Instances {
+		all = append(all, numbered{i, int32(n) + 1})
 	}
-	capacity := make([]float64, len(instances))
+	if p.Spread {
+		all = append(all, p.placeRest(&r)...)
+	}
+	capacity := make([]float64, len(all))
 	total := make([]float64, len(r.Spec.Stages))
 	given := make([]float64, len(r.Spec.Stages))
-	paid := make(map[serving.WorkerID]bool)
-	for n, i := range instances {
+	for n, i := range all {
 		if i.Worker < 0 || int(i.Worker) >= len(r.Spec.Workers) {
 			return nil, fmt.Errorf("placement %d: worker %d does not exist", n, i.Worker)
 		}
 		if i.Stage < 0 || int(i.Stage) >= len(r.Spec.Stages) || len(i.Variants) == 0 {
 			return nil, fmt.Errorf("placement %d: stage %d does not exist, or no variant is named", n, i.Stage)
 		}
-		worker := r.Spec.Workers[i.Worker]
-		app := r.Spec.Apps[r.Spec.Stages[i.Stage].App]
-		within := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
-		slots := max(i.Slots, 1)
-		item := plan.Instance{
-			Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share,
+		item, rate, err := p.instance(&r, i)
+		if err != nil {
+			return nil, fmt.Errorf("placement %d: %w", n, err)
 		}
-		if n >= len(p.Instances) {
-			item.Place = places[n-len(p.Instances)]
-		}
-		for at, v := range i.Variants {
-			if v < 0 || int(v) >= len(r.Spec.Variants) {
-				return nil, fmt.Errorf("placement %d: variant %d does not exist", n, v)
-			}
-			limit := profile.BatchLimit(believed, r.Spec, v, worker.DeviceType, slots,
-				time.Duration(fraction*float64(within)))
-			if limit == 0 && believed.Latency(v, worker.DeviceType, 1, slots) <= within {
-				limit = 1 // meets the objective alone, though a query that just missed a run will not
-			}
-			if i.Limit > 0 {
-				limit = min(i.Limit, r.Spec.Variants[v].MaxBatch)
-			}
-			if limit == 0 {
-				if at == 0 {
-					return nil, fmt.Errorf("placement %d: variant %q takes %v for one item on device type %q, the "+
-						"objective leaves %v: choose a faster variant or raise the SLO",
-						n, r.Spec.Variants[v].Name, believed.Latency(v, worker.DeviceType, 1, slots),
-						r.Spec.DeviceTypes[worker.DeviceType].Name, within)
-				}
-				continue // a spare variant that never fits is simply not loaded
-			}
-			item.Variants = append(item.Variants, plan.Variant{Variant: v, Limit: limit})
-		}
-		active := item.Variants[0]
-		run := believed.Latency(active.Variant, worker.DeviceType, active.Limit, slots)
-		item.Hold = max(within-run, 0) // INFless §3.2: the time-out is the objective less the execution time
-		capacity[n] = float64(slots*active.Limit) / run.Seconds()
-		total[i.Stage] += capacity[n]
+		capacity[n] = rate
+		total[i.Stage] += rate
 		given[i.Stage] += i.Share
 		out.Instances = append(out.Instances, item)
-		if !paid[i.Worker] {
-			paid[i.Worker] = true
-			out.Forecast.CostPerHour += r.Spec.DeviceTypes[worker.DeviceType].PricePerHour
-		}
 	}
 	for n := range out.Instances {
 		i := &out.Instances[n]
@@ -128,11 +83,52 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			i.Share = capacity[n] / total[i.Stage]
 		}
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	p.forecast(out, r.Spec, total)
 	return out, out.Validate(r.Spec)
 }
 
-// forecast fills in what the placement can carry: the narrowest stage of each app bounds it.
+// instance turns a placement into an instance of a plan. rate is the items/s that it carries with full batches.
+func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate float64, err error) {
+	fraction := p.Fraction
+	if fraction == 0 {
+		fraction = defaultFraction
+	}
+	// A written placement runs before it is known how fast it is.
+	believed := profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
+	device := r.Spec.Workers[i.Worker].DeviceType
+	app := &r.Spec.Apps[r.Spec.Stages[i.Stage].App]
+	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
+	slots := max(i.Slots, 1)
+	out = plan.Instance{Worker: i.Worker, Place: i.place, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
+	for at, v := range i.Variants {
+		if v < 0 || int(v) >= len(r.Spec.Variants) {
+			return out, 0, fmt.Errorf("variant %d does not exist", v)
+		}
+		limit := profile.BatchLimit(believed, r.Spec, v, device, slots, time.Duration(fraction*float64(budget)))
+		if limit == 0 && believed.Latency(v, device, 1, slots) <= budget {
+			limit = 1 // one item meets the objective, but not after waiting for another batch
+		}
+		if i.Limit > 0 {
+			limit = min(i.Limit, r.Spec.Variants[v].MaxBatch)
+		}
+		switch {
+		case limit > 0:
+			out.Variants = append(out.Variants, plan.Variant{Variant: v, Limit: limit})
+		case at == 0: // a variant besides the active one that is too slow is not loaded
+			return out, 0, fmt.Errorf("variant %q takes %v for one item on device type %q, the objective leaves %v: "+
+				"choose a faster variant or raise the SLO", r.Spec.Variants[v].Name,
+				believed.Latency(v, device, 1, slots), r.Spec.DeviceTypes[device].Name, budget)
+		}
+	}
+	active := out.Variants[0]
+	run := believed.Latency(active.Variant, device, active.Limit, slots)
+	out.Hold = max(budget-run, 0) // INFless §3.2: the time-out is the objective less the execution time
+	return out, float64(slots*active.Limit) / run.Seconds(), nil
+}
+
+// forecast fills in throughput and accuracy. The slowest stage of an app bounds its throughput. capacity is by StageID
+// in items/s.
 func (p *Planner) forecast(out *plan.Plan, spec *serving.Spec, capacity []float64) {
 	var throughput, accuracy float64
 	for _, a := range spec.Apps {
@@ -158,8 +154,8 @@ func (p *Planner) forecast(out *plan.Plan, spec *serving.Spec, capacity []float6
 	}
 }
 
-// Depth returns the number of stages on the longest path through the app that contains s, at least 1: without budgets
-// from a planner each stage of it gets an equal part of the objective.
+// Depth returns the number of stages, at least 1, on the longest path through the app that contains stage s. Each stage
+// of the app gets an equal part of the objective by it where no planner sets budgets.
 func Depth(spec *serving.Spec, s serving.StageID) int {
 	app := spec.Apps[spec.Stages[s].App]
 	depth := make(map[serving.StageID]int, len(app.Stages))

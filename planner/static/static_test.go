@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-func world() *serving.Spec {
+func testSpec() *serving.Spec {
 	return &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}},
 		Workers:     []serving.Worker{{Name: "a"}, {Name: "b"}},
@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 		Base: 10 * time.Millisecond, PerItem: 2 * time.Millisecond,
 	}, Instances: []Instance{
 		{Worker: 0, Variants: []serving.VariantID{0}}, {Worker: 1, Variants: []serving.VariantID{0}, Limit: 5}}}
-	got, err := p.Plan(t.Context(), plan.Request{Spec: world()})
+	got, err := p.Plan(t.Context(), plan.Request{Spec: testSpec()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +50,12 @@ func TestPlan(t *testing.T) {
 		t.Errorf("forecast %+v", f)
 	}
 	p.Profile = profile.Constant{Base: 200 * time.Millisecond}
-	if _, err := p.Plan(t.Context(), plan.Request{Spec: world()}); err == nil ||
+	if _, err := p.Plan(t.Context(), plan.Request{Spec: testSpec()}); err == nil ||
 		!strings.Contains(err.Error(), `variant "v" takes 200ms`) {
 		t.Errorf("a variant that can never be in time: %v", err)
 	}
 	p.Instances[0].Worker = 9
-	if _, err := p.Plan(t.Context(), plan.Request{Spec: world()}); err == nil {
+	if _, err := p.Plan(t.Context(), plan.Request{Spec: testSpec()}); err == nil {
 		t.Error("a worker that does not exist was taken")
 	}
 }

@@ -14,54 +14,56 @@ import (
 
 // Options tune the planner. The zero value gives the defaults.
 type Options struct {
-	// Late is the share of queries that may be late where that can be kept; 0 means one in ten thousand. Prices are
-	// made for the rates at which it can.
-	Late float64
-	// Steps is how many rates there are prices for, up to what the fastest variant carries; 0 means 64.
-	Steps int
-	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is
-	// known and does not change.
-	Alone bool
+	// LateShare is the share of queries that may be late; 0 means one in ten thousand. Value functions are made for the
+	// rates at which it can be kept.
+	LateShare float64
+	// Rates is the number of rates with a value function, up to the rate that the fastest variant carries; 0 means 64.
+	Rates int
+	// SingleRate makes a value function for the demand of the request and no other, if it can be served in time: for a
+	// load that is known and constant.
+	SingleRate bool
 }
 
-// longest is the largest batch that is planned for.
-const longest = 32
+// maxBatch is the largest batch that is planned for.
+const maxBatch = 32
 
-// Planner loads every variant that is of use on every worker and makes the prices for choosing among them. It keeps the
-// last prices of every stage; it is not for concurrent use.
+// Planner loads every useful variant on every worker and makes the value functions for choosing among them. It keeps
+// the last value functions of every stage. It is not for concurrent use.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
-	made    []made // by StageID
+	cache   []cached // by StageID
 }
 
-type made struct {
-	pool  Pool
-	alone float64 // the rate it was made for alone; 0 for all rates
-	rates []plan.Price
+// cached is the value functions of a stage and what they were made for.
+type cached struct {
+	pool       Pool
+	singleRate float64 // the only rate they were made for; 0 for all rates
+	values     []plan.ValueFunction
 }
 
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "tidal" }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Priced }
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Values }
 
-// Plan implements plan.Planner. It takes 5 to 200 ms for each rate, and nothing for what it has made before.
+// Plan implements plan.Planner. It takes 5 to 200 ms per rate, and nothing for rates in the cache. It fails for an app
+// of several stages and for workers of several types at one stage.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name()}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	asked := capacity.Ask(r.Spec, r.Rates)
-	workers, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
+	workers, err := capacity.SplitWorkers(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
 	}
 	total := 0.0
 	out.Demand, out.Capacity = make([]float64, len(r.Spec.Apps)), make([]float64, len(r.Spec.Apps))
-	p.made = append(p.made, make([]made, max(len(r.Spec.Stages)-len(p.made), 0))...)
+	p.cache = append(p.cache, make([]cached, max(len(r.Spec.Stages)-len(p.cache), 0))...)
 	for s := range r.Spec.Stages {
 		a := asked[s]
 		if n := len(r.Spec.Apps[a.App].Stages); n > 1 {
@@ -73,22 +75,24 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			return nil, err
 		}
 		low, high, part := prices.Between(a.Rate)
-		out.Prices = append(out.Prices, *prices)
+		out.Values = append(out.Values, *prices)
 		out.Demand[a.App] = a.Rate
 		out.Forecast.Throughput += out.Capacity[a.App]
 		out.Forecast.Accuracy += a.Rate * ((1-part)*low.Promise.Accuracy + part*high.Promise.Accuracy)
 		out.Forecast.Violation += a.Rate * ((1-part)*low.Promise.Violation + part*high.Promise.Violation)
 		total += a.Rate
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
 	out.Loads = capacity.Loads(r.Snapshot, out)
 	return out, out.Validate(r.Spec)
 }
 
-// stage gives a stage its workers and its prices.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.Asked,
-	workers []serving.WorkerID, broken []bool) (*plan.Prices, error) {
+// stage gives a stage its workers and its value functions.
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
+	a capacity.StageDemand,
+	workers []serving.WorkerID, broken []bool) (*plan.ValueFunctions, error) {
 	d := spec.Workers[workers[0]].DeviceType
 	for _, w := range workers {
 		if x := spec.Workers[w].DeviceType; x != d {
@@ -98,21 +102,22 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		}
 	}
 	pool := Pool{
-		Workers: len(workers), SLO: a.Within, Models: p.models(spec, s, d, a.Within, broken), Late: p.Options.Late,
+		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken),
+		LateShare: p.Options.LateShare,
 	}
 	if len(pool.Models) == 0 {
-		return nil, capacity.Hopeless(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
+		return nil, capacity.Unservable(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
 	}
-	if pool.Late == 0 {
-		pool.Late = 1e-4
+	if pool.LateShare == 0 {
+		pool.LateShare = 1e-4
 	}
-	rates, err := p.rates(ctx, s, pool, a.Rate)
+	rates, err := p.values(ctx, s, pool, a.Rate)
 	if err != nil {
 		return nil, err
 	}
-	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.Fan
-	if p.Options.Alone {
-		out.Capacity[a.App] = pool.carries() / a.Fan
+	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.FanOut
+	if p.Options.SingleRate {
+		out.Capacity[a.App] = pool.maxRate() / a.FanOut
 	}
 	for _, w := range workers {
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
@@ -120,72 +125,57 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 			i.Variants = append(i.Variants, plan.Variant{Variant: m.Variant, Limit: len(m.Latency)})
 		}
 		out.Instances = append(out.Instances, i)
-		out.Forecast.CostPerHour += spec.DeviceTypes[d].PricePerHour
 	}
-	return &plan.Prices{Stage: s, Workers: len(workers), ByRate: rates}, nil
+	return &plan.ValueFunctions{Stage: s, Workers: len(workers), ByRate: rates}, nil
 }
 
-// rates makes the prices of a pool, or finds them.
-func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.Price, error) {
-	m := &p.made[s]
+// values returns the value functions of a pool, from the cache where it has them.
+func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction,
+	error) {
+	m := &p.cache[s]
 	alone := 0.0
-	if p.Options.Alone {
+	if p.Options.SingleRate {
 		alone = asked
 	}
-	if len(m.rates) > 0 && m.alone == alone && m.pool.same(&pool) {
-		return m.rates, nil
+	if len(m.values) > 0 && m.singleRate == alone && m.pool.same(&pool) {
+		return m.values, nil
 	}
-	*m = made{pool: pool, alone: alone}
-	steps := p.Options.Steps
+	*m = cached{pool: pool, singleRate: alone}
+	steps := p.Options.Rates
 	if steps <= 0 {
 		steps = 64
 	}
-	if p.Options.Alone {
+	if p.Options.SingleRate {
 		pool.Rate = asked
-		if x, kept := pool.Price(nil); kept {
-			m.rates = []plan.Price{*x}
-			return m.rates, nil
+		if x, kept := pool.Solve(nil); kept {
+			m.values = []plan.ValueFunction{*x}
+			return m.values, nil
 		}
 	}
-	carries := pool.carries()
+	carries := pool.maxRate()
 	for k := 1; k <= steps; k++ {
 		if err := ctx.Err(); err != nil {
-			*m = made{}
+			*m = cached{}
 			return nil, err
 		}
 		pool.Rate = carries * float64(k) / float64(steps)
-		var near *plan.Price
-		if n := len(m.rates); n > 0 {
-			near = &m.rates[n-1]
+		var near *plan.ValueFunction
+		if n := len(m.values); n > 0 {
+			near = &m.values[n-1]
 		}
-		x, kept := pool.Price(near)
-		if !kept && len(m.rates) > 0 {
+		x, kept := pool.Solve(near)
+		if !kept && len(m.values) > 0 {
 			break
 		}
-		m.rates = append(m.rates, *x)
+		m.values = append(m.values, *x)
 	}
-	return m.rates, nil
+	return m.values, nil
 }
 
-// carries is what the pool serves with its fastest batches in time, in queries/s.
-func (p *Pool) carries() float64 {
-	most := 0.0
-	for _, a := range p.actions() {
-		most = max(most, a.size/a.takes)
-	}
-	return most * float64(p.Workers)
-}
-
-func (p *Pool) same(o *Pool) bool {
-	return p.Workers == o.Workers && p.SLO == o.SLO && p.Late == o.Late &&
-		slices.EqualFunc(p.Models, o.Models, func(a, b Model) bool {
-			return a.Variant == b.Variant && a.Accuracy == b.Accuracy && slices.Equal(a.Latency, b.Latency)
-		})
-}
-
-// models returns the variants of a stage that are of use on a device type, each with the batches that can be in time:
-// known, above the floor, with a batch that is the best of its size or speed, and within its memory, of which the
-// variants least missed are left out first. The fastest has larger batches as well, for queries that are late already.
+// models returns the useful variants of a stage on a device type, fastest first, each with the latencies of its useful
+// batches. A variant is useful if it is known, above the accuracy floor, and has a batch in time that no other beats in
+// size, speed and accuracy. Variants that do not fit the memory together are left out by capacity.FitMemory. The
+// fastest variant keeps batches that are never in time, for queries that are late already.
 func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
 	broken []bool) []Model {
 	var all []Model
@@ -195,7 +185,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 			continue
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= min(x.MaxBatch, longest); b++ {
+		for b := 1; b <= min(x.MaxBatch, maxBatch); b++ {
 			l := p.Profile.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break
@@ -216,7 +206,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 	of := used()
 	all = slices.DeleteFunc(all, func(m Model) bool { return !of[m.Variant] })
 	slices.SortFunc(all, func(a, b Model) int { return int(a.Latency[0] - b.Latency[0]) })
-	all = capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	all = capacity.FitMemory(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
 	for i := range all {
 		if m := &all[i]; i > 0 {
 			n := len(m.Latency)

@@ -7,55 +7,55 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// settled is by how much the time left of busy workers may differ from what the process was made with.
-const settled = 0.02
+// residualTolerance is the relative difference at which the assumed residual time agrees with the resulting one.
+const residualTolerance = 0.02
 
-// dearest is the highest price of a late query, in accuracies of a perfect one: beyond it nothing changes any more.
-const dearest = 64
+// maxPenalty is the highest penalty of a late query, in accuracies of a perfect one: a higher one changes nothing.
+const maxPenalty = 64
 
-// Price returns what the pool's positions are worth, and whether no more queries are late than the pool allows; nil
-// when no batch can be in time at all.
+// Solve returns the value function of the pool, and whether it keeps LateShare; nil when no batch can be in time. near
+// is the value function of a rate nearby, whose residual time the search starts from; nil for none.
 //
-// Two things about the best policy are needed before it is known. How much a busy worker has left of its batch follows
-// from the mix of batches, so it is put in again until it agrees. The price of a late query is raised until no more of
-// them are late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
-//
-// near is the price of a rate nearby, from which the time left is taken to begin with; nil for none.
-func (p *Pool) Price(near *plan.Price) (price *plan.Price, kept bool) {
+// Two inputs of the process depend on its solution. The residual time of a busy worker's batch follows from the mix of
+// batches, so it is iterated until it agrees. The penalty of a late query is a Lagrange multiplier: it is raised until
+// no more than LateShare are late. At a rate beyond the pool's capacity no penalty is high enough.
+func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept bool) {
 	if len(p.actions()) == 0 {
 		return nil, false
 	}
 	rest := p.SLO.Seconds() / 2.5
 	if near != nil {
-		rest = near.Rest.Seconds()
+		rest = near.Residual.Seconds()
 	}
 	var x *process
-	for late := 1.0; late <= dearest; late *= 4 {
+	for late := 1.0; late <= maxPenalty; late *= 4 {
 		for range 4 {
 			before := x
 			if x = newProcess(p, rest, late); before != nil {
-				x.follow(before)
+				x.startFrom(before)
 			}
-			x.iterate()
-			if math.Abs(x.rested-rest) <= settled*rest {
+			x.policyIteration()
+			if math.Abs(x.meanResidual-rest) <= residualTolerance*rest {
 				break
 			}
-			rest = x.rested
+			rest = x.meanResidual
 		}
-		if x.lateness <= p.Late {
-			return x.price(), true
+		if x.lateShare <= p.LateShare {
+			return x.valueFunction(), true
 		}
 	}
-	return x.price(), false
+	return x.valueFunction(), false
 }
 
-func (x *process) price() *plan.Price {
-	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
-	return &plan.Price{
-		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late,
-		Value: x.value, Zero: x.zero, PerQuery: 1 / x.unit,
+// valueFunction returns the solution in the terms of a plan.
+func (x *process) valueFunction() *plan.ValueFunction {
+	inTime := (x.gain + x.latePenalty*x.lateShare) / (1 - x.lateShare)
+	return &plan.ValueFunction{
+		Rate: x.pool.Rate, Residual: time.Duration(x.residual * float64(time.Second)), Gain: x.gain,
+		LatePenalty: x.latePenalty,
+		Value:       x.value, Zero: x.zero, PerQuery: 1 / x.queriesPerStep,
 		Promise: plan.Promise{
-			Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers),
+			Accuracy: inTime, Violation: x.lateShare, Utilization: x.workerTime * x.pool.Rate / float64(x.pool.Workers),
 		},
 	}
 }

@@ -36,7 +36,7 @@ func TestBandAgainstDense(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		n, below, above := 1+rng.IntN(20), 1+rng.IntN(4), 1+rng.IntN(4)
-		m, d := newBand(n, below, above), mat.NewDense(n, n, nil)
+		m, d := newBandMatrix(n, below, above), mat.NewDense(n, n, nil)
 		for r := range n {
 			sum := 0.0
 			for c := max(r-below, 0); c <= min(r+above, n-1); c++ {
@@ -76,9 +76,9 @@ func TestBandAgainstDense(t *testing.T) {
 func TestGaps(t *testing.T) {
 	for n := 1; n <= 32; n++ {
 		sum, square := 0.0, 0.0
-		for _, g := range gaps(n) {
-			sum += g / nodes
-			square += g * g / nodes
+		for _, g := range erlangMeans(n) {
+			sum += g / gapNodes
+			square += g * g / gapNodes
 		}
 		if v := square - sum*sum; math.Abs(sum-float64(n)) > 1e-9 || v > float64(n) || v < 0.8*float64(n) {
 			t.Errorf("%d gaps: mean %v, variance %v", n, sum, v)
@@ -94,11 +94,11 @@ func (x *process) explicit() *mdp.Process {
 			a := &x.actions[i]
 			p.Reward, p.Time = append(p.Reward, x.reward(s, a)), append(p.Time, a.size)
 			to := make(map[int]float64)
-			for k := range nodes {
+			for k := range gapNodes {
 				y := x.next(s, a, k, x.busy(s))
 				c := min(int(y), x.n-2)
-				to[c] += (1 - (y - float64(c))) / nodes
-				to[c+1] += (y - float64(c)) / nodes
+				to[c] += (1 - (y - float64(c))) / gapNodes
+				to[c+1] += (y - float64(c)) / gapNodes
 			}
 			for c := range x.n {
 				if w := to[c]; w > 0 {
@@ -112,20 +112,20 @@ func (x *process) explicit() *mdp.Process {
 	return p
 }
 
-// What policy iteration finds brings as much as what value iteration without discounting encloses, and its values
-// satisfy the equation of optimality.
+// The gain of policy iteration lies within the bounds of value iteration without discounting, and its values satisfy
+// the optimality equation.
 func TestAgainstValueIteration(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		p := &Pool{Workers: 2 + rng.IntN(6), SLO: 80 * time.Millisecond, Models: ladder(rng, 3, 3), Late: 1}
-		p.Rate = p.carries() * (0.3 + 0.5*rng.Float64())
+		p := &Pool{Workers: 2 + rng.IntN(6), SLO: 80 * time.Millisecond, Models: ladder(rng, 3, 3), LateShare: 1}
+		p.Rate = p.maxRate() * (0.3 + 0.5*rng.Float64())
 		x := newProcess(p, 0.02, 1)
-		x.iterate()
+		x.policyIteration()
 		e := x.explicit()
 		if err := e.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		a := e.PerTime(2e-5, 40000, x.value)
+		a := e.RelativeValueIteration(2e-5, 40000, x.value)
 		if a.High-a.Low > 2e-5 {
 			t.Fatalf("seed %d: value iteration says between %v and %v", seed, a.Low, a.High)
 		}
@@ -136,7 +136,7 @@ func TestAgainstValueIteration(t *testing.T) {
 			best := math.Inf(-1)
 			for i := range x.actions {
 				b := &x.actions[i]
-				best = math.Max(best, x.reward(s, b)-x.gain*b.size+x.after(s, b, x.busy(s)))
+				best = math.Max(best, x.reward(s, b)-x.gain*b.size+x.expectedValue(s, b, x.busy(s)))
 			}
 			if math.Abs(best-x.value[s]) > 2e-3*(1+math.Abs(best)) {
 				t.Errorf("seed %d: state %d is worth %v, its best action brings %v", seed, s, x.value[s], best)
@@ -151,13 +151,13 @@ func fluid(p *Pool) float64 {
 	time := float64(p.Workers) / p.Rate
 	best := math.Inf(-1)
 	for _, a := range p.actions() {
-		ca := a.takes / a.size
+		ca := a.latency / a.size
 		if ca > time {
 			continue
 		}
 		best = math.Max(best, a.accuracy)
 		for _, b := range p.actions() {
-			if cb := b.takes / b.size; cb > time {
+			if cb := b.latency / b.size; cb > time {
 				w := (time - ca) / (cb - ca)
 				best = math.Max(best, (1-w)*a.accuracy+w*b.accuracy)
 			}
@@ -166,20 +166,20 @@ func fluid(p *Pool) float64 {
 	return best
 }
 
-// Whatever the models: no price promises more than is possible without chance, a large pool comes near it, more load
-// brings less, values fall as the position rises, and no more queries are late than asked.
+// For random models no value function promises more than is possible without chance, a large pool comes near it, more
+// load brings less, values fall as the position rises, and no more queries are late than asked.
 func TestPrices(t *testing.T) {
 	tried := 0
 	for seed := uint64(1); seed <= 12; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		p := &Pool{
 			Workers: 20 + rng.IntN(60), SLO: 100 * time.Millisecond, Models: ladder(rng, 1+rng.IntN(5), 1+rng.IntN(8)),
-			Late: 1e-4,
+			LateShare: 1e-4,
 		}
 		before := 1.0
 		for _, part := range []float64{0.2, 0.4, 0.6, 0.8} {
-			p.Rate = part * p.carries()
-			x, kept := p.Price(nil)
+			p.Rate = part * p.maxRate()
+			x, kept := p.Solve(nil)
 			if !kept {
 				t.Errorf("seed %d: at %v of what the pool carries %v are late", seed, part, x.Promise.Violation)
 				continue
@@ -194,7 +194,7 @@ func TestPrices(t *testing.T) {
 				t.Errorf("seed %d: %v at %v of what the pool carries, %v at less", seed, x.Gain, part, before)
 			}
 			before = x.Gain
-			if x.Promise.Violation > p.Late || x.Promise.Utilization > 1+1e-3 {
+			if x.Promise.Violation > p.LateShare || x.Promise.Utilization > 1+1e-3 {
 				t.Errorf("seed %d: promises %+v", seed, x.Promise)
 			}
 			for k := range x.Value[1:] {
@@ -204,8 +204,8 @@ func TestPrices(t *testing.T) {
 				}
 			}
 		}
-		p.Rate = 1.05 * p.carries()
-		if x, kept := p.Price(nil); kept {
+		p.Rate = 1.05 * p.maxRate()
+		if x, kept := p.Solve(nil); kept {
 			t.Errorf("seed %d: beyond what the pool carries only %v are to be late", seed, x.Promise.Violation)
 		}
 	}
@@ -218,31 +218,31 @@ func TestPrices(t *testing.T) {
 // busy worker has 5 ms left on average, and at 30 queries/s for a worker 30 % of its time goes.
 func TestOneModelByHand(t *testing.T) {
 	p := &Pool{
-		Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, Late: 0.001, Models: []Model{
+		Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, LateShare: 0.001, Models: []Model{
 			{Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}},
 		},
 	}
-	x, kept := p.Price(nil)
+	x, kept := p.Solve(nil)
 	if !kept || math.Abs(x.Gain-0.5) > 1e-6 || math.Abs(x.Promise.Accuracy-0.5) > 1e-6 || x.Promise.Violation > 1e-9 {
 		t.Errorf("%v %+v", kept, x.Promise)
 	}
-	if math.Abs(x.Promise.Utilization-0.3) > 1e-3 || math.Abs(x.Rest.Seconds()-0.005) > 2e-4 {
-		t.Errorf("utilization %v, time left %v", x.Promise.Utilization, x.Rest)
+	if math.Abs(x.Promise.Utilization-0.3) > 1e-3 || math.Abs(x.Residual.Seconds()-0.005) > 2e-4 {
+		t.Errorf("utilization %v, time left %v", x.Promise.Utilization, x.Residual)
 	}
 }
 
 // Two models without chance in the way: a pool so large that its fluctuations do not count mixes them as the fluid
 // does. 10 ms for 0.5 and 30 ms for 0.9 at 20 ms for each query: half of each, 0.7.
 func TestTwoModelsByHand(t *testing.T) {
-	p := &Pool{Rate: 50000, Workers: 1000, SLO: 50 * time.Millisecond, Late: 0.001, Models: []Model{
+	p := &Pool{Rate: 50000, Workers: 1000, SLO: 50 * time.Millisecond, LateShare: 0.001, Models: []Model{
 		{Variant: 0, Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}, {
 			Variant: 1, Accuracy: 0.9, Latency: []time.Duration{30 * time.Millisecond},
 		}}}
-	x, kept := p.Price(nil)
+	x, kept := p.Solve(nil)
 	if !kept || math.Abs(x.Promise.Accuracy-0.7) > 0.002 || x.Promise.Accuracy > 0.7+1e-5 {
 		t.Errorf("%v %+v, want nearly 0.7", kept, x.Promise)
 	}
-	// The price of a worker's time is what the dearer model asks for what it brings: 0.4 for 20 ms.
+	// The price of a worker's time is what the more accurate model takes for what it adds: 0.4 for 20 ms.
 	price := (x.At(-1) - x.At(1)) / 2 * p.Rate / float64(p.Workers)
 	if math.Abs(price-20) > 1 {
 		t.Errorf("a second of a worker is worth %v, want 20", price)
@@ -289,12 +289,12 @@ func TestPlanner(t *testing.T) {
 	// of no use
 	models = append(models, Model{Variant: 4, Accuracy: models[0].Accuracy / 2, Latency: models[1].Latency})
 	s, believed := spec(models, 12)
-	p := &Planner{Profile: believed, Options: Options{Steps: 16}}
+	p := &Planner{Profile: believed, Options: Options{Rates: 16}}
 	first, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(first.Instances) != 12 || first.Loads != 12*4 || len(first.Prices) != 1 || first.Prices[0].Workers != 12 {
+	if len(first.Instances) != 12 || first.Loads != 12*4 || len(first.Values) != 1 || first.Values[0].Workers != 12 {
 		t.Fatalf("%d instances, %d loads", len(first.Instances), first.Loads)
 	}
 	for _, i := range first.Instances {
@@ -302,8 +302,8 @@ func TestPlanner(t *testing.T) {
 			t.Errorf("variants %v, want all but the last, which is slower and worse than the first", i.Variants)
 		}
 	}
-	rates := first.Prices[0].ByRate
-	most := (&Pool{SLO: 100 * time.Millisecond, Workers: 12, Models: models}).carries()
+	rates := first.Values[0].ByRate
+	most := (&Pool{SLO: 100 * time.Millisecond, Workers: 12, Models: models}).maxRate()
 	if len(rates) < 8 || rates[len(rates)-1].Rate > most {
 		t.Errorf("%d rates up to %v, the pool carries %v", len(rates), rates[len(rates)-1].Rate, most)
 	}
@@ -312,17 +312,17 @@ func TestPlanner(t *testing.T) {
 		t.Errorf("capacity %v, forecast %+v", first.Capacity, first.Forecast)
 	}
 	again, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{300}})
-	if err != nil || &again.Prices[0].ByRate[0].Value[0] != &rates[0].Value[0] {
+	if err != nil || &again.Values[0].ByRate[0].Value[0] != &rates[0].Value[0] {
 		t.Errorf("a second plan made the prices again (%v)", err)
 	}
-	p.Options.Alone = true
+	p.Options.SingleRate = true
 	alone, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
-	if err != nil || len(alone.Prices[0].ByRate) != 1 || alone.Prices[0].ByRate[0].Rate != 200 {
-		t.Errorf("for a load that is known: %d prices (%v)", len(alone.Prices[0].ByRate), err)
+	if err != nil || len(alone.Values[0].ByRate) != 1 || alone.Values[0].ByRate[0].Rate != 200 {
+		t.Errorf("for a load that is known: %d prices (%v)", len(alone.Values[0].ByRate), err)
 	}
 	// Room for two models only: the fastest stays.
 	s.DeviceTypes[0].MemoryBytes = 2 << 20
-	little, err := (&Planner{Profile: believed, Options: Options{Steps: 4}}).Plan(context.Background(),
+	little, err := (&Planner{Profile: believed, Options: Options{Rates: 4}}).Plan(context.Background(),
 		plan.Request{Spec: s, Rates: []float64{200}})
 	if err != nil || len(little.Instances[0].Variants) != 2 || little.Instances[0].Variants[0].Variant != 0 {
 		t.Errorf("in the memory for two: %v (%v)", little.Instances[0].Variants, err)
@@ -335,10 +335,11 @@ func TestPlanner(t *testing.T) {
 }
 
 func BenchmarkPrice(b *testing.B) {
-	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9), Late: 1e-4}
-	p.Rate = 0.6 * p.carries()
+	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9),
+		LateShare: 1e-4}
+	p.Rate = 0.6 * p.maxRate()
 	for b.Loop() {
-		if _, kept := p.Price(nil); !kept {
+		if _, kept := p.Solve(nil); !kept {
 			b.Fatal("not kept")
 		}
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Of returns the request for the part of its world that is open. Instances of what is not are left out of the snapshot.
-func (r Request) Of(o *serving.Open) Request {
+// Restricted returns r for the open part of its spec: identifiers are translated, and instances and variants that are
+// not open are left out of the snapshot. r itself does not change.
+func (r Request) Restricted(o *serving.Open) Request {
 	r.Spec = o.Spec
-	r.Rates = picked(r.Rates, o.Apps)
-	r.Mixes = picked(r.Mixes, o.Apps)
+	r.Rates = restrict(r.Rates, o.Apps)
+	r.Mixes = restrict(r.Mixes, o.Apps)
 	if r.Beliefs != nil {
 		r.Beliefs = profile.Renumbered{Profile: r.Beliefs, Variants: o.Variants}
 	}
@@ -43,24 +44,25 @@ func (r Request) Of(o *serving.Open) Request {
 	return r
 }
 
-// picked returns the entries of a table by identifier that exist; entries beyond its end are left out, as planners take
-// it.
-func picked[T any, I ~int32](all []T, ids []I) []T {
+// restrict returns the entries of a table for identifiers, which ascend. Planners accept tables that end early, so
+// identifiers beyond the end of the table are left out.
+func restrict[T any, I ~int32](all []T, ids []I) []T {
 	if all == nil {
 		return nil
 	}
 	out := make([]T, 0, len(ids))
 	for _, id := range ids {
 		if int(id) >= len(all) {
-			break // identifiers ascend
+			break
 		}
 		out = append(out, all[id])
 	}
 	return out
 }
 
-// spread puts the entries of a table back to where they are in the whole world.
-func spread[T any, I ~int32](some []T, ids []I, n int) []T {
+// expand is the inverse of restrict: it returns a table of n entries in which entry ids[k] is some[k] and all others
+// are zero.
+func expand[T any, I ~int32](some []T, ids []I, n int) []T {
 	if some == nil {
 		return nil
 	}
@@ -71,8 +73,9 @@ func spread[T any, I ~int32](some []T, ids []I, n int) []T {
 	return out
 }
 
-// In returns a plan for the open part of a world as one for the whole of it.
-func (p *Plan) In(o *serving.Open) *Plan {
+// Expanded returns a plan for the open part of a spec as a plan for all of it. p itself does not change; the content of
+// its instances and policies is copied.
+func (p *Plan) Expanded(o *serving.Open) *Plan {
 	out := *p
 	apps, stages := len(o.AppOf), len(o.StageOf)
 	out.Instances = slices.Clone(p.Instances)
@@ -84,7 +87,7 @@ func (p *Plan) In(o *serving.Open) *Plan {
 			i.Variants[k].Variant = o.Variants[i.Variants[k].Variant]
 		}
 	}
-	out.Budgets = spread[time.Duration](p.Budgets, o.Stages, stages)
+	out.Budgets = expand[time.Duration](p.Budgets, o.Stages, stages)
 	out.Policies = slices.Clone(p.Policies)
 	for n := range out.Policies {
 		x := &out.Policies[n]
@@ -96,19 +99,19 @@ func (p *Plan) In(o *serving.Open) *Plan {
 			}
 		}
 	}
-	out.Prices = slices.Clone(p.Prices)
-	for n := range out.Prices {
-		out.Prices[n].Stage = o.Stages[out.Prices[n].Stage]
+	out.Values = slices.Clone(p.Values)
+	for n := range out.Values {
+		out.Values[n].Stage = o.Stages[out.Values[n].Stage]
 	}
-	out.Demand = spread(p.Demand, o.Apps, apps)
-	out.Capacity = spread(p.Capacity, o.Apps, apps)
-	out.Mixes = spread(p.Mixes, o.Apps, apps)
-	out.Shed = spread(p.Shed, o.Apps, apps)
-	out.Worth = spread(p.Worth, o.Stages, stages)
+	out.Demand = expand(p.Demand, o.Apps, apps)
+	out.Capacity = expand(p.Capacity, o.Apps, apps)
+	out.Mixes = expand(p.Mixes, o.Apps, apps)
+	out.Shed = expand(p.Shed, o.Apps, apps)
+	out.MarginalRates = expand(p.MarginalRates, o.Stages, stages)
 	return &out
 }
 
-// Nothing is the plan for a world in which nothing is open: run nothing.
+// Nothing returns the plan that runs no instance: for a spec in which no app is open. A nil snapshot is allowed.
 func Nothing(planner string, snapshot *fleet.Snapshot) *Plan {
 	p := &Plan{Planner: planner, Forecast: Forecast{Violation: -1}}
 	if snapshot != nil {

@@ -22,8 +22,8 @@ func (byVariant) Load(v serving.VariantID, _ serving.DeviceTypeID) time.Duration
 	return time.Duration(10 * v)
 }
 
-// Three apps, the second closed, the first in its second version: requests lose what is not open, plans get their
-// numbers back.
+// Three apps: the second is closed, the first has a second version. Requests lose what is not open, and plans get the
+// identifiers of the whole spec back.
 func TestOpenNumbers(t *testing.T) {
 	app := serving.App{Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99}}
 	v := serving.Variant{Accuracy: 1, MaxBatch: 1}
@@ -41,7 +41,7 @@ func TestOpenNumbers(t *testing.T) {
 					ID: 3, Stage: 2, Variants: []fleet.Loaded{{Variant: 2}},
 				},
 			}}}
-	got := r.Of(o)
+	got := r.Restricted(o)
 	if !reflect.DeepEqual(got.Rates, []float64{1, 3}) || !reflect.DeepEqual(got.Mixes, []serving.Mix{{Count: 1}}) ||
 		got.Snapshot.Seq != 7 {
 		t.Errorf("%+v", got)
@@ -70,8 +70,8 @@ func TestOpenNumbers(t *testing.T) {
 		Mixes: []serving.Mix{{Count: 1}, {Count: 3}},
 		Policies: []Policies{{Stage: 1,
 			ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 0, Queries: 1}}}}}},
-		Prices: []Prices{{Stage: 1}}, Worth: [][]float64{{1}, {2}}}
-	whole := made.In(o)
+		Values: []ValueFunctions{{Stage: 1}}, MarginalRates: [][]float64{{1}, {2}}}
+	whole := made.Expanded(o)
 	want := &Plan{Instances: []Instance{
 		{Stage: 2, Slots: 1, Variants: []Variant{{Variant: 2, Limit: 1}}}, {
 			Stage: 0, Slots: 1, Variants: []Variant{{Variant: 3, Limit: 1}},
@@ -81,7 +81,7 @@ func TestOpenNumbers(t *testing.T) {
 		Shed: []float64{0, 0, 1}, Mixes: []serving.Mix{{Count: 1}, {}, {Count: 3}},
 		Policies: []Policies{{Stage: 2,
 			ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 2, Queries: 1}}}}}},
-		Prices: []Prices{{Stage: 2}}, Worth: [][]float64{{1}, nil, {2}}}
+		Values: []ValueFunctions{{Stage: 2}}, MarginalRates: [][]float64{{1}, nil, {2}}}
 	if !reflect.DeepEqual(whole, want) {
 		t.Errorf("got  %+v\nwant %+v", whole, want)
 	}

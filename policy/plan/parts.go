@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// fits reports a worker whose parts take more of it than there is: of its threads, of one of its accelerators, or of
-// its memory. Instances that have a worker as a whole are not counted.
-func (p *Plan) fits(spec *serving.Spec) error {
+// partsFit reports a worker whose parts take more of it than there is: of its threads, of one of its accelerators, or
+// of its memory. Instances that have a whole worker are not counted.
+func (p *Plan) partsFit(spec *serving.Spec) error {
 	type taken struct {
 		threads  int
 		memory   int64

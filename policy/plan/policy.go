@@ -9,43 +9,44 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Policies are the policies made for one kind of instance, or of central queue, of a stage: one for each of several
-// arrival rates (RAMSIS §3.1.3).
+// Policies are the policies for one kind of instance of a stage, or of central queue: one for each of several arrival
+// rates (RAMSIS §3.1.3).
 type Policies struct {
 	Stage      serving.StageID
-	DeviceType serving.DeviceTypeID // serving.None: of any
-	// ByRate ascends by Rate.
+	DeviceType serving.DeviceTypeID // serving.None for any
+	// ByRate ascends by Rate and is not empty.
 	ByRate []Policy
 }
 
-// Policy says what to run in every state of a queue: by how many queries wait and how much time is left to the first
-// deadline. It was made in advance for arrivals at one rate (RAMSIS §4).
+// Policy says what to run in every state of a queue. The state is how many queries wait and how much time is left to
+// the first deadline. A policy is made in advance for one arrival rate (RAMSIS §4).
 type Policy struct {
 	Rate float64 // arrivals at the whole stage, queries/s
-	// Slacks ascend from 0: a queue is in the state of the largest that does not exceed the time left.
+	// Slacks ascend from 0. The slack of a queue is the largest entry that does not exceed the time left.
 	Slacks []time.Duration
-	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that is told apart; a
-	// longer one is in the state of the longest without slack (§4.2.3).
+	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that the policy tells
+	// apart. A longer queue counts as the longest one without slack (§4.2.3).
 	Choices []Choice
 	Promise Promise
 }
 
-// Choice is what to run: a batch of the queries with the earliest deadlines on a variant.
+// Choice is what to run: a batch of the queries with the earliest deadlines, on a variant.
 type Choice struct {
 	Variant serving.VariantID
 	Queries int32
 }
 
-// Promise is what a policy is expected to lead to (RAMSIS §5.1).
+// Promise is what a policy is expected to lead to (RAMSIS §5.1)..
 type Promise struct {
-	Accuracy  float64 // mean over queries in time, at least
-	Violation float64 // share of queries that are late, at most; negative when not promised
-	// MedianAccuracy and Worst99Accuracy are exceeded by half and by 99 % of the queries in time.
+	Accuracy  float64 // mean over queries in time, a lower bound
+	Violation float64 // share of late queries, an upper bound; negative when not promised
+	// MedianAccuracy is reached by half of the queries in time, Worst99Accuracy by 99 % of them.
 	MedianAccuracy, Worst99Accuracy float64
 	Utilization                     float64 // share of the time in which a worker is busy
 }
 
-// At returns the policy for an arrival rate: the one made for the lowest rate that is no lower, else the last (§3.2.2).
+// At returns the policy for an arrival rate in queries/s: the one for the lowest rate that is no lower, else the last
+// (§3.2.2). It points into p. p.ByRate must not be empty.
 func (p *Policies) At(rate float64) *Policy {
 	at, _ := slices.BinarySearchFunc(p.ByRate, rate, func(p Policy, rate float64) int {
 		return cmp.Compare(p.Rate, rate)
@@ -53,12 +54,12 @@ func (p *Policies) At(rate float64) *Policy {
 	return &p.ByRate[min(at, len(p.ByRate)-1)]
 }
 
-// Covers tells whether the policies were made for rates up to the given one.
+// Covers reports whether some policy was made for the given rate in queries/s or a higher one.
 func (p *Policies) Covers(rate float64) bool {
 	return len(p.ByRate) > 0 && p.ByRate[len(p.ByRate)-1].Rate >= rate
 }
 
-// Choice returns what to run when so many queries (>= 1) wait and so much time is left to the first deadline. It does
+// Choice returns what to run while so many queries (>= 1) wait and so much time is left to the first deadline. It does
 // not allocate.
 func (p *Policy) Choice(queries int, left time.Duration) Choice {
 	s := len(p.Slacks)
@@ -76,7 +77,7 @@ func (p *Policy) Choice(queries int, left time.Duration) Choice {
 	return p.Choices[(queries-1)*s+lo]
 }
 
-// PoliciesOf returns the policies for instances of a device type at a stage, or nil.
+// PoliciesOf returns the policies for instances of a device type at a stage, or nil. The result points into p.
 func (p *Plan) PoliciesOf(s serving.StageID, d serving.DeviceTypeID) *Policies {
 	for i := range p.Policies {
 		if x := &p.Policies[i]; x.Stage == s && (x.DeviceType == d || x.DeviceType == serving.None) {

@@ -4,22 +4,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Promised is what a plan's policies or prices for a stage promise at every arrival rate.
+// Promised is what a plan's policies or value functions for a stage promise at every arrival rate.
 type Promised struct {
-	sets   []weighed
-	prices *Prices
+	sets   []weightedSet
+	values *ValueFunctions
 }
 
-// weighed is a set of policies with the share of the stage's queries that its instances get.
-type weighed struct {
+// weightedSet is a set of policies with the share of the stage's queries that its instances get.
+type weightedSet struct {
 	set   *Policies
 	share float64
 }
 
-// Promised returns what is promised for a stage, or nil when nothing is. It refers to the plan.
+// Promised returns what the plan promises for a stage, or nil when it promises nothing. The result refers to p.
 func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
-	if prices := p.PricesOf(s); prices != nil && len(p.Policies) == 0 {
-		return &Promised{prices: prices}
+	if prices := p.ValuesOf(s); prices != nil && len(p.Policies) == 0 {
+		return &Promised{values: prices}
 	}
 	out := &Promised{}
 	for i := range p.Policies {
@@ -27,7 +27,7 @@ func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 		if x.Stage != s {
 			continue
 		}
-		w := weighed{set: x}
+		w := weightedSet{set: x}
 		for _, i := range p.Instances {
 			if i.Stage == s && (x.DeviceType == serving.None || spec.Workers[i.Worker].DeviceType == x.DeviceType) {
 				w.share += i.Share
@@ -41,8 +41,9 @@ func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 	return out
 }
 
-// At returns the accuracy and the share of violations that are promised while queries arrive at a rate in queries/s,
-// the latter negative when none is, and the rate that what is then in force was made for.
+// At returns what is promised while queries arrive at a rate in queries/s, and the rate that the policies then in force
+// were made for. Violation is negative when none is promised. The median and the worst 99 % of the accuracy are not
+// filled in.
 func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
 	add := func(share float64, x *Promise) {
 		out.Accuracy += share * x.Accuracy
@@ -53,8 +54,8 @@ func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
 		}
 		out.Utilization += share * x.Utilization
 	}
-	if p.prices != nil {
-		low, high, part := p.prices.Between(rate)
+	if p.values != nil {
+		low, high, part := p.values.Between(rate)
 		add(1-part, &low.Promise)
 		add(part, &high.Promise)
 		return out, (1-part)*low.Rate + part*high.Rate

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What is promised is what the types of worker promise, weighed by what they get.
+// A promise is the mean of those of the types of worker, weighed by their shares.
 func TestPromised(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "a"}, {Name: "b"}},
@@ -41,9 +41,9 @@ func TestPromised(t *testing.T) {
 			t.Errorf("at %v/s: %+v, made for %v; want %+v", c.rate, got, made, c)
 		}
 	}
-	p.Policies, p.Prices = nil, []Prices{
+	p.Policies, p.Values = nil, []ValueFunctions{
 		{
-			Stage: 0, ByRate: []Price{
+			Stage: 0, ByRate: []ValueFunction{
 				{Rate: 10, Promise: Promise{Accuracy: 0.9}}, {
 					Rate: 20, Promise: Promise{Accuracy: 0.7, Violation: 0.1},
 				},

@@ -18,7 +18,7 @@ import (
 //     first: those that have no choice choose first. On an instance they run in the order of the queue: by deadline,
 //     which meets all deadlines if any order does.
 //   - A query goes where the time that it takes, and half of the time that it waits, is worth least. Worth is the
-//     plan's (plan.Plan.Worth) where it has that: dual prices know the sizes that come and how many instances there
+//     plan's (Plan.MarginalRates) where it has that: dual prices know the sizes that come and how many instances there
 //     are. Otherwise it is Kairos's C_j.
 //   - A query keeps the margin of Kairos's xi to its deadline where it can, and goes without where it would be left
 //     out: one that may be late is better than one that is.
@@ -156,10 +156,10 @@ func (s *scheduleStage) look(v *View) bool {
 
 // price weighs by the plan's worths, where it has them and some instance is worth anything.
 func (s *scheduleStage) price(v *View) {
-	if v.Plan == nil || int(v.Stage) >= len(v.Plan.Worth) || v.Plan.Worth[v.Stage] == nil {
+	if v.Plan == nil || int(v.Stage) >= len(v.Plan.MarginalRates) || v.Plan.MarginalRates[v.Stage] == nil {
 		return
 	}
-	worth, most := v.Plan.Worth[v.Stage], 0.0
+	worth, most := v.Plan.MarginalRates[v.Stage], 0.0
 	for k := range s.kinds {
 		most = max(most, worth[s.kinds[k].device])
 	}

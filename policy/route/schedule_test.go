@@ -82,10 +82,10 @@ func TestScheduleHeedsWorth(t *testing.T) {
 		want [][]int
 	}{
 		{nil, [][]int{{1}, nil}}, // C_j: 20 ms on the first, 0.2 of 120 ms on the second
-		{&plan.Plan{Worth: [][]float64{nil}}, [][]int{{1}, nil}},
-		{&plan.Plan{Worth: [][]float64{{0, 0}}}, [][]int{{1}, nil}},
-		{&plan.Plan{Worth: [][]float64{{10, 1}}}, [][]int{nil, {1}}},
-		{&plan.Plan{Worth: [][]float64{{10, 2}}}, [][]int{{1}, nil}},
+		{&plan.Plan{MarginalRates: [][]float64{nil}}, [][]int{{1}, nil}},
+		{&plan.Plan{MarginalRates: [][]float64{{0, 0}}}, [][]int{{1}, nil}},
+		{&plan.Plan{MarginalRates: [][]float64{{10, 1}}}, [][]int{nil, {1}}},
+		{&plan.Plan{MarginalRates: [][]float64{{10, 2}}}, [][]int{{1}, nil}},
 	} {
 		f := mixed(linear{{0, 200 * time.Microsecond}, {20 * ms, ms}}, []int{1, 1}, 500*ms, serving.ServeLate)
 		come(f, 1, 100, serving.Time(500*ms))

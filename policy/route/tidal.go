@@ -18,10 +18,10 @@ import (
 //	+ value of the pool's position after - value of the position now
 //	+ what its queries would lose by being left for the next opportunity
 //
-// where positions and values are the plan's (plan.Price), for the load of the last half second. The last term is what
-// knows the slack of every query: one that is left behind has fewer variants to choose from, valued at the present
-// price of a worker's time, which is by how much the position's value falls. So the fresh go to slow variants and the
-// old to fast ones.
+// where positions and values are the plan's (plan.ValueFunction), for the load of the last half second. The last term
+// is what knows the slack of every query: one that is left behind has fewer variants to choose from, valued at the
+// present price of a worker's time, which is by how much the position's value falls. So the fresh go to slow variants
+// and the old to fast ones.
 //
 // When nothing is worth taking, the queries wait for others to share a batch with, if a batch is about to end before
 // they lose by it. A query that cannot be in time any more is served when an instance has nothing better to do, or when
@@ -36,7 +36,7 @@ func NewTidal() *Tidal { return &Tidal{} }
 func (*Tidal) Name() string { return "tidal" }
 
 // Needs implements Router.
-func (*Tidal) Needs() plan.Sections { return plan.Priced }
+func (*Tidal) Needs() plan.Sections { return plan.Values }
 
 // Traits implements Router.
 func (*Tidal) Traits() Traits { return Traits{Chooses: true} }
@@ -61,7 +61,7 @@ type tidalStage struct {
 	plan   *plan.Plan
 	epoch  uint64
 	built  bool
-	prices *plan.Prices
+	prices *plan.ValueFunctions
 	app    serving.AppID
 	slo    time.Duration
 
@@ -145,7 +145,7 @@ func (s *tidalStage) build(v *View) {
 	}
 	s.slo = spec.Apps[s.app].SLO.Latency
 	if v.Plan != nil {
-		s.prices = v.Plan.PricesOf(v.Stage)
+		s.prices = v.Plan.ValuesOf(v.Stage)
 	}
 	all := v.Instances()
 	s.patience = time.Duration(max(float64(s.slo)*patience, float64(s.slo)/2/float64(len(all))))
@@ -198,7 +198,7 @@ func (s *tidalStage) build(v *View) {
 type tide struct {
 	left      float64      // s of work that busy instances have left, together
 	next      serving.Time // when the next of them is due; Never if none is
-	low, high *plan.Price
+	low, high *plan.ValueFunction
 	part      float64 // how far the load is from low to high
 	rate      float64 // queries/s
 	workers   float64
@@ -236,8 +236,8 @@ func (t *tide) price(s *tidalStage, rate float64, workers int) {
 	t.rate = min(max(rate*scale, rates[0].Rate), rates[len(rates)-1].Rate) / scale
 	t.low, t.high, t.part = s.prices.Between(t.rate * scale)
 	mix := func(a, b float64) float64 { return a + t.part*(b-a) }
-	t.rest = mix(t.low.Rest.Seconds(), t.high.Rest.Seconds())
-	t.gain, t.late = mix(t.low.Gain, t.high.Gain), mix(t.low.Late, t.high.Late)
+	t.rest = mix(t.low.Residual.Seconds(), t.high.Residual.Seconds())
+	t.gain, t.late = mix(t.low.Gain, t.high.Gain), mix(t.low.LatePenalty, t.high.LatePenalty)
 	if rate*scale <= beyond*rates[len(rates)-1].Rate {
 		t.late *= dread
 	}

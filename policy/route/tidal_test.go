@@ -64,12 +64,13 @@ func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePo
 
 // priced is a plan whose values fall ever faster with the position.
 func priced(workers int, rate, steep float64) *plan.Plan {
-	x := plan.Price{Rate: rate, Rest: 20 * time.Millisecond, Gain: 0.75, Late: 1, PerQuery: 1, Zero: 40}
+	x := plan.ValueFunction{Rate: rate, Residual: 20 * time.Millisecond, Gain: 0.75, LatePenalty: 1, PerQuery: 1,
+		Zero: 40}
 	for k := range 160 {
 		at := float64(k - x.Zero)
 		x.Value = append(x.Value, -steep*(at+at*at/200+10))
 	}
-	return &plan.Plan{Prices: []plan.Prices{{Stage: 0, Workers: workers, ByRate: []plan.Price{x}}}}
+	return &plan.Plan{Values: []plan.ValueFunctions{{Stage: 0, Workers: workers, ByRate: []plan.ValueFunction{x}}}}
 }
 
 func waitFor(f *fleet.Fleet, id int, deadline serving.Time) {
@@ -185,10 +186,10 @@ func fastest(f *fleet.Fleet) time.Duration { return f.Latency(0, 0, 1, 1) }
 
 // search is the rule by its definition, for the first idle instance.
 func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, seen float64) found {
-	x := &p.Prices[0].ByRate[0]
-	late := 10 * x.Late
+	x := &p.Values[0].ByRate[0]
+	late := 10 * x.LatePenalty
 	if seen > 1.05*x.Rate {
-		late = x.Late
+		late = x.LatePenalty
 	}
 	left := 0.0
 	for _, i := range f.Ready(0) {
@@ -203,7 +204,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 			list = append(list, f.Task(r))
 		}
 	}
-	position := float64(len(list)) + x.Rate*(left/workers-x.Rest.Seconds())
+	position := float64(len(list)) + x.Rate*(left/workers-x.Residual.Seconds())
 	price := math.Max(x.At(position-1)-x.At(position+1), 0) / 2 * x.Rate / workers
 	bring := func(slack time.Duration) float64 {
 		best := -late

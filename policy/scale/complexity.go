@@ -72,7 +72,7 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 		v.Now.Sub(v.LastRequest) >= unanswered {
 		return true, again
 	}
-	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
+	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, c.Change), again
 }
 
 func (c *Complexity) app(a serving.AppID) *received {

@@ -68,7 +68,7 @@ func (s *scene) until(t *testing.T, end serving.Time) {
 		s.v.LastRequest = s.v.Now
 		fans := s.v.Factors.Scalings(s.v.Now)
 		if !s.refuses {
-			s.v.Plan = &plan.Plan{Demand: rates, Fans: fans}
+			s.v.Plan = &plan.Plan{Demand: rates, FanOuts: fans}
 		}
 		fan := 2.0
 		if fans != nil {

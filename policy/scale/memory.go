@@ -16,7 +16,7 @@ var errMemory = errors.New("what is to be recalled is cut off, or of another rul
 // recall takes histograms up from b one after the other and returns what follows.
 func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.Sliding) (_ []byte, err error) {
 	for _, h := range list {
-		if b, err = h.Take(b, int64(now), int64(older)); err != nil {
+		if b, err = h.MergeEncoded(b, int64(now), int64(older)); err != nil {
 			return nil, err
 		}
 	}
@@ -25,7 +25,7 @@ func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.
 
 // Remember implements Keeper.
 func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
-	b = h.seen.Append(b, int64(now))
+	b = h.seen.AppendEncoded(b, int64(now))
 	n := min(h.n, keptIdle)
 	b = binary.AppendUvarint(b, uint64(n))
 	for k := h.n - n; k < h.n; k++ {
@@ -64,7 +64,7 @@ func (h *HybridHistogram) recall(b []byte, now serving.Time, older time.Duration
 
 // Remember implements Keeper.
 func (l *LSTH) Remember(b []byte, now serving.Time) []byte {
-	return l.short.Append(l.long.Remember(b, now), int64(now))
+	return l.short.AppendEncoded(l.long.Remember(b, now), int64(now))
 }
 
 // Recall implements Keeper.
@@ -79,7 +79,7 @@ func (l *LSTH) Recall(b []byte, now serving.Time, older time.Duration) error {
 // Remember implements Keeper.
 func (c *Cheapest) Remember(b []byte, now serving.Time) []byte {
 	for _, h := range c.seen {
-		b = h.Append(b, int64(now))
+		b = h.AppendEncoded(b, int64(now))
 	}
 	return b
 }

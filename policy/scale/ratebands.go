@@ -175,7 +175,7 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded, none bool) (rate
 	}
 	since := v.Idle[app]
 	demand := o.demand(v, app, b)
-	if since == serving.Never || v.Spec.Apps[app].Least > 0 {
+	if since == serving.Never || v.Spec.Apps[app].MinInstances > 0 {
 		return max(demand, smallest), serving.Never
 	}
 	if none && !b.called {

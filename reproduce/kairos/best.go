@@ -46,7 +46,7 @@ func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g pre
 		if r.Bound <= ahead {
 			break
 		}
-		if !nonMonotone[tr.system] && slices.ContainsFunc(evaluated, r.Pool.PartOf) {
+		if !nonMonotone[tr.system] && slices.ContainsFunc(evaluated, r.Pool.SubsetOf) {
 			continue
 		}
 		evaluated = append(evaluated, r.Pool)

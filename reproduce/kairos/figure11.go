@@ -130,7 +130,7 @@ func countNonMonotone(tasks []*reproduce.Task) (known, less []float64) {
 		n := 0
 		for p, a := range rates {
 			for q, b := range rates {
-				if a < 0.95*b && q.counts().PartOf(p.counts()) {
+				if a < 0.95*b && q.counts().SubsetOf(p.counts()) {
 					n++
 					break
 				}

@@ -38,7 +38,7 @@ func (run *runner) exploreWith(ctx context.Context, tr trial, search searchMaker
 	for i, r := range ranked {
 		points[i] = r.Pool
 	}
-	space, err := poolsearch.NewSpace(points, poolsearch.Below)
+	space, err := poolsearch.NewSpace(points, poolsearch.PruneSubsets)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func boundedSearch(space *poolsearch.Space, b planner.Bound) (*poolsearch.Search
 	for i, p := range space.Points() {
 		bounds[i] = b.Of(p)
 	}
-	return poolsearch.Bounded(space, bounds)
+	return poolsearch.ByUpperBound(space, bounds)
 }
 
 func random(space *poolsearch.Space, _ *deployment, rng *rand.Rand) (*poolsearch.Search, error) {

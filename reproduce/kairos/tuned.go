@@ -27,9 +27,9 @@ func (s *deployment) balancedThreshold(p pool) int {
 			for k := range m.Mix.Classes() {
 				_, share := m.Mix.Class(k)
 				if k <= c {
-					small += share * m.Types[t].Took[k].Seconds()
+					small += share * m.Types[t].Latency[k].Seconds()
 				} else {
-					large += share * m.Types[t].Took[k].Seconds()
+					large += share * m.Types[t].Latency[k].Seconds()
 				}
 			}
 			switch {
@@ -56,7 +56,7 @@ func (s *deployment) climb(tr trial, g precision, value func(tr trial) (float64,
 	if g.rough {
 		unit, stride = 4*itemStep, 1
 	}
-	c, err := poolsearch.NewClimb(1, maxItems/unit, min(max(s.balancedThreshold(tr.pool)/unit, 1), maxItems/unit),
+	c, err := poolsearch.NewHillClimb(1, maxItems/unit, min(max(s.balancedThreshold(tr.pool)/unit, 1), maxItems/unit),
 		stride)
 	if err != nil {
 		return tr, err

@@ -35,7 +35,7 @@ func (g table2Row) problem(slo time.Duration) (*planner.Worker, error) {
 		return nil, err
 	}
 	w := &planner.Worker{
-		SLO: at.slo, Workers: at.workers, Arrivals: planner.Poisson(2000), Longest: 32, Levels: g.levels,
+		SLO: at.slo, Workers: at.workers, Arrivals: planner.Poisson(2000), MaxQueue: 32, Levels: g.levels,
 		Variable: g.variable,
 	}
 	var all []planner.Model

@@ -44,7 +44,7 @@ func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*exp
 	}}}
 	for d, x := range machineTypes {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
-			Name: x.name, PricePerHour: x.price, Most: x.count,
+			Name: x.name, PricePerHour: x.price, MaxMachines: x.count,
 		})
 		for k := range x.count {
 			spec.Workers = append(spec.Workers, serving.Worker{

@@ -40,7 +40,7 @@ func fewModes(m *planner.Mode) bool {
 
 // checkBrute compares exact allocation with brute force, where brute force is possible.
 func (c *costRatios) checkBrute(ctx context.Context, p *planner.Problem) error {
-	brute, err := planner.Brute(ctx, p)
+	brute, err := planner.BruteForce(ctx, p)
 	if err != nil {
 		return ctx.Err() // too large, or nothing is in time
 	}

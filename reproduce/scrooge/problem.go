@@ -68,7 +68,8 @@ func (m *market) problem(g *graph, objective time.Duration, asked []float64) *pl
 		for t := range m.prices {
 			if faster := m.faster(s.model, t); faster > 0 {
 				for _, q := range s.model.points(0, serving.DeviceTypeID(t), faster) {
-					x.Modes = append(x.Modes, planner.Mode{Type: t, Batch: q.Items, Slots: q.Concurrency, Took: q.Mean})
+					x.Modes = append(x.Modes, planner.Mode{Type: t, Batch: q.Items, Slots: q.Concurrency,
+						Latency: q.Mean})
 				}
 			}
 		}

@@ -37,7 +37,7 @@ func (run *runner) costTask(g *graph, objective time.Duration, single bool) *rep
 		for _, d := range all {
 			p, part := testbedMarket.problem(g, objective, d.rates), d.duration.Seconds()/whole
 			if single {
-				p = p.Only(planner.Alone)
+				p = p.Only(planner.OneSlot)
 			}
 			a, err := exact(ctx, p)
 			if err != nil {

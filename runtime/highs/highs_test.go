@@ -140,7 +140,7 @@ func TestPresolveIsNotTrusted(t *testing.T) {
 		}
 		p.Row(1, milp.Inf, append(tasks[task], milp.Term{Column: left, Coef: 1})...)
 	}
-	got := solve(t, p, milp.Limits{Distance: 0.0025, Nodes: 200})
+	got := solve(t, p, milp.Limits{AbsoluteGap: 0.0025, Nodes: 200})
 	// Two workers for the last two tasks leave seven for the second, and none for the first.
 	best := -0.0007995314093743669 - 0.9992004685906256*(1-3*0.08325516139039381-0.0935149507239819-
 		3*0.06275388415749276)

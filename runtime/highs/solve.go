@@ -165,7 +165,7 @@ func (r *run) solve() (*milp.Solution, error) {
 	r.bool("mip_heuristic_run_rens", 0)
 	r.bool("mip_allow_restart", 0)
 	r.float("mip_rel_gap", r.l.Gap)
-	r.float("mip_abs_gap", max(r.l.Distance, 1e-9))
+	r.float("mip_abs_gap", max(r.l.AbsoluteGap, 1e-9))
 	if r.l.Nodes > 0 {
 		r.int("mip_max_nodes", int32(min(r.l.Nodes, math.MaxInt32)))
 	}
@@ -284,7 +284,7 @@ func (r *run) result(status int32, mip bool) *milp.Solution {
 		return nil
 	}
 	if !mip {
-		if out.Prices, r.err = r.x.readFloats(rowDual, len(r.p.Rows)); r.err != nil {
+		if out.Duals, r.err = r.x.readFloats(rowDual, len(r.p.Rows)); r.err != nil {
 			return nil
 		}
 	}

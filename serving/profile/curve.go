@@ -7,11 +7,12 @@ import (
 )
 
 // anchor is a size and its latency.
+// took is in nanoseconds
 type anchor struct{ items, took float64 }
 
-// gather picks the sizes that a curve is drawn through: all that were seen, or of each group of neighbours the one seen
-// most.
-func (l *Learned) gather(o *observed) {
+// chooseAnchors picks the sizes that a curve is drawn through: all seen sizes, or from each group of neighbours the one
+// seen most often.
+func (l *Learned) chooseAnchors(o *observed) {
 	l.points = l.points[:0]
 	seen := 0
 	for _, r := range o.rings {
@@ -19,7 +20,7 @@ func (l *Learned) gather(o *observed) {
 			seen++
 		}
 	}
-	groups := min(seen, anchors)
+	groups := min(seen, maxAnchors)
 	rank, best := 0, -1
 	for k, r := range o.rings {
 		if r == nil {
@@ -30,13 +31,14 @@ func (l *Learned) gather(o *observed) {
 		}
 		rank++
 		if rank*groups/seen > len(l.points) {
-			l.points = append(l.points, anchor{float64(largest(best)), o.rings[best].median})
+			l.points = append(l.points, anchor{float64(largestIn(best)), o.rings[best].median})
 			best = -1
 		}
 	}
 }
 
-// curve is latency by size: base + item*items, where items up to knee count; or a prior's, times scale.
+// curve is latency in nanoseconds by size: base + item*items, where items count up to knee; or the prior's latency
+// times scale.
 type curve struct {
 	base, item, knee float64
 	prior            Profile
@@ -46,6 +48,7 @@ type curve struct {
 	scale            float64
 }
 
+// at returns the latency of a size. Items beyond reach count as reach.
 func (c *curve) at(items, reach int) float64 {
 	if c.prior != nil {
 		return max(float64(c.prior.Latency(c.v, c.d, items, c.concurrency))*c.scale, 1)
@@ -53,50 +56,50 @@ func (c *curve) at(items, reach int) float64 {
 	return max(c.base+c.item*min(float64(min(items, reach)), c.knee), 1)
 }
 
-// line draws a line through the anchors: the median of the slopes between them (Theil and Sen), which a fourth of bad
-// anchors cannot bend, with neither part negative. While no two sizes are far enough apart to tell, it is the least
-// that one point leaves possible: in proportion below it, constant above.
-func (l *Learned) line() curve {
+// fitLine draws a line through the anchors with the median of the slopes between them (Theil 1950, Sen 1968). A fourth
+// of bad anchors cannot bend it. Neither part of the line is negative. While no two sizes are far enough apart to have
+// a slope, it is the lowest curve that one point leaves possible: proportional below the point, constant above.
+func (l *Learned) fitLine() curve {
 	l.slopes = l.slopes[:0]
 	for i := range l.points {
 		for j := range i {
-			if a, b := l.points[j], l.points[i]; b.items >= apart*a.items {
+			if a, b := l.points[j], l.points[i]; b.items >= minSizeRatio*a.items {
 				l.slopes = append(l.slopes, (b.took-a.took)/(b.items-a.items))
 			}
 		}
 	}
 	if len(l.slopes) > 0 {
 		if item := median(l.slopes); item > 0 {
-			base := l.over(func(p anchor) float64 { return p.took - item*p.items })
+			base := l.medianOver(func(p anchor) float64 { return p.took - item*p.items })
 			if base >= 0 {
 				return curve{base: base, item: item, knee: math.Inf(1)}
 			}
-			return curve{item: l.over(func(p anchor) float64 { return p.took / p.items }), knee: math.Inf(1)}
+			return curve{item: l.medianOver(func(p anchor) float64 { return p.took / p.items }), knee: math.Inf(1)}
 		}
-		return curve{base: l.over(func(p anchor) float64 { return p.took })}
+		return curve{base: l.medianOver(func(p anchor) float64 { return p.took })}
 	}
-	items := l.over(func(p anchor) float64 { return p.items })
-	return curve{item: l.over(func(p anchor) float64 { return p.took }) / items, knee: items}
+	items := l.medianOver(func(p anchor) float64 { return p.items })
+	return curve{item: l.medianOver(func(p anchor) float64 { return p.took }) / items, knee: items}
 }
 
-// scaled is the prior, made to pass through the anchors' middle.
-func (l *Learned) scaled(v serving.VariantID, d serving.DeviceTypeID, concurrency int) curve {
+// scalePrior returns the prior scaled by the median ratio of the anchors to it.
+func (l *Learned) scalePrior(v serving.VariantID, d serving.DeviceTypeID, concurrency int) curve {
 	c := curve{prior: l.prior, v: v, d: d, concurrency: concurrency, scale: 1}
 	most := l.spec.Variants[v].MaxBatch
-	c.scale = l.over(func(p anchor) float64 { return p.took / c.at(min(int(p.items), most), most) })
+	c.scale = l.medianOver(func(p anchor) float64 { return p.took / c.at(min(int(p.items), most), most) })
 	return c
 }
 
-// over returns the median of f over the anchors.
-func (l *Learned) over(f func(anchor) float64) float64 {
-	l.rest = l.rest[:0]
+// medianOver returns the median of f over the anchors.
+func (l *Learned) medianOver(f func(anchor) float64) float64 {
+	l.scratch = l.scratch[:0]
 	for _, p := range l.points {
-		l.rest = append(l.rest, f(p))
+		l.scratch = append(l.scratch, f(p))
 	}
-	return median(l.rest)
+	return median(l.scratch)
 }
 
-// median returns the middle one of x, the lower of two, and reorders x.
+// median returns the middle element of x, the lower of two. It reorders x (quickselect, expected O(len(x))).
 func median(x []float64) float64 {
 	k := (len(x) - 1) / 2
 	for lo, hi := 0, len(x)-1; lo < hi; {

@@ -6,12 +6,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Inflated is a Profile whose batches take longer by a factor of each stage's: the ballooning that was observed. All
-// batch sizes and concurrency levels balloon alike (Scrooge §3.5, footnote 7). Loads take as long as before.
+// Inflated is a Profile whose batches take longer by a factor for each stage: the ballooning that was observed. All
+// batch sizes and concurrency levels of a stage balloon alike (Scrooge §3.5, footnote 7). Load times stay.
 type Inflated struct {
 	Profile
 	Spec    *serving.Spec
-	Factors []float64 // by StageID, > 0; 1 for stages beyond its end
+	Factors []float64 // by StageID, > 0; stages beyond its end count as 1
 }
 
 // Latency implements Profile.
@@ -24,7 +24,7 @@ func (p Inflated) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	return time.Duration(min(float64(l)*p.Factors[s], float64(Unknown)))
 }
 
-// Tells is for the function Tells.
-func (p Inflated) Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
-	return Tells(p.Profile)
+// MeasuredPoints answers for the profile underneath; see the function MeasuredPoints.
+func (p Inflated) MeasuredPoints() MeasuredFunc {
+	return MeasuredPoints(p.Profile)
 }

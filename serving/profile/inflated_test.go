@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every size and concurrency of a stage balloons alike, other stages and loads do not, and what is unknown stays so.
+// Every size and concurrency of a stage balloons alike. Other stages and load times do not, and unknown latencies stay
+// unknown.
 func TestInflated(t *testing.T) {
 	spec := &serving.Spec{Variants: []serving.Variant{{Stage: 0}, {Stage: 1}, {Stage: 2}}}
 	base := Constant{Base: 10 * time.Millisecond, PerItem: time.Millisecond, LoadTime: time.Second}

@@ -1,110 +1,83 @@
 package profile
 
 import (
-	"math"
-	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Learner is a Profile that learns from the batches that end.
-type Learner interface {
-	Profile
-	// Observe takes note that a batch of items of v on d, one of concurrency at once, ended well after took.
-	Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
-	// Grow takes up what a spec that has grown adds. measured is what learning begins with for it; nil for nothing.
-	Grow(spec *serving.Spec, measured Profile)
-	// Epoch moves when what is believed has changed so much that plans made before may be bad ones.
-	Epoch() uint64
-	// Frozen returns what is known now, for planners: Unknown where the answer would be a guess. It does not change any
-	// more.
-	Frozen() Profile
-	// Known tells whether the answers for v on d rest on more than a guess.
-	Known(v serving.VariantID, d serving.DeviceTypeID) bool
-}
-
 const (
-	enough  = 5     // observations after which a size, or a variant on a device type, speaks for itself
-	keep    = 15    // observations of a size that are remembered
-	anchors = 32    // sizes that a line is drawn through, at most
-	levels  = 8     // of concurrency that are told apart; more count as so many
-	recent  = 16    // observations that tell a machine which has changed
-	changed = 13    // how many of them must be off, all to one side
-	offLog  = 0.095 // how far, as a logarithm: a tenth
-	// mostUsual bounds what an observation adds to the usual deviation, so that an accident does not make a change look
-	// usual.
-	mostUsual = 0.5
-	usualOver = 64                   // observations over which it is smoothed
-	moved     = 1.1                  // a change of belief by more than this factor is worth a plan
-	apart     = 1.25                 // ratio of two sizes whose difference says something of the cost of an item
-	slowest   = 64                   // observations between two makings of a table, at most
-	guess     = time.Microsecond     // of what nothing is known about
-	longest   = float64(Unknown / 2) // that is believed of anything that was observed
+	// observations after which a size, or a variant on a device type, has an answer of its own
+	minObservations   = 5
+	ringSize          = 15    // observations of a size that are remembered
+	maxAnchors        = 32    // sizes that a line is drawn through, at most
+	concurrencyLevels = 8     // that are told apart; a higher concurrency counts as this one
+	recentRatios      = 16    // observations that tell whether a machine has changed
+	changedMajority   = 13    // of them must be off to one side
+	minLogRatio       = 0.095 // by which they must be off, as a logarithm: a tenth
+	// maxDeviation bounds what an observation adds to the usual deviation, so that an accident does not make a change
+	// look usual.
+	maxDeviation  = 0.5
+	deviationSpan = 64  // observations over which the deviation is smoothed
+	replanFactor  = 1.1 // a belief that changes by more than this factor is worth a new plan
+	// of two sizes whose difference in latency says something about the cost of an item
+	minSizeRatio  = 1.25
+	maxFitGap     = 64                   // observations between two fits of a table, at most
+	unseenLatency = time.Microsecond     // believed of what nothing is known about
+	maxBelieved   = float64(Unknown / 2) // believed of anything that was observed, at most
 )
 
-// Learned is a Profile that begins with little and ends as a table: a line through the sizes seen (latency is close to
-// linear in the items, Kairos §5.1), on which every size that was seen often enough answers with the median of its last
-// observations. A prior, where there is one, takes the place of the line, scaled to what is seen.
+// Learned is a Profile that begins with little and ends as a table. Its base is a line through the sizes seen, since
+// latency is close to linear in the items (Kairos §5.1). On the line, every size that was seen often enough answers
+// with the median of its last observations. A prior, where there is one, takes the place of the line, scaled to what is
+// seen.
 //
-// What is not known is believed to be fast: a router that compares then tries it, and after a handful of batches it is
-// known. Unknown would keep everybody away for ever. For the same reason a line is drawn no further beyond the largest
-// size seen than that is from the smallest, as a ratio, but to twice the largest in any case.
+// The unknown is believed to be fast: a router that compares then tries it, and after a handful of batches it is known.
+// With Unknown nobody would ever try. For the same reason the line is not continued far beyond the largest size seen:
+// up to the ratio of the largest to the smallest size, and at least to twice the largest.
 //
-// Latency never falls with items. When most of the last observations are off to one side, the machine has changed, and
-// sizes that were not seen since move with those that were.
+// Latency never falls with items. When most of the last observations are off to one side, the machine has changed; then
+// the sizes that were not seen since move with those that were.
 type Learned struct {
 	beliefs
 	spec    *serving.Spec
 	learned []learned // by variant*devices + device type
 	epoch   uint64
 
-	// Room to work in.
-	points []anchor
-	slopes []float64
-	rest   []float64
-	sizes  []size
-	pools  []size
+	// Working memory.
+	points  []anchor
+	slopes  []float64
+	scratch []float64
+	sizes   []size
+	blocks  []size
 }
 
-// size is what is believed of a class of sizes that speaks for itself.
+// size is the belief about a size class with enough observations.
 type size struct {
-	class        int
-	place        int // among all sizes seen
+	class int
+	rank  int // its position among all sizes seen
+	// took is in nanoseconds, weight in sizes pooled
 	took, weight float64
-}
-
-// beliefs is what a Learned answers with.
-type beliefs struct {
-	prior   Profile // nil for none
-	devices int
-	cells   []believed
-}
-
-// believed is what is believed of a variant on a device type.
-type believed struct {
-	most int // items of a batch, at most
-	// tables are by concurrency-1, then by class of size: the table of that concurrency, or the nearest there is; nil
-	// before the first is known.
-	tables [levels][]time.Duration
 }
 
 // learned is what was observed of a variant on a device type.
 type learned struct {
-	levels [levels]*observed // by concurrency-1; nil before the first observation
+	levels [concurrencyLevels]*observed // by concurrency-1; nil before the first observation
 }
 
+// observed is what was observed at one concurrency.
 type observed struct {
-	rings []*ring // by class of size; nil before the first observation
-	seen  uint64
-	due   uint64          // at which observation the table is made again
-	table []time.Duration // nil while not enough was seen
-	told  []time.Duration // the table when the epoch last moved because of it
-	// Of the last observations of sizes that are known: how far they were from what was believed.
-	logs         [recent]float64 // of the ratio
-	above, below uint16          // one bit for each, the newest lowest
-	usual        float64         // size of the logarithms, in the mean of many
+	rings []*ring // by size class; nil before the first observation
+	// number of observations
+	seen      uint64
+	nextFit   uint64          // number of the observation at which the table is made again
+	table     []time.Duration // by size class; nil while too little was seen
+	published []time.Duration // the table when it last moved the epoch
+	// logs are the logarithms of the last ratios of an observed time to the believed one, of sizes that are known.
+	logs         [recentRatios]float64 // of the ratio
+	above, below uint16                // one bit for each of logs, the newest lowest
+	deviation    float64               // smoothed magnitude of the logarithms
 }
 
 // NewLearned returns a profile for spec that has observed nothing. prior is what is believed before; nil for nothing.
@@ -116,79 +89,26 @@ func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 		},
 	}
 	for at := range l.cells {
-		l.cells[at].most = spec.Variants[at/l.devices].MaxBatch
+		l.cells[at].maxItems = spec.Variants[at/l.devices].MaxBatch
 	}
-	l.points, l.rest = make([]anchor, 0, anchors), make([]float64, 0, anchors)
-	l.slopes = make([]float64, 0, anchors*(anchors-1)/2)
+	l.points, l.scratch = make([]anchor, 0, maxAnchors), make([]float64, 0, maxAnchors)
+	l.slopes = make([]float64, 0, maxAnchors*(maxAnchors-1)/2)
 	return l
 }
 
-// Grow implements Learner. What was observed stays; Frozen profiles are not touched.
+// Grow implements Learner. What was observed stays. Frozen profiles do not change.
 func (l *Learned) Grow(spec *serving.Spec, measured Profile) {
 	l.spec, l.prior = spec, measured
 	for at := len(l.cells); at < len(spec.Variants)*l.devices; at++ {
-		l.cells = append(l.cells, believed{most: spec.Variants[at/l.devices].MaxBatch})
+		l.cells = append(l.cells, believed{maxItems: spec.Variants[at/l.devices].MaxBatch})
 		l.learned = append(l.learned, learned{})
 	}
-}
-
-// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown.
-func (b *beliefs) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	c := &b.cells[int(v)*b.devices+int(d)]
-	if items < 1 || items > c.most {
-		return Unknown
-	}
-	if t := c.tables[min(max(concurrency, 1), levels)-1]; t != nil {
-		return t[class(items)]
-	}
-	return b.guess(v, d, items, concurrency)
-}
-
-// guess answers for what was not seen often enough: the prior, or half of the least that is believed of other device
-// types, so that comparing leads to trying.
-func (b *beliefs) guess(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	if l := b.before(v, d, items, concurrency); l != Unknown {
-		return l
-	}
-	least := Unknown
-	for o := range b.devices {
-		if t := b.cells[int(v)*b.devices+o].tables[min(max(concurrency, 1), levels)-1]; t != nil {
-			least = min(least, t[class(items)])
-		} else {
-			least = min(least, b.before(v, serving.DeviceTypeID(o), items, concurrency))
-		}
-	}
-	if least == Unknown {
-		return guess
-	}
-	return max(least/2, guess)
-}
-
-// before is what the prior says.
-func (b *beliefs) before(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	if b.prior == nil {
-		return Unknown
-	}
-	return b.prior.Latency(v, d, items, concurrency)
-}
-
-// Load implements Profile: what the prior says, else 0.
-func (b *beliefs) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
-	if b.prior == nil {
-		return 0
-	}
-	return b.prior.Load(v, d)
-}
-
-// Known implements Learner.
-func (b *beliefs) Known(v serving.VariantID, d serving.DeviceTypeID) bool {
-	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.before(v, d, 1, 1) != Unknown
 }
 
 // Epoch implements Learner.
 func (l *Learned) Epoch() uint64 { return l.epoch }
 
-// Frozen implements Learner.
+// Frozen implements Learner. It copies the tables.
 func (l *Learned) Frozen() Profile {
 	out := beliefs{prior: l.prior, devices: l.devices, cells: slices.Clone(l.cells)}
 	for at := range out.cells {
@@ -206,66 +126,53 @@ func (l *Learned) Frozen() Profile {
 // Learner implements Profile.
 func (l *Learned) Learner() Learner { return l }
 
-// frozen is beliefs of one moment, less the guesses: whoever plans must not count on a guess, and may want to find out.
-type frozen struct{ beliefs }
-
-// Latency implements Profile.
-func (f *frozen) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	if !f.Known(v, d) {
-		return Unknown
-	}
-	return f.beliefs.Latency(v, d, items, concurrency)
-}
-
-// Learner implements Profile: what is frozen learns no more.
-func (f *frozen) Learner() Learner { return nil }
-
-// Observe implements Learner. It allocates when a size is seen for the first time, and then no more.
+// Observe implements Learner. It allocates when it sees a size for the first time, and not afterwards.
 func (l *Learned) Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration) {
 	at := int(v)*l.devices + int(d)
 	c := &l.cells[at]
-	if took <= 0 || items < 1 || items > c.most || concurrency < 1 {
+	if took <= 0 || items < 1 || items > c.maxItems || concurrency < 1 {
 		return
 	}
-	level := min(concurrency, levels)
+	level := min(concurrency, concurrencyLevels)
 	o := l.learned[at].levels[level-1]
 	if o == nil {
-		o = &observed{rings: make([]*ring, class(c.most)+1)}
+		o = &observed{rings: make([]*ring, classOf(c.maxItems)+1)}
 		l.learned[at].levels[level-1] = o
 	}
-	k := class(items)
+	k := classOf(items)
 	if o.rings[k] == nil {
 		o.rings[k] = &ring{}
 	}
 	o.seen++
 	by := 1.0
-	if o.table != nil && o.rings[k].n >= enough {
-		by = o.compare(float64(took) / float64(o.table[k]))
+	if o.table != nil && o.rings[k].n >= minObservations {
+		by = o.noteRatio(float64(took) / float64(o.table[k]))
 	}
-	o.rings[k].add(min(float64(took), longest))
+	o.rings[k].add(min(float64(took), maxBelieved))
 	if by != 1 {
-		o.shift(by)
-	} else if o.seen < max(o.due, enough) {
+		o.rescale(by)
+	} else if o.seen < max(o.nextFit, minObservations) {
 		return
 	}
-	// More observations change less, and a larger table is more work to make.
-	o.due = o.seen + max(1, min(o.seen/8, uint64(len(o.rings)/2), slowest))
+	// More observations change a table less, and a larger table is more work to fit.
+	o.nextFit = o.seen + max(1, min(o.seen/8, uint64(len(o.rings)/2), maxFitGap))
 	first := o.table == nil
 	if first {
-		o.table, o.told = make([]time.Duration, len(o.rings)), make([]time.Duration, len(o.rings))
+		o.table, o.published = make([]time.Duration, len(o.rings)), make([]time.Duration, len(o.rings))
 	}
-	l.fill(o, v, d, level)
+	l.makeTable(o, v, d, level)
 	if first {
-		l.learned[at].answer(c)
+		l.learned[at].linkLevels(c)
 	}
-	if first || differ(o.table, o.told) {
-		copy(o.told, o.table)
+	if first || differ(o.table, o.published) {
+		copy(o.published, o.table)
 		l.epoch++
 	}
 }
 
-// answer lets every concurrency answer with its table, or with that of the next lower, or else higher, that has one.
-func (x *learned) answer(c *believed) {
+// linkLevels gives every concurrency its table, else that of the next lower, else of the next higher concurrency that
+// has one.
+func (x *learned) linkLevels(c *believed) {
 	for k := range c.tables {
 		c.tables[k] = nil
 		for from := k; from >= 0 && c.tables[k] == nil; from-- {
@@ -273,7 +180,7 @@ func (x *learned) answer(c *believed) {
 				c.tables[k] = x.levels[from].table
 			}
 		}
-		for from := k + 1; from < levels && c.tables[k] == nil; from++ {
+		for from := k + 1; from < concurrencyLevels && c.tables[k] == nil; from++ {
 			if x.levels[from] != nil {
 				c.tables[k] = x.levels[from].table
 			}
@@ -283,56 +190,9 @@ func (x *learned) answer(c *believed) {
 
 func differ(now, then []time.Duration) bool {
 	for k := range now {
-		if a, b := float64(now[k]), float64(then[k]); a > moved*b || b > moved*a {
+		if a, b := float64(now[k]), float64(then[k]); a > replanFactor*b || b > replanFactor*a {
 			return true
 		}
 	}
 	return false
-}
-
-// compare takes note of how far an observation was from what was believed. It answers by how much the machine has
-// changed: 1 unless most of the recent observations are off to one side, and by more than what is usual.
-func (o *observed) compare(ratio float64) float64 {
-	x := math.Log(ratio)
-	copy(o.logs[1:], o.logs[:recent-1])
-	o.logs[0] = x
-	o.usual += (min(math.Abs(x), mostUsual) - o.usual) / usualOver
-	o.above, o.below = o.above<<1, o.below<<1
-	switch {
-	case x > offLog:
-		o.above |= 1
-	case x < -offLog:
-		o.below |= 1
-	}
-	if bits.OnesCount16(o.above) < changed && bits.OnesCount16(o.below) < changed {
-		return 1
-	}
-	sorted := o.logs
-	slices.Sort(sorted[:])
-	if by := sorted[recent/2]; math.Abs(by) > max(offLog, 2*o.usual) {
-		return math.Exp(by)
-	}
-	return 1
-}
-
-// shift moves every size along with the machine.
-func (o *observed) shift(by float64) {
-	o.above, o.below = 0, 0
-	for k, r := range o.rings {
-		if r == nil {
-			continue
-		}
-		// Sizes with observations of the changed machine among their own are off by less.
-		scale := by
-		if o.table != nil {
-			scale = by * float64(o.table[k]) / r.median
-		}
-		if (scale > 1) != (by > 1) {
-			continue
-		}
-		for i := range r.took {
-			r.took[i] = min(r.took[i]*scale, longest)
-		}
-		r.tell()
-	}
 }

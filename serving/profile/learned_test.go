@@ -20,12 +20,12 @@ func wide(most, devices int) *serving.Spec {
 func TestClasses(t *testing.T) {
 	last := -1
 	for items := 1; items <= 1<<20; items++ {
-		k := class(items)
+		k := classOf(items)
 		if k != last && k != last+1 {
 			t.Fatalf("class of %d is %d, after %d", items, k, last)
 		}
-		if top := largest(k); top < items || float64(top) > 1.008*float64(items) || class(top) != k ||
-			class(top+1) != k+1 {
+		if top := largestIn(k); top < items || float64(top) > 1.008*float64(items) || classOf(top) != k ||
+			classOf(top+1) != k+1 {
 			t.Fatalf("%d items are in class %d, whose largest is %d", items, k, top)
 		}
 		last = k
@@ -53,7 +53,7 @@ func draw(rng *rand.Rand, most int) int {
 	return min(max(int(math.Exp(4+1.2*rng.NormFloat64())), 1), most)
 }
 
-// wrong returns the mean and the largest relative error over sizes as they are drawn.
+// wrong returns the mean and the largest relative error over drawn sizes.
 func wrong(p Profile, m *machine, rng *rand.Rand, most int) (mean, worst float64) {
 	for range 2000 {
 		items := draw(rng, most)
@@ -127,7 +127,7 @@ func TestTableTakesOver(t *testing.T) {
 		return time.Duration((items+15)/16) * 10 * time.Millisecond
 	}
 	rng := rand.New(rand.NewPCG(1, 3))
-	for range 64 * 3 * enough {
+	for range 64 * 3 * minObservations {
 		items := 1 + rng.IntN(64)
 		l.Observe(0, 0, items, 1, truth(items))
 	}
@@ -138,8 +138,7 @@ func TestTableTakesOver(t *testing.T) {
 	}
 }
 
-// A machine that becomes slower, or faster again, is followed within a few dozens of queries, at sizes not seen since,
-// too.
+// A machine that becomes slower, or faster, is followed within a few dozen queries, also at sizes not seen since.
 func TestDrift(t *testing.T) {
 	const most = 1000
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -176,28 +175,28 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// What is not known looks better than what is, so that it is tried; a handful of batches make it known.
+// The unknown looks better than the known, so that it is tried; a handful of batches make it known.
 func TestUnknownIsTried(t *testing.T) {
 	l := NewLearned(wide(100, 2), nil)
-	if l.Known(0, 0) || l.Latency(0, 0, 1, 1) != guess || l.Latency(0, 0, 101, 1) != Unknown ||
+	if l.Known(0, 0) || l.Latency(0, 0, 1, 1) != unseenLatency || l.Latency(0, 0, 101, 1) != Unknown ||
 		l.Latency(0, 0, 0, 1) != Unknown {
 		t.Error("before anything was seen")
 	}
-	for n := range enough {
+	for n := range minObservations {
 		if l.Known(0, 0) {
 			t.Errorf("known after %d batches", n)
 		}
 		l.Observe(0, 0, 10, 1, time.Second)
 	}
 	if !l.Known(0, 0) || l.Known(0, 1) || l.Epoch() != 1 {
-		t.Errorf("after %d batches: known %v, epoch %d", enough, l.Known(0, 0), l.Epoch())
+		t.Errorf("after %d batches: known %v, epoch %d", minObservations, l.Known(0, 0), l.Epoch())
 	}
 	for _, items := range []int{1, 5, 10, 100} {
 		if a, b := l.Latency(0, 0, items, 1), l.Latency(0, 1, items, 1); b != a/2 {
 			t.Errorf("%d items: %v on the type that is known, %v on the other", items, a, b)
 		}
 	}
-	// One size says little of the others: the least that is possible is believed.
+	// One size says little about the others: the lowest possible curve is believed.
 	if small, large := l.Latency(0, 0, 1, 1), l.Latency(0, 0, 100, 1); small != time.Second/10 || large != time.Second {
 		t.Errorf("10 items take 1s, 1 is believed to take %v, 100 %v", small, large)
 	}
@@ -220,8 +219,8 @@ func TestPrior(t *testing.T) {
 	}
 }
 
-// Latency never falls with items, for whatever is observed in whatever order, at every concurrency, and a frozen copy
-// says the same as the original did and goes on to say it.
+// Latency never falls with items, whatever is observed in whatever order, at every concurrency. A frozen copy answers
+// as the original did, and goes on to do so.
 func TestLearnedProperties(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -235,7 +234,7 @@ func TestLearnedProperties(t *testing.T) {
 		var said []time.Duration
 		say := func(p Profile) (out []time.Duration) {
 			for d := range serving.DeviceTypeID(2) {
-				for c := 1; c <= levels+2; c += 3 {
+				for c := 1; c <= concurrencyLevels+2; c += 3 {
 					for items := 1; items <= most; items += 1 + most/20 {
 						out = append(out, p.Latency(0, d, items, c))
 					}
@@ -250,7 +249,7 @@ func TestLearnedProperties(t *testing.T) {
 				items, took = []int{0, -1, most + 1, 1}[rng.IntN(4)],
 					[]time.Duration{0, -5, 1, math.MaxInt64}[rng.IntN(4)]
 			}
-			l.Observe(0, serving.DeviceTypeID(rng.IntN(2)), items, 1+rng.IntN(levels+2), took)
+			l.Observe(0, serving.DeviceTypeID(rng.IntN(2)), items, 1+rng.IntN(concurrencyLevels+2), took)
 			if n == 200 {
 				frozen = l.Frozen()
 				said = say(frozen)
@@ -263,7 +262,7 @@ func TestLearnedProperties(t *testing.T) {
 			}
 		}
 		for d := range serving.DeviceTypeID(2) {
-			for c := 1; c <= levels+2; c++ {
+			for c := 1; c <= concurrencyLevels+2; c++ {
 				rising(t, l, d, most, c)
 			}
 		}
@@ -275,10 +274,10 @@ func TestLearnedProperties(t *testing.T) {
 	}
 }
 
-// More at once is learned apart, and answers for what was not seen.
+// Each concurrency is learned by itself, and answers for those that were not seen.
 func TestConcurrency(t *testing.T) {
 	l := NewLearned(wide(1, 1), nil)
-	for range enough {
+	for range minObservations {
 		l.Observe(0, 0, 1, 3, 30)
 	}
 	for c, want := range []time.Duration{30, 30, 30, 30, 30} {
@@ -286,7 +285,7 @@ func TestConcurrency(t *testing.T) {
 			t.Errorf("%d at once: %d, want %d", c+1, got, want)
 		}
 	}
-	for range enough {
+	for range minObservations {
 		l.Observe(0, 0, 1, 1, 10)
 	}
 	for c, want := range []time.Duration{10, 10, 30, 30, 30} {

@@ -7,26 +7,28 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// fill makes the table of a concurrency from what was observed.
-func (l *Learned) fill(o *observed, v serving.VariantID, d serving.DeviceTypeID, concurrency int) {
-	l.gather(o)
-	curve := l.line()
-	if l.before(v, d, 1, concurrency) != Unknown {
-		curve = l.scaled(v, d, concurrency)
+// makeTable fits the table of a concurrency to what was observed. The table never falls.
+func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTypeID, concurrency int) {
+	// Step 1: draw the curve through the anchors.
+	l.chooseAnchors(o)
+	curve := l.fitLine()
+	if l.priorLatency(v, d, 1, concurrency) != Unknown {
+		curve = l.scalePrior(v, d, concurrency)
 	}
-	most, least, reach := l.spec.Variants[v].MaxBatch, 0, 0 // of the sizes seen
+	most, least, reach := l.spec.Variants[v].MaxBatch, 0, 0 // range of the sizes seen
 	for k, r := range o.rings {
 		if r != nil {
-			reach = min(largest(k), most)
+			reach = min(largestIn(k), most)
 			if least == 0 {
 				least = reach
 			}
 		}
 	}
 	reach = min(reach*max(2, reach/max(least, 1)), most)
-	at := func(k int) float64 { return curve.at(min(largest(k), most), reach) }
-	l.settle(o, at)
-	// What sizes that speak for themselves say, relative to the curve, holds in between and beyond.
+	at := func(k int) float64 { return curve.at(min(largestIn(k), most), reach) }
+	// Step 2: settle what the sizes with enough observations say.
+	l.fitSizes(o, at)
+	// Step 3: scale the curve by the ratio of settled sizes to it, interpolated between them and constant beyond.
 	next, floor := 0, 0.0
 	var left, right float64
 	for k := range o.table {
@@ -48,58 +50,60 @@ func (l *Learned) fill(o *observed, v serving.VariantID, d serving.DeviceTypeID,
 			x = left + (right-left)*float64(k-a.class)/float64(b.class-a.class)
 		}
 		floor = max(floor, at(k)*x, 1)
-		o.table[k] = time.Duration(min(floor, longest))
+		o.table[k] = time.Duration(min(floor, maxBelieved))
 	}
 }
 
-// settle lists what the sizes say that speak for themselves, made to rise. What stands out from the sizes around it,
-// seen often or not, is an accident: the median of five neighbours leaves a sequence that rises as it is, and levels a
-// peak. What falls after that is noise, and takes the mean of those that it involves.
-func (l *Learned) settle(o *observed, line func(class int) float64) {
-	l.sizes, l.rest = l.sizes[:0], l.rest[:0]
+// fitSizes lists what the sizes with enough observations say, made to rise.
+func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
+	l.sizes, l.scratch = l.sizes[:0], l.scratch[:0]
 	for k, r := range o.rings {
 		if r == nil {
 			continue
 		}
-		if r.n >= enough {
-			l.sizes = append(l.sizes, size{class: k, place: len(l.rest), weight: 1})
+		if r.n >= minObservations {
+			l.sizes = append(l.sizes, size{class: k, rank: len(l.scratch), weight: 1})
 		}
-		l.rest = append(l.rest, r.median)
+		l.scratch = append(l.scratch, r.median)
 	}
+	// Step 1: the median of five neighbours takes out accidents. It leaves a rising sequence as it is and levels a
+	// peak.
 	var five [5]float64
 	for k := range l.sizes {
-		i := l.sizes[k].place
-		half := min(i, len(l.rest)-1-i, 2)
-		n := copy(five[:], l.rest[i-half:i+half+1])
+		i := l.sizes[k].rank
+		half := min(i, len(l.scratch)-1-i, 2)
+		n := copy(five[:], l.scratch[i-half:i+half+1])
 		slices.Sort(five[:n])
 		l.sizes[k].took = five[half]
 	}
-	// The first and the last have neighbours on one side only: until they have been seen often, the last rises no more
-	// than the curve does.
+	// The first and the last size have neighbours on one side only. Until the last has been seen often, it rises no
+	// more than the curve does.
 	if n := len(l.sizes); n > 1 {
 		l.sizes[0].took = min(l.sizes[0].took, l.sizes[1].took)
-		if last, before := &l.sizes[n-1], &l.sizes[n-2]; o.rings[last.class].n < keep {
+		if last, before := &l.sizes[n-1], &l.sizes[n-2]; o.rings[last.class].n < ringSize {
 			last.took = min(last.took, before.took*line(last.class)/line(before.class))
 		}
 	}
-	// Pool adjacent violators; a block lies where its last size does, the others follow it.
+	// Step 3: what still falls is noise. Isotonic regression by pooling adjacent violators (Barlow et al. 1972)
+	// replaces it by the mean of the sizes involved. A block keeps the position of its last size; its other sizes take
+	// its value.
 	blocks := 0
 	for i := range l.sizes {
 		b := l.sizes[i]
-		for blocks > 0 && l.pools[blocks-1].took > b.took {
-			last := &l.pools[blocks-1]
+		for blocks > 0 && l.blocks[blocks-1].took > b.took {
+			last := &l.blocks[blocks-1]
 			b.took = (b.took*b.weight + last.took*last.weight) / (b.weight + last.weight)
 			b.weight += last.weight
 			blocks--
 		}
-		l.pools = append(l.pools[:blocks], b)
+		l.blocks = append(l.blocks[:blocks], b)
 		blocks++
 	}
 	at := 0
 	for i := range l.sizes {
-		for l.pools[at].class < l.sizes[i].class {
+		for l.blocks[at].class < l.sizes[i].class {
 			at++
 		}
-		l.sizes[i].took = l.pools[at].took
+		l.sizes[i].took = l.blocks[at].took
 	}
 }

@@ -1,5 +1,5 @@
-// Package profile is what we believe of latency. Planners, routers and batchers read it; simulated machines do not
-// (they follow sim/truth), so that an experiment does not confirm itself.
+// Package profile is what we believe of latency. Planners, routers and batchers read it. Simulated machines do not:
+// they follow sim/truth, so that an experiment does not confirm itself.
 package profile
 
 import (
@@ -12,13 +12,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Unknown is the latency believed of what was never measured: longer than any objective, so that nothing plans on it.
+// Unknown is the latency believed of what was never measured. It is longer than any objective, so that nothing plans on
+// it.
 const Unknown = time.Duration(math.MaxInt64 / 4)
 
 // Profile answers how long a batch is believed to take.
 type Profile interface {
 	// Latency returns the believed time of a batch of items (>= 1) of variant v on device type d while concurrency (>=
-	// 1) batches, this one included, run on the instance; Unknown when v was never measured on d.
+	// 1) batches, this one included, run on the instance. It is Unknown when v was never measured on d.
 	Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
 	// Load returns the believed time to bring v up on d; 0 when it was never measured.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
@@ -27,10 +28,10 @@ type Profile interface {
 	Learner() Learner
 }
 
-// Statistic picks which measured figure of a latency point is believed.
+// Statistic picks the measured figure of a latency point that is believed.
 type Statistic func(p serving.LatencyPoint) time.Duration
 
-// The statistics papers plan with: Proteus takes the median, RAMSIS the 95th percentile.
+// The statistics that papers plan with: Proteus takes the median, RAMSIS the 95th percentile.
 var (
 	Mean Statistic = func(p serving.LatencyPoint) time.Duration { return p.Mean }
 	P50  Statistic = func(p serving.LatencyPoint) time.Duration { return p.P50 }
@@ -56,22 +57,23 @@ func ParseStatistic(name string) (Statistic, error) {
 	return nil, fmt.Errorf("latency statistic %q does not exist: use mean, p50, p90, p95 or p99", name)
 }
 
-// Table is a Profile from measured points, interpolated linearly between batch sizes once, at construction: a lookup is
-// two slice reads. Latency never falls with items: a measured dip is noise, and rules that search for the largest batch
-// in time rely on it.
+// Table is a Profile from measured points. It interpolates linearly between batch sizes once, when it is made, so that
+// a lookup is two slice reads. Latency never falls with items: a measured dip is noise, and rules that search for the
+// largest batch in time rely on a rising latency.
 type Table struct {
 	devices int
 	cells   []cell // by variant*devices + device type
 }
 
 type cell struct {
-	levels  [][]time.Duration // by concurrency-1, then items-1
-	counted [][]bool          // whether the value was measured rather than interpolated
-	load    time.Duration
+	levels   [][]time.Duration // by concurrency-1, then items-1
+	measured [][]bool          // whether the value was measured rather than interpolated
+	load     time.Duration
 }
 
-// NewTable builds the table of every variant of spec up to its MaxBatch from measured points. A (variant, device type)
-// without points stays Unknown.
+// NewTable makes the table of every variant of spec, up to its MaxBatch, from measured points. It keeps neither spec
+// nor m. A variant without points on a device type stays Unknown there. NewTable fails when a point names a variant or
+// device type that does not exist, or has a number that is not positive; load times with such names are ignored.
 func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (*Table, error) {
 	t := &Table{devices: len(spec.DeviceTypes), cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes))}
 	byCell := make(map[int]map[int][]serving.LatencyPoint)
@@ -106,9 +108,9 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 					points = levels[above]
 				}
 			}
-			values, counted := fill(points, maxBatch, statistic)
+			values, counted := interpolate(points, maxBatch, statistic)
 			t.cells[at].levels = append(t.cells[at].levels, values)
-			t.cells[at].counted = append(t.cells[at].counted, counted)
+			t.cells[at].measured = append(t.cells[at].measured, counted)
 		}
 	}
 	for _, l := range m.Load {
@@ -119,7 +121,8 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 	return t, nil
 }
 
-func fill(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]time.Duration, []bool) {
+// interpolate returns the latencies of 1 to maxBatch items at one concurrency, and which of them were measured.
+func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]time.Duration, []bool) {
 	points = append([]serving.LatencyPoint(nil), points...)
 	sort.Slice(points, func(i, j int) bool { return points[i].Items < points[j].Items })
 	var xs, ys []float64
@@ -141,8 +144,8 @@ func fill(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]t
 	return values, counted
 }
 
-// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown; concurrency beyond the highest measured
-// level is scaled from it in proportion.
+// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown. A concurrency beyond the highest
+// measured one scales that in proportion.
 func (t *Table) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 {
@@ -167,25 +170,26 @@ func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration 
 // Learner implements Profile: a table does not change.
 func (t *Table) Learner() Learner { return nil }
 
-// Measured tells whether the latency at exactly this point was measured, rather than interpolated or extrapolated.
+// Measured is a MeasuredFunc for the table's points.
 func (t *Table) Measured(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
 	c := &t.cells[int(v)*t.devices+int(d)]
-	if concurrency < 1 || concurrency > len(c.counted) || items < 1 || items > len(c.counted[concurrency-1]) {
+	if concurrency < 1 || concurrency > len(c.measured) || items < 1 || items > len(c.measured[concurrency-1]) {
 		return false
 	}
-	return c.counted[concurrency-1][items-1]
+	return c.measured[concurrency-1][items-1]
 }
 
-// BatchLimit returns the largest batch of v on d, in items and at the given concurrency, that is believed to take at
-// most within and that v accepts; 0 when not even one item does. Proteus §4 calls it with half the SLO.
+// BatchLimit returns the largest batch of v on d, in items and at the given concurrency, that v accepts and that is
+// believed to take at most within; 0 when not even one item does. It calls p O(log MaxBatch) times. Proteus §4 uses it
+// with half the SLO.
 func BatchLimit(p Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, concurrency int,
 	within time.Duration) int {
 	top := spec.Variants[v].MaxBatch
 	return sort.Search(top, func(i int) bool { return p.Latency(v, d, i+1, concurrency) > within })
 }
 
-// Constant is a Profile in which every batch takes Base + PerItem times its items, whatever the variant and device: for
-// tests, examples and benchmarks.
+// Constant is a Profile in which a batch takes Base plus PerItem times its items, whatever the variant and device type.
+// It is for tests, examples and benchmarks.
 type Constant struct{ Base, PerItem, LoadTime time.Duration }
 
 // Latency implements Profile.

@@ -92,7 +92,7 @@ func TestBatchLimit(t *testing.T) {
 	}
 }
 
-// What was measured is told through profiles that are made of a table, and not told by what is no table.
+// Profiles made from a table know which points were measured; others do not.
 func TestTells(t *testing.T) {
 	p, err := NewTable(spec(), serving.Measurements{
 		Latency: []serving.LatencyPoint{{Items: 2, Concurrency: 1, Mean: 10}},
@@ -103,11 +103,11 @@ func TestTells(t *testing.T) {
 	for _, of := range []Profile{
 		p, Renumbered{Profile: p, Variants: []serving.VariantID{0}}, Inflated{Profile: p, Spec: spec()},
 	} {
-		if tells := Tells(of); tells == nil || !tells(0, 0, 2, 1) || tells(0, 0, 1, 1) || tells(0, 0, 2, 2) {
+		if tells := MeasuredPoints(of); tells == nil || !tells(0, 0, 2, 1) || tells(0, 0, 1, 1) || tells(0, 0, 2, 2) {
 			t.Errorf("%T does not tell what was measured", of)
 		}
 	}
-	if Tells(Constant{}) != nil || Tells(Renumbered{Profile: Constant{}}) != nil {
+	if MeasuredPoints(Constant{}) != nil || MeasuredPoints(Renumbered{Profile: Constant{}}) != nil {
 		t.Error("a constant tells")
 	}
 }

@@ -1,24 +1,27 @@
 package profile
 
-// ring is the last observations of one class of sizes, in nanoseconds.
+// ring is the last observations of one size class, in nanoseconds.
 type ring struct {
-	took   [keep]float64
+	took [ringSize]float64
+	// observations so far; the newest is at (n-1) mod ringSize
 	n      uint32
 	median float64
 }
 
+// add replaces the oldest observation.
 func (r *ring) add(took float64) {
-	r.took[r.n%keep] = took
-	// Rings that are read round lose no count: n stays congruent when it is cut down.
+	r.took[r.n%ringSize] = took
+	// n is cut down before it overflows, to a number that is congruent to it.
 	if r.n++; r.n >= 1<<30 {
-		r.n = keep + r.n%keep
+		r.n = ringSize + r.n%ringSize
 	}
-	r.tell()
+	r.updateMedian()
 }
 
-func (r *ring) tell() {
-	var sorted [keep]float64
-	n := copy(sorted[:], r.took[:min(r.n, keep)])
+// updateMedian computes the median by insertion sort: there are few observations.
+func (r *ring) updateMedian() {
+	var sorted [ringSize]float64
+	n := copy(sorted[:], r.took[:min(r.n, ringSize)])
 	for i := 1; i < n; i++ {
 		x, j := sorted[i], i
 		for ; j > 0 && sorted[j-1] > x; j-- {

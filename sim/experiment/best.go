@@ -29,11 +29,11 @@ func BestPool(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluate, pr
 	for i, r := range ranked {
 		points[i], bounds[i] = r.Pool, r.Bound
 	}
-	space, err := poolsearch.NewSpace(points, poolsearch.Below)
+	space, err := poolsearch.NewSpace(points, poolsearch.PruneSubsets)
 	if err != nil {
 		return nil, -1, err
 	}
-	search, err := poolsearch.Bounded(space, bounds)
+	search, err := poolsearch.ByUpperBound(space, bounds)
 	if err != nil {
 		return nil, -1, err
 	}

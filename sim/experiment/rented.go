@@ -29,7 +29,7 @@ func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.Var
 			others = append(others, d)
 		}
 	}
-	out.Spec = env.Spec.Rented(counts)
+	out.Spec = env.Spec.WithWorkers(counts)
 	variant := &out.Spec.Variants[v]
 	var place []static.Instance
 	for id := range out.Spec.Workers {
@@ -49,11 +49,11 @@ func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.Var
 	if err != nil {
 		return nil, nil, err
 	}
-	initial.Worth = make([][]float64, len(out.Spec.Stages))
-	if worth := f.Solve(pool).Worth; worth != nil {
-		initial.Worth[variant.Stage] = make([]float64, len(out.Spec.DeviceTypes))
+	initial.MarginalRates = make([][]float64, len(out.Spec.Stages))
+	if worth := f.Solve(pool).MarginalRates; worth != nil {
+		initial.MarginalRates[variant.Stage] = make([]float64, len(out.Spec.DeviceTypes))
 		for t := range m.Types {
-			initial.Worth[variant.Stage][m.Types[t].Device] = worth[t]
+			initial.MarginalRates[variant.Stage][m.Types[t].Device] = worth[t]
 		}
 	}
 	return &out, initial, nil

@@ -107,7 +107,7 @@ func start(search string, space *poolsearch.Space, rng *rand.Rand) (*poolsearch.
 	return nil, fmt.Errorf("ribbon: no search %q: take one of %v", search, Searches)
 }
 
-func (t *Table) rule(pruning Pruning) (poolsearch.Rule, error) {
+func (t *Table) rule(pruning Pruning) (poolsearch.PruneRule, error) {
 	var good func(s *poolsearch.Space, pool int)
 	switch pruning {
 	case None:

@@ -1,0 +1,126 @@
+package assign
+
+// lexicographicFirst turns an optimal assignment into the lexicographically first one of the same cost. Those are the
+// assignments that use only pairs without reduced cost and leave free only rows and columns whose price is zero.
+//
+// Row by row it tries lower columns. The owner of such a column must find another one by driving out a later row, and
+// so on, until somebody takes the column that the row has left. Free columns belong to "nobody", a row with number
+// len(match), which may own any column without a price.
+func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance float64) {
+	s.seen, s.drivenBy = resized(s.seen, rows+1), resized(s.drivenBy, rows+1)
+	clear(s.seen)
+	match, owner, v := s.column, s.row, s.v[:cols]
+	for r := range match {
+		end := int(match[r])
+		if end < 0 {
+			end = cols
+		}
+		row := cost[r*cols:][:cols]
+		limit := s.u[r] + tolerance
+		for c, o := range owner[:end] {
+			if row[c]-v[c] > limit || uint32(o) < uint32(r) {
+				continue
+			}
+			if s.move(int32(r), int32(c), cols, cost, tolerance) {
+				match[r], owner[c] = int32(c), int32(r)
+				break
+			}
+		}
+	}
+}
+
+// move finds another column for the owner of column c on behalf of row r, by breadth-first search over the rows after
+// r. It carries the moves out and reports whether there are any.
+func (s *Solver) move(r, c int32, cols int, cost []float64, tolerance float64) bool {
+	match, owner := s.column, s.row
+	nobody := int32(len(match))
+	had := match[r]
+	queue := s.queue[:0]
+	left := c // the column that nobody gives up, once it is visited
+	meet := func(next, by int32) {
+		if next > r && s.seen[next] != r+1 { // a row that was visited before led nowhere
+			s.seen[next], s.drivenBy[next] = r+1, by
+			queue = append(queue, next)
+		}
+	}
+	if o := owner[c]; o >= 0 {
+		meet(o, -1)
+	} else {
+		meet(nobody, -1)
+	}
+	found := false
+search:
+	for at := 0; at < len(queue); at++ {
+		k := queue[at]
+		if k == nobody {
+			for c, p := range s.v {
+				if p < -tolerance {
+					continue
+				}
+				if int32(c) == had {
+					s.shift(k, had, left)
+					found = true
+					break search
+				}
+				if owner[c] >= 0 {
+					meet(owner[c], k)
+				}
+			}
+			continue
+		}
+		if len(match) > cols && s.u[k] >= -tolerance { // the row may stay without a column
+			if had < 0 {
+				s.shift(k, -1, left)
+				found = true
+				break search
+			}
+			if s.seen[nobody] != r+1 {
+				s.seen[nobody] = r + 1
+				for other := r + 1; other < nobody; other++ {
+					if match[other] < 0 {
+						meet(other, k)
+					}
+				}
+			}
+		}
+		row := cost[int(k)*cols:][:cols]
+		limit := s.u[k] + tolerance
+		for c, x := range row {
+			if x-s.v[c] > limit {
+				continue
+			}
+			if int32(c) == had {
+				s.shift(k, had, left)
+				found = true
+				break search
+			}
+			if owner[c] >= 0 {
+				meet(owner[c], k)
+			} else if s.seen[nobody] != r+1 {
+				left = int32(c)
+				meet(nobody, k)
+			}
+		}
+	}
+	s.queue = queue[:0]
+	return found
+}
+
+// shift moves row k to a column and every row on the way to k to the column of the next one. left is the column that
+// "nobody" gives up.
+func (s *Solver) shift(k, place, left int32) {
+	match, owner := s.column, s.row
+	nobody := int32(len(match))
+	for k >= 0 {
+		old := left
+		if k == nobody {
+			owner[place] = -1
+		} else {
+			old, match[k] = match[k], place
+			if place >= 0 {
+				owner[place] = k
+			}
+		}
+		place, k = old, s.drivenBy[k]
+	}
+}

@@ -1,0 +1,33 @@
+package capacity
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// FitMemory removes elements of list until the memory of device type d holds the variants of the rest. The list is
+// ordered fastest first, with rising accuracy; of names the variant of an element. The fastest variant always stays,
+// because it answers when no other can. Of the others, the one goes whose accuracy is least above that of the next
+// faster one. It changes list and returns it.
+func FitMemory[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
+	memory := spec.DeviceTypes[d].MemoryBytes
+	accuracy := func(i int) float64 { return spec.Variants[of(&list[i])].Accuracy }
+	for memory > 0 && len(list) > 1 {
+		need := int64(0)
+		for i := range list {
+			need += spec.Variants[of(&list[i])].MemoryBytes
+		}
+		if need <= memory {
+			break
+		}
+		least := len(list) - 1
+		for i := 1; i < len(list); i++ {
+			if accuracy(i)-accuracy(i-1) < accuracy(least)-accuracy(least-1) {
+				least = i
+			}
+		}
+		list = slices.Delete(list, least, least+1)
+	}
+	return list
+}

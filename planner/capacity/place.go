@@ -1,0 +1,80 @@
+package capacity
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// GroupVariant is a variant on workers of one group.
+type GroupVariant struct {
+	Group   int
+	Stage   serving.StageID
+	Variant serving.VariantID
+}
+
+// PlaceCounts distributes counts of variants over the workers of each group with the fewest loads. groups list workers,
+// hosts say which variant counts[k] is of, and running is the result of RunningByWorker. It returns the index into
+// hosts of every worker that gets one, and the number of variants that have to be loaded.
+//
+// Per group this is a transportation problem. A worker that already runs the variant costs nothing. All others cost the
+// same, a little less if the worker stays with its stage, since then the instance lives on. So it is optimal to keep
+// all that can be kept, then to fill from the same stage, then from the rest. Ties go to the smaller worker and host.
+func PlaceCounts(groups [][]serving.WorkerID, hosts []GroupVariant, counts []int,
+	running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
+	at = make(map[serving.WorkerID]int)
+	want := append([]int(nil), counts...)
+	of := make([][]int, len(groups))
+	for k, h := range hosts {
+		of[h.Group] = append(of[h.Group], k)
+	}
+	fill := func(suits func(w serving.WorkerID, k int) bool) (n int) {
+		for g, workers := range groups {
+			for _, w := range workers {
+				if _, taken := at[w]; taken {
+					continue
+				}
+				for _, k := range of[g] {
+					if want[k] > 0 && suits(w, k) {
+						at[w] = k
+						want[k]--
+						n++
+						break
+					}
+				}
+			}
+		}
+		return n
+	}
+	fill(func(w serving.WorkerID, k int) bool {
+		i, ok := running[w]
+		if !ok {
+			return false
+		}
+		v, ok := HostedVariant(i)
+		return ok && v == hosts[k].Variant
+	})
+	loads = fill(func(w serving.WorkerID, k int) bool {
+		i, ok := running[w]
+		return ok && i.Stage == hosts[k].Stage
+	})
+	loads += fill(func(serving.WorkerID, int) bool { return true })
+	return at, loads
+}
+
+// Loads counts the variants of a plan that their workers do not have by a snapshot.
+func Loads(snapshot *fleet.Snapshot, p *plan.Plan) int {
+	running, n := RunningByWorker(snapshot), 0
+	for _, i := range p.Instances {
+		for _, v := range i.Variants {
+			if !slices.ContainsFunc(running[i.Worker].Variants, func(l fleet.Loaded) bool {
+				return l.Variant == v.Variant && l.Wanted
+			}) {
+				n++
+			}
+		}
+	}
+	return n
+}

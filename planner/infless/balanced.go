@@ -1,0 +1,183 @@
+package infless
+
+import (
+	"math"
+	"slices"
+)
+
+// reweighings is the number of times that weights are computed anew while a load is being served.
+const reweighings = 40
+
+// packingRule says by which weights packBalanced packs.
+type packingRule uint8
+
+const (
+	// by beta as long as threads and accelerators are plentiful
+	byBeta packingRule = iota
+	// by dual weights from the first instance on: it carries most
+	byDuals
+	// by dual weights, onto servers in use where possible: it uses the fewest servers
+	fewestServers
+)
+
+// packBalanced is a rule of ours in place of Algorithm 1. Measurements showed three weaknesses of that: the largest
+// batch need not serve most for what it takes; weights by computing power make the scarcer resource cheap; and since an
+// instance that fills a server counts a thousand times better, servers are filled with what serves least.
+//
+// Here the function with the largest unserved part of its load gets the next instance, in the configuration that serves
+// most of the rest for its price. Prices are beta's as long as resources are plentiful, else weights that save what is
+// scarce. The instance goes onto the server that keeps threads and accelerators in the ratio nearest to the cluster's.
+// A load that is nearly served gets the instance that just serves it.
+//
+// With byDuals prices follow scarcity from the first instance on: that carries most. With fewestServers an instance
+// goes onto a server in use rather than an empty one, also in a configuration that serves a little less: Eq. 2 counts
+// servers.
+func (x *state) packBalanced(short []*function, how packingRule) {
+	for _, f := range short {
+		f.kept = len(f.running)
+		f.rate, f.exhausted, f.undominated = f.up(), false, undominated(f.configurations)
+	}
+	c := x.cluster
+	for {
+		var w weights
+		scarce := true
+		if how == byBeta {
+			w, scarce = scarcityWeights(c, short)
+		} else {
+			w, _ = dualWeights(c, short)
+		}
+		todo := 0.0
+		for _, f := range short {
+			if !f.exhausted {
+				todo = max(todo, 1-f.rate/f.load)
+			}
+		}
+		if todo <= tolerance {
+			return
+		}
+		for until := todo*(1-1.0/reweighings) - tolerance; ; {
+			var f *function
+			most := 0.0
+			for _, y := range short {
+				if left := 1 - y.rate/y.load; !y.exhausted && left > max(most, tolerance) {
+					f, most = y, left
+				}
+			}
+			if f == nil || most < until {
+				break
+			}
+			if !x.addInstance(f, w, scarce, how == fewestServers) {
+				f.exhausted = true
+			}
+		}
+	}
+}
+
+// unserved returns the largest unserved part of a function's load.
+func unserved(functions []*function) (most float64) {
+	for _, f := range functions {
+		most = max(most, 1-f.up()/f.load)
+	}
+	return most
+}
+
+// withdraw takes away what packBalanced has given, and returns it by function.
+func (x *state) withdraw(functions []*function) (out [][]placed) {
+	for _, f := range functions {
+		had := slices.Clone(f.running[f.kept:])
+		x.releaseAll(had)
+		f.running = f.running[:f.kept]
+		out = append(out, had)
+	}
+	return out
+}
+
+// restore gives back what was withdrawn.
+func (x *state) restore(functions []*function, had [][]placed) {
+	for k, f := range functions {
+		for _, i := range had[k] {
+			x.cluster.allocate(i.server, i.Configuration, i.accelerator)
+		}
+		f.running = append(f.running, had[k]...)
+	}
+}
+
+// addInstance gives a function an instance; false when nothing fits. With packed it prefers servers in use.
+func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
+	if f.bounds.reached(len(f.running)) {
+		return false
+	}
+	best, most := -1, 0.0
+	left := f.load - f.rate
+	each := f.minRate(len(f.running), left, x.roomFor(f))
+	for k := range f.configurations {
+		cfg := &f.configurations[k]
+		if cfg.Up < each || !f.fills(cfg, left) {
+			continue
+		}
+		takes := w.of(cfg)
+		if cfg.Whole {
+			takes = cfg.Resources
+		}
+		e := min(cfg.Up, left) / takes
+		if e*usedBonus <= most {
+			continue
+		}
+		room, used := x.hasRoom(cfg, packed)
+		if used {
+			e *= usedBonus
+		}
+		if room && e > most {
+			best, most = k, e
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	cfg := &f.configurations[best]
+	at := x.evenestServer(cfg, w, scarce, packed)
+	on, _ := x.cluster.allocate(at, cfg, -1)
+	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
+	f.rate += cfg.Up
+	return true
+}
+
+// usedBonus is by how much better an instance counts that needs no further server, where servers are packed.
+const usedBonus = 1.25
+
+// hasRoom reports whether an instance fits somewhere and, with packed, whether it fits on a server in use.
+func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
+	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
+		if g := x.cluster.groups[k]; g.fits(cfg) {
+			if room, used = true, packed && !g.empty; used || !packed {
+				break
+			}
+		}
+	}
+	return room, used
+}
+
+// evenestServer returns the server on which the prices of the threads and of the accelerators that are left differ
+// least. Of equal ones it takes the fullest. As long as nothing is scarce only that counts, so that servers stay empty.
+// With packed, servers in use come first.
+func (x *state) evenestServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
+	var best *group
+	least := math.Inf(1)
+	for _, g := range x.cluster.groups {
+		if !g.fits(cfg) {
+			continue
+		}
+		if !scarce {
+			best = g
+			break
+		}
+		off := math.Abs(w.thread*float64(g.threads-cfg.Threads) - w.percent*float64(g.percent-cfg.Percent))
+		if packed && g.empty {
+			off += 1
+		}
+		if off < least-1e-12 {
+			best, least = g, off
+		}
+	}
+	return best.servers[len(best.servers)-1]
+}

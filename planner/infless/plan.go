@@ -1,0 +1,102 @@
+package infless
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// plan writes down what runs. Shares are those for a load within the band (§3.2, case ii): every instance is as far
+// between its lower and upper bound as the function is.
+func (x *state) plan(r plan.Request) *plan.Plan {
+	out := &plan.Plan{Planner: "infless", Forecast: plan.Forecast{Violation: -1}}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	for k := range x.functions {
+		f := &x.functions[k]
+		low, up := f.low(), f.up()
+		for _, i := range f.running {
+			w := x.cluster.servers[i.server].worker
+			p := plan.Instance{
+				Worker: w, Place: i.place, Stage: f.stage,
+				Variants: []plan.Variant{{Variant: i.Variant, Limit: i.Batch}}, Slots: 1, Cores: i.Threads,
+				Share: share(i.Low, i.Up, low, up, f.load), Hold: i.Hold, Low: i.Low, Up: i.Up,
+			}
+			if !i.Whole {
+				p.Part, p.Accelerator = int32(i.Device)+1, int32(i.accelerator)
+			}
+			if p.Place == 0 {
+				p.Place = x.place(w)
+				out.Loads++
+			}
+			out.Instances = append(out.Instances, p)
+		}
+	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
+	out.Sort()
+	x.fillForecast(out)
+	return out
+}
+
+// share returns the part of a load that an instance gets. low and up are the bounds of the instance, lows and ups those
+// of the function, in queries/s.
+func share(low, up, lows, ups, load float64) float64 {
+	switch {
+	case load >= ups || ups == lows:
+		return up / ups
+	case load <= lows:
+		return low / lows
+	}
+	return (up - (ups-load)/(ups-lows)*(up-low)) / load
+}
+
+// place numbers a new instance of a worker: the first number that nothing there has, or had when the plan was asked
+// for.
+func (x *state) place(w serving.WorkerID) int32 {
+	n := int32(1)
+	for slices.Contains(x.numbers[w], n) {
+		n++
+	}
+	x.numbers[w] = append(x.numbers[w], n)
+	return n
+}
+
+// fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
+func (x *state) fillForecast(out *plan.Plan) {
+	apps := len(x.spec.Apps)
+	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
+	missing, shed := make([]float64, apps), false
+	var accuracy, queries float64
+	for a, app := range x.spec.Apps {
+		able, right := math.Inf(1), 1.0
+		for _, s := range app.Stages {
+			f := &x.functions[s]
+			if f.FanOut > 0 {
+				able = min(able, f.up()/f.FanOut)
+			}
+			if len(f.running) > 0 {
+				right *= x.spec.Variants[f.running[0].Variant].Accuracy
+			}
+		}
+		f := &x.functions[app.Stages[0]]
+		out.Demand[a], out.Capacity[a] = f.load, able
+		if missing[a] = max(f.load-able, 0) / x.o.Headroom; missing[a] > tolerance*f.load {
+			shed = true
+		} else {
+			missing[a] = 0
+		}
+		served := min(f.load, able)
+		accuracy += served * right
+		queries += served
+		out.Forecast.Throughput += able
+	}
+	if shed {
+		out.Shed = missing
+	}
+	if queries > 0 {
+		out.Forecast.Accuracy = accuracy / queries
+	}
+}

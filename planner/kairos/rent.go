@@ -1,0 +1,200 @@
+package kairos
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// choosePool takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 only
+// estimates. The linear program needs none: with it the highest bound was the better choice wherever the two differ
+// (docs/papers.md).
+func (x *state) choosePool(m *Market, ranked []Ranked) Ranked {
+	if x.o.Fluid {
+		return ranked[0]
+	}
+	return ranked[BestSuperset(ranked, Choose(m, ranked))]
+}
+
+// rent chooses the pools of the apps of which something is known.
+func (x *state) rent() error {
+	var open []*contender
+	for a := range x.apps {
+		n := &x.apps[a]
+		if n.market == nil {
+			continue
+		}
+		if err := x.prepare(n); err != nil {
+			return err
+		}
+		if n.market != nil {
+			open = append(open, &contender{appRent: n})
+		}
+	}
+	if len(open) == 1 && x.o.Budget == 0 {
+		m := open[0].market
+		for t := range m.Types {
+			if m.Useful(t) {
+				open[0].pool[t] = m.Types[t].Max
+			}
+		}
+		return nil
+	}
+	for _, l := range open {
+		if err := x.rankPools(l); err != nil {
+			return err
+		}
+	}
+	switch len(open) {
+	case 0:
+		return nil
+	case 1:
+		l := open[0]
+		copy(l.pool, x.choosePool(l.market, l.byBound).Pool)
+		return nil
+	}
+	return x.split(open)
+}
+
+// prepare reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
+// bound.
+func (x *state) prepare(n *appRent) (err error) {
+	m := *n.market
+	m.Types = nil
+	for _, t := range n.market.Types {
+		if t.Max = x.left[t.Device]; t.Max > 0 {
+			m.Types = append(m.Types, t)
+		}
+	}
+	n.market, n.without = m.Servable(x.o.Fluid, x.lateShare(n.app))
+	if n.market == nil {
+		n.without = 0
+		return nil // the machines rented to learn have used up the last one
+	}
+	n.pool = make(Pool, len(n.market.Types))
+	if !x.o.Fluid {
+		n.bound = NewUpper(n.market)
+		return nil
+	}
+	n.bound, err = NewFluid(n.market, x.lateShare(n.app))
+	return err
+}
+
+// contender is an app and the pools that it could get.
+type contender struct {
+	*appRent
+	byBound  []Ranked // with bounds above 0
+	byCost   []Ranked
+	assigned *Ranked // the cheapest pool that it gets by now
+}
+
+// rankPools ranks what an app could get if it were alone.
+func (x *state) rankPools(l *contender) error {
+	var pools []Pool
+	if x.o.Budget == 0 || x.budgetLeft > 0 {
+		var err error
+		if pools, err = l.market.Pools(max(x.budgetLeft, 0)); err != nil {
+			return fmt.Errorf("app %q: %w", x.r.Spec.Apps[l.app].Name, err)
+		}
+	}
+	l.byBound = slices.DeleteFunc(Rank(l.market, l.bound, pools), func(r Ranked) bool { return r.Bound <= 0 })
+	if len(l.byBound) == 0 {
+		return fmt.Errorf("app %q: no pool for %v $/h serves its queries in time: raise the budget",
+			x.r.Spec.Apps[l.app].Name, x.o.Budget)
+	}
+	l.byCost = slices.Clone(l.byBound)
+	slices.SortStableFunc(l.byCost, func(a, b Ranked) int { return cmp.Compare(rounded(a.Cost), rounded(b.Cost)) })
+	return nil
+}
+
+// halvings is the number of bisection steps for the multiple of the demand that all apps reach.
+const halvings = 50
+
+// split gives every app a pool.
+func (x *state) split(open []*contender) error {
+	// Step 1: the largest multiple of the demand that all apps reach with the cheapest pools, by bisection.
+	low, high := 0.0, math.Inf(1)
+	for _, l := range open {
+		high = min(high, l.byBound[0].Bound/l.rate)
+	}
+	if !x.cheapestReaching(open, low) {
+		return fmt.Errorf(
+			"%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the "+
+				"device types", x.o.Budget)
+	}
+	if !x.cheapestReaching(open, high) {
+		for range halvings {
+			if middle := (low + high) / 2; x.cheapestReaching(open, middle) {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		x.cheapestReaching(open, low)
+		high = low
+	}
+	// Step 2: each app takes, of the pools that reach it, the one that a single app would, with its part of the money
+	// that is left and the machines that are.
+	spent := 0.0
+	left := slices.Clone(x.left)
+	for _, l := range open {
+		spent += l.assigned.Cost
+		l.take(left, l.assigned.Pool, 1)
+	}
+	for _, l := range open {
+		l.take(left, l.assigned.Pool, -1)
+		part := math.Inf(1)
+		if x.o.Budget > 0 {
+			part = l.assigned.Cost
+			if spent > 0 {
+				part *= max(x.budgetLeft/spent, 1)
+			}
+		}
+		var may []Ranked
+		for _, r := range l.byBound {
+			if r.Bound >= high*l.rate*(1-rounding) && r.Cost <= part*(1+rounding) && l.fits(left, r.Pool) {
+				may = append(may, r)
+			}
+		}
+		copy(l.pool, x.choosePool(l.market, may).Pool)
+		l.take(left, l.pool, 1)
+	}
+	return nil
+}
+
+// cheapestReaching gives each app in turn the cheapest pool whose bound is at least a multiple of its demand, from what
+// the apps before it have left. It reports whether all get one.
+func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
+	left, money := slices.Clone(x.left), x.budgetLeft
+	for _, l := range open {
+		at := slices.IndexFunc(l.byCost, func(r Ranked) bool {
+			return r.Bound >= multiple*l.rate*(1-rounding) &&
+				(x.o.Budget == 0 || r.Cost <= money+rounding*x.o.Budget) && l.fits(left, r.Pool)
+		})
+		if at < 0 {
+			return false
+		}
+		l.assigned = &l.byCost[at]
+		l.take(left, l.assigned.Pool, 1)
+		money -= l.assigned.Cost
+	}
+	return true
+}
+
+// fits reports whether workers are left for a pool.
+func (l *contender) fits(left []int, p Pool) bool {
+	for t, n := range p {
+		if n > left[l.market.Types[t].Device] {
+			return false
+		}
+	}
+	return true
+}
+
+// take takes a pool, as often as times, from the workers that are left.
+func (l *contender) take(left []int, p Pool, times int) {
+	for t, n := range p {
+		left[l.market.Types[t].Device] -= times * n
+	}
+}

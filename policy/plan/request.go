@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Request is what a planner is asked. Planners do not change what it refers to.
+type Request struct {
+	Spec     *serving.Spec
+	Snapshot *fleet.Snapshot // nil before anything runs
+	// Rates are by AppID the observed demand in queries/s. Apps beyond its end count as not called.
+	Rates []float64
+	// Mixes are by AppID the observed sizes of queries; nil, or too short, takes the expected ones (serving.App.Mix).
+	Mixes []serving.Mix
+	// Beliefs is what is believed of latency now, where latency is learned while serving or batches were seen to
+	// balloon. It does not change any more. Nil leaves the planner with the profile it was made with; see Believed.
+	Beliefs profile.Profile
+	// Prices are by DeviceTypeID the rent of a machine in $/h; nil takes those of Spec. Read them through Price.
+	Prices []float64
+}
+
+// Price returns the rent of a machine of a type in $/h. Every planner that forecasts or compares costs uses it: prices
+// change while a server runs.
+func (r *Request) Price(d serving.DeviceTypeID) float64 {
+	if r.Prices != nil {
+		return r.Prices[d]
+	}
+	return r.Spec.DeviceTypes[d].PricePerHour
+}
+
+// CostPerHour returns the rent in $/h of the workers that run any of the instances. A worker counts once, however many
+// of the instances it runs.
+func (r *Request) CostPerHour(instances []Instance) (sum float64) {
+	counted := make([]bool, len(r.Spec.Workers))
+	for i := range instances {
+		if w := instances[i].Worker; !counted[w] {
+			counted[w] = true
+			sum += r.Price(r.Spec.Workers[w].DeviceType)
+		}
+	}
+	return sum
+}
+
+// Mix returns the sizes of queries of an app to plan for. It points into the request or its spec.
+func (r *Request) Mix(a serving.AppID) *serving.Mix {
+	if int(a) < len(r.Mixes) {
+		return &r.Mixes[a]
+	}
+	return &r.Spec.Apps[a].Mix
+}
+
+// Believed returns what to believe of latency: Beliefs, or made, the profile a planner was made with.
+func (r *Request) Believed(made profile.Profile) profile.Profile {
+	if r.Beliefs != nil {
+		return r.Beliefs
+	}
+	return made
+}
+
+// Planner makes plans. It must be deterministic: it is bounded by gap and node count rather than by time, so that the
+// same request has the same answer on every machine. The data plane ends ctx when its patience ends.
+type Planner interface {
+	// Name returns the planner's registry name.
+	Name() string
+	// Provides returns the sections that its plans carry.
+	Provides() Sections
+	// Plan answers a request, or fails with the reason that makes it impossible.
+	Plan(ctx context.Context, r Request) (*Plan, error)
+}
