@@ -291,7 +291,8 @@ type Placement struct {
 	Variants []string `yaml:"variants"`
 	// Slots is the number of batches that may run at once. Default: 1.
 	Slots int `yaml:"slots"`
-	// Cores a run may use. Default: an equal part of those that the worker's placements leave.
+	// Cores that a run has for itself. Default: the instances of a worker share it, and take turns; on a worker where
+	// others ask for cores, an equal part of those that they leave.
 	Cores int `yaml:"cores"`
 	// BatchLimit is the largest number of items of a batch. Default: the largest that takes half the objective.
 	BatchLimit int `yaml:"batch_limit"`

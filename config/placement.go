@@ -13,21 +13,22 @@ func (r *resolver) placement() {
 	} else {
 		r.explicitPlacement()
 	}
-	r.shareCores()
 	if len(r.f.Placement) > 0 {
+		r.cutMachines()
 		r.everyStageRuns()
 		r.memory()
 	}
 }
 
-// defaultPlacement puts every stage on every worker with as many of its variants as fit into memory.
+// defaultPlacement puts every stage on every worker with as many of its variants as fit into memory. The instances of
+// a worker share it: each run has all of its threads, and they take turns.
 func (r *resolver) defaultPlacement() {
 	s := r.w.Spec
 	for w := range s.Workers {
 		d := s.DeviceTypes[s.Workers[w].DeviceType]
 		free, limited := d.MemoryBytes, d.MemoryBytes > 0
 		for st := range s.Stages {
-			inst := Instance{Worker: serving.WorkerID(w), Stage: serving.StageID(st), Slots: 1}
+			inst := Instance{Worker: serving.WorkerID(w), Stage: serving.StageID(st)}
 			for _, v := range s.Stages[st].Variants {
 				if limited && s.Variants[v].MemoryBytes > free {
 					if w == 0 || r.entry[w] != r.entry[w-1] {
@@ -89,36 +90,6 @@ func (r *resolver) explicitPlacement() {
 		}
 	}
 	slices.SortStableFunc(r.w.Placement, func(a, b Instance) int { return int(a.Worker) - int(b.Worker) })
-}
-
-// shareCores gives every instance without a number of cores an equal part of what its worker has left, at least one.
-func (r *resolver) shareCores() {
-	s := r.w.Spec
-	taken, open := make([]int, len(s.Workers)), make([]int, len(s.Workers))
-	for _, i := range r.w.Placement {
-		taken[i.Worker] += i.Cores * i.Slots
-		if i.Cores == 0 {
-			open[i.Worker] += i.Slots
-		}
-	}
-	for n := range r.w.Placement {
-		i := &r.w.Placement[n]
-		if i.Cores == 0 {
-			i.Cores = max(1, (s.DeviceTypes[s.Workers[i.Worker].DeviceType].Cores-taken[i.Worker])/open[i.Worker])
-		}
-	}
-	used := make([]int, len(s.Workers))
-	for _, i := range r.w.Placement {
-		used[i.Worker] += i.Cores * i.Slots
-	}
-	for w, n := range used {
-		cores := s.DeviceTypes[s.Workers[w].DeviceType].Cores
-		if n > cores && len(r.f.Placement) > 0 && r.w.Backends[w].Kind == "onnx" &&
-			(w == 0 || r.entry[w] != r.entry[w-1]) {
-			r.w.warnf("worker %q: its instances may use %d threads at once, it has %d cores: runs will slow each "+
-				"other down", s.Workers[w].Name, n, cores)
-		}
-	}
 }
 
 // everyStageRuns reports stages without an instance: as a warning where a planner may add one. A system that is given

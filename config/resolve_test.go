@@ -108,7 +108,7 @@ apps:
 		t.Errorf("tensors %+v", w.Apps[0])
 	}
 	if want := []Instance{
-		{Variants: []serving.VariantID{0, 1, 2}, Slots: 1, Cores: 4},
+		{Variants: []serving.VariantID{0, 1, 2}},
 	}; !reflect.DeepEqual(w.Placement, want) {
 		t.Errorf("placement %+v", w.Placement)
 	}
@@ -246,7 +246,7 @@ placement:
   - {worker: w, app: first, slots: 2, cores: 2}
   - {worker: w, app: diamond, stage: start, cores: 1}
   - {worker: w, app: diamond, stage: left}
-  - {worker: w, app: diamond, stage: right, slots: 2}
+  - {worker: w, app: diamond, stage: right}
   - {worker: w, app: diamond, stage: end, weight: 4}
 `)
 	if err != nil {
@@ -266,12 +266,43 @@ placement:
 		t.Errorf("stages %q", got)
 	}
 	var cores []int
+	var parts []string
 	for _, i := range w.Placement {
-		cores = append(cores, i.Cores)
+		cores, parts = append(cores, i.Cores), append(parts, w.Spec.DeviceTypes[i.Part-1].Name)
 	}
-	// 8 cores less 2x2 and 1 leave 3 for four slots: one each at least.
-	if !reflect.DeepEqual(cores, []int{2, 1, 1, 1, 1}) || w.Placement[4].Share != 4 {
-		t.Errorf("placement %+v", w.Placement)
+	// 8 cores less 2x2 and 1 leave 3 for three instances.
+	if !reflect.DeepEqual(cores, []int{2, 1, 1, 1, 1}) || w.Placement[4].Share != 4 ||
+		!reflect.DeepEqual(parts, []string{"d/2x2", "d/1", "d/1", "d/1", "d/1"}) {
+		t.Errorf("placement %+v, parts %v", w.Placement, parts)
+	}
+	if want := []Cut{{1, 0, 2, 2}, {2, 0, 1, 1}}; !reflect.DeepEqual(w.Cuts, want) {
+		t.Errorf("cuts %+v", w.Cuts)
+	}
+}
+
+// Instances that ask for more threads than there are take turns, and a warning says so. So does an instance that asks
+// for all of its worker, without one.
+func TestInstancesThatAskForTooManyCoresTakeTurns(t *testing.T) {
+	for cores, warned := range map[int]bool{3: true, 4: false} {
+		w, err := resolve(t, t.TempDir(), fmt.Sprintf(`version: 1
+device_types: [{name: d, cores: 4}]
+workers: [{name: w, backend: {kind: fake}}, {name: x, backend: {kind: fake}}]
+apps: [{name: a, slo: {latency: 1s}, variants: [{name: x}]}, {name: b, slo: {latency: 1s}, variants: [{name: y}]}]
+placement:
+  - {worker: w, app: a, cores: %d}
+  - {worker: %s, app: b, cores: %d}
+`, cores, map[int]string{3: "w", 4: "x"}[cores], cores))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range w.Placement {
+			if i.Cores != 0 || i.Part != 0 {
+				t.Errorf("%d cores each: %+v", cores, i)
+			}
+		}
+		if got := len(w.Warnings) == 1 && strings.Contains(w.Warnings[0], "ask for 6 threads, it has 4"); got != warned {
+			t.Errorf("%d cores each: warnings %q", cores, w.Warnings)
+		}
 	}
 }
 

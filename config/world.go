@@ -18,6 +18,7 @@ type World struct {
 	Variants  []Binding     // by VariantID
 	Backends  []Backend     // by WorkerID, Address filled in
 	Placement []Instance    // by worker, then in the order of the file
+	Cuts      []Cut         // the parts that Placement gives instances by their cores
 	Profiles  []string      // paths that can be opened
 	Warnings  []string      // what works, but perhaps not as meant
 }
@@ -67,7 +68,8 @@ type Instance struct {
 	Stage    serving.StageID
 	Variants []serving.VariantID // the first is the active one
 	Slots    int
-	Cores    int
+	Cores    int     // threads of a run
+	Part     int32   // 1 + the device type of the part of its worker that it has; 0 when it shares all of it
 	Limit    int     // items
 	Share    float64 // relative weight
 }

@@ -102,9 +102,11 @@ func (w *world) engine() *engine.Engine {
 }
 
 // Service and Load are the truth of both drivers: functions of what runs, in round numbers, so that ties abound.
-func (w *world) Service(v serving.VariantID, d serving.DeviceTypeID, items, _ int) time.Duration {
+func (w *world) Service(v serving.VariantID, d serving.DeviceTypeID, items, _ int, _ float64) time.Duration {
 	return w.truth.Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
 }
+
+func (*world) Draw(serving.VariantID, serving.DeviceTypeID, int, int) float64 { return 0 }
 
 func (w *world) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	return w.truth.Load(v, d) + time.Millisecond
@@ -131,7 +133,7 @@ func (r *runner) Unload(context.Context, serving.VariantID) error { return nil }
 func (r *runner) Close() error                                    { return nil }
 
 func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
-	took := r.w.Service(b.Variant, r.device, b.Items, 1)
+	took := r.w.Service(b.Variant, r.device, b.Items, 1, 0)
 	if r.w.content != nil {
 		took = r.w.shows(b, took)
 	}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-serving/sluice/algo/pq"
 	"github.com/sluice-serving/sluice/serving"
@@ -12,12 +14,13 @@ import (
 // Owners note on it what those above them have to do; nobody below the engine calls upwards.
 type agenda struct {
 	*world
-	timers    pq.Heap // of stages, then of instances by ID: see instanceTimer
-	stages    dirty   // to be routed
-	instances dirty   // to be filled; those that have gone are in it, too
-	freed     dirty   // workers on which something has gone
-	reduced   dirty   // stages where a variant has gone that something may wait for
-	scaler    bool    // the scaler is to be asked
+	timers    pq.Heap     // of stages, then of instances by ID: see instanceTimer
+	stages    dirty       // to be routed
+	instances dirty       // to be filled; those that have gone are in it, too
+	freed     dirty       // workers on which something has gone
+	reduced   dirty       // stages where a variant has gone that something may wait for
+	scaler    bool        // the scaler is to be asked
+	sharing   []nextStart // memory of touchSharing
 	// basisChanged is when something that plans are made from last changed: latencies, prices, declared rates, the
 	// spec, or which workers and variants are fit for use. 0 for never.
 	basisChanged serving.Time
@@ -54,6 +57,47 @@ func (a *agenda) routeStage(s serving.StageID) { a.stages.add(int(s)) }
 
 // touch notes that an instance has changed: it is to be filled, or it has gone.
 func (a *agenda) touch(i *fleet.Instance) { a.instances.add(int(i.ID())) }
+
+// touchSharing notes that more may now run on the worker that i shares than before. The instances that take turns there
+// are to be filled, and the stages of those that wait centrally routed. The one whose first task must start soonest
+// comes first.
+func (a *agenda) touchSharing(i *fleet.Instance) {
+	a.sharing = a.sharing[:0]
+	for _, o := range a.fleet.Sharing(i) {
+		if !o.TimeShared() {
+			continue
+		}
+		if at := a.latestStart(o); at < serving.Never {
+			a.sharing = append(a.sharing, nextStart{o, at})
+		}
+	}
+	slices.SortStableFunc(a.sharing, func(x, y nextStart) int { return cmp.Compare(x.start, y.start) })
+	for _, x := range a.sharing {
+		if a.fleet.Central(x.of.Stage()).Len() > 0 {
+			a.routeStage(x.of.Stage())
+		}
+		a.touch(x.of)
+	}
+}
+
+// nextStart is an instance that waits for its turn on its worker.
+type nextStart struct {
+	of    *fleet.Instance
+	start serving.Time // by which the first task that it may run must start to be in time
+}
+
+// latestStart is by when the first task that waits on an instance, or at its stage, must start there to be in time;
+// serving.Never when none waits.
+func (a *agenda) latestStart(i *fleet.Instance) serving.Time {
+	at := serving.Never
+	for _, q := range [...]*fleet.Queue{i.Queue(), a.fleet.Central(i.Stage())} {
+		if q.Len() > 0 {
+			t := a.fleet.Task(q.Head())
+			at = min(at, t.LatestEnd().Add(-a.fleet.Fastest(i, t)))
+		}
+	}
+	return at
+}
 
 // free notes that something has gone from a worker.
 func (a *agenda) free(w serving.WorkerID) { a.freed.add(int(w)) }

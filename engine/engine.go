@@ -150,6 +150,7 @@ func (e *Engine) batchDone(in *Input) {
 		e.dispatch.learn(i, &b, late)
 	}
 	e.instances.unloadUnwanted(i)
+	e.agenda.touchSharing(i)
 	e.agenda.touch(i)
 	if e.fleet.Central(i.Stage()).Len() > 0 {
 		e.agenda.routeStage(i.Stage())

@@ -84,6 +84,7 @@ func (h *handover) launchWaits(w serving.WorkerID) bool {
 // warm, unless there is no memory for both.
 func (h *handover) adjust(i *fleet.Instance, want *plan.Instance) {
 	h.fleet.SetTerms(i, terms(want))
+	h.agenda.touchSharing(i)
 	h.fleet.UnwantAll(i)
 	for k := i.Variants() - 1; k >= 0; k-- {
 		if l := i.Variant(k); l.Delayed && !h.force.has(i.Key(), l.Variant) {

@@ -35,13 +35,16 @@ func (x *instances) launch(k fleet.Key, want *plan.Instance, why Reason) {
 	i := x.fleet.Launch(p, x.now)
 	x.places.add(i)
 	x.usage.launched(i)
+	x.agenda.touchSharing(i) // more batches may run on its worker from now on
 	d := x.out.ofInstance(LaunchInstance, why, i.ID())
 	d.Stage, d.Launch = want.Stage, l
 }
 
 // terms are what a plan may change of an instance without a load.
 func terms(want *plan.Instance) fleet.Terms {
-	return fleet.Terms{Slots: want.Slots, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
+	return fleet.Terms{
+		Slots: want.Slots, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up, TimeShared: want.TimeShared,
+	}
 }
 
 // load brings up the k-th variant of an instance.
@@ -74,6 +77,7 @@ func (x *instances) remove(i *fleet.Instance) {
 	x.places.remove(i)
 	x.agenda.free(i.Worker())
 	x.agenda.touch(i)
+	x.agenda.touchSharing(i)
 	x.usage.removed(i)
 }
 

@@ -52,6 +52,9 @@ func TestStreamsOfAppsDoNotMix(t *testing.T) {
 	other.Stage, other.Variants = spec.Source(a), append(other.Variants[:0:0], other.Variants...)
 	other.Variants[0].Variant = v
 	p.Instances = append(p.Instances[:1:1], other)
+	for k := range p.Instances {
+		p.Instances[k].TimeShared = false // so that both run at once
+	}
 	if err := p.Validate(spec); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (o *Opened) assume() (*Profiled, error) {
 		add(b, spec.Workers[at].DeviceType)
 	}
 	for d := range spec.DeviceTypes {
-		if id := serving.DeviceTypeID(d); spec.DeviceTypes[d].Part {
+		if id := serving.DeviceTypeID(d); spec.DeviceTypes[d].Part && !spec.DeviceTypes[d].Placed {
 			if hosts := spec.Hosts(id); len(hosts) > 0 {
 				add(o.tables.Backends[hosts[0]], id)
 			}

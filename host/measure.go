@@ -42,7 +42,7 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 		if how.Tune != nil {
 			how.Tune(&c)
 		}
-		if o.Spec().DeviceTypes[s.device].Part {
+		if d := &o.Spec().DeviceTypes[s.device]; d.Part && !d.Placed {
 			c.Slots = 1 // a part is one instance's, which runs a batch at a time
 		}
 		f, err := profiler.Run(ctx, c, func(done, total int, what string) {

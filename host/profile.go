@@ -108,6 +108,7 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 
 // withMeasurements makes the profile of measurements.
 func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
+	m = o.withCuts(m)
 	statistic, err := profile.ParseStatistic(plannedStatistic)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
@@ -28,20 +29,18 @@ func (o *Opened) sites() (out []site, left []string) {
 			continue
 		}
 		seen[d] = true
-		s := site{device: d, worker: id, variants: o.placed(id)}
+		s := site{device: d, worker: id, cores: spec.DeviceTypes[d].Cores}
+		s.variants = o.placed(func(i *config.Instance) bool { return spec.Workers[i.Worker].DeviceType == d })
 		for _, i := range o.tables.Placement {
-			if i.Worker == id {
-				s.slots, s.cores = max(s.slots, i.Slots), max(s.cores, i.Cores)
+			if i.Worker == id && i.Part == 0 {
+				s.slots = max(s.slots, i.Slots)
 			}
-		}
-		if all := spec.DeviceTypes[d].Cores; all > 0 && !systems.Written(o.system.Planner) {
-			s.cores = all // a run has the whole worker, or shares it
 		}
 		out = append(out, s)
 	}
 	for d := range spec.DeviceTypes {
 		t := &spec.DeviceTypes[d]
-		if !t.Part {
+		if !t.Part || t.Placed && !systems.Written(o.system.Planner) {
 			continue
 		}
 		s, why := o.partSite(serving.DeviceTypeID(d))
@@ -67,6 +66,11 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 		return s, "it fits on no worker"
 	}
 	s = site{device: d, worker: serving.None, slots: 1, cores: t.Cores}
+	for _, c := range o.tables.Cuts {
+		if c.Part == d {
+			s.slots, s.cores = c.Slots, c.Cores
+		}
+	}
 	for _, at := range hosts {
 		if o.tables.Backends[at].Kind != kindRemote {
 			s.worker = at
@@ -75,6 +79,10 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 	}
 	if s.worker == serving.None {
 		return s, "it fits only on workers that other servers run, which give out their threads as they like"
+	}
+	if t.Placed {
+		s.variants = o.placed(func(i *config.Instance) bool { return i.Part == int32(d)+1 })
+		return s, ""
 	}
 	for v := range spec.Variants {
 		if x := &spec.Variants[v]; t.MemoryBytes == 0 || x.MemoryBytes+x.ItemBytes <= t.MemoryBytes {
@@ -87,19 +95,17 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 	return s, ""
 }
 
-// placed lists the variants that any worker of the same device type is to load.
-func (o *Opened) placed(id serving.WorkerID) []serving.VariantID {
-	spec := o.Spec()
+// placed lists the variants that the chosen instances of the placement are to load.
+func (o *Opened) placed(chosen func(*config.Instance) bool) (out []serving.VariantID) {
 	has := make(map[serving.VariantID]bool)
-	for _, i := range o.tables.Placement {
-		if spec.Workers[i.Worker].DeviceType == spec.Workers[id].DeviceType {
+	for n := range o.tables.Placement {
+		if i := &o.tables.Placement[n]; chosen(i) {
 			for _, v := range i.Variants {
 				has[v] = true
 			}
 		}
 	}
-	var out []serving.VariantID
-	for v := range spec.Variants {
+	for v := range o.Spec().Variants {
 		if has[serving.VariantID(v)] {
 			out = append(out, serving.VariantID(v))
 		}

@@ -28,6 +28,8 @@ type DeviceType struct {
 	// worker is of such a type.
 	Part    bool
 	Percent int // of one accelerator, in [0, 100]; 0 unless Part
+	// Placed marks a part that somebody wrote down for an instance. Planners choose no part of such a type.
+	Placed bool `json:",omitempty"`
 }
 
 // Worker is one machine of a device type.

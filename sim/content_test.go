@@ -75,7 +75,7 @@ func TestContentOfQueries(t *testing.T) {
 				for _, x := range d.Tasks {
 					factor += float64(x.Items) * content[x.Query-1].balloon / float64(d.Items)
 				}
-				want := time.Duration(factor * float64(tr.Service(d.Variant, 0, int(d.Items), 1)))
+				want := time.Duration(factor * float64(truth.Sample(tr, d.Variant, 0, int(d.Items), 1)))
 				if in[i].Took != want {
 					t.Errorf("%v took %v, want %v", d.String(), in[i].Took, want)
 				}
@@ -112,7 +112,7 @@ func TestContentOfQueries(t *testing.T) {
 type truthful struct{ *truth.Table }
 
 func (p truthful) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	return p.Service(v, d, items, concurrency)
+	return truth.Sample(p, v, d, items, concurrency)
 }
 
 func (truthful) Learner() profile.Learner { return nil }

@@ -27,8 +27,9 @@ type ballooning struct {
 	by     float64
 }
 
-func (b ballooning) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	took := b.Table.Service(v, d, items, concurrency)
+func (b ballooning) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	drawn float64) time.Duration {
+	took := b.Table.Service(v, d, items, concurrency, drawn)
 	if v == b.stage && *b.now >= b.during[0] && *b.now < b.during[1] {
 		return time.Duration(float64(took) * b.by)
 	}

@@ -22,7 +22,10 @@ import (
 // believing is a truth that is what a profile says.
 type believing struct{ profile.Profile }
 
-func (b believing) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+func (believing) Draw(serving.VariantID, serving.DeviceTypeID, int, int) float64 { return 0 }
+
+func (b believing) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	_ float64) time.Duration {
 	return b.Latency(v, d, items, concurrency)
 }
 

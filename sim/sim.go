@@ -99,6 +99,7 @@ func Run(c Config) (Result, error) {
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
 		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Clients),
+		machines: newMachines(c.Truth),
 	}
 	err := s.run()
 	return s.result, err
@@ -107,16 +108,18 @@ func Run(c Config) (Result, error) {
 // simulation is a run. What is left of the Config's lists has not happened yet.
 type simulation struct {
 	Config
-	events  heap
-	in      []engine.Input
-	next    workload.Arrival
-	more    bool // next is one
-	queries serving.QueryID
-	streams []streamChange
-	back    []serving.Time                      // by worker: when it is up again after a fault
-	loading map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
-	frames  map[serving.QueryID]truth.Frame
-	result  Result
+	events   heap
+	in       []engine.Input
+	next     workload.Arrival
+	more     bool // next is one
+	queries  serving.QueryID
+	streams  []streamChange
+	back     []serving.Time                      // by worker: when it is up again after a fault
+	loading  map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
+	frames   map[serving.QueryID]truth.Frame
+	machines *machines
+	moved    bool // what was due at this instant included the former end of a batch
+	result   Result
 }
 
 func (s *simulation) run() error {
@@ -133,6 +136,9 @@ func (s *simulation) run() error {
 			break
 		}
 		s.gather(now)
+		if s.moved && len(s.in) == 0 && now < s.Engine.NextWake() {
+			continue // only the end of a batch was due, and it has been moved
+		}
 		if err := s.step(now, false); err != nil {
 			return err
 		}
@@ -186,10 +192,15 @@ func (s *simulation) nextEvent() serving.Time {
 
 // gather collects what happens at an instant, in the engine's order.
 func (s *simulation) gather(now serving.Time) {
+	s.moved = false
 	for s.events.next() == now {
 		s.in = s.events.pop(s.in)
-		if last := len(s.in) - 1; engine.Stale(s.Engine, &s.in[last]) {
+		last := len(s.in) - 1
+		x := &s.in[last]
+		if engine.Stale(s.Engine, x) {
 			s.in = s.in[:last]
+		} else if x.Kind == engine.BatchDone && !s.machines.end(x.Batch, now) {
+			s.in, s.moved = s.in[:last], true
 		}
 	}
 	for ; len(s.Faults) > 0 && s.Faults[0].At <= now; s.Faults = s.Faults[1:] {
@@ -242,6 +253,7 @@ func (s *simulation) strike(f *Fault) {
 	}
 	for _, i := range s.Engine.Fleet().Live() {
 		if i.Worker() == f.Worker {
+			s.machines.lose(i)
 			s.in = append(s.in, engine.NewInstanceLost(i.ID()))
 		}
 	}
@@ -261,6 +273,7 @@ func (s *simulation) step(now serving.Time, warm bool) error {
 			return err
 		}
 	}
+	s.machines.schedule(now, s.batchEnds)
 	if s.Check {
 		if err := s.Engine.Check(); err != nil {
 			return fmt.Errorf("sim: at %v: %w", now, err)
@@ -303,17 +316,24 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 // happens schedules an input.
 func (s *simulation) happens(at serving.Time, in engine.Input) { s.events.push(at, &in) }
 
-// runBatch schedules the end of a batch.
+// runBatch has a batch begin.
 func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
-	i := s.Engine.Fleet().Instance(d.Instance)
-	took := s.Truth.Service(d.Variant, i.DeviceType(), int(d.Items), s.Engine.Fleet().Concurrency(i))
-	took, sent := s.ran(d, took)
+	f := s.Engine.Fleet()
+	i := f.Instance(d.Instance)
+	r := s.machines.start(now, i, f.Concurrency(i), d)
+	r.balloon, r.sent = s.contents(d)
+	r.breaks = s.Breaks != nil && s.Breaks(d.Batch)
 	s.result.Batches++
-	if s.Breaks != nil && s.Breaks(d.Batch) {
-		s.happens(now.Add(took), engine.NewBatchBroken(d.Batch, d.Instance, took))
+}
+
+// batchEnds schedules the end of a batch. An end that was scheduled before is left on the heap: gather passes it over.
+func (s *simulation) batchEnds(r *run) {
+	took := r.ends.Sub(r.began)
+	if r.breaks {
+		s.happens(r.ends, engine.NewBatchBroken(r.batch, r.instance, took))
 		return
 	}
-	s.happens(now.Add(took), engine.NewBatchDone(d.Batch, d.Instance, took, sent))
+	s.happens(r.ends, engine.NewBatchDone(r.batch, r.instance, took, r.sent))
 }
 
 // launch schedules the loads of an instance, which follow each other as on a worker with one disk and one bus. On a

@@ -168,8 +168,12 @@ func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, erro
 // profiledTimes are machines that take the time that the profile has.
 type profiledTimes struct{ profile.Profile }
 
+// Draw implements truth.Model: nothing is random.
+func (profiledTimes) Draw(serving.VariantID, serving.DeviceTypeID, int, int) float64 { return 0 }
+
 // Service implements truth.Model.
-func (b profiledTimes) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+func (b profiledTimes) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	_ float64) time.Duration {
 	return b.Latency(v, d, items, concurrency)
 }
 

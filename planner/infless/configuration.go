@@ -73,7 +73,7 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
 	parts := false
 	for d, t := range spec.DeviceTypes {
-		if !t.Part || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool {
+		if !t.Part || t.Placed || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool {
 			return has(&spec.DeviceTypes[w.DeviceType], &t)
 		}) {
 			continue

@@ -18,13 +18,17 @@ type Instance struct {
 	Stage    serving.StageID
 	Variants []serving.VariantID // the first is the active one
 	Slots    int                 // 0 means 1
-	Cores    int                 // 0 leaves it to the runtime
+	Cores    int                 // threads of a run; 0 for all of its worker's
+	Part     int32               // 1 + the device type of the part of its worker that it has; 0 for a share of all
 	Limit    int                 // items; 0 takes the limit from the objective
 	Share    float64             // 0 for all instances of a stage takes shares from their rates
 }
 
 // defaultFraction leaves the other half of the objective to a query that has just missed a batch (Proteus §4).
 const defaultFraction = 0.5
+
+// maxSlots is how many batches at once are looked at where nobody has written how many.
+const maxSlots = 16
 
 // Planner answers every request with the same placement, extended by Spread. It keeps nothing between plans.
 type Planner struct {
@@ -96,11 +100,18 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	}
 	// A written placement runs before it is known how fast it is.
 	believed := profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
-	device := r.Spec.Workers[i.Worker].DeviceType
+	out = plan.Instance{
+		Worker: i.Worker, Place: i.place, Stage: i.Stage, Cores: i.Cores, Part: i.Part, Share: i.Share,
+	}
+	device := out.DeviceType(r.Spec)
 	app := &r.Spec.Apps[r.Spec.Stages[i.Stage].App]
 	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
-	slots := max(i.Slots, 1)
-	out = plan.Instance{Worker: i.Worker, Place: i.place, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
+	slots := i.Slots
+	if slots < 1 {
+		slots = p.payingSlots(r, believed, i.Variants[0], device, time.Duration(fraction*float64(budget)))
+	}
+	out.Slots = slots
+	out.TimeShared = i.Part == 0 && (i.Cores == 0 || i.Cores >= r.Spec.DeviceTypes[device].Cores)
 	for at, v := range i.Variants {
 		if v < 0 || int(v) >= len(r.Spec.Variants) {
 			return out, 0, fmt.Errorf("variant %d does not exist", v)
@@ -125,6 +136,28 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	run := believed.Latency(active.Variant, device, active.Limit, slots)
 	out.Hold = max(budget-run, 0) // INFless §3.2: the time-out is the objective less the execution time
 	return out, float64(slots*active.Limit) / run.Seconds(), nil
+}
+
+// payingSlots returns how many batches of a variant at once carry most. A further one counts where it adds 2 % (the rule
+// of 'sluice profile'). Only what was measured counts: it is 1 where the profile has only batches that run alone.
+func (p *Planner) payingSlots(r *plan.Request, believed profile.Profile, v serving.VariantID, d serving.DeviceTypeID,
+	within time.Duration) int {
+	best, most := 1, 0.0
+	measured := profile.MeasuredPoints(p.Profile)
+	if measured == nil || v < 0 || int(v) >= len(r.Spec.Variants) {
+		return best
+	}
+	for n := 1; n <= maxSlots && (n == 1 || measured(v, d, 1, n)); n++ {
+		limit := profile.BatchLimit(believed, r.Spec, v, d, n, within)
+		if limit == 0 {
+			break
+		}
+		rate := float64(n*limit) / believed.Latency(v, d, limit, n).Seconds()
+		if rate > 1.02*most {
+			best, most = n, rate
+		}
+	}
+	return best
 }
 
 // forecast fills in throughput and accuracy. The slowest stage of an app bounds its throughput. capacity is by StageID

@@ -82,6 +82,10 @@ type Instance struct {
 	// Low and Up bound the rate in queries/s at which the instance is to get queries. Below Low its batches do not fill
 	// in time, above Up they wait for each other (INFless Eq. 1). Both are 0 when not planned.
 	Low, Up float64
+	// TimeShared has the instance take turns with the other such instances on its worker: together they run no more
+	// batches at once than the one with the most Slots may. Otherwise an instance starts its batches whatever runs
+	// beside them.
+	TimeShared bool `json:",omitempty"`
 }
 
 // DeviceType returns the device type whose latency the instance has: its part of a machine, or the type of its worker.

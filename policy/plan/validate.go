@@ -57,6 +57,10 @@ func (i *Instance) validate(spec *serving.Spec) error {
 		i.Accelerator > 0 && int(i.Accelerator) >= n {
 		return fmt.Errorf("accelerator %d does not exist, its worker has %d", i.Accelerator, n)
 	}
+	if c := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Cores; i.TimeShared && (i.Part > 0 ||
+		i.Cores > 0 && i.Cores < c) {
+		return fmt.Errorf("takes turns on its worker, and has %d of its %d cores, or a part of it, for itself", i.Cores, c)
+	}
 	if !(i.Low >= 0 && i.Low <= i.Up) || math.IsInf(i.Up, 0) {
 		return fmt.Errorf("rates from %v to %v, want 0 <= low <= up", i.Low, i.Up)
 	}

@@ -67,7 +67,7 @@ func sleepingWorkers(machines truth.Model, n int) ([]dataplane.Backend, error) {
 		if out[d], err = fake.New(fake.Config{Latency: func(v serving.VariantID, items int) time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
-			return machines.Service(v, serving.DeviceTypeID(d), items, 1)
+			return truth.Sample(machines, v, serving.DeviceTypeID(d), items, 1)
 		}}); err != nil {
 			return nil, err
 		}

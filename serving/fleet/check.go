@@ -20,17 +20,23 @@ func (f *View) Check() error {
 			return fmt.Errorf("the tasks that wait for their turn at stage %d: %w", s, err)
 		}
 	}
-	beside := make([]int32, len(f.beside))
+	running := make([]int, len(f.shared)) // by worker, on the instances that share it
 	for _, i := range f.live {
-		if i.sharesWorker {
-			beside[i.p.Key.Worker] += int32(len(i.running))
+		if i.shared != nil {
+			running[i.p.Key.Worker] += len(i.running)
+			if i.shared != f.shared[i.p.Key.Worker] || !slices.Contains(i.shared.instances, i) {
+				return fmt.Errorf("instance %d shares worker %d and is not listed there", i.id, i.p.Key.Worker)
+			}
 		}
 		if err := f.checkInstance(found, i); err != nil {
 			return fmt.Errorf("instance %d: %w", i.id, err)
 		}
 	}
-	if !slices.Equal(beside, f.beside) {
-		return fmt.Errorf("by worker %v batches are counted on instances that share it, there are %v", f.beside, beside)
+	for w, x := range f.shared {
+		if x.running != running[w] {
+			return fmt.Errorf("%d batches are counted on the instances that share worker %d, there are %d", x.running, w,
+				running[w])
+		}
 	}
 	for r := range f.tasks {
 		if t := &f.tasks[r]; (t.place != Free) != found[Ref(r)] {

@@ -8,14 +8,30 @@ import (
 
 // Batches that run at the same time slow each other down. Those of an instance do, and so do those of several instances
 // that share all of a worker: neither on a part of it nor with cores of their own. How much was measured between
-// batches of one variant, and is taken to hold between those of different ones (docs/papers.md, Scrooge).
+// batches of one variant, and is taken to hold between those of different ones (docs/profiling.md).
+
+// sharedWorker is what the instances that share all of a worker have in common.
+type sharedWorker struct {
+	instances []*Instance // that live, ascending by ID
+	running   int         // batches on them
+	level     int         // batches that may run on those that take turns: the most slots that one of them has
+}
 
 // Concurrency returns how many batches run beside each other where i runs, its own included.
 func (f *View) Concurrency(i *Instance) int {
-	if i.sharesWorker {
-		return int(f.beside[i.p.Key.Worker])
+	if i.shared != nil {
+		return i.shared.running
 	}
 	return len(i.running)
+}
+
+// Sharing returns the instances that share all of a worker with i, i included, ascending by ID; nil for one with a part
+// of the worker for itself. The slice is the fleet's own: it must not be changed, nor kept while instances come and go.
+func (f *View) Sharing(i *Instance) []*Instance {
+	if i.shared == nil {
+		return nil
+	}
+	return i.shared.instances
 }
 
 // Join has a batch that began a moment ago count all those that began beside it at the same time. It returns the run
@@ -32,17 +48,40 @@ func (f *Fleet) Join(i *Instance, id serving.BatchID) (expected time.Duration, c
 	return 0, false
 }
 
-// noteSharing notes at its launch whether an instance shares its worker.
-func (f *Fleet) noteSharing(i *Instance) {
-	i.sharesWorker = i.p.Cores == 0 && !f.spec.DeviceTypes[i.p.DeviceType].Part
-	for len(f.beside) <= int(i.p.Key.Worker) {
-		f.beside = append(f.beside, 0)
+// share notes at its launch whether an instance shares its worker.
+func (f *Fleet) share(i *Instance) {
+	d := &f.spec.DeviceTypes[i.p.DeviceType]
+	if d.Part || i.p.Cores > 0 && i.p.Cores < d.Cores {
+		return
+	}
+	for len(f.shared) <= int(i.p.Key.Worker) {
+		f.shared = append(f.shared, &sharedWorker{})
+	}
+	i.shared = f.shared[i.p.Key.Worker]
+	i.shared.instances = append(i.shared.instances, i)
+	i.shared.setLevel()
+}
+
+// unshare ends that.
+func (i *Instance) unshare() {
+	if w := i.shared; w != nil {
+		w.instances = remove(w.instances, i)
+		w.setLevel()
 	}
 }
 
-// countBatches counts batches that began on i, or ended when n is negative.
-func (f *Fleet) countBatches(i *Instance, n int32) {
-	if i.sharesWorker {
-		f.beside[i.p.Key.Worker] += n
+func (w *sharedWorker) setLevel() {
+	w.level = 0
+	for _, i := range w.instances {
+		if i.p.TimeShared {
+			w.level = max(w.level, i.p.Slots)
+		}
+	}
+}
+
+// countBatch counts a batch that began on i, or ended when n is negative.
+func (i *Instance) countBatch(n int) {
+	if i.shared != nil {
+		i.shared.running += n
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Batches of instances that share all of a worker count for each other; those on a part of it or with cores of their
 // own count for themselves alone, and so do other workers. Counted anew after every one of many random starts and ends.
 func TestConcurrencyAgainstCounting(t *testing.T) {
-	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}, {Part: true, Cores: 1}},
+	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{Cores: 2}, {Part: true, Cores: 1}},
 		Workers: make([]serving.Worker, 3),
 		Stages:  []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -21,12 +21,12 @@ func TestConcurrencyAgainstCounting(t *testing.T) {
 		var all []*Instance
 		for range 8 {
 			p := Placement{Key: Key{Worker: serving.WorkerID(rng.IntN(3))},
-				DeviceType: serving.DeviceTypeID(rng.IntN(2)), Cores: rng.IntN(2), Terms: Terms{Slots: 1 + rng.IntN(3)},
+				DeviceType: serving.DeviceTypeID(rng.IntN(2)), Cores: rng.IntN(3), Terms: Terms{Slots: 1 + rng.IntN(3)},
 				Variants: []Loaded{{Limit: 8, Wanted: true}}}
 			all = append(all, f.Launch(p, 0))
 			f.Warm(all[len(all)-1], 0)
 		}
-		whole := func(i *Instance) bool { return i.DeviceType() == 0 && i.Cores() == 0 }
+		whole := func(i *Instance) bool { return i.DeviceType() == 0 && i.Cores() != 1 }
 		next := serving.BatchID(0)
 		for step := range 400 {
 			i := all[rng.IntN(len(all))]

@@ -22,13 +22,13 @@ type View struct {
 	spec    *serving.Spec
 	profile profile.Profile
 
-	instances []*Instance   // by ID-1; nil once stopped
-	live      []*Instance   // not stopped, ascending by ID
-	ready     [][]*Instance // by stage, ascending by ID
-	central   []Queue       // by stage: tasks not yet given to an instance
-	turns     []Queue       // by stage: tasks that wait for their turn
-	kinds     [][]kind      // by stage: distinct ways in which ready instances serve a task without requirements
-	beside    []int32       // by worker: batches that run on instances which share all of it
+	instances []*Instance     // by ID-1; nil once stopped
+	live      []*Instance     // not stopped, ascending by ID
+	ready     [][]*Instance   // by stage, ascending by ID
+	central   []Queue         // by stage: tasks not yet given to an instance
+	turns     []Queue         // by stage: tasks that wait for their turn
+	kinds     [][]kind        // by stage: distinct ways in which ready instances serve a task without requirements
+	shared    []*sharedWorker // by worker
 
 	tasks     []Task
 	freeTasks []Ref

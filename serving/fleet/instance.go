@@ -75,6 +75,9 @@ type Terms struct {
 	Share   float64       // of its stage's traffic, in [0, 1]
 	Hold    time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
 	Low, Up float64       // queries/s between which it is to be sent, for routers that want that; 0 when not planned
+	// TimeShared has it take turns with the other such instances on its worker: together they run no more batches at
+	// once than the one with the most slots may.
+	TimeShared bool
 }
 
 // Instance is one or more variants of a stage on a worker.
@@ -93,8 +96,8 @@ type Instance struct {
 	busy      serving.Time // slot time spent in finished batches
 	warmUntil serving.Time
 
-	standby      bool
-	sharesWorker bool // with every other such instance there
+	standby bool
+	shared  *sharedWorker // nil for one with a part of its worker for itself
 }
 
 // ID returns its number, from 1 in the order of launches.
@@ -174,12 +177,17 @@ func (i *Instance) Launched() serving.Time { return i.launched }
 // Busy returns the slot time that it has spent in finished batches.
 func (i *Instance) Busy() serving.Time { return i.busy }
 
-// FreeSlots returns how many more batches may start now. It is negative when a plan has taken slots away that are used.
+// FreeSlots returns how many more batches may start now. An instance that takes turns has none while the others on its
+// worker use them up. It is negative when a plan has taken slots away that are used.
 func (i *Instance) FreeSlots() int {
 	if i.state != Ready && i.state != Draining {
 		return 0
 	}
-	return i.p.Slots - len(i.running)
+	free := i.p.Slots - len(i.running)
+	if i.p.TimeShared && i.shared != nil {
+		free = min(free, i.shared.level-i.shared.running)
+	}
+	return free
 }
 
 // Idle tells whether nothing runs and nothing waits on the instance.
@@ -193,6 +201,13 @@ func (i *Instance) Outstanding() int {
 	}
 	return n
 }
+
+// SharesWorker reports whether it has no part of its worker for itself: what runs on it, and on the other such
+// instances there, shares all of the worker.
+func (i *Instance) SharesWorker() bool { return i.shared != nil }
+
+// TimeShared reports whether its batches take turns with those of the other such instances on its worker.
+func (i *Instance) TimeShared() bool { return i.p.TimeShared && i.shared != nil }
 
 // Find returns the index of v among its variants, or -1.
 func (i *Instance) Find(v serving.VariantID) int {

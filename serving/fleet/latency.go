@@ -70,40 +70,62 @@ func (f *View) CanServe(i *Instance, t *Task) bool { return f.Choose(i, t) >= 0 
 
 // Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come:
 // queued items run in full batches of the active variant, or each query on its own where queries run unbatched; slots
-// work in parallel, beside what runs on other instances that share the worker. extra is the items of one more query, or
-// 0. It is profile.Unknown for an instance without an active variant.
+// work in parallel, beside what runs on other instances that share the worker. Where instances take turns, what runs
+// and waits on all of them counts. extra is the items of one more query for i, or 0. It is profile.Unknown for an
+// instance without an active variant.
 func (f *View) Backlog(i *Instance, now serving.Time, extra int) time.Duration {
-	limit := i.Limit()
-	if limit < 1 {
+	if i.Limit() < 1 {
 		return profile.Unknown
 	}
-	wait := f.nextSlot(i, now).Sub(now)
-	slots := time.Duration(max(i.p.Slots, 1))
+	if !i.TimeShared() {
+		wait := f.nextSlot(i, now, serving.Never).Sub(now)
+		if len(i.running) < i.p.Slots {
+			wait = 0
+		}
+		concurrency := i.p.Slots + f.Concurrency(i) - len(i.running)
+		return wait + f.waitingWork(i, extra, concurrency)/time.Duration(max(i.p.Slots, 1))
+	}
+	level := max(i.shared.level, 1)
+	free := serving.Never
+	var work time.Duration
+	for _, o := range i.shared.instances {
+		free = f.nextSlot(o, now, free)
+		if o == i {
+			work += f.waitingWork(o, extra, level)
+		} else if o.queue.n > 0 && o.active >= 0 {
+			work += f.waitingWork(o, 0, level)
+		}
+	}
+	wait := free.Sub(now)
+	if i.shared.running < level {
+		wait = 0
+	}
+	return wait + work/time.Duration(level)
+}
+
+// waitingWork is the believed time of what waits on i, and of extra items more, with so many batches at once: the sum
+// over the batches. i must have an active variant.
+func (f *View) waitingWork(i *Instance, extra, concurrency int) (work time.Duration) {
 	if f.unbatched {
-		work := i.queue.takes
+		work = i.queue.takes
 		if extra > 0 {
 			work += f.takesAlone(i, extra)
 		}
-		return wait + work/slots
+		return work
 	}
-	items := i.queue.items + extra
-	v, concurrency := i.p.Variants[i.active].Variant, i.p.Slots+f.Concurrency(i)-len(i.running)
-	var work time.Duration
+	items, limit := i.queue.items+extra, i.Limit()
+	v := i.p.Variants[i.active].Variant
 	if full := items / limit; full > 0 {
 		work = time.Duration(full) * f.profile.Latency(v, i.p.DeviceType, limit, concurrency)
 	}
 	if rest := items % limit; rest > 0 {
 		work += f.profile.Latency(v, i.p.DeviceType, rest, concurrency)
 	}
-	return wait + work/slots
+	return work
 }
 
-// nextSlot is when a slot of i is believed to be free: now, or at the end of the first of its batches.
-func (f *View) nextSlot(i *Instance, now serving.Time) serving.Time {
-	free := serving.Never
-	if len(i.running) < i.p.Slots {
-		free = now
-	}
+// nextSlot is when the first of i's batches is believed to end, or free if that is earlier.
+func (f *View) nextSlot(i *Instance, now, free serving.Time) serving.Time {
 	for k := range i.running {
 		end := max(now, i.running[k].Expected)
 		if f.learns && end == now {

@@ -14,7 +14,7 @@ func (f *Fleet) Launch(p Placement, now serving.Time) *Instance {
 		id: serving.InstanceID(len(f.instances) + 1), p: p, state: Launching, active: -1, fastest: -1,
 		queue: newQueue(), running: make([]Batch, 0, p.Built), choice: serving.None, wake: serving.Never, launched: now,
 	}
-	f.noteSharing(i)
+	f.share(i)
 	f.instances = append(f.instances, i)
 	f.live = append(f.live, i)
 	return i
@@ -48,7 +48,12 @@ func (f *Fleet) SetStandby(i *Instance, waits bool) { i.standby = waits }
 func (f *Fleet) SetWake(i *Instance, at serving.Time) { i.wake = at }
 
 // SetTerms gives an instance the terms of another plan. Refresh must follow.
-func (f *Fleet) SetTerms(i *Instance, t Terms) { i.p.Terms = t }
+func (f *Fleet) SetTerms(i *Instance, t Terms) {
+	i.p.Terms = t
+	if i.shared != nil {
+		i.shared.setLevel()
+	}
+}
 
 // AddVariant adds a variant to those of an instance. Refresh must follow.
 func (f *Fleet) AddVariant(i *Instance, l Loaded) { i.p.Variants = append(i.p.Variants, l) }
@@ -163,8 +168,13 @@ func (f *Fleet) Resume(i *Instance, at Key) {
 func (f *Fleet) Remove(i *Instance) {
 	i.state = Stopped
 	f.instances[i.id-1] = nil
-	f.live = slices.DeleteFunc(f.live, func(o *Instance) bool { return o == i })
+	f.live = remove(f.live, i)
+	i.unshare()
 	f.refreshReady(i.p.Stage)
+}
+
+func remove(list []*Instance, i *Instance) []*Instance {
+	return slices.DeleteFunc(list, func(o *Instance) bool { return o == i })
 }
 
 func (f *Fleet) refreshReady(s serving.StageID) {

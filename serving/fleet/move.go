@@ -90,7 +90,7 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 		last = r
 	}
 	i.running = append(i.running, b)
-	f.countBatches(i, 1)
+	i.countBatch(1)
 	return b
 }
 
@@ -103,7 +103,7 @@ func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Bat
 		}
 		b = i.running[at]
 		i.running = append(i.running[:at], i.running[at+1:]...)
-		f.countBatches(i, -1)
+		i.countBatch(-1)
 		i.busy += now - b.Started
 		for r := b.Head; r != Nil; r = f.tasks[r].next {
 			f.tasks[r].place = Free

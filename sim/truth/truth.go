@@ -14,13 +14,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Model returns how long things take in the simulated world. It may draw from a source of random numbers of its own.
+// Model returns how long things take in the simulated world.
 type Model interface {
-	// Service returns the run time of a batch of items of v on d. concurrency is the number of batches that run there,
-	// including this one: on the instance, or on all instances that share its worker (fleet.AtOnce).
-	Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
+	// Draw draws what is random of a batch when it begins, from a source of random numbers of the model's own. Service
+	// then takes the number.
+	Draw(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) float64
+	// Service returns the run time of a batch of items of v on d if concurrency batches run there from its beginning to
+	// its end, this one included: on the instance, or on all instances that share its worker (fleet.View.Concurrency).
+	// Where the number changes, a batch advances at each time at the speed of that time. drawn is from Draw.
+	Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, drawn float64) time.Duration
 	// Load returns the time that it takes to load v on d until it is ready.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
+}
+
+// Sample draws the run time of a batch beside which the same number of batches runs from its beginning to its end.
+func Sample(m Model, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	return m.Service(v, d, items, concurrency, m.Draw(v, d, items, concurrency))
 }
 
 // Noise is how service times vary around their mean.
@@ -125,35 +134,52 @@ func (t *Table) WithRand(rng *rand.Rand) *Table {
 	return &out
 }
 
-// Service implements Model. A pair of variant and device type that was never measured takes an hour, so that it is
-// noticed. Beyond the largest measured batch or concurrency, times grow in proportion.
-func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	c := &t.cells[int(v)*t.devices+int(d)]
+// Draw implements Model. It draws nothing for times that do not vary.
+func (t *Table) Draw(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) float64 {
+	m, _ := t.cells[int(v)*t.devices+int(d)].moments(items, concurrency)
+	switch {
+	case m == nil || t.noise == Exact:
+		return 0
+	case t.noise == Exponential:
+		return t.rng.ExpFloat64()
+	case m.sigma == 0:
+		return 0
+	}
+	return t.rng.NormFloat64()
+}
+
+// moments returns those of a batch, and the factor by which it takes longer since it is larger than any that was
+// measured, or has more beside it; nil where nothing was measured.
+func (c *cell) moments(items, concurrency int) (m *moments, scale float64) {
 	if len(c.levels) == 0 {
-		return time.Hour
+		return nil, 1
 	}
 	level := min(concurrency, len(c.levels))
 	values := c.levels[level-1]
-	m := &values[min(max(items, 1), len(values))-1]
-	scale := 1.0
+	scale = 1
 	if items > len(values) {
 		scale *= float64(items) / float64(len(values))
 	}
 	if concurrency > level {
 		scale *= float64(concurrency) / float64(level)
 	}
-	var ns float64
-	switch t.noise {
-	case Exact:
-		ns = m.mean
-	case Exponential:
-		ns = m.mean * t.rng.ExpFloat64()
-	default:
-		if m.sigma == 0 {
-			ns = m.mean
-		} else {
-			ns = math.Exp(m.mu + m.sigma*t.rng.NormFloat64())
-		}
+	return &values[min(max(items, 1), len(values))-1], scale
+}
+
+// Service implements Model. A pair of variant and device type that was never measured takes an hour, so that it is
+// noticed. Beyond the largest measured batch or concurrency, times grow in proportion.
+func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	drawn float64) time.Duration {
+	m, scale := t.cells[int(v)*t.devices+int(d)].moments(items, concurrency)
+	if m == nil {
+		return time.Hour
+	}
+	ns := m.mean
+	switch {
+	case t.noise == Exponential:
+		ns *= drawn
+	case t.noise == Lognormal && m.sigma > 0:
+		ns = math.Exp(m.mu + m.sigma*drawn)
 	}
 	return max(time.Duration(ns*scale)+t.Overhead, 1)
 }

@@ -32,7 +32,7 @@ func TestWithin(t *testing.T) {
 				const n = 20000
 				count := 0
 				for range n {
-					if x.Service(0, 0, items, 1) <= limit {
+					if Sample(x, 0, 0, items, 1) <= limit {
 						count++
 					}
 				}
