@@ -18,6 +18,7 @@ type usage struct {
 
 	total   consumed // of instances, and of spans of workers, that have ended
 	workers []workerUse
+	shares  []bool // by instance ID - 1, whether it was launched to take turns
 }
 
 // consumed is what was used up.
@@ -32,6 +33,15 @@ type workerUse struct {
 	instances, wholes int
 	paidUntil         serving.Time // of the span in which it has instances
 	wholeSince        serving.Time
+
+	shared      int // instances that were launched to take turns
+	level       int // batches that they may run at once; 0 while there are none
+	sharedSince serving.Time
+}
+
+// slotTime is the slot time of the instances that take turns, since it was last counted.
+func (w *workerUse) slotTime(at serving.Time) serving.Time {
+	return (at - w.sharedSince) * serving.Time(w.level)
 }
 
 func newUsage(w *world, a *agenda) *usage {
@@ -85,6 +95,13 @@ func (u *usage) launched(i *fleet.Instance) {
 	if w.instances++; w.instances == 1 {
 		w.paidUntil = u.now
 	}
+	for len(u.shares) < int(i.ID()) {
+		u.shares = append(u.shares, false)
+	}
+	if u.shares[i.ID()-1] = i.TimeShared(); i.TimeShared() {
+		u.total.slots += w.slotTime(u.now)
+		w.sharedSince, w.shared, w.level = u.now, w.shared+1, max(w.level, i.Built())
+	}
 	if !u.spec.DeviceTypes[i.DeviceType()].Part {
 		if w.wholes++; w.wholes == 1 {
 			w.wholeSince = u.now
@@ -95,8 +112,13 @@ func (u *usage) launched(i *fleet.Instance) {
 // removed ends the count of an instance that holds no task.
 func (u *usage) removed(i *fleet.Instance) {
 	u.total.busy += i.Busy()
-	u.total.slots += (u.now - i.Launched()) * serving.Time(i.Built())
 	w := &u.workers[i.Worker()]
+	if !u.shares[i.ID()-1] {
+		u.total.slots += (u.now - i.Launched()) * serving.Time(i.Built())
+	} else if w.shared--; w.shared == 0 {
+		u.total.slots += w.slotTime(u.now)
+		w.level = 0
+	}
 	if w.instances--; w.instances == 0 {
 		u.total.dollars += u.owed(i.Worker(), u.now)
 	}
@@ -121,13 +143,16 @@ func (u *usage) until(at serving.Time) report.Usage {
 		for k := range i.Running() {
 			c.busy += max(at-i.Batch(k).Started, 0)
 		}
-		c.slots += (at - i.Launched()) * serving.Time(i.Built())
+		if !u.shares[i.ID()-1] {
+			c.slots += (at - i.Launched()) * serving.Time(i.Built())
+		}
 		if d := &u.spec.DeviceTypes[i.DeviceType()]; d.Part {
 			c.hold(d, at-i.Launched())
 		}
 	}
 	for w := range u.workers {
 		id := serving.WorkerID(w)
+		c.slots += u.workers[w].slotTime(at)
 		if u.workers[w].instances > 0 {
 			c.dollars += u.owed(id, at)
 		}

@@ -87,18 +87,24 @@ func (d *description) apps(demand []float64) {
 		if d.made.BoundsCost && a < len(d.made.Capacity) {
 			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // what shares a worker has less than the whole of it
 		}
+		if x.Capacity > 0 {
+			x.Accuracy = &accuracy
+		}
+		v.Apps = append(v.Apps, x)
+	}
+	d.limitShared(demand)
+	for a := range v.Apps {
+		x := &v.Apps[a]
 		x.Served = min(x.Demand, x.Capacity)
 		if x.Shed = x.Demand - x.Served; x.Shed <= rounding*x.Demand {
 			x.Served, x.Shed = x.Demand, 0
 		}
-		if x.Capacity > 0 {
-			x.Accuracy = &accuracy
-		}
 		v.Served += x.Served
 		v.Shed += x.Shed
 		v.Capacity += x.Capacity
-		right += x.Served * accuracy
-		v.Apps = append(v.Apps, x)
+		if x.Accuracy != nil {
+			right += x.Served * *x.Accuracy
+		}
 	}
 	switch {
 	case v.Served > 0:

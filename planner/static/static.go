@@ -75,9 +75,20 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			return nil, fmt.Errorf("placement %d: %w", n, err)
 		}
 		capacity[n] = rate
-		total[i.Stage] += rate
 		given[i.Stage] += i.Share
 		out.Instances = append(out.Instances, item)
+	}
+	sharing := make(map[serving.WorkerID]int)
+	for n := range out.Instances {
+		if out.Instances[n].TimeShared {
+			sharing[out.Instances[n].Worker]++
+		}
+	}
+	for n := range out.Instances {
+		if i := &out.Instances[n]; i.TimeShared {
+			capacity[n] /= float64(sharing[i.Worker]) // each is expected to need as much of the worker's time
+		}
+		total[out.Instances[n].Stage] += capacity[n]
 	}
 	for n := range out.Instances {
 		i := &out.Instances[n]
