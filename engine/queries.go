@@ -103,8 +103,8 @@ func (q *queries) open(x *serving.Query) fleet.Ref {
 	r := q.records.open(x)
 	q.pending[x.App]++
 	q.idle[x.App] = serving.Never
-	if n := len(q.spec.Apps[x.App].Stages); n > 1 {
-		q.records.at(r).flow = q.flows.open(n, x.Items)
+	if len(q.spec.Apps[x.App].Stages) > 1 {
+		q.records.at(r).flow = q.flows.open(x.App, x.Items)
 	}
 	q.streams.enter(r)
 	return r

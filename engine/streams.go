@@ -217,7 +217,7 @@ func (x *streams) next(at int32, s serving.StageID) {
 // through tells whether nothing of a query will come to a stage any more.
 func (x *streams) through(r fleet.Ref, s serving.StageID) bool {
 	rec := x.records.at(r)
-	return rec.ended || rec.flow >= 0 && x.flows.stage(rec.flow, s).done
+	return rec.ended || rec.flow >= 0 && x.flows.over(rec.flow, s)
 }
 
 // firstTask returns, of the tasks of a query that wait for their turn at a stage, that of its first items; Nil where

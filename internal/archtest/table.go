@@ -69,6 +69,7 @@ var floors = []row{
 	{1, "serving/fleet", false},
 	{1, "serving/profile", false},
 	{1, "serving/monitor", false},
+	{1, "serving/pipeline", false},
 	{1, "measure/workload", false},
 	{1, "measure/report", false},
 	{1, "measure/bound", false},
