@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -44,7 +45,7 @@ type line struct {
 // of it sends rows on.
 type play struct {
 	cluster *simtest.Cluster
-	wiring  []dataplane.Wiring
+	wiring  []pipeline.Wiring
 	known   bool
 	queries []script
 
@@ -92,7 +93,7 @@ func newPlay(seed uint64, queries int) *play {
 		}
 	}
 	p.cluster = simtest.Staged(stages, 1+rng.IntN(2), time.Microsecond, time.Microsecond, time.Minute, 1+rng.IntN(8))
-	p.wiring = make([]dataplane.Wiring, len(stages))
+	p.wiring = make([]pipeline.Wiring, len(stages))
 	for range queries {
 		q, clear := p.write(rng)
 		for !clear {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// instance is a runtime that is coming up, running or going: a goroutine that changes it, and one a slot that runs
-// batches.
+// instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
+// runs batches.
 type instance struct {
 	id     serving.InstanceID
 	jobs   chan *job
@@ -21,6 +21,7 @@ type instance struct {
 	cancel context.CancelFunc
 }
 
+// operation is the load or unload of a variant.
 type operation struct {
 	load    bool // else unload
 	variant serving.VariantID
@@ -34,11 +35,11 @@ type operations struct {
 	more chan struct{}
 }
 
-// job is a batch on its way through a runtime.
+// job is a batch that an instance is to run, or runs.
 type job struct {
 	batch    Batch
 	instance *instance
-	hand     *handOver // nil at the stateless stage of an app of one
+	io       *stageIO // nil at the stateless stage of an app of one
 	started  serving.Time
 	took     time.Duration
 	err      error
@@ -170,7 +171,7 @@ func (i *instance) stop() {
 // run hands a batch to its instance.
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
-	j.hand = p.handOver(d)
+	j.io = p.newStageIO(d)
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Tasks))}
 	for k := range d.Tasks {
 		part := &d.Tasks[k]
@@ -181,11 +182,11 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			j.err = fmt.Errorf("query %d has no caller", part.Query)
 			continue
 		}
-		if j.hand == nil {
+		if j.io == nil {
 			to.Inputs = c.request.Inputs
 			continue
 		}
-		inputs, err := j.hand.begin(k, c, to)
+		inputs, err := j.io.inputs(k, c, to)
 		if err != nil {
 			j.err = err
 		}
@@ -197,8 +198,8 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 
 // execute runs a batch on a slot's goroutine and reports it.
 func (p *Plane) execute(r Runner, j *job) {
-	if j.err == nil && j.hand != nil {
-		j.err = p.recall(j)
+	if j.err == nil && j.io != nil {
+		j.err = p.loadStates(j)
 	}
 	begun := time.Now()
 	if j.err == nil {
@@ -233,12 +234,12 @@ func (p *Plane) finish(m *message) {
 				c.cause = j.err
 			}
 		}
-	} else if j.hand != nil {
-		j.err = p.check(j)
+	} else if j.io != nil {
+		j.err = p.checkOutputs(j)
 	}
 	switch {
 	case j.err == nil:
-		in.Emitted = p.deliver(j)
+		in.Emitted = p.storeOutputs(j)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
 		in = engine.NewInstanceLost(j.instance.id)

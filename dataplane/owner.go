@@ -158,8 +158,8 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	}
 	if d.Outcome == serving.Served {
 		outputs := c.outputs
-		if c.journey != nil {
-			outputs = c.journey.answer()
+		if c.execution != nil {
+			outputs = c.execution.answer()
 		}
 		r := &Response{
 			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue,

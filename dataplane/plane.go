@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/limits"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -26,7 +27,7 @@ type Config struct {
 	Initial  *plan.Plan
 	Recalled []engine.Recalled
 	// Wiring is by StageID; stages beyond its end have the default.
-	Wiring []Wiring
+	Wiring []pipeline.Wiring
 	// Planner answers the engine's requests for plans; PlanTimeout bounds its thinking, after which the plan in force
 	// stays (default 5 s).
 	Planner     plan.Planner
@@ -97,12 +98,13 @@ type message struct {
 
 // call is a query between its acceptance and its answer.
 type call struct {
-	request *Request // without its inputs once there is a journey
+	request *Request // without its inputs once there is an execution
 	arrived serving.Time
 	reply   func(*Response, error)
 	cause   error           // what a backend said last
 	outputs []tensor.Tensor // of an app of one stage
-	journey *journey        // through an app of several
+	// execution is of an app of several stages, from the start of the query's first batch on.
+	execution *execution
 }
 
 // New starts a plane. Close it to release everything.

@@ -4,10 +4,10 @@ import (
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // onnxPlatform is Triton's word for models that ONNX Runtime runs.
@@ -15,12 +15,12 @@ const onnxPlatform = "onnxruntime_onnx"
 
 // models describe the apps of the configuration to clients. What a graph takes and gives follows from its stages where
 // the file does not say it.
-func (o *Opened) models(b *backends, wiring []dataplane.Wiring) (out []*server.Model, err error) {
+func (o *Opened) models(b *backends, wiring []pipeline.Wiring) (out []*server.Model, err error) {
 	for a := range o.tables.Apps {
 		id, info := serving.AppID(a), &o.tables.Apps[a]
 		m := o.model(id, b)
 		if len(o.Spec().Apps[a].Stages) > 1 {
-			inputs, outputs, err := dataplane.Interface(o.Spec(), wiring, id)
+			inputs, outputs, err := pipeline.Interface(o.Spec(), wiring, id)
 			if err != nil {
 				return nil, fault.Wrap(fault.Config, err)
 			}

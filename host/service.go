@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // service implements server.Service over the data plane.
@@ -31,7 +32,7 @@ type service struct {
 	ready    bool // was true once, and stays so
 }
 
-func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*service, error) {
+func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeline.Wiring) (*service, error) {
 	models, err := p.models(b, wiring)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // wiring tells what the stages of apps of several take and give, and by which names. Where a remote server has a
@@ -13,21 +13,21 @@ import (
 //
 // Where every worker is fake nothing is asked for by name: they give what they get, and as much as is expected of what
 // is found in it.
-func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []dataplane.Wiring {
+func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pipeline.Wiring {
 	if !o.runsModels() {
 		return nil
 	}
 	ctx, done := context.WithTimeout(ctx, askRemote) // for all of them
 	defer done()
 	spec := o.Spec()
-	out := make([]dataplane.Wiring, len(spec.Stages))
+	out := make([]pipeline.Wiring, len(spec.Stages))
 	for s := range out {
 		st := &spec.Stages[s]
 		if len(spec.Apps[st.App].Stages) == 1 {
 			continue // as all are that are not of the file
 		}
 		known := &o.tables.Stages[s]
-		out[s] = dataplane.Wiring{Takes: known.Takes, Gives: known.Gives, Inputs: known.Inputs, Outputs: known.Outputs}
+		out[s] = pipeline.Wiring{Takes: known.Takes, Gives: known.Gives, Inputs: known.Inputs, Outputs: known.Outputs}
 		if known.Inputs != nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -88,7 +89,7 @@ func TestPipelineOverHTTP(t *testing.T) {
 		return out
 	}
 	letter := map[string]string{"letter": "letters"}
-	wiring := []dataplane.Wiring{{Inputs: words("word"), Outputs: words("letters")}, {
+	wiring := []pipeline.Wiring{{Inputs: words("word"), Outputs: words("letters")}, {
 		Inputs: words("letter"), Takes: letter, Outputs: words("big"),
 	},
 		{Inputs: words("letter"), Takes: letter, Outputs: words("twice")}, {
@@ -113,7 +114,7 @@ func TestPipelineOverHTTP(t *testing.T) {
 	m := &server.Model{
 		Name: "spell", Batched: true, MaxBatch: 4, Versions: []server.Version{{Variant: 3, Name: "sum", Version: "1"}},
 	}
-	if m.Inputs, m.Outputs, err = dataplane.Interface(w.Spec, wiring, 0); err != nil {
+	if m.Inputs, m.Outputs, err = pipeline.Interface(w.Spec, wiring, 0); err != nil {
 		t.Fatal(err)
 	}
 	srv, err := server.New(server.Config{HTTP: "127.0.0.1:0"}, &live{plane: p, model: m})

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
 // scenes is a detector, a cutter that needs the image besides the boxes, and a classifier.
-func scenes() (*serving.Spec, []Wiring) {
+func scenes() (*serving.Spec, []pipeline.Wiring) {
 	spec := &serving.Spec{
 		Apps: []serving.App{{Name: "scenes", Stages: []serving.StageID{0, 1, 2}}},
 		Stages: []serving.Stage{
@@ -21,7 +22,7 @@ func scenes() (*serving.Spec, []Wiring) {
 			{Name: "read", Joins: 1},
 		},
 	}
-	return spec, []Wiring{
+	return spec, []pipeline.Wiring{
 		{
 			Takes: map[string]string{"pixels": "image"}, Gives: map[string]string{"b": "boxes"},
 			Inputs: specs("pixels"), Outputs: specs("b", "score", "count"),
@@ -47,23 +48,23 @@ func rows(name string, first, n int) tensor.Tensor {
 	return t
 }
 
-func travel(t *testing.T, spec *serving.Spec, w []Wiring, request ...tensor.Tensor) *journey {
+func started(t *testing.T, spec *serving.Spec, w []pipeline.Wiring, request ...tensor.Tensor) *execution {
 	t.Helper()
 	g, err := newGraph(spec, w, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newJourney(g, &Request{Items: 1, Inputs: request})
+	return newExecution(g, &Request{Items: 1, Inputs: request})
 }
 
 // pass lets a stage give outputs for some of its items.
-func pass(t *testing.T, j *journey, at, offset, items int, outputs ...tensor.Tensor) result {
+func pass(t *testing.T, x *execution, at, offset, items int, outputs ...tensor.Tensor) partResult {
 	t.Helper()
-	r, err := j.check(at, &Part{Items: items, Outputs: outputs}, 100, nil)
+	r, err := x.check(at, &Part{Items: items, Outputs: outputs}, 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.keep(at, offset, items, r)
+	x.store(at, offset, items, r)
 	return r
 }
 
@@ -77,72 +78,72 @@ func written(tensors []tensor.Tensor) string {
 
 // An image of 3 rows and 3 boxes in it: boxes are cut to the items of a part, the image is not, although it has as many
 // rows. Parts may end in any order. What nobody needs any more is let go.
-func TestJourney(t *testing.T) {
+func TestExecution(t *testing.T) {
 	spec, w := scenes()
 	image := rows("image", 50, 3)
-	j := travel(t, spec, w, image)
+	x := started(t, spec, w, image)
 	expect := func(at, offset, items int, want string) {
 		t.Helper()
-		in, err := j.inputs(at, offset, items)
+		in, err := x.inputs(at, offset, items)
 		if got := written(in); err != nil || got != want {
 			t.Errorf("stage %d, items %d to %d: %q, %v, want %q", at, offset, offset+items, got, err, want)
 		}
 	}
 	expect(0, 0, 1, "pixels[3 2][50 50 51 51 52 52]")
-	r := pass(t, j, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
+	r := pass(t, x, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
 	if !slices.Equal(r.sent, []int32{3}) {
 		t.Errorf("%v items go on, want 3", r.sent)
 	}
 	expect(1, 0, 2, "image[3 2][50 50 51 51 52 52] boxes[2 2][1 1 2 2]")
 	expect(1, 2, 1, "image[3 2][50 50 51 51 52 52] boxes[1 2][3 3]")
-	if i := find(j.stages[0].outputs, "score"); j.stages[0].outputs[i].Data != nil {
+	if i := find(x.stages[0].joined, "score"); x.stages[0].joined[i].Data != nil {
 		t.Error("scores are held, which nobody takes")
 	}
-	pass(t, j, 1, 2, 1, rows("crops", 33, 1))
-	if j.request[0].Data == nil {
+	pass(t, x, 1, 2, 1, rows("crops", 33, 1))
+	if x.request[0].Data == nil {
 		t.Error("the image is let go, and a part of the cutter needs it")
 	}
-	pass(t, j, 1, 0, 2, rows("crops", 31, 2))
-	if j.request[0].Data != nil || j.stages[0].outputs[0].Data != nil {
+	pass(t, x, 1, 0, 2, rows("crops", 31, 2))
+	if x.request[0].Data != nil || x.stages[0].joined[0].Data != nil {
 		t.Error("image or boxes are held, which nobody needs any more")
 	}
 	if image.Data == nil {
 		t.Error("the caller's tensor is changed")
 	}
 	expect(2, 1, 2, "digit[2 2][32 32 33 33]")
-	pass(t, j, 2, 0, 3, rows("labels", 41, 3))
-	if got := written(j.answer()); got != "labels[3 2][41 41 42 42 43 43]" {
+	pass(t, x, 2, 0, 3, rows("labels", 41, 3))
+	if got := written(x.answer()); got != "labels[3 2][41 41 42 42 43 43]" {
 		t.Errorf("the answer is %q", got)
 	}
-	if j.stages[1].outputs[0].Data != nil {
+	if x.stages[1].joined[0].Data != nil {
 		t.Error("crops are held")
 	}
 }
 
 // Nothing found: the stages behind are passed over, and the answer has no rows.
-func TestJourneyNothing(t *testing.T) {
+func TestStagesBehindNothingFoundArePassedOver(t *testing.T) {
 	spec, w := scenes()
-	j := travel(t, spec, w, rows("image", 1, 2))
-	if r := pass(t, j, 0, 0, 1, rows("b", 0, 0), rows("score", 0, 0), rows("count", 0, 1)); r.sent[0] != 0 {
+	x := started(t, spec, w, rows("image", 1, 2))
+	if r := pass(t, x, 0, 0, 1, rows("b", 0, 0), rows("score", 0, 0), rows("count", 0, 1)); r.sent[0] != 0 {
 		t.Error(r.sent)
 	}
-	if got := written(j.answer()); got != "labels[0 2][]" {
+	if got := written(x.answer()); got != "labels[0 2][]" {
 		t.Errorf("the answer is %q", got)
 	}
-	if j.request[0].Data != nil {
+	if x.request[0].Data != nil {
 		t.Error("the image is held")
 	}
 	w[2].Outputs = nil
-	j = travel(t, spec, w, rows("image", 1, 2))
-	pass(t, j, 0, 0, 1, rows("b", 0, 0), rows("score", 0, 0), rows("count", 0, 1))
-	if got := j.answer(); len(got) != 0 {
+	x = started(t, spec, w, rows("image", 1, 2))
+	pass(t, x, 0, 0, 1, rows("b", 0, 0), rows("score", 0, 0), rows("count", 0, 1))
+	if got := x.answer(); len(got) != 0 {
 		t.Errorf("%v of a stage that nothing is known of", got)
 	}
 }
 
 // A tensor of the same name that a later stage gives takes the place of the earlier one, also while branches run side
 // by side, and then the earlier one is let go.
-func TestJourneyLatest(t *testing.T) {
+func TestLatestStageGivesTheTensor(t *testing.T) {
 	spec := &serving.Spec{Apps: []serving.App{
 		{Name: "a", Stages: []serving.StageID{0, 1, 2, 3}},
 	}, Stages: []serving.Stage{
@@ -151,33 +152,33 @@ func TestJourneyLatest(t *testing.T) {
 		{Name: "s2", Joins: 1, Next: []serving.Edge{{To: 3, FanOut: 1}}},
 		{Name: "s3", Joins: 2},
 	}}
-	w := make([]Wiring, 4)
+	w := make([]pipeline.Wiring, 4)
 	for k := range w {
-		w[k] = Wiring{Inputs: specs("x"), Outputs: specs("x")}
+		w[k] = pipeline.Wiring{Inputs: specs("x"), Outputs: specs("x")}
 	}
 	for _, order := range [][]int{{1, 2}, {2, 1}} {
-		j := travel(t, spec, w, rows("x", 1, 1))
-		pass(t, j, 0, 0, 1, rows("x", 2, 1))
-		if j.request[0].Data != nil {
+		x := started(t, spec, w, rows("x", 1, 1))
+		pass(t, x, 0, 0, 1, rows("x", 2, 1))
+		if x.request[0].Data != nil {
 			t.Error("the request's x is held")
 		}
 		for _, at := range order {
-			in, err := j.inputs(at, 0, 1)
+			in, err := x.inputs(at, 0, 1)
 			if got := written(in); err != nil || got != "x[1 2][2 2]" {
 				t.Errorf("order %v, stage %d: %q, %v", order, at, got, err)
 			}
-			pass(t, j, at, 0, 1, rows("x", 2+at, 1))
+			pass(t, x, at, 0, 1, rows("x", 2+at, 1))
 		}
-		if in, err := j.inputs(3, 0, 1); err != nil || written(in) != "x[1 2][4 4]" {
+		if in, err := x.inputs(3, 0, 1); err != nil || written(in) != "x[1 2][4 4]" {
 			t.Errorf("order %v: %q, %v, want what stage 2 gives", order, written(in), err)
 		}
-		if j.stages[1].outputs[0].Data != nil {
+		if x.stages[1].joined[0].Data != nil {
 			t.Error("x of stage 1 is held, though that of stage 2 has taken its place")
 		}
 	}
 }
 
-func TestJourneyRefuses(t *testing.T) {
+func TestWrongOutputsAreRefused(t *testing.T) {
 	spec, w := scenes()
 	short := rows("b", 0, 3)
 	short.Data = short.Data[:5]
@@ -188,108 +189,62 @@ func TestJourneyRefuses(t *testing.T) {
 		`stage "detect" gives no tensor "boxes" with rows`:                            {scalar},
 		`101 rows for "cut", of one query at most 100 are taken (server.limits.rows)`: {rows("b", 0, 101)},
 	} {
-		j := travel(t, spec, w, rows("image", 1, 2))
-		if _, err := j.check(0, &Part{Items: 1, Outputs: outputs}, 100, nil); err == nil ||
+		x := started(t, spec, w, rows("image", 1, 2))
+		if _, err := x.check(0, &Part{Items: 1, Outputs: outputs}, 100, nil); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	j := travel(t, spec, w, rows("picture", 1, 2))
-	if _, err := j.inputs(0, 0, 1); err == nil ||
+	x := started(t, spec, w, rows("picture", 1, 2))
+	if _, err := x.inputs(0, 0, 1); err == nil ||
 		!strings.Contains(err.Error(), `takes tensor "image" as its input "pixels"`) {
 		t.Error(err)
 	}
 	// Parts of one query that cannot be joined, be they of one batch or of two; and rows that are too many only
 	// together.
-	j = travel(t, spec, w, rows("image", 1, 2))
-	pass(t, j, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
+	x = started(t, spec, w, rows("image", 1, 2))
+	pass(t, x, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
 	wide := rows("crops", 1, 1)
 	wide.Shape, wide.Data = []int64{1, 1}, wide.Data[:1]
-	first, err := j.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 1)}}, 100, nil)
+	first, err := x.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 1)}}, 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, []result{first}); err == nil ||
+	if _, err := x.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, []partResult{first}); err == nil ||
 		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
-	j.keep(1, 0, 1, first)
-	if _, err := j.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil ||
+	x.store(1, 0, 1, first)
+	if _, err := x.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil ||
 		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
-	if _, err := j.check(1, &Part{Items: 2, Outputs: nil}, 100, nil); err == nil {
+	if _, err := x.check(1, &Part{Items: 2, Outputs: nil}, 100, nil); err == nil {
 		t.Error("a part without outputs was joined with one that has some")
 	}
 	spec.Stages[1].Next[0].Rows = "crops"
-	j = travel(t, spec, w, rows("image", 1, 2))
-	pass(t, j, 0, 0, 1, rows("b", 1, 2), rows("score", 20, 2), rows("count", 9, 1))
-	first, err = j.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 60)}}, 100, nil)
+	x = started(t, spec, w, rows("image", 1, 2))
+	pass(t, x, 0, 0, 1, rows("b", 1, 2), rows("score", 20, 2), rows("count", 9, 1))
+	first, err = x.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 60)}}, 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 41)}}, 100,
-		[]result{first}); err == nil || !strings.Contains(err.Error(), "101 rows") {
+	if _, err := x.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 41)}}, 100,
+		[]partResult{first}); err == nil || !strings.Contains(err.Error(), "101 rows") {
 		t.Error(err)
 	}
 }
 
-func TestWiringRefuses(t *testing.T) {
-	for want, change := range map[string]func(*serving.Spec, []Wiring){
-		`sends 2 items to "cut"`: func(s *serving.Spec, _ []Wiring) { s.Stages[0].Next[0].Rows = "" },
-		`sends the rows of "b" to "cut", but gives [boxes score count]`: func(s *serving.Spec, _ []Wiring) {
-			s.Stages[0].Next[0].Rows = "b"
-		},
-		`stage "cut": "img" is no input of its model`: func(_ *serving.Spec, w []Wiring) {
-			w[1].Takes = map[string]string{"img": "image"}
-		},
-		`stage "read": "label" is no output of its model`: func(_ *serving.Spec, w []Wiring) {
-			w[2].Gives = map[string]string{"label": "x"}
-		},
-		`two of its outputs are called "score"`: func(_ *serving.Spec, w []Wiring) {
-			w[0].Gives = map[string]string{"count": "score", "b": "boxes"}
-		},
-	} {
-		spec, w := scenes()
-		change(spec, w)
-		if _, err := newGraph(spec, w, 0); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
-}
-
-func TestInterface(t *testing.T) {
-	describe := func(s []tensor.Spec) string { return fmt.Sprint(names(s)) }
-	spec, w := scenes()
-	w[2].Inputs = specs("digit", "font") // which no stage gives
-	in, out, err := Interface(spec, w, 0)
-	if err != nil || describe(in) != "[image font]" || describe(out) != "[labels]" || in[0].DType != tensor.Uint8 {
-		t.Errorf("%v %v %v", in, out, err)
-	}
-	w[0].Outputs = nil // then nobody knows what else it gives
-	if in, _, _ := Interface(spec, w, 0); describe(in) != "[image]" {
-		t.Error(in)
-	}
-	w[2].Outputs = nil
-	if _, out, _ := Interface(spec, w, 0); out != nil {
-		t.Error(out)
-	}
-	w[0].Inputs = nil
-	if in, _, _ := Interface(spec, w, 0); in != nil {
-		t.Error(in)
-	}
-}
-
-// What the wiring is not known of passes on everything, of one name the latest.
-func TestJourneyUnwired(t *testing.T) {
+// Stages of which no inputs are known take all outputs of the stages before them.
+func TestStagesOfUnknownTensorsTakeAll(t *testing.T) {
 	spec, _ := scenes()
-	j := travel(t, spec, nil, rows("image", 1, 1))
-	pass(t, j, 0, 0, 1, rows("boxes", 1, 2), rows("score", 20, 2), rows("map", 9, 5))
-	in, err := j.inputs(1, 1, 1)
+	x := started(t, spec, nil, rows("image", 1, 1))
+	pass(t, x, 0, 0, 1, rows("boxes", 1, 2), rows("score", 20, 2), rows("map", 9, 5))
+	in, err := x.inputs(1, 1, 1)
 	if err != nil || written(in) != "boxes[1 2][2 2] score[1 2][21 21] map[5 2][9 9 10 10 11 11 12 12 13 13]" {
 		t.Errorf("%q, %v", written(in), err)
 	}
-	if !bytes.Equal(in[0].Data, []byte{2, 2}) || j.request[0].Data != nil {
+	if !bytes.Equal(in[0].Data, []byte{2, 2}) || x.request[0].Data != nil {
 		t.Error("the image is held, which nobody takes")
 	}
 }
