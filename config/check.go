@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -321,50 +322,32 @@ func order(stages []Stage) (sorted []int, problem string) {
 	for i, s := range stages {
 		index[s.Name] = i
 	}
-	joins := make([]int, len(stages))
+	next := make([][]int, len(stages))
 	for i, s := range stages {
 		for _, e := range s.Next {
 			if to, ok := index[e.To]; ok && to != i { // an edge to itself is reported on its own
-				joins[to]++
+				next[i] = append(next[i], to)
 			}
 		}
 	}
-	var sources []string
-	for i, n := range joins {
-		if n == 0 {
-			sources = append(sources, fmt.Sprintf("%q", stages[i].Name))
+	named := func(list []int) string {
+		out := make([]string, len(list))
+		for k, i := range list {
+			out[k] = strconv.Quote(stages[i].Name)
 		}
+		return strings.Join(out, ", ")
 	}
-	switch len(sources) {
-	case 0:
+	sources := pipeline.Sources(next)
+	switch {
+	case len(sources) == 0:
 		return nil, "every stage is fed by another: one must be the first"
-	case 1:
-	default:
+	case len(sources) > 1:
 		return nil, fmt.Sprintf("%d stages are fed by none (%s): only the first one may be, connect the others with "+
-			"next", len(sources), strings.Join(sources, ", "))
+			"next", len(sources), named(sources))
 	}
-	done := make([]bool, len(stages))
-	for len(sorted) < len(stages) {
-		i := 0
-		for i < len(stages) && (done[i] || joins[i] > 0) {
-			i++
-		}
-		if i == len(stages) {
-			var left []string
-			for j := range stages {
-				if !done[j] {
-					left = append(left, fmt.Sprintf("%q", stages[j].Name))
-				}
-			}
-			return nil, "stages feed each other in a circle: look at " + strings.Join(left, ", ")
-		}
-		done[i] = true
-		sorted = append(sorted, i)
-		for _, e := range stages[i].Next {
-			if to, ok := index[e.To]; ok && to != i {
-				joins[to]--
-			}
-		}
+	sorted, stuck := pipeline.Order(next)
+	if len(stuck) > 0 {
+		return nil, "stages feed each other in a circle: look at " + named(stuck)
 	}
 	return sorted, ""
 }

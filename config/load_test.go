@@ -246,7 +246,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Add([]byte(small))
-	f.Add([]byte(pipeline))
+	f.Add([]byte(scenesFile))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse(data, "x.yaml")
 		if (err == nil) != (file != nil) {

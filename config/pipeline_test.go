@@ -33,7 +33,7 @@ func pipelineModels(t *testing.T, root string) {
 		[]string{"patch"}, []string{"label"}).Output("label", onnxmodel.Int64, onnxmodel.Symbolic))
 }
 
-const pipeline = pipelineHead + `apps:
+const scenesFile = pipelineHead + `apps:
   - name: scenes
     slo: {latency: 300ms}
     stages:
@@ -52,7 +52,7 @@ const pipeline = pipelineHead + `apps:
 func TestPipeline(t *testing.T) {
 	root := t.TempDir()
 	pipelineModels(t, root)
-	w, err := resolve(t, root, pipeline)
+	w, err := resolve(t, root, scenesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +215,8 @@ func TestPipelineProblems(t *testing.T) {
 			`apps[0].stages[3].name: "cut" is already the name of apps[0].stages[0].variants[0]`,
 		},
 	} {
-		text := strings.Replace(pipeline, c.old, c.new, 1)
-		if text == pipeline {
+		text := strings.Replace(scenesFile, c.old, c.new, 1)
+		if text == scenesFile {
 			t.Fatalf("%q is not there", c.old)
 		}
 		f, err := Parse([]byte(text), root+"/sluice.yaml")
@@ -234,7 +234,7 @@ func TestPipelineProblems(t *testing.T) {
 func TestTensorsOfTheRequest(t *testing.T) {
 	root := t.TempDir()
 	pipelineModels(t, root)
-	w, err := resolve(t, root, strings.Replace(pipeline, "track, inputs: {boxes: kept}", "track, inputs: {boxes: kpt}",
+	w, err := resolve(t, root, strings.Replace(scenesFile, "track, inputs: {boxes: kept}", "track, inputs: {boxes: kpt}",
 		1))
 	if err != nil {
 		t.Fatal(err)

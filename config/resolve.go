@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
@@ -124,7 +125,7 @@ func (r *resolver) app(i int) {
 		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful}
 		for j, e := range v.Next {
 			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut, Rows: e.Rows})
-			if e.Rows == "" && e.FanOut != 1 {
+			if !(&pipeline.Edge{FanOut: e.FanOut, Rows: e.Rows}).Servable() {
 				r.w.warnf("%s: fan_out is %v without rows: this can be simulated, but not served",
 					at(v.path+".next", j), e.FanOut)
 			}
@@ -151,7 +152,7 @@ func (r *resolver) app(i int) {
 	for _, n := range sorted {
 		w.views = append(w.views, views[n])
 	}
-	w.resolve()
+	w.resolve(serving.AppID(i))
 	r.w.Apps = append(r.w.Apps, r.info(i, &w))
 }
 
@@ -243,11 +244,11 @@ func (r *resolver) model(v *Variant, path string) *repository.Model {
 func (r *resolver) info(i int, w *wiring) AppInfo {
 	a := &r.f.Apps[i]
 	out := AppInfo{
-		System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested,
+		System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested(),
 		Outputs: tensors(a.Outputs), Batched: w.batched(),
 	}
 	if out.Outputs == nil {
-		out.Outputs = w.answer()
+		out.Outputs = w.tensors.Answer()
 	}
 	return out
 }

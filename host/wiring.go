@@ -26,9 +26,8 @@ func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pi
 		if len(spec.Apps[st.App].Stages) == 1 {
 			continue // as all are that are not of the file
 		}
-		known := &o.tables.Stages[s]
-		out[s] = pipeline.Wiring{Takes: known.Takes, Gives: known.Gives, Inputs: known.Inputs, Outputs: known.Outputs}
-		if known.Inputs != nil {
+		out[s] = o.tables.Stages[s]
+		if out[s].Inputs != nil {
 			continue
 		}
 		t, err := b.ask(ctx, st.Variants[0])
