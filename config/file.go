@@ -218,7 +218,7 @@ type SLO struct {
 	Percentile float64 `yaml:"percentile"`
 }
 
-// Stage is one step of an app. docs/pipelines.md explains how tensors travel from step to step.
+// Stage is one step of an app. docs/pipelines.md explains how tensors get from step to step.
 type Stage struct {
 	// Name of the step, unique in its app. Required.
 	Name string `yaml:"name"`

@@ -14,8 +14,7 @@ type execution struct {
 	graph    *graph
 	progress pipeline.Progress
 	request  []tensor.Tensor
-	stages   []stageOutputs    // by position
-	changes  []pipeline.Change // for reuse
+	stages   []stageOutputs // by position
 }
 
 // stageOutputs is the outputs of a query's stage, by the query's names.
@@ -179,8 +178,9 @@ func (x *execution) store(at, offset, items int, r partResult) {
 		k++
 	}
 	s.parts = slices.Insert(s.parts, k, partOutputs{offset, r.outputs})
-	x.changes = x.progress.Served(at, int32(items), r.sent, x.changes[:0])
-	for _, c := range x.changes {
+	changes := x.progress.Served(at, int32(items), r.sent, x.graph.changes[:0])
+	x.graph.changes = changes
+	for _, c := range changes {
 		s := &x.stages[c.Stage]
 		switch c.Kind {
 		case pipeline.Ran:
@@ -190,7 +190,7 @@ func (x *execution) store(at, offset, items int, r partResult) {
 			s.joined = withoutRows(specs)
 		}
 	}
-	if len(x.changes) > 0 {
+	if len(changes) > 0 {
 		x.release()
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// scenes is a detector, a cutter that needs the image besides the boxes, and a classifier.
+// scenes is an app of a detector, a cutter that takes the image and the boxes, and a classifier.
 func scenes() (*serving.Spec, []pipeline.Wiring) {
 	spec := &serving.Spec{
 		Apps: []serving.App{{Name: "scenes", Stages: []serving.StageID{0, 1, 2}}},
@@ -39,7 +39,7 @@ func specs(names ...string) (out []tensor.Spec) {
 	return out
 }
 
-// rows makes a tensor of rows of two bytes, from 10 times the first number on.
+// rows returns a tensor of n rows of two bytes. Row k holds the number first+k twice.
 func rows(name string, first, n int) tensor.Tensor {
 	t := tensor.Tensor{Name: name, DType: tensor.Uint8, Shape: []int64{int64(n), 2}}
 	for k := range n {
@@ -57,7 +57,7 @@ func started(t *testing.T, spec *serving.Spec, w []pipeline.Wiring, request ...t
 	return newExecution(g, &Request{Items: 1, Inputs: request})
 }
 
-// pass lets a stage give outputs for some of its items.
+// pass has a stage end well for some of its items, with the given outputs.
 func pass(t *testing.T, x *execution, at, offset, items int, outputs ...tensor.Tensor) partResult {
 	t.Helper()
 	r, err := x.check(at, &Part{Items: items, Outputs: outputs}, 100, nil)
@@ -76,8 +76,8 @@ func written(tensors []tensor.Tensor) string {
 	return strings.TrimSpace(b.String())
 }
 
-// An image of 3 rows and 3 boxes in it: boxes are cut to the items of a part, the image is not, although it has as many
-// rows. Parts may end in any order. What nobody needs any more is let go.
+// An image of 3 rows has 3 boxes. A part of the boxes gets its rows of the boxes and the whole image, although the image
+// has as many rows. Parts may end in any order. Tensors that nothing needs any more are dropped.
 func TestExecution(t *testing.T) {
 	spec, w := scenes()
 	image := rows("image", 50, 3)
@@ -97,15 +97,15 @@ func TestExecution(t *testing.T) {
 	expect(1, 0, 2, "image[3 2][50 50 51 51 52 52] boxes[2 2][1 1 2 2]")
 	expect(1, 2, 1, "image[3 2][50 50 51 51 52 52] boxes[1 2][3 3]")
 	if i := find(x.stages[0].joined, "score"); x.stages[0].joined[i].Data != nil {
-		t.Error("scores are held, which nobody takes")
+		t.Error("scores are held, which no stage takes")
 	}
 	pass(t, x, 1, 2, 1, rows("crops", 33, 1))
 	if x.request[0].Data == nil {
-		t.Error("the image is let go, and a part of the cutter needs it")
+		t.Error("the image is dropped, and a part of the cutter needs it")
 	}
 	pass(t, x, 1, 0, 2, rows("crops", 31, 2))
 	if x.request[0].Data != nil || x.stages[0].joined[0].Data != nil {
-		t.Error("image or boxes are held, which nobody needs any more")
+		t.Error("image or boxes are held, which no stage needs any more")
 	}
 	if image.Data == nil {
 		t.Error("the caller's tensor is changed")
@@ -120,7 +120,7 @@ func TestExecution(t *testing.T) {
 	}
 }
 
-// Nothing found: the stages behind are passed over, and the answer has no rows.
+// When the detector finds nothing, the stages behind it are passed over, and the answer has no rows.
 func TestStagesBehindNothingFoundArePassedOver(t *testing.T) {
 	spec, w := scenes()
 	x := started(t, spec, w, rows("image", 1, 2))
@@ -137,12 +137,12 @@ func TestStagesBehindNothingFoundArePassedOver(t *testing.T) {
 	x = started(t, spec, w, rows("image", 1, 2))
 	pass(t, x, 0, 0, 1, rows("b", 0, 0), rows("score", 0, 0), rows("count", 0, 1))
 	if got := x.answer(); len(got) != 0 {
-		t.Errorf("%v of a stage that nothing is known of", got)
+		t.Errorf("%v of a stage whose outputs are not known", got)
 	}
 }
 
-// A tensor of the same name that a later stage gives takes the place of the earlier one, also while branches run side
-// by side, and then the earlier one is let go.
+// A later stage that gives a tensor of the same name replaces the earlier tensor for the stages behind it. Branches do
+// not see each other's. The tensor that was replaced is dropped.
 func TestLatestStageGivesTheTensor(t *testing.T) {
 	spec := &serving.Spec{Apps: []serving.App{
 		{Name: "a", Stages: []serving.StageID{0, 1, 2, 3}},
@@ -200,8 +200,7 @@ func TestWrongOutputsAreRefused(t *testing.T) {
 		!strings.Contains(err.Error(), `takes tensor "image" as its input "pixels"`) {
 		t.Error(err)
 	}
-	// Parts of one query that cannot be joined, be they of one batch or of two; and rows that are too many only
-	// together.
+	// Parts of one query cannot be joined, whether they run in one batch or in two.
 	x = started(t, spec, w, rows("image", 1, 2))
 	pass(t, x, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
 	wide := rows("crops", 1, 1)
@@ -222,6 +221,7 @@ func TestWrongOutputsAreRefused(t *testing.T) {
 	if _, err := x.check(1, &Part{Items: 2, Outputs: nil}, 100, nil); err == nil {
 		t.Error("a part without outputs was joined with one that has some")
 	}
+	// Two parts that have too many rows together.
 	spec.Stages[1].Next[0].Rows = "crops"
 	x = started(t, spec, w, rows("image", 1, 2))
 	pass(t, x, 0, 0, 1, rows("b", 1, 2), rows("score", 20, 2), rows("count", 9, 1))
@@ -245,6 +245,6 @@ func TestStagesOfUnknownTensorsTakeAll(t *testing.T) {
 		t.Errorf("%q, %v", written(in), err)
 	}
 	if !bytes.Equal(in[0].Data, []byte{2, 2}) || x.request[0].Data != nil {
-		t.Error("the image is held, which nobody takes")
+		t.Error("the image is held, which no stage takes")
 	}
 }

@@ -13,7 +13,8 @@ import (
 type graph struct {
 	*pipeline.Graph
 	tensors *pipeline.Tensors
-	stages  []graphStage // by position
+	stages  []graphStage      // by position
+	changes []pipeline.Change // memory for execution.store, which the owner goroutine alone calls
 }
 
 type graphStage struct {
