@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -97,8 +98,10 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	// A written placement runs before it is known how fast it is.
 	believed := profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
 	device := r.Spec.Workers[i.Worker].DeviceType
-	app := &r.Spec.Apps[r.Spec.Stages[i.Stage].App]
-	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
+	a := r.Spec.Stages[i.Stage].App
+	app := &r.Spec.Apps[a]
+	// Where no planner sets budgets, each stage gets an equal part of the objective.
+	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(pipeline.New(r.Spec, a).LongestPath()))
 	slots := max(i.Slots, 1)
 	out = plan.Instance{Worker: i.Worker, Place: i.place, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
 	for at, v := range i.Variants {
@@ -152,20 +155,4 @@ func (p *Planner) forecast(out *plan.Plan, spec *serving.Spec, capacity []float6
 	if throughput > 0 {
 		out.Forecast.Accuracy = accuracy / throughput
 	}
-}
-
-// Depth returns the number of stages, at least 1, on the longest path through the app that contains stage s. Each stage
-// of the app gets an equal part of the objective by it where no planner sets budgets.
-func Depth(spec *serving.Spec, s serving.StageID) int {
-	app := spec.Apps[spec.Stages[s].App]
-	depth := make(map[serving.StageID]int, len(app.Stages))
-	longest := 1
-	for _, at := range app.Stages {
-		depth[at] = max(depth[at], 1)
-		longest = max(longest, depth[at])
-		for _, e := range spec.Stages[at].Next {
-			depth[e.To] = max(depth[e.To], depth[at]+1)
-		}
-	}
-	return longest
 }
