@@ -13,8 +13,8 @@ import (
 // instance to the engine, which sends the queries elsewhere and has the instance launched again.
 var ErrInstanceLost = errors.New("instance lost")
 
-// Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They decide
-// nothing.
+// Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They
+// decide nothing.
 type Backend interface {
 	// Launch prepares an instance and loads its variants. It returns when every variant is warm, so that the next Run of
 	// any of them takes its steady-state time. It fails when ctx ends.

@@ -12,10 +12,10 @@ import (
 // BenchmarkQuery is one query from its submission to its answer, with a runtime that takes no time: in an app of one
 // stage, and in one of two stages of which the first finds three things.
 func BenchmarkQuery(b *testing.B) {
-	run := func(stages func() []serving.Stage, r *dataplane.Request, what func(context.Context, *dataplane.Batch) error) func(
-		*testing.B) {
+	type runs func(context.Context, *dataplane.Batch) error
+	run := func(stages func() []serving.Stage, r *dataplane.Request, batch runs) func(*testing.B) {
 		return func(b *testing.B) {
-			p := staged(b, stages(), what, time.Second, 8, dataplane.Config{})
+			p := staged(b, stages(), batch, time.Second, 8, dataplane.Config{})
 			defer p.Close()
 			b.ReportAllocs()
 			for b.Loop() {

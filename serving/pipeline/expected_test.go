@@ -21,8 +21,8 @@ func TestMeanItems(t *testing.T) {
 	}
 }
 
-// Random graphs: a stage gets the largest product of fan-outs along any path to it, and the longest path is the one with
-// most stages of all that are walked one by one.
+// Random graphs: a stage gets the largest product of fan-outs along any path to it. The longest path has as many stages
+// as any path that is walked.
 func TestMeanItemsOfRandomGraphs(t *testing.T) {
 	for seed := uint64(1); seed <= 300; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))

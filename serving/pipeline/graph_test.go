@@ -56,7 +56,9 @@ func randomEdges(rng *rand.Rand, n int) (edges []edge) {
 // A stage of an app whose stages are mixed with those of another, and not numbered in topological order.
 func TestGraph(t *testing.T) {
 	spec := &serving.Spec{
-		Apps: []serving.App{{Name: "a", Stages: []serving.StageID{4, 1, 5, 2}}, {Name: "b", Stages: []serving.StageID{3}}},
+		Apps: []serving.App{
+			{Name: "a", Stages: []serving.StageID{4, 1, 5, 2}}, {Name: "b", Stages: []serving.StageID{3}},
+		},
 		Stages: []serving.Stage{
 			{}, {Name: "left", Next: []serving.Edge{{To: 2, FanOut: 1}}}, {Name: "join", Joins: 2}, {Name: "other"},
 			{Name: "first", Next: []serving.Edge{{To: 5, FanOut: 2.5, Rows: "boxes"}, {To: 1, FanOut: 1}}},

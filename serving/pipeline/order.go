@@ -3,8 +3,8 @@ package pipeline
 import "slices"
 
 // Order sorts stages topologically, and keeps the order of their numbers where it can. next[k] lists the stages that
-// stage k feeds. Stages that wait for each other in a circle, and those behind them, have no order: they are returned as
-// stuck, ascending.
+// stage k feeds. Stages that wait for each other in a circle, and those behind them, have no order. They are returned
+// as stuck, ascending.
 func Order(next [][]int) (sorted, stuck []int) {
 	left := incoming(next) // edges whose stage is not sorted yet
 	done := make([]bool, len(next))

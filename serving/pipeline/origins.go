@@ -35,10 +35,10 @@ func union(a, b []origin) []origin {
 	return a
 }
 
-// RowsAreItems tells whether the rows of a tensor are the items of a stage, so that a portion of the items gets its rows
-// alone. from is the position of the stage that gives the tensor, or Request. It is not enough that they are as many:
-// the items must come from the same rows. An image of 3 channels is not the 3 boxes that were found in it. Stages at
-// and from must have their input.
+// RowsAreItems tells whether the rows of a tensor are the items of a stage, so that a portion of the items gets its
+// rows alone. from is the position of the stage that gives the tensor, or Request. It is not enough that they are as
+// many: the items must come from the same rows. An image of 3 channels is not the 3 boxes that were found in it. Stages
+// at and from must have their input.
 func (p *Progress) RowsAreItems(at, from int, rows int64) bool {
 	items := p.stages[at].items
 	if rows != int64(items) {

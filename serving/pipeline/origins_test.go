@@ -112,8 +112,8 @@ func TestRowsAreItemsOfRandomGraphs(t *testing.T) {
 						}
 					}
 					if got := p.RowsAreItems(at, from, int64(rows)); got != want {
-						t.Fatalf("seed %d: %+v: %d rows of stage %d at stage %d with %d items: %v, want %v", seed, edges,
-							rows, from, at, p.Items(at), got, want)
+						t.Fatalf("seed %d: %+v: %d rows of stage %d at stage %d with %d items: %v, want %v", seed,
+							edges, rows, from, at, p.Items(at), got, want)
 					}
 					if want {
 						found++

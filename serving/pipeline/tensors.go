@@ -29,8 +29,8 @@ type outputs struct {
 func NewTensors(g *Graph) *Tensors { return &Tensors{graph: g, outputs: make([]outputs, g.Len())} }
 
 // Wire returns the name space of a graph as far as the wiring of its stages tells, with an empty request. wiring is by
-// StageID; of stages beyond its end nothing is known. It fails when the wiring names tensors that a stage does not have,
-// and when a live run cannot count the items that go along an edge (Edge.Servable).
+// StageID; of stages beyond its end nothing is known. It fails when the wiring names tensors that a stage does not
+// have, and when a live run cannot count the items that go along an edge (Edge.Servable).
 func Wire(g *Graph, wiring []Wiring) (*Tensors, error) {
 	t := NewTensors(g)
 	for at := range g.Len() {

@@ -105,7 +105,8 @@ func TestInterface(t *testing.T) {
 		t.Error(in)
 	}
 	w[1].Takes = map[string]string{"img": "image"}
-	if _, _, err := pipeline.Interface(spec, w, 0); err == nil || !strings.HasPrefix(err.Error(), `app "scenes": stage`) {
+	_, _, err = pipeline.Interface(spec, w, 0)
+	if err == nil || !strings.HasPrefix(err.Error(), `app "scenes": stage`) {
 		t.Error(err)
 	}
 }
