@@ -234,8 +234,8 @@ func TestPipelineProblems(t *testing.T) {
 func TestTensorsOfTheRequest(t *testing.T) {
 	root := t.TempDir()
 	pipelineModels(t, root)
-	w, err := resolve(t, root, strings.Replace(scenesFile, "track, inputs: {boxes: kept}", "track, inputs: {boxes: kpt}",
-		1))
+	changed := strings.Replace(scenesFile, "track, inputs: {boxes: kept}", "track, inputs: {boxes: kpt}", 1)
+	w, err := resolve(t, root, changed)
 	if err != nil {
 		t.Fatal(err)
 	}

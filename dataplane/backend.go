@@ -16,8 +16,8 @@ var ErrInstanceLost = errors.New("instance lost")
 // Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They
 // decide nothing.
 type Backend interface {
-	// Launch prepares an instance and loads its variants. It returns when every variant is warm, so that the next Run of
-	// any of them takes its steady-state time. It fails when ctx ends.
+	// Launch prepares an instance and loads its variants. It returns when every variant is warm, so that the next Run
+	// of any of them takes its steady-state time. It fails when ctx ends.
 	Launch(ctx context.Context, spec InstanceSpec) (Runner, error)
 }
 

@@ -25,8 +25,8 @@ type openStream struct {
 const (
 	// maxOpenStreams bounds the streams that are open at a time.
 	maxOpenStreams = 10_000
-	// leaseTime is how long a leased stream stays open without a query. A longer one pays for machines that nobody uses.
-	// A shorter one makes two plans when a client pauses and comes back.
+	// leaseTime is how long a leased stream stays open without a query. A longer one pays for machines that nobody
+	// uses. A shorter one makes two plans when a client pauses and comes back.
 	leaseTime = 30 * time.Second
 )
 
@@ -86,8 +86,8 @@ func (p *Plane) closeStream(key streamKey) {
 }
 
 // noteQuery opens the stream of a query that declares a rate, renews the lease of its stream, and closes the stream
-// after its last query. Where maxOpenStreams are open, it ignores the declaration; the query is served all the same. The
-// caller holds p.mu.
+// after its last query. Where maxOpenStreams are open, it ignores the declaration; the query is served all the same.
+// The caller holds p.mu.
 func (p *Plane) noteQuery(r *Request, q *serving.Query) {
 	if q.Stream == 0 || q.App < 0 || int(q.App) >= len(p.spec().Apps) {
 		return

@@ -76,8 +76,8 @@ func written(tensors []tensor.Tensor) string {
 	return strings.TrimSpace(b.String())
 }
 
-// An image of 3 rows has 3 boxes. A part of the boxes gets its rows of the boxes and the whole image, although the image
-// has as many rows. Parts may end in any order. Tensors that nothing needs any more are dropped.
+// An image of 3 rows has 3 boxes. A part of the boxes gets its rows of the boxes and the whole image, although the
+// image has as many rows. Parts may end in any order. Tensors that nothing needs any more are dropped.
 func TestExecution(t *testing.T) {
 	spec, w := scenes()
 	image := rows("image", 50, 3)

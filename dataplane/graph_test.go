@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// expected is the inputs and outputs of every stage for one query of a random graph. They are worked out stage by stage,
-// without batches and without parts.
+// expected is the inputs and outputs of every stage for one query of a random graph. They are worked out stage by
+// stage, without batches and without parts.
 type expected struct {
 	items  int
 	stages []expectedStage
@@ -104,8 +104,8 @@ func newRandomGraph(seed uint64, queries int) *randomGraph {
 	return p
 }
 
-// draw draws a query and works out what is expected. clear is false where a tensor has as many rows as a stage has items
-// by chance: then the runtime cannot tell from the rows which of both it was given.
+// draw draws a query and works out what is expected. clear is false where a tensor has as many rows as a stage has
+// items by chance: then the runtime cannot tell from the rows which of both it was given.
 func (p *randomGraph) draw(rng *rand.Rand) (q expected, clear bool) {
 	stages := p.cluster.Spec.Stages
 	clear = true
@@ -256,8 +256,8 @@ func (p *randomGraph) runPart(s int, part *dataplane.Part) error {
 }
 
 // In random graphs with joins, stages find 0, 1, 3 or 17 things in every item, and items run in batches with those of
-// other queries. Every part gets exactly the rows of its items, and all other tensors whole. The answer is that of a run
-// stage by stage.
+// other queries. Every part gets exactly the rows of its items, and all other tensors whole. The answer is that of a
+// run stage by stage.
 func TestRandomGraphs(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		const queries = 40

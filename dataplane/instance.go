@@ -211,7 +211,8 @@ func (p *Plane) execute(r Runner, j *job) {
 	p.send(message{job: j})
 }
 
-// runSafely runs a batch and turns a panic of the runtime into an error, so that one bad batch does not end the process.
+// runSafely runs a batch and turns a panic of the runtime into an error, so that one bad batch does not end the
+// process.
 func runSafely(ctx context.Context, r Runner, b *Batch) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -251,8 +252,8 @@ func (p *Plane) finish(m *message) {
 	p.in = append(p.in, in)
 }
 
-// reportOverdue reports instances lost on which a batch has run for longer than RunTimeout, so that a runtime that hangs
-// does not hold queries for ever. The engine then stops the instance, which ends the context of the batch.
+// reportOverdue reports instances lost on which a batch has run for longer than RunTimeout, so that a runtime that
+// hangs does not hold queries for ever. The engine then stops the instance, which ends the context of the batch.
 func (p *Plane) reportOverdue(now serving.Time) {
 	for id, j := range p.jobs {
 		if now.Sub(j.started) <= p.c.RunTimeout {

@@ -57,7 +57,8 @@ func joined(parts []partOutputs) []tensor.Tensor {
 	return out
 }
 
-// withoutRows returns the outputs of a stage that is passed over: tensors without rows, as far as its outputs are known.
+// withoutRows returns the outputs of a stage that is passed over: tensors without rows, as far as its outputs are
+// known.
 func withoutRows(specs []tensor.Spec) []tensor.Tensor {
 	out := make([]tensor.Tensor, len(specs))
 	for k, s := range specs {

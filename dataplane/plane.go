@@ -23,7 +23,8 @@ type Config struct {
 	Engine *engine.Engine // fresh; the plane owns it from now on
 	// Backend returns what runs instances on a worker.
 	Backend func(serving.WorkerID) Backend
-	// Initial is the plan in force from the start; nil for none. Recalled is what was learned of apps in an earlier run.
+	// Initial is the plan in force from the start; nil for none. Recalled is what was learned of apps in an earlier
+	// run.
 	Initial  *plan.Plan
 	Recalled []engine.Recalled
 	// Wiring is by StageID. It matters for apps of several stages only. Of stages beyond its end nothing is known.
@@ -52,8 +53,8 @@ type Config struct {
 	States     StateStore
 	State      int
 	StatesHeld int64
-	// Settle is for tests. It is called after every wake-up, and returns when everything that happens at this instant is
-	// in the inbox. Nil does not wait.
+	// Settle is for tests. It is called after every wake-up, and returns when everything that happens at this instant
+	// is in the inbox. Nil does not wait.
 	Settle func()
 }
 
@@ -153,8 +154,8 @@ func New(c Config) (*Plane, error) {
 // spec returns the tables in force. They only grow, so that identifiers and entries of older ones stay valid.
 func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
-// Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when the
-// spec is not valid, or does not extend the one in force (serving.Spec.Grows).
+// Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when
+// the spec is not valid, or does not extend the one in force (serving.Spec.Grows).
 func (p *Plane) Grow(g *engine.Growth) error {
 	if err := g.Spec.Validate(); err != nil {
 		return err

@@ -18,8 +18,8 @@ type Request struct {
 	Priority    int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
-	// Stream names the stream of the query, such as a camera or a call; "" is none. Stateful stages serve the queries of
-	// a stream of an app one after the other, and keep a state from one to the next.
+	// Stream names the stream of the query, such as a camera or a call; "" is none. Stateful stages serve the queries
+	// of a stream of an app one after the other, and keep a state from one to the next.
 	Stream string
 	// Begins says that the query is the first of its stream: it does not get the states of an earlier stream of that
 	// name. Ends says that it is the last: the states of the stream are deleted.

@@ -66,8 +66,8 @@ func (s *stageIO) inputs(k int, c *call, part *Part) ([]tensor.Tensor, error) {
 	return c.execution.inputs(s.at, part.Offset, part.Items)
 }
 
-// startExecution hands the tensors of a request over to an execution, which drops each of them when nothing needs it any
-// more.
+// startExecution hands the tensors of a request over to an execution, which drops each of them when nothing needs it
+// any more.
 func (c *call) startExecution(g *graph) {
 	c.execution = newExecution(g, c.request)
 	bare := *c.request
@@ -150,8 +150,8 @@ func (p *Plane) checkOutputs(j *job) error {
 	return errors.Join(errs...)
 }
 
-// storeOutputs takes over what a batch has made. It returns how many items each part sends along each edge of its stage;
-// nil when every edge hands the items on as they are. The slice is valid until the end of the step.
+// storeOutputs takes over what a batch has made. It returns how many items each part sends along each edge of its
+// stage; nil when every edge hands the items on as they are. The slice is valid until the end of the step.
 func (p *Plane) storeOutputs(j *job) []int32 {
 	s := j.io
 	from := len(p.sent)

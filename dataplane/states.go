@@ -14,8 +14,8 @@ import (
 type StateStore interface {
 	// Get returns a state; nil when there is none. The plane keeps the slice and does not change it.
 	Get(StateKey) ([]byte, error)
-	// Keep writes states, all or none of them. It deletes those that are nil. The store must neither keep nor change the
-	// map and its slices. When it is full it deletes the states that were written longest ago.
+	// Keep writes states, all or none of them. It deletes those that are nil. The store must neither keep nor change
+	// the map and its slices. When it is full it deletes the states that were written longest ago.
 	Keep(map[StateKey][]byte) error
 }
 

@@ -78,9 +78,9 @@ func (f *flows) over(at int32, s serving.StageID) bool {
 	return p.Over(p.Graph().Position(s))
 }
 
-// served counts a task that ended well. sent are the items that it sends along each edge of its stage; nil for its items
-// times the edge's fan-out, rounded. It returns what follows, which is nothing before the last task of the stage. The
-// slice is valid until the next call.
+// served counts a task that ended well. sent are the items that it sends along each edge of its stage; nil for its
+// items times the edge's fan-out, rounded. It returns what follows, which is nothing before the last task of the stage.
+// The slice is valid until the next call.
 func (f *flows) served(at int32, t *fleet.Task, b *fleet.Batch, sent []int32) []pipeline.Change {
 	x := &f.list[at]
 	k := x.progress.Graph().Position(t.Stage())

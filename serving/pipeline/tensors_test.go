@@ -224,8 +224,8 @@ func TestSourceInRandomGraphs(t *testing.T) {
 					}
 				}
 				if from, sure := x.Source(at, name); from != want || sure != certain {
-					t.Fatalf("seed %d: %+v, stages give %v: stage %d takes %q from %d (certain: %v), want %d (%v)", seed,
-						edges, gives, at, name, from, sure, want, certain)
+					t.Fatalf("seed %d: %+v, stages give %v: stage %d takes %q from %d (certain: %v), want %d (%v)",
+						seed, edges, gives, at, name, from, sure, want, certain)
 				}
 			}
 		}
