@@ -35,13 +35,13 @@ func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 	}
 	if c.beliefs.learner == nil {
 		expected := c.beliefs.base.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
-		c.factors.Ran(c.now, i.Stage(), expected, in.Took)
+		c.factors.AddBatch(c.now, i.Stage(), expected, in.Took)
 	}
 	if len(c.spec.Stages[i.Stage()].Next) == 0 {
 		return
 	}
 	for ref, k := b.Head, 0; ref != fleet.Nil; ref, k = c.fleet.Next(ref), k+1 {
-		c.factors.Served(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), in.Emitted)
+		c.factors.AddTask(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), in.Emitted)
 	}
 }
 

@@ -117,7 +117,7 @@ func (d *dispatch) look(i *fleet.Instance) bool {
 	app, use, v := d.app(i.Stage()), i.Variant(at), &d.shown
 	v.Now, v.Plan, v.Instance, v.SLO, v.MayDrop = d.now, d.force.plan, i, app.SLO.Latency, app.Late == serving.DropLate
 	v.Variant, v.Limit, v.Ready, v.Items = use.Variant, use.Limit, q.Len(), q.Items()
-	if !q.Plain() {
+	if !q.Unconstrained() {
 		d.lookClosely(v, head)
 	}
 	d.may = allowance{drop: v.MayDrop, variant: v.Variant, limit: v.Limit, ready: v.Ready}
@@ -180,7 +180,7 @@ func (d *dispatch) runnable(i *fleet.Instance, x *batch.Decision) bool {
 	if n, _ := d.fleet.Prefix(i.Queue(), d.may.ready, limit); x.N > n {
 		return false
 	}
-	if x.Variant == d.may.variant || i.Queue().Plain() {
+	if x.Variant == d.may.variant || i.Queue().Unconstrained() {
 		return true
 	}
 	r := i.Queue().Head()
@@ -224,7 +224,7 @@ func (d *dispatch) joinConcurrent() {
 		if x.Kind != StartBatch {
 			continue
 		}
-		if expected, changed := d.fleet.Join(d.fleet.Instance(x.Instance), x.Batch); changed {
+		if expected, changed := d.fleet.RecountConcurrency(d.fleet.Instance(x.Instance), x.Batch); changed {
 			x.Expected = expected
 		}
 	}

@@ -17,7 +17,7 @@ func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
 	if !q.app(s).Drops() || q.fleet.EarliestDrop(queue) >= q.now {
 		return
 	}
-	inOrder := queue.Plain() && queue.Unit() && q.fleet.Uniform(queue) // then they expire in order
+	inOrder := queue.Unconstrained() && queue.SingleItems() && q.fleet.Uniform(queue) // then they expire in order
 	moves := len(q.app(s).Stages) > 1 || q.spec.Stages[s].Stateful
 	for r := queue.Head(); r != fleet.Nil; {
 		next := q.fleet.Next(r)

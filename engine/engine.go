@@ -43,7 +43,7 @@ func New(c Config) (*Engine, error) {
 	can := c.Scaler.Traits()
 	w, out := newWorld(c.Spec, c.Profile), &decisions{}
 	if c.Batcher.Traits().Unbatched {
-		w.fleet.Unbatched()
+		w.fleet.SetUnbatched()
 	}
 	agenda := newAgenda(w)
 	usage := newUsage(w, agenda)

@@ -102,7 +102,7 @@ func (h *handover) adjust(i *fleet.Instance, want *plan.Instance) {
 		delayed = delayed || i.Variant(k).Delayed
 	}
 	if k := i.Find(want.Variants[0].Variant); i.Variant(k).Warm {
-		h.fleet.Prefer(i, k)
+		h.fleet.SetActive(i, k)
 	} else if i.Active() >= 0 && !delayed {
 		h.fleet.Want(i, i.Active())
 	}

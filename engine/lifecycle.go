@@ -47,7 +47,7 @@ func (l *lifecycle) warm(i *fleet.Instance, v serving.VariantID) {
 	l.fleet.Warm(i, v)
 	if want, ok := l.force.wants[i.Key()]; ok && want.Variants[0].Variant == v {
 		// The variant that the plan wants in front is there: whatever stood in for it may go.
-		l.fleet.Prefer(i, i.Find(v))
+		l.fleet.SetActive(i, i.Find(v))
 		l.fleet.UnwantAll(i)
 		for _, w := range want.Variants {
 			if k := i.Find(w.Variant); k >= 0 {

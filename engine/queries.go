@@ -58,7 +58,7 @@ func (q *queries) accept(x *serving.Query) {
 		q.refuse(x, BadQuery, false)
 		return
 	}
-	q.monitor.Size(x.App, x.Items)
+	q.monitor.AddSize(x.App, x.Items)
 	app := &q.spec.Apps[x.App]
 	w := q.work(x, app.Stages[0], x.Items)
 	if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(w.Stage, why) {

@@ -93,7 +93,7 @@ func (r *replanning) raise(rates []float64) {
 func (r *replanning) mixes() []serving.Mix {
 	out := make([]serving.Mix, len(r.spec.Apps))
 	for a := range out {
-		if out[a] = r.spec.Apps[a].Mix; r.monitor.Sized(serving.AppID(a)) >= mixCount {
+		if out[a] = r.spec.Apps[a].Mix; r.monitor.SizesSeen(serving.AppID(a)) >= mixCount {
 			out[a] = r.monitor.Mix(serving.AppID(a))
 		}
 	}

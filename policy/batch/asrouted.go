@@ -26,7 +26,7 @@ type asRouted struct{ noLearning }
 
 func (asRouted) Decide(v *View) Decision {
 	c := v.Instance.Choice()
-	if q := v.Instance.Queue(); c != serving.None && q.Plain() && q.Unit() {
+	if q := v.Instance.Queue(); c != serving.None && q.Unconstrained() && q.SingleItems() {
 		if at := v.Instance.Find(c); at >= 0 {
 			if l := v.Instance.Variant(at); l.Usable() && v.Ready <= l.Limit {
 				return Decision{Action: Run, N: v.Ready, Variant: c, Reason: Routed}

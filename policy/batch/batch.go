@@ -159,7 +159,7 @@ func wait(until serving.Time) Decision { return Decision{Action: Wait, Until: un
 func (v *View) earliest(n int) serving.Time {
 	head := v.Head()
 	first := head.Deadline()
-	if v.Instance.Queue().Plain() && v.Instance.Queue().Unit() && v.Fleet.Uniform(v.Instance.Queue()) {
+	if v.Instance.Queue().Unconstrained() && v.Instance.Queue().SingleItems() && v.Fleet.Uniform(v.Instance.Queue()) {
 		return first
 	}
 	r := v.Instance.Queue().Head()

@@ -24,7 +24,7 @@ func (Greedy) New() Batcher { return greedy{} }
 type greedy struct{ noLearning }
 
 func (greedy) Decide(v *View) Decision {
-	if !v.Instance.Queue().Plain() || !v.Instance.Queue().Unit() {
+	if !v.Instance.Queue().Unconstrained() || !v.Instance.Queue().SingleItems() {
 		return mostAccurate{}.Decide(v)
 	}
 	largest := 1 // the largest batch that any variant takes

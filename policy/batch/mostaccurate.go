@@ -31,7 +31,7 @@ func (MostAccurate) New() Batcher { return mostAccurate{} }
 type mostAccurate struct{ noLearning }
 
 func (mostAccurate) Decide(v *View) Decision {
-	if !v.Instance.Queue().Plain() {
+	if !v.Instance.Queue().Unconstrained() {
 		// Some query has requirements of its own: the engine's choice for the first one holds.
 		return earlyDrop{}.Decide(v)
 	}

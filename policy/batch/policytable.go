@@ -33,7 +33,7 @@ func (b *policyTable) Decide(v *View) Decision {
 		b.of, b.policies = v.Plan, v.Plan.PoliciesOf(v.Instance.Stage(), v.Instance.DeviceType())
 	}
 	q := v.Instance.Queue()
-	if b.policies == nil || !q.Plain() || !q.Unit() {
+	if b.policies == nil || !q.Unconstrained() || !q.SingleItems() {
 		return mostAccurate{}.Decide(v)
 	}
 	app := v.Fleet.Spec().Stages[v.Instance.Stage()].App

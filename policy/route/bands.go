@@ -89,7 +89,7 @@ func (o *Bands) Route(v *View) {
 		if at >= 0 {
 			s.serve(at)
 			v.Assign(r, all[at])
-		} else if !t.Special() && t.Items() == 1 {
+		} else if !t.Constrained() && t.Items() == 1 {
 			return // no instance has room
 		}
 		r = next

@@ -31,7 +31,8 @@ func (Eager) Route(v *View) {
 			continue
 		}
 		take := i.Limit()
-		if x := v.Plan.PoliciesOf(v.Stage, i.DeviceType()); x != nil && waiting.Plain() && waiting.Unit() {
+		x := v.Plan.PoliciesOf(v.Stage, i.DeviceType())
+		if x != nil && waiting.Unconstrained() && waiting.SingleItems() {
 			first := v.Fleet.Task(waiting.Head()).Deadline()
 			take = int(x.At(v.Monitor.Recent(v.Now, app)).Choice(waiting.Len(), first.Sub(v.Now)).Queries)
 		}

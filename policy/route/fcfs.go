@@ -117,7 +117,7 @@ func Free(f *fleet.View, i *fleet.Instance, t *fleet.Task) bool {
 		return false
 	}
 	limit := i.Limit()
-	if t.Special() || t.Items() > limit { // a variant that is not active may take it
+	if t.Constrained() || t.Items() > limit { // a variant that is not active may take it
 		at := f.Choose(i, t)
 		if at < 0 {
 			return false

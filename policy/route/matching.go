@@ -210,7 +210,7 @@ func (s *matchingStage) deal(v *View) {
 	for r := v.Waiting().Head(); r != fleet.Nil && open > 0; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
 		left := t.Deadline().Sub(v.Now) - margin
-		special := t.Special() || t.Items() > s.largest
+		special := t.Constrained() || t.Items() > s.largest
 		placed, full := false, false
 		if left > 0 {
 			for k := range s.kinds {

@@ -184,7 +184,7 @@ func (s *scheduleStage) collect(v *View) {
 		if x.left <= 0 {
 			continue
 		}
-		if x.special = t.Special() || t.Items() > s.largest; x.special {
+		if x.special = t.Constrained() || t.Items() > s.largest; x.special {
 			for _, i := range s.instances {
 				s.latencies = append(s.latencies, float64(believed(v.Fleet, i, t)))
 			}

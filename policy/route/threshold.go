@@ -62,7 +62,7 @@ func (o *Threshold) Route(v *View) {
 		if !exists(v.Fleet, all, s.base, large, t) {
 			large = !large
 		}
-		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Special() && t.Items() == 1 {
+		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Constrained() && t.Items() == 1 {
 			s.free[class(large)] = false
 		}
 		r = next

@@ -104,7 +104,7 @@ func (o *Tidal) Route(v *View) {
 		return
 	}
 	waiting := v.Waiting()
-	plain := waiting.Plain() && waiting.Unit()
+	plain := waiting.Unconstrained() && waiting.SingleItems()
 	if !plain || s.values == nil || len(s.batches) == 0 {
 		s.serveSingly(v)
 	}
@@ -285,7 +285,7 @@ func (s *tidalStage) collect(v *View, plain bool) {
 	}
 }
 
-func needsOwnBatch(t *fleet.Task) bool { return t.Special() || t.Items() != 1 }
+func needsOwnBatch(t *fleet.Task) bool { return t.Constrained() || t.Items() != 1 }
 
 // choose returns the best batch for an idle instance and the index of its oldest query, or nil to let all wait.
 func (s *tidalStage) choose(v *View, t *poolState, i *fleet.Instance) (*poolBatch, int) {

@@ -51,7 +51,7 @@ func (s *scene) until(t *testing.T, end serving.Time) {
 	for min(next, wake) < end {
 		if next <= wake {
 			s.seen.Add(next, 0)
-			s.factors.Sent(next, 0, 0, 1, s.sends(next))
+			s.factors.AddItems(next, 0, 0, 1, s.sends(next))
 			next += max(1, serving.Time(s.rng.ExpFloat64()/s.rate(next)*1e9))
 			continue
 		}

@@ -64,7 +64,7 @@ func (m *MixShift) Decide(v *View) (bool, serving.Time) {
 func (m *MixShift) begin(v *View) {
 	m.plan, m.from, m.next = v.Plan, m.from[:0], m.next[:0]
 	for a := range v.Spec.Apps {
-		m.from, m.next = append(m.from, v.Monitor.Sized(serving.AppID(a))), append(m.next, mixEvery)
+		m.from, m.next = append(m.from, v.Monitor.SizesSeen(serving.AppID(a))), append(m.next, mixEvery)
 	}
 }
 
@@ -74,16 +74,16 @@ func (m *MixShift) shifted(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		if v.Plan == nil || a >= len(v.Plan.Mixes) {
-			if !m.unsizedAsked && v.Monitor.Sized(app) >= mixFirst {
+			if !m.unsizedAsked && v.Monitor.SizesSeen(app) >= mixFirst {
 				m.unsizedAsked, found = true, true
 			}
 			continue
 		}
-		seen := v.Monitor.Sized(app) - m.from[a]
+		seen := v.Monitor.SizesSeen(app) - m.from[a]
 		if seen < m.next[a] {
 			continue
 		}
-		n := int(min(seen, monitor.Kept))
+		n := int(min(seen, monitor.KeptSizes))
 		m.next[a] = seen + uint64(max(mixEvery, n/8))
 		statistic, critical := v.Monitor.Shift(app, &v.Plan.Mixes[a], n)
 		found = found || statistic > max(critical, mixLeast)

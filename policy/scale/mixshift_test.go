@@ -24,7 +24,7 @@ func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(s
 	for now := serving.Time(1e6); now <= serving.Time(seconds)*1e9; now += 1e6 {
 		v.Now = now
 		r.Add(now, 0)
-		r.Size(0, int32(min(max(math.Exp(mean(int(now/1e9))+rng.NormFloat64()), 1), 1000)))
+		r.AddSize(0, int32(min(max(math.Exp(mean(int(now/1e9))+rng.NormFloat64()), 1), 1000)))
 		if next != nil && now == v.LastRequest.Add(time.Second) {
 			v.Plan, v.Requested, next = next, false, nil
 		}
