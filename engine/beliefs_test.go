@@ -15,9 +15,8 @@ import (
 // bench is an engine of one instance whose batches take the time that takes returns.
 type bench struct {
 	*testing.T
-	e   *engine.Engine
-	now serving.Time
-	// query lets a query arrive and steps until its batch ends.
+	e     *engine.Engine
+	now   serving.Time
 	query serving.QueryID
 	takes time.Duration
 	asked []engine.Decision // requests for plans
@@ -62,7 +61,7 @@ func (b *bench) step(in ...engine.Input) {
 	}
 }
 
-// query lets one come and waits until its batch is over.
+// ask lets a query arrive and steps until its batch ends.
 func (b *bench) ask(items int32, slo time.Duration) {
 	b.Helper()
 	b.query++
