@@ -2,7 +2,7 @@ package systems
 
 import "time"
 
-// Following tunes how plans follow what changes.
+// Following tunes how plans follow content.
 type Following struct {
 	Change  float64       // fraction by which a factor has to change; 0 means monitor.LeastChange
 	TurnOff time.Duration // how long an instance stays loaded that a plan has dropped; 0 stops it at once

@@ -63,10 +63,10 @@ func NewScaler(name string, o Options) (scale.Scaler, error) {
 	return fresh(o), nil
 }
 
-// arrivalsInterval is how often plans are made on the path of the queries; no program could be solved more often.
+// arrivalsInterval is how often plans are made as queries arrive. No program can be solved more often.
 const arrivalsInterval = time.Second
 
-// newArrivals plans every second and, when the demand exceeds the plan, as soon as the next arrivals show it.
+// newArrivals plans every second and, when the demand exceeds the plan, as soon as arrivals show it.
 func newArrivals(o Options) scale.Scaler {
 	return scale.Replan{
 		Interval: cmp.Or(o.Replan, arrivalsInterval), Bursts: true, Pause: 100 * time.Millisecond, Plain: true,

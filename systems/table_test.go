@@ -40,7 +40,7 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 	}
 }
 
-// The table says of every option all that users are told, and names components that there are.
+// Every entry of the table has all texts for users, and names existing components.
 func TestTheTableIsComplete(t *testing.T) {
 	seen := make(map[string]bool)
 	for at := range table {
