@@ -19,8 +19,8 @@ const (
 	MaxElements = 1 << 31
 )
 
-// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw tells
-// in which form the inputs came, which is the form that answers should have.
+// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw
+// reports whether the inputs came raw, so that the answer can have the same form.
 func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, err error) {
 	if len(r.Inputs) == 0 {
 		return nil, false, invalid("inputs", "is empty, want at least one")
@@ -112,7 +112,7 @@ var contentsField = [...]string{
 	tensor.Bytes: "bytes_contents",
 }
 
-// packContents turns typed contents into a block: INT8 and INT16 travel in int_contents and so on, one element each.
+// packContents turns typed contents into a block. INT8 and INT16 are in int_contents and so on, one element each.
 func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorContents) ([]byte, error) {
 	counts := [...]struct {
 		name string
@@ -281,8 +281,9 @@ func unpackContents(t *tensor.Tensor) *pb.InferTensorContents {
 	return c
 }
 
-// EncodeOutputs puts outputs into an answer, in raw form when the request came raw (Triton always answers raw, MLServer
-// and KServe mirror the request; clients read both). Types without typed contents make the whole answer raw.
+// EncodeOutputs puts outputs into an answer, raw when the request was raw. Triton always answers raw; MLServer and
+// KServe mirror the request; clients read both. Types without typed contents make the whole answer raw. Raw contents
+// alias the tensors.
 func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool) {
 	for k := range outputs {
 		raw = raw || outputs[k].DType == tensor.FP16 || outputs[k].DType == tensor.BF16
@@ -305,7 +306,7 @@ func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool)
 	}
 }
 
-// EncodeRequest makes a request with raw contents. The message aliases the tensors.
+// EncodeRequest returns a request with raw contents. The message aliases the tensors.
 func EncodeRequest(
 	model, version, id string, inputs []tensor.Tensor, params map[string]*pb.InferParameter,
 ) *pb.ModelInferRequest {
