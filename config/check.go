@@ -17,11 +17,11 @@ const (
 	maxWorkers      = 10_000 // groups expanded
 	maxStages       = 256    // of one app
 	maxSlots        = 1024   // of one instance
-	maxHints        = 500    // names among which a similar one is looked for
+	maxHints        = 500    // names that are compared for a similar one
 	maxAccelerators = 1024   // of one machine
 )
 
-// file checks everything that can be checked without looking at other files.
+// file checks everything that needs no other file.
 func (c *checker) file() {
 	f := c.f
 	if f.Version != 1 {
@@ -314,8 +314,8 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		repository.MaxMaxBatch)
 }
 
-// order sorts stages topologically and keeps the order of the file where it can. The problem is "",
-// or says which stages have no order.
+// order sorts stages topologically and keeps the order of the file where it can. problem is "", or says which stages
+// have no order.
 func order(stages []Stage) (sorted []int, problem string) {
 	index := map[string]int{}
 	for i, s := range stages {
@@ -444,7 +444,7 @@ func (c *checker) placement() {
 	}
 }
 
-// placedStage finds the stage that a placement is for.
+// placedStage returns the stage that a placement is for, or nil with a problem reported.
 func (c *checker) placedStage(p *Placement, a *App, path string) *stageView {
 	all := c.f.stages(a, "")
 	var known []string
@@ -527,7 +527,8 @@ func (c *checker) number(v float64, path string) {
 	c.need(v >= 0 && !math.IsInf(v, 0), path, "is %v, want a finite number of at least 0", v)
 }
 
-// known reports a word that is none of those known. An empty one is reported only when the file gives it.
+// known reports a problem with a word that is not known, and whether it is known. An empty word is a problem only when
+// the file gives it.
 func (c *checker) known(word string, known []string, path, what string) bool {
 	if slices.Contains(known, word) {
 		return true
@@ -546,7 +547,7 @@ func (c *checker) known(word string, known []string, path, what string) bool {
 	return false
 }
 
-// hostPort checks an address. Listeners may leave the host out and take port 0.
+// hostPort checks an address. Listeners may omit the host and use port 0.
 func (c *checker) hostPort(s, path string, listen bool) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, perr := strconv.Atoi(port)
@@ -563,7 +564,7 @@ func (c *checker) hostPort(s, path string, listen bool) bool {
 	return false
 }
 
-// names remembers where each name was first used.
+// names maps each name to the path where it was first used.
 type names map[string]string
 
 func (n names) add(c *checker, name, path string) bool {
@@ -575,7 +576,7 @@ func (n names) add(c *checker, name, path string) bool {
 	return true
 }
 
-// name checks that a name is there, of sane length, and used once.
+// name checks that a name is not missing, not too long, and used once.
 func (c *checker) name(seen names, name, path string) bool {
 	switch {
 	case name == "":
