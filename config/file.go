@@ -47,12 +47,12 @@ type DeviceType struct {
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory"`
-	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan
+	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
 	// --budget`). Default: not limited.
 	Most int `yaml:"most"`
 	// Accelerators is how many accelerators a machine has. Default: 0.
 	Accelerators int `yaml:"accelerators"`
-	// Part says that this is no machine but a share of one, which an instance gets by itself: cores of its threads,
+	// Part says that this is no machine but a share of one, which an instance gets for itself: cores of its threads,
 	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
 	// profiles list under its name, and no worker is of such a type. Systems that pack (`infless` and others) give
 	// instances parts wherever there is room. Default: false.
@@ -265,7 +265,7 @@ type Variant struct {
 	MaxBatch int `yaml:"max_batch"`
 	// Memory the variant needs when loaded. Default: the size of its model file.
 	Memory Size `yaml:"memory"`
-	// ItemMemory is what every item of a batch takes besides. Default: not known.
+	// ItemMemory is the additional memory of every item of a batch. Default: not known.
 	ItemMemory Size `yaml:"item_memory"`
 }
 
@@ -350,8 +350,8 @@ type Limits struct {
 	Rows int `yaml:"rows"`
 	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
 	State Size `yaml:"state"`
-	// AllStates is the most that all of them take, in memory and in the folder of states alike; those that were not
-	// used for longest are forgotten first. Default: 256MiB.
+	// AllStates is the most that all of them take, in memory and also in the folder of states. Those that were not used
+	// for longest are forgotten first. Default: 256MiB.
 	AllStates Size `yaml:"all_states"`
 	// Model is the largest model file that may be deployed. Default: 2GiB.
 	Model Size `yaml:"model"`

@@ -78,7 +78,7 @@ func (c *content) view() *monitor.FactorView {
 	return &c.factors.FactorView
 }
 
-// grow takes up a spec that has grown.
+// grow extends the factors to a larger spec.
 func (c *content) grow() {
 	if c.factors != nil {
 		c.factors.Grow(c.spec)

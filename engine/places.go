@@ -25,7 +25,7 @@ func newPlaces(w *world, p *inForce) *places {
 	}
 }
 
-// add takes up an instance that was launched for its place.
+// add records an instance that was launched for its place.
 func (p *places) add(i *fleet.Instance) {
 	p.holders[i.Key()] = i
 	p.byWorker[i.Worker()] = append(p.byWorker[i.Worker()], i)

@@ -80,7 +80,7 @@ func some(rng *rand.Rand, o *Option) string {
 	return map[string]string{"rates": "1, 20.5,300", "alike": `a "large" type`}[o.Name]
 }
 
-// Options that are shown can be given again: for every system, and with random settings besides.
+// Options that are shown can be given back: for every system, and with random further settings.
 func TestOptionsAreShownAsTheyAreGiven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range All() {

@@ -24,7 +24,7 @@ import (
 //
 // When no batch has a positive gain, queries wait to share a batch, provided that a running batch ends before they lose
 // by waiting. A query that can no longer be in time is served when an instance has nothing better to do, or when there
-// are more instances than needed. The rule ignores priorities and goes by deadlines. A query with several items or
+// are more instances than needed. The rule ignores priorities and orders by deadlines. A query with several items or
 // requirements of its own goes alone to an idle instance that can serve it.
 type Tidal struct{ stages []tidalStage }
 

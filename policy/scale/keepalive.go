@@ -30,5 +30,5 @@ func (k *KeepAlive) Warm(serving.Time) []Span {
 // Remember implements Keeper: nothing is learned.
 func (*KeepAlive) Remember(b []byte, _ serving.Time) []byte { return b }
 
-// Recall implements Keeper: there is nothing to take up.
+// Recall implements Keeper: nothing was learned.
 func (*KeepAlive) Recall([]byte, serving.Time, time.Duration) error { return nil }

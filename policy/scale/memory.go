@@ -126,6 +126,6 @@ func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older 
 		a.keeper = o.fresh()
 		return err
 	}
-	a.called, a.since = true, serving.Never // ask the rule anew for the spans of this idle time
+	a.called, a.since = true, serving.Never // ask the rule again for the spans of this idle time
 	return nil
 }
