@@ -204,7 +204,7 @@ func (c *checker) apps() {
 		c.need(a.GiveUp >= 0, path+".give_up", "is %v, want at least 0s", a.GiveUp)
 		c.need(a.ColdWait >= 0, path+".cold_wait", "is %v, want at least 0s", a.ColdWait)
 		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up",
-			"goes with late: serve-late only; here late queries are dropped at once")
+			"needs late: serve-late; here late queries are dropped at once")
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
 			a.AccuracyFloor)
@@ -478,13 +478,13 @@ func (c *checker) server() {
 			open = append(open, x.address)
 		}
 	}
-	c.need(s.HTTP != "off" || s.GRPC != "off", "server.http", "http and grpc are both off: nobody could ask anything")
+	c.need(s.HTTP != "off" || s.GRPC != "off", "server.http", "http and grpc are both off: no client could connect")
 	c.need((s.TLS.Cert == "") == (s.TLS.Key == ""), "server.tls", "give both cert and key, or neither")
 	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
 	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
 	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
 	c.need(!s.AdminAnywhere || s.AdminToken != "", "server.admin_anywhere",
-		"needs server.admin_token: whoever reaches the admin port could change prices and functions")
+		"needs server.admin_token: any caller of the admin port could change prices and functions")
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)

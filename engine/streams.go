@@ -315,7 +315,7 @@ func (x *streams) checkTurn(l *stream, s serving.StageID) error {
 		return fmt.Errorf("%d tasks have their turn at once, task %d among them, want at most task %d", there, task,
 			has.task)
 	case query != fleet.Nil && task == fleet.Nil && x.firstTask(query, s) != fleet.Nil:
-		return fmt.Errorf("query %d waits for a turn that nobody has", x.records.at(query).query.ID)
+		return fmt.Errorf("query %d waits for a turn that no query has", x.records.at(query).query.ID)
 	}
 	return nil
 }

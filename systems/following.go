@@ -18,7 +18,7 @@ var followingOptions = []Option{
 	{
 		Name: "turnoff",
 		Doc: "is how long an instance that a plan has dropped stays loaded, its worker paid for, so that a later " +
-			"plan can take it up without a load",
+			"plan can resume it without a load",
 		Readers: by(Engine, "0s", "engine"),
 		field:   span(0, 24*time.Hour, func(o *Options) *time.Duration { return &o.Following.TurnOff }),
 	},

@@ -9,7 +9,7 @@ import (
 // INFless, its baselines (§5.1), and infless without one of its ideas each (§5.2, Figure 11).
 var inflessSystems = []System{
 	packing("infless", "gives every instance a batch size and a part of a machine of its own, packs them tightly, and "+
-		"lets apps go that nobody calls", "INFless §3.2, §3.4, §3.5", Options{}),
+		"lets idle apps go", "INFless §3.2, §3.4, §3.5", Options{}),
 	packing("infless-release", "is infless with instances compared by what they serve alone",
 		"INFless, the authors' code", Options{Release: true}),
 	packing("infless-balanced", "is infless packed by the resources that the load makes scarce, with rates that are "+

@@ -23,7 +23,7 @@ type Keeping struct {
 var keepingOptions = []Option{
 	{
 		Name:    "keep",
-		Doc:     "is the keeper: the rule by which apps that nobody calls are kept warm",
+		Doc:     "is the keeper: the rule by which idle apps are kept warm",
 		Readers: by(Scaler, lsth, ratebands),
 		field:   choice(func(o *Options) *string { return &o.Keeping.Rule }, Keepers()...),
 	},

@@ -33,7 +33,7 @@ var policiesOptions = []Option{
 	},
 	{
 		Name:    "longest",
-		Doc:     "is the longest queue that is told apart, at most the largest batch",
+		Doc:     "is the longest queue with states of its own, at most the largest batch",
 		Readers: by(Planner, "32", "ramsis"),
 		field:   whole(1, 256, func(o *Options) *int { return &o.Policies.Longest }),
 	},

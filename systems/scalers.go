@@ -35,8 +35,8 @@ var scalers = []registered[func(Options) scale.Scaler]{
 		func(o Options) scale.Scaler { return scale.NewMixShift(o.Replan) },
 	},
 	{
-		ratebands, "plans again when a rate leaves the band that its instances work well in, and lets apps go that " +
-			"nobody calls", "INFless §3.2, §3.5",
+		ratebands, "plans again when a rate leaves the band that its instances work well in, and lets idle apps " +
+			"go", "INFless §3.2, §3.5",
 		newRateBands,
 	},
 	{

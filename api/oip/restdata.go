@@ -143,7 +143,7 @@ func scanData(d tensor.DType, n int64, b []byte) ([]byte, error) {
 			}
 			if depth--; depth == 0 {
 				if rest := skipSpace(b, at+1); rest != len(b) {
-					return nil, errors.New("data goes on behind its end")
+					return nil, errors.New("data continues after its end")
 				}
 				if count != n {
 					return nil, fmt.Errorf("data has %d elements, the shape needs %d", count, n)
