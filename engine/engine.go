@@ -127,7 +127,7 @@ func (e *Engine) apply(in *Input) {
 	case PlanFailed:
 		e.keepPlan(PlanningFailed, in.Failure)
 	case QueryArrived:
-		if e.queries.addressed(&in.Query) {
+		if e.queries.isForOpenApp(&in.Query) {
 			e.replanning.arrived(in.Query.App)
 			e.queries.accept(&in.Query)
 		}

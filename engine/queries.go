@@ -39,8 +39,8 @@ func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, a
 	return q
 }
 
-// addressed reports whether a query is for an app that exists and is open. It refuses others.
-func (q *queries) addressed(x *serving.Query) bool {
+// isForOpenApp reports whether a query is for an app that exists and is open. It refuses others.
+func (q *queries) isForOpenApp(x *serving.Query) bool {
 	switch {
 	case x.App < 0 || int(x.App) >= len(q.spec.Apps):
 		q.refuse(x, UnknownApp, false)

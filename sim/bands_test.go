@@ -303,10 +303,10 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	}
 }
 
-// roomless is a planner whose fleet has room for nothing.
-type roomless struct{ *simtest.Rated }
+// fullFleetPlanner is a planner whose fleet has room for nothing.
+type fullFleetPlanner struct{ *simtest.Rated }
 
-func (roomless) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+func (fullFleetPlanner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	return plan.Nothing("roomless", r.Snapshot), nil
 }
 
@@ -319,7 +319,7 @@ func TestBandsWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planner := roomless{&simtest.Rated{Limit: 4, Low: 28, Up: 80}}
+	planner := fullFleetPlanner{&simtest.Rated{Limit: 4, Low: 28, Up: 80}}
 	e, err := systems.System{
 		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands",
 	}.Engine(c.Spec, p, planner.Provides())

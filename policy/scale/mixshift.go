@@ -10,14 +10,14 @@ import (
 
 const (
 	mixPause = 5 * time.Second // between two requests for plans, at least
-	// mixFirst is how many queries of an app are awaited, once, before a plan that was made for no sizes in particular
-	// is replaced.
-	mixFirst = 1000
-	// mixEvery is how many new queries come between two comparisons, at least. It is an eighth of the queries compared
+	// mixMinQueries is how many queries of an app are awaited, once, before a plan that was made for no sizes in
+	// particular is replaced.
+	mixMinQueries = 1000
+	// mixStep is how many new queries come between two comparisons, at least. It is an eighth of the queries compared
 	// where that is more.
-	mixEvery = 250
-	// mixLeast is the smallest change of a share that is worth a plan.
-	mixLeast = 0.05
+	mixStep = 250
+	// mixMinShift is the smallest change of a share that is worth a plan.
+	mixMinShift = 0.05
 )
 
 // MixShift asks for a plan when the sizes of an app's queries differ from those that the plan in force was made for
@@ -64,7 +64,7 @@ func (m *MixShift) Decide(v *View) (bool, serving.Time) {
 func (m *MixShift) begin(v *View) {
 	m.plan, m.from, m.next = v.Plan, m.from[:0], m.next[:0]
 	for a := range v.Spec.Apps {
-		m.from, m.next = append(m.from, v.Monitor.SizesSeen(serving.AppID(a))), append(m.next, mixEvery)
+		m.from, m.next = append(m.from, v.Monitor.SizesSeen(serving.AppID(a))), append(m.next, mixStep)
 	}
 }
 
@@ -74,7 +74,7 @@ func (m *MixShift) shifted(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		if v.Plan == nil || a >= len(v.Plan.Mixes) {
-			if !m.unsizedAsked && v.Monitor.SizesSeen(app) >= mixFirst {
+			if !m.unsizedAsked && v.Monitor.SizesSeen(app) >= mixMinQueries {
 				m.unsizedAsked, found = true, true
 			}
 			continue
@@ -84,9 +84,9 @@ func (m *MixShift) shifted(v *View) bool {
 			continue
 		}
 		n := int(min(seen, monitor.KeptSizes))
-		m.next[a] = seen + uint64(max(mixEvery, n/8))
+		m.next[a] = seen + uint64(max(mixStep, n/8))
 		statistic, critical := v.Monitor.Shift(app, &v.Plan.Mixes[a], n)
-		found = found || statistic > max(critical, mixLeast)
+		found = found || statistic > max(critical, mixMinShift)
 	}
 	return found
 }

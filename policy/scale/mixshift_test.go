@@ -53,7 +53,7 @@ func TestMixShift(t *testing.T) {
 			}
 			return 4
 		})
-		if len(asked) < 2 || len(asked) > 4 || asked[0] != mixFirst*1e6 || asked[1] < 40e9 || asked[1] > 44e9 {
+		if len(asked) < 2 || len(asked) > 4 || asked[0] != mixMinQueries*1e6 || asked[1] < 40e9 || asked[1] > 44e9 {
 			t.Errorf("seed %d: asked at %v, want at 1s and soon after 40s", seed, asked)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 
 // Constants of ratios. Windows are in buckets of a tenth of a second.
 const (
-	ratioMean  = 50  // five seconds: the window of the mean that plans are made with
-	ratioLook  = 20  // the longest window of newest buckets in which a rise is looked for
-	ratioHold  = 100 // ten seconds: how long a fall has to last
-	ratioRing  = 64  // at least ratioMean + 1
-	levelRing  = 128 // at least ratioHold + 1
-	ratioLeast = 3   // fewest observations of a window
-	ratioSigma = 4.5 // standard deviations of a change: high, because many windows are tested
-	highSigma  = 2   // standard deviations by which the highest of several means is above the last by chance
+	ratioMean            = 50  // five seconds: the window of the mean that plans are made with
+	ratioRiseWindow      = 20  // the longest window of newest buckets in which a rise is looked for
+	ratioFallDelay       = 100 // ten seconds: how long a fall has to last
+	ratioRing            = 64  // at least ratioMean + 1
+	levelRing            = 128 // at least ratioFallDelay + 1
+	ratioMinObservations = 3   // fewest observations of a window
+	ratioSigma           = 4.5 // standard deviations of a change: high, because many windows are tested
+	highSigma            = 2   // standard deviations by which the highest of several means is above the last by chance
 	// spread is the least relative deviation that run times are taken to have.
 	spread = 0.1
 )
@@ -65,8 +65,8 @@ type level struct {
 }
 
 // ratio follows the ratio of two sums over time. It rises as soon as the newest observations are above the mean by more
-// than chance, and falls once none in the last ratioHold buckets was. It is small enough for every edge and stage, and
-// allocates nothing.
+// than chance, and falls once none in the last ratioFallDelay buckets was. It is small enough for every edge and stage,
+// and allocates nothing.
 type ratio struct {
 	// counts is set when y is a count, whose variance is at least that of a Poisson count. Otherwise y has at least the
 	// relative deviation spread.
@@ -105,17 +105,17 @@ func (r *ratio) level(k serving.Time) level {
 	for j := max(k-ratioMean+1, 0); j <= k; j++ {
 		mean.add(&r.buckets[j%ratioRing])
 	}
-	if mean.n < ratioLeast {
+	if mean.n < ratioMinObservations {
 		return level{}
 	}
 	m := mean.ratio()
 	out := level{n: mean.n, w: mean.w, at: m, mean: m, meanErr: math.Sqrt(r.unit(&mean, &mean) / mean.w)}
 	out.err = out.meanErr
-	for j := k; j >= max(k-ratioLook+1, 0); j-- {
+	for j := k; j >= max(k-ratioRiseWindow+1, 0); j-- {
 		some.add(&r.buckets[j%ratioRing])
 		before := mean
 		before.less(&some)
-		if some.n < ratioLeast || before.n < ratioLeast {
+		if some.n < ratioMinObservations || before.n < ratioMinObservations {
 			continue
 		}
 		x, e := some.ratio(), math.Sqrt(r.unit(&some, &before)*(1/some.w+1/before.w))
@@ -145,26 +145,26 @@ func (r *ratio) last() level {
 	return r.levels[(r.newest-1)%levelRing]
 }
 
-// value returns the ratio to plan with: the last mean, or a higher one of the last ratioHold buckets. That is the
+// value returns the ratio to plan with: the last mean, or a higher one of the last ratioFallDelay buckets. That is the
 // highest level clearly above its mean, or the highest mean where that exceeds the last by more than chance. settled
 // reports whether the result is the last mean and was seen for half of the time at least; known, whether there is any
 // observation.
 func (r *ratio) value(now serving.Time) (x float64, settled, known bool) {
-	jump, high, last, seen := r.held(now)
+	jump, high, last, seen := r.levelsInDelay(now)
 	if high.mean-last.mean > highSigma*math.Hypot(high.meanErr, last.meanErr) {
 		jump = max(jump, high.mean)
 	}
 	if jump > last.mean {
 		return jump, false, true
 	}
-	return last.mean, 2*seen >= ratioHold, seen > 0
+	return last.mean, 2*seen >= ratioFallDelay, seen > 0
 }
 
-// held returns, of the levels of the last ratioHold buckets, the highest above its mean, the one with the highest mean,
-// the last, and their number.
-func (r *ratio) held(now serving.Time) (jump float64, high, last level, seen int) {
+// levelsInDelay returns, of the levels of the last ratioFallDelay buckets, the highest above its mean, the one with the
+// highest mean, the last, and their number.
+func (r *ratio) levelsInDelay(now serving.Time) (jump float64, high, last level, seen int) {
 	r.advance(now)
-	for k := max(r.newest-ratioHold, 0); k < r.newest; k++ {
+	for k := max(r.newest-ratioFallDelay, 0); k < r.newest; k++ {
 		l := &r.levels[k%levelRing]
 		if l.n == 0 {
 			continue
@@ -180,14 +180,14 @@ func (r *ratio) held(now serving.Time) (jump float64, high, last level, seen int
 	return jump, high, last, seen
 }
 
-// silent reports whether nothing was seen for ratioHold buckets.
+// silent reports whether nothing was seen for ratioFallDelay buckets.
 func (r *ratio) silent(now serving.Time) bool {
 	_, _, known := r.value(now)
 	return !known
 }
 
-// changed reports whether the ratio differs from planned: above it by more than chance now, or below it for ratioHold
-// buckets. A relative difference below least is no change.
+// changed reports whether the ratio differs from planned: above it by more than chance now, or below it for
+// ratioFallDelay buckets. A relative difference below least is no change.
 func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	r.advance(now)
 	if l := r.last(); l.n > 0 && l.at > planned*(1+least) && l.at-planned > ratioSigma*l.err {
@@ -200,7 +200,7 @@ func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	if !settled || x >= planned/(1+least) {
 		return false
 	}
-	_, _, last, _ := r.held(now)
+	_, _, last, _ := r.levelsInDelay(now)
 	err := last.meanErr
 	if r.counts {
 		err = max(err, math.Sqrt(planned/last.w)) // a sum of 0 has no variance of its own
@@ -230,4 +230,4 @@ func (r *ratio) risen(planned, by float64) bool {
 }
 
 // FallDelay is how long a factor has to be lower before plans are made with a lower one.
-const FallDelay = time.Duration(ratioHold * width)
+const FallDelay = time.Duration(ratioFallDelay * width)
