@@ -19,8 +19,8 @@ func (f *File) runsModels() bool {
 	return false
 }
 
-// stage checks a stage apart from its variants and edges. given is the stage as in the file; onlyStage is set when the app
-// has no other.
+// stage checks a stage apart from its variants and edges. given is the stage as in the file. onlyStage is set when the
+// app has no other.
 func (c *checker) stage(s *stageView, given *Stage, onlyStage bool) {
 	switch {
 	case s.Function != "" && len(given.Variants) > 0:

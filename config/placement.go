@@ -140,7 +140,7 @@ func (r *resolver) everyStageRuns() {
 	}
 }
 
-// memory reports workers whose placed variants do not fit into memory.
+// memory reports workers on which more was placed than fits.
 func (r *resolver) memory() {
 	s := r.w.Spec
 	need := make([]int64, len(s.Workers))

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// ensemble makes an app of an ensemble. A step becomes a stage, with a fan-out of 1; tensors of the ensemble become
-// tensors of the query.
+// ensemble makes an app of an ensemble. A step is a stage, which every item passes on its own; the tensors of the
+// ensemble are those of the query.
 func (im *importer) ensemble(c *repository.Model) (App, error) {
 	config := c.Config
 	for _, u := range c.Unknown {
@@ -33,9 +33,9 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 	case len(a.Inputs) == 0 || len(a.Outputs) == 0:
 		return a, errors.New("its config.pbtxt lists no input or no output")
 	}
-	g := dataFlow{given: make(map[string]int), hidden: make(map[string]bool)}
+	g := flow{given: make(map[string]int), hidden: make(map[string]bool)}
 	for _, in := range a.Inputs {
-		g.given[in.Name] = fromRequest
+		g.given[in.Name] = theRequest
 	}
 	for k, s := range steps {
 		m, err := im.member(s.ModelName)
@@ -53,12 +53,12 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		})
 		st := &a.Stages[k]
 		st.Variants = []Variant{m.variant(st.Name, s.ModelVersion)}
-		if err := g.addOutputs(k, s, m); err != nil {
+		if err := g.gives(k, s, m); err != nil {
 			return a, fmt.Errorf("step[%d]: %w", k, err)
 		}
 	}
 	for k, s := range steps {
-		if err := g.addInputs(k, s, im.members[s.ModelName]); err != nil {
+		if err := g.takes(k, s, im.members[s.ModelName]); err != nil {
 			return a, fmt.Errorf("step[%d]: %w", k, err)
 		}
 		im.hide(&a.Stages[k], &g, im.members[s.ModelName])
@@ -80,7 +80,7 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 	return a, im.answer(&a, &g, config)
 }
 
-// stageName names a step after its model. Further steps with the same model are numbered.
+// stageName names a step after its model; a model that is used again is numbered.
 func stageName(have []Stage, model string) string {
 	name := model
 	for n := 2; slices.ContainsFunc(have, func(s Stage) bool { return s.Name == name }); n++ {
@@ -89,8 +89,9 @@ func stageName(have []Stage, model string) string {
 	return name
 }
 
-// hide renames outputs that the ensemble drops, where they would be taken for tensors of the ensemble.
-func (im *importer) hide(s *Stage, g *dataFlow, m *member) {
+// hide gives outputs of a model that the ensemble drops names of their own where they would pass for tensors of the
+// ensemble.
+func (im *importer) hide(s *Stage, g *flow, m *member) {
 	for _, out := range m.outputs {
 		if _, taken := g.given[out]; !taken || s.Outputs[out] != "" {
 			continue
@@ -108,9 +109,9 @@ func (im *importer) hide(s *Stage, g *dataFlow, m *member) {
 }
 
 // answer makes the app answer with the ensemble's outputs. Outputs of final stages are answers as they are. An output
-// of another step goes through a final stage that passes it on: a reshape to its own shape. So does every output of a
-// single step with another name in the ensemble, because tensors are renamed between stages only.
-func (im *importer) answer(a *App, g *dataFlow, c *pb.ModelConfig) error {
+// of another step goes to a final stage that passes it on: a reshape to the shape that it has. So does every output of
+// a single step that has another name in the ensemble, because tensors are renamed between stages only.
+func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 	var final []int
 	renames := func(m map[string]string) bool {
 		for from, to := range m {
@@ -128,7 +129,7 @@ func (im *importer) answer(a *App, g *dataFlow, c *pb.ModelConfig) error {
 	}
 	for i, out := range c.Output {
 		from, ok := g.given[out.Name]
-		if !ok || from == fromRequest {
+		if !ok || from == theRequest {
 			return fmt.Errorf("output[%d]: no step gives tensor %q", i, out.Name)
 		}
 		if slices.Contains(final, from) {

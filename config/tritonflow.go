@@ -8,19 +8,19 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// fromRequest is the source of tensors that no step produces.
-const fromRequest = -1
+// theRequest gives tensors that no step gives.
+const theRequest = -1
 
-// dataFlow records which step produces each of an ensemble's tensors and which steps take them.
-type dataFlow struct {
-	given  map[string]int  // tensor to the step that produces it
+// flow is the way of an ensemble's tensors from step to step.
+type flow struct {
+	given  map[string]int  // tensor to the step that gives it
 	hidden map[string]bool // names of outputs that the ensemble drops
-	needs  [][]int         // by step: the steps whose tensors it takes
+	needs  [][]int         // by step: those whose tensors it takes
 	first  int
 }
 
-// addOutputs records the tensors that a step produces.
-func (g *dataFlow) addOutputs(k int, s *pb.ModelEnsembling_Step, m *member) error {
+// gives notes the tensors of a step.
+func (g *flow) gives(k int, s *pb.ModelEnsembling_Step, m *member) error {
 	g.needs = append(g.needs, nil)
 	for _, out := range slices.Sorted(maps.Keys(s.OutputMap)) {
 		name := s.OutputMap[out]
@@ -38,8 +38,8 @@ func (g *dataFlow) addOutputs(k int, s *pb.ModelEnsembling_Step, m *member) erro
 	return nil
 }
 
-// addInputs records which steps a step depends on.
-func (g *dataFlow) addInputs(k int, s *pb.ModelEnsembling_Step, m *member) error {
+// takes notes which steps a step waits for.
+func (g *flow) takes(k int, s *pb.ModelEnsembling_Step, m *member) error {
 	for _, in := range m.inputs {
 		if s.InputMap[in] == "" {
 			return fmt.Errorf("input_map: input %q of model %q is not given", in, m.Name)
@@ -58,29 +58,29 @@ func (g *dataFlow) addInputs(k int, s *pb.ModelEnsembling_Step, m *member) error
 			}
 			return fmt.Errorf("input_map: neither a request nor a step gives tensor %q%s", name, hint)
 		}
-		if from != fromRequest && !slices.Contains(g.needs[k], from) {
+		if from != theRequest && !slices.Contains(g.needs[k], from) {
 			g.needs[k] = append(g.needs[k], from)
 		}
 	}
 	return nil
 }
 
-// connect makes the edges between the stages. A step follows those that it needs, without edges that a longer path
-// implies. The first step that needs nothing becomes the first stage. Other steps that need nothing follow it and are
-// returned.
-func (g *dataFlow) connect(stages []Stage) (later []int, err error) {
-	g.first = fromRequest
+// connect draws the edges between the stages. A step follows those that it needs, without edges that a longer way
+// already implies. The first step that needs nothing becomes the first stage; the others that need nothing follow it
+// and are returned.
+func (g *flow) connect(stages []Stage) (later []int, err error) {
+	g.first = theRequest
 	for k := range g.needs {
 		switch {
 		case len(g.needs[k]) > 0:
-		case g.first == fromRequest:
+		case g.first == theRequest:
 			g.first = k
 		default:
 			later = append(later, k)
 			g.needs[k] = []int{g.first}
 		}
 	}
-	before := make([]map[int]bool, len(stages)) // nil until known
+	before := make([]map[int]bool, len(stages)) // nil until it is known
 	for left := len(stages); left > 0; {
 		n := left
 		for k := range stages {

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// wiring determines which tensors reach the stages of an app, and what is known of them. A stage sees the tensors of
-// the request and those of the stages on the paths to it. Of several with one name it takes the latest in topological
-// order.
+// wiring finds out which tensors travel through the stages of an app, and what is known of them. A stage sees the
+// tensors of the request and those of the stages on the way to it; of one name it takes that of the latest in
+// topological order.
 type wiring struct {
 	r     *resolver
 	file  *App
@@ -20,18 +20,18 @@ type wiring struct {
 	path  string
 	views []stageView // in topological order, as app.Stages
 
-	listed    bool           // the file lists the request's tensors
-	requested []tensor.Spec  // tensors of requests; nil when unknown
-	unknown   bool           // the first stage's inputs are unknown
-	asked     []requestInput // inputs that no stage gives: requests must have them
-	taken     []requestInput // all inputs that stages take from the request
-	outputs   []namespace    // by stage
-	ancestors [][]int        // by stage: the stages on the paths to it, ascending
+	given     bool          // the file lists the request's tensors
+	requested []tensor.Spec // by the request; nil when it is not known
+	unknown   bool          // what the first stage takes is not known
+	asked     []asked       // what nobody gives, and so the request must bring
+	brought   []asked       // all that stages take from the request
+	gives     []namespace   // by stage: its outputs
+	before    [][]int       // by stage: those on the way to it, ascending
 }
 
-// namespace holds the tensors that a stage gives, by their names in the query.
+// namespace is the tensors that a stage gives, by the names of the query.
 type namespace struct {
-	known bool // specs is complete
+	known bool // these are all
 	specs []tensor.Spec
 }
 
@@ -45,20 +45,20 @@ func (n *namespace) find(name string) *tensor.Spec {
 func (w *wiring) resolve() {
 	s := w.r.w.Spec
 	w.requested = tensors(w.file.Inputs)
-	w.listed = w.requested != nil
-	w.ancestors, w.outputs = make([][]int, len(w.views)), make([]namespace, len(w.views))
+	w.given = w.requested != nil
+	w.before, w.gives = make([][]int, len(w.views)), make([]namespace, len(w.views))
 	for k, st := range w.app.Stages {
 		for _, e := range s.Stages[st].Next {
 			to := slices.Index(w.app.Stages, e.To)
-			for _, x := range append(w.ancestors[k], k) {
-				if !slices.Contains(w.ancestors[to], x) {
-					w.ancestors[to] = append(w.ancestors[to], x)
+			for _, x := range append(w.before[k], k) {
+				if !slices.Contains(w.before[to], x) {
+					w.before[to] = append(w.before[to], x)
 				}
 			}
 		}
 	}
 	for k, st := range w.app.Stages {
-		slices.Sort(w.ancestors[k])
+		slices.Sort(w.before[k])
 		v := &w.views[k]
 		info := StageInfo{Takes: v.Inputs, Gives: v.Outputs}
 		if f := w.r.w.Variants[s.Stages[st].Variants[0]].Function; f != nil {
@@ -69,14 +69,13 @@ func (w *wiring) resolve() {
 		w.r.w.Stages = append(w.r.w.Stages, info)
 		w.rows(k)
 	}
-	w.reportDoubtful()
+	w.doubts()
 }
 
-// lookUp returns the tensor that a stage sees under a name, or nil. sure is false when a stage with unknown outputs may
-// give it.
-func (w *wiring) lookUp(k int, name string) (found *tensor.Spec, sure bool) {
-	for i := len(w.ancestors[k]) - 1; i >= 0; i-- {
-		n := &w.outputs[w.ancestors[k][i]]
+// source returns what a stage sees under a name. sure is false when a stage may give it of which nothing is known.
+func (w *wiring) source(k int, name string) (found *tensor.Spec, sure bool) {
+	for i := len(w.before[k]) - 1; i >= 0; i-- {
+		n := &w.gives[w.before[k][i]]
 		if found = n.find(name); found != nil || !n.known {
 			return found, found != nil && found.DType != tensor.Invalid
 		}
@@ -85,14 +84,14 @@ func (w *wiring) lookUp(k int, name string) (found *tensor.Spec, sure bool) {
 	return n.find(name), true
 }
 
-// noteTaken records an input that a stage takes from the request, if it does.
-func (w *wiring) noteTaken(k int, input, name string) {
-	for _, b := range w.ancestors[k] {
-		if w.outputs[b].find(name) != nil || !w.outputs[b].known {
+// bring remembers that a stage takes a tensor from the request, if it does.
+func (w *wiring) bring(k int, input, name string) {
+	for _, b := range w.before[k] {
+		if w.gives[b].find(name) != nil || !w.gives[b].known {
 			return
 		}
 	}
-	w.taken = append(w.taken, requestInput{k, input, name})
+	w.brought = append(w.brought, asked{k, input, name})
 }
 
 // visible lists the names that a stage sees.
@@ -105,18 +104,18 @@ func (w *wiring) visible(k int) (out []string) {
 		}
 	}
 	add(w.requested)
-	for _, b := range w.ancestors[k] {
-		add(w.outputs[b].specs)
+	for _, b := range w.before[k] {
+		add(w.gives[b].specs)
 	}
 	return out
 }
 
-// missing handles an input that no stage is known to give. Requests must have it. If the file lists the request's
-// tensors, it is a problem.
+// missing handles a tensor that a stage takes and no stage is known to give. The request must bring it, unless the file
+// lists the request's tensors: then it is a problem.
 func (w *wiring) missing(k int, input string, spec tensor.Spec) {
 	at := w.tensorPath(k, "inputs", input)
 	switch {
-	case w.listed:
+	case w.given:
 		var hint string
 		if seen := w.visible(k); len(seen) <= maxHints {
 			if hint, _ = didYouMean(spec.Name, seen); hint == "" {
@@ -132,23 +131,23 @@ func (w *wiring) missing(k int, input string, spec tensor.Spec) {
 			w.views[k].Name, spec.Name)
 	default:
 		w.requested = append(w.requested, spec)
-		w.asked = append(w.asked, requestInput{k, input, spec.Name})
+		w.asked = append(w.asked, asked{k, input, spec.Name})
 	}
 }
 
-// requestInput is an input of a stage that only a request can provide.
-type requestInput struct {
+// asked is an input of a stage that only the request can be.
+type asked struct {
 	stage       int
 	input, name string
 }
 
-// reportDoubtful reports tensors that a later stage takes from the request although a stage may be meant to give them.
-func (w *wiring) reportDoubtful() {
+// doubts reports tensors that a later stage takes from the request and that are perhaps meant to come from a stage.
+func (w *wiring) doubts() {
 	for _, a := range w.asked {
 		if a.stage == 0 {
 			continue
 		}
-		from := slices.IndexFunc(w.outputs, func(n namespace) bool { return n.find(a.name) != nil })
+		from := slices.IndexFunc(w.gives, func(n namespace) bool { return n.find(a.name) != nil })
 		switch {
 		case from >= 0 && from != a.stage:
 			w.r.c.addf(w.tensorPath(a.stage, "inputs", a.input),
@@ -161,8 +160,7 @@ func (w *wiring) reportDoubtful() {
 	}
 }
 
-// tensorPath returns the path of an entry of a stage's inputs or outputs, or of the stage when the file has no such
-// entry.
+// tensorPath is the path of an entry of a stage's inputs or outputs, if it is given, or of the stage.
 func (w *wiring) tensorPath(k int, key, name string) string {
 	p := join(w.views[k].path+"."+key, shown(name))
 	if w.r.f.has(p) {
@@ -178,18 +176,18 @@ func renamed(m map[string]string, name string) string {
 	return name
 }
 
-// function wires the stage of a built-in function. It takes an optional input when the file names it or an earlier
-// stage gives it.
+// function wires a stage that is a function. It takes an optional input when the file names it or an earlier stage
+// gives it.
 func (w *wiring) function(k int, f *ops.Function, info *StageInfo) {
 	v := &w.views[k]
 	sure := true
 	for _, p := range f.Inputs() {
 		name := renamed(v.Inputs, p.Name)
-		found, known := w.lookUp(k, name)
+		found, known := w.source(k, name)
 		if p.Optional && found == nil && v.Inputs[p.Name] == "" {
 			continue
 		}
-		w.noteTaken(k, p.Name, name)
+		w.bring(k, p.Name, name)
 		spec := tensor.Spec{Name: p.Name}
 		switch {
 		case found != nil:
@@ -202,7 +200,7 @@ func (w *wiring) function(k int, f *ops.Function, info *StageInfo) {
 			w.missing(k, p.Name, spec)
 			spec.Name = p.Name
 		}
-		if spec.DType == tensor.Invalid { // a type for measuring; the real one is known only at run time
+		if spec.DType == tensor.Invalid { // to be measured with: what it is, is seen when it comes
 			sure = false
 			spec.DType = tensor.FP32
 			if len(p.DTypes) > 0 {
@@ -218,17 +216,17 @@ func (w *wiring) function(k int, f *ops.Function, info *StageInfo) {
 	if err == nil && sure {
 		info.Outputs = outputs
 	}
-	for _, p := range f.Outputs() { // their names are always known
+	for _, p := range f.Outputs() { // their names are known in any case
 		spec := tensor.Spec{Name: p.Name}
 		if at := slices.IndexFunc(info.Outputs, func(s tensor.Spec) bool { return s.Name == p.Name }); at >= 0 {
 			spec = info.Outputs[at]
 		}
-		w.addOutput(k, p.Name, spec)
+		w.give(k, p.Name, spec)
 	}
-	w.outputs[k].known = true
+	w.gives[k].known = true
 }
 
-// model wires a stage of models.
+// model wires a stage that models do.
 func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 	v := &w.views[k]
 	info.Inputs = w.r.agree(variants, v.path, "inputs", func(b *Binding) []tensor.Spec { return b.Inputs })
@@ -253,8 +251,8 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 	}
 	for _, in := range info.Inputs {
 		name := renamed(v.Inputs, in.Name)
-		found, known := w.lookUp(k, name)
-		w.noteTaken(k, in.Name, name)
+		found, known := w.source(k, name)
+		w.bring(k, in.Name, name)
 		switch {
 		case found == nil && known:
 			spec := in
@@ -268,29 +266,29 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 		}
 	}
 	for _, out := range info.Outputs {
-		w.addOutput(k, out.Name, out)
+		w.give(k, out.Name, out)
 	}
 	if info.Outputs == nil {
 		for _, out := range slices.Sorted(maps.Keys(v.Outputs)) {
-			w.addOutput(k, out, tensor.Spec{Name: out})
+			w.give(k, out, tensor.Spec{Name: out})
 		}
 	}
-	w.outputs[k].known = info.Outputs != nil
+	w.gives[k].known = info.Outputs != nil
 }
 
-// addOutput adds an output to the query's names.
-func (w *wiring) addOutput(k int, output string, spec tensor.Spec) {
+// give puts an output into the query's name space.
+func (w *wiring) give(k int, output string, spec tensor.Spec) {
 	spec.Name = renamed(w.views[k].Outputs, output)
-	if w.outputs[k].find(spec.Name) != nil {
+	if w.gives[k].find(spec.Name) != nil {
 		w.r.c.addf(w.tensorPath(k, "outputs", output), "another output of the stage is called %q, too", spec.Name)
 		return
 	}
-	w.outputs[k].specs = append(w.outputs[k].specs, spec)
+	w.gives[k].specs = append(w.gives[k].specs, spec)
 }
 
-// rows checks that a stage gives the tensors whose rows it sends on.
+// rows checks that a stage gives the tensors whose rows it hands on.
 func (w *wiring) rows(k int) {
-	n := &w.outputs[k]
+	n := &w.gives[k]
 	for j, e := range w.views[k].Next {
 		path := at(w.views[k].path+".next", j) + ".rows"
 		found := n.find(e.Rows)
@@ -308,15 +306,15 @@ func (w *wiring) rows(k int) {
 	}
 }
 
-// batched reports whether the first dimension of all of a request's tensors counts items. It does not when a request
-// has one image and several boxes in it, for instance.
+// batched tells whether the first dimension of all of a request's tensors counts items: not when the request brings
+// boxes beside the one picture that they are in.
 func (w *wiring) batched() bool {
 	first := func(name string) bool {
-		return slices.ContainsFunc(w.taken, func(a requestInput) bool { return a.stage == 0 && a.name == name })
+		return slices.ContainsFunc(w.brought, func(a asked) bool { return a.stage == 0 && a.name == name })
 	}
 	all := true
 	for k, st := range w.app.Stages {
-		beside := slices.ContainsFunc(w.taken, func(a requestInput) bool { return a.stage == k && !first(a.name) })
+		beside := slices.ContainsFunc(w.brought, func(a asked) bool { return a.stage == k && !first(a.name) })
 		for _, v := range w.r.w.Spec.Stages[st].Variants {
 			b := &w.r.w.Variants[v]
 			if b.Function != nil {
@@ -330,16 +328,16 @@ func (w *wiring) batched() bool {
 	return all
 }
 
-// answer returns the outputs of the final stages; nil when they are unknown.
+// answer is the outputs of the final stages; nil when it is not known what they give.
 func (w *wiring) answer() (out []tensor.Spec) {
 	for k := range w.views {
 		if len(w.views[k].Next) > 0 {
 			continue
 		}
-		if !w.outputs[k].known {
+		if !w.gives[k].known {
 			return nil
 		}
-		for _, s := range w.outputs[k].specs {
+		for _, s := range w.gives[k].specs {
 			at := slices.IndexFunc(out, func(x tensor.Spec) bool { return x.Name == s.Name })
 			switch {
 			case s.DType == tensor.Invalid:
@@ -354,7 +352,7 @@ func (w *wiring) answer() (out []tensor.Spec) {
 	return out
 }
 
-// fits reports whether tensors of one shape can have the other. -1 is any size and nil any shape.
+// fits tells whether tensors of a shape can be of the other, where -1 is any size and nil any shape.
 func fits(a, b []int64) bool {
 	return a == nil || b == nil || slices.EqualFunc(a, b, func(x, y int64) bool { return x == y || x == -1 || y == -1 })
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// World is a file with every name resolved: the tables of deciding code, and beside them those of the code around it.
+// World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
+// around it needs.
 type World struct {
 	Spec      *serving.Spec // validated
 	Apps      []AppInfo     // by AppID
@@ -18,35 +19,35 @@ type World struct {
 	Backends  []Backend     // by WorkerID, Address filled in
 	Placement []Instance    // by worker, then in the order of the file
 	Profiles  []string      // paths that can be opened
-	Warnings  []string      // settings that work, but perhaps not as intended
+	Warnings  []string      // what works, but perhaps not as meant
 }
 
-// AppInfo describes an app for front ends.
+// AppInfo is what a front end needs to know of an app.
 type AppInfo struct {
 	System System
 	Demand float64            // queries/s that the first plan is made for; 0 when not known
 	Items  workload.ItemsSpec // sizes of queries to expect
-	// Inputs and Outputs are the tensors of requests and answers. Nil when neither the file nor the repository says: a
+	// Inputs and Outputs are what requests and answers carry. Nil when neither the file nor the repository says: a
 	// remote server may know.
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
-	// Batched is set when the first dimension of the tensors counts items.
+	// Batched tells whether the first dimension of the tensors counts items.
 	Batched bool
 }
 
-// StageInfo describes the tensors of a stage.
+// StageInfo says by which names a stage takes and gives tensors, and what is known of them.
 type StageInfo struct {
-	// Takes maps inputs of the stage's model or function to tensors of the query; Gives maps outputs to names of the
-	// query. Missing ones have the same name in both.
+	// Takes maps inputs of the stage's model or function to tensors of the query, Gives maps outputs to the names they
+	// have there. Inputs and outputs that are not in them have the same name in both.
 	Takes, Gives map[string]string
-	// Inputs and Outputs are the stage's tensors by its own names; nil when unknown.
+	// Inputs and Outputs are what the stage takes and gives, by its own names; nil when it is not known.
 	Inputs, Outputs []tensor.Spec
 }
 
-// Binding is the model or function of a variant.
+// Binding says which model or function stands behind a variant.
 type Binding struct {
 	App serving.AppID
-	// Function runs the variant, with the options With; nil for a model.
+	// Function does what the variant does, with the options With; nil for a model.
 	Function *ops.Function
 	With     map[string]string
 
@@ -59,7 +60,7 @@ type Binding struct {
 	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
 }
 
-// Instance is one instance to run. The planner sets fields that are zero. It has the fields of static.Instance in
+// Instance is one instance to run. Zero fields are left to the planner. It has the fields of static.Instance in
 // planner/static and converts to it.
 type Instance struct {
 	Worker   serving.WorkerID

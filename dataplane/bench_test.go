@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// BenchmarkHandOver measures one query through the plane, with a runtime that takes no time: through one stage, and
-// through two of which the first finds three things.
+// BenchmarkHandOver is the way of one query through the plane, with a runtime that takes no time: through one stage,
+// and through two of which the first finds three things.
 func BenchmarkHandOver(b *testing.B) {
 	run := func(stages []serving.Stage, r *dataplane.Request, what func(context.Context, *dataplane.Batch) error) func(
 		*testing.B) {

@@ -2,9 +2,10 @@ package dataplane
 
 import "hash/fnv"
 
-// StreamNumber returns the number by which the engine knows streams of a name (serving.Query.Stream); 0 for none. It is
-// a hash: silent streams need no memory, and journals have the same number in every run. Two names of an app with the
-// same number would share one order; their states are kept by name and stay apart.
+// StreamNumber is the number by which the engine knows the streams of a name (serving.Query.Stream); 0 for none. It is
+// a hash, so that nothing has to be remembered of streams that are silent, and a journal has the same number in every
+// run. Two names of an app that share a number would be kept in one order; what is remembered of them is kept by name,
+// apart.
 func StreamNumber(name string) uint64 {
 	if name == "" {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// StageTime reports an answered query at one stage. Where the stage's input ran in several batches, everything but
-// Items is of the one that ended last.
+// StageTime is what became of an answered query at one stage. Where the stage's input ran in several batches,
+// everything but Items is of the one that ended last.
 type StageTime struct {
 	Stage, Variant string
 	Items          int           // of the query
@@ -18,7 +18,7 @@ type StageTime struct {
 	Run            time.Duration // of the batch
 }
 
-// timings reports every stage that ran for an answered query, in the order of the app's stages.
+// timings tells of every stage that an answered query went through, in the order of the app's stages.
 func timings(spec *serving.Spec, d *engine.Decision, arrived, now serving.Time) []StageTime {
 	if len(d.Stages) == 0 {
 		return []StageTime{{

@@ -9,17 +9,17 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// World is what planners know apart from their requests.
+// World is what planners know besides what they are asked.
 type World struct {
 	Profile   profile.Profile
 	Solver    milp.Solver       // nil refuses the planners that solve a program
-	Placement []static.Instance // as written in the configuration; for the planner static
+	Placement []static.Instance // as a person wrote it down; for the planner static
 	Spread    bool              // stages that Placement leaves out are placed all the same; for the planner static
 	Batches   []int             // the batch sizes that may be planned; nil for any
 	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
-	// Made is called after every policy that was made, with its rate in queries/s; nil for none.
+	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
 	Made func(rate float64)
 }
 
-// ErrNoSolver is the error for a planner that needs World.Solver.
+// ErrNoSolver tells that a planner needs World.Solver.
 var ErrNoSolver = errors.New("the planner solves a program and has no solver")
