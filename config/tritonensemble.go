@@ -46,7 +46,7 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		if m.Config.EnsembleScheduling != nil {
 			return a, fmt.Errorf("step[%d]: model %q is an ensemble itself: put its steps in its place", k, s.ModelName)
 		}
-		if err := im.usable(m); err != nil {
+		if err := im.checkSupported(m); err != nil {
 			return a, fmt.Errorf("step[%d]: model %q: %w", k, s.ModelName, err)
 		}
 		a.Stages = append(a.Stages, Stage{

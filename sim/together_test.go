@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Two models on one worker, and a batch of each at once: both are believed to take, and take, what two at once take.
-// With cores of their own each takes what it takes alone.
+// Two models on one worker, with a batch of each at the same time: both are believed to take, and take, the time of two
+// at once. With cores of their own each takes the time of one alone.
 func TestModelsThatShareAWorkerSlowEachOther(t *testing.T) {
 	const alone, beside = 10 * time.Millisecond, 16 * time.Millisecond
 	spec := &serving.Spec{

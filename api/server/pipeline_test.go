@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// letters is a runtime of four stages: split finds the letters of words, upper and double look at every letter, sum
-// writes down both and counts the queries of the stream.
+// letters is a runtime of four stages: split finds the letters of words, upper and double process every letter, sum
+// joins the results and counts the queries of the stream.
 type letters struct{}
 
 func (letters) Launch(context.Context, dataplane.InstanceSpec) (dataplane.Runner, error) {
@@ -73,8 +73,8 @@ func (letters) Run(_ context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
-// A diamond over a real data plane, seen by an HTTP client: metadata of the whole, rows of 0, 1, 3 and 17, streams,
-// timings.
+// A diamond over a real data plane, as an HTTP client sees it: metadata of the whole app, rows of 0, 1, 3 and 17,
+// streams, timings.
 func TestPipelineOverHTTP(t *testing.T) {
 	join := []serving.Edge{{To: 3, FanOut: 1}}
 	w := simtest.Staged([]serving.Stage{{
@@ -170,7 +170,7 @@ func TestPipelineOverHTTP(t *testing.T) {
 			t.Fatalf("%q: %d %s", word, code, body)
 		}
 		o := got.Outputs[0]
-		// Where the last stage runs in several batches, each is another turn: only the letters are compared then.
+		// Where the last stage runs in several batches, each counts a query: only the letters are compared then.
 		same := o.Name == "found" && len(o.Data) == len(want) && o.Shape[0] == len(want)
 		for k := range want {
 			same = same && strings.TrimRight(o.Data[k], "+") == strings.TrimRight(want[k], "+")

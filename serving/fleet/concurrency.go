@@ -6,21 +6,21 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Batches that run at the same time slow each other down. Those of an instance do, and so do those of several instances
-// that share all of a worker: neither on a part of it nor with cores of their own. How much was measured between
-// batches of one variant, and is taken to hold between those of different ones (docs/papers.md, Scrooge).
+// Batches that run at the same time slow each other down: those of one instance, and those of instances that share all
+// of a worker, without parts or cores of their own. The slow-down was measured between batches of one variant. It is
+// taken to hold between different variants (docs/papers.md, Scrooge).
 
-// Concurrency returns how many batches run beside each other where i runs, its own included.
+// Concurrency returns how many batches run at the same time as those of i, its own included.
 func (f *View) Concurrency(i *Instance) int {
 	if i.sharesWorker {
-		return int(f.beside[i.p.Key.Worker])
+		return int(f.onShared[i.p.Key.Worker])
 	}
 	return len(i.running)
 }
 
-// Join has a batch that began a moment ago count all those that began beside it at the same time. It returns the run
-// time that is then believed, and false when the batch has counted them already.
-func (f *Fleet) Join(i *Instance, id serving.BatchID) (expected time.Duration, changed bool) {
+// RecountConcurrency corrects the concurrency of a batch that just began, after others began at the same instant. It
+// returns the run time that is then believed, and false when nothing has changed.
+func (f *Fleet) RecountConcurrency(i *Instance, id serving.BatchID) (expected time.Duration, changed bool) {
 	n := f.Concurrency(i)
 	for k := range i.running {
 		if b := &i.running[k]; b.ID == id && b.Concurrency < n {
@@ -32,17 +32,17 @@ func (f *Fleet) Join(i *Instance, id serving.BatchID) (expected time.Duration, c
 	return 0, false
 }
 
-// noteSharing notes at its launch whether an instance shares its worker.
+// noteSharing records at launch whether an instance shares its worker.
 func (f *Fleet) noteSharing(i *Instance) {
 	i.sharesWorker = i.p.Cores == 0 && !f.spec.DeviceTypes[i.p.DeviceType].Part
-	for len(f.beside) <= int(i.p.Key.Worker) {
-		f.beside = append(f.beside, 0)
+	for len(f.onShared) <= int(i.p.Key.Worker) {
+		f.onShared = append(f.onShared, 0)
 	}
 }
 
-// countBatches counts batches that began on i, or ended when n is negative.
+// countBatches adds n to the batches that run on i's worker; n is negative for batches that ended.
 func (f *Fleet) countBatches(i *Instance, n int32) {
 	if i.sharesWorker {
-		f.beside[i.p.Key.Worker] += n
+		f.onShared[i.p.Key.Worker] += n
 	}
 }
