@@ -26,8 +26,8 @@ type genetic struct {
 	child    []int
 }
 
-// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point
-// becomes the nearest open one. So every child costs an evaluation that brings a new value, and the search ends.
+// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point is
+// replaced by the nearest open one. So every child is evaluated for the first time, and the search ends.
 func Genetic(space *Space, with Evolution, rng *rand.Rand) *Search {
 	if with.Population <= 0 {
 		with.Population = 10
