@@ -91,7 +91,7 @@ func (s *Server) planOrNothing(ctx context.Context, p *Profiled) (*Planned, erro
 	}
 	if err = planned.makeFirst(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("no plan can be made: nothing runs until one can", "error", err)
-		planned.first, err = plan.Nothing(planned.planner.Name(), nil), nil
+		planned.first, err = plan.Empty(planned.planner.Name(), nil), nil
 	}
 	return planned, err
 }

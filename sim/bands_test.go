@@ -307,7 +307,7 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 type roomless struct{ *simtest.Rated }
 
 func (roomless) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	return plan.Nothing("roomless", r.Snapshot), nil
+	return plan.Empty("roomless", r.Snapshot), nil
 }
 
 // Queries that no late policy gives up, for an app that no plan has room for, fail after ten seconds and some, each of

@@ -38,7 +38,7 @@ func (h *host) Feasible(_ context.Context, g *engine.Growth) error { return h.re
 
 func (h *host) Grow(g *engine.Growth, open []Live) error {
 	if n := len(h.grown); n > 0 {
-		if err := g.Spec.Grows(h.grown[n-1].Spec); err != nil {
+		if err := g.Spec.CheckGrowth(h.grown[n-1].Spec); err != nil {
 			h.t.Error(err)
 		}
 	}

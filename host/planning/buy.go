@@ -134,7 +134,7 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 		}
 		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Throughput}), len(known)
 	} else {
-		at := kairos.Choose(all, order)
+		at := kairos.ChooseBySimilarity(all, order)
 		if at >= 0 && fluid {
 			at = 0 // as the planner does
 		}
@@ -158,7 +158,7 @@ func (m *market) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 	var best *kairos.Ranked
 	for t := range all.Types {
 		price := all.Types[t].Price
-		if !all.Base(t) || price == 0 {
+		if !all.IsBase(t) || price == 0 {
 			continue
 		}
 		most := int(min(budget/price*(1+1e-9), 1e6))

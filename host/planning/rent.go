@@ -187,7 +187,7 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 				items, _ := m.Mix.Class(c)
 				m.Types[t].InTime = append(m.Types[t].InTime, machines.ShareWithin(v, m.Types[t].Device, items, within))
 			}
-			base = base || m.Base(t)
+			base = base || m.IsBase(t)
 		}
 		if base {
 			chosen = &experiment.Pools{Market: m, Variant: v}

@@ -4,7 +4,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Promised is what a plan's policies or value functions for a stage promise at every arrival rate.
+// Promised is the promises of a plan's policies or value functions for a stage, at every arrival rate.
 type Promised struct {
 	sets   []weightedSet
 	values *ValueFunctions
@@ -41,9 +41,9 @@ func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 	return out
 }
 
-// At returns what is promised while queries arrive at a rate in queries/s, and the rate that the policies then in force
-// were made for. Violation is negative when none is promised. The median and the worst 99 % of the accuracy are not
-// filled in.
+// At returns the promise while queries arrive at a rate in queries/s, and the rate that the policies then in force were
+// made for. Violation is negative when none is promised. The median and the worst 99 % of the accuracy are not filled
+// in.
 func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
 	add := func(share float64, x *Promise) {
 		out.Accuracy += share * x.Accuracy
