@@ -126,7 +126,7 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		}
 		pools = slices.DeleteFunc(pools, func(x Pool) bool { return slices.Max(x) > 12 })
 		ranked := Rank(m, b, pools)
-		want := ranked[BestSuperset(ranked, Choose(m, ranked))]
+		want := ranked[BestSuperset(ranked, ChooseBySimilarity(m, ranked))]
 		if got := counts(spec, out, 0); !slices.Equal(got, want.Pool) {
 			t.Errorf("fluid %v: rented %v, want %v", fluid, got, want.Pool)
 		}

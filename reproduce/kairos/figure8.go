@@ -15,7 +15,7 @@ func (s *deployment) chosenPool(budget float64) (pool, error) {
 	if err != nil {
 		return pool{}, err
 	}
-	at := planner.Choose(s.market, ranked)
+	at := planner.ChooseBySimilarity(s.market, ranked)
 	if at < 0 {
 		return pool{}, errors.New("kairos: no pool serves the model")
 	}
