@@ -9,7 +9,7 @@ import (
 // MinRate is the rate in queries/s that an idle app is planned for, so that its first query finds it served.
 const MinRate = 0.01
 
-// StageDemand is what an app asks of one of its stages.
+// StageDemand is the demand on one stage of an app.
 type StageDemand struct {
 	App serving.AppID
 	// FanOut is the items that reach the stage for each item of a query. It uses mean fan-outs: where they scatter, a
@@ -45,7 +45,7 @@ func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
 			}
 			for _, e := range spec.Stages[s].Next {
 				depth[e.To] = max(depth[e.To], depth[s]+1)
-				// A join takes the most that any edge delivers, as the engine does.
+				// A join gets the most items that any edge delivers, as in the engine.
 				out[e.To].FanOut = max(out[e.To].FanOut, st.FanOut*e.FanOut)
 			}
 		}

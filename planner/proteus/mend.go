@@ -130,7 +130,7 @@ func (d *diagnoser) floors(ctx context.Context) error {
 	}
 	mend := Mend{}
 	for _, a := range having {
-		// One after the other, each as high as possible while those that follow have none.
+		// One app after the other gets the highest possible floor while the apps after it have none.
 		to, _, err := d.lower(ctx, floors, a)
 		if err != nil {
 			return err
@@ -304,9 +304,9 @@ func (d *diagnoser) options(ctx context.Context) error {
 	return nil
 }
 
-// together makes every unserved stage servable, by a lower floor where that is enough and by a longer objective
-// elsewhere. It is tried when no change of one kind mends.
-func (d *diagnoser) together(ctx context.Context) error {
+// combined makes every unserved stage servable, by a lower floor where that is enough and by a longer objective
+// elsewhere. It is tried when changes of one kind are not enough.
+func (d *diagnoser) combined(ctx context.Context) error {
 	if len(d.out.Mends) > 0 || len(d.out.Unserved) == 0 {
 		return nil
 	}

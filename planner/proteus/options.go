@@ -22,8 +22,8 @@ type Options struct {
 	Headroom float64
 	// Gap is the relative gap at which a plan is good enough; 0 means 0.005.
 	Gap float64
-	// Nodes limits the search tree; 0 means 60. A node takes a fiftieth of a second, and what the first few dozen do
-	// not find, thousands do not find either.
+	// Nodes limits the search tree; 0 means 60. A node takes a fiftieth of a second. Thousands of nodes find nothing
+	// better than the first few dozen.
 	Nodes int64
 	// Select restricts the variants of an app.
 	Select Selection

@@ -231,7 +231,7 @@ func TestCalm(t *testing.T) {
 				smaller++
 			}
 		}
-		if smaller > 0 && b.room < 1-smallBatchLimit-tiny {
+		if smaller > 0 && b.room < 1-smallBatchLimit-roomTolerance {
 			t.Errorf("machine %d is used by %v", k, 1-b.room)
 		}
 	}

@@ -32,7 +32,7 @@ type pipeline struct {
 	budget time.Duration
 }
 
-// stage is a module with all that it can run as.
+// stage is a module with its modes.
 type stage struct {
 	id   serving.StageID
 	rate float64 // items/s at all of the demand
@@ -41,8 +41,8 @@ type stage struct {
 	modes []Mode // Tag is the VariantID
 }
 
-// unpricedCost is what a type without a price counts as, as a part of the highest price: fewer machines are better all
-// the same.
+// unpricedCost is the cost of a type without a price, as a part of the highest price. It is above 0, so that fewer
+// machines are preferred.
 const unpricedCost = 1e-6
 
 // read reads a request with a margin.

@@ -1,5 +1,5 @@
-// Package static plans placements that a person has written down. It adds batch limits from the objective (the largest
-// batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
+// Package static makes plans from placements that a person has written down. It adds batch limits from the objective
+// (the largest batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
 package static
 
 import (
@@ -154,8 +154,8 @@ func (p *Planner) forecast(out *plan.Plan, spec *serving.Spec, capacity []float6
 	}
 }
 
-// Depth returns the number of stages, at least 1, on the longest path through the app that contains stage s. Each stage
-// of the app gets an equal part of the objective by it where no planner sets budgets.
+// Depth returns the number of stages, at least 1, on the longest path of the app through stage s. Where no planner sets
+// budgets, the stage's budget is the objective divided by it.
 func Depth(spec *serving.Spec, s serving.StageID) int {
 	app := spec.Apps[spec.Stages[s].App]
 	depth := make(map[serving.StageID]int, len(app.Stages))
