@@ -50,11 +50,11 @@ func TestScenesAreJudged(t *testing.T) {
 		{"one too many", [][2]float32{{40, 40}, {120, 60}, {170, 170}}, []int64{3, 8, 1}, false},
 		{"nothing", nil, nil, false},
 	} {
-		if got := d.judge(answer(c.centres, c.labels), 0); got != c.right {
+		if got := d.isCorrect(answer(c.centres, c.labels), 0); got != c.right {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if want := (Tally{There: 10, Found: 8, Right: 6}); d.Tally() != want {
+	if want := (Tally{Present: 10, Found: 8, Correct: 6}); d.Tally() != want {
 		t.Errorf("counted %+v, want %+v", d.Tally(), want)
 	}
 }
@@ -68,7 +68,7 @@ func TestScenesGrowBusier(t *testing.T) {
 			a, b := workload.Arrival{At: serving.Time(at)}, workload.Arrival{At: serving.Time(at)}
 			d.choose(&a)
 			d.choose(&b)
-			if a.Sample != b.Sample || a.Sample < 0 || a.Sample >= sceneSamples*digits.MostDigits {
+			if a.Sample != b.Sample || a.Sample < 0 || a.Sample >= sceneSamples*digits.MaxDigits {
 				t.Fatalf("at %v samples %d and %d", at, a.Sample, b.Sample)
 			}
 			sum, n = sum+1+int(a.Sample)/sceneSamples, n+1

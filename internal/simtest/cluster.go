@@ -1,4 +1,4 @@
-// Package simtest makes random clusters and loads for tests: every one from a seed that a failing test prints.
+// Package simtest makes random clusters and loads for tests from random sources that are passed in.
 package simtest
 
 import (
@@ -190,8 +190,8 @@ func Random(rng *rand.Rand) *Cluster {
 		}
 		spec.Apps = append(spec.Apps, app)
 	}
-	cut(spec, &m)
-	remember(spec, &m)
+	addParts(spec, &m)
+	makeStateful(spec, &m)
 	return build(spec, m, place)
 }
 
@@ -224,6 +224,6 @@ func (c *Cluster) Load(rng *rand.Rand, n int) []workload.Arrival {
 		}
 		out = append(out, a)
 	}
-	c.stream(out)
+	c.assignStreams(out)
 	return out
 }

@@ -363,7 +363,7 @@ func BenchmarkZeroLatencyRun(b *testing.B) {
 // What is found in the items of a query comes to as much in parts as in one.
 func TestFinds(t *testing.T) {
 	r := mustLaunch(t, mustNew(t, Config{
-		Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}},
+		RowOutputs: map[serving.VariantID][]RowOutput{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}},
 	}), spec(1, 0))
 	whole := batch(1, 0, 5)
 	parts := batch(2, 0, 2, 3)
@@ -389,7 +389,7 @@ func TestFinds(t *testing.T) {
 	if n := rows(&whole.Parts[0], "none"); n != 0 {
 		t.Errorf("%d rows of nothing", n)
 	}
-	if _, err := New(Config{Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: -1}}}}); err == nil {
+	if _, err := New(Config{RowOutputs: map[serving.VariantID][]RowOutput{0: {{Name: "x", PerItem: -1}}}}); err == nil {
 		t.Error("fewer than nothing was found")
 	}
 }

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// This program takes HiGHS out of the npm package highs: it compresses the WebAssembly module and resolves, from the
-// package's own JavaScript, which of its minified names stand for which functions.
+// This program extracts HiGHS from the npm package highs. It compresses the WebAssembly module, and finds the functions
+// of its minified names in the package's own JavaScript.
 package main
 
 import (
