@@ -80,9 +80,9 @@ func TestPipelineExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "sluice.yaml")
-	roomy := strings.NewReplacer(`headroom: "1"`, `headroom: "1.25"`, "[profile.json]",
+	withHeadroom := strings.NewReplacer(`headroom: "1"`, `headroom: "1.25"`, "[profile.json]",
 		"["+profile+"]").Replace(string(text))
-	if err := os.WriteFile(file, []byte(roomy), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(withHeadroom), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "80", "--request-distribution",

@@ -48,8 +48,8 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 			return err
 		}
 	}
-	if crowded(v) {
-		fmt.Fprint(w, crowding)
+	if sharesWorkers(v) {
+		fmt.Fprint(w, sharedWorkersNote)
 	}
 	facts := [][]string{{"", ""}}
 	fact := func(name, format string, args ...any) {
@@ -89,7 +89,7 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 	return printDiagnosis(w, v)
 }
 
-// proof says how good a plan is proven to be.
+// proof returns in words how good a plan is proven to be.
 func proof(v *planning.Plan) string {
 	unit := "the apps' mean accuracy, each relative to its best variant's"
 	switch v.Goal {
@@ -188,12 +188,12 @@ func printInstances(w io.Writer, v *planning.Plan) error {
 	return columns(w, "lrllllrrrrrr", rows)
 }
 
-// crowding is said of plans with several instances on a worker.
-const crowding = "\nWorkers host several instances each; the capacity of an instance is what it would carry with " +
+// sharedWorkersNote is printed for plans with several instances on a worker.
+const sharedWorkersNote = "\nWorkers host several instances each; the capacity of an instance is what it would carry with " +
 	"its worker to itself.\n"
 
-// crowded tells that some worker hosts more than one instance.
-func crowded(v *planning.Plan) bool {
+// sharesWorkers reports whether some worker hosts more than one instance.
+func sharesWorkers(v *planning.Plan) bool {
 	seen := make(map[string]bool)
 	for _, i := range v.Instances {
 		if seen[i.Worker] {
@@ -267,8 +267,8 @@ func printPlans(w io.Writer, plans []planning.Plan) error {
 		}
 	}
 	for i := range plans {
-		if crowded(&plans[i]) {
-			fmt.Fprint(w, crowding)
+		if sharesWorkers(&plans[i]) {
+			fmt.Fprint(w, sharedWorkersNote)
 			break
 		}
 	}
@@ -281,7 +281,7 @@ func printPlans(w io.Writer, plans []planning.Plan) error {
 	return err
 }
 
-// spans writes names that are counted through as NAME-from..to, and no more than fit into a line.
+// spans returns a list of names in which consecutive numbers are shortened to NAME-from..to. It is cut to fit a line.
 func spans(names []string) string {
 	const most = 3
 	var out []string
@@ -309,7 +309,7 @@ func spans(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// numbered takes NAME-3 apart.
+// numbered splits NAME-3 into NAME and 3.
 func numbered(name string) (head string, n int, ok bool) {
 	at := strings.LastIndexByte(name, '-')
 	if at < 0 {

@@ -62,7 +62,7 @@ func (m *problem) newLocalSearch(ctx context.Context, counts []int, fractions []
 	c := &localSearch{
 		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)),
 		evaluationsLeft: maxEvaluations,
-		target: make([]float64, len(m.stages)), shedCost: make([]float64, len(m.stages)),
+		target:          make([]float64, len(m.stages)), shedCost: make([]float64, len(m.stages)),
 		groups: make([][]int, len(m.stages)),
 		values: make([]stageValue, len(m.stages)), changes: make([][]change, len(m.stages)),
 	}
