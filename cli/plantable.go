@@ -189,8 +189,8 @@ func printInstances(w io.Writer, v *planning.Plan) error {
 }
 
 // sharedWorkersNote is printed for plans with several instances on a worker.
-const sharedWorkersNote = "\nWorkers host several instances each; the capacity of an instance is what it would carry with " +
-	"its worker to itself.\n"
+const sharedWorkersNote = "\nWorkers host several instances each; the capacity of an instance is what it would carry " +
+	"with its worker to itself.\n"
 
 // sharesWorkers reports whether some worker hosts more than one instance.
 func sharesWorkers(v *planning.Plan) bool {

@@ -32,9 +32,10 @@ func Handler(m *Manager, largest int64) http.Handler {
 	mux.HandleFunc("GET "+PathFunctions+"{$}", jsonHandler(func(http.ResponseWriter, *http.Request) (any, error) {
 		return m.List(), nil
 	}))
-	mux.HandleFunc("GET "+PathFunctions+"{name}", jsonHandler(func(_ http.ResponseWriter, r *http.Request) (any, error) {
+	get := func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return m.Get(r.PathValue("name"))
-	}))
+	}
+	mux.HandleFunc("GET "+PathFunctions+"{name}", jsonHandler(get))
 	mux.HandleFunc("PUT "+PathFunctions+"{name}", jsonHandler(h.deploy))
 	mux.HandleFunc("DELETE "+PathFunctions+"{name}", jsonHandler(h.delete))
 	mux.HandleFunc("GET "+PathFunctions+"{name}/logs", jsonHandler(h.logs))

@@ -97,8 +97,8 @@ func (m *market) simulate(ctx context.Context, list []candidate, progress func(s
 }
 
 // cheapestPools returns the cheapest pools that carry the demand, and how many were simulated.
-func (m *market) cheapestPools(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) ([]candidate, int,
-	error) {
+func (m *market) cheapestPools(ctx context.Context, pools []kairos.Pool,
+	progress func(float64, string)) ([]candidate, int, error) {
 	found, tried, err := m.pools.Cheapest(ctx, kairos.Rank(m.pools.Market, m.fluid, pools), m.Demand, 1+m.RunnersUp,
 		func(done, of int) {
 			progress(choiceProgress*(1-math.Pow(0.99, float64(done))),
@@ -109,8 +109,8 @@ func (m *market) cheapestPools(ctx context.Context, pools []kairos.Pool, progres
 
 // largestPool returns the pool that carries most, by bounds or by a search, then those with the highest bounds. It
 // returns none when no pool serves the largest queries. It also returns how many were simulated.
-func (m *market) largestPool(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate,
-	tried int, err error) {
+func (m *market) largestPool(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (
+	shown []candidate, tried int, err error) {
 	all, fluid := m.pools.Market, m.Bound == FluidBound
 	var by kairos.Bound = m.upper
 	if fluid {

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// late is the index of answers after their deadline. They are counted apart from served ones, so that nobody has to
-// subtract.
+// late is the index of answers after their deadline. They are counted apart from served ones, so that queries need no
+// subtraction.
 const late = serving.Outcomes
 
 // metrics holds the Prometheus series. Children are resolved once, so that a query costs no look-up by name.

@@ -27,8 +27,9 @@ type Heat struct {
 
 }
 
-// HeatCell is one cell. Kind is its index in Heat.Kinds. Pale draws it in a lighter colour. Text is written in the
-// cell; adjacent cells of a row with the same kind, paleness and text get it once, where there is room.
+// HeatCell is one cell of a Heat. Kind is an index into Heat.Kinds and determines the colour. Pale draws the cell in a
+// lighter colour. Text is written in the cell if there is room. Adjacent cells of a row that are equal get their text
+// once.
 type HeatCell struct {
 	Kind int
 	Pale bool
