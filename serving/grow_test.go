@@ -61,10 +61,10 @@ func TestGrowsRefuses(t *testing.T) {
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
 	}).
 		WithApp(serving.App{Name: "f"}, serving.Variant{Name: "f.1", MaxBatch: 1})
-	shut := base.WithClosed(a)
+	closed := base.WithClosed(a)
 	for want, s := range map[string]func() (*serving.Spec, *serving.Spec){
 		"shrink":       func() (*serving.Spec, *serving.Spec) { return &serving.Spec{}, base },
-		"stays closed": func() (*serving.Spec, *serving.Spec) { return base, shut },
+		"stays closed": func() (*serving.Spec, *serving.Spec) { return base, closed },
 		"machines":     func() (*serving.Spec, *serving.Spec) { c := *base; c.Workers = nil; return &c, base },
 		"being retired": func() (*serving.Spec, *serving.Spec) {
 			c := base.WithClosed(a)

@@ -35,9 +35,9 @@ type Solver struct {
 	reachedFrom []int32         // by column: the row from which the search reached it
 	settled     []settledColumn // columns whose distance is final
 
-	seen     []int32 // by row: 1 + the last row for which it was visited
-	drivenBy []int32 // by row: the row that takes its column
-	queue    []int32
+	seen    []int32 // by row: 1 + the last row for which it was visited
+	takenBy []int32 // by row: the row that takes its column
+	queue   []int32
 }
 
 // Solve fills match, by row, with the column of each row, or -1 for a row that gets none because there are fewer

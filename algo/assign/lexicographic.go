@@ -7,7 +7,7 @@ package assign
 // find another one in turn, and so on, until a row takes the column that the first row has left. Free columns belong to
 // the virtual row len(match), which may own any column without a price.
 func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance float64) {
-	s.seen, s.drivenBy = resized(s.seen, rows+1), resized(s.drivenBy, rows+1)
+	s.seen, s.takenBy = resized(s.seen, rows+1), resized(s.takenBy, rows+1)
 	clear(s.seen)
 	match, owner, v := s.column, s.row, s.v[:cols]
 	for r := range match {
@@ -33,26 +33,26 @@ func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance fl
 // It reports whether it can, and if so makes the moves.
 func (s *Solver) reassign(r, c int32, cols int, cost []float64, tolerance float64) bool {
 	match, owner := s.column, s.row
-	nobody := int32(len(match))
+	virtual := int32(len(match))
 	had := match[r]
 	queue := s.queue[:0]
 	left := c // the column that the virtual row gives up, once it is visited
-	meet := func(next, by int32) {
+	enqueue := func(next, by int32) {
 		if next > r && s.seen[next] != r+1 { // a row that was visited before led nowhere
-			s.seen[next], s.drivenBy[next] = r+1, by
+			s.seen[next], s.takenBy[next] = r+1, by
 			queue = append(queue, next)
 		}
 	}
 	if o := owner[c]; o >= 0 {
-		meet(o, -1)
+		enqueue(o, -1)
 	} else {
-		meet(nobody, -1)
+		enqueue(virtual, -1)
 	}
 	found := false
 search:
 	for at := 0; at < len(queue); at++ {
 		k := queue[at]
-		if k == nobody {
+		if k == virtual {
 			for c, p := range s.v {
 				if p < -tolerance {
 					continue
@@ -63,7 +63,7 @@ search:
 					break search
 				}
 				if owner[c] >= 0 {
-					meet(owner[c], k)
+					enqueue(owner[c], k)
 				}
 			}
 			continue
@@ -74,11 +74,11 @@ search:
 				found = true
 				break search
 			}
-			if s.seen[nobody] != r+1 {
-				s.seen[nobody] = r + 1
-				for other := r + 1; other < nobody; other++ {
+			if s.seen[virtual] != r+1 {
+				s.seen[virtual] = r + 1
+				for other := r + 1; other < virtual; other++ {
 					if match[other] < 0 {
-						meet(other, k)
+						enqueue(other, k)
 					}
 				}
 			}
@@ -95,10 +95,10 @@ search:
 				break search
 			}
 			if owner[c] >= 0 {
-				meet(owner[c], k)
-			} else if s.seen[nobody] != r+1 {
+				enqueue(owner[c], k)
+			} else if s.seen[virtual] != r+1 {
 				left = int32(c)
-				meet(nobody, k)
+				enqueue(virtual, k)
 			}
 		}
 	}
@@ -110,10 +110,10 @@ search:
 // column that the virtual row gives up.
 func (s *Solver) applyMoves(k, place, left int32) {
 	match, owner := s.column, s.row
-	nobody := int32(len(match))
+	virtual := int32(len(match))
 	for k >= 0 {
 		old := left
-		if k == nobody {
+		if k == virtual {
 			owner[place] = -1
 		} else {
 			old, match[k] = match[k], place
@@ -121,6 +121,6 @@ func (s *Solver) applyMoves(k, place, left int32) {
 				owner[place] = k
 			}
 		}
-		place, k = old, s.drivenBy[k]
+		place, k = old, s.takenBy[k]
 	}
 }

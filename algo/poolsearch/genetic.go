@@ -49,11 +49,11 @@ func (g *genetic) next() int {
 	if len(g.parents) == 0 {
 		return g.random.next()
 	}
-	mother, father := g.space.points[g.tournament()], g.space.points[g.tournament()]
+	parentA, parentB := g.space.points[g.tournament()], g.space.points[g.tournament()]
 	for c := range g.child {
-		g.child[c] = mother[c]
+		g.child[c] = parentA[c]
 		if g.rng.IntN(2) == 0 {
-			g.child[c] = father[c]
+			g.child[c] = parentB[c]
 		}
 		if g.rng.Float64() < g.with.Mutation {
 			g.child[c] += 2*g.rng.IntN(2) - 1

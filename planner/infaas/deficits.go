@@ -21,12 +21,12 @@ type action struct {
 // faster variant, whichever costs less), else the action that costs least, and repeats. More important apps come first,
 // then the stage with the smallest part of its need.
 func (x *state) closeDeficits() (changed bool) {
-	stuck := make([]bool, len(x.stages))
+	blocked := make([]bool, len(x.stages))
 	for {
 		at, part := -1, 0.0
 		for s := range x.stages {
 			st := &x.stages[s]
-			if stuck[s] || st.workers == 0 || st.carries(st.rate, 1) {
+			if blocked[s] || st.workers == 0 || st.carries(st.rate, 1) {
 				continue
 			}
 			heavier := at >= 0 && x.spec.Apps[st.App].Weight > x.spec.Apps[x.stages[at].App].Weight
@@ -40,7 +40,7 @@ func (x *state) closeDeficits() (changed bool) {
 		}
 		a := x.bestAction(at)
 		if a == nil {
-			stuck[at] = true
+			blocked[at] = true
 			continue
 		}
 		x.move(a.from, a.to)

@@ -47,16 +47,16 @@ func (x *state) packBalanced(short []*function, how packingRule) {
 		} else {
 			w, _ = dualWeights(c, short)
 		}
-		todo := 0.0
+		unservedPart := 0.0
 		for _, f := range short {
 			if !f.exhausted {
-				todo = max(todo, 1-f.rate/f.load)
+				unservedPart = max(unservedPart, 1-f.rate/f.load)
 			}
 		}
-		if todo <= tolerance {
+		if unservedPart <= tolerance {
 			return
 		}
-		for until := todo*(1-1.0/reweighings) - tolerance; ; {
+		for until := unservedPart*(1-1.0/reweighings) - tolerance; ; {
 			var f *function
 			most := 0.0
 			for _, y := range short {

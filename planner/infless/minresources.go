@@ -90,11 +90,11 @@ func (f *function) columns(m *milp.Program, machines []machine, goal Goal) error
 			return errors.New("the least resources of machines that are taken as a whole: name their parts")
 		}
 		for s := range machines {
-			spots := 1
+			places := 1
 			if c.Percent > 0 {
-				spots = len(machines[s].percents)
+				places = len(machines[s].percents)
 			}
-			for a := range spots {
+			for a := range places {
 				j := m.Column(milp.Column{Upper: math.Ceil(f.load / c.Up), Integer: true})
 				if goal == Allocated {
 					m.Columns[j].Objective = c.Resources

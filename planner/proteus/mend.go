@@ -39,13 +39,13 @@ func (d *diagnoser) workers(ctx context.Context) error {
 		return err
 	}
 	var growing []serving.DeviceTypeID
-	dearest := 0.0
+	highestPrice := 0.0
 	for t := range types {
 		if d.r.Spec.DeviceTypes[t].Part {
 			continue // no worker is of such a type
 		}
 		growing = append(growing, serving.DeviceTypeID(t))
-		dearest = max(dearest, d.r.Price(serving.DeviceTypeID(t)))
+		highestPrice = max(highestPrice, d.r.Price(serving.DeviceTypeID(t)))
 		price := slices.Repeat([]float64{-1}, types)
 		price[t] = 1
 		if err := try(price, almostOne, []serving.DeviceTypeID{serving.DeviceTypeID(t)}); err != nil {
@@ -59,7 +59,7 @@ func (d *diagnoser) workers(ctx context.Context) error {
 		price := make([]float64, types)
 		for t := range price {
 			// Among equal costs the fewest workers win; without prices only their number counts.
-			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(dearest, 1)*workerCost
+			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(highestPrice, 1)*workerCost
 			if d.r.Spec.DeviceTypes[t].Part {
 				price[t] = -1
 			}

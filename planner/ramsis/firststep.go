@@ -97,12 +97,12 @@ func (f *firstStep) addPartial(n, level, batch int, took time.Duration) {
 	left := n - batch
 	rest, below := 1.0, 0.0
 	for j := low; j <= high; j++ {
-		upto := 1.0
+		cumulative := 1.0
 		if j < high && age > 0 {
-			upto = beta(a, b, (seconds(f.levels[j+1])-base+l)/age)
+			cumulative = beta(a, b, (seconds(f.levels[j+1])-base+l)/age)
 		}
-		x := upto - below
-		below = upto
+		x := cumulative - below
+		below = cumulative
 		for more, y := range f.arrivals {
 			if x*y < negligible {
 				continue
@@ -136,15 +136,15 @@ func (f *firstStep) countArrivals(took time.Duration) {
 	}
 	before := 0.0
 	for more := 0; more <= f.MaxQueue; more++ {
-		upto := 0.0
+		cumulative := 0.0
 		for r, w := range f.weight {
-			upto += w * fewer((more+1)*k-r)
+			cumulative += w * fewer((more+1)*k-r)
 		}
 		if more == f.MaxQueue {
-			upto = 1
+			cumulative = 1
 		}
-		f.arrivals = append(f.arrivals, max(upto-before, 0))
-		if before = upto; before > 1-negligible {
+		f.arrivals = append(f.arrivals, max(cumulative-before, 0))
+		if before = cumulative; before > 1-negligible {
 			return
 		}
 	}

@@ -55,12 +55,12 @@ func (p *Planner) read(r plan.Request, c margin) *request {
 		x.prices = append(x.prices, r.Price(serving.DeviceTypeID(d)))
 		x.unpriced = x.unpriced && x.prices[d] <= 0
 	}
-	dearest := slices.Max(append(x.prices, 0))
+	highestPrice := slices.Max(append(x.prices, 0))
 	for d := range x.prices {
 		if x.unpriced {
 			x.prices[d] = 1 // without prices, machines are counted
 		}
-		x.prices[d] = max(x.prices[d], dearest*unpricedCost)
+		x.prices[d] = max(x.prices[d], highestPrice*unpricedCost)
 	}
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
 	asked := capacity.StageDemands(r.Spec, x.rates)

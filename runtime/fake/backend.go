@@ -71,7 +71,7 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 	b.mu.Unlock()
 	if b.cfg.LoseAfter != nil {
 		if d, ok := b.cfg.LoseAfter(spec.ID); ok {
-			in.doom = time.AfterFunc(d, in.lose)
+			in.lossTimer = time.AfterFunc(d, in.lose)
 		}
 	}
 	return in, nil

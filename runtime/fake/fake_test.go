@@ -137,7 +137,7 @@ func TestEchoesCopies(t *testing.T) {
 }
 
 func TestErrorRateDependsOnTheBatchOnly(t *testing.T) {
-	fate := func(seed uint64, order []int) []int {
+	failedBatches := func(seed uint64, order []int) []int {
 		r := mustLaunch(t, mustNew(t, Config{Seed: seed, ErrorRate: 0.2}), spec(1, 0))
 		var failed []int
 		for _, id := range order {
@@ -156,12 +156,12 @@ func TestErrorRateDependsOnTheBatchOnly(t *testing.T) {
 	for i := range order {
 		order[i] = i + 1
 	}
-	a := fate(7, order)
+	a := failedBatches(7, order)
 	slices.Reverse(order)
-	if !slices.Equal(a, fate(7, order)) {
+	if !slices.Equal(a, failedBatches(7, order)) {
 		t.Error("the order of batches changed which of them fail")
 	}
-	if slices.Equal(a, fate(8, order)) {
+	if slices.Equal(a, failedBatches(8, order)) {
 		t.Error("another seed fails the same batches")
 	}
 	// 5,000 draws of p = 0.2 have a standard deviation of 28.

@@ -15,9 +15,9 @@ import (
 var ErrBatch = errors.New("batch failed on purpose")
 
 type instance struct {
-	b    *Backend
-	spec dataplane.InstanceSpec
-	doom *time.Timer
+	b         *Backend
+	spec      dataplane.InstanceSpec
+	lossTimer *time.Timer
 
 	mu      sync.Mutex
 	loaded  map[serving.VariantID]int
@@ -113,8 +113,8 @@ func (in *instance) Close() error {
 	in.mu.Lock()
 	in.closed = true
 	in.mu.Unlock()
-	if in.doom != nil {
-		in.doom.Stop()
+	if in.lossTimer != nil {
+		in.lossTimer.Stop()
 	}
 	in.b.forget(in)
 	return nil

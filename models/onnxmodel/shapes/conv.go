@@ -12,7 +12,7 @@ type windows struct {
 	ceil                             bool
 }
 
-func (n *node) slide(kernel []int64, dims int) (windows, error) {
+func (n *node) slideWindows(kernel []int64, dims int) (windows, error) {
 	s := windows{kernel: n.ints("kernel_shape"), strides: n.ints("strides"), dilations: n.ints("dilations"),
 		pads: n.ints("pads"),
 		auto: n.text("auto_pad"), ceil: n.int("ceil_mode", 0) != 0}
@@ -71,7 +71,7 @@ func conv(n *node) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := n.slide(w.Shape[2:], len(x.Shape)-2)
+	s, err := n.slideWindows(w.Shape[2:], len(x.Shape)-2)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func pool(n *node) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := n.slide(nil, len(x.Shape)-2)
+	s, err := n.slideWindows(nil, len(x.Shape)-2)
 	if err != nil {
 		return nil, err
 	}
