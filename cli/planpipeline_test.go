@@ -53,7 +53,7 @@ func TestPlanOfPipeline(t *testing.T) {
 	}
 }
 
-// What there are too few machines for is said by type, and shed.
+// Demand for which there are too few machines is shed, and the missing machines are listed by type.
 func TestPlanShortOfMachines(t *testing.T) {
 	v := askPlan(t, ExitShortOf, "-f", pipelineFile, "--demand", "2000").Plans[0]
 	if v.Short["X"]+v.Short["Y"] == 0 || v.Diagnosis != nil || v.Served < 400 || v.Served > 700 {

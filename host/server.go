@@ -59,8 +59,8 @@ func (p *Profiled) NewServer(ctx context.Context, o ServerOptions) (*Server, err
 	return newServer(ctx, p, planned, o)
 }
 
-// NewServer is that of Profiled with this first plan and planner. With a store it makes a new plan, since this one
-// knows no functions.
+// NewServer starts a server as [Profiled.NewServer] does, with this first plan and planner. If the configuration has a
+// store of functions, it makes a new first plan, since this one does not have them.
 func (p *Planned) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if p.file.Store != "" {
 		return newServer(ctx, p.Profiled, nil, o)

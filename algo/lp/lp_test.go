@@ -136,8 +136,8 @@ func TestAgainstHiGHS(t *testing.T) {
 	}
 }
 
-// Columns that are added, limits that move and costs that change are taken up from where the last solve ended, and lead
-// where a solve from nothing leads.
+// After columns are added, limits move and costs change, a solve that continues from the last basis reaches the same
+// objective as a solve from the slacks.
 func TestGoingOn(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))

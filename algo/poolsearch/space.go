@@ -38,7 +38,7 @@ const (
 	pruned
 )
 
-// Trial is one evaluation of a point.
+// Trial is one evaluation of a point of a Space.
 type Trial struct {
 	Point  int     // index of the point
 	Value  float64 // NaN when evaluating failed

@@ -33,7 +33,8 @@ func answer(centres [][2]float32, labels []int64) []tensor.Tensor {
 	return []tensor.Tensor{label, where}
 }
 
-// A scene is read rightly when all its digits are found where they are and read as what they are, and nothing besides.
+// An answer is correct when all digits of the scene are found at their places and read correctly, and nothing else is
+// found.
 func TestScenesAreJudged(t *testing.T) {
 	d := &Scenes{
 		scenes: []digits.Scene{{Digits: []digits.Digit{{Label: 3, X: 40, Y: 40}, {Label: 8, X: 120, Y: 60}}}},
@@ -59,7 +60,7 @@ func TestScenesAreJudged(t *testing.T) {
 	}
 }
 
-// Scenes grow as busy as is said, and which one comes when follows from the seed.
+// Scenes get as many digits as documented, and their order depends on the seed alone.
 func TestScenesGrowBusier(t *testing.T) {
 	d := &Scenes{Setting: Setting{Seed: 1, Length: time.Minute}}
 	mean := func(from, to time.Duration) float64 {

@@ -37,7 +37,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The eleventh pool has no say, and of several base types each must agree.
+// The eleventh pool does not count, and with several base types each must agree.
 func TestChooseLooksAtTen(t *testing.T) {
 	m := ec2()
 	m.Types[1].Latency = m.Types[0].Latency

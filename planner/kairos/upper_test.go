@@ -115,7 +115,7 @@ func TestUpperScenarios(t *testing.T) {
 		{Pool{1, 1}, 50},     // 20 <= 40*0.4/0.6: 20/0.4
 		{Pool{2, 1}, 87.5},   // 40 > 26.67: 40/0.6 + (40-26.67)/40*62.5
 		{Pool{2, 0}, 62.5},   // no auxiliary machine
-		{Pool{0, 5}, 0},      // nobody serves the large ones
+		{Pool{0, 5}, 0},      // no machine serves the large ones
 		{Pool{1, 9}, 50},     // more auxiliary machines do not help
 		{Pool{3, 1}, 118.75}, // 60 > 26.67: 66.67 + 33.33/60*93.75
 		{Pool{3, 2}, 143.75}, // 60 > 53.33: 133.33 + 6.67/60*93.75

@@ -62,8 +62,8 @@ func graphSpec(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Tabl
 	return spec, p
 }
 
-// There are as many front-ends as the option says, whatever the load, and they run what no accelerator runs. The rest
-// is planned as if all machines were of the most common type.
+// There are as many front-ends as the option says, whatever the load. They run the stages that no accelerator runs. The
+// other stages are planned as if all machines were of the most common type.
 func TestPlan(t *testing.T) {
 	spec, p := graphSpec(t, 8, 6, 9)
 	for _, c := range []struct{ frontends, want int }{{0, 1}, {3, 3}, {20, 9}} {
@@ -138,7 +138,7 @@ func TestHomogeneousView(t *testing.T) {
 	}
 }
 
-// If there are too few machines, the plan serves as much as they hold and sheds the rest.
+// If there are too few machines, the plan serves as much as they carry and sheds the remainder.
 func TestShed(t *testing.T) {
 	spec, p := graphSpec(t, 2, 0, 1)
 	last := 0.0

@@ -25,10 +25,10 @@ type Node struct {
 	Sessions []NodeSession
 }
 
-// NodeSession is the load of a session on a node.
+// NodeSession is the part of a session's load that a node carries.
 type NodeSession struct {
-	Session int
-	Batch   int
+	Session int     // index of the session
+	Batch   int     // items
 	Rate    float64 // items/s
 }
 

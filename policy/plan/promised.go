@@ -16,7 +16,8 @@ type weightedSet struct {
 	share float64
 }
 
-// Promised returns what the plan promises for a stage, or nil when it promises nothing. The result refers to p.
+// Promised returns the promises of a plan's policies or value functions for a stage, or nil if the plan has neither for
+// it. The result refers to p.
 func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 	if prices := p.ValuesOf(s); prices != nil && len(p.Policies) == 0 {
 		return &Promised{values: prices}

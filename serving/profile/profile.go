@@ -144,8 +144,8 @@ func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statisti
 	return values, counted
 }
 
-// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown. A concurrency beyond the highest
-// measured one scales that in proportion.
+// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown. A concurrency above the highest measured
+// level scales the latency at that level in proportion.
 func (t *Table) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 {
