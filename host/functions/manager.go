@@ -200,72 +200,20 @@ func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool
 	if err != nil {
 		return nil, nil, oip.Errorf(oip.Invalid, "model", "%v", err)
 	}
-	app := m.c.App
-	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
-	app.MinInstances, app.MaxInstances, app.ColdWait = x.Least, x.Most, x.ColdWait
-	v := serving.Variant{
-		Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch,
-		MemoryBytes: x.Memory,
-	}
-	if v.MaxBatch == 0 {
-		v.MaxBatch = config.FunctionDefaultBatch
-	}
-	if !d.Batched {
-		if x.MaxBatch > 1 {
-			return nil, nil, oip.Errorf(oip.Invalid, "max_batch",
-				"is %d, but the model has no batch dimension: the first dimension of all its tensors would have to "+
-					"be open", x.MaxBatch)
-		}
-		v.MaxBatch = 1
-	}
-	if v.MemoryBytes == 0 {
-		v.MemoryBytes = x.Model.Bytes
+	v, err := variantOf(&x, d)
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := fitsMachine(m.spec, v.MemoryBytes); err != nil {
 		return nil, nil, err
 	}
-	n, l := &grown{}, &Live{Function: x, Described: d}
-	m.mu.Lock()
-	n.spec, n.measured = m.spec, m.measured
-	if was := m.live[x.Name]; was != nil {
-		if !reflect.DeepEqual(was.Described, d) {
-			m.mu.Unlock()
-			return nil, nil, oip.Errorf(oip.Invalid, "model",
-				"it takes or gives other tensors than version %d: clients of that would fail. Delete the function "+
-					"first, or give this one another name", was.Version)
-		}
-		l.App = was.App
-		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
-	} else {
-		n.spec, l.App, l.Variant = m.spec.WithApp(app, v)
-	}
-	m.mu.Unlock()
-	if err := n.spec.Validate(); err != nil {
-		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	n, l, err := m.addFunction(x, d, v)
+	if err != nil {
+		return nil, nil, err
 	}
 	m.host.Bind(l.Variant, path, d.Batched)
 	if x.Profile == nil && m.c.Predictor != nil {
-		subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: d}
-		var f *profiler.File
-		var missed error
-		if quick && m.c.Quick != nil {
-			if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
-				l.Predicted = true
-			}
-		}
-		if f == nil {
-			f, err = m.c.Predictor.Predict(ctx, subject)
-		}
-		if err == nil && missed != nil {
-			m.log.add(x.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, nil, err
-			}
-			return nil, nil, oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", err)
-		}
-		if l.Profile, err = json.Marshal(f); err != nil {
+		if err := m.addLatencies(ctx, n, l, path, quick); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -275,6 +223,82 @@ func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool
 		}
 	}
 	return n, l, nil
+}
+
+// variantOf returns the variant of a function. It fails when the function asks for batches that its model cannot take.
+func variantOf(x *store.Function, d *repository.Described) (serving.Variant, error) {
+	v := serving.Variant{
+		Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch,
+		MemoryBytes: x.Memory,
+	}
+	if v.MaxBatch == 0 {
+		v.MaxBatch = config.FunctionDefaultBatch
+	}
+	if !d.Batched {
+		if x.MaxBatch > 1 {
+			return v, oip.Errorf(oip.Invalid, "max_batch",
+				"is %d, but the model has no batch dimension: the first dimension of all its tensors would have to "+
+					"be open", x.MaxBatch)
+		}
+		v.MaxBatch = 1
+	}
+	if v.MemoryBytes == 0 {
+		v.MemoryBytes = x.Model.Bytes
+	}
+	return v, nil
+}
+
+// addFunction returns the spec with a function and its variant, which replace an earlier version. That must have the
+// same inputs and outputs.
+func (m *Manager) addFunction(x store.Function, d *repository.Described, v serving.Variant) (*grown, *Live, error) {
+	app := m.c.App
+	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
+	app.MinInstances, app.MaxInstances, app.ColdWait = x.Least, x.Most, x.ColdWait
+	n, l := &grown{}, &Live{Function: x, Described: d}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.spec, n.measured = m.spec, m.measured
+	if was := m.live[x.Name]; was == nil {
+		n.spec, l.App, l.Variant = m.spec.WithApp(app, v)
+	} else {
+		if !reflect.DeepEqual(was.Described, d) {
+			return nil, nil, oip.Errorf(oip.Invalid, "model",
+				"it takes or gives other tensors than version %d: clients of that would fail. Delete the function "+
+					"first, or give this one another name", was.Version)
+		}
+		l.App = was.App
+		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
+	}
+	if err := n.spec.Validate(); err != nil {
+		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	}
+	return n, l, nil
+}
+
+// addLatencies measures or predicts the latencies of a function whose model file is at path.
+func (m *Manager) addLatencies(ctx context.Context, n *grown, l *Live, path string, quick bool) error {
+	subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: l.Described}
+	var f *profiler.File
+	var err, missed error
+	if quick && m.c.Quick != nil {
+		if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
+			l.Predicted = true
+		}
+	}
+	if f == nil {
+		f, err = m.c.Predictor.Predict(ctx, subject)
+	}
+	if err == nil && missed != nil {
+		m.log.add(l.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", err)
+	}
+	l.Profile, err = json.Marshal(f)
+	return err
 }
 
 // withProfile adds a record's latencies of a variant to measurements.

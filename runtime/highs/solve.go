@@ -238,30 +238,14 @@ func (r *run) passProgram(mip bool) {
 	}
 }
 
+// result reads the solution of a solve that has ended with a status of HiGHS; nil with r.err set when there is none.
 func (r *run) result(status int32, mip bool) *milp.Solution {
 	out := &milp.Solution{}
-	switch status {
-	case statusInfeasible:
-		out.Status = milp.Infeasible
+	if !r.setStatus(out, status) {
+		return nil
+	}
+	if out.Status == milp.Infeasible || out.Status == milp.Unbounded {
 		return out
-	case statusUnbounded:
-		out.Status = milp.Unbounded
-		return out
-	case statusUnboundedOrInfeasible:
-		r.fail("cannot tell an infeasible from an unbounded program")
-		return nil
-	case statusModelEmpty, statusOptimal:
-		out.Status = milp.Optimal
-	case statusIterationLimit, statusSolutionLimit:
-		out.Status = milp.Feasible
-	case statusMemoryLimit:
-		if r.err == nil {
-			r.err = milp.ErrMemory
-		}
-		return nil
-	default:
-		r.fail(fmt.Sprintf("ended with model status %d", status))
-		return nil
 	}
 	if mip {
 		out.Nodes = int64(r.info(exportGetInt64InfoValue, "mip_node_count", 8))
@@ -302,15 +286,47 @@ func (r *run) result(status int32, mip bool) *milp.Solution {
 		r.fail(fmt.Sprintf("its answer breaks a constraint by %.3g of its size", worst))
 		return nil
 	}
+	r.setGap(out)
+	return out
+}
+
+// setStatus sets the status of a solution by HiGHS's. It returns false, with r.err set, when there is none.
+func (r *run) setStatus(out *milp.Solution, status int32) bool {
+	switch status {
+	case statusInfeasible:
+		out.Status = milp.Infeasible
+	case statusUnbounded:
+		out.Status = milp.Unbounded
+	case statusUnboundedOrInfeasible:
+		r.fail("cannot tell an infeasible from an unbounded program")
+		return false
+	case statusModelEmpty, statusOptimal:
+		out.Status = milp.Optimal
+	case statusIterationLimit, statusSolutionLimit:
+		out.Status = milp.Feasible
+	case statusMemoryLimit:
+		if r.err == nil {
+			r.err = milp.ErrMemory
+		}
+		return false
+	default:
+		r.fail(fmt.Sprintf("ended with model status %d", status))
+		return false
+	}
+	return true
+}
+
+// setGap sets the gap. Rounding to whole numbers may exceed the bound by the solver's tolerance; the bound is then the
+// objective.
+func (r *run) setGap(out *milp.Solution) {
 	better := out.Bound - out.Objective
 	if !r.p.Maximize {
 		better = -better
 	}
 	if better < 0 {
-		out.Bound = out.Objective // rounding to whole numbers may pass a bound by the solver's tolerance
+		out.Bound = out.Objective
 	}
 	out.Gap = math.Abs(out.Bound-out.Objective) / max(math.Abs(out.Objective), 1e-9)
-	return out
 }
 
 func (r *run) fail(what string) {
