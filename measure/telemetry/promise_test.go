@@ -184,7 +184,8 @@ func TestDepartures(t *testing.T) {
 	} {
 		spec, p := promisedWorld()
 		var changes []PromiseChange
-		s := script{telemetry: New(spec, Options{PromiseChanged: func(d PromiseChange) { changes = append(changes, d) }})}
+		note := func(d PromiseChange) { changes = append(changes, d) }
+		s := script{telemetry: New(spec, Options{PromiseChanged: note})}
 		s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
 		x := &s.telemetry.promises.apps[0]
