@@ -297,7 +297,7 @@ func TestTheFunctionsAreDocumented(t *testing.T) {
 		}
 		for _, o := range ops.Options(name) {
 			switch {
-			case o.Must:
+			case o.Required:
 				row("option", o.Name, o.Doc+". Required")
 			case o.Default != "":
 				row("option", o.Name, o.Doc+". Default: `"+o.Default+"`")

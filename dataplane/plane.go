@@ -162,7 +162,7 @@ func (p *Plane) Grow(g *engine.Growth) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := g.Spec.Grows(p.spec()); err != nil {
+	if err := g.Spec.CheckGrowth(p.spec()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
 	graphs, err := newGraphs(g.Spec, p.c.Wiring, len(p.spec().Apps))

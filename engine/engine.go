@@ -200,7 +200,7 @@ func (e *Engine) grow(g *Growth) {
 		e.violated(errors.New("engine: growth without a spec or a profile"))
 		return
 	}
-	if err := errors.Join(g.Spec.Validate(), g.Spec.Grows(e.spec)); err != nil {
+	if err := errors.Join(g.Spec.Validate(), g.Spec.CheckGrowth(e.spec)); err != nil {
 		e.violated(fmt.Errorf("engine: growth: %w", err))
 		return
 	}

@@ -7,17 +7,16 @@ import (
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// wiring tells what the stages of apps of several take and give, and by which names. Where a remote server has a
-// stage's model and does not answer, that stays unknown: the stage is then handed what the file says it takes, or all
-// that the stages before it give.
+// wiring returns the inputs and outputs of the stages of apps with several stages, by name. If a remote server with a
+// stage's model does not answer, they stay unknown. The stage then gets the inputs that the file names, or all outputs
+// of the stages before it.
 //
-// Where every worker is fake nothing is asked for by name: they give what they get, and as much as is expected of what
-// is found in it.
+// If every worker is fake, no names are needed: fake workers return their inputs, and as many rows as expected.
 func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pipeline.Wiring {
 	if !o.runsModels() {
 		return nil
 	}
-	ctx, done := context.WithTimeout(ctx, askRemote) // for all of them
+	ctx, done := context.WithTimeout(ctx, remoteTimeout) // one timeout for all stages
 	defer done()
 	spec := o.Spec()
 	out := make([]pipeline.Wiring, len(spec.Stages))

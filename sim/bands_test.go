@@ -307,7 +307,7 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 type fullFleetPlanner struct{ *simtest.Rated }
 
 func (fullFleetPlanner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	return plan.Nothing("roomless", r.Snapshot), nil
+	return plan.Empty("roomless", r.Snapshot), nil
 }
 
 // Queries without a late policy, for an app that no plan has room for, fail after somewhat more than ten seconds, every

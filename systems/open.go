@@ -46,7 +46,7 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 	}
 	if len(o.open.Apps) == 0 {
-		return plan.Nothing(o.Name(), r.Snapshot), nil
+		return plan.Empty(o.Name(), r.Snapshot), nil
 	}
 	if o.open.Whole() {
 		return o.planner.Plan(ctx, r)

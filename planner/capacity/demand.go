@@ -10,7 +10,7 @@ import (
 // MinRate is the rate in queries/s that an idle app is planned for, so that its first query finds it served.
 const MinRate = 0.01
 
-// StageDemand is what an app asks of one of its stages.
+// StageDemand is the demand on one stage of an app.
 type StageDemand struct {
 	App serving.AppID
 	// FanOut is the items that reach the stage for each item of a query (pipeline.Graph.MeanItems).

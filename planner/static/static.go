@@ -1,5 +1,5 @@
-// Package static plans placements that a person has written down. It adds batch limits from the objective (the largest
-// batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
+// Package static makes plans from placements that a person has written down. It adds batch limits from the objective
+// (the largest batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
 package static
 
 import (

@@ -23,7 +23,7 @@ func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.Var
 	for t, n := range pool {
 		d := m.Types[t].Device
 		counts[d] += n
-		if m.Base(t) {
+		if m.IsBase(t) {
 			prefer = append(prefer, d)
 		} else {
 			others = append(others, d)
