@@ -28,7 +28,7 @@ type Env struct {
 	Getenv func(string) string
 	// Context ends when the program is asked to stop.
 	Context context.Context
-	// Terminal reports whether Stderr is one: progress bars are drawn there and nowhere else.
+	// Terminal reports whether Stderr is a terminal. Progress bars are drawn on terminals only.
 	Terminal bool
 
 	bar *progress // of the command that runs
@@ -46,15 +46,15 @@ func OS() Env {
 // Exit statuses, the same for every command.
 const (
 	ExitOK       = 0 // done
-	ExitFailed   = 1 // it was tried and did not work
+	ExitFailed   = 1 // the operation failed
 	ExitUsage    = 2 // the command line is wrong
 	ExitConfig   = 3 // a file that the person wrote is wrong
 	ExitMissing  = 4 // something has to be installed or fetched first
-	ExitShortOf  = 5 // it ran, and a demanded quality was not met
+	ExitShortOf  = 5 // it ran, but a required quality was not reached
 	ExitNoServer = 6 // the server did not answer
 )
 
-// exitStatus is the one that tells of which kind an error is.
+// exitStatus returns the exit status for the kind of an error.
 func exitStatus(err error) int {
 	switch fault.Of(err) {
 	case fault.Usage:
@@ -78,9 +78,9 @@ type command struct {
 	usage    string // after the name
 	about    string // paragraphs before the flags
 	examples string // help ends with them
-	// verbs are commands of their own, named "NOUN VERB", where the name alone is a noun; prepare is then not used.
+	// verbs are the commands "NOUN VERB" of a noun; prepare is not used then.
 	verbs []command
-	// prepare declares flags and returns what runs after they are parsed.
+	// prepare declares flags and returns the function that runs after they are parsed.
 	prepare func(fs *flag.FlagSet) func(e *Env, args []string) error
 }
 

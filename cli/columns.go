@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// columns writes rows in line, the first of them the head. form has a letter for each column: l and r for text to the
-// left and to the right. A column in which every row but the head is empty is left out.
+// columns writes rows as a table with aligned columns. The first row is the head. form has a letter for each column: l
+// and r for text to the left and to the right. A column in which every row but the head is empty is left out.
 func columns(w io.Writer, form string, rows [][]string) error {
 	width := make([]int, len(form))
 	used := make([]bool, len(form))

@@ -66,7 +66,7 @@ stages batches, places and parts of the objective so that they cost least, and f
 	}
 }
 
-// demoScreen is where a demonstration is shown.
+// demoScreen prints a demonstration.
 type demoScreen struct {
 	*Env
 	words     io.Writer // gets a line for every step
@@ -79,15 +79,15 @@ func (s *demoScreen) say(format string, args ...any) {
 	fmt.Fprintf(s.words, format, args...)
 }
 
-// options have a host's progress drawn.
+// options returns host options that draw progress on the terminal.
 func (s *demoScreen) options() host.Options { return terminalOptions(s.Env) }
 
-// serverOptions have a server log to Stderr.
+// serverOptions returns options with which a server logs to Stderr.
 func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
 	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry)}
 }
 
-// profile measures the models unless a profile of these models on this machine is there.
+// profile measures the models unless there is a profile of these models on this machine.
 func (s *demoScreen) profile(d *demo.Setting, o *host.Opened) (*host.Profiled, error) {
 	if !s.remeasure {
 		if p, ok := d.Measured(o); ok {
@@ -99,7 +99,7 @@ func (s *demoScreen) profile(d *demo.Setting, o *host.Opened) (*host.Profiled, e
 	return d.Measure(s.Context, o)
 }
 
-// written lists what was left behind, and what to try with it.
+// written lists the files of the demonstration and commands to try with them.
 func (s *demoScreen) written(d *demo.Setting, names []string, another string) {
 	for _, f := range append(names, d.Record()) {
 		fmt.Fprintf(s.Stdout, "written: %s\n", f)
@@ -146,7 +146,7 @@ func ladderDemo(s *demoScreen, setting demo.Setting) error {
 	return s.ladderOutcome(d, live, predicted, alone)
 }
 
-// ladder prints what each variant alone could carry.
+// ladder prints the capacity of each variant alone.
 func (s *demoScreen) ladder(d *demo.Ladder, p *host.Profiled) {
 	s.say("\n   %-10s %9s %12s %12s %14s\n", "variant", "accuracy", "1 image", "batch limit", "carries alone")
 	for v, x := range p.Spec().Variants {
@@ -157,7 +157,7 @@ func (s *demoScreen) ladder(d *demo.Ladder, p *host.Profiled) {
 	s.say("\n")
 }
 
-// ladderOutcome prints what was served beside what is predicted, with all variants and with the most accurate alone.
+// ladderOutcome prints the measured run beside the predicted ones, with all variants and with the most accurate alone.
 func (s *demoScreen) ladderOutcome(d *demo.Ladder, live *loadgen.Result, predicted, alone *report.Report) error {
 	s.bar.clear()
 	names, reports := []string{"live", "simulated", "best-alone"}, []*report.Report{live.Report, predicted, alone}

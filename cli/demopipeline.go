@@ -47,7 +47,7 @@ func scenesDemo(s *demoScreen, setting demo.Setting) error {
 	return s.scenesOutcome(d, live, predicted, used)
 }
 
-// scenePlans prints what the stages are given for quiet scenes and for busy ones.
+// scenePlans prints the plans of the stages for scenes with few and with many digits.
 func (s *demoScreen) scenePlans(d *demo.Scenes, p *host.Planned, busiest *serving.Spec, rate float64) error {
 	for _, x := range []struct {
 		spec   *serving.Spec
@@ -66,7 +66,7 @@ func (s *demoScreen) scenePlans(d *demo.Scenes, p *host.Planned, busiest *servin
 	return nil
 }
 
-// scenesOutcome prints what was served beside what is predicted, and how many digits were read rightly.
+// scenesOutcome prints the measured run beside the predicted one, and how many digits were read correctly.
 func (s *demoScreen) scenesOutcome(d *demo.Scenes, live *loadgen.Result, predicted *report.Report,
 	used report.Usage) error {
 	s.bar.clear()
@@ -80,7 +80,7 @@ func (s *demoScreen) scenesOutcome(d *demo.Scenes, live *loadgen.Result, predict
 		return writeJSON(s.Stdout, map[string]any{
 			"live": live, "simulated": predicted, "differences": report.Compare(live.Report, predicted),
 			"reading": map[string]any{
-				"digits": n.There, "found": n.Found, "right": n.Right, "precision": n.Precision(),
+				"digits": n.Present, "found": n.Found, "right": n.Correct, "precision": n.Precision(),
 				"recall": n.Recall(),
 			},
 			"cost_per_hour": cost, "files": written,
@@ -96,7 +96,7 @@ func (s *demoScreen) scenesOutcome(d *demo.Scenes, live *loadgen.Result, predict
 	printSending(s.Stdout, live)
 	fmt.Fprintf(s.Stdout,
 		"\n%d digits in the answered scenes: %d found, %d of them found and read rightly (precision %.1f %%, recall "+
-			"%.1f %%)\n", n.There, n.Found, n.Right, 100*n.Precision(), 100*n.Recall())
+			"%.1f %%)\n", n.Present, n.Found, n.Correct, 100*n.Precision(), 100*n.Recall())
 	fmt.Fprintf(s.Stdout, "the machine's cores cost %.4f $/h while it was served\n\n", cost)
 	s.written(&d.Setting, written, "nexus")
 	return nil

@@ -30,7 +30,7 @@ answer.`,
 			file := fs.String("f", "fn.yaml", "function `file`")
 			template := fs.Bool("template", false,
 				"print a fn.yaml with every setting and a remark on each, and do nothing else")
-			patience := fs.Duration("wait", time.Minute,
+			timeout := fs.Duration("wait", time.Minute,
 				"how long to wait for the new version to answer; 0s returns at once, a `duration`")
 			asJSON := fs.Bool("json", false, "print the function as JSON")
 			client := clientFlags(fs)
@@ -66,7 +66,7 @@ answer.`,
 				if err != nil {
 					return classified(err)
 				}
-				if s, err = awaitFunction(e.Context, c, s, *patience); err != nil {
+				if s, err = awaitFunction(e.Context, c, s, *timeout); err != nil {
 					return classified(err)
 				}
 				if *asJSON {
@@ -74,10 +74,10 @@ answer.`,
 				} else {
 					fmt.Fprintf(e.Stdout, "%s: version %d is %s\n", s.Name, s.Version, s.State)
 				}
-				if err == nil && *patience > 0 && s.State != functions.Ready && s.State != functions.Idle {
+				if err == nil && *timeout > 0 && s.State != functions.Ready && s.State != functions.Idle {
 					err = fault.Errorf(fault.Short,
 						"version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'",
-						s.Version, s.Name, *patience, s.State, s.Name)
+						s.Version, s.Name, *timeout, s.State, s.Name)
 				}
 				return err
 			}
@@ -85,10 +85,10 @@ answer.`,
 	}
 }
 
-// awaitFunction waits until a function answers or needs no instance, or patience is over.
+// awaitFunction waits until a function answers or needs no instance, at most for timeout.
 func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status,
-	patience time.Duration) (functions.Status, error) {
-	end := time.Now().Add(patience)
+	timeout time.Duration) (functions.Status, error) {
+	end := time.Now().Add(timeout)
 	for s.State != functions.Ready && s.State != functions.Idle && time.Now().Before(end) {
 		select {
 		case <-ctx.Done():
@@ -108,8 +108,8 @@ func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status,
 	return s, nil
 }
 
-// clientFlags declares the flags that say how to reach a server. Missing ones are taken from the environment, then from
-// the server's configuration if there is one.
+// clientFlags declares the flags for reaching a server. Missing ones are taken from the environment, then from the
+// server's configuration if there is one.
 func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	file := fs.String("config", "",
 		"the server's sluice.yaml, which says its admin address and token; sluice.yaml where there is one, a `file`")
@@ -156,7 +156,7 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	}
 }
 
-// classified makes the error of a server that does not answer one of kind fault.NoServer.
+// classified gives the error of a server that does not answer the kind fault.NoServer.
 func classified(err error) error {
 	if errors.Is(err, functions.ErrUnreachable) {
 		return fault.Wrap(fault.NoServer, err)

@@ -64,7 +64,8 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 // followEvery is how often logs --follow asks for new events.
 const followEvery = 500 * time.Millisecond
 
-// latencyOf says whether a function's latency was measured, predicted or is learned, and how far off a prediction was.
+// latencyOf returns in words whether a function's latency was measured, predicted or is learned, and the error of a
+// prediction.
 func latencyOf(s *functions.Status) string {
 	switch {
 	case s.Profile == "":
@@ -101,7 +102,7 @@ refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
 					list, err := c.Logs(e.Context, args[0], after, *most)
 					if err != nil {
 						if *follow && e.Context.Err() != nil {
-							return nil //nolint:nilerr // the user has ended the command: that is how following ends
+							return nil //nolint:nilerr // the user has ended the command
 						}
 						return classified(err)
 					}

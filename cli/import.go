@@ -36,7 +36,7 @@ The models stay where they are.`,
 func importTriton(e *Env, dir, out string) error {
 	where := out
 	if where == "" {
-		where = "sluice.yaml" // in the current folder, where a person is going to put it
+		where = "sluice.yaml" // in the current folder, where the user will put it
 	}
 	text, notes, err := config.ImportTriton(dir, where)
 	if err != nil {

@@ -49,7 +49,7 @@ from the configuration; without it --app names the model and --slo its objective
 				if len(args) > 0 {
 					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
-				run := loading{Loader: &load.Loader{}, record: *record, out: *out, asJSON: *asJSON, check: *check}
+				run := loadRun{Loader: &load.Loader{}, record: *record, out: *out, asJSON: *asJSON, check: *check}
 				var expected map[string]workload.ItemsSpec
 				switch {
 				case *file != "":
@@ -86,15 +86,15 @@ from the configuration; without it --app names the model and --slo its objective
 	}
 }
 
-// loading is loads to send and what to do with the results.
-type loading struct {
+// loadRun is the loads to send and the options for their results.
+type loadRun struct {
 	*load.Loader
 	record, out   string // file and folder; empty for none
 	asJSON, check bool
 }
 
-// all sends one load after the other and prints the results.
-func (l *loading) all(e *Env, specs []workload.Spec) error {
+// all sends the loads of specs one after the other and prints the results.
+func (l *loadRun) all(e *Env, specs []workload.Spec) error {
 	var results []*loadgen.Result
 	var reports []*report.Report
 	var labels []string
@@ -201,8 +201,8 @@ func printSending(w io.Writer, r *loadgen.Result) {
 	}
 }
 
-// objectives compares every app's share of queries in time with its objective.
-func (l *loading) objectives(results []*loadgen.Result) error {
+// objectives returns an error of kind fault.Short if some app misses its objective.
+func (l *loadRun) objectives(results []*loadgen.Result) error {
 	for _, r := range results {
 		for a := range r.Report.Apps {
 			s := &r.Report.Apps[a].Summary

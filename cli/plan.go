@@ -74,7 +74,7 @@ sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
 	}
 }
 
-// planFlags are the flags of 'sluice plan', and the question that is made of them.
+// planFlags are the flags of 'sluice plan' and the question made from them.
 type planFlags struct {
 	file, profile, system string
 	demands, changes      []string
@@ -122,19 +122,19 @@ func declarePlanning(fs *flag.FlagSet) *planFlags {
 func (p *planFlags) plans(e *Env) error {
 	r, err := planning.Plans(e.Context, &p.question)
 	if err != nil {
-		return p.explained(err)
+		return p.withFlagName(err)
 	}
 	if err := p.write(e, r, nil); err != nil {
 		return err
 	}
-	if v := &r.Plans[0]; p.question.Single() && v.Lacks() {
+	if v := &r.Plans[0]; p.question.Single() && v.FallsShort() {
 		return fault.Errorf(fault.Short, "%s", v.Verdict())
 	}
 	return nil
 }
 
-// explained names the flag --after where an error is about it.
-func (p *planFlags) explained(err error) error {
+// withFlagName names the flag --after where an error is about it.
+func (p *planFlags) withFlagName(err error) error {
 	if r := (*planning.RunningError)(nil); errors.As(err, &r) {
 		return fault.Errorf(fault.Config, "--after %g: %w", p.after, r.Err)
 	}
@@ -142,7 +142,7 @@ func (p *planFlags) explained(err error) error {
 }
 
 const (
-	defaultFrontier = 20 // plans on a frontier: each 5 % of what the fleet carries
+	defaultFrontier = 20 // plans on a frontier, one for each 5 % of the fleet's capacity
 	mostPoints      = 1000
 )
 
@@ -162,7 +162,7 @@ func (p *planFlags) frontiers(e *Env) error {
 	}
 	r, err := planning.Frontiers(e.Context, &p.question, points)
 	if err != nil {
-		return p.explained(err)
+		return p.withFlagName(err)
 	}
 	for _, v := range r.Frontiers {
 		if len(v.Points) > 0 {
@@ -176,7 +176,7 @@ func (p *planFlags) frontiers(e *Env) error {
 		"there is no frontier: nothing of this demand can be carried; leave out --frontier to see why")
 }
 
-// write prints a report and, with --out, writes it and the files of save into a folder.
+// write prints a report and, with --out, writes it and the files that save writes into a folder.
 func (p *planFlags) write(e *Env, r *planning.Report, save func(dir string) ([]string, error)) error {
 	e.bar.clear()
 	var err error
@@ -196,7 +196,7 @@ func (p *planFlags) write(e *Env, r *planning.Report, save func(dir string) ([]s
 	return p.save(e, r, save)
 }
 
-// save writes a report, and the files of more, into the folder of --out.
+// save writes a report, and the files that more writes, into the folder of --out.
 func (p *planFlags) save(e *Env, r any, more func(dir string) ([]string, error)) error {
 	if p.out == "" {
 		return nil

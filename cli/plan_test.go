@@ -36,7 +36,8 @@ func askPlan(t *testing.T, want int, args ...string) planning.Report {
 // near compares what two ways of computing agree on.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b), 1) }
 
-// What a plan says adds up: shares to one, instances to apps, apps to the whole, and nobody does more than he can.
+// The numbers of a plan add up: shares to one, instances to apps, apps to the whole, and no instance exceeds its
+// capacity.
 func TestPlanAddsUp(t *testing.T) {
 	for _, system := range []string{
 		"proteus", "clipper-ht", "infaas-accuracy", "sluice", "proteus-without-query-assignment",
@@ -352,12 +353,12 @@ func TestPlanMends(t *testing.T) {
 	if code != ExitShortOf || !strings.Contains(errs, "cannot be carried") {
 		t.Errorf("%d %s", code, errs)
 	}
-	// A system whose planner has no answers gets those of one that does.
+	// A system whose planner makes no diagnosis gets that of one that does.
 	v := askPlan(t, ExitShortOf, "-f", fleetFile, "--system", "sluice", "--demand", "images=30000").Plans[0]
 	if v.Adviser != "proteus" || v.Diagnosis == nil || v.Diagnosis.Carried {
 		t.Errorf("%+v", v)
 	}
-	// A system that may not use every variant is told what it would gain.
+	// For a system that may not use every variant, the mends say what it would gain.
 	v = askPlan(t, ExitShortOf, "-f", fleetFile, "--system", "clipper-ha", "--scale", "3").Plans[0]
 	if !slices.ContainsFunc(v.Diagnosis.Mends, func(m planning.Mend) bool { return m.Kind == "options" }) {
 		t.Errorf("%+v", v.Diagnosis.Mends)

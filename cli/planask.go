@@ -15,14 +15,14 @@ import (
 
 const (
 	defaultRange = 7       // plans in a range
-	mostScale    = 1e6     // of a demand
-	mostRate     = 1e9     // queries/s
-	mostWorkers  = 100_000 // that a change may add or take of a type
+	maxScale     = 1e6     // of a demand
+	maxRate      = 1e9     // queries/s
+	maxWorkers   = 100_000 // that a change may add or remove of a type
 )
 
 var errNoDemand = errors.New("there is no demand to scale: give --demand APP=RATE, or set apps[].demand in the file")
 
-// read makes a question of the flags.
+// read makes the question from the flags.
 func (p *planFlags) read() error {
 	from, to := p.of.Demand(), p.of.Demand()
 	for _, d := range p.demands {
@@ -55,16 +55,16 @@ func (p *planFlags) read() error {
 	return nil
 }
 
-// readSteps makes demands of the range between two, in queries/s by AppID, and of --scale.
+// readSteps makes the demands from from to to, in queries/s by AppID, and those of --scale.
 func (p *planFlags) readSteps(from, to []float64) error {
-	low, high, err := parseSpan(p.scale, mostScale)
+	low, high, err := parseSpan(p.scale, maxScale)
 	if err != nil {
 		return fault.Errorf(fault.Usage, "--scale %s: %v", p.scale, err)
 	}
 	if p.points < 0 || p.points > mostPoints {
 		return fault.Errorf(fault.Usage, "--points is %d, want 2 to %d", p.points, mostPoints)
 	}
-	if !(p.after >= 0) || p.after > mostScale {
+	if !(p.after >= 0) || p.after > maxScale {
 		return fault.Errorf(fault.Usage, "--after is %v, want a factor on the demand, at least 0", p.after)
 	}
 	ranged := low != high || !slices.Equal(from, to)
@@ -145,7 +145,7 @@ func parseDemand(o *host.Opened, text string) (a serving.AppID, low, high float6
 			return 0, 0, 0, fmt.Errorf("%w: it has %s", err, strings.Join(o.AppNames(), ", "))
 		}
 	}
-	low, high, err = parseSpan(rate, mostRate)
+	low, high, err = parseSpan(rate, maxRate)
 	return a, low, high, err
 }
 
@@ -183,7 +183,7 @@ func parseChange(p *host.Profiled, text string) (planning.Fleet, error) {
 			digits = len(part)
 		}
 		n, err := strconv.Atoi(part[:digits])
-		if err != nil || n == 0 || part[0] != '+' && part[0] != '-' || max(n, -n) > mostWorkers {
+		if err != nil || n == 0 || part[0] != '+' && part[0] != '-' || max(n, -n) > maxWorkers {
 			return planning.Fleet{}, fmt.Errorf("%q is not understood: write +N or -N and a device type, such as "+
 				"'+2 %s', several separated by commas", part, names[0])
 		}

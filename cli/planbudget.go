@@ -35,23 +35,23 @@ func declareRenting(fs *flag.FlagSet) *rentFlags {
 	return r
 }
 
-// defaultBudgets is how many budgets a range has.
+// defaultBudgets is the number of budgets in a range.
 const defaultBudgets = 10
 
-// rent answers --budget.
+// rent runs 'sluice plan --budget'.
 func (p *planFlags) rent(e *Env, r *rentFlags) error {
 	ask, err := p.readRenting(r)
 	if err != nil {
 		return err
 	}
-	low, high, err := parseSpan(r.budget, mostRate)
+	low, high, err := parseSpan(r.budget, maxRate)
 	if err != nil {
 		return err
 	}
 	ranged := low != high || p.frontier
 	ask.Budgets = []float64{high}
 	if ranged {
-		ask.Budgets = spread(low, high, p.points)
+		ask.Budgets = budgetRange(low, high, p.points)
 	}
 	found, err := planning.RentMachines(e.Context, p.of, ask)
 	if err != nil {
@@ -71,9 +71,9 @@ func (p *planFlags) rent(e *Env, r *rentFlags) error {
 	return nil
 }
 
-// readRenting checks the flags against each other and makes all but the budgets of them.
+// readRenting checks the flags and makes the question from them, without the budgets.
 func (p *planFlags) readRenting(r *rentFlags) (*planning.Renting, error) {
-	low, high, err := parseSpan(r.budget, mostRate)
+	low, high, err := parseSpan(r.budget, maxRate)
 	if err != nil || !(high > 0) || low > high {
 		return nil, fault.Errorf(fault.Usage, "--budget %s: want $/h above 0, or FROM..TO", r.budget)
 	}
@@ -127,8 +127,9 @@ func (p *planFlags) readRenting(r *rentFlags) (*planning.Renting, error) {
 	return ask, nil
 }
 
-// spread is that many budgets up to high, from low or, when they are the same, from the first part of it.
-func spread(low, high float64, points int) []float64 {
+// budgetRange returns points equally spaced budgets up to high. They start from low or, if low equals high, from
+// high/points.
+func budgetRange(low, high float64, points int) []float64 {
 	if points == 0 {
 		points = defaultBudgets
 	}

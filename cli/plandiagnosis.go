@@ -10,13 +10,13 @@ import (
 	"github.com/sluice-serving/sluice/measure/quantity"
 )
 
-// mostShown is how many bottlenecks are listed: those that matter least matter little.
-const mostShown = 4
+// maxShown is the number of bottlenecks that are listed. The others matter little.
+const maxShown = 4
 
-// printDiagnosis writes why a demand cannot be carried and the changes that would mend it.
+// printDiagnosis writes why a demand cannot be carried, and the changes with which it could be.
 func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	d := v.Diagnosis
-	if d == nil || !v.Lacks() && d.Carried {
+	if d == nil || !v.FallsShort() && d.Carried {
 		return nil
 	}
 	b := &strings.Builder{}
@@ -32,7 +32,7 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	case len(d.Unserved) > 0:
 		fmt.Fprintf(b, "This demand cannot be carried%s: there are apps that nothing serves.\n",
 			strings.TrimSuffix(by, ","))
-	case !v.Lacks():
+	case !v.FallsShort():
 		fmt.Fprintf(b,
 			"This demand is carried, but not with the head-room of %s that is planned for: with it, %s can be.\n", head,
 			quantity.Multiple(d.Multiple))
@@ -55,10 +55,10 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	}
 	list("What nothing serves:", len(d.Unserved), func(i int) string { return d.Unserved[i].Text })
 	if len(d.Unserved) == 0 {
-		list("What keeps it from being carried:", min(len(d.Bottlenecks), mostShown), func(i int) string {
+		list("What keeps it from being carried:", min(len(d.Bottlenecks), maxShown), func(i int) string {
 			return d.Bottlenecks[i].Text
 		})
-		if n := len(d.Bottlenecks) - mostShown; n > 0 {
+		if n := len(d.Bottlenecks) - maxShown; n > 0 {
 			fmt.Fprintf(b, "  and %d more apps, less so\n", n)
 		}
 	}
@@ -67,7 +67,7 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 		if m.Kind == "demand" {
 			demands++
 		}
-		return demands > mostShown
+		return demands > maxShown
 	})
 	title := "Any one of these would mend it:"
 	if len(mends) == 1 {

@@ -52,7 +52,7 @@ func printFrontiers(w io.Writer, r *planning.Report) error {
 	return nil
 }
 
-// title names a frontier.
+// title returns the heading of a frontier.
 func title(before string, v *planning.Frontier) string {
 	if v.WhatIf == "" {
 		return before + v.System
@@ -60,7 +60,7 @@ func title(before string, v *planning.Frontier) string {
 	return before + v.System + ", " + v.WhatIf
 }
 
-// meter draws where a number lies between two others.
+// meter draws the position of x between low and high.
 func meter(x, low, high float64) string {
 	const cells = 24
 	if !(high > low) {
@@ -69,7 +69,7 @@ func meter(x, low, high float64) string {
 	return strings.Repeat("#", 1+int(math.Round((x-low)/(high-low)*(cells-1))))
 }
 
-// savePlan writes a report as JSON, and the files of save, into a folder. It returns their names.
+// savePlan writes a report as JSON, and the files that save writes, into a folder. It returns their names.
 func savePlan(dir string, r any, save func(dir string) ([]string, error)) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func TestPlanOfPipeline(t *testing.T) {
 	}
 }
 
-// What there are too few machines for is said by type, and shed.
+// Demand for which there are too few machines is shed, and the missing machines are listed by type.
 func TestPlanShortOfMachines(t *testing.T) {
 	v := askPlan(t, ExitShortOf, "-f", pipelineFile, "--demand", "2000").Plans[0]
 	if v.Short["X"]+v.Short["Y"] == 0 || v.Diagnosis != nil || v.Served < 400 || v.Served > 700 {
@@ -80,9 +80,9 @@ func TestPipelineExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "sluice.yaml")
-	roomy := strings.NewReplacer(`headroom: "1"`, `headroom: "1.25"`, "[profile.json]",
+	withHeadroom := strings.NewReplacer(`headroom: "1"`, `headroom: "1.25"`, "[profile.json]",
 		"["+profile+"]").Replace(string(text))
-	if err := os.WriteFile(file, []byte(roomy), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(withHeadroom), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "80", "--request-distribution",

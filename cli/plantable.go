@@ -21,19 +21,7 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 		head += "no demand given: the plan of an idle start"
 	}
 	fmt.Fprintf(w, "%s\n\n", head)
-	rows := [][]string{{"APP", "DEMAND", "SERVED", "SHED", "CAPACITY", "ACCURACY", "SLO"}}
-	for _, a := range v.Apps {
-		shed := "-"
-		if a.Shed > 0 {
-			shed = quantity.Rate(a.Shed)
-		}
-		rows = append(rows, []string{
-			a.Name, quantity.Rate(a.Demand), quantity.Rate(a.Served), shed, quantity.Rate(a.Capacity),
-			accuracyOr(a.Accuracy),
-			quantity.Number(a.SLOMS) + " ms",
-		})
-	}
-	if err := columns(w, "lrrrrrr", rows); err != nil {
+	if err := printApps(w, v); err != nil {
 		return err
 	}
 	if len(v.Stages) > 0 {
@@ -48,10 +36,37 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 			return err
 		}
 	}
-	if crowded(v) {
-		fmt.Fprint(w, crowding)
+	if sharesWorkers(v) {
+		fmt.Fprint(w, sharedWorkersNote)
 	}
-	facts := [][]string{{"", ""}}
+	if facts := facts(v); len(facts) > 0 {
+		fmt.Fprintln(w)
+		if err := columns(w, "ll", facts); err != nil {
+			return err
+		}
+	}
+	return printDiagnosis(w, v)
+}
+
+// printApps writes the rates and the accuracy of each app.
+func printApps(w io.Writer, v *planning.Plan) error {
+	rows := [][]string{{"APP", "DEMAND", "SERVED", "SHED", "CAPACITY", "ACCURACY", "SLO"}}
+	for _, a := range v.Apps {
+		shed := "-"
+		if a.Shed > 0 {
+			shed = quantity.Rate(a.Shed)
+		}
+		rows = append(rows, []string{
+			a.Name, quantity.Rate(a.Demand), quantity.Rate(a.Served), shed, quantity.Rate(a.Capacity),
+			accuracyOr(a.Accuracy),
+			quantity.Number(a.SLOMS) + " ms",
+		})
+	}
+	return columns(w, "lrrrrrr", rows)
+}
+
+// facts lists the numbers of a whole plan, each with its name.
+func facts(v *planning.Plan) (facts [][]string) {
 	fact := func(name, format string, args ...any) {
 		facts = append(facts, []string{name, fmt.Sprintf(format, args...)})
 	}
@@ -80,16 +95,10 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", quantity.Multiple(d.Multiple),
 			quantity.Rate(*v.Reach), quantity.Percent(d.Headroom-1))
 	}
-	if len(facts) > 1 {
-		fmt.Fprintln(w)
-		if err := columns(w, "ll", facts[1:]); err != nil {
-			return err
-		}
-	}
-	return printDiagnosis(w, v)
+	return facts
 }
 
-// proof says how good a plan is proven to be.
+// proof returns in words how good a plan is proven to be.
 func proof(v *planning.Plan) string {
 	unit := "the apps' mean accuracy, each relative to its best variant's"
 	switch v.Goal {
@@ -188,12 +197,12 @@ func printInstances(w io.Writer, v *planning.Plan) error {
 	return columns(w, "lrllllrrrrrr", rows)
 }
 
-// crowding is said of plans with several instances on a worker.
-const crowding = "\nWorkers host several instances each; the capacity of an instance is what it would carry with " +
-	"its worker to itself.\n"
+// sharedWorkersNote is printed for plans with several instances on a worker.
+const sharedWorkersNote = "\nWorkers host several instances each; the capacity of an instance is what it would carry " +
+	"with its worker to itself.\n"
 
-// crowded tells that some worker hosts more than one instance.
-func crowded(v *planning.Plan) bool {
+// sharesWorkers reports whether some worker hosts more than one instance.
+func sharesWorkers(v *planning.Plan) bool {
 	seen := make(map[string]bool)
 	for _, i := range v.Instances {
 		if seen[i.Worker] {
@@ -212,47 +221,21 @@ func printPlans(w io.Writer, plans []planning.Plan) error {
 			"BOUND", "LOADS", "GAP",
 		},
 	}
-	systems, fleets, costs := false, false, false
-	for i := range plans {
-		systems = systems || plans[i].System != plans[0].System
-		fleets = fleets || plans[i].WhatIf != ""
-	}
-	var notes []string
+	systems, fleets, costs, shared := false, false, false, false
 	for i := range plans {
 		v := &plans[i]
-		row := make([]string, len(rows[0]))
-		if systems {
-			row[0] = v.System
+		systems = systems || v.System != plans[0].System
+		fleets = fleets || v.WhatIf != ""
+		costs = costs || boundsCost(v)
+		shared = shared || sharesWorkers(v)
+	}
+	for i := range plans {
+		row := planRow(&plans[i])
+		if !systems {
+			row[0] = ""
 		}
-		if fleets {
-			if row[1] = v.WhatIf; v.WhatIf == "" {
-				row[1] = "as it is"
-			}
-		}
-		if v.Scale > 0 {
-			row[2] = quantity.Multiple(v.Scale)
-		}
-		row[3], row[4], row[5] = quantity.Rate(v.Demand), quantity.Rate(v.Served), "-"
-		if v.Shed > 0 {
-			row[5] = quantity.Rate(v.Shed)
-		}
-		row[6], row[7], row[8], row[13] = accuracyOr(v.Accuracy), quantity.Rate(v.Capacity), "-", "-"
-		if v.Reach != nil {
-			row[8] = quantity.Rate(*v.Reach)
-		}
-		row[9], row[12] = quantity.Dollars(v.CostPerHour), strconv.Itoa(v.Loads)
-		if v.CostUsed != nil {
-			row[10] = quantity.Dollars(*v.CostUsed)
-		}
-		if v.Goal == planning.GoalCost && v.Bound != nil {
-			row[11] = quantity.Dollars(*v.Bound)
-			costs = true
-		}
-		if v.Gap != nil {
-			row[13] = quantity.Percent(*v.Gap)
-		}
-		if v.Error != "" {
-			notes = append(notes, v.Error)
+		if !fleets {
+			row[1] = ""
 		}
 		rows = append(rows, row)
 	}
@@ -260,17 +243,14 @@ func printPlans(w io.Writer, plans []planning.Plan) error {
 		return err
 	}
 	last := ""
-	for _, n := range notes {
-		if n != last {
-			fmt.Fprintf(w, "\nno plan: %s\n", n)
-			last = n
+	for i := range plans {
+		if e := plans[i].Error; e != "" && e != last {
+			fmt.Fprintf(w, "\nno plan: %s\n", e)
+			last = e
 		}
 	}
-	for i := range plans {
-		if crowded(&plans[i]) {
-			fmt.Fprint(w, crowding)
-			break
-		}
+	if shared {
+		fmt.Fprint(w, sharedWorkersNote)
 	}
 	if costs {
 		fmt.Fprintln(w,
@@ -281,7 +261,41 @@ func printPlans(w io.Writer, plans []planning.Plan) error {
 	return err
 }
 
-// spans writes names that are counted through as NAME-from..to, and no more than fit into a line.
+// boundsCost reports whether a plan has a bound on its cost.
+func boundsCost(v *planning.Plan) bool { return v.Goal == planning.GoalCost && v.Bound != nil }
+
+// planRow returns the line of a plan in the table of printPlans. Cells without a value are empty, or "-" where other
+// plans may have one.
+func planRow(v *planning.Plan) []string {
+	fleet, scale, shed, reach, used, bound, gap := v.WhatIf, "", "-", "-", "", "", "-"
+	if fleet == "" {
+		fleet = "as it is"
+	}
+	if v.Scale > 0 {
+		scale = quantity.Multiple(v.Scale)
+	}
+	if v.Shed > 0 {
+		shed = quantity.Rate(v.Shed)
+	}
+	if v.Reach != nil {
+		reach = quantity.Rate(*v.Reach)
+	}
+	if v.CostUsed != nil {
+		used = quantity.Dollars(*v.CostUsed)
+	}
+	if boundsCost(v) {
+		bound = quantity.Dollars(*v.Bound)
+	}
+	if v.Gap != nil {
+		gap = quantity.Percent(*v.Gap)
+	}
+	return []string{
+		v.System, fleet, scale, quantity.Rate(v.Demand), quantity.Rate(v.Served), shed, accuracyOr(v.Accuracy),
+		quantity.Rate(v.Capacity), reach, quantity.Dollars(v.CostPerHour), used, bound, strconv.Itoa(v.Loads), gap,
+	}
+}
+
+// spans returns a list of names in which consecutive numbers are shortened to NAME-from..to. It is cut to fit a line.
 func spans(names []string) string {
 	const most = 3
 	var out []string
@@ -309,7 +323,7 @@ func spans(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// numbered takes NAME-3 apart.
+// numbered splits NAME-3 into NAME and 3.
 func numbered(name string) (head string, n int, ok bool) {
 	at := strings.LastIndexByte(name, '-')
 	if at < 0 {

@@ -43,8 +43,7 @@ func declarePolicy(fs *flag.FlagSet, rates string) *policyFlags {
 	}
 }
 
-// make reads the configuration and has the policies made that are missing. It also returns the rates that were asked
-// for.
+// make reads the configuration and makes the missing policies. It also returns the rates of the flags.
 func (p *policyFlags) make(e *Env) (*host.Opened, *policies.Sets, []float64, error) {
 	var rates []float64
 	if *p.rates != "" {

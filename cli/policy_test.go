@@ -25,7 +25,7 @@ func askPolicy[T any](t *testing.T, want int, args ...string) (out T) {
 	return out
 }
 
-// A set is made, kept in files of the names that are told, and found the next time; neighbours are as close as asked.
+// A set is made, kept in the files that are printed, and found the next time; neighbours are as close as asked.
 func TestPolicyGenerate(t *testing.T) {
 	file := ramsisWorld(t)
 	first := askPolicy[[]policies.Policy](t, ExitOK, "generate", "-f", file)

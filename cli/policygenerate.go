@@ -47,7 +47,7 @@ and how busy the workers are.`,
 	}
 }
 
-// printPolicies writes a line for each policy, and that they are kept in a folder, if they are.
+// printPolicies writes a line for each policy, and the folder in which they are kept, if there is one.
 func printPolicies(w io.Writer, views []policies.Policy, kept string, took time.Duration) error {
 	made, spent := 0, 0.0
 	for from := 0; from < len(views); {
@@ -87,7 +87,7 @@ func printPolicies(w io.Writer, views []policies.Policy, kept string, took time.
 	return err
 }
 
-// knownAccuracy leaves out what a planner does not work out.
+// knownAccuracy returns the text of an accuracy, empty if the planner does not compute it.
 func knownAccuracy(x float64) string {
 	if x == 0 {
 		return ""

@@ -123,7 +123,7 @@ func printPolicy(w io.Writer, t *policies.Table) error {
 	return nil
 }
 
-// runsText writes adjoining runs of one variant: from when to when, and how many it takes.
+// runsText writes adjacent runs of one variant: their range of slack and the batch.
 func runsText(runs []policies.Run, queue int) string {
 	last := &runs[len(runs)-1]
 	text := fmt.Sprintf("%s-%s", quantity.Number(runs[0].FromMS), quantity.Number(last.ToMS))
@@ -165,7 +165,7 @@ func plotPolicies(dir string, tables []policies.Table) ([]string, error) {
 	return names, nil
 }
 
-// heat is a policy as a map of queue and slack.
+// heat returns a policy as a heat map over queue length and slack.
 func heat(t *policies.Table) *plot.Heat {
 	h := &plot.Heat{
 		Title: fmt.Sprintf("Policy for %s, %s on workers of type %s", quantity.Rate(t.Rate), t.App, t.WorkerType),
@@ -192,7 +192,7 @@ func heat(t *policies.Table) *plot.Heat {
 	return h
 }
 
-// fileRune replaces characters that should not be in the name of a file.
+// fileRune replaces characters that must not be in the name of a file.
 func fileRune(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
 		return r

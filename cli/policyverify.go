@@ -78,7 +78,7 @@ percentile). The exit status is 5 when a promise is broken at a satisfiable load
 	}
 }
 
-// printVerified writes what each policy promised and did, app by app.
+// printVerified writes the promised and the observed values of each policy, app by app.
 func printVerified(w io.Writer, system string, v *policies.Verification, verified []policies.Verified) error {
 	how := "batches take as long as planning believes"
 	if v.Measured {

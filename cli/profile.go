@@ -11,11 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-func profileCommand() command {
-	return command{
-		name: "profile", summary: "measure how long every variant takes on this machine",
-		usage: "-f sluice.yaml [-o profile.json] [--operators]",
-		about: `
+const profileAbout = `
 Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and
 the time to load each, and writes a profile file that 'serve' and 'simulate' read. With several batches at once
 it also says up to how many they pay: beyond that they only hold each other up. A point is measured until its
@@ -23,7 +19,13 @@ mean and its 95th percentile are known well enough. An interrupted run is taken 
 
 With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are
 not in it are measured alone, and the latency is predicted from them. --compare measures the whole models too. A
-profile file is then written only when -o names one.`,
+profile file is then written only when -o names one.`
+
+func profileCommand() command {
+	return command{
+		name: "profile", summary: "measure how long every variant takes on this machine",
+		usage: "-f sluice.yaml [-o profile.json] [--operators]",
+		about: profileAbout,
 		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --concurrency " +
 			"4\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
 			"sluice profile --operators -f sluice.yaml --threads 1,2 --compare",

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 )
 
-// defaultStore is the file of operators' times when none is named: one for all models of a user.
+// defaultStore returns the default file of operators' times. All models of a user share it.
 func defaultStore() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -34,8 +34,8 @@ func parseThreads(text string) ([]int, error) {
 	return out, nil
 }
 
-// predict prints the latencies that follow from the times of operators. It writes them to the profile file wanted,
-// unless that is empty.
+// predict prints the latencies predicted from the times of operators. It writes them to the profile file wanted, unless
+// that is empty.
 func predict(e *Env, o *host.Opened, ask host.Predicting, wanted string, asJSON bool) error {
 	f, err := o.Predict(e.Context, ask)
 	if err != nil {

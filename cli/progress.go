@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/host"
 )
 
-// progress draws a bar on a terminal for anything that takes longer than two seconds, and nothing elsewhere.
+// progress draws a bar on a terminal for operations that take longer than two seconds. It draws nothing if Stderr is no
+// terminal.
 type progress struct {
 	e     *Env
 	begun time.Time
@@ -18,7 +19,7 @@ type progress struct {
 
 func newProgress(e *Env) *progress { return &progress{e: e, begun: time.Now()} }
 
-// show draws the share that is done, in [0, 1], and what is being done. It draws at most every 100 ms.
+// show draws the share that is done, in [0, 1], and the text what. It draws at most every 100 ms.
 func (p *progress) show(share float64, what string) {
 	now := time.Now()
 	if !p.e.Terminal || now.Sub(p.begun) < 2*time.Second || now.Sub(p.drawn) < 100*time.Millisecond && share < 1 {
@@ -39,7 +40,7 @@ func (p *progress) show(share float64, what string) {
 	fmt.Fprintf(p.e.Stderr, "\r%s%s", line, strings.Repeat(" ", pad))
 }
 
-// clear removes the bar, so that something else can be printed, and starts the two seconds again.
+// clear removes the bar, so that other text can be printed, and restarts the two seconds.
 func (p *progress) clear() {
 	if p.wide > 0 {
 		fmt.Fprintf(p.e.Stderr, "\r%s\r", strings.Repeat(" ", p.wide))
@@ -62,7 +63,7 @@ func terminalOptions(e *Env) host.Options {
 // open opens a configuration.
 func open(e *Env, path string) (*host.Opened, error) { return host.Open(path, terminalOptions(e)) }
 
-// openUnder opens a configuration under another system, if one is named.
+// openUnder opens a configuration, with another system if one is named.
 func openUnder(e *Env, path, system string) (*host.Opened, error) {
 	o, err := open(e, path)
 	if err != nil || system == "" {
@@ -71,7 +72,7 @@ func openUnder(e *Env, path, system string) (*host.Opened, error) {
 	return o.WithSystem(system)
 }
 
-// paths is a list of the one path that is given, if it is.
+// paths returns a list of the given path, empty for "".
 func paths(given string) []string {
 	if given == "" {
 		return nil

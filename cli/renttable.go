@@ -27,7 +27,7 @@ func (p *planFlags) writeRent(e *Env, r *planning.Rent, ranged bool) error {
 	return p.save(e, r, func(dir string) ([]string, error) { return plotBudgets(dir, r) })
 }
 
-// printRent writes one budget in full, several with a line each.
+// printRent writes one budget in full, or several with a line each.
 func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 	fmt.Fprintf(w, "app %s, variant %s, %s %% of the queries within %s ms, rules of system %s\n\n", r.App, r.Variant,
 		quantity.Number(r.Percentile), quantity.Number(r.SLOMS), r.System)

@@ -24,7 +24,7 @@ import (
 	"github.com/sluice-serving/sluice/runtime/onnx"
 )
 
-// papers are those that can be reproduced.
+// papers are the papers that can be reproduced.
 var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper()}
 
 func reproduceCommand() command {

@@ -66,7 +66,7 @@ wrote and prints what was measured beside what is predicted.`,
 	}
 }
 
-// simulation is a run to simulate and what to do with its reports.
+// simulation is a run to simulate and the options for its reports.
 type simulation struct {
 	of     *host.Planned
 	how    host.Simulation

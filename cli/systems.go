@@ -23,7 +23,7 @@ func systemsCommand() command {
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {
 				if len(args) == 2 && args[0] == "explain" {
-					args = args[1:] // as it was called once
+					args = args[1:] // 'sluice systems list' was the name of this command once
 				}
 				if len(args) > 1 {
 					return fault.Errorf(fault.Usage, "%q is not understood: name one system or component", args)
@@ -92,7 +92,7 @@ func listSystems(w io.Writer) error {
 	return nil
 }
 
-// printPage prints all there is to say of a system or a component.
+// printPage prints the page of a system or a component.
 func printPage(w io.Writer, p *systems.Page) {
 	fmt.Fprintf(w, "%s %s\n\n%s", strings.ToUpper(p.Kind), p.Name, wrap(fmt.Sprintf("%s %s.", p.Name, p.Doc), ""))
 	if p.Source != "" {
@@ -126,10 +126,10 @@ func printPage(w io.Writer, p *systems.Page) {
 	}
 }
 
-// lineWidth is how long lines of running text are.
+// lineWidth is the width of lines of text, in characters.
 const lineWidth = 100
 
-// wrap breaks a text into lines that begin with an indentation.
+// wrap breaks a text into lines of lineWidth that begin with indent.
 func wrap(text, indent string) string {
 	var b strings.Builder
 	at := 0

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// workloadFlags describe a load on the command line, the same for load and simulate. Names follow perf_analyzer where
-// it has one.
+// workloadFlags are the flags that describe a load, for load and simulate. Their names follow perf_analyzer where
+// possible.
 type workloadFlags struct {
 	file, app, rateRange, rates, distribution, trace, interpolate *string
 	shape, minAccuracy                                            *float64
@@ -44,8 +44,8 @@ func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 	}
 }
 
-// specs returns the workloads that the flags describe, one for each rate to try. sizes are those that a configuration
-// says to expect.
+// specs returns the workloads that the flags describe, one for each rate to try. sizes are the query sizes that a
+// configuration expects.
 func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map[string]workload.ItemsSpec) (
 	[]workload.Spec, error) {
 	if *w.file != "" {
@@ -112,7 +112,7 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	return []workload.Spec{one}, nil
 }
 
-// span describes a workload in a line.
+// span returns a description of a workload in one line.
 func span(s *workload.Spec) string {
 	var parts []string
 	for _, a := range s.Apps {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -17,11 +18,11 @@ const (
 	maxWorkers      = 10_000 // groups expanded
 	maxStages       = 256    // of one app
 	maxSlots        = 1024   // of one instance
-	maxHints        = 500    // names among which a similar one is looked for
+	maxHints        = 500    // names that are compared for a similar one
 	maxAccelerators = 1024   // of one machine
 )
 
-// file checks everything that can be checked without looking at other files.
+// file checks everything that needs no other file.
 func (c *checker) file() {
 	f := c.f
 	if f.Version != 1 {
@@ -204,7 +205,7 @@ func (c *checker) apps() {
 		c.need(a.GiveUp >= 0, path+".give_up", "is %v, want at least 0s", a.GiveUp)
 		c.need(a.ColdWait >= 0, path+".cold_wait", "is %v, want at least 0s", a.ColdWait)
 		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up",
-			"goes with late: serve-late only; here late queries are dropped at once")
+			"needs late: serve-late; here late queries are dropped at once")
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
 			a.AccuracyFloor)
@@ -314,57 +315,39 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		repository.MaxMaxBatch)
 }
 
-// order sorts stages topologically and keeps the order of the file where it can. The problem is "",
-// or says which stages have no order.
+// order sorts stages topologically and keeps the order of the file where it can. problem is "", or says which stages
+// have no order.
 func order(stages []Stage) (sorted []int, problem string) {
 	index := map[string]int{}
 	for i, s := range stages {
 		index[s.Name] = i
 	}
-	joins := make([]int, len(stages))
+	next := make([][]int, len(stages))
 	for i, s := range stages {
 		for _, e := range s.Next {
 			if to, ok := index[e.To]; ok && to != i { // an edge to itself is reported on its own
-				joins[to]++
+				next[i] = append(next[i], to)
 			}
 		}
 	}
-	var sources []string
-	for i, n := range joins {
-		if n == 0 {
-			sources = append(sources, fmt.Sprintf("%q", stages[i].Name))
+	named := func(list []int) string {
+		out := make([]string, len(list))
+		for k, i := range list {
+			out[k] = strconv.Quote(stages[i].Name)
 		}
+		return strings.Join(out, ", ")
 	}
-	switch len(sources) {
-	case 0:
+	sources := pipeline.Sources(next)
+	switch {
+	case len(sources) == 0:
 		return nil, "every stage is fed by another: one must be the first"
-	case 1:
-	default:
+	case len(sources) > 1:
 		return nil, fmt.Sprintf("%d stages are fed by none (%s): only the first one may be, connect the others with "+
-			"next", len(sources), strings.Join(sources, ", "))
+			"next", len(sources), named(sources))
 	}
-	done := make([]bool, len(stages))
-	for len(sorted) < len(stages) {
-		i := 0
-		for i < len(stages) && (done[i] || joins[i] > 0) {
-			i++
-		}
-		if i == len(stages) {
-			var left []string
-			for j := range stages {
-				if !done[j] {
-					left = append(left, fmt.Sprintf("%q", stages[j].Name))
-				}
-			}
-			return nil, "stages feed each other in a circle: look at " + strings.Join(left, ", ")
-		}
-		done[i] = true
-		sorted = append(sorted, i)
-		for _, e := range stages[i].Next {
-			if to, ok := index[e.To]; ok && to != i {
-				joins[to]--
-			}
-		}
+	sorted, stuck := pipeline.Order(next)
+	if len(stuck) > 0 {
+		return nil, "stages feed each other in a circle: look at " + named(stuck)
 	}
 	return sorted, ""
 }
@@ -444,7 +427,7 @@ func (c *checker) placement() {
 	}
 }
 
-// placedStage finds the stage that a placement is for.
+// placedStage returns the stage that a placement is for, or nil with a problem reported.
 func (c *checker) placedStage(p *Placement, a *App, path string) *stageView {
 	all := c.f.stages(a, "")
 	var known []string
@@ -478,13 +461,13 @@ func (c *checker) server() {
 			open = append(open, x.address)
 		}
 	}
-	c.need(s.HTTP != "off" || s.GRPC != "off", "server.http", "http and grpc are both off: nobody could ask anything")
+	c.need(s.HTTP != "off" || s.GRPC != "off", "server.http", "http and grpc are both off: no client could connect")
 	c.need((s.TLS.Cert == "") == (s.TLS.Key == ""), "server.tls", "give both cert and key, or neither")
 	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
 	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
 	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
 	c.need(!s.AdminAnywhere || s.AdminToken != "", "server.admin_anywhere",
-		"needs server.admin_token: whoever reaches the admin port could change prices and functions")
+		"needs server.admin_token: any caller of the admin port could change prices and functions")
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)
@@ -527,7 +510,8 @@ func (c *checker) number(v float64, path string) {
 	c.need(v >= 0 && !math.IsInf(v, 0), path, "is %v, want a finite number of at least 0", v)
 }
 
-// known reports a word that is none of those known. An empty one is reported only when the file gives it.
+// known reports a problem with a word that is not known, and whether it is known. An empty word is a problem only when
+// the file gives it.
 func (c *checker) known(word string, known []string, path, what string) bool {
 	if slices.Contains(known, word) {
 		return true
@@ -546,7 +530,7 @@ func (c *checker) known(word string, known []string, path, what string) bool {
 	return false
 }
 
-// hostPort checks an address. Listeners may leave the host out and take port 0.
+// hostPort checks an address. Listeners may omit the host and use port 0.
 func (c *checker) hostPort(s, path string, listen bool) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, perr := strconv.Atoi(port)
@@ -563,7 +547,7 @@ func (c *checker) hostPort(s, path string, listen bool) bool {
 	return false
 }
 
-// names remembers where each name was first used.
+// names maps each name to the path where it was first used.
 type names map[string]string
 
 func (n names) add(c *checker, name, path string) bool {
@@ -575,7 +559,7 @@ func (n names) add(c *checker, name, path string) bool {
 	return true
 }
 
-// name checks that a name is there, of sane length, and used once.
+// name checks that a name is not missing, not too long, and used once.
 func (c *checker) name(seen names, name, path string) bool {
 	switch {
 	case name == "":

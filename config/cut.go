@@ -51,8 +51,8 @@ func (r *resolver) cutMachines() {
 	}
 	for w, n := range used {
 		if has := s.DeviceTypes[s.Workers[w].DeviceType].Cores; n > has && (w == 0 || r.entry[w] != r.entry[w-1]) {
-			r.w.warnf("worker %q: its instances ask for %d threads, it has %d: they take turns, and each run has all of "+
-				"them", s.Workers[w].Name, n, has)
+			r.w.warnf("worker %q: its instances ask for %d threads, it has %d: they take turns, and each run has all "+
+				"of them", s.Workers[w].Name, n, has)
 		}
 	}
 }
@@ -70,7 +70,9 @@ func (r *resolver) cut(of serving.DeviceTypeID, cores, slots int) serving.Device
 		name = fmt.Sprintf("%s/%dx%d", s.DeviceTypes[of].Name, slots, cores)
 	}
 	id := serving.DeviceTypeID(len(s.DeviceTypes))
-	s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: name, Cores: cores * slots, Part: true, Placed: true})
+	s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{
+		Name: name, Cores: cores * slots, Part: true, Placed: true,
+	})
 	r.w.Cuts = append(r.w.Cuts, Cut{id, of, cores, slots})
 	return id
 }

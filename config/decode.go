@@ -14,15 +14,15 @@ const (
 	maxList  = 10_000
 )
 
-// decoder copies a YAML tree into a File. The library's own strict mode stops looking inside types that decode
-// themselves and knows no paths; this one reports every unknown key and every wrong value, with path and line.
+// decoder copies a YAML tree into a File. The library's strict mode does not check types that decode themselves and
+// knows no paths. This one reports every unknown key and every wrong value with path and line.
 type decoder struct {
 	c     *checker
 	nodes int
-	full  bool // the bound on nodes was passed and reported
+	full  bool // the bound on nodes was exceeded and reported
 }
 
-// text is a scalar with a syntax of its own.
+// text is a scalar with its own syntax.
 type text interface{ parse(string) error }
 
 var systemType = reflect.TypeFor[System]()
@@ -108,7 +108,7 @@ func (d *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// key checks one key of a mapping and tells whether its value is worth reading.
+// key checks one key of a mapping and reports whether to read its value.
 func (d *decoder) key(k *yaml.Node, at string, seen map[string]int) bool {
 	switch {
 	case k.Kind != yaml.ScalarNode:
@@ -176,10 +176,10 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	if v.Kind() == reflect.String {
-		v.SetString(n.Value) // whatever it looks like: version: 1 means "1"
+		v.SetString(n.Value) // any scalar is a text: version: 1 means "1"
 		return
 	}
-	// The tag decides, because the library would cut 1.5 down to a whole number.
+	// The tag decides, because the library would truncate 1.5 to a whole number.
 	var ok bool
 	switch v.Kind() {
 	case reflect.Bool:
@@ -216,7 +216,7 @@ func keys(t reflect.Type) []string {
 	return out
 }
 
-// shown returns a key as paths and messages show it: a file may hold any bytes as a key.
+// shown returns a key for paths and messages: a file may have any bytes in a key.
 func shown(key string) string {
 	for _, r := range key {
 		if r <= ' ' || r == 0x7f || r == 0xfffd || len(key) > 64 {

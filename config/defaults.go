@@ -8,17 +8,16 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// What a file means where it says nothing, with the limits of package serving/limits. docs/configuration.md repeats
-// these in words.
+// Defaults of settings, beside the limits of package serving/limits. docs/configuration.md repeats them in words.
 const (
-	defaultSystem     = "sluice" // of package systems, which this package may not know
+	defaultSystem     = "sluice" // of package systems, which this package may not import
 	defaultLate       = "drop"
 	defaultColdWait   = 30 * time.Second
 	defaultPercentile = 99
 	defaultMaxBatch   = 64
 )
 
-// Defaults that others need, too.
+// Defaults that other packages use.
 const (
 	// DefaultQueueLimit is how many queries of an app may wait.
 	DefaultQueueLimit = 1000
@@ -30,7 +29,7 @@ const (
 	DefaultAdmin = "127.0.0.1:8002"
 )
 
-// defaults fills in what was left out. A value that the file gives stays, even when it is wrong.
+// defaults sets missing values. A value in the file stays, even a wrong one.
 func (f *File) defaults() {
 	for i := range f.DeviceTypes {
 		orInt(f, &f.DeviceTypes[i].Cores, 1, at("device_types", i)+".cores")

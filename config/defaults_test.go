@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// documented is the default that a comment names: the text between "Default: " and the end of the clause.
+// documented returns the default in a comment: the text between "Default: " and the end of the clause.
 func documented(comment string) (text string, ok bool) {
 	_, text, ok = strings.Cut(strings.Join(strings.Fields(comment), " "), "Default: ")
 	for _, end := range []string{". ", ", ", "; "} {
@@ -16,7 +16,7 @@ func documented(comment string) (text string, ok bool) {
 	return strings.Trim(strings.TrimSuffix(text, "."), "`"), ok
 }
 
-// TestServerDefaultsAreAsDocumented compares what the manual says of a server with a file that says nothing of one.
+// TestServerDefaultsAreAsDocumented compares the defaults in the manual with those of a file without a server section.
 func TestServerDefaultsAreAsDocumented(t *testing.T) {
 	f, err := Parse([]byte(small), "x.yaml")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestServerDefaultsAreAsDocumented(t *testing.T) {
 	}
 }
 
-// TestAdminAnywhereNeedsAToken: whoever reaches the admin port may not change anything without one.
+// TestAdminAnywhereNeedsAToken: a caller from another machine may not change anything without a token.
 func TestAdminAnywhereNeedsAToken(t *testing.T) {
 	const anywhere = "server: {admin: \"0.0.0.0:8002\", admin_anywhere: true%s}\n"
 	if _, err := Parse([]byte(small+fmt.Sprintf(anywhere, "")), "x.yaml"); err == nil ||

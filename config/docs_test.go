@@ -36,7 +36,7 @@ YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are not rea
 This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
 `
 
-// typeDoc is what the source says of one struct.
+// typeDoc holds the doc comments of one struct.
 type typeDoc struct {
 	text   string
 	fields map[string]string
@@ -112,7 +112,7 @@ func manual(t *testing.T) (text string, paths []string) {
 			if typ.Kind() == reflect.Pointer {
 				typ = typ.Elem()
 			}
-			// parts of a whole of the same kind are described with it
+			// parts of the same kind are described once
 			if typ.Kind() == reflect.Struct && typ != at.typ {
 				queue = append(queue, struct {
 					typ  reflect.Type
@@ -254,7 +254,7 @@ and give the same answer for the same input. An output holds at most 67,108,864 
 This page is made from package ` + "`tensor/ops`" + ` by ` + "`go test ./config -update`" + `.
 `
 
-// TestTheFunctionsAreDocumented renders docs/builtin.md from what the functions say of themselves.
+// TestTheFunctionsAreDocumented renders docs/builtin.md from the documentation of the functions.
 func TestTheFunctionsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(builtinHead)
@@ -297,7 +297,7 @@ func TestTheFunctionsAreDocumented(t *testing.T) {
 		}
 		for _, o := range ops.Options(name) {
 			switch {
-			case o.Must:
+			case o.Required:
 				row("option", o.Name, o.Doc+". Required")
 			case o.Default != "":
 				row("option", o.Name, o.Doc+". Default: `"+o.Default+"`")

@@ -34,7 +34,7 @@ type File struct {
 
 	name  string         // for messages
 	dir   string         // that relative paths start from
-	lines map[string]int // line by path of every field the file gives
+	lines map[string]int // line by path of every field in the file
 }
 
 // DeviceType is a kind of machine, or a share of one.
@@ -47,14 +47,14 @@ type DeviceType struct {
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory"`
-	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan
+	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
 	// --budget`). Default: not limited.
 	Most int `yaml:"most"`
 	// Accelerators is how many accelerators a machine has. Default: 0.
 	Accelerators int `yaml:"accelerators"`
-	// Part says that this is no machine but a share of one, which an instance gets by itself: cores of its threads,
+	// Part says that this is no machine but a share of one, which an instance gets for itself: cores of its threads,
 	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
-	// profiles list under its name, and no worker is of such a type. Systems that pack (`infless` and its kin) give
+	// profiles list under its name, and no worker is of such a type. Systems that pack (`infless` and others) give
 	// instances parts wherever there is room. Default: false.
 	Part bool `yaml:"part"`
 	// Percent of one accelerator that a part takes, 0 to 100. Default: 0.
@@ -154,7 +154,7 @@ type App struct {
 	// Default: 0s, which never gives up.
 	GiveUp Duration `yaml:"give_up"`
 	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets
-	// apps go that nobody calls (`ratebands`): starting a model takes longer than most objectives allow. Such queries
+	// idle apps go (`ratebands`): starting a model takes longer than most objectives allow. Such queries
 	// are answered late. Default: 30s; 0s treats them as any other.
 	ColdWait Duration `yaml:"cold_wait"`
 	// Weight is the importance of the app relative to the others. Default: 1.
@@ -218,7 +218,7 @@ type SLO struct {
 	Percentile float64 `yaml:"percentile"`
 }
 
-// Stage is one step of an app. docs/pipelines.md explains how tensors travel from step to step.
+// Stage is one step of an app. docs/pipelines.md explains how tensors get from step to step.
 type Stage struct {
 	// Name of the step, unique in its app. Required.
 	Name string `yaml:"name"`
@@ -261,11 +261,11 @@ type Variant struct {
 	Version string `yaml:"version"`
 	// Accuracy in [0, 1]. Required when the stage has several variants; otherwise the default is 1.
 	Accuracy float64 `yaml:"accuracy"`
-	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where nobody says.
+	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
 	MaxBatch int `yaml:"max_batch"`
 	// Memory the variant needs when loaded. Default: the size of its model file.
 	Memory Size `yaml:"memory"`
-	// ItemMemory is what every item of a batch takes besides. Default: not known.
+	// ItemMemory is the additional memory of every item of a batch. Default: not known.
 	ItemMemory Size `yaml:"item_memory"`
 }
 
@@ -314,15 +314,15 @@ type Server struct {
 	// file. It is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store
 	// none is asked for.
 	AdminToken string `yaml:"admin_token"`
-	// AdminAnywhere allows an admin address that other machines can reach. Whoever reaches it may read metrics and
-	// decisions; to change anything takes the token, so that admin_token is needed. Default: false, the address must be
+	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
+	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be
 	// of this machine alone.
 	AdminAnywhere bool `yaml:"admin_anywhere"`
 	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, only
 	// clients on this machine may.
 	ModelControl bool `yaml:"model_control"`
 	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
-	// streams go on after a restart. Default: none, it is kept in memory alone.
+	// streams continue after a restart. Default: none, states are kept in memory only.
 	States string `yaml:"states"`
 	// Limits bound what clients may ask for.
 	Limits Limits `yaml:"limits"`
@@ -351,8 +351,8 @@ type Limits struct {
 	Rows int `yaml:"rows"`
 	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
 	State Size `yaml:"state"`
-	// AllStates is the most that all of them take, in memory and in the folder of states alike; those that were not
-	// used for longest are forgotten first. Default: 256MiB.
+	// AllStates is the most that all of them take, in memory and also in the folder of states. Those that were not used
+	// for longest are forgotten first. Default: 256MiB.
 	AllStates Size `yaml:"all_states"`
 	// Model is the largest model file that may be deployed. Default: 2GiB.
 	Model Size `yaml:"model"`

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/models/repository"
 )
 
-// Function is a fn.yaml: a model with an objective, to be deployed to a running server.
+// Function is a fn.yaml: a model with an objective, for deployment to a running server.
 type Function struct {
 	// Name that clients use. Required.
 	Name string `yaml:"name"`
@@ -21,7 +21,7 @@ type Function struct {
 	MaxBatch int `yaml:"max_batch"`
 	// Memory the model needs when loaded. Default: the size of its file.
 	Memory Size `yaml:"memory"`
-	// MinInstances stay even when nobody calls. Default: 0.
+	// MinInstances stay even without any calls. Default: 0.
 	MinInstances int `yaml:"min_instances"`
 	// MaxInstances are there at the most. Default: not limited.
 	MaxInstances int `yaml:"max_instances"`
@@ -36,7 +36,7 @@ type Function struct {
 	Labels map[string]string `yaml:"labels"`
 }
 
-// Bounds on what a function may say.
+// Bounds of a function.
 const (
 	maxInstances = 10_000
 	maxLabels    = 64
@@ -49,7 +49,7 @@ const FunctionDefaultBatch = defaultMaxBatch
 //go:embed function.yaml
 var functionTemplate []byte
 
-// FunctionTemplate returns a fn.yaml with every setting there is, each with a remark.
+// FunctionTemplate returns a fn.yaml with every setting, each with a comment. The slice is the caller's.
 func FunctionTemplate() []byte { return slices.Clone(functionTemplate) }
 
 // ParseFunction reads a fn.yaml as Parse does a sluice.yaml. Model is returned as a path that can be opened.

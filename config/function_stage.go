@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// runsModels tells whether any stage is a model.
+// runsModels reports whether any stage is a model.
 func (f *File) runsModels() bool {
 	for i := range f.Apps {
 		for _, s := range f.stages(&f.Apps[i], "") {
@@ -19,9 +19,9 @@ func (f *File) runsModels() bool {
 	return false
 }
 
-// stage checks what a stage says of itself besides its variants and edges. given is as the file has it; alone says that
-// the app has no other.
-func (c *checker) stage(s *stageView, given *Stage, alone bool) {
+// stage checks a stage apart from its variants and edges. given is the stage as in the file. onlyStage is set when the
+// app has no other.
+func (c *checker) stage(s *stageView, given *Stage, onlyStage bool) {
 	switch {
 	case s.Function != "" && len(given.Variants) > 0:
 		c.addf(s.path+".function", "give either variants, models that can do this stage, or a function")
@@ -38,7 +38,7 @@ func (c *checker) stage(s *stageView, given *Stage, alone bool) {
 		key   string
 		names map[string]string
 	}{{"inputs", s.Inputs}, {"outputs", s.Outputs}} {
-		c.need(len(m.names) == 0 || !alone, s.path+"."+m.key,
+		c.need(len(m.names) == 0 || !onlyStage, s.path+"."+m.key,
 			"renames tensors between stages, and the app has only one")
 		for name, to := range m.names {
 			c.need(to != "" && len(to) <= 200, join(s.path+"."+m.key, shown(name)),
@@ -47,7 +47,7 @@ func (c *checker) stage(s *stageView, given *Stage, alone bool) {
 	}
 }
 
-// inProcess tells whether every model runs in this process.
+// inProcess reports whether every model runs in this process.
 func (c *checker) inProcess() bool {
 	return !slices.ContainsFunc(c.f.Workers, func(w Worker) bool { return w.Backend.Kind != "onnx" })
 }

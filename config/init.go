@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/models/repository"
 )
 
-// ladderFile is the file in a repository that says that its models are variants of one task.
+// ladderFile is a file in a repository that marks its models as variants of one task.
 const ladderFile = "ladder.json"
 
 // ladder is the content of that file.
@@ -28,15 +28,15 @@ type ladderStep struct {
 	Accuracy float64 `json:"accuracy"`
 }
 
-// machine is what Init says of the computer it runs on.
+// machine describes the computer that Init runs on.
 type machine struct {
 	cores  int
 	memory Size // 0 when not known
 }
 
-// Init returns a commented sluice.yaml for the models of a repository: one app with all of them when the repository has
-// a ladder.json ({"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}), otherwise one app for each. The
-// one worker is this machine. The result is to be saved in the current directory if repo is relative.
+// Init returns a commented sluice.yaml for the models of a repository. With a ladder.json ({"task": NAME, "variants":
+// [{"name": MODEL, "accuracy": A}, ...]}) it has one app with all of them, otherwise one app for each. The one worker
+// is this machine. If repo is relative, the result must be saved in the current directory.
 func Init(repo string) ([]byte, error) {
 	return initFor(repo, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
@@ -182,7 +182,7 @@ server:
   admin: ` + DefaultAdmin + `   # metrics and administration: this machine only
 `
 
-// quote writes a text so that YAML reads it back as the same text.
+// quote writes a text so that YAML reads it as the same text.
 func quote(s string) string {
 	plain := s != ""
 	for i, r := range s {
@@ -201,7 +201,7 @@ func quote(s string) string {
 	return string(j)
 }
 
-// totalMemory returns the machine's memory, or 0 where it cannot be told.
+// totalMemory returns the machine's memory, or 0 when unknown.
 func totalMemory() Size {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// spec is the distribution as workload files describe it. A number out of their range becomes one that they refuse.
+// spec returns the distribution as in workload files. A number out of their range becomes one that they refuse.
 func (i *Items) spec() workload.ItemsSpec {
 	size := func(n int) int32 { return int32(max(min(n, math.MaxInt32), math.MinInt32)) }
 	out := workload.ItemsSpec{
@@ -25,7 +25,7 @@ func (i *Items) spec() workload.ItemsSpec {
 	return out
 }
 
-// mix is how large queries are; the zero value where the file says nothing.
+// mix returns the sizes of queries; the zero value when the file does not say.
 func (i *Items) mix() (serving.Mix, error) {
 	if reflect.DeepEqual(*i, Items{}) {
 		return serving.Mix{}, nil

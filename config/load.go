@@ -17,8 +17,8 @@ import (
 // MaxBytes bounds the size of a file.
 const MaxBytes = 1 << 20
 
-// Load reads and checks a sluice.yaml. The error is a Problems when the file could be read but is wrong. Names of
-// systems and rules are not checked here, see CheckNames; models are not looked for, see Resolve.
+// Load reads and checks a sluice.yaml. The error is a Problems when the file was read but is wrong. It does not check
+// names of systems and rules, see CheckNames, nor look for models, see Resolve.
 func Load(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func Parse(data []byte, path string) (*File, error) {
 	return f, nil
 }
 
-// read decodes a whole file into a struct; false when it is too large or no mapping.
+// read decodes a whole file into a struct. It returns false when the file is too large or no mapping.
 func (c *checker) read(data []byte, into any) bool {
 	if len(data) > MaxBytes {
 		c.at(0, "", "larger than the limit of %d bytes", MaxBytes)
@@ -92,7 +92,7 @@ func parseYAML(data []byte, c *checker) (*yaml.Node, bool) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntax reports an error of the YAML library with the line where it looks for one.
+// syntax reports an error of the YAML library with the line in its text.
 func (c *checker) syntax(err error) {
 	text := err.Error()
 	m := yamlLine.FindStringSubmatch(text)
@@ -104,7 +104,7 @@ func (c *checker) syntax(err error) {
 	c.at(line, "", "not valid YAML: %s", text)
 }
 
-// Path returns a path of the file as one that the process can open: relative ones start from the file's directory.
+// Path returns a path in the file as one that the process can open: relative ones start from the file's directory.
 func (f *File) Path(p string) string {
 	if p == "" || filepath.IsAbs(p) {
 		return p

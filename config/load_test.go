@@ -141,8 +141,8 @@ x.yaml:1: system.options.gama: no system here uses this setting (did you mean "g
 	}
 }
 
-// A setting that the system refuses is reported where it stands: in the system or in its options, the file's or an
-// app's. Names that are not known come first.
+// A setting that the system refuses is reported at its path: in the system or in its options, the file's or an app's.
+// Unknown names are reported first.
 func TestSettingsThatTheSystemRefusesAreReported(t *testing.T) {
 	text := strings.Replace("system:\n  name: s\n  batch: 4\n  options:\n    gama: 2\n"+small, "{name: a, ",
 		"{name: a, system: {name: u, options: {gama: 3}}, ", 1)
@@ -167,13 +167,13 @@ x.yaml:10: apps[0].system.options.gama: is 3`
 }
 
 func TestAliasesAreBounded(t *testing.T) {
-	// Shared settings by alias work.
+	// Aliases share settings.
 	f, err := Parse([]byte(strings.Replace(small, "{name: a, slo: {latency: 50ms}",
 		"{name: z, slo: &s {latency: 50ms}, variants: [{name: v}]}\n  - {name: a, slo: *s", 1)), "x.yaml")
 	if err != nil || f.Apps[1].SLO.Latency != f.Apps[0].SLO.Latency || f.Apps[1].SLO.Latency == 0 {
 		t.Errorf("alias: %v", err)
 	}
-	// An expansion that would fill the memory does not.
+	// An expansion that would exhaust memory is refused.
 	var b strings.Builder
 	b.WriteString("version: 1\nprofiles: &l [" + strings.Repeat("x,", 5000) + "]\nplacement:\n")
 	b.WriteString("  - &p {worker: w, variants: *l}\n" + strings.Repeat("  - *p\n", 500))
@@ -246,7 +246,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Add([]byte(small))
-	f.Add([]byte(pipeline))
+	f.Add([]byte(scenesFile))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse(data, "x.yaml")
 		if (err == nil) != (file != nil) {
@@ -260,7 +260,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		// A file that passed its own checks makes a valid spec whenever it needs no other files.
+		// A file without problems makes a valid spec whenever it needs no other files.
 		file.Models.Repository = ""
 		if _, err := file.Resolve(); err != nil {
 			var p Problems

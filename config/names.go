@@ -10,19 +10,19 @@ import (
 // Names lists the registered names that a file may use. A nil list is not checked.
 type Names struct {
 	Systems, Routers, Batchers, Planners, Scalers []string
-	// Settings lists the keys of a system that this program acts upon, such as batch or timeout; further settings are
-	// listed as options.NAME. A setting that would be passed over in silence is a problem.
+	// Settings lists the keys of a system that this program reads, such as batch or timeout; further settings are
+	// listed as options.NAME. A setting that is not listed is a problem.
 	Settings []string
-	// Refused says what is wrong with the settings of a system whose names and settings are all known, by setting; nil
-	// refuses none.
+	// Refused returns what is wrong with the settings of a system whose names and settings are all known, by setting.
+	// Nil refuses none.
 	Refused func(System) map[string]string
 }
 
-// settings are the keys of a system that may or may not mean something, depending on its components.
+// settings are the keys of a system that depend on its components.
 var settings = []string{"planner", "scaler", "batch", "timeout", "slack", "replan", "budget"}
 
-// CheckNames reports every system, router, batcher, planner, scaler and setting that the file names and n does not
-// list, and the settings that n refuses.
+// CheckNames returns a problem for every system, router, batcher, planner, scaler and setting of the file that n does
+// not list, and for the settings that n refuses.
 func (f *File) CheckNames(n Names) error {
 	c := &checker{f: f, bad: map[string]bool{}}
 	c.names(&f.System, "system", n)
@@ -68,7 +68,7 @@ func (c *checker) names(s *System, path string, n Names) {
 	}
 }
 
-// similarSetting compares the last part of a setting only: a common "options." would make short names look alike.
+// similarSetting compares only the last part of a setting: a common "options." would make short names look similar.
 func similarSetting(k string, known []string) string {
 	prefix, word := "", k
 	if rest, ok := strings.CutPrefix(k, "options."); ok {

@@ -67,7 +67,7 @@ type defaultOf struct {
 	names []string
 }
 
-// grouped are the defaults of a kind's components, with the components that have each.
+// grouped are the defaults of one kind's components, each with its components.
 func grouped(readers []systems.Reader, k systems.Kind) (out []*defaultOf) {
 	for _, r := range readers {
 		if r.Kind != k {
@@ -82,7 +82,7 @@ func grouped(readers []systems.Reader, k systems.Kind) (out []*defaultOf) {
 	return out
 }
 
-// The keys that the manual lists for a system are those of the table, and the other way round.
+// The keys that the manual lists for a system are exactly those of the table.
 func TestDirectOptionsAreKeys(t *testing.T) {
 	_, paths := manual(t)
 	known := make(map[string]bool)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Parts of machines are types that workers do not take by default, and one that fits nowhere is told of.
+// Workers do not take parts of machines as their types by default. A part that fits on no worker leads to a warning.
 func TestParts(t *testing.T) {
 	f, err := Parse([]byte(strings.Replace(small, "[{name: local}]", `
   - {name: local, cores: 4, memory: 2GiB, accelerators: 2}

@@ -33,7 +33,7 @@ func pipelineModels(t *testing.T, root string) {
 		[]string{"patch"}, []string{"label"}).Output("label", onnxmodel.Int64, onnxmodel.Symbolic))
 }
 
-const pipeline = pipelineHead + `apps:
+const scenesFile = pipelineHead + `apps:
   - name: scenes
     slo: {latency: 300ms}
     stages:
@@ -52,7 +52,7 @@ const pipeline = pipelineHead + `apps:
 func TestPipeline(t *testing.T) {
 	root := t.TempDir()
 	pipelineModels(t, root)
-	w, err := resolve(t, root, pipeline)
+	w, err := resolve(t, root, scenesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +88,7 @@ func TestPipeline(t *testing.T) {
 	if want := "label INT64 [-1], ids INT64 [-1], ages INT64 [-1]"; show(a.Outputs) != want {
 		t.Errorf("answers %s, want %s", show(a.Outputs), want)
 	}
-	// The image is that of the request, its shape is what crop is measured with; the picture's number comes from nms by
-	// its name.
+	// crop is measured with the image's shape from the request; nms gives the picture's number by its name.
 	if want := "image UINT8 [-1,1,64,64], boxes FP32 [-1,4], image_index INT64 [-1]"; show(w.Stages[2].Inputs) != want {
 		t.Errorf("crop takes %s, want %s", show(w.Stages[2].Inputs), want)
 	}
@@ -101,7 +100,7 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// TestPipelineProblems spoils the pipeline in one place and wants to be told which.
+// TestPipelineProblems breaks the pipeline in one place and expects an error for that place.
 func TestPipelineProblems(t *testing.T) {
 	root := t.TempDir()
 	pipelineModels(t, root)
@@ -215,8 +214,8 @@ func TestPipelineProblems(t *testing.T) {
 			`apps[0].stages[3].name: "cut" is already the name of apps[0].stages[0].variants[0]`,
 		},
 	} {
-		text := strings.Replace(pipeline, c.old, c.new, 1)
-		if text == pipeline {
+		text := strings.Replace(scenesFile, c.old, c.new, 1)
+		if text == scenesFile {
 			t.Fatalf("%q is not there", c.old)
 		}
 		f, err := Parse([]byte(text), root+"/sluice.yaml")
@@ -230,12 +229,12 @@ func TestPipelineProblems(t *testing.T) {
 	}
 }
 
-// TestTensorsOfTheRequest: what nobody gives is asked of clients, with a warning that this may be a slip.
+// TestTensorsOfTheRequest: tensors that no stage gives must come with requests, with a warning.
 func TestTensorsOfTheRequest(t *testing.T) {
 	root := t.TempDir()
 	pipelineModels(t, root)
-	w, err := resolve(t, root, strings.Replace(pipeline, "track, inputs: {boxes: kept}", "track, inputs: {boxes: kpt}",
-		1))
+	changed := strings.Replace(scenesFile, "track, inputs: {boxes: kept}", "track, inputs: {boxes: kpt}", 1)
+	w, err := resolve(t, root, changed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +248,7 @@ func TestTensorsOfTheRequest(t *testing.T) {
 	}
 }
 
-// TestFunctionsAlone: an app may be nothing but functions, and then needs no models, but must say what it takes.
+// TestFunctionsAlone: an app may consist of built-in functions only. It then needs no models, but must list its inputs.
 func TestFunctionsAlone(t *testing.T) {
 	head := strings.Replace(pipelineHead, "models: {repository: models}\n", "", 1) +
 		"apps:\n  - name: patches\n    slo: {latency: 1s}\n"
@@ -275,8 +274,8 @@ func TestFunctionsAlone(t *testing.T) {
 	}
 }
 
-// TestWhatRemoteModelsGiveIsNotKnown: then functions take it as it comes.
-func TestWhatRemoteModelsGiveIsNotKnown(t *testing.T) {
+// TestOutputsOfRemoteModelsAreUnknown: functions then take them without a check.
+func TestOutputsOfRemoteModelsAreUnknown(t *testing.T) {
 	w, err := resolve(t, t.TempDir(), `version: 1
 device_types: [{name: local, cores: 4}]
 workers: [{name: far, backend: {kind: openinference, address: "h:1"}}]

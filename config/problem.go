@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one error in a file.
 type Problem struct {
 	File string
 	Line int    // 0 when the field is not in the file
@@ -14,7 +14,7 @@ type Problem struct {
 	Text string // what is wrong and what to do about it
 }
 
-// String is the form that is shown: FILE:LINE: PATH: TEXT.
+// String returns FILE:LINE: PATH: TEXT.
 func (p Problem) String() string {
 	s := p.File
 	if p.Line > 0 {
@@ -26,11 +26,11 @@ func (p Problem) String() string {
 	return s + ": " + p.Text
 }
 
-// Problems is everything that is wrong with a file, in the order of its lines. It is the error of Load, Parse, Resolve
-// and CheckNames; errors.As finds it.
+// Problems are all errors of a file, in the order of lines. Load, Parse, Resolve and CheckNames return them; errors.As
+// finds them.
 type Problems []Problem
 
-// maxShown bounds the message for a file that is wrong throughout.
+// maxShown bounds the message for a file with many problems.
 const maxShown = 50
 
 // Error lists the problems, one on each line.
@@ -53,10 +53,10 @@ func (p Problems) Error() string {
 type checker struct {
 	f     *File
 	found Problems
-	bad   map[string]bool // paths already reported: what follows from them is not worth another line
+	bad   map[string]bool // paths already reported; their consequences are not
 }
 
-// addf reports a problem at path unless something at, above or below it was reported already.
+// addf reports a problem at path unless one at, above or below it was reported already.
 func (c *checker) addf(path, format string, args ...any) {
 	for at := path; at != ""; at = parent(at) {
 		if c.bad[at] {
@@ -80,15 +80,15 @@ func (c *checker) err() error {
 	return c.found
 }
 
-// parent cuts the last element off a path; the parent of a top-level field is the empty path.
+// parent removes the last element of a path; the parent of a top-level field is the empty path.
 func parent(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }
 
-// has tells whether the file gives a value at path.
+// has reports whether the file gives a value at path.
 func (f *File) has(path string) bool { return f.lines[path] > 0 }
 
-// line returns the line of path, or of the closest thing around it that is in the file.
+// line returns the line of path, or of the closest enclosing field in the file.
 func (f *File) line(path string) int {
 	for at := path; at != ""; at = parent(at) {
 		if n := f.lines[at]; n > 0 {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// Spec returns the tables alone; see Resolve.
+// Spec returns World.Spec of Resolve.
 func (f *File) Spec() (*serving.Spec, error) {
 	w, err := f.Resolve()
 	if err != nil {
@@ -21,7 +22,8 @@ func (f *File) Spec() (*serving.Spec, error) {
 	return w.Spec, nil
 }
 
-// Resolve looks up the models and turns the file into a World. The error is a Problems when models and file do not fit.
+// Resolve looks up the models and turns the file into a World. The error is a Problems when models and file do not
+// match.
 func (f *File) Resolve() (*World, error) {
 	r := &resolver{
 		c: &checker{f: f, bad: map[string]bool{}}, f: f,
@@ -61,9 +63,9 @@ type resolver struct {
 	f      *File
 	w      *World
 	repo   *repository.Repository
-	models map[string]*repository.Model // read so far; nil for those that are not there
+	models map[string]*repository.Model // read so far; nil for missing ones
 	warned map[string]bool
-	local  bool  // some worker runs models in this process, so that they must be in the repository
+	local  bool  // some worker runs models in this process; they must then be in the repository
 	entry  []int // by WorkerID: index into File.Workers
 }
 
@@ -124,7 +126,7 @@ func (r *resolver) app(i int) {
 		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful}
 		for j, e := range v.Next {
 			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut, Rows: e.Rows})
-			if e.Rows == "" && e.FanOut != 1 {
+			if !(&pipeline.Edge{FanOut: e.FanOut, Rows: e.Rows}).Servable() {
 				r.w.warnf("%s: fan_out is %v without rows: this can be simulated, but not served",
 					at(v.path+".next", j), e.FanOut)
 			}
@@ -151,11 +153,11 @@ func (r *resolver) app(i int) {
 	for _, n := range sorted {
 		w.views = append(w.views, views[n])
 	}
-	w.resolve()
+	w.resolve(serving.AppID(i))
 	r.w.Apps = append(r.w.Apps, r.info(i, &w))
 }
 
-// function makes the one variant of a stage that is a function.
+// function makes the one variant of a built-in function's stage.
 func (r *resolver) function(v *stageView, app serving.AppID, stage serving.StageID) serving.VariantID {
 	id := serving.VariantID(len(r.w.Spec.Variants))
 	made := v.Variants[0]
@@ -203,8 +205,8 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 	return id
 }
 
-// model reads a variant's model, once. It returns nil when there is none, which is an error only for models that are to
-// be run here.
+// model reads a variant's model, once. It returns nil for a missing one, which is a problem only for models that run in
+// this process.
 func (r *resolver) model(v *Variant, path string) *repository.Model {
 	if r.repo == nil {
 		return nil
@@ -239,21 +241,21 @@ func (r *resolver) model(v *Variant, path string) *repository.Model {
 	return m
 }
 
-// info collects what requests of an app carry: what the file says, or what its stages take and give.
+// info collects the tensors of an app's requests and answers: those of the file, or those of its stages.
 func (r *resolver) info(i int, w *wiring) AppInfo {
 	a := &r.f.Apps[i]
 	out := AppInfo{
-		System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested,
+		System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested(),
 		Outputs: tensors(a.Outputs), Batched: w.batched(),
 	}
 	if out.Outputs == nil {
-		out.Outputs = w.answer()
+		out.Outputs = w.tensors.Answer()
 	}
 	return out
 }
 
-// agree returns the tensors that all variants of a stage have in common, and reports those that differ: a client cannot
-// know which variant will answer.
+// agree returns the common tensors of a stage's variants, and reports differences: a client cannot know which variant
+// will answer.
 func (r *resolver) agree(variants []serving.VariantID, path, kind string,
 	of func(*Binding) []tensor.Spec) []tensor.Spec {
 	var first []tensor.Spec
@@ -274,7 +276,7 @@ func (r *resolver) agree(variants []serving.VariantID, path, kind string,
 	return first
 }
 
-// same tells whether two lists hold the same tensors, in any order. A shape that is not known fits every shape.
+// same reports whether two lists have the same tensors, in any order. An unknown shape fits every shape.
 func same(a, b []tensor.Spec) bool {
 	if len(a) != len(b) {
 		return false

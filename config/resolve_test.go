@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// A placement converts to what the static planner takes.
+// A placement converts to the instances of the static planner.
 var _ = static.Instance(Instance{})
 
 func write(t *testing.T, root, name, text string) {
@@ -192,7 +192,7 @@ func TestResolveProblems(t *testing.T) {
 	}
 }
 
-func TestStagesLeftToAPlannerAreSaid(t *testing.T) {
+func TestStagesLeftToAPlannerLeadToWarnings(t *testing.T) {
 	w, err := resolve(t, t.TempDir(),
 		small+"  - {name: b, slo: {latency: 1s}, variants: [{name: x}]}\nplacement: [{worker: here, app: a}]")
 	if err != nil || len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `no instance serves stage "b"`) {
@@ -200,7 +200,7 @@ func TestStagesLeftToAPlannerAreSaid(t *testing.T) {
 	}
 }
 
-func TestModelsOfRemoteServersNeedNotBeHere(t *testing.T) {
+func TestModelsOfRemoteServersNeedNoFiles(t *testing.T) {
 	root := t.TempDir()
 	model(t, root, "known/1", -1, 3)
 	w, err := resolve(t, root, `version: 1
@@ -260,7 +260,7 @@ placement:
 		}
 		got = append(got, line)
 	}
-	// fan_out 0 that the file gives stays 0; one that it leaves out is 1.
+	// An explicit fan_out of 0 stays 0; a missing one is 1.
 	want := []string{"start 0 ->right x2.5 ->left x1", "left 1 ->end x0", "right 1 ->end x1", "end 2"}
 	if !reflect.DeepEqual(got, want) || w.Spec.Source(1) != 1 {
 		t.Errorf("stages %q", got)
@@ -300,7 +300,8 @@ placement:
 				t.Errorf("%d cores each: %+v", cores, i)
 			}
 		}
-		if got := len(w.Warnings) == 1 && strings.Contains(w.Warnings[0], "ask for 6 threads, it has 4"); got != warned {
+		got := len(w.Warnings) == 1 && strings.Contains(w.Warnings[0], "ask for 6 threads, it has 4")
+		if got != warned {
 			t.Errorf("%d cores each: warnings %q", cores, w.Warnings)
 		}
 	}
@@ -359,7 +360,7 @@ func TestExamples(t *testing.T) {
 	if err != nil || len(listed) < 3 {
 		t.Errorf("examples %q, %v", listed, err)
 	}
-	// Whatever else lies there must at least be readable.
+	// Other files there must at least be readable.
 	for _, path := range listed {
 		if _, err := Load(path); err != nil {
 			t.Error(err)
@@ -387,7 +388,7 @@ func TestMinimalExampleRuns(t *testing.T) {
 	}
 }
 
-// What the file says of sizes is what planners are to expect; nothing said is one item each, without a mix.
+// The sizes in the file are those that planners expect. Without any, queries have one item each and no mix.
 func TestItems(t *testing.T) {
 	file := func(items string) string {
 		return strings.Replace(small, "slo:", "items: "+items+", slo:", 1)

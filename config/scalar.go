@@ -38,7 +38,7 @@ var units = []struct {
 	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 }
 
-// String returns the form that sluice.yaml uses, with the largest unit that leaves a whole number.
+// String returns the form that sluice.yaml uses, with the largest unit that gives a whole number.
 func (s Size) String() string {
 	for i := 3; i >= 0; i-- {
 		if s != 0 && int64(s)%units[i].bytes == 0 {

@@ -2,14 +2,14 @@ package config
 
 import "fmt"
 
-// stageView shows a stage of an app the same way whether it was written as stages or, for a single one, as variants.
+// stageView is a stage of an app, written as one of stages or, for a single one, as variants.
 type stageView struct {
 	Stage
 	path string // of the mapping that holds variants
 }
 
-// stages lists an app's stages in the order of the file. The single stage of an app that lists variants has the app's
-// name. The one variant of a stage that is a function has the stage's name.
+// stages lists an app's stages in the order of the file. The single stage of an app with variants has the app's name.
+// The one variant of a built-in function's stage has the stage's name.
 func (f *File) stages(a *App, path string) []stageView {
 	if len(a.Stages) == 0 {
 		return []stageView{{Stage{Name: a.Name, Variants: a.Variants}, path}}
@@ -33,7 +33,7 @@ func (f *File) SystemOf(i int) System {
 	return f.System
 }
 
-// expand lists the workers with groups resolved: for each worker its name and the index of its entry.
+// expand lists the single workers of all groups: for each its name and the index of its entry.
 func (f *File) expand() (names []string, entry []int) {
 	for i, w := range f.Workers {
 		for n := range w.Count {

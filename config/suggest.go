@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/algo/spelling"
 )
 
-// didYouMean returns " (did you mean X?)" for the known word closest to word, or nothing when none is close. The second
-// result is that word.
+// didYouMean returns " (did you mean X?)" for the known word closest to word, and that word; empty when none is close.
 func didYouMean(word string, known []string) (hint, best string) {
 	if best = spelling.Nearest(word, known); best == "" {
 		return "", ""
@@ -16,7 +15,7 @@ func didYouMean(word string, known []string) (hint, best string) {
 	return fmt.Sprintf(" (did you mean %q?)", best), best
 }
 
-// oneOf joins the known words for a message.
+// oneOf joins known words in a message.
 func oneOf(known []string) string {
 	switch n := len(known); n {
 	case 0:

@@ -8,5 +8,5 @@ import (
 //go:embed template.yaml
 var template []byte
 
-// Template returns a sluice.yaml with every setting there is, each with a remark.
+// Template returns a sluice.yaml with every setting, each with a comment. The slice is the caller's.
 func Template() []byte { return slices.Clone(template) }

@@ -28,7 +28,7 @@ func TestTheTemplateIsCompleteAndValid(t *testing.T) {
 			t.Errorf("%s is not in the template", p)
 		}
 	}
-	// Taking the marks away one at a time must give files that are read, whatever else they lack then.
+	// Uncommenting lines one at a time must give files that are read, even if they are incomplete.
 	for _, line := range regexp.MustCompile(`(?m)^( *)#: .*$`).FindAllString(text, -1) {
 		one := strings.Replace(text, line, strings.Replace(line, "#: ", "", 1), 1)
 		one = strings.Replace(one, "tls: {} ", "tls: ", 1)
@@ -39,9 +39,9 @@ func TestTheTemplateIsCompleteAndValid(t *testing.T) {
 	}
 }
 
-// TestTheTemplateSaysWhatTheDefaultsAre compares the parts of the template that promise to show defaults with a file
-// that leaves them out.
-func TestTheTemplateSaysWhatTheDefaultsAre(t *testing.T) {
+// TestTheTemplateShowsTheDefaults compares the parts of the template that promise to show defaults with a file without
+// them.
+func TestTheTemplateShowsTheDefaults(t *testing.T) {
 	full, err := Parse(Template(), "template.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -13,13 +13,13 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// maxImported bounds the apps that are made of one repository.
+// maxImported bounds the models of an imported repository.
 const maxImported = 1000
 
-// ImportTriton makes a commented sluice.yaml of a Triton model repository: of each ensemble an app whose stages are its
-// steps, of each other model that is no step an app of its own. notes say what has no counterpart, a sentence each;
-// they stand in the file, too. out is where the file is going to lie, from which a relative dir is written anew. It
-// fails when nothing of the repository can be served.
+// ImportTriton makes a commented sluice.yaml of a Triton model repository. Each ensemble becomes an app whose stages
+// are its steps; each other model that is no step becomes an app of its own. notes list what has no counterpart, a
+// sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
+// to it. It returns an error when no model of the repository can be served.
 func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
 	return importTriton(dir, out, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
@@ -53,14 +53,14 @@ func importTriton(dir, out string, m machine) ([]byte, []string, error) {
 	return b.Bytes(), im.notes, nil
 }
 
-// importer collects what a repository is made into.
+// importer collects the apps of a repository.
 type importer struct {
 	repo    *repository.Repository
 	members map[string]*member
 	apps    []App
 	place   []Placement // of all stages, in the order of apps
-	placed  bool        // some of them says something
-	remote  bool        // some model cannot be run in this process: Triton goes on running all of them
+	placed  bool        // some of them has settings
+	remote  bool        // some model cannot run in this process: Triton runs all of them
 	notes   []string
 }
 
@@ -113,7 +113,7 @@ func (im *importer) read() error {
 				"it, too", name, in)
 			continue
 		}
-		if err := im.alone(name); err != nil {
+		if err := im.singleModel(name); err != nil {
 			im.notef("model %q is left out: %v", name, err)
 		}
 	}
@@ -162,8 +162,9 @@ func (im *importer) member(name string) (*member, error) {
 	return m, nil
 }
 
-// usable notes what of a model's configuration has no counterpart, and fails when it cannot be served for that.
-func (im *importer) usable(m *member) error {
+// checkSupported notes settings of a model without a counterpart, and returns an error when one of them prevents
+// serving it.
+func (im *importer) checkSupported(m *member) error {
 	c := m.Config
 	if c.SequenceBatching != nil {
 		return errors.New(
@@ -194,7 +195,7 @@ func (im *importer) usable(m *member) error {
 	return nil
 }
 
-// variant is the model as a stage lists it.
+// variant returns the model as a variant of a stage.
 func (m *member) variant(name string, version int64) Variant {
 	v := Variant{Name: name, Model: m.Name, MaxBatch: int(max(m.Config.GetMaxBatchSize(), 0))}
 	if version > 0 {
@@ -203,7 +204,7 @@ func (m *member) variant(name string, version int64) Variant {
 	return v
 }
 
-// placement says how many batches at once, and of which size, Triton ran of the model.
+// placement returns how many batches at once, and of which size, Triton runs of the model.
 func (m *member) placement(app, stage string) Placement {
 	p := Placement{App: app, Stage: stage, Slots: 1}
 	slots := 0
@@ -217,7 +218,7 @@ func (m *member) placement(app, stage string) Placement {
 	return p
 }
 
-// add takes an app over with the placement of its stages.
+// add adds an app with the placement of its stages.
 func (im *importer) add(a App) {
 	im.apps = append(im.apps, a)
 	stage := func(name, model string) {
@@ -240,13 +241,13 @@ func (im *importer) add(a App) {
 	}
 }
 
-// alone makes an app of a model that is no step of an ensemble.
-func (im *importer) alone(name string) error {
+// singleModel makes an app of a model that is no step of an ensemble.
+func (im *importer) singleModel(name string) error {
 	m, err := im.member(name)
 	if err != nil {
 		return err
 	}
-	if err := im.usable(m); err != nil {
+	if err := im.checkSupported(m); err != nil {
 		return err
 	}
 	a := App{Name: name, Variants: []Variant{m.variant(name, 0)}}

@@ -103,7 +103,7 @@ func TestImportTriton(t *testing.T) {
 	}
 }
 
-// packageDir is where tests start.
+// packageDir is the working directory at the start.
 var packageDir = func() string { d, _ := os.Getwd(); return d }()
 
 func TestImportedPathsStartFromTheFile(t *testing.T) {
@@ -121,8 +121,8 @@ func TestImportedPathsStartFromTheFile(t *testing.T) {
 	}
 }
 
-// TestWhatHasNoCounterpart spoils the ensemble in one place.
-func TestWhatHasNoCounterpart(t *testing.T) {
+// TestSettingsWithoutACounterpart breaks the ensemble in one place.
+func TestSettingsWithoutACounterpart(t *testing.T) {
 	for _, c := range []struct{ file, old, new, want string }{
 		{
 			"scenes", `model_name: "reader"`, `model_name: "raeder"`,
@@ -207,9 +207,9 @@ func TestWhatHasNoCounterpart(t *testing.T) {
 	}
 }
 
-// TestModelsThatTritonGoesOnRunning: steps that are not ONNX have the whole pipeline ask a Triton, and two that could
-// begin together do so one after the other. A step by itself keeps the ensemble's names.
-func TestModelsThatTritonGoesOnRunning(t *testing.T) {
+// TestModelsThatTritonMustRun: steps that are not ONNX make the whole pipeline use a Triton server. Two steps that
+// could begin together run one after the other. A single step keeps the ensemble's names.
+func TestModelsThatTritonMustRun(t *testing.T) {
 	root := t.TempDir()
 	step := func(model, in, out string) string {
 		return fmt.Sprintf(
@@ -266,8 +266,8 @@ func TestModelsThatTritonGoesOnRunning(t *testing.T) {
 	}
 }
 
-// FuzzEnsemble imports ensembles of any text over two models. Nothing may panic, and what is made of one is a file that
-// can be read or is refused with a reason.
+// FuzzEnsemble imports ensembles of any text over two models. Nothing may panic. The result is a file that can be read,
+// or an error with a reason.
 func FuzzEnsemble(f *testing.F) {
 	data, err := os.ReadFile("testdata/triton/scenes/config.pbtxt")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // ensemble makes an app of an ensemble. A step is a stage, which every item passes on its own; the tensors of the
@@ -35,7 +36,7 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 	}
 	g := flow{given: make(map[string]int), hidden: make(map[string]bool)}
 	for _, in := range a.Inputs {
-		g.given[in.Name] = theRequest
+		g.given[in.Name] = pipeline.Request
 	}
 	for k, s := range steps {
 		m, err := im.member(s.ModelName)
@@ -45,7 +46,7 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		if m.Config.EnsembleScheduling != nil {
 			return a, fmt.Errorf("step[%d]: model %q is an ensemble itself: put its steps in its place", k, s.ModelName)
 		}
-		if err := im.usable(m); err != nil {
+		if err := im.checkSupported(m); err != nil {
 			return a, fmt.Errorf("step[%d]: model %q: %w", k, s.ModelName, err)
 		}
 		a.Stages = append(a.Stages, Stage{
@@ -129,7 +130,7 @@ func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 	}
 	for i, out := range c.Output {
 		from, ok := g.given[out.Name]
-		if !ok || from == theRequest {
+		if !ok || from == pipeline.Request {
 			return fmt.Errorf("output[%d]: no step gives tensor %q", i, out.Name)
 		}
 		if slices.Contains(final, from) {

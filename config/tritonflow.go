@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
-
-// theRequest gives tensors that no step gives.
-const theRequest = -1
 
 // flow is the way of an ensemble's tensors from step to step.
 type flow struct {
@@ -58,7 +57,7 @@ func (g *flow) takes(k int, s *pb.ModelEnsembling_Step, m *member) error {
 			}
 			return fmt.Errorf("input_map: neither a request nor a step gives tensor %q%s", name, hint)
 		}
-		if from != theRequest && !slices.Contains(g.needs[k], from) {
+		if from != pipeline.Request && !slices.Contains(g.needs[k], from) {
 			g.needs[k] = append(g.needs[k], from)
 		}
 	}
@@ -69,45 +68,36 @@ func (g *flow) takes(k int, s *pb.ModelEnsembling_Step, m *member) error {
 // already implies. The first step that needs nothing becomes the first stage; the others that need nothing follow it
 // and are returned.
 func (g *flow) connect(stages []Stage) (later []int, err error) {
-	g.first = theRequest
+	g.first = pipeline.Request
 	for k := range g.needs {
 		switch {
 		case len(g.needs[k]) > 0:
-		case g.first == theRequest:
+		case g.first == pipeline.Request:
 			g.first = k
 		default:
 			later = append(later, k)
 			g.needs[k] = []int{g.first}
 		}
 	}
-	before := make([]map[int]bool, len(stages)) // nil until it is known
-	for left := len(stages); left > 0; {
-		n := left
-		for k := range stages {
-			if before[k] != nil || slices.ContainsFunc(g.needs[k], func(d int) bool { return before[d] == nil }) {
-				continue
-			}
-			before[k] = make(map[int]bool)
-			for _, d := range g.needs[k] {
-				before[k][d] = true
-				maps.Copy(before[k], before[d])
-			}
-			left--
-		}
-		if left == n {
-			var names []string
-			for k := range stages {
-				if before[k] == nil {
-					names = append(names, fmt.Sprintf("%q", stages[k].Name))
-				}
-			}
-			return nil, fmt.Errorf("its steps wait for each other: look at %s", oneOf(names))
-		}
-	}
-	for k := range stages {
+	next := make([][]int, len(stages))
+	for k := range g.needs {
 		slices.Sort(g.needs[k])
 		for _, d := range g.needs[k] {
-			if !slices.ContainsFunc(g.needs[k], func(other int) bool { return before[other][d] }) {
+			next[d] = append(next[d], k)
+		}
+	}
+	if _, stuck := pipeline.Order(next); len(stuck) > 0 {
+		names := make([]string, len(stuck))
+		for i, k := range stuck {
+			names[i] = strconv.Quote(stages[k].Name)
+		}
+		return nil, fmt.Errorf("its steps wait for each other: look at %s", oneOf(names))
+	}
+	ancestors := pipeline.Ancestors(next)
+	for k := range stages {
+		for _, d := range g.needs[k] {
+			implied := func(other int) bool { return slices.Contains(ancestors[other], d) }
+			if !slices.ContainsFunc(g.needs[k], implied) {
 				stages[d].Next = append(stages[d].Next, Edge{To: stages[k].Name, FanOut: 1})
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// write puts the file together.
+// write writes the file.
 func (im *importer) write(b *bytes.Buffer, dir string, m machine) {
 	b.WriteString(
 		"# Made from a Triton model repository by `sluice import triton`. docs/pipelines.md and " +

@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// wiring finds out which tensors travel through the stages of an app, and what is known of them. A stage sees the
-// tensors of the request and those of the stages on the way to it; of one name it takes that of the latest in
-// topological order.
+// wiring finds out which tensors the stages of an app take and give, and what is known of them.
 type wiring struct {
 	r     *resolver
 	file  *App
@@ -20,47 +19,25 @@ type wiring struct {
 	path  string
 	views []stageView // in topological order, as app.Stages
 
-	given     bool          // the file lists the request's tensors
-	requested []tensor.Spec // by the request; nil when it is not known
-	unknown   bool          // what the first stage takes is not known
-	asked     []asked       // what nobody gives, and so the request must bring
-	brought   []asked       // all that stages take from the request
-	gives     []namespace   // by stage: its outputs
-	before    [][]int       // by stage: those on the way to it, ascending
+	graph   *pipeline.Graph
+	tensors *pipeline.Tensors
+	given   bool    // the file lists the request's tensors
+	asked   []asked // that no stage gives, and so the request must bring
+	brought []asked // all that stages take from the request
+	unknown bool    // the inputs of the first stage are not known
 }
 
-// namespace is the tensors that a stage gives, by the names of the query.
-type namespace struct {
-	known bool // these are all
-	specs []tensor.Spec
-}
-
-func (n *namespace) find(name string) *tensor.Spec {
-	if at := slices.IndexFunc(n.specs, func(s tensor.Spec) bool { return s.Name == name }); at >= 0 {
-		return &n.specs[at]
-	}
-	return nil
-}
-
-func (w *wiring) resolve() {
+func (w *wiring) resolve(a serving.AppID) {
 	s := w.r.w.Spec
-	w.requested = tensors(w.file.Inputs)
-	w.given = w.requested != nil
-	w.before, w.gives = make([][]int, len(w.views)), make([]namespace, len(w.views))
-	for k, st := range w.app.Stages {
-		for _, e := range s.Stages[st].Next {
-			to := slices.Index(w.app.Stages, e.To)
-			for _, x := range append(w.before[k], k) {
-				if !slices.Contains(w.before[to], x) {
-					w.before[to] = append(w.before[to], x)
-				}
-			}
-		}
+	w.graph = pipeline.New(s, a)
+	w.tensors = pipeline.NewTensors(w.graph)
+	for _, t := range tensors(w.file.Inputs) {
+		w.tensors.Bring(t)
+		w.given = true
 	}
 	for k, st := range w.app.Stages {
-		slices.Sort(w.before[k])
 		v := &w.views[k]
-		info := StageInfo{Takes: v.Inputs, Gives: v.Outputs}
+		info := pipeline.Wiring{Takes: v.Inputs, Gives: v.Outputs}
 		if f := w.r.w.Variants[s.Stages[st].Variants[0]].Function; f != nil {
 			w.function(k, f, &info)
 		} else {
@@ -72,42 +49,23 @@ func (w *wiring) resolve() {
 	w.doubts()
 }
 
-// source returns what a stage sees under a name. sure is false when a stage may give it of which nothing is known.
+// source returns the tensor that a stage sees under a name; nil where there is none, or none is known. sure is false
+// when a stage of which not all is known may give it, or its data type is not known.
 func (w *wiring) source(k int, name string) (found *tensor.Spec, sure bool) {
-	for i := len(w.before[k]) - 1; i >= 0; i-- {
-		n := &w.gives[w.before[k][i]]
-		if found = n.find(name); found != nil || !n.known {
-			return found, found != nil && found.DType != tensor.Invalid
-		}
+	from, certain := w.tensors.Source(k, name)
+	if !certain {
+		return nil, false
 	}
-	n := namespace{specs: w.requested}
-	return n.find(name), true
+	specs, _ := w.tensors.Of(from)
+	found = pipeline.Find(specs, name)
+	return found, from == pipeline.Request || found.DType != tensor.Invalid
 }
 
 // bring remembers that a stage takes a tensor from the request, if it does.
 func (w *wiring) bring(k int, input, name string) {
-	for _, b := range w.before[k] {
-		if w.gives[b].find(name) != nil || !w.gives[b].known {
-			return
-		}
+	if from, certain := w.tensors.Source(k, name); certain && from == pipeline.Request {
+		w.brought = append(w.brought, asked{k, input, name})
 	}
-	w.brought = append(w.brought, asked{k, input, name})
-}
-
-// visible lists the names that a stage sees.
-func (w *wiring) visible(k int) (out []string) {
-	add := func(specs []tensor.Spec) {
-		for _, s := range specs {
-			if !slices.Contains(out, s.Name) {
-				out = append(out, s.Name)
-			}
-		}
-	}
-	add(w.requested)
-	for _, b := range w.before[k] {
-		add(w.gives[b].specs)
-	}
-	return out
 }
 
 // missing handles a tensor that a stage takes and no stage is known to give. The request must bring it, unless the file
@@ -117,7 +75,7 @@ func (w *wiring) missing(k int, input string, spec tensor.Spec) {
 	switch {
 	case w.given:
 		var hint string
-		if seen := w.visible(k); len(seen) <= maxHints {
+		if seen := w.tensors.Visible(k); len(seen) <= maxHints {
 			if hint, _ = didYouMean(spec.Name, seen); hint == "" {
 				hint = ": there is " + oneOf(seen)
 			}
@@ -130,7 +88,7 @@ func (w *wiring) missing(k int, input string, spec tensor.Spec) {
 			"is missing: stage %q takes tensor %q of the request, and cannot tell of which datatype it is",
 			w.views[k].Name, spec.Name)
 	default:
-		w.requested = append(w.requested, spec)
+		w.tensors.Bring(spec)
 		w.asked = append(w.asked, asked{k, input, spec.Name})
 	}
 }
@@ -147,9 +105,12 @@ func (w *wiring) doubts() {
 		if a.stage == 0 {
 			continue
 		}
-		from := slices.IndexFunc(w.gives, func(n namespace) bool { return n.find(a.name) != nil })
+		from := 0
+		for from < w.graph.Len() && !w.tensors.Gives(from, a.name) {
+			from++
+		}
 		switch {
-		case from >= 0 && from != a.stage:
+		case from < w.graph.Len() && from != a.stage:
 			w.r.c.addf(w.tensorPath(a.stage, "inputs", a.input),
 				"input %q is tensor %q, which stage %q gives, but no way leads from there to this stage", a.input,
 				a.name, w.views[from].Name)
@@ -169,20 +130,13 @@ func (w *wiring) tensorPath(k int, key, name string) string {
 	return w.views[k].path
 }
 
-func renamed(m map[string]string, name string) string {
-	if to, ok := m[name]; ok {
-		return to
-	}
-	return name
-}
-
 // function wires a stage that is a function. It takes an optional input when the file names it or an earlier stage
 // gives it.
-func (w *wiring) function(k int, f *ops.Function, info *StageInfo) {
+func (w *wiring) function(k int, f *ops.Function, info *pipeline.Wiring) {
 	v := &w.views[k]
 	sure := true
 	for _, p := range f.Inputs() {
-		name := renamed(v.Inputs, p.Name)
+		name := info.TakenAs(p.Name)
 		found, known := w.source(k, name)
 		if p.Optional && found == nil && v.Inputs[p.Name] == "" {
 			continue
@@ -218,16 +172,16 @@ func (w *wiring) function(k int, f *ops.Function, info *StageInfo) {
 	}
 	for _, p := range f.Outputs() { // their names are known in any case
 		spec := tensor.Spec{Name: p.Name}
-		if at := slices.IndexFunc(info.Outputs, func(s tensor.Spec) bool { return s.Name == p.Name }); at >= 0 {
-			spec = info.Outputs[at]
+		if known := pipeline.Find(info.Outputs, p.Name); known != nil {
+			spec = *known
 		}
-		w.give(k, p.Name, spec)
+		w.give(k, info, p.Name, spec)
 	}
-	w.gives[k].known = true
+	w.tensors.GivesNoMore(k)
 }
 
 // model wires a stage that models do.
-func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
+func (w *wiring) model(k int, variants []serving.VariantID, info *pipeline.Wiring) {
 	v := &w.views[k]
 	info.Inputs = w.r.agree(variants, v.path, "inputs", func(b *Binding) []tensor.Spec { return b.Inputs })
 	info.Outputs = w.r.agree(variants, v.path, "outputs", func(b *Binding) []tensor.Spec { return b.Outputs })
@@ -237,20 +191,13 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 		names map[string]string
 		specs []tensor.Spec
 	}{{"inputs", v.Inputs, info.Inputs}, {"outputs", v.Outputs, info.Outputs}} {
-		if m.specs == nil {
-			continue
-		}
-		var known []string
-		for _, s := range m.specs {
-			known = append(known, s.Name)
-		}
-		for _, name := range slices.Sorted(maps.Keys(m.names)) {
-			w.r.c.known(name, known, join(v.path+"."+m.key, shown(name)), strings.TrimSuffix(m.key, "s")+
-				" of the models of this stage")
+		for _, name := range pipeline.Unknown(m.names, m.specs) {
+			w.r.c.known(name, pipeline.Names(m.specs), join(v.path+"."+m.key, shown(name)),
+				strings.TrimSuffix(m.key, "s")+" of the models of this stage")
 		}
 	}
 	for _, in := range info.Inputs {
-		name := renamed(v.Inputs, in.Name)
+		name := info.TakenAs(in.Name)
 		found, known := w.source(k, name)
 		w.bring(k, in.Name, name)
 		switch {
@@ -266,40 +213,35 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 		}
 	}
 	for _, out := range info.Outputs {
-		w.give(k, out.Name, out)
+		w.give(k, info, out.Name, out)
 	}
-	if info.Outputs == nil {
-		for _, out := range slices.Sorted(maps.Keys(v.Outputs)) {
-			w.give(k, out, tensor.Spec{Name: out})
-		}
+	if info.Outputs != nil {
+		w.tensors.GivesNoMore(k)
+		return
 	}
-	w.gives[k].known = info.Outputs != nil
+	for _, out := range slices.Sorted(maps.Keys(v.Outputs)) {
+		w.give(k, info, out, tensor.Spec{Name: out})
+	}
 }
 
 // give puts an output into the query's name space.
-func (w *wiring) give(k int, output string, spec tensor.Spec) {
-	spec.Name = renamed(w.views[k].Outputs, output)
-	if w.gives[k].find(spec.Name) != nil {
+func (w *wiring) give(k int, info *pipeline.Wiring, output string, spec tensor.Spec) {
+	spec.Name = info.GivenAs(output)
+	if !w.tensors.Give(k, spec) {
 		w.r.c.addf(w.tensorPath(k, "outputs", output), "another output of the stage is called %q, too", spec.Name)
-		return
 	}
-	w.gives[k].specs = append(w.gives[k].specs, spec)
 }
 
 // rows checks that a stage gives the tensors whose rows it hands on.
 func (w *wiring) rows(k int) {
-	n := &w.gives[k]
+	specs, all := w.tensors.Of(k)
 	for j, e := range w.views[k].Next {
 		path := at(w.views[k].path+".next", j) + ".rows"
-		found := n.find(e.Rows)
+		found := pipeline.Find(specs, e.Rows)
 		switch {
 		case e.Rows == "":
-		case found == nil && n.known:
-			var known []string
-			for _, s := range n.specs {
-				known = append(known, s.Name)
-			}
-			w.r.c.known(e.Rows, known, path, "output of this stage")
+		case found == nil && all:
+			w.r.c.known(e.Rows, pipeline.Names(specs), path, "output of this stage")
 		case found != nil && found.Shape != nil && len(found.Shape) == 0:
 			w.r.c.addf(path, "tensor %q has no rows: it is a scalar", e.Rows)
 		}
@@ -328,28 +270,10 @@ func (w *wiring) batched() bool {
 	return all
 }
 
-// answer is the outputs of the final stages; nil when it is not known what they give.
-func (w *wiring) answer() (out []tensor.Spec) {
-	for k := range w.views {
-		if len(w.views[k].Next) > 0 {
-			continue
-		}
-		if !w.gives[k].known {
-			return nil
-		}
-		for _, s := range w.gives[k].specs {
-			at := slices.IndexFunc(out, func(x tensor.Spec) bool { return x.Name == s.Name })
-			switch {
-			case s.DType == tensor.Invalid:
-				return nil
-			case at >= 0:
-				out[at] = s
-			default:
-				out = append(out, s)
-			}
-		}
-	}
-	return out
+// requested returns the tensors that a request brings; nil when they are not known.
+func (w *wiring) requested() []tensor.Spec {
+	specs, _ := w.tensors.Of(pipeline.Request)
+	return specs
 }
 
 // fits tells whether tensors of a shape can be of the other, where -1 is any size and nil any shape.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
@@ -12,15 +13,15 @@ import (
 // World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
 // around it needs.
 type World struct {
-	Spec      *serving.Spec // validated
-	Apps      []AppInfo     // by AppID
-	Stages    []StageInfo   // by StageID
-	Variants  []Binding     // by VariantID
-	Backends  []Backend     // by WorkerID, Address filled in
-	Placement []Instance    // by worker, then in the order of the file
-	Cuts      []Cut         // the parts that Placement gives instances by their cores
-	Profiles  []string      // paths that can be opened
-	Warnings  []string      // what works, but perhaps not as meant
+	Spec      *serving.Spec     // validated
+	Apps      []AppInfo         // by AppID
+	Stages    []pipeline.Wiring // by StageID
+	Variants  []Binding         // by VariantID
+	Backends  []Backend         // by WorkerID, Address filled in
+	Placement []Instance        // by worker, then in the order of the file
+	Cuts      []Cut             // the parts that Placement gives instances by their cores
+	Profiles  []string          // paths that can be opened
+	Warnings  []string          // what works, but perhaps not as meant
 }
 
 // AppInfo is what a front end needs to know of an app.
@@ -34,15 +35,6 @@ type AppInfo struct {
 	Outputs []tensor.Spec
 	// Batched tells whether the first dimension of the tensors counts items.
 	Batched bool
-}
-
-// StageInfo says by which names a stage takes and gives tensors, and what is known of them.
-type StageInfo struct {
-	// Takes maps inputs of the stage's model or function to tensors of the query, Gives maps outputs to the names they
-	// have there. Inputs and outputs that are not in them have the same name in both.
-	Takes, Gives map[string]string
-	// Inputs and Outputs are what the stage takes and gives, by its own names; nil when it is not known.
-	Inputs, Outputs []tensor.Spec
 }
 
 // Binding says which model or function stands behind a variant.

@@ -8,42 +8,42 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// ErrInstanceLost is wrapped by errors of a Runner that say the whole instance is gone (connection lost, process dead,
-// device reset), as opposed to a batch that the model refused. The data plane then reports the instance lost to the
-// engine, which sends the queries elsewhere, and launches the instance again.
+// ErrInstanceLost is wrapped by errors of a Runner that mean that the whole instance is gone: a lost connection, a dead
+// process, a device that was reset. Other errors mean that the model refused the batch. The data plane reports a lost
+// instance to the engine, which sends the queries elsewhere and has the instance launched again.
 var ErrInstanceLost = errors.New("instance lost")
 
-// Backend brings up model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) meet it; they decide
-// nothing.
+// Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They
+// decide nothing.
 type Backend interface {
-	// Launch prepares an instance and loads its variants. It returns when every variant is warm: the next Run of any of
-	// them takes its steady-state time. It gives up when ctx ends.
+	// Launch prepares an instance and loads its variants. It returns when every variant is warm, so that the next Run
+	// of any of them takes its steady-state time. It fails when ctx ends.
 	Launch(ctx context.Context, spec InstanceSpec) (Runner, error)
 }
 
-// InstanceSpec says what to bring up.
+// InstanceSpec describes an instance to launch.
 type InstanceSpec struct {
 	ID         serving.InstanceID
 	Worker     serving.WorkerID
 	DeviceType serving.DeviceTypeID
 	Variants   []serving.VariantID
-	BatchLimit int // items of the largest batch that its variants are to be warm for
+	BatchLimit int // items of the largest batch for which its variants are warmed up
 	Slots      int // batches that may run at once
 	Cores      int // threads a run may use; 0 leaves it to the runtime
 }
 
-// Runner is one live instance. Run may be called by up to Slots goroutines at once; the other methods by one at a time,
+// Runner is one running instance. Up to Slots goroutines call Run at once. The other methods are called one at a time,
 // also while batches run.
 type Runner interface {
-	// Load makes one more variant ready, and warm for batches of up to limit items. Larger ones may come later, when a
-	// plan raises the limit: they must run, if colder.
+	// Load makes one more variant ready, and warm for batches of up to limit items. A later plan may raise the limit:
+	// larger batches must run, too, but need not be warm.
 	Load(ctx context.Context, v serving.VariantID, limit int) error
-	// Unload releases a variant. No batch of it is running or will be.
+	// Unload releases a variant. No batch of it runs, and none follows.
 	Unload(ctx context.Context, v serving.VariantID) error
-	// Run answers every part of the batch, setting its Outputs, or returns an error and the whole batch counts as
-	// failed. Outputs stay valid after Run returns and belong to the parts; inputs must not be kept.
+	// Run sets the Outputs of every part of the batch. With an error the whole batch counts as failed. The runner hands
+	// the outputs over: it must not change them after Run has returned. It must not keep the inputs.
 	Run(ctx context.Context, b *Batch) error
-	// Close releases everything. No batch is running.
+	// Close releases everything. No batch runs.
 	Close() error
 }
 
@@ -55,18 +55,19 @@ type Batch struct {
 	Parts   []Part
 }
 
-// Part is one query's share of a batch: its inputs have Items rows in their first dimension (or, for a model without a
-// batch dimension, the batch has exactly one part with Items 1), and its outputs must have the same number. At stages
-// of apps of several stages there may be more: inputs that are no rows of the items but something that all of them
-// need, such as the image that they lie in, and outputs with any number of rows, such as what was found.
+// Part is the items of one query in a batch. Its inputs have Items rows in their first dimension, and its outputs must
+// have as many. For a model without a batch dimension the batch has one part with one item.
+//
+// At stages of apps of several stages, inputs may also be something that all items need, such as the image that boxes
+// lie in, and outputs may have any number of rows, such as the boxes that were found.
 type Part struct {
 	Query   serving.QueryID
 	Items   int
-	Offset  int // first of the query's items at this stage; not 0 only where a stage's input was split
+	Offset  int // of its first item among the query's items at this stage; 0 unless they run in several parts
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
-	// State is, at a stateful stage, what the runner knew of the query's stream when the query before it had ended, nil
-	// at the start; and then what it is to know from now on, nil for nothing. A runner replaces it and does not change
-	// its bytes.
+	// State is the state of the query's stream at a stateful stage. Before Run it is the one that the query before has
+	// left; nil at the start of a stream. Run replaces it by the one to keep; nil keeps none. Run must not change the
+	// bytes of the old one.
 	State []byte
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// BenchmarkHandOver is the way of one query through the plane, with a runtime that takes no time: through one stage,
-// and through two of which the first finds three things.
-func BenchmarkHandOver(b *testing.B) {
-	run := func(stages []serving.Stage, r *dataplane.Request, what func(context.Context, *dataplane.Batch) error) func(
-		*testing.B) {
+// BenchmarkQuery is one query from its submission to its answer, with a runtime that takes no time: in an app of one
+// stage, and in one of two stages of which the first finds three things.
+func BenchmarkQuery(b *testing.B) {
+	type runs func(context.Context, *dataplane.Batch) error
+	run := func(stages func() []serving.Stage, r *dataplane.Request, batch runs) func(*testing.B) {
 		return func(b *testing.B) {
-			p := staged(b, stages, what, time.Second, 8, dataplane.Config{})
+			p := staged(b, stages(), batch, time.Second, 8, dataplane.Config{})
 			defer p.Close()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -25,8 +25,8 @@ func BenchmarkHandOver(b *testing.B) {
 			}
 		}
 	}
-	b.Run("one", run([]serving.Stage{{Name: "only"}}, one(), echo))
-	b.Run("two", run(chain(), holding(3), finds(func(x *dataplane.Batch) error {
+	b.Run("one", run(func() []serving.Stage { return []serving.Stage{{Name: "only"}} }, one(), echo))
+	b.Run("two", run(chain, holding(3), finds(func(x *dataplane.Batch) error {
 		return echo(context.Background(), x)
 	})))
 }

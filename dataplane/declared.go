@@ -10,29 +10,29 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// session names a stream that is open.
-type session struct {
+// streamKey names a stream of an app.
+type streamKey struct {
 	app    serving.AppID
 	stream uint64
 }
 
-// opened is a stream whose client has declared a rate.
-type opened struct {
-	rate   float64
-	leased bool         // declared by a query: it lapses when no more of them come
-	heard  serving.Time // when the last query of it came, of leased ones
+type openStream struct {
+	rate      float64      // queries/s
+	leased    bool         // declared by a query, not by OpenStream: it is closed when no query comes for leaseTime
+	lastQuery serving.Time // when its last query came, if it is leased
 }
 
 const (
-	// mostStreams bounds the streams that may be open at a time.
-	mostStreams = 10_000
-	// silence is how long nothing may come of a stream that was declared by a query before its client counts as gone. A
-	// machine is paid for as long; a stream that pauses and comes back is a reason for two plans.
-	silence = 30 * time.Second
+	// maxOpenStreams bounds the streams that are open at a time.
+	maxOpenStreams = 10_000
+	// leaseTime is how long a leased stream stays open without a query. A longer one pays for machines that nobody
+	// uses. A shorter one makes two plans when a client pauses and comes back.
+	leaseTime = 30 * time.Second
 )
 
-// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream:
-// plans are made for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
+// OpenStream declares that a client of an app will send the queries of a stream at a rate, in queries/s, until
+// CloseStream. Plans are made for the rates that are declared; a rate of 0 adds nothing. Opening a stream that is open
+// changes its rate.
 func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error {
 	switch {
 	case app < 0 || int(app) >= len(p.spec().Apps):
@@ -43,37 +43,37 @@ func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error
 		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream,
 			rate)
 	}
-	key := session{app, StreamNumber(stream)}
+	key := streamKey{app, StreamNumber(stream)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if x := p.open[key]; x != nil && x.leased {
 		x.leased = false
 		p.leased.Add(-1)
 	} else if x == nil {
-		if len(p.open) >= mostStreams {
-			return fmt.Errorf("dataplane: %d streams are open, which is the most: close some", mostStreams)
+		if len(p.open) >= maxOpenStreams {
+			return fmt.Errorf("dataplane: %d streams are open, which is the most: close some", maxOpenStreams)
 		}
-		p.open[key] = &opened{}
+		p.open[key] = &openStream{}
 	}
 	p.declare(key, rate)
 	return nil
 }
 
-// CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
+// CloseStream declares that the client of a stream has left. It does nothing when the stream is not open.
 func (p *Plane) CloseStream(app serving.AppID, stream string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave(session{app, StreamNumber(stream)})
+	p.closeStream(streamKey{app, StreamNumber(stream)})
 }
 
-// declare hands a rate to the engine. The caller holds the lock.
-func (p *Plane) declare(key session, rate float64) {
+// declare sets the rate of an open stream, and tells the engine. The caller holds p.mu.
+func (p *Plane) declare(key streamKey, rate float64) {
 	p.open[key].rate = rate
-	p.hand(message{in: engine.NewStreamOpened(key.app, key.stream, rate)})
+	p.sendLocked(message{in: engine.NewStreamOpened(key.app, key.stream, rate)})
 }
 
-// leave closes a stream, if it is open. The caller holds the lock.
-func (p *Plane) leave(key session) {
+// closeStream closes a stream, if it is open, and tells the engine. The caller holds p.mu.
+func (p *Plane) closeStream(key streamKey) {
 	x := p.open[key]
 	if x == nil {
 		return
@@ -82,42 +82,43 @@ func (p *Plane) leave(key session) {
 		p.leased.Add(-1)
 	}
 	delete(p.open, key)
-	p.hand(message{in: engine.NewStreamClosed(key.app, key.stream)})
+	p.sendLocked(message{in: engine.NewStreamClosed(key.app, key.stream)})
 }
 
-// heard takes note of a query of a stream: what it declares, that its client is there, and that it is the last. Where
-// as many streams are open as may be, one more is served and its declaration left. The caller holds the lock.
-func (p *Plane) heard(r *Request, q *serving.Query) {
+// noteQuery opens the stream of a query that declares a rate, renews the lease of its stream, and closes the stream
+// after its last query. Where maxOpenStreams are open, it ignores the declaration; the query is served all the same.
+// The caller holds p.mu.
+func (p *Plane) noteQuery(r *Request, q *serving.Query) {
 	if q.Stream == 0 || q.App < 0 || int(q.App) >= len(p.spec().Apps) {
 		return
 	}
 	declares := r.Rate > 0 && !math.IsInf(r.Rate, 0)
-	key := session{q.App, q.Stream}
+	key := streamKey{q.App, q.Stream}
 	x := p.open[key]
-	if x == nil && declares && len(p.open) < mostStreams {
-		x = &opened{leased: true}
+	if x == nil && declares && len(p.open) < maxOpenStreams {
+		x = &openStream{leased: true}
 		p.open[key] = x
 		p.leased.Add(1)
 	}
 	if x == nil || !x.leased {
 		return
 	}
-	x.heard = q.Arrived
+	x.lastQuery = q.Arrived
 	if declares && r.Rate != x.rate {
 		p.declare(key, r.Rate)
 	}
 	if r.Ends {
-		p.leave(key)
+		p.closeStream(key)
 	}
 }
 
-// lapse closes the streams that were declared by a query and of which nothing has come for long.
-func (p *Plane) lapse(now serving.Time) {
+// expireLeases closes the leased streams of which no query has come for leaseTime.
+func (p *Plane) expireLeases(now serving.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, x := range p.open {
-		if x.leased && now.Sub(x.heard) >= silence {
-			p.leave(key)
+		if x.leased && now.Sub(x.lastQuery) >= leaseTime {
+			p.closeStream(key)
 		}
 	}
 }

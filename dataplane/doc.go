@@ -1,3 +1,4 @@
-// Package dataplane drives the engine on the real clock: one goroutine owns it, requests and completed batches come to
-// it as inputs, and its decisions start batches on real model runtimes. It contains no scheduling rule.
+// Package dataplane drives the engine on the real clock. One goroutine owns the engine: it turns requests and ended
+// batches into inputs, and starts batches on model runtimes as the engine decides. The package contains no scheduling
+// rule.
 package dataplane

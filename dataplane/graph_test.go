@@ -14,39 +14,40 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// script is what every stage is to be handed and is to give for one query of a random graph, worked out stage by stage,
-// without batches and without parts.
-type script struct {
+// expected is the inputs and outputs of every stage for one query of a random graph. They are worked out stage by
+// stage, without batches and without parts.
+type expected struct {
 	items  int
-	stages []scene
+	stages []expectedStage
 	answer map[string][]uint64
 }
 
-type scene struct {
+type expectedStage struct {
 	items int
-	in    map[string]line
+	in    map[string]rowsOf
 	v     []uint64 // given for every item
 	r     []uint64 // found in them
 	found []int    // rows of r of every item
 }
 
-// line is a tensor that a stage is handed; by item when a part gets its rows alone.
-type line struct {
+// rowsOf is an input of a stage. byItem tells whether a part gets the rows of its items alone.
+type rowsOf struct {
 	rows   []uint64
 	byItem bool
 }
 
-// play is a random graph with its script by query. A stage gives v and its number, and r and its number where an edge
-// of it sends rows on.
-type play struct {
+// randomGraph is a random graph and what is expected of it by query. Stage 3 gives tensor v3 with a row for each item,
+// and r3 where the items of a next stage are its rows.
+type randomGraph struct {
 	cluster *simtest.Cluster
-	wiring  []dataplane.Wiring
+	wiring  []pipeline.Wiring
 	known   bool
-	queries []script
+	queries []expected
 
 	mu  sync.Mutex
 	bad error
@@ -70,9 +71,9 @@ func numbers(t *tensor.Tensor) []uint64 {
 
 func name(kind string, s int) string { return fmt.Sprint(kind, s) }
 
-func newPlay(seed uint64, queries int) *play {
+func newRandomGraph(seed uint64, queries int) *randomGraph {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	p := &play{known: rng.IntN(2) == 0}
+	p := &randomGraph{known: rng.IntN(2) == 0}
 	stages := make([]serving.Stage, 2+rng.IntN(5))
 	for s := range stages {
 		stages[s].Name = name("s", s)
@@ -92,23 +93,24 @@ func newPlay(seed uint64, queries int) *play {
 		}
 	}
 	p.cluster = simtest.Staged(stages, 1+rng.IntN(2), time.Microsecond, time.Microsecond, time.Minute, 1+rng.IntN(8))
-	p.wiring = make([]dataplane.Wiring, len(stages))
+	p.wiring = make([]pipeline.Wiring, len(stages))
 	for range queries {
-		q, clear := p.write(rng)
+		q, clear := p.draw(rng)
 		for !clear {
-			q, clear = p.write(rng)
+			q, clear = p.draw(rng)
 		}
 		p.queries = append(p.queries, q)
 	}
 	return p
 }
 
-// write plays a query through. It is not clear where a tensor has by chance as many rows as a stage has items.
-func (p *play) write(rng *rand.Rand) (q script, clear bool) {
+// draw draws a query and works out what is expected. clear is false where a tensor has as many rows as a stage has
+// items by chance: then the runtime cannot tell from the rows which of both it was given.
+func (p *randomGraph) draw(rng *rand.Rand) (q expected, clear bool) {
 	stages := p.cluster.Spec.Stages
 	clear = true
-	q = script{
-		items: 1 + rng.IntN(min(4, p.cluster.Spec.Variants[0].MaxBatch)), stages: make([]scene, len(stages)),
+	q = expected{
+		items: 1 + rng.IntN(min(4, p.cluster.Spec.Variants[0].MaxBatch)), stages: make([]expectedStage, len(stages)),
 		answer: map[string][]uint64{},
 	}
 	draw := func(n int) []uint64 {
@@ -122,10 +124,10 @@ func (p *play) write(rng *rand.Rand) (q script, clear bool) {
 	plain := make([]bool, len(stages)) // its items may be the request's
 	for s := range stages {
 		here := &q.stages[s]
-		here.in = map[string]line{}
+		here.in = map[string]rowsOf{}
 		if s == 0 {
 			here.items, plain[0] = q.items, true
-			here.in["x"], here.in["whole"] = line{rows: x}, line{rows: whole}
+			here.in["x"], here.in["whole"] = rowsOf{rows: x}, rowsOf{rows: whole}
 		}
 		for f := range s {
 			from := &q.stages[f]
@@ -142,14 +144,14 @@ func (p *play) write(rng *rand.Rand) (q script, clear bool) {
 				if from.items == 0 && !p.known {
 					continue // nobody knows what a stage that was passed over would have given
 				}
-				here.in[name("v", f)] = line{rows: from.v, byItem: e.Rows == ""}
+				here.in[name("v", f)] = rowsOf{rows: from.v, byItem: e.Rows == ""}
 				if sends(stages[f]) {
-					here.in[name("r", f)] = line{rows: from.r, byItem: e.Rows != ""}
+					here.in[name("r", f)] = rowsOf{rows: from.r, byItem: e.Rows != ""}
 				}
 			}
 		}
 		if p.known && s > 0 {
-			here.in["whole"] = line{rows: whole}
+			here.in["whole"] = rowsOf{rows: whole}
 		}
 		for k, l := range here.in {
 			if k == "whole" || k == "x" {
@@ -193,10 +195,10 @@ func sends(s serving.Stage) bool {
 	return slices.ContainsFunc(s.Next, func(e serving.Edge) bool { return e.Rows != "" })
 }
 
-// Run checks what the parts of a batch are handed against the script, and gives what it says.
-func (p *play) Run(_ context.Context, b *dataplane.Batch) error {
+// Run checks the inputs of the parts of a batch, and gives the outputs that are expected.
+func (p *randomGraph) Run(_ context.Context, b *dataplane.Batch) error {
 	for k := range b.Parts {
-		if err := p.perform(int(b.Variant), &b.Parts[k]); err != nil {
+		if err := p.runPart(int(b.Variant), &b.Parts[k]); err != nil {
 			p.mu.Lock()
 			p.bad = err
 			p.mu.Unlock()
@@ -206,7 +208,7 @@ func (p *play) Run(_ context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
-func (p *play) perform(s int, part *dataplane.Part) error {
+func (p *randomGraph) runPart(s int, part *dataplane.Part) error {
 	here := &p.queries[part.Query-1].stages[s]
 	handed := map[string][]uint64{}
 	for k := range part.Inputs {
@@ -253,13 +255,13 @@ func (p *play) perform(s int, part *dataplane.Part) error {
 	return nil
 }
 
-// Random graphs with joins, with stages that find 0, 1, 3 or 17 things in every item, whose inputs run in batches with
-// those of other queries: every stage is handed exactly the rows that belong to its items, what is no row of them in
-// whole, and the answer is that of a run stage by stage.
+// In random graphs with joins, stages find 0, 1, 3 or 17 things in every item, and items run in batches with those of
+// other queries. Every part gets exactly the rows of its items, and all other tensors whole. The answer is that of a
+// run stage by stage.
 func TestRandomGraphs(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		const queries = 40
-		p := newPlay(seed, queries)
+		p := newRandomGraph(seed, queries)
 		s, err := systems.Get("sluice")
 		if err != nil {
 			t.Fatal(err)

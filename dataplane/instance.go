@@ -11,34 +11,35 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// instance is a runtime that is coming up, running or going: a goroutine that changes it, and one a slot that runs
-// batches.
+// instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
+// runs batches.
 type instance struct {
 	id     serving.InstanceID
 	jobs   chan *job
 	ops    *operations
-	ctx    context.Context // ends when the instance is stopped or lost, and with it what runs there
+	ctx    context.Context // of its batches and loads; ends when the instance is stopped or lost
 	cancel context.CancelFunc
 }
 
+// operation is the load or unload of a variant.
 type operation struct {
 	load    bool // else unload
 	variant serving.VariantID
 	limit   int // of a load: items
 }
 
-// operations is an unbounded queue: the owner must never block on an instance.
+// operations is an unbounded queue, so that the owner goroutine never waits for an instance.
 type operations struct {
 	mu   sync.Mutex
 	list []operation
 	more chan struct{}
 }
 
-// job is a batch on its way through a runtime.
+// job is a batch that an instance is to run, or runs.
 type job struct {
 	batch    Batch
 	instance *instance
-	hand     *handOver // nil at the stateless stage of an app of one
+	io       *stageIO // nil at the stateless stage of an app of one
 	started  serving.Time
 	took     time.Duration
 	err      error
@@ -63,14 +64,14 @@ func (p *Plane) launch(d *engine.Decision) {
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()
-		p.live(ctx, i, spec, l.Variants[1:])
+		p.runInstance(ctx, i, spec, l.Variants[1:])
 	}()
 }
 
-// live brings an instance up, carries out what is asked of it and takes it down.
-func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more []serving.VariantID) {
+// runInstance launches an instance, loads and unloads variants as the engine decides, and releases it in the end.
+func (p *Plane) runInstance(ctx context.Context, i *instance, spec InstanceSpec, more []serving.VariantID) {
 	defer i.cancel()
-	tell := func(in engine.Input) { p.send(message{in: in}) }
+	report := func(in engine.Input) { p.send(message{in: in}) }
 	timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
 	runner, err := p.c.Backend(spec.Worker).Launch(timed, spec)
 	done()
@@ -79,9 +80,9 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.spec().Workers[spec.Worker].Name,
 				err))
 			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
-				tell(engine.NewInstanceLost(i.id)) // the worker's fault, not the model's
+				report(engine.NewInstanceLost(i.id)) // the fault is the worker's, not the model's
 			} else {
-				tell(engine.NewLoadFailed(i.id, spec.Variants[0]))
+				report(engine.NewLoadFailed(i.id, spec.Variants[0]))
 			}
 		}
 		return
@@ -96,18 +97,18 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			}
 		}()
 	}
-	tell(engine.NewVariantReady(i.id, spec.Variants[0]))
+	report(engine.NewVariantReady(i.id, spec.Variants[0]))
 	load := func(v serving.VariantID, limit int) {
 		timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
 		defer done()
 		if err := runner.Load(timed, v, limit); err != nil {
 			if ctx.Err() == nil {
 				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.spec().Variants[v].Name, i.id, err))
-				tell(engine.NewLoadFailed(i.id, v))
+				report(engine.NewLoadFailed(i.id, v))
 			}
 			return
 		}
-		tell(engine.NewVariantReady(i.id, v))
+		report(engine.NewVariantReady(i.id, v))
 	}
 	for _, v := range more {
 		if ctx.Err() == nil {
@@ -137,6 +138,7 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 	}
 }
 
+// take removes the first operation; false where there is none.
 func (o *operations) take() (operation, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,6 +150,7 @@ func (o *operations) take() (operation, bool) {
 	return op, true
 }
 
+// control queues an operation. It does nothing without an instance.
 func (i *instance) control(op operation) {
 	if i == nil {
 		return
@@ -161,7 +164,7 @@ func (i *instance) control(op operation) {
 	}
 }
 
-// stop ends an instance: no job will come, what runs may finish.
+// stop ends an instance. No job may be sent to it any more; its context ends, and running batches may finish.
 func (i *instance) stop() {
 	close(i.jobs)
 	i.cancel()
@@ -170,7 +173,7 @@ func (i *instance) stop() {
 // run hands a batch to its instance.
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
-	j.hand = p.handOver(d)
+	j.io = p.newStageIO(d)
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Tasks))}
 	for k := range d.Tasks {
 		part := &d.Tasks[k]
@@ -181,11 +184,11 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			j.err = fmt.Errorf("query %d has no caller", part.Query)
 			continue
 		}
-		if j.hand == nil {
+		if j.io == nil {
 			to.Inputs = c.request.Inputs
 			continue
 		}
-		inputs, err := j.hand.begin(k, c, to)
+		inputs, err := j.io.inputs(k, c, to)
 		if err != nil {
 			j.err = err
 		}
@@ -195,21 +198,22 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j.instance.jobs <- j // has room for every slot
 }
 
-// execute runs a batch on a slot's goroutine and reports it.
+// execute runs a batch on the goroutine of a slot and sends it back to the owner.
 func (p *Plane) execute(r Runner, j *job) {
-	if j.err == nil && j.hand != nil {
-		j.err = p.recall(j)
+	if j.err == nil && j.io != nil {
+		j.err = p.loadStates(j)
 	}
 	begun := time.Now()
 	if j.err == nil {
-		j.err = guarded(j.instance.ctx, r, &j.batch)
+		j.err = runSafely(j.instance.ctx, r, &j.batch)
 	}
 	j.took = time.Since(begun)
 	p.send(message{job: j})
 }
 
-// guarded turns a panic of a runtime into an error: one bad batch must not take the process down.
-func guarded(ctx context.Context, r Runner, b *Batch) (err error) {
+// runSafely runs a batch and turns a panic of the runtime into an error, so that one bad batch does not end the
+// process.
+func runSafely(ctx context.Context, r Runner, b *Batch) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			err = fmt.Errorf("the runtime panicked: %v", x)
@@ -218,13 +222,13 @@ func guarded(ctx context.Context, r Runner, b *Batch) (err error) {
 	return r.Run(ctx, b)
 }
 
-// finish turns a reported batch into an input and keeps what its queries are to be told.
+// finish turns a batch that has ended into an input, and takes over its outputs or its error.
 func (p *Plane) finish(m *message) {
 	j := m.job
-	over := p.jobs[j.batch.ID] == nil // its instance was given up on
+	lost := p.jobs[j.batch.ID] == nil // its instance already counts as lost
 	delete(p.jobs, j.batch.ID)
 	in := engine.NewBatchDone(j.batch.ID, j.instance.id, j.took, nil)
-	if engine.Stale(p.c.Engine, &in) || over {
+	if engine.Stale(p.c.Engine, &in) || lost {
 		return
 	}
 	if j.err != nil {
@@ -233,12 +237,12 @@ func (p *Plane) finish(m *message) {
 				c.cause = j.err
 			}
 		}
-	} else if j.hand != nil {
-		j.err = p.check(j)
+	} else if j.io != nil {
+		j.err = p.checkOutputs(j)
 	}
 	switch {
 	case j.err == nil:
-		in.Emitted = p.deliver(j)
+		in.Emitted = p.storeOutputs(j)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
 		in = engine.NewInstanceLost(j.instance.id)
@@ -248,9 +252,9 @@ func (p *Plane) finish(m *message) {
 	p.in = append(p.in, in)
 }
 
-// overrun reports instances lost on which a batch has run for longer than RunTimeout: a runtime that hangs must not
-// hold queries for ever. Stopping the instance ends its context.
-func (p *Plane) overrun(now serving.Time) {
+// reportOverdue reports instances lost on which a batch has run for longer than RunTimeout, so that a runtime that
+// hangs does not hold queries for ever. The engine then stops the instance, which ends the context of the batch.
+func (p *Plane) reportOverdue(now serving.Time) {
 	for id, j := range p.jobs {
 		if now.Sub(j.started) <= p.c.RunTimeout {
 			continue

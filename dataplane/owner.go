@@ -10,11 +10,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// watch is how often running batches are looked over for ones that will never end.
-const watch = time.Second
+// watchInterval is the time between two looks for batches that take too long and for leases that have expired.
+const watchInterval = time.Second
 
-// own is the owner goroutine: it alone touches the engine.
-func (p *Plane) own() {
+// loop is the owner goroutine: it alone uses the engine.
+func (p *Plane) loop() {
 	defer close(p.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -33,7 +33,7 @@ func (p *Plane) own() {
 		now := p.Now()
 		next := p.c.Engine.NextWake()
 		if len(p.jobs) > 0 || p.leased.Load() > 0 {
-			next = min(next, watched.Add(watch))
+			next = min(next, watched.Add(watchInterval))
 		}
 		if next > now {
 			p.sleep(timer, next, now)
@@ -42,20 +42,20 @@ func (p *Plane) own() {
 			p.c.Settle()
 		}
 		now = p.Now()
-		if p.leased.Load() > 0 && now.Sub(watched) >= watch {
-			p.lapse(now)
+		if p.leased.Load() > 0 && now.Sub(watched) >= watchInterval {
+			p.expireLeases(now)
 		}
 		p.gather()
-		if now.Sub(watched) >= watch {
+		if now.Sub(watched) >= watchInterval {
 			watched = now
-			p.overrun(now)
+			p.reportOverdue(now)
 		}
 		p.step(now)
 	}
 	p.shutDown()
 }
 
-// sleep returns when something was handed in or next has come.
+// sleep returns when a message has come, when it is the time next, or when the plane ends.
 func (p *Plane) sleep(timer *time.Timer, next, now serving.Time) {
 	if next == serving.Never {
 		select {
@@ -72,7 +72,7 @@ func (p *Plane) sleep(timer *time.Timer, next, now serving.Time) {
 	}
 }
 
-// gather turns everything handed in so far into inputs.
+// gather empties the inbox and turns the messages into inputs, in the order that the engine requires.
 func (p *Plane) gather() {
 	p.mu.Lock()
 	batch := p.inbox
@@ -100,6 +100,7 @@ func (p *Plane) gather() {
 	engine.Sort(p.in)
 }
 
+// step steps the engine with the inputs that were gathered, and carries its decisions out.
 func (p *Plane) step(now serving.Time) {
 	out := p.c.Engine.Step(now, p.in)
 	if p.c.Observe != nil {
@@ -110,11 +111,11 @@ func (p *Plane) step(now serving.Time) {
 	for i := range out {
 		p.carryOut(now, &out[i])
 	}
-	if len(p.idle) > 0 && p.c.Engine.Pending() == 0 {
-		for _, c := range p.idle {
+	if len(p.drained) > 0 && p.c.Engine.Pending() == 0 {
+		for _, c := range p.drained {
 			close(c)
 		}
-		p.idle = nil
+		p.drained = nil
 	}
 }
 
@@ -144,6 +145,7 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 	}
 }
 
+// answer replies to the client of a query that has ended.
 func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	c := p.calls[d.Query]
 	delete(p.calls, d.Query)
@@ -158,8 +160,8 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	}
 	if d.Outcome == serving.Served {
 		outputs := c.outputs
-		if c.journey != nil {
-			outputs = c.journey.answer()
+		if c.execution != nil {
+			outputs = c.execution.answer()
 		}
 		r := &Response{
 			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue,
@@ -176,13 +178,13 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 		e.Cause = c.cause
 	}
 	if d.Retry {
-		// By then what waits now has been served or given up.
+		// After that time the queries that wait now are served or dropped.
 		e.RetryAfter = max(p.spec().Apps[d.App].SLO.Latency, time.Second)
 	}
 	c.reply(nil, e)
 }
 
-// plan has the planner answer a request, on a goroutine of its own. Whether the plan is valid is for the engine to say.
+// plan has the planner answer a request, on a goroutine of its own. The engine decides whether the plan is valid.
 func (p *Plane) plan(d *engine.Decision) {
 	seq := d.Snapshot.Seq
 	if p.c.Planner == nil {
@@ -203,7 +205,7 @@ func (p *Plane) plan(d *engine.Decision) {
 	}()
 }
 
-// planFailed reports that no plan came of a request.
+// planFailed reports that a request has led to no plan.
 func (p *Plane) planFailed(seq uint64, err error) {
 	if p.ctx.Err() == nil {
 		p.c.Trouble(fmt.Errorf("plan %d: %w", seq, err))
@@ -211,7 +213,7 @@ func (p *Plane) planFailed(seq uint64, err error) {
 	p.send(message{in: engine.NewPlanFailed(seq, err)})
 }
 
-// shutDown refuses what has not ended and releases every instance.
+// shutDown refuses the queries that have not ended and releases every instance.
 func (p *Plane) shutDown() {
 	p.mu.Lock()
 	p.closed = true
@@ -223,7 +225,7 @@ func (p *Plane) shutDown() {
 		if m.call != nil {
 			m.call.reply(nil, refused)
 		}
-		// Questions stay unanswered: whoever asked sees done closed.
+		// Functions of Inspect and Drain are not run: their callers wait for done as well.
 	}
 	for _, c := range p.calls {
 		c.reply(nil, refused)

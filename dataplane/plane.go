@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/limits"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -22,36 +23,38 @@ type Config struct {
 	Engine *engine.Engine // fresh; the plane owns it from now on
 	// Backend returns what runs instances on a worker.
 	Backend func(serving.WorkerID) Backend
-	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	// Initial is the plan in force from the start; nil for none. Recalled is what was learned of apps in an earlier
+	// run.
 	Initial  *plan.Plan
 	Recalled []engine.Recalled
-	// Wiring is by StageID; stages beyond its end have the default.
-	Wiring []Wiring
-	// Planner answers the engine's requests for plans; PlanTimeout bounds its thinking, after which the plan in force
-	// stays (default 5 s).
+	// Wiring is by StageID. It matters for apps of several stages only. Of stages beyond its end nothing is known.
+	Wiring []pipeline.Wiring
+	// Planner answers the engine's requests for plans; nil for none. After PlanTimeout (default 5 s) it is stopped, and
+	// the plan in force stays.
 	Planner     plan.Planner
 	PlanTimeout time.Duration
-	// RunTimeout bounds one batch on a runtime; one that takes longer counts its instance as lost (default 60 s).
+	// RunTimeout bounds the run time of a batch. An instance that takes longer counts as lost (default 60 s).
 	RunTimeout time.Duration
 	// LaunchTimeout bounds the launch of an instance or the load of a variant (default 10 min).
 	LaunchTimeout time.Duration
-	// Outcome is told how every query ended, on the owner goroutine; nil for none.
+	// Outcome is called for every query that has ended, on the owner goroutine; nil for none.
 	Outcome func(report.Outcome)
-	// Observe sees every step, on the owner goroutine; nil for none. The slices must not be kept.
+	// Observe is called after every step of the engine, on the owner goroutine; nil for none. It must not keep the
+	// slices.
 	Observe func(now serving.Time, in []engine.Input, out []engine.Decision)
-	// Trouble is told of failures that no query's answer reports: launches that failed, runtimes that were lost. Nil
-	// for none.
+	// Trouble is called for failures that no query's answer reports, such as a failed launch or a lost runtime; nil for
+	// none. Several goroutines may call it at once.
 	Trouble func(error)
-	// Rows is how many rows of a tensor a stage may send on for one query (default limits.Rows).
+	// Rows is the largest number of rows of a tensor that a stage sends on for one query (default limits.Rows).
 	Rows int
-	// States keeps the states of stateful stages; nil keeps them in memory alone. State bounds one of them, in bytes
-	// (default limits.StateBytes), StatesHeld those that are in memory (default limits.AllStatesBytes): the ones unused
-	// for longest are left to States, or forgotten without it.
+	// States stores the states of stateful stages; nil keeps them in memory alone. State bounds one state, in bytes
+	// (default limits.StateBytes). StatesHeld bounds all that are in memory, in bytes (default limits.AllStatesBytes).
+	// Above it those that were not used for longest are dropped from memory, and lost where States is nil.
 	States     StateStore
 	State      int
 	StatesHeld int64
-	// Settle, for tests, is called after every wake-up and returns when all that happens at this instant has been
-	// handed in; nil takes what is there.
+	// Settle is for tests. It is called after every wake-up, and returns when everything that happens at this instant
+	// is in the inbox. Nil does not wait.
 	Settle func()
 }
 
@@ -64,8 +67,8 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
-	open     map[session]*opened // streams
-	leased   atomic.Int32        // of them, those that lapse
+	open     map[streamKey]*openStream
+	leased   atomic.Int32 // number of leased ones in open
 	draining bool
 	closed   bool
 	wake     chan struct{}
@@ -78,34 +81,35 @@ type Plane struct {
 	instances map[serving.InstanceID]*instance
 	jobs      map[serving.BatchID]*job
 	graphs    []*graph // by AppID; nil for apps of one stage
-	sent      []int32  // what Emitted of the inputs of one step is made of
+	sent      []int32  // memory of Input.Emitted of the inputs of one step
 	states    *states
 	helpers   sync.WaitGroup // goroutines of instances and planner
 	cancel    context.CancelFunc
 	ctx       context.Context
-	idle      []chan struct{} // closed when nothing is pending
+	drained   []chan struct{} // closed when nothing is pending
 }
 
-// message is one thing handed to the owner: an input with what belongs to it, or a question.
+// message is sent to the owner goroutine: an input with its call or graphs, a batch that has ended, or a function.
 type message struct {
 	in     engine.Input
 	call   *call
 	job    *job
 	ask    func(*engine.Engine)
-	graphs []*graph // of apps that have come
+	graphs []*graph // of the apps that a growth adds
 }
 
 // call is a query between its acceptance and its answer.
 type call struct {
-	request *Request // without its inputs once there is a journey
+	request *Request // without its inputs once there is an execution
 	arrived serving.Time
 	reply   func(*Response, error)
-	cause   error           // what a backend said last
+	cause   error           // the last error of a backend or a stage
 	outputs []tensor.Tensor // of an app of one stage
-	journey *journey        // through an app of several
+	// execution is the query's in an app of several stages, from the start of its first batch on; else nil.
+	execution *execution
 }
 
-// New starts a plane. Close it to release everything.
+// New starts a plane. Spec, Engine and Backend are required. The caller must close the plane.
 func New(c Config) (*Plane, error) {
 	if c.Spec == nil || c.Engine == nil || c.Backend == nil {
 		return nil, errors.New("dataplane: spec, engine and backend are required")
@@ -137,28 +141,28 @@ func New(c Config) (*Plane, error) {
 	}
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		calls: make(map[serving.QueryID]*call), open: make(map[session]*opened),
+		calls: make(map[serving.QueryID]*call), open: make(map[streamKey]*openStream),
 		instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
 		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
 	p.world.Store(c.Spec)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	go p.own()
+	go p.loop()
 	return p, nil
 }
 
-// spec returns the tables in force. They only ever grow, so that what was looked up in older ones stays true.
+// spec returns the tables in force. They only grow, so that identifiers and entries of older ones stay valid.
 func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
-// Grow puts a larger world into force. Whoever submits afterwards may ask for what is new in it. It fails when the
-// world does not grow out of the one in force.
+// Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when
+// the spec is not valid, or does not extend the one in force (serving.Spec.Grows).
 func (p *Plane) Grow(g *engine.Growth) error {
 	if err := g.Spec.Validate(); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := g.Spec.Grows(p.spec()); err != nil {
+	if err := g.Spec.CheckGrowth(p.spec()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
 	graphs, err := newGraphs(g.Spec, p.c.Wiring, len(p.spec().Apps))
@@ -177,8 +181,8 @@ func (p *Plane) Grow(g *engine.Growth) error {
 // Now returns the time since the plane started: the clock of its engine.
 func (p *Plane) Now() serving.Time { return serving.Time(time.Since(p.start)) }
 
-// Infer answers a request, or says why not with an *Error. When ctx ends first the query is cancelled: queued work is
-// taken back, running work finishes unheard.
+// Infer submits a request and waits for its answer. An error is an *Error. When ctx ends first the query is cancelled:
+// its waiting tasks are removed, and the results of running ones are ignored.
 func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Outcome: serving.Cancelled, Reason: "the client went away", Cause: err}
@@ -201,8 +205,9 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 	}
 }
 
-// Submit hands in a request and returns its number at once; reply is called exactly once, from the owner goroutine (it
-// must not block), or before Submit returns when the plane takes nothing any more, in which case the number is 0.
+// Submit hands in a request and returns the query's number at once. The request must not be changed afterwards. reply
+// is called exactly once, on the owner goroutine, and must not block. When the plane is draining or closed, reply is
+// called before Submit returns, and the number is 0.
 func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID {
 	p.mu.Lock()
 	if p.draining || p.closed {
@@ -222,7 +227,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
 	q.Deadline = now.Add(timeout)
-	p.heard(r, &q)
+	p.noteQuery(r, &q)
 	p.inbox = append(p.inbox, message{
 		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},
 	})
@@ -234,7 +239,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	return id
 }
 
-// Cancel gives up a query: its client no longer waits. A query that has ended already is left alone.
+// Cancel ends a query whose client no longer waits. It does nothing when the query has ended.
 func (p *Plane) Cancel(id serving.QueryID) {
 	p.send(message{in: engine.NewQueryCancelled(id)})
 }
@@ -242,11 +247,11 @@ func (p *Plane) Cancel(id serving.QueryID) {
 func (p *Plane) send(m message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hand(m)
+	p.sendLocked(m)
 }
 
-// hand is send for a caller that holds the lock.
-func (p *Plane) hand(m message) {
+// sendLocked is send for a caller that holds the lock.
+func (p *Plane) sendLocked(m message) {
 	if !p.closed {
 		p.inbox = append(p.inbox, m)
 		p.signal()
@@ -260,8 +265,8 @@ func (p *Plane) signal() {
 	}
 }
 
-// Inspect runs f on the owner goroutine, between steps, and returns when it has run. f must not keep what it sees. It
-// returns false, without running f, when the plane is closed.
+// Inspect runs f on the owner goroutine, between steps, and returns when it has run. f must not keep the engine. When
+// the plane is closed Inspect returns false and does not run f.
 func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 	ran := make(chan struct{})
 	p.send(message{ask: func(e *engine.Engine) { f(e); close(ran) }})
@@ -278,22 +283,22 @@ func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 	}
 }
 
-// Recall hands in what was learned of an app in an earlier run.
+// Recall hands the engine what was learned of an app in an earlier run.
 func (p *Plane) Recall(r engine.Recalled) {
 	p.send(message{in: engine.NewIdleRecalled(&r)})
 }
 
-// Adopt hands a plan to the engine.
+// Adopt hands a plan to the engine, which puts it into force if it is valid. The plan must not be changed afterwards.
 func (p *Plane) Adopt(pl *plan.Plan) {
 	p.send(message{in: engine.NewPlanReady(pl)})
 }
 
-// SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
+// SetPrice sets the price of a machine of a device type from now on, in $/h. It must be finite and at least 0.
 func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
 	p.send(message{in: engine.NewPriceChanged(d, price)})
 }
 
-// Lose reports a worker gone: every instance on it is lost.
+// Lose reports all instances on a worker lost.
 func (p *Plane) Lose(w serving.WorkerID) {
 	p.send(message{ask: func(e *engine.Engine) {
 		for _, i := range e.Fleet().Live() {
@@ -304,13 +309,14 @@ func (p *Plane) Lose(w serving.WorkerID) {
 	}})
 }
 
-// Drain refuses new queries and returns when every accepted one has ended, or with ctx's error.
+// Drain refuses new queries from now on and returns when every accepted one has ended, or with ctx's error when ctx
+// ends first.
 func (p *Plane) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.draining = true
 	p.mu.Unlock()
 	idle := make(chan struct{})
-	p.send(message{ask: func(*engine.Engine) { p.idle = append(p.idle, idle) }})
+	p.send(message{ask: func(*engine.Engine) { p.drained = append(p.drained, idle) }})
 	select {
 	case <-idle:
 		return nil
@@ -321,8 +327,8 @@ func (p *Plane) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends the plane at once: queries that have not ended are refused, instances are released. It returns when
-// nothing of the plane runs any more.
+// Close ends the plane at once: it refuses queries that have not ended, and releases the instances. It returns when
+// none of the plane's goroutines runs any more.
 func (p *Plane) Close() {
 	p.mu.Lock()
 	p.draining = true

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Request is what a front end hands to the data plane.
+// Request is a query as a front end submits it.
 type Request struct {
 	App    serving.AppID
 	Inputs []tensor.Tensor
@@ -18,18 +18,18 @@ type Request struct {
 	Priority    int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
-	// Stream names what the query is a part of, a camera or a call; "" is none. Stateful stages serve the queries of a
-	// stream of an app one after the other and remember it from one to the next.
+	// Stream names the stream of the query, such as a camera or a call; "" is none. Stateful stages serve the queries
+	// of a stream of an app one after the other, and keep a state from one to the next.
 	Stream string
-	// Begins says that the query is the first of its stream: what is remembered of an earlier one of that name is not
-	// for it. Ends says that it is the last: its stream is forgotten.
+	// Begins says that the query is the first of its stream: it does not get the states of an earlier stream of that
+	// name. Ends says that it is the last: the states of the stream are deleted.
 	Begins, Ends bool
-	// Rate is at which rate, in queries/s, the client will send the queries of the stream, until one Ends it or nothing
-	// has come of it for half a minute: plans are made for that. 0 leaves what was declared before.
+	// Rate is the rate, in queries/s, at which the client will send the queries of the stream. Plans are made for it,
+	// until a query Ends the stream or none has come for half a minute. 0 declares nothing.
 	Rate float64
-	// Timings asks for Response.Stages.
+	// Timings has Response.Stages filled in.
 	Timings bool
-	// Queued, if any, is called when the query has its place in the order of arrival. It must not block.
+	// Queued, if not nil, is called once the query has its place in the order of arrival. It must not block.
 	Queued func()
 }
 
@@ -39,11 +39,11 @@ type Response struct {
 	Outputs   []tensor.Tensor
 	Variant   serving.VariantID // the variant that answered the last stage
 	Late      bool              // answered after its deadline
-	Accuracy  float64           // product over the stages it went through
-	Queue     time.Duration     // waited before its last batch started
+	Accuracy  float64           // product over the stages that served it
+	Queue     time.Duration     // wait before the start of its last batch
 	Total     time.Duration     // from acceptance to the end of its last batch
 	BatchSize int               // items of the last batch it was in
-	Stages    []StageTime       // those it went through, when the request asked for them
+	Stages    []StageTime       // that served it, if Request.Timings was set
 }
 
 // Error says why a query got no answer.
@@ -51,9 +51,9 @@ type Error struct {
 	Query   serving.QueryID
 	Outcome serving.Outcome // Dropped, Refused, Failed or Cancelled
 	Reason  string          // one of the engine's reasons, in words a client can act on
-	// RetryAfter is when asking again may help; 0 when it will not.
+	// RetryAfter is the wait after which another try may succeed; 0 when none will.
 	RetryAfter time.Duration
-	Cause      error // what the backend said, for Failed
+	Cause      error // the backend's error, for Failed
 }
 
 // Error implements error.

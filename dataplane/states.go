@@ -9,57 +9,56 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// StateStore keeps what stateful stages know of their streams, beyond the life of a plane. It is called by several
-// goroutines.
+// StateStore keeps the states of streams at stateful stages beyond the life of a plane. Several goroutines call it at
+// once.
 type StateStore interface {
-	// Get returns a state, nil when there is none. The plane does not change it.
+	// Get returns a state; nil when there is none. The plane keeps the slice and does not change it.
 	Get(StateKey) ([]byte, error)
-	// Keep writes states, all or none of them; a nil state is deleted. The states must not be kept or changed. A store
-	// that is full forgets those that were written longest ago.
+	// Keep writes states, all or none of them. It deletes those that are nil. The store must neither keep nor change
+	// the map and its slices. When it is full it deletes the states that were written longest ago.
 	Keep(map[StateKey][]byte) error
 }
 
-// StateKey says whose a state is, by the names that outlive a run.
+// StateKey names a state by names that stay the same from run to run.
 type StateKey struct{ App, Stage, Stream string }
 
-// states holds the states of streams in memory and writes them to the store behind the queries' backs: an answer does
-// not wait for the disk, and what was not written yet is lost with the process, though not with an instance or a
-// worker.
+// states holds the states of streams in memory and writes them to the store in the background. So no answer waits for
+// the disk. States that are not written yet are lost when the process dies, but not when an instance or a worker does.
 type states struct {
-	store   StateStore // nil: memory alone
-	most    int        // bytes of one
-	room    int64      // bytes of all that are held
-	trouble func(error)
+	store    StateStore // nil keeps states in memory alone
+	maxBytes int        // of one state
+	capacity int64      // bytes of all states that are held
+	trouble  func(error)
 
 	mu      sync.Mutex
 	held    map[StateKey]*list.Element // of *state
-	recent  list.List                  // of all of them, the longest unused in front
+	recent  list.List                  // of all of them, the least recently used in front
 	bytes   int64
-	unsaved map[StateKey]*state // to be written
+	unsaved map[StateKey]*state // that the store does not have yet
 	waiting int64               // bytes of unsaved
 	more    chan struct{}
 	done    chan struct{}
-	over    chan struct{}
+	stopped chan struct{}
 }
 
 type state struct {
 	key    StateKey
-	data   []byte          // nil: forgotten
-	writer serving.QueryID // 0 when it was read from the store
+	data   []byte          // nil where the state is deleted
+	writer serving.QueryID // query that made it; 0 when it was read from the store
 }
 
-// stateCost is what a state takes besides its bytes.
+// stateCost is the memory that a state takes besides its own bytes, in bytes.
 const stateCost = 256
 
-// again is the wait after the store has refused a write.
-const again = time.Second
+// retryInterval is the wait after the store has failed to write.
+const retryInterval = time.Second
 
 func newStates(store StateStore, most int, room int64, trouble func(error)) *states {
-	s := &states{store: store, most: most, room: room, trouble: trouble, held: make(map[StateKey]*list.Element),
+	s := &states{store: store, maxBytes: most, capacity: room, trouble: trouble, held: make(map[StateKey]*list.Element),
 		unsaved: make(map[StateKey]*state),
-		more:    make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}
+		more:    make(chan struct{}, 1), done: make(chan struct{}), stopped: make(chan struct{})}
 	if store == nil {
-		close(s.over)
+		close(s.stopped)
 	} else {
 		go s.write()
 	}
@@ -94,27 +93,28 @@ func (s *states) load(key StateKey) ([]byte, error) {
 	return data, nil
 }
 
-// accepts tells what keeps a state from being taken.
+// accepts returns why a state is not taken; nil when it is.
 func (s *states) accepts(key StateKey, data []byte) error {
-	if len(data) > s.most {
+	if len(data) > s.maxBytes {
 		return fmt.Errorf("stage %q keeps %d bytes of a stream, at most %d are taken (server.limits.state)", key.Stage,
-			len(data), s.most)
+			len(data), s.maxBytes)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting+int64(len(data)) > s.room {
+	if s.waiting+int64(len(data)) > s.capacity {
 		return fmt.Errorf("stage %q: %d bytes of states wait for the store, more are not taken: is it slow, or full?",
 			key.Stage, s.waiting)
 	}
 	return nil
 }
 
-// put takes over a state that a query has made, unless a later query has made one; nil forgets it.
+// put takes over the state that a query has made; nil deletes it. It does nothing when a later query has made a state
+// already.
 func (s *states) put(key StateKey, data []byte, by serving.QueryID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.held[key]; e != nil && e.Value.(*state).writer > by {
-		return // of a query that ended long ago, and ran on
+		return // the query ended long ago, and its batch ran on
 	}
 	x := &state{key: key, data: data, writer: by}
 	s.hold(x)
@@ -124,15 +124,15 @@ func (s *states) put(key StateKey, data []byte, by serving.QueryID) {
 		}
 		return
 	}
-	s.await(x)
+	s.queue(x)
 	select {
 	case s.more <- struct{}{}:
 	default:
 	}
 }
 
-// await marks a state as one that the store has not got. mu is held.
-func (s *states) await(x *state) {
+// queue has a state written to the store. The caller holds s.mu.
+func (s *states) queue(x *state) {
 	if old := s.unsaved[x.key]; old != nil {
 		s.waiting -= int64(len(old.data))
 	}
@@ -140,15 +140,15 @@ func (s *states) await(x *state) {
 	s.waiting += int64(len(x.data))
 }
 
-// hold puts a state into memory, and lets go of those that were not used for longest and that the store has. mu is
-// held.
+// hold puts a state into memory. Above the capacity it drops states that the store has, the least recently used first.
+// The caller holds s.mu.
 func (s *states) hold(x *state) {
 	if e := s.held[x.key]; e != nil {
 		s.drop(e)
 	}
 	s.held[x.key] = s.recent.PushBack(x)
 	s.bytes += int64(len(x.data)) + stateCost
-	for e := s.recent.Front(); s.bytes > s.room && e != nil && e != s.recent.Back(); {
+	for e := s.recent.Front(); s.bytes > s.capacity && e != nil && e != s.recent.Back(); {
 		next := e.Next()
 		if s.unsaved[e.Value.(*state).key] == nil {
 			s.drop(e)
@@ -157,6 +157,7 @@ func (s *states) hold(x *state) {
 	}
 }
 
+// drop removes a state from memory. The caller holds s.mu.
 func (s *states) drop(e *list.Element) {
 	x := e.Value.(*state)
 	delete(s.held, x.key)
@@ -164,9 +165,9 @@ func (s *states) drop(e *list.Element) {
 	s.bytes -= int64(len(x.data)) + stateCost
 }
 
-// write is the goroutine that brings states to the store, all that wait at once.
+// write is the goroutine that writes queued states to the store, all at once.
 func (s *states) write() {
-	defer close(s.over)
+	defer close(s.stopped)
 	for ending := false; !ending; {
 		select {
 		case <-s.more:
@@ -175,7 +176,7 @@ func (s *states) write() {
 		}
 		for !s.flush() && !ending {
 			select {
-			case <-time.After(again):
+			case <-time.After(retryInterval):
 			case <-s.done:
 				ending = true
 			}
@@ -183,11 +184,12 @@ func (s *states) write() {
 	}
 }
 
+// flush writes all queued states. It returns false when the store has failed; then they stay queued.
 func (s *states) flush() (written bool) {
 	s.mu.Lock()
 	writing := make([]*state, 0, len(s.unsaved))
 	batch := make(map[StateKey][]byte, len(s.unsaved))
-	for key, x := range s.unsaved { // any order: writing is a set
+	for key, x := range s.unsaved { // the order does not matter: they are written as one
 		writing = append(writing, x)
 		batch[key] = x.data
 	}
@@ -202,7 +204,7 @@ func (s *states) flush() (written bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range writing {
-		if s.unsaved[x.key] == x { // and no newer one
+		if s.unsaved[x.key] == x { // else a newer one is queued
 			delete(s.unsaved, x.key)
 			s.waiting -= int64(len(x.data))
 			if e := s.held[x.key]; x.data == nil && e != nil && e.Value.(*state) == x {
@@ -213,8 +215,8 @@ func (s *states) flush() (written bool) {
 	return true
 }
 
-// close writes what is left and returns when nothing of it runs any more.
+// close writes what is queued and returns when the goroutine has ended.
 func (s *states) close() {
 	close(s.done)
-	<-s.over
+	<-s.stopped
 }

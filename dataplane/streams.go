@@ -2,10 +2,9 @@ package dataplane
 
 import "hash/fnv"
 
-// StreamNumber is the number by which the engine knows the streams of a name (serving.Query.Stream); 0 for none. It is
-// a hash, so that nothing has to be remembered of streams that are silent, and a journal has the same number in every
-// run. Two names of an app that share a number would be kept in one order; what is remembered of them is kept by name,
-// apart.
+// StreamNumber returns the number by which the engine knows a stream (serving.Query.Stream); 0 for the name "". It is a
+// hash of the name, so that idle streams take no memory and every run has the same numbers in its journal. If two names
+// of an app had the same number, their queries would be kept in one order; their states are kept by name, and so apart.
 func StreamNumber(name string) uint64 {
 	if name == "" {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// StageTime is what became of an answered query at one stage. Where the stage's input ran in several batches,
-// everything but Items is of the one that ended last.
+// StageTime says how an answered query was served at one stage. Where its items ran in several batches, all fields but
+// Items are of the batch that ended last.
 type StageTime struct {
 	Stage, Variant string
 	Items          int           // of the query
@@ -18,7 +18,7 @@ type StageTime struct {
 	Run            time.Duration // of the batch
 }
 
-// timings tells of every stage that an answered query went through, in the order of the app's stages.
+// timings lists the stages that served an answered query, in the order of the app's stages.
 func timings(spec *serving.Spec, d *engine.Decision, arrived, now serving.Time) []StageTime {
 	if len(d.Stages) == 0 {
 		return []StageTime{{

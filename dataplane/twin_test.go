@@ -30,7 +30,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// world is one random cluster with its load and its accidents: the same for both drivers.
+// world is one random cluster with its load, faults and cancellations, the same for both drivers.
 type world struct {
 	cluster *simtest.Cluster
 	load    []workload.Arrival
@@ -101,7 +101,7 @@ func (w *world) engine() *engine.Engine {
 	return e
 }
 
-// Service and Load are the truth of both drivers: functions of what runs, in round numbers, so that ties abound.
+// Service and Load are the truth of both drivers: functions of the batch, in round numbers, so that ties are frequent.
 func (w *world) Service(v serving.VariantID, d serving.DeviceTypeID, items, _ int, _ float64) time.Duration {
 	return w.truth.Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
 }
@@ -114,7 +114,7 @@ func (w *world) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration 
 
 func (w *world) breaks(id serving.BatchID) bool { return id%37 == 5 }
 
-// Launch and the Runner methods make the world a backend, too.
+// Launch and the Runner methods make the world a backend as well.
 func (w *world) Launch(ctx context.Context, s dataplane.InstanceSpec) (dataplane.Runner, error) {
 	r := &runner{w, s.DeviceType}
 	return r, r.Load(ctx, s.Variants[0], s.BatchLimit)
@@ -193,7 +193,7 @@ func (w *world) live(t *testing.T) []byte {
 			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend {
 				return w
 			}, Initial: w.cluster.Plan, Recalled: w.recalls,
-			Planner: slowly{w.planner}, RunTimeout: time.Hour, Rows: 1 << 20, Settle: synctest.Wait,
+			Planner: slowPlanner{w.planner}, RunTimeout: time.Hour, Rows: 1 << 20, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
 		if err != nil {
@@ -258,7 +258,7 @@ func (w *world) live(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// names are what the clients of the data plane call the streams that the simulator has numbers of.
+// names are the clients' names of the streams that the simulator numbers.
 var names = func() map[uint64]string {
 	out := map[uint64]string{0: ""}
 	for n := range uint64(64) {
@@ -279,8 +279,8 @@ func renumbered(load []workload.Arrival) []workload.Arrival {
 	return load
 }
 
-// twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what
-// races there are.
+// twins are the seeds of the tests below. The race detector takes twenty times as long, and two seeds are enough for
+// it.
 func twins() []uint64 {
 	if testing.Short() {
 		return []uint64{1, 4}
@@ -324,24 +324,23 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// thinking is how long a plan takes in both drivers.
+// thinking is the time of a plan in both drivers.
 const thinking = 3 * time.Millisecond
 
-// slowly thinks before it plans.
-type slowly struct{ plan.Planner }
+// slowPlanner waits before it plans.
+type slowPlanner struct{ plan.Planner }
 
-func (s slowly) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+func (s slowPlanner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if err := pause(ctx, thinking); err != nil {
 		return nil, err
 	}
 	return s.Planner.Plan(ctx, r)
 }
 
-// trusting plans the placement by what the request says is believed, for the mix it says, and puts its prices on
-// record.
-type trusting struct{ *simtest.Planner }
+// beliefPlanner plans the placement by the beliefs and the mix of the request, and writes its prices into the plan.
+type beliefPlanner struct{ *simtest.Planner }
 
-func (p trusting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+func (p beliefPlanner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	by := *p.Planner
 	by.Planner = static.Planner{Profile: r.Beliefs, Instances: by.Instances}
 	made, err := by.Plan(context.Background(), r)
@@ -351,8 +350,8 @@ func (p trusting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	return made, err
 }
 
-// The same with latency that is learned while serving, from what was measured or from nothing, with prices that change
-// and with plans made from all of that: both drivers learn the same, and a replay learns it again.
+// The same with latency that is learned while serving, from measurements or from nothing, with changing prices and
+// plans made from all of that: both drivers learn the same, and so does a replay.
 func TestTwinLearning(t *testing.T) {
 	plans, requests := 0, 0
 	for _, router := range systems.Routers() {
@@ -361,7 +360,7 @@ func TestTwinLearning(t *testing.T) {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "mixshift"}
 				system.Options.Learn, system.Options.Replan = true, 100*time.Millisecond
 				w := newWorld(system, seed)
-				w.planner, w.known = trusting{w.cluster.Planner}, seed%2 == 0
+				w.planner, w.known = beliefPlanner{w.cluster.Planner}, seed%2 == 0
 				middle := w.load[len(w.load)/2].At
 				w.prices = []sim.PriceChange{
 					{At: middle, Price: 0.25}, {At: middle, Price: 0.5}, {At: middle + 5e8, Price: 0.5},
@@ -370,7 +369,7 @@ func TestTwinLearning(t *testing.T) {
 					w.header.Measurements = serving.Measurements{}
 				}
 				a, b := w.simulated(t), w.live(t)
-				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				sameJournals(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				requests += bytes.Count(a, []byte("request-plan"))
 				plans += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
 			}
@@ -382,8 +381,8 @@ func TestTwinLearning(t *testing.T) {
 	}
 }
 
-// The same where batches take three times as long as was measured, and plans and early drops follow that; what a plan
-// drops is kept for a while.
+// The same where batches take three times as long as measured, and plans and drop times follow. Plans drop instances
+// with a turn-off delay.
 func TestTwinContent(t *testing.T) {
 	ballooned, planned := 0, 0
 	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish", "matching"} {
@@ -404,7 +403,7 @@ func TestTwinContent(t *testing.T) {
 					t.Fatal(err)
 				}
 				a, b := w.simulated(t), w.live(t)
-				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				sameJournals(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				ballooned += bytes.Count(a, []byte("ballooning ["))
 				planned += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
 			}
@@ -416,7 +415,7 @@ func TestTwinContent(t *testing.T) {
 	}
 }
 
-// The same with apps that are let go when nobody calls them and started when somebody does.
+// The same with apps that scale to zero when idle and are started by calls.
 func TestTwinScaling(t *testing.T) {
 	let, started, resumed := 0, 0, 0
 	for _, router := range []string{"bands", "weighted", "earliestfinish"} {
@@ -442,7 +441,7 @@ func TestTwinScaling(t *testing.T) {
 					}
 				}
 				a, b := w.simulated(t), w.live(t)
-				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				sameJournals(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
 				started += bytes.Count(a, []byte("launch-instance"))
 				resumed += bytes.Count(a, []byte("resume-instance"))
@@ -455,9 +454,9 @@ func TestTwinScaling(t *testing.T) {
 	}
 }
 
-// alike fails when the journals of simulator and data plane differ, or when a replay through the recorded system does,
-// with its invariants checked after every step.
-func alike(t *testing.T, what string, a, b []byte) {
+// sameJournals fails when the journals of simulator and data plane differ, or when a replay through the recorded system
+// does, with its invariants checked after every step.
+func sameJournals(t *testing.T, what string, a, b []byte) {
 	t.Helper()
 	if !bytes.Equal(eventful(a), eventful(b)) {
 		t.Fatalf("%s: simulator and data plane differ:\n%s", what, firstDifference(eventful(a), eventful(b)))
@@ -475,14 +474,14 @@ func alike(t *testing.T, what string, a, b []byte) {
 	}
 }
 
-// eventful leaves out steps in which nothing came and nothing was done: the data plane's timers may make more of them.
+// eventful leaves out steps without inputs and decisions: the data plane's timers may add some.
 func eventful(journal []byte) []byte {
 	return emptySteps.ReplaceAll(journal, nil)
 }
 
 var emptySteps = regexp.MustCompile(`(?m)^\{"at":\d+\}\n`)
 
-// The same in a world that grows: apps come, get new versions and are closed while queries of theirs wait.
+// The same in a world that grows: apps are added, get new versions and are closed while their queries wait.
 func TestTwinGrowing(t *testing.T) {
 	closed, served := 0, 0
 	for _, router := range systems.Routers() {
@@ -494,8 +493,8 @@ func TestTwinGrowing(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 9))
 				worlds := w.cluster.Grown(rng, 6)
 				for k, g := range worlds {
-					// Between the microseconds at which queries come; every second one while what the one before
-					// ordered is being loaded.
+					// Between the microseconds at which queries arrive. Every second growth comes while the loads of
+					// the one before are under way.
 					at := serving.Time(k/2+1)*serving.Time(1400*time.Millisecond) +
 						serving.Time(k%2)*serving.Time(20*time.Millisecond) + 500
 					w.growths = append(w.growths, sim.Growth{At: at, Growth: g})
@@ -519,7 +518,7 @@ func TestTwinGrowing(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := w.live(t)
-				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				sameJournals(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				closed += bytes.Count(a, []byte("the function was deleted"))
 				served += bytes.Count(a, []byte(" served by "))
 			}

@@ -13,11 +13,10 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// faltering is a planner that fails on every third request, and on every third one answers with a plan that is not
-// valid.
-type faltering struct{ *simtest.Planner }
+// failingPlanner returns an error for every third request, and for every third one a plan that is not valid.
+type failingPlanner struct{ *simtest.Planner }
 
-func (f faltering) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+func (f failingPlanner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	switch r.Snapshot.Seq % 3 {
 	case 1:
 		return nil, errors.New("no room")
@@ -31,8 +30,8 @@ func (f faltering) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error)
 	return f.Planner.Plan(ctx, r)
 }
 
-// Planning that fails, and plans that are not valid, are the same to simulator, data plane and replay, and are
-// decisions with a reason.
+// Failed planning and plans that are not valid are the same in simulator, data plane and replay, and are decisions with
+// a reason.
 func TestTwinPlanFailures(t *testing.T) {
 	failed, invalid, adopted := 0, 0, 0
 	for _, router := range []string{"weighted", "earliestfinish"} {
@@ -40,10 +39,10 @@ func TestTwinPlanFailures(t *testing.T) {
 			system := systems.System{Name: "twin", Router: router, Batcher: "adaptive", Scaler: "periodic"}
 			system.Options.Replan = 100 * time.Millisecond
 			w := newWorld(system, seed)
-			w.planner = faltering{w.cluster.Planner}
+			w.planner = failingPlanner{w.cluster.Planner}
 			w.header.Scaler, w.header.Replan = system.Scaler, system.Options.Replan
 			a, b := w.simulated(t), w.live(t)
-			alike(t, fmt.Sprintf("%s, seed %d", router, seed), a, b)
+			sameJournals(t, fmt.Sprintf("%s, seed %d", router, seed), a, b)
 			failed += bytes.Count(a, []byte("no room (planning failed)"))
 			invalid += bytes.Count(a, []byte("(the plan is not valid)"))
 			adopted += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1

@@ -33,7 +33,7 @@ func (s sight) Balloon(stage serving.StageID) float64 {
 	return float64(1 + (uint64(s)+uint64(stage))%3)
 }
 
-// shows gives every part the rows that its query shows, and returns how long the batch takes.
+// shows gives every part the rows of its query, and returns how long the batch takes.
 func (w *world) shows(b *dataplane.Batch, took time.Duration) time.Duration {
 	stage := w.cluster.Spec.Variants[b.Variant].Stage
 	balloon := 0.0
@@ -52,8 +52,8 @@ func (w *world) shows(b *dataplane.Batch, took time.Duration) time.Duration {
 	return truth.Ballooned(took, balloon/float64(b.Items))
 }
 
-// The same where stages find 0 to 17 things in an item: what the simulator draws from content is what the data plane
-// counts in tensors, edge by edge and part by part, joins and stages that are passed over among them.
+// The same where stages find 0 to 17 things in an item: the simulator's numbers of items equal those that the data
+// plane counts in tensors, edge by edge and part by part, with joins and stages that are passed over.
 func TestTwinRows(t *testing.T) {
 	sent, several := 0, 0
 	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish"} {
@@ -71,7 +71,7 @@ func TestTwinRows(t *testing.T) {
 					}
 				}
 				a, b := w.simulated(t), w.live(t)
-				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				sameJournals(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				sent += bytes.Count(a, []byte(`"sent":`))
 				several += bytes.Count(a, []byte(`"sent":[17`)) + bytes.Count(a, []byte(`"sent":[3`))
 			}

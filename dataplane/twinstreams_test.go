@@ -12,7 +12,7 @@ import (
 )
 
 // The same where every stage is stateful and almost all queries are of three streams, so that most wait for their turn,
-// in apps of several stages among them: both drivers keep the same order, and a replay keeps it again.
+// in apps of several stages as well: both drivers and a replay keep the same order.
 func TestTwinStreams(t *testing.T) {
 	waited := 0
 	for _, router := range []string{"weighted", "fcfs", "earliestfinish"} {
@@ -28,7 +28,7 @@ func TestTwinStreams(t *testing.T) {
 					}
 				}
 				a, b := w.simulated(t), w.live(t)
-				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				sameJournals(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				r, err := journal.NewReader(bytes.NewReader(a))
 				if err != nil {
 					t.Fatal(err)

@@ -11,10 +11,9 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Simulator and data plane are one system for every system of the registry with its own router, batcher, scaler and
-// options, which the journal's header leads back to. The plans asked for are its own where its planner needs no solver
-// and can plan the random world, and the world's otherwise. The race detector sees one system of those with equal
-// engines.
+// Simulator and data plane agree for every system of the list with its own router, batcher, scaler and options, and so
+// does a replay by the journal's header. Plans are the system's own where its planner needs no solver and can plan the
+// random world, and otherwise the world's. The race detector runs one system of those with equal engines.
 func TestTwinSystems(t *testing.T) {
 	own, plans := 0, 0
 	ran := make(map[string]bool) // by engine
@@ -41,7 +40,7 @@ func TestTwinSystems(t *testing.T) {
 			}
 			a := w.simulated(t)
 			b := w.live(t)
-			alike(t, fmt.Sprintf("%s, seed %d", system.Name, seed), a, b)
+			sameJournals(t, fmt.Sprintf("%s, seed %d", system.Name, seed), a, b)
 			plans += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
 		}
 	}

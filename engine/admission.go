@@ -5,15 +5,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// admission tells whether anything could ever serve some work: what is ready, what is coming up, what the plan has, and
-// what the scaler starts when it is called. It reads, and changes nothing.
+// admission decides whether anything could ever serve some work: ready and launching instances, the plan, or a start by
+// the scaler. It changes nothing.
 type admission struct {
 	*world
 	force *inForce
-	wakes bool // the scaler starts apps that are called
+	wakes bool // the scaler starts instances for calls
 }
 
-// admits tells whether an instance that is ready, or one that is coming up, may serve some work, and if not why not.
+// admits reports whether an instance that is ready or launching may serve some work, and why not.
 func (a *admission) admits(w *fleet.Work) (ok bool, why Reason) {
 	if (w.MinAccuracy > 0 || w.Pin != serving.None) && !a.offered(w) {
 		return false, NoVariant
@@ -45,7 +45,7 @@ func (a *admission) admits(w *fleet.Work) (ok bool, why Reason) {
 	return false, NothingLoaded
 }
 
-// offered tells whether the stage has a variant that meets the requirements of some work, loaded or not.
+// offered reports whether the stage has a variant that meets the requirements of some work, loaded or not.
 func (a *admission) offered(w *fleet.Work) bool {
 	for _, v := range a.spec.Stages[w.Stage].Variants {
 		if a.fleet.Meets(w, v) {
@@ -55,16 +55,16 @@ func (a *admission) offered(w *fleet.Work) bool {
 	return false
 }
 
-// retry tells whether work that was refused for a reason may be admitted later.
+// retry reports whether work that was refused for a reason may be admitted later.
 func (a *admission) retry(w *fleet.Work, why Reason) bool {
 	return why == NothingLoaded && (a.force.outdated || a.force.serves(w))
 }
 
-// planned tells whether the plan in force has an instance for some work.
+// planned reports whether the plan in force has an instance for some work.
 func (a *admission) planned(w *fleet.Work) bool { return a.force.serves(w) }
 
-// startsOnDemand tells whether all that work lacks is that nothing runs or comes up at its stage, and the scaler starts
-// what is called.
+// startsOnDemand reports whether work lacks nothing but an instance at its stage, and the scaler starts one when it is
+// called.
 func (a *admission) startsOnDemand(s serving.StageID, lacks Reason) bool {
 	if !a.wakes || lacks != NothingLoaded {
 		return false
@@ -77,7 +77,7 @@ func (a *admission) startsOnDemand(s serving.StageID, lacks Reason) bool {
 	return true
 }
 
-// floorMet tells whether every stage of an app has a variant with at least the given accuracy: a floor holds stage by
+// floorMet reports whether every stage of an app has a variant with at least the given accuracy: a floor holds at each
 // stage.
 func (a *admission) floorMet(app *serving.App, floor float64) bool {
 	for _, s := range app.Stages {
@@ -88,7 +88,7 @@ func (a *admission) floorMet(app *serving.App, floor float64) bool {
 	return true
 }
 
-// everyVariantMeets tells whether a floor asks nothing: all variants of a stage have at least that accuracy.
+// everyVariantMeets reports whether a floor excludes nothing: all variants of a stage have at least that accuracy.
 func (a *admission) everyVariantMeets(s serving.StageID, floor float64) bool {
 	for _, v := range a.spec.Stages[s].Variants {
 		if a.spec.Variants[v].Accuracy < floor {

@@ -10,25 +10,25 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// agenda is what is to be looked at: in this step, because it has changed, and later, because time alone changes it.
-// Owners note on it what those above them have to do; nobody below the engine calls upwards.
+// agenda lists what to look at: in this step, because it has changed, and at later times, because time alone changes
+// it. Owners note on it the work of owners above them. No owner calls upwards.
 type agenda struct {
 	*world
-	timers    pq.Heap     // of stages, then of instances by ID: see instanceTimer
+	timers    pq.Heap     // by stage, then by instance: see instanceTimer
 	stages    dirty       // to be routed
-	instances dirty       // to be filled; those that have gone are in it, too
-	freed     dirty       // workers on which something has gone
-	reduced   dirty       // stages where a variant has gone that something may wait for
-	scaler    bool        // the scaler is to be asked
+	instances dirty       // to be filled, or removed
+	freed     dirty       // workers that have released memory or a place
+	reduced   dirty       // stages that have lost a variant
+	scaler    bool        // the scaler is to decide
 	sharing   []nextStart // memory of touchSharing
-	// basisChanged is when something that plans are made from last changed: latencies, prices, declared rates, the
-	// spec, or which workers and variants are fit for use. 0 for never.
+	// basisChanged is when an input of planning last changed: latencies, prices, declared rates, the spec, or which
+	// workers and variants are usable. 0 for never.
 	basisChanged serving.Time
 }
 
 func newAgenda(w *world) *agenda { return &agenda{world: w, scaler: true} }
 
-// dirty is a set of small integers in the order in which they were added.
+// dirty is a set of small integers in the order of their addition.
 type dirty struct {
 	list []int32
 	in   []bool
@@ -44,18 +44,18 @@ func (d *dirty) add(i int) {
 	}
 }
 
-// taken tells that i is being looked at: from now on it can be added again.
+// taken marks i as looked at. It can then be added again.
 func (d *dirty) taken(i int32) { d.in[i] = false }
 
-// empty forgets those that were taken, once all are.
+// empty clears the list after all of it was taken.
 func (d *dirty) empty() { d.list = d.list[:0] }
 
-func (d *dirty) some() bool { return len(d.list) > 0 }
+func (d *dirty) any() bool { return len(d.list) > 0 }
 
-// routeStage notes that the tasks that wait at a stage are to be routed.
+// routeStage adds a stage whose waiting tasks are to be routed.
 func (a *agenda) routeStage(s serving.StageID) { a.stages.add(int(s)) }
 
-// touch notes that an instance has changed: it is to be filled, or it has gone.
+// touch adds an instance that has changed: it is to be filled, or was removed.
 func (a *agenda) touch(i *fleet.Instance) { a.instances.add(int(i.ID())) }
 
 // touchSharing notes that more may now run on the worker that i shares than before. The instances that take turns there
@@ -99,29 +99,29 @@ func (a *agenda) latestStart(i *fleet.Instance) serving.Time {
 	return at
 }
 
-// free notes that something has gone from a worker.
+// free adds a worker on which memory or a place was released.
 func (a *agenda) free(w serving.WorkerID) { a.freed.add(int(w)) }
 
-// changeBasis notes that plans would now be made from something else.
+// changeBasis records that an input of planning has changed.
 func (a *agenda) changeBasis() { a.basisChanged, a.scaler = a.now, true }
 
-// all notes that everything is to be looked at.
+// all adds everything.
 func (a *agenda) all() {
 	for s := range a.spec.Stages {
-		a.timeStage(serving.StageID(s))
+		a.setStageTimer(serving.StageID(s))
 		a.routeStage(serving.StageID(s))
 	}
 	for _, i := range a.fleet.Live() {
-		a.timeInstance(i)
+		a.setInstanceTimer(i)
 		a.touch(i)
 	}
 }
 
-// instanceTimer is the number of an instance's timer. Those of stages come before them.
+// instanceTimer is the number of an instance's timer. Those of stages come first.
 func (a *agenda) instanceTimer(i serving.InstanceID) int { return len(a.spec.Stages) + int(i) }
 
-// timeStage sets the timer of what waits at a stage: the first instant at which a task of it is too late.
-func (a *agenda) timeStage(s serving.StageID) {
+// setStageTimer sets the timer of a stage's waiting tasks to the first instant at which one of them is too late.
+func (a *agenda) setStageTimer(s serving.StageID) {
 	if !a.app(s).Drops() {
 		return
 	}
@@ -132,9 +132,9 @@ func (a *agenda) timeStage(s serving.StageID) {
 	a.set(int(s), afterDrop(first))
 }
 
-// timeInstance sets the timer of an instance: its batcher's wish, the first task of its queue that is too late, or the
-// end of its being kept warm.
-func (a *agenda) timeInstance(i *fleet.Instance) {
+// setInstanceTimer sets the timer of an instance: when its batcher wants to be called, the first task of its queue is
+// too late, or its turn-off delay ends.
+func (a *agenda) setInstanceTimer(i *fleet.Instance) {
 	at := i.Wake()
 	if until := i.WarmUntil(); until > 0 {
 		at = min(at, until)
@@ -161,8 +161,8 @@ func afterDrop(latest serving.Time) serving.Time {
 	return latest + 1
 }
 
-// untime removes the timer of an instance.
-func (a *agenda) untime(i *fleet.Instance) { a.timers.Remove(a.instanceTimer(i.ID())) }
+// clearTimer removes the timer of an instance.
+func (a *agenda) clearTimer(i *fleet.Instance) { a.timers.Remove(a.instanceTimer(i.ID())) }
 
 // next returns when the first timer is due; serving.Never when none is set.
 func (a *agenda) next() serving.Time {
@@ -172,7 +172,7 @@ func (a *agenda) next() serving.Time {
 	return serving.Never
 }
 
-// due removes the first timer that is due: a stage's, or an instance's, whose number is then not 0.
+// due removes the first timer that is due and returns its stage or its instance; i is 0 for a stage.
 func (a *agenda) due() (s serving.StageID, i serving.InstanceID, ok bool) {
 	timer, at, ok := a.timers.Min()
 	if !ok || serving.Time(at) > a.now {
@@ -209,8 +209,8 @@ func (a *agenda) grow(spec *serving.Spec) {
 	}
 }
 
-// check reports an instance that nothing will wake: a free slot beside waiting tasks must have somebody to do it, and
-// the end of being kept warm must have a timer.
+// check reports an instance that nothing will wake: a free slot with waiting tasks, or a turn-off delay, without a
+// timer.
 func (a *agenda) check() error {
 	for _, i := range a.fleet.Live() {
 		at, timed := a.timers.Key(a.instanceTimer(i.ID()))

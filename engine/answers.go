@@ -6,8 +6,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// PlanRequest returns the question to a planner that a RequestPlan decision stands for. What it refers to is shared and
-// not changed, so that a planner may answer while the engine steps on.
+// PlanRequest returns the request to a planner that a RequestPlan decision stands for. It shares slices and pointers
+// with the decision, which the engine does not change afterwards. So a planner may work while the engine takes further
+// steps.
 func (d *Decision) PlanRequest() plan.Request {
 	spec := d.Spec
 	if d.Fans != nil {
@@ -18,7 +19,8 @@ func (d *Decision) PlanRequest() plan.Request {
 	}
 }
 
-// Ended returns what an EndQuery decision made at now means to the metrics: the same for a simulated and a live run.
+// Ended returns the outcome that an EndQuery decision made at now reports to metrics, the same in simulated and live
+// runs.
 func (d *Decision) Ended(now serving.Time) report.Outcome {
 	return report.Outcome{
 		Query: d.Query, App: d.App, Variant: d.Variant, Outcome: d.Outcome, Arrived: d.Arrived, Done: now,

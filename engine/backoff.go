@@ -8,20 +8,20 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Back-off between launches at a place whose instances keep failing: doubled from the first to the last.
+// Back-off between launches at a place whose instances keep failing. It doubles from the first to the last.
 const (
 	firstBackoff = 250 * time.Millisecond
 	lastBackoff  = 15 * time.Second
-	// hopelessAfter is the failed launches in a row, about eight seconds of them, after which queries that only this
-	// place could serve stop waiting for it.
-	hopelessAfter = 5
+	// stopWaitingAfter is the number of consecutive failed launches, about eight seconds of them, after which queries
+	// that only this place could serve stop waiting for it.
+	stopWaitingAfter = 5
 )
 
-// backoff is the places of the plan whose instance was lost, and when each is launched again.
+// backoff holds the places of the plan whose instance was lost, and when each is launched again.
 type backoff struct {
 	*world
 	waiting  []relaunch
-	failures map[fleet.Key]int // in a row
+	failures map[fleet.Key]int // consecutive
 }
 
 type relaunch struct {
@@ -31,7 +31,7 @@ type relaunch struct {
 
 func newBackoff(w *world) *backoff { return &backoff{world: w, failures: make(map[fleet.Key]int)} }
 
-// lost has a place launched again after its back-off. It tells whether queries should stop waiting for it.
+// lost schedules the launch at a place after its back-off. It reports whether queries should stop waiting for it.
 func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
 	n := b.failures[k]
 	b.failures[k] = n + 1
@@ -40,7 +40,7 @@ func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
 		wait = min(firstBackoff<<n, lastBackoff)
 	}
 	b.waiting = append(b.waiting, relaunch{k, b.now.Add(wait)})
-	return n >= hopelessAfter
+	return n >= stopWaitingAfter
 }
 
 // cameUp forgets the failures of a place.
@@ -51,7 +51,7 @@ func (b *backoff) keep(wanted func(fleet.Key) bool) {
 	b.waiting = slices.DeleteFunc(b.waiting, func(r relaunch) bool { return !wanted(r.key) })
 }
 
-// waits tells whether a place waits for its back-off to end.
+// waits reports whether a place waits for its back-off to end.
 func (b *backoff) waits(k fleet.Key) bool {
 	return slices.ContainsFunc(b.waiting, func(r relaunch) bool { return r.key == k })
 }

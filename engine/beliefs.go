@@ -8,28 +8,28 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// beliefs is what is believed of latency, and what follows from it: how much of a query's time later stages need.
+// beliefs holds the believed latencies and what follows from them: how much of a query's time later stages need.
 type beliefs struct {
 	*world
 	agenda  *agenda
 	base    profile.Profile // of batches that do not balloon
 	current profile.Profile // base, inflated by ballooning
 	learner profile.Learner // base's; nil where latency is not learned
-	epoch   uint64          // of the learner, that what is derived from it was derived at
+	epoch   uint64          // the learner's, at the last recomputation
 
-	ballooning []float64 // by stage, the time that batches take for each second of base; nil for none
-	altered    bool      // current is not, or was not always, the profile that the engine was made with
-	changed    bool      // current has changed since this step's work was done
+	ballooning []float64 // factors by stage; nil for 1
+	altered    bool      // current has ever differed from the engine's first profile
+	changed    bool      // current has changed since the work of this step
 
 	budgets []time.Duration // by stage, of the plan in force; nil where it has none
-	// By stage, what is to be left of a query's time when it is done: tails as the plan has it, needs if later stages
-	// have nobody wait. They are the same where the plan does not say.
+	// By stage, the time of a query that must be left when the stage is done: tails by the plan's budgets, needs if
+	// later stages make no query wait. They are equal without budgets.
 	tails, needs []time.Duration
 
 	tooLate int // queries that were believed to be too late while an instance was idle
 }
 
-// probeEvery is of how many queries that are believed to be too late, while an instance is idle, one is run.
+// probeEvery is how many queries, believed too late while an instance is idle, come to one probe.
 const probeEvery = 32
 
 func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
@@ -46,8 +46,8 @@ func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took time.Duration)
 	}
 }
 
-// update takes up what was learned. Changes that do not move the learner's epoch are left: until it moves, the times at
-// which queries are dropped are off by no more than such a change.
+// update applies what was learned, once the learner's epoch has changed. Smaller changes wait: drop times are off by no
+// more than those.
 func (b *beliefs) update() {
 	if b.learner != nil && b.learner.Epoch() != b.epoch {
 		b.epoch = b.learner.Epoch()
@@ -56,7 +56,7 @@ func (b *beliefs) update() {
 	}
 }
 
-// recompute derives anew what follows from latencies and budgets, and has everything looked at.
+// recompute derives everything that follows from latencies and budgets.
 func (b *beliefs) recompute() {
 	b.needs = b.leastTails()
 	if b.tails = b.needs; b.budgets != nil {
@@ -66,14 +66,14 @@ func (b *beliefs) recompute() {
 	b.agenda.all()
 }
 
-// setBudgets takes up those of a plan, by stage; nil for none. Tails of an earlier plan stay where it has none.
+// setBudgets applies the budgets of a plan, by stage; nil for none. Without budgets, tails of an earlier plan stay.
 func (b *beliefs) setBudgets(budgets []time.Duration) {
 	if b.budgets = budgets; budgets != nil {
 		b.tails = b.budgetTails()
 	}
 }
 
-// inflate has batches believed to balloon by factors, by stage; nil for none.
+// inflate sets the believed ballooning factors, by stage; nil for 1.
 func (b *beliefs) inflate(ballooning []float64) {
 	b.ballooning, b.altered, b.changed = ballooning, true, true
 	b.apply()
@@ -87,8 +87,8 @@ func (b *beliefs) apply() {
 	b.fleet.SetProfile(b.current)
 }
 
-// grow takes up a spec that has grown, with what was measured of all of it. Where latency is learned, measured is what
-// learning begins with for what is new, and may be nil.
+// grow extends beliefs to a spec that has grown. measured covers all of it. Where latency is learned, it is the start
+// for new variants and may be nil.
 func (b *beliefs) grow(measured profile.Profile) {
 	b.altered = true
 	if b.learner != nil {
@@ -99,7 +99,7 @@ func (b *beliefs) grow(measured profile.Profile) {
 	b.apply()
 }
 
-// forPlanner returns what planners are to believe; nil where it is what they were made with.
+// forPlanner returns the beliefs for planners; nil where planners were made with the same.
 func (b *beliefs) forPlanner() profile.Profile {
 	switch {
 	case b.learner != nil:
@@ -110,9 +110,9 @@ func (b *beliefs) forPlanner() profile.Profile {
 	return nil
 }
 
-// probe reports whether to run a query that is believed to be too late on arrival, and has the fleet let it. One in
-// probeEvery is run, if an instance stands idle that could take it: a belief that is too pessimistic would keep
-// everything from running that could correct it.
+// probe reports whether to run a query that is believed to be too late on arrival, and lets the fleet run it. One in
+// probeEvery is run if an idle instance could take it. Otherwise a belief that is too pessimistic would keep out every
+// batch that could correct it.
 func (b *beliefs) probe(ref fleet.Ref) bool {
 	t := b.fleet.Task(ref)
 	if !b.correctable(t.Stage()) || t.Deadline() <= b.now {
@@ -130,15 +130,15 @@ func (b *beliefs) probe(ref fleet.Ref) bool {
 	return false
 }
 
-// correctable tells whether batches of a stage that run may change what is believed of them.
+// correctable reports whether batches of a stage may change beliefs about it.
 func (b *beliefs) correctable(s serving.StageID) bool {
 	return b.learner != nil || int(s) < len(b.ballooning) && b.ballooning[s] > 1
 }
 
-// leastTails are tails with which no later stage has anybody wait.
+// leastTails are the tails with which no later stage makes a query wait.
 func (b *beliefs) leastTails() []time.Duration { return b.tailsOf(b.least) }
 
-// budgetTails are tails of the plan's budgets. Stages that the plan does not know yet take the least time they need.
+// budgetTails are the tails of the plan's budgets. Stages that are new to the plan take the least time they need.
 func (b *beliefs) budgetTails() []time.Duration {
 	return b.tailsOf(func(s serving.StageID) time.Duration {
 		if int(s) < len(b.budgets) {
@@ -148,7 +148,7 @@ func (b *beliefs) budgetTails() []time.Duration {
 	})
 }
 
-// least is the least time believed to be needed at a stage; 0 where nothing is known of it.
+// least is the least believed time at a stage; 0 where there is no belief.
 func (b *beliefs) least(s serving.StageID) time.Duration {
 	best := profile.Unknown
 	for _, v := range b.spec.Stages[s].Variants {
@@ -165,7 +165,7 @@ func (b *beliefs) least(s serving.StageID) time.Duration {
 	return best
 }
 
-// tailsOf is by stage what is to be left of a query's time when the stage is done: what later stages need, and the
+// tailsOf is by stage the time of a query that must be left when the stage is done: the need of later stages and the
 // app's slack.
 func (b *beliefs) tailsOf(need func(serving.StageID) time.Duration) []time.Duration {
 	tails := make([]time.Duration, len(b.spec.Stages))

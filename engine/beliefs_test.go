@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// bench is an engine of one instance whose batches take what takes says.
+// bench is an engine of one instance whose batches take the time that takes returns.
 type bench struct {
 	*testing.T
 	e     *engine.Engine
@@ -61,7 +61,7 @@ func (b *bench) step(in ...engine.Input) {
 	}
 }
 
-// query lets one come and waits until its batch is over.
+// ask lets a query arrive and steps until its batch ends.
 func (b *bench) ask(items int32, slo time.Duration) {
 	b.Helper()
 	b.query++
@@ -79,9 +79,9 @@ func learning() systems.System {
 	return s
 }
 
-// A spell in which everything takes too long makes every query look hopeless. Some are run all the same, so that the
-// end of the spell is noticed.
-func TestWhatLooksHopelessIsTried(t *testing.T) {
+// After a time in which every batch takes too long, every query looks late. Some run all the same, so that the engine
+// sees the end of that time.
+func TestLateLookingQueriesAreProbed(t *testing.T) {
 	const slo = 100 * time.Millisecond
 	b := newBench(t, learning(), simtest.Uniform(1, time.Millisecond, time.Millisecond, slo, 8))
 	serves := func(n int) int {
@@ -110,7 +110,7 @@ func TestWhatLooksHopelessIsTried(t *testing.T) {
 	}
 }
 
-// Batches that broke teach nothing.
+// Broken batches change no belief.
 func TestBrokenBatchesTeachNothing(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	e, err := learning().Engine(c.Spec, nil, c.Planner.Provides())
@@ -144,9 +144,8 @@ func TestBrokenBatchesTeachNothing(t *testing.T) {
 	}
 }
 
-// Plans are asked for with the sizes that were seen, the latencies that were learned and the prices of the hour, and a
-// change of each leads to a request.
-func TestRequestsSayWhatWasSeen(t *testing.T) {
+// Requests carry the sizes seen, the latencies learned and the present prices. A change of each leads to a request.
+func TestRequestsCarryWhatWasSeen(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 64)
 	c.Spec.DeviceTypes[0].PricePerHour = 0.5
 	c.Spec.Apps[0].Mix = serving.Mix{Sizes: []int32{7}, Shares: []float64{1}}

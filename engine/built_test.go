@@ -13,8 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// A plan with another number of slots takes up an instance that was built for as many, and launches another where it
-// was not.
+// A plan with other slots reuses an instance that was built for as many, and launches a new one otherwise.
 func TestSlotsWithoutALoad(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},

@@ -13,23 +13,23 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Config is a composition and the world it works in. Rules keep state, so that every engine needs its own.
+// Config is a composition and the world that it works in. Rules keep state, so every engine needs its own.
 type Config struct {
-	Spec    *serving.Spec   // shared and not changed; a larger one comes as an input
-	Profile profile.Profile // what is believed of latency; one that learns is taught by the engine
+	Spec    *serving.Spec   // kept and not changed; a larger one comes as an input
+	Profile profile.Profile // believed latencies; the engine shows a learner its batches
 	Router  route.Router
 	Batcher batch.Rule
 	Scaler  scale.Scaler // nil means scale.Fixed
 	// Provides lists the sections that plans handed to this engine will carry.
 	Provides plan.Sections
-	// Attempts is how often a query may run before it counts as failed, at most 255; 0 means 3.
+	// Attempts is how often a query may run before it has failed, at most 255; 0 means 3.
 	Attempts int
-	// TurnOff is how long an instance that a plan has dropped stays loaded and idle, so that a later plan can take it
-	// up again without a load (Scrooge §3.6); 0 stops it at once.
+	// TurnOff is how long an instance that a plan has dropped stays loaded and idle, so that a later plan can resume it
+	// without a load (Scrooge §3.6); 0 stops it at once.
 	TurnOff time.Duration
 }
 
-// check tells what keeps a composition from working.
+// check returns an error when the composition cannot work.
 func (c *Config) check() error {
 	if c.Spec == nil || c.Profile == nil || c.Router == nil || c.Batcher == nil {
 		return errors.New("engine: spec, profile, router and batcher are required")
@@ -52,7 +52,7 @@ func (c *Config) check() error {
 	return Compatible(c.Router, c.Batcher)
 }
 
-// Compatible tells what keeps a router and a batcher from working together; nil when nothing does.
+// Compatible returns an error when a router and a batcher cannot work together.
 func Compatible(r route.Router, b batch.Rule) error {
 	if b.Traits().NeedsChoice && !r.Traits().Chooses {
 		return fmt.Errorf("engine: batcher %q runs the variants that a router chooses, and router %q chooses none: "+

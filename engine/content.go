@@ -8,16 +8,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// content is what the content of queries makes of a graph (Scrooge §3.5), for scalers that follow it. Factors are
-// counted when batches end, and go out with every request for a plan. From a request on, batches are believed to take
-// as long as they were seen to: what later stages must be left, and when a query is too late, follows from that (§3.6,
-// "recently observed execution latency"). Where latency is learned, it is learned that batches take longer, and no
-// ballooning is counted.
+// content follows the content of queries (Scrooge §3.5), for scalers that ask for it. It counts factors when batches
+// end, and puts them into every request for a plan. From a request on, batches are believed to take as long as they
+// were seen to: tails and drop times follow from that (§3.6, "recently observed execution latency"). Where latency is
+// learned, beliefs balloon by themselves and no ballooning is counted.
 type content struct {
 	*world
 	beliefs *beliefs
 	factors *monitor.Factors // nil where the scaler does not follow
-	fans    [][]float64      // by stage and edge, that the last plan was asked for with; nil for those of the spec
+	fans    [][]float64      // by stage and edge, of the last request; nil for those of the spec
 }
 
 func newContent(w *world, b *beliefs, follows bool) *content {
@@ -28,24 +27,24 @@ func newContent(w *world, b *beliefs, follows bool) *content {
 	return c
 }
 
-// count takes up a batch that ended well. Its tasks must not have been released yet.
+// count counts a batch that ended well. Its tasks must not be released yet.
 func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 	if c.factors == nil {
 		return
 	}
 	if c.beliefs.learner == nil {
 		expected := c.beliefs.base.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
-		c.factors.Ran(c.now, i.Stage(), expected, in.Took)
+		c.factors.AddBatch(c.now, i.Stage(), expected, in.Took)
 	}
 	if len(c.spec.Stages[i.Stage()].Next) == 0 {
 		return
 	}
 	for ref, k := b.Head, 0; ref != fleet.Nil; ref, k = c.fleet.Next(ref), k+1 {
-		c.factors.Served(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), in.Emitted)
+		c.factors.AddTask(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), in.Emitted)
 	}
 }
 
-// ask fills in the factors of a request for a plan, and has them believed from now on.
+// ask puts the factors into a request for a plan and makes them the belief from now on.
 func (c *content) ask(d *Decision) {
 	if c.factors == nil {
 		return
@@ -61,9 +60,8 @@ func (c *content) ask(d *Decision) {
 	d.Ballooning = c.beliefs.ballooning
 }
 
-// noted returns an answer to the last request, with the factors that it was asked for with. The plan itself is not
-// changed.
-func (c *content) noted(p *plan.Plan) *plan.Plan {
+// withFactors returns an answer to the last request with the request's factors. The plan itself is not changed.
+func (c *content) withFactors(p *plan.Plan) *plan.Plan {
 	if c.fans == nil && c.beliefs.ballooning == nil {
 		return p
 	}
@@ -72,7 +70,7 @@ func (c *content) noted(p *plan.Plan) *plan.Plan {
 	return &out
 }
 
-// view is what a scaler may see of the factors; nil where it does not follow.
+// view returns the factors for the scaler; nil where it does not follow them.
 func (c *content) view() *monitor.FactorView {
 	if c.factors == nil {
 		return nil
@@ -80,7 +78,7 @@ func (c *content) view() *monitor.FactorView {
 	return &c.factors.FactorView
 }
 
-// grow takes up a spec that has grown.
+// grow extends the factors to a larger spec.
 func (c *content) grow() {
 	if c.factors != nil {
 		c.factors.Grow(c.spec)

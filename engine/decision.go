@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// DecisionKind says what is to be done.
+// DecisionKind says what a driver has to do.
 type DecisionKind uint8
 
 // The kinds of decision.
@@ -26,13 +26,13 @@ const (
 	LoadVariant
 	// UnloadVariant: release Variant on Instance; nothing of it runs.
 	UnloadVariant
-	// RequestPlan: ask the planner with what Asks makes of it.
+	// RequestPlan: send the planner the request that PlanRequest returns.
 	RequestPlan
 	// KeepInstance: Instance gets no more queries and stays loaded for now; nothing is to be done.
 	KeepInstance
 	// ResumeInstance: an instance that was kept gets queries again; nothing is to be done.
 	ResumeInstance
-	// KeepPlan: no plan came of a request, as Failure says; the one in force stays. Nothing is to be done.
+	// KeepPlan: a request led to no plan, as Failure says, and the one in force stays; nothing is to be done.
 	KeepPlan
 )
 
@@ -94,18 +94,18 @@ func (r Reason) String() string {
 	return reasonNames[r-32]
 }
 
-// Task is one query's work in a batch: all of its items at the stage, or some.
+// Task is the work of one query in a batch: all of its items at the stage, or some.
 type Task struct {
 	Query  serving.QueryID
 	Items  int32
-	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
+	Offset int32         // index of its first item at this stage; 0 unless a stage's input was split
 	Turn   time.Duration // waited for earlier queries of its stream
-	Route  time.Duration // waited for an instance since
+	Route  time.Duration // then waited for an instance
 	Queue  time.Duration // waited in total since the stage could begin
 }
 
-// StageTime is what became of an answered query at one stage. Where the stage's input was split, times, variant and
-// batch are those of the part that ended last.
+// StageTime reports an answered query at one stage. Where the stage's input was split, times, variant and batch are
+// those of the part that ended last.
 type StageTime struct {
 	Stage   serving.StageID
 	Variant serving.VariantID
@@ -116,7 +116,7 @@ type StageTime struct {
 	Done    serving.Time // the batch ended
 }
 
-// Launch says what to bring up.
+// Launch describes an instance to bring up.
 type Launch struct {
 	Key        fleet.Key
 	Stage      serving.StageID
@@ -128,13 +128,13 @@ type Launch struct {
 	Part       int32 // 1 + the DeviceTypeID of the part of the worker that it gets; 0 for the whole worker
 }
 
-// Decision is one thing to do. Which fields count depends on Kind.
+// Decision is one thing to do. Fields that do not belong to its Kind are zero.
 type Decision struct {
 	Kind    DecisionKind
 	Reason  Reason
 	Outcome serving.Outcome // EndQuery
 	Late    bool            // EndQuery: served after its deadline
-	// Retry is set on refusals that a later attempt may not meet.
+	// Retry is set on refusals where a later attempt may succeed.
 	Retry    bool
 	Variant  serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
 	Instance serving.InstanceID
@@ -150,7 +150,7 @@ type Decision struct {
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages
-	// EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the
+	// EndQuery of a served query of several stages: the stages that ran, in the order of App.Stages; valid until the
 	// next Step
 	Stages   []StageTime
 	Tasks    []Task          // StartBatch; valid until the next Step
@@ -159,12 +159,11 @@ type Decision struct {
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
 	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
-	// RequestPlan: of latency now, where it is learned, Spec has grown or batches have ballooned; nil otherwise
+	// RequestPlan: beliefs about latency, where it is learned, Spec has grown or batches have ballooned; nil otherwise
 	Beliefs profile.Profile
 	Prices  []float64 // RequestPlan: by device type, in $/h, once one has changed; nil before
-	// Fans and Ballooning are, for RequestPlan, the observed factors that a plan is to be made with: by stage the items
-	// that each of its edges sends for each item served, and the time that batches take for each second believed. Nil
-	// for those of Spec, and for none. Beliefs balloon already.
+	// RequestPlan: the observed factors to plan with. Fans is by stage and edge, the items sent for each item served;
+	// nil means Spec's. Ballooning is by stage, run times relative to beliefs; nil means 1. Beliefs include it.
 	Fans       [][]float64
 	Ballooning []float64
 	Failure    *PlanFailure // KeepPlan

@@ -4,7 +4,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// decisions is the answer of a step while it is made.
+// decisions collects the answer of a step.
 type decisions struct {
 	list  []Decision
 	tasks []Task      // of all batches that start

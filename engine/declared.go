@@ -7,11 +7,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Clients of an app may say at what rate their streams will send while they are open (Scrooge §3.1). Plans are then
-// made for the sum at least, and a stream that is opened or closed is a reason to plan anew (§3.4: when a client joins
-// or leaves).
+// Clients of an app may declare the rates of their open streams (Scrooge §3.1). Plans are then made for their sum at
+// least. A stream that is opened or closed is a reason to plan (§3.4: when a client joins or leaves).
 
-// streamOpened takes up the rate, in queries/s, that the client of a stream declares.
+// streamOpened records the rate, in queries/s, that the client of a stream declares.
 func (r *replanning) streamOpened(a serving.AppID, stream uint64, rate float64) {
 	if a < 0 || int(a) >= len(r.spec.Apps) || stream == 0 || !(rate >= 0) || math.IsInf(rate, 0) {
 		r.violated(fmt.Errorf("engine: stream %d of app %d opened at %v queries/s: the app must exist, the stream not "+
@@ -23,7 +22,7 @@ func (r *replanning) streamOpened(a serving.AppID, stream uint64, rate float64) 
 	}
 }
 
-// streamClosed takes up that the client of a stream has left.
+// streamClosed records that the client of a stream has left.
 func (r *replanning) streamClosed(a serving.AppID, stream uint64) {
 	if a >= 0 && int(a) < len(r.spec.Apps) && r.monitor.Close(a, stream) {
 		r.agenda.changeBasis()

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// dispatch brings waiting tasks into batches: a router gives them to instances, and the batcher of each instance says
-// what runs together.
+// dispatch forms batches from waiting tasks: a router gives tasks to instances, and the batcher of each instance
+// decides what runs together.
 type dispatch struct {
 	*world
 	agenda    *agenda
@@ -21,15 +21,15 @@ type dispatch struct {
 
 	router   route.Router
 	rule     batch.Rule
-	batchers []batch.Batcher // by instance ID - 1; nil before the first use, and once the instance has gone
+	batchers []batch.Batcher // by instance ID - 1; nil before the first use and after the instance is removed
 
 	routing   route.View
-	shown     batch.View // what the batcher that is asked is handed
+	shown     batch.View // the view of the batcher that decides
 	may       allowance
 	lastBatch serving.BatchID
 }
 
-// allowance is what the batcher that is asked may do, whatever it makes of what it is handed.
+// allowance is what the batcher that decides may do, whatever it changes in its view.
 type allowance struct {
 	drop         bool
 	variant      serving.VariantID
@@ -45,7 +45,7 @@ func newDispatch(w *world, a *agenda, out *decisions, p *inForce, q *queries, i 
 	return d
 }
 
-// route has the router assign what waits at a stage.
+// route lets the router assign the waiting tasks of a stage.
 func (d *dispatch) route(s serving.StageID) {
 	if d.fleet.Central(s).Len() > 0 && len(d.fleet.Ready(s)) > 0 {
 		d.routing.Begin(d.now, s, d.force.plan)
@@ -54,10 +54,10 @@ func (d *dispatch) route(s serving.StageID) {
 			d.agenda.touch(i)
 		}
 	}
-	d.agenda.timeStage(s)
+	d.agenda.setStageTimer(s)
 }
 
-// fill has the batcher of an instance start what it wants to. It forgets the batcher of one that has gone.
+// fill lets the batcher of an instance start batches. It forgets the batcher of a removed instance.
 func (d *dispatch) fill(id serving.InstanceID) {
 	i := d.fleet.Instance(id)
 	if i == nil {
@@ -85,14 +85,14 @@ func (d *dispatch) fill(id serving.InstanceID) {
 			started = true
 		}
 	}
-	d.agenda.timeInstance(i)
+	d.agenda.setInstanceTimer(i)
 	if started && d.fleet.Central(i.Stage()).Len() > 0 {
 		d.agenda.routeStage(i.Stage()) // room in the batch being filled: central queues may use it
 	}
 	d.instances.stopIfDone(i)
 }
 
-// batcher returns the batcher of an instance, which is made when it is first asked.
+// batcher returns the batcher of an instance and makes it on first use.
 func (d *dispatch) batcher(id serving.InstanceID) batch.Batcher {
 	if int(id) > len(d.batchers) {
 		d.batchers = lengthened(d.batchers, int(id))
@@ -103,8 +103,8 @@ func (d *dispatch) batcher(id serving.InstanceID) batch.Batcher {
 	return d.batchers[id-1]
 }
 
-// look prepares what the batcher is shown of the head of i's queue. When nothing on i can serve the head any more (its
-// variant is gone), the head goes back to its stage and look returns false.
+// look prepares the batcher's view of the head of i's queue. When nothing on i can serve the head any more, because its
+// variant is gone, the head goes back to its stage and look returns false.
 func (d *dispatch) look(i *fleet.Instance) bool {
 	q := i.Queue()
 	head := d.fleet.Task(q.Head())
@@ -117,22 +117,22 @@ func (d *dispatch) look(i *fleet.Instance) bool {
 	app, use, v := d.app(i.Stage()), i.Variant(at), &d.shown
 	v.Now, v.Plan, v.Instance, v.SLO, v.MayDrop = d.now, d.force.plan, i, app.SLO.Latency, app.Late == serving.DropLate
 	v.Variant, v.Limit, v.Ready, v.Items = use.Variant, use.Limit, q.Len(), q.Items()
-	if !q.Plain() {
-		d.lookClosely(v, head)
+	if !q.Unconstrained() {
+		d.viewConstrained(v, head)
 	}
 	d.may = allowance{drop: v.MayDrop, variant: v.Variant, limit: v.Limit, ready: v.Ready}
 	return true
 }
 
-// lookClosely prepares what the batcher is shown of a queue with tasks that have requirements of their own: the batch
-// ends at the first that cannot join it. A head that waited for a start is late, and answered all the same.
-func (d *dispatch) lookClosely(v *batch.View, head *fleet.Task) {
+// viewConstrained prepares the view of a queue with constrained tasks: the batch ends at the first that cannot join it.
+// A head that waited for a cold start is served although it is late.
+func (d *dispatch) viewConstrained(v *batch.View, head *fleet.Task) {
 	v.MayDrop = v.MayDrop && (head.ColdUntil() == 0 || head.ColdUntil() < d.now)
 	v.Ready, v.Items = 0, 0
 	for r := v.Instance.Queue().Head(); r != fleet.Nil && v.Items <= v.Limit; r = d.fleet.Next(r) {
 		t := d.fleet.Task(r)
 		if !d.fleet.Accepts(t, v.Variant) || t.Isolated() && v.Ready > 0 {
-			v.Limit = min(v.Limit, v.Items) // nobody else can join: the batch is as full as it gets
+			v.Limit = min(v.Limit, v.Items) // no other task can join: the batch is full
 			return
 		}
 		v.Ready++
@@ -144,7 +144,7 @@ func (d *dispatch) lookClosely(v *batch.View, head *fleet.Task) {
 	}
 }
 
-// later returns until when a batcher may wait: it must not be over.
+// later returns the time until which a batcher waits, which must be after now.
 func (d *dispatch) later(until serving.Time) serving.Time {
 	if until <= d.now {
 		d.violated(fmt.Errorf("engine: batcher %q asked at %v to wait until %v", d.rule.Name(), d.now, until))
@@ -153,7 +153,7 @@ func (d *dispatch) later(until serving.Time) serving.Time {
 	return until
 }
 
-// restrict cuts a batcher's answer down to what it may do, and notes a violation where it wanted anything else.
+// restrict limits a batcher's decision to what is allowed, and records a violation where it was not.
 func (d *dispatch) restrict(i *fleet.Instance, x *batch.Decision) {
 	switch {
 	case x.Action == batch.Drop && !d.may.drop:
@@ -167,7 +167,7 @@ func (d *dispatch) restrict(i *fleet.Instance, x *batch.Decision) {
 	}
 }
 
-// runnable tells whether the batch that a batcher asked for may run on an instance.
+// runnable reports whether the batch that a batcher asked for may run on an instance.
 func (d *dispatch) runnable(i *fleet.Instance, x *batch.Decision) bool {
 	at := i.Find(x.Variant)
 	if x.N < 1 || at < 0 || !i.Variant(at).Warm {
@@ -180,7 +180,7 @@ func (d *dispatch) runnable(i *fleet.Instance, x *batch.Decision) bool {
 	if n, _ := d.fleet.Prefix(i.Queue(), d.may.ready, limit); x.N > n {
 		return false
 	}
-	if x.Variant == d.may.variant || i.Queue().Plain() {
+	if x.Variant == d.may.variant || i.Queue().Unconstrained() {
 		return true
 	}
 	r := i.Queue().Head()
@@ -216,22 +216,22 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	b.Tasks = d.out.tasks[first:len(d.out.tasks):len(d.out.tasks)]
 }
 
-// joinConcurrent lets batches that began in this step where they share a machine count for each other, whichever of
-// them was started first: what is believed of them, and what is learned from them, is of so many at once.
+// joinConcurrent makes batches that began in this step on a shared machine count each other, in whichever order they
+// were started. Beliefs and learning then use the right concurrency.
 func (d *dispatch) joinConcurrent() {
 	for k := range d.out.list {
 		x := &d.out.list[k]
 		if x.Kind != StartBatch {
 			continue
 		}
-		if expected, changed := d.fleet.Join(d.fleet.Instance(x.Instance), x.Batch); changed {
+		if expected, changed := d.fleet.RecountConcurrency(d.fleet.Instance(x.Instance), x.Batch); changed {
 			x.Expected = expected
 		}
 	}
 }
 
-// finish takes a batch that has ended off its instance. It returns false for an instance that was lost or stopped,
-// whose queries have been sent elsewhere already, and for a batch that does not run there.
+// finish takes a batch that has ended off its instance. It returns false for a lost or stopped instance, whose queries
+// were sent elsewhere, and for a batch that does not run there.
 func (d *dispatch) finish(in *Input) (i *fleet.Instance, b fleet.Batch, ok bool) {
 	if i = d.fleet.Instance(in.Instance); i == nil {
 		return nil, b, false
@@ -243,7 +243,7 @@ func (d *dispatch) finish(in *Input) (i *fleet.Instance, b fleet.Batch, ok bool)
 	return i, b, ok
 }
 
-// learn tells the batcher of an instance what became of a batch that ended well.
+// learn shows the batcher of an instance a batch that ended well.
 func (d *dispatch) learn(i *fleet.Instance, b *fleet.Batch, late bool) {
 	d.batcher(i.ID()).Finished(b.Tasks, late)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Engine is the state machine. Its owners have a table and a rule each; the engine calls them in their order, and calls
-// run from the later ones to the earlier ones. It is not safe for concurrent use: one driver owns it.
+// Engine is the state machine. Each owner has a table and a rule. The engine calls the owners in order, and owners call
+// only those before them. It is not safe for concurrent use: one driver owns it.
 type Engine struct {
 	*world
 	out        *decisions
@@ -29,7 +29,8 @@ type Engine struct {
 	replanning *replanning
 }
 
-// New checks the composition and returns an engine with nothing running. The first plan comes as an input.
+// New checks the composition and returns an engine without instances. The first plan comes as an input. It keeps what c
+// points to.
 func New(c Config) (*Engine, error) {
 	if c.Scaler == nil {
 		c.Scaler = scale.Fixed{}
@@ -43,7 +44,7 @@ func New(c Config) (*Engine, error) {
 	can := c.Scaler.Traits()
 	w, out := newWorld(c.Spec, c.Profile), &decisions{}
 	if c.Batcher.Traits().Unbatched {
-		w.fleet.Unbatched()
+		w.fleet.SetUnbatched()
 	}
 	agenda := newAgenda(w)
 	usage := newUsage(w, agenda)
@@ -77,8 +78,8 @@ func New(c Config) (*Engine, error) {
 	}, nil
 }
 
-// Step takes the inputs of one instant, in the order of Sort, and returns what is to be done. now must not be before
-// that of the last call. It never blocks and, in the steady state, does not allocate. in is not kept, but for the
+// Step applies the inputs of one instant, in the order of Sort, and returns what is to be done. now must not be before
+// that of the last call. It never blocks and, in the steady state, does not allocate. It does not keep in, but keeps
 // plans, specs and profiles in it. The returned slice, and the slices in it, are valid until the next Step.
 func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 	if now < e.now {
@@ -95,13 +96,13 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 	e.work()
 	e.replanning.decide()
 	if e.beliefs.changed {
-		e.work() // by what is believed now
+		e.work() // with the new beliefs
 	}
 	e.dispatch.joinConcurrent()
 	return e.out.list
 }
 
-// apply takes up an input.
+// apply applies one input.
 func (e *Engine) apply(in *Input) {
 	switch in.Kind {
 	case BatchDone:
@@ -126,7 +127,7 @@ func (e *Engine) apply(in *Input) {
 	case PlanFailed:
 		e.keepPlan(PlanningFailed, in.Failure)
 	case QueryArrived:
-		if e.queries.addressed(&in.Query) {
+		if e.queries.isForOpenApp(&in.Query) {
 			e.replanning.arrived(in.Query.App)
 			e.queries.accept(&in.Query)
 		}
@@ -135,7 +136,7 @@ func (e *Engine) apply(in *Input) {
 	}
 }
 
-// batchDone takes a batch that has ended off its instance, learns from it, and hands its tasks on.
+// batchDone takes a batch that has ended off its instance, learns from it, and passes its tasks on.
 func (e *Engine) batchDone(in *Input) {
 	i, b, ok := e.dispatch.finish(in)
 	if !ok {
@@ -157,7 +158,7 @@ func (e *Engine) batchDone(in *Input) {
 	}
 }
 
-// adopt puts a plan into force. One that answers an older request than the last is dropped.
+// adopt puts a plan into force, unless it answers an older request than the last.
 func (e *Engine) adopt(p *plan.Plan) {
 	if e.replanning.stale(p.Snapshot) {
 		return
@@ -177,7 +178,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 	e.queries.endUnplaced()
 }
 
-// keepPlan takes up that no plan came of a request. A failure to answer an older request than the last says nothing.
+// keepPlan records that a request led to no plan. It ignores a failure of an older request than the last.
 func (e *Engine) keepPlan(why Reason, f *PlanFailure) {
 	if f == nil {
 		e.violated(errors.New("engine: planning failed, and not which"))
@@ -194,13 +195,13 @@ func (e *Engine) keepPlan(why Reason, f *PlanFailure) {
 	}
 }
 
-// grow takes up a larger world.
+// grow replaces the spec by a larger one.
 func (e *Engine) grow(g *Growth) {
 	if g == nil || g.Spec == nil || g.Profile == nil && e.beliefs.learner == nil {
 		e.violated(errors.New("engine: growth without a spec or a profile"))
 		return
 	}
-	if err := errors.Join(g.Spec.Validate(), g.Spec.Grows(e.spec)); err != nil {
+	if err := errors.Join(g.Spec.Validate(), g.Spec.CheckGrowth(e.spec)); err != nil {
 		e.violated(fmt.Errorf("engine: growth: %w", err))
 		return
 	}
@@ -217,11 +218,11 @@ func (e *Engine) grow(g *Growth) {
 	e.replanning.grow()
 }
 
-// work does all that can be done now.
+// work does everything that can be done now.
 func (e *Engine) work() {
 	e.expire()
 	e.settle()
-	// A task that was given to a slower instance, or came back from a batch, may be too late at once.
+	// A task may be too late at once after a move to a slower instance or a broken batch.
 	for e.agenda.next() <= e.now {
 		e.expire()
 		e.settle()
@@ -238,14 +239,14 @@ func (e *Engine) work() {
 	}
 }
 
-// expire gives up, on time, whatever can no longer be served, wakes batchers that asked for it, and ends what was kept
-// warm or waited to be launched again.
+// expire gives up queries that are too late, calls batchers at the times they asked for, and ends turn-off delays and
+// back-offs.
 func (e *Engine) expire() {
 	for s, id, ok := e.agenda.due(); ok; s, id, ok = e.agenda.due() {
 		if id == 0 {
 			e.queries.endExpired(e.fleet.Central(s), s)
 			e.queries.endExpired(e.fleet.AwaitingTurn(s), s)
-			e.agenda.timeStage(s)
+			e.agenda.setStageTimer(s)
 			continue
 		}
 		i := e.fleet.Instance(id)
@@ -261,16 +262,16 @@ func (e *Engine) expire() {
 			e.warm.evict(i)
 			continue
 		}
-		e.agenda.timeInstance(i)
+		e.agenda.setInstanceTimer(i)
 	}
 	e.handover.relaunch()
 }
 
-// settle routes and batches until nothing more can be done now. It ends: every round either moves a task from a central
-// queue to an instance or from an instance into a batch.
+// settle routes and batches until nothing more can be done now. It ends, because every round moves a task from a
+// central queue to an instance or from an instance into a batch.
 func (e *Engine) settle() {
 	a := e.agenda
-	for a.stages.some() || a.instances.some() || a.freed.some() || a.reduced.some() {
+	for a.stages.any() || a.instances.any() || a.freed.any() || a.reduced.any() {
 		e.handover.proceed()
 		for at := 0; at < len(a.stages.list); at++ {
 			s := a.stages.list[at]

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// followed returns an engine whose scaler follows the content of an app of two stages, with a plan for so many
-// queries/s, and what its planner is.
+// followed returns an engine whose scaler follows the content of an app of two stages, with a plan for the given
+// queries/s, and its planner.
 func followed(t *testing.T, demand float64) (*engine.Engine, *plan.Plan, *static.Planner) {
 	t.Helper()
 	spec := &serving.Spec{
@@ -54,7 +54,7 @@ func followed(t *testing.T, demand float64) (*engine.Engine, *plan.Plan, *static
 	return e, first, planner
 }
 
-// Following content costs no allocation while it does not change.
+// Following content allocates nothing while the content does not change.
 func TestFollowingDoesNotAllocate(t *testing.T) {
 	e, first, _ := followed(t, 200)
 	d := &driver{e: e, due: make([]due, 0, 1<<12), in: make([]engine.Input, 0, 64)}
@@ -68,8 +68,8 @@ func TestFollowingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A request says what was observed: its graph has other fan-outs, its beliefs are inflated at one stage; a plan that
-// was asked for with them says so, and the spec of the run is as it was.
+// A request carries the factors observed: other fan-outs, and inflated beliefs at one stage. The plan that comes
+// carries them, and the engine's spec stays as it was.
 func TestRequestsCarryFactors(t *testing.T) {
 	e, first, planner := followed(t, 200)
 	e.Step(0, []engine.Input{{Kind: engine.PlanReady, Plan: first}})

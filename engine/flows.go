@@ -2,36 +2,31 @@ package engine
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // flows follow queries through apps of several stages.
 type flows struct {
 	*world
-	list     []flow
-	free     []int32
-	position []int // by stage: in App.Stages
+	graphs  []*pipeline.Graph // by app
+	list    []flow
+	free    []int32
+	changes []pipeline.Change // after the task that ended last
 }
 
 // flow is a query's progress through its app.
 type flow struct {
-	stages []stageProgress // by position in App.Stages
-	done   int             // stages
+	progress pipeline.Progress
+	stages   []stageResult // by position in App.Stages
 }
 
-// stageProgress is a query's progress at one stage.
-type stageProgress struct {
-	edges int // incoming edges that have delivered
-	// items the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
-	items int32
-	left  int     // tasks not yet done
-	done  bool    // or passed over
-	right float64 // accuracy of the variants that served it, weighted by their items
-	total float64 // those items
-	sent  []int32
+// stageResult is how a query was served at one stage.
+type stageResult struct {
+	right float64   // accuracy of the variants that served it, weighted by their items
+	total float64   // those items
 	last  StageTime // of the task that ended last
 }
 
@@ -41,18 +36,15 @@ func newFlows(w *world) *flows {
 	return f
 }
 
-// grow takes up the stages of a spec that are new.
+// grow takes up the apps of a spec that are new.
 func (f *flows) grow() {
-	f.position = lengthened(f.position, len(f.spec.Stages))
-	for _, a := range f.spec.Apps {
-		for at, s := range a.Stages {
-			f.position[s] = at
-		}
+	for a := len(f.graphs); a < len(f.spec.Apps); a++ {
+		f.graphs = append(f.graphs, pipeline.New(f.spec, serving.AppID(a)))
 	}
 }
 
-// open begins to follow a query of so many items through so many stages.
-func (f *flows) open(stages int, items int32) int32 {
+// open begins to follow a query of so many items through the stages of an app.
+func (f *flows) open(a serving.AppID, items int32) int32 {
 	var at int32
 	if n := len(f.free); n > 0 {
 		at = f.free[n-1]
@@ -61,78 +53,68 @@ func (f *flows) open(stages int, items int32) int32 {
 		f.list = append(f.list, flow{})
 		at = int32(len(f.list) - 1)
 	}
-	x := &f.list[at]
+	x, stages := &f.list[at], f.graphs[a].Len()
+	x.progress.Start(f.graphs[a], items)
 	if cap(x.stages) < stages {
-		x.stages = make([]stageProgress, stages)
+		x.stages = make([]stageResult, stages)
 	}
 	x.stages = x.stages[:stages]
-	for s := range x.stages {
-		x.stages[s] = stageProgress{sent: x.stages[s].sent[:0]}
-	}
-	x.stages[0].items, x.stages[0].left = items, 1
-	x.done = 0
+	clear(x.stages)
 	return at
 }
 
 // close ends that.
 func (f *flows) close(at int32) { f.free = append(f.free, at) }
 
-// stage returns the progress of a flow at a stage. The pointer is valid until the next flow is opened.
-func (f *flows) stage(at int32, s serving.StageID) *stageProgress {
-	return &f.list[at].stages[f.position[s]]
+// items returns how many items a query has at a stage.
+func (f *flows) items(at int32, s serving.StageID) int32 {
+	p := &f.list[at].progress
+	return p.Items(p.Graph().Position(s))
 }
 
-// served counts a task that ended well, and tells whether it was the last of its stage. sent are the items that it
-// sends along each edge of the stage; nil for its items times the edge's fan-out, rounded.
-func (f *flows) served(at int32, t *fleet.Task, b *fleet.Batch, sent []int32) bool {
-	p := f.stage(at, t.Stage())
-	edges := f.spec.Stages[t.Stage()].Next
-	for len(p.sent) < len(edges) {
-		p.sent = append(p.sent, 0)
-	}
-	for k := range edges {
-		if sent != nil {
-			p.sent[k] += sent[k]
-		} else {
-			p.sent[k] += int32(math.Round(float64(t.Items()) * edges[k].FanOut))
-		}
-	}
-	p.right += f.spec.Variants[b.Variant].Accuracy * float64(t.Items())
-	p.total += float64(t.Items())
-	p.last = StageTime{
-		Stage: t.Stage(), Variant: b.Variant, Items: p.items, Batch: int32(b.Items), Ready: t.ReadyAt(),
+// over tells whether a query is through a stage: served there, or passed over.
+func (f *flows) over(at int32, s serving.StageID) bool {
+	p := &f.list[at].progress
+	return p.Over(p.Graph().Position(s))
+}
+
+// served counts a task that ended well. sent are the items that it sends along each edge of its stage; nil for its
+// items times the edge's fan-out, rounded. It returns what follows, which is nothing before the last task of the stage.
+// The slice is valid until the next call.
+func (f *flows) served(at int32, t *fleet.Task, b *fleet.Batch, sent []int32) []pipeline.Change {
+	x := &f.list[at]
+	k := x.progress.Graph().Position(t.Stage())
+	r := &x.stages[k]
+	r.right += f.spec.Variants[b.Variant].Accuracy * float64(t.Items())
+	r.total += float64(t.Items())
+	r.last = StageTime{
+		Stage: t.Stage(), Variant: b.Variant, Items: x.progress.Items(k), Batch: int32(b.Items), Ready: t.ReadyAt(),
 		Started: b.Started, Done: f.now,
 	}
-	p.left--
-	return p.left == 0
+	f.changes = x.progress.Served(k, int32(t.Items()), sent, f.changes[:0])
+	return f.changes
 }
 
-// pass notes that a stage is done, or is passed over.
-func (f *flows) pass(at int32, s serving.StageID) {
-	f.list[at].done++
-	f.stage(at, s).done = true
+// stageAt returns the stage that a change of a query's progress is about.
+func (f *flows) stageAt(at int32, c pipeline.Change) serving.StageID {
+	return f.list[at].progress.Graph().Stage(c.Stage)
 }
 
-// deliver counts what a finished stage sends along one of its edges, and tells whether the input of the stage that the
-// edge leads to is complete.
-func (f *flows) deliver(at int32, from serving.StageID, edge int) bool {
-	e := f.spec.Stages[from].Next[edge]
-	p, to := f.stage(at, from), f.stage(at, e.To)
-	to.edges++
-	if edge < len(p.sent) {
-		to.items = max(to.items, p.sent[edge])
-	}
-	return to.edges >= f.spec.Stages[e.To].Joins
+// accuracy returns the mean accuracy with which a query was served at a stage that it was not passed over at.
+func (f *flows) accuracy(at int32, s serving.StageID) float64 {
+	x := &f.list[at]
+	r := &x.stages[x.progress.Graph().Position(s)]
+	return r.right / r.total
 }
 
 // complete tells whether the query is through all stages.
-func (f *flows) complete(at int32) bool { return f.list[at].done == len(f.list[at].stages) }
+func (f *flows) complete(at int32) bool { return f.list[at].progress.Done() }
 
 // times appends the times of the stages that a query went through to out.
 func (f *flows) times(at int32, out []StageTime) []StageTime {
 	for s := range f.list[at].stages {
-		if p := &f.list[at].stages[s]; p.total > 0 {
-			out = append(out, p.last)
+		if r := &f.list[at].stages[s]; r.total > 0 {
+			out = append(out, r.last)
 		}
 	}
 	return out

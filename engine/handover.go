@@ -8,13 +8,14 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// handover lets a plan take over from the one before without a gap. Three things are kept apart:
+// handover replaces one plan by the next without a gap. Three rules apart from each other:
 //
-//   - A stage keeps an instance that the plan no longer wants until none of those wanted for it is still loading.
-//   - A worker runs one instance of a place at a time: a successor loads beside its predecessor, then waits (standby)
-//     until that one has finished its last batch, since the two would share a machine that was profiled for one.
-//   - A worker's memory, and what of it is cut into parts: where predecessor and successor do not fit together, the old
-//     one goes first (break before make).
+//   - A stage keeps an instance that the plan no longer wants until none of its wanted ones is still loading.
+//   - A worker runs one instance of a place at a time. A successor loads beside its predecessor, then waits
+//     (standby) until that one has finished its last batch, since the two would share a machine that was profiled
+//     for one.
+//   - Memory of a worker, and what is cut into parts, is limited. Where predecessor and successor do not fit
+//     together, the old one stops first (break before make).
 type handover struct {
 	*world
 	agenda    *agenda
@@ -27,8 +28,8 @@ type handover struct {
 	lifecycle *lifecycle
 
 	delayed  []delayedLaunch
-	loading  []bool // by stage, while instances are retired: one that the plan wants is still loading
-	unending bool   // instances of an older plan still stand in for ones that are launching
+	loading  []bool // by stage, within retire: an instance that the plan wants is still loading
+	standIns bool   // instances of an older plan still serve for ones that are launching
 }
 
 // delayedLaunch is a launch that waits for room on its worker.
@@ -37,8 +38,8 @@ type delayedLaunch struct {
 	why Reason
 }
 
-// adopt brings the fleet to what the plan in force wants: instances that it names and that run are adjusted, missing
-// ones launched, the rest drained once their replacements are ready.
+// adopt changes the fleet to the plan in force: it adjusts running instances that the plan names, launches missing
+// ones, and drains the others once their replacements are ready.
 func (h *handover) adopt() {
 	h.places.assign()
 	h.delayed = h.delayed[:0]
@@ -60,11 +61,11 @@ func (h *handover) adopt() {
 			h.launch(k, Planned)
 		}
 	}
-	h.unending = true
+	h.standIns = true
 	h.retire()
 }
 
-// launch brings up what the plan wants at a place, or delays that until there is room on the worker.
+// launch brings up an instance at a place, or delays that until there is room on the worker.
 func (h *handover) launch(k fleet.Key, why Reason) {
 	want := h.force.wants[k]
 	h.warm.evictAt(k)
@@ -75,13 +76,13 @@ func (h *handover) launch(k fleet.Key, why Reason) {
 	h.instances.launch(k, &want, why)
 }
 
-// launchWaits tells whether a launch waits for room on a worker.
+// launchWaits reports whether a launch waits for room on a worker.
 func (h *handover) launchWaits(w serving.WorkerID) bool {
 	return slices.ContainsFunc(h.delayed, func(d delayedLaunch) bool { return d.key.Worker == w })
 }
 
-// adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
-// warm, unless there is no memory for both.
+// adjust changes a running instance to what the plan wants. The variant in use serves until its successor is warm,
+// unless there is no memory for both.
 func (h *handover) adjust(i *fleet.Instance, want *plan.Instance) {
 	h.fleet.SetTerms(i, terms(want))
 	h.agenda.touchSharing(i)
@@ -103,7 +104,7 @@ func (h *handover) adjust(i *fleet.Instance, want *plan.Instance) {
 		delayed = delayed || i.Variant(k).Delayed
 	}
 	if k := i.Find(want.Variants[0].Variant); i.Variant(k).Warm {
-		h.fleet.Prefer(i, k)
+		h.fleet.SetActive(i, k)
 	} else if i.Active() >= 0 && !delayed {
 		h.fleet.Want(i, i.Active())
 	}
@@ -112,7 +113,7 @@ func (h *handover) adjust(i *fleet.Instance, want *plan.Instance) {
 	h.agenda.touch(i)
 }
 
-// addVariant has an instance load one more variant, at once or when there is memory for it, and returns its index.
+// addVariant makes an instance load one more variant, at once or when there is memory for it, and returns its index.
 func (h *handover) addVariant(i *fleet.Instance, v plan.Variant) int {
 	k := i.Variants()
 	fits := h.warm.evictUntil(i.Worker(), func() bool { return h.places.fitsOn(i, v) })
@@ -123,11 +124,11 @@ func (h *handover) addVariant(i *fleet.Instance, v plan.Variant) int {
 	return k
 }
 
-// retire drains instances that the plan does not want: those of a stage as soon as none of the stage's wanted ones is
-// still loading, those of a closed app when its queries have ended, those on a worker whose memory is waited for at
-// once. It does nothing while there are none.
+// retire drains instances that the plan does not want: those of a stage once none of its wanted ones is loading, those
+// of a closed app when its queries have ended, those on a worker whose memory is waited for at once. It does nothing
+// without standIns.
 func (h *handover) retire() {
-	if !h.unending {
+	if !h.standIns {
 		return
 	}
 	h.loading = lengthened(h.loading[:0], len(h.spec.Stages))
@@ -136,14 +137,14 @@ func (h *handover) retire() {
 			h.loading[i.Stage()] = true
 		}
 	}
-	h.unending = false
+	h.standIns = false
 	for _, i := range slices.Clone(h.fleet.Live()) {
 		if i.State() == fleet.Draining || h.places.holds(i) {
 			continue
 		}
 		launchWaits := h.launchWaits(i.Worker())
 		if (h.loading[i.Stage()] || h.queries.isClosing(i.Stage())) && !launchWaits {
-			h.unending = true
+			h.standIns = true
 			continue
 		}
 		h.fleet.Drain(i)
@@ -155,7 +156,7 @@ func (h *handover) retire() {
 	}
 }
 
-// relaunch launches what was lost and whose back-off is over.
+// relaunch launches instances at the places whose back-off is over.
 func (h *handover) relaunch() {
 	for k, ok := h.backoff.due(); ok; k, ok = h.backoff.due() {
 		if h.places.holders[k] == nil {
@@ -164,10 +165,10 @@ func (h *handover) relaunch() {
 	}
 }
 
-// next returns when something is to be launched again; serving.Never when nothing is.
+// next returns when the next back-off ends; serving.Never without any.
 func (h *handover) next() serving.Time { return h.backoff.next() }
 
-// proceed lets what waited for memory or for its predecessor go on, on the workers where something has gone.
+// proceed continues launches and loads that waited for memory or a predecessor, on the workers that released something.
 func (h *handover) proceed() {
 	for at := 0; at < len(h.agenda.freed.list); at++ {
 		id := h.agenda.freed.list[at]

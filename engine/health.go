@@ -7,16 +7,16 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Planners leave out a worker that was lost, or a variant that failed to load, unfitAfter times in a row, until so much
-// time has passed since the last failure, or it comes up after all. One failure is not enough: instances are launched
-// again anyhow.
+// Planners leave out a worker that was lost, or a variant that failed to load, unfitAfter times in a row. They use it
+// again some time after the last failure, or when it comes up. One failure is not enough, because instances are
+// launched again anyway.
 const (
 	unfitAfter      = 2
 	workerUnfitFor  = 30 * time.Second
 	variantUnfitFor = 5 * time.Minute
 )
 
-// health counts the failures in a row of workers and variants.
+// health counts consecutive failures of workers and variants.
 type health struct {
 	*world
 	agenda   *agenda
@@ -25,8 +25,8 @@ type health struct {
 }
 
 type failures struct {
-	inARow int
-	last   serving.Time
+	consecutive int
+	last        serving.Time
 }
 
 func newHealth(w *world, a *agenda) *health {
@@ -42,29 +42,29 @@ func (h *health) grow() { h.variants = lengthened(h.variants, len(h.spec.Variant
 func (h *health) workerFailed(w serving.WorkerID)   { h.failed(&h.workers[w]) }
 func (h *health) variantFailed(v serving.VariantID) { h.failed(&h.variants[v]) }
 
-// cameUp takes note that a variant came up on a worker.
+// cameUp records that a variant came up on a worker.
 func (h *health) cameUp(w serving.WorkerID, v serving.VariantID) {
 	h.recovered(&h.workers[w])
 	h.recovered(&h.variants[v])
 }
 
 func (h *health) failed(f *failures) {
-	f.inARow++
+	f.consecutive++
 	f.last = h.now
-	if f.inARow >= unfitAfter {
+	if f.consecutive >= unfitAfter {
 		h.agenda.changeBasis()
 	}
 }
 
 func (h *health) recovered(f *failures) {
-	if f.inARow >= unfitAfter {
+	if f.consecutive >= unfitAfter {
 		h.agenda.changeBasis()
 	}
-	f.inARow = 0
+	f.consecutive = 0
 }
 
-// suspect tells whether the last that was heard of a worker is a failure.
-func (h *health) suspect(w serving.WorkerID) bool { return h.workers[w].inARow > 0 }
+// suspect reports whether the last event of a worker was a failure.
+func (h *health) suspect(w serving.WorkerID) bool { return h.workers[w].consecutive > 0 }
 
 func (h *health) workerUnfit(w serving.WorkerID) bool { return h.unfit(&h.workers[w], workerUnfitFor) }
 
@@ -73,10 +73,10 @@ func (h *health) variantUnfit(v serving.VariantID) bool {
 }
 
 func (h *health) unfit(f *failures, lasts time.Duration) bool {
-	return f.inARow >= unfitAfter && h.now.Sub(f.last) < lasts
+	return f.consecutive >= unfitAfter && h.now.Sub(f.last) < lasts
 }
 
-// report lists in a snapshot what planners are to leave out.
+// report lists in a snapshot the workers and variants that planners are to leave out.
 func (h *health) report(s *fleet.Snapshot) {
 	for w := range h.workers {
 		if id := serving.WorkerID(w); h.workerUnfit(id) {

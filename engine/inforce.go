@@ -38,7 +38,7 @@ func (p *inForce) set(x *plan.Plan) {
 	}
 }
 
-// has tells whether the plan wants a variant at a place.
+// has reports whether the plan wants a variant at a place.
 func (p *inForce) has(k fleet.Key, v serving.VariantID) bool {
 	for _, w := range p.wants[k].Variants {
 		if w.Variant == v {
@@ -48,7 +48,7 @@ func (p *inForce) has(k fleet.Key, v serving.VariantID) bool {
 	return false
 }
 
-// serves tells whether the plan has an instance for some work, running or to be launched.
+// serves reports whether the plan has an instance for some work, running or to be launched.
 func (p *inForce) serves(w *fleet.Work) bool {
 	for _, i := range p.wants {
 		if i.Stage != w.Stage {

@@ -44,10 +44,10 @@ type Result uint8
 // Results of a batch.
 const (
 	OK     Result = iota
-	Broken        // the model refused it: its queries run again, each alone
+	Broken        // the model refused it: each of its queries runs again alone
 )
 
-// Change is what happened to an instance.
+// Change is an event in the life of an instance.
 type Change uint8
 
 // Changes of an instance.
@@ -93,7 +93,7 @@ type Input struct {
 	Failure    *PlanFailure
 	DeviceType serving.DeviceTypeID
 	Price      float64 // from now on, in $/h
-	Rate       float64 // that the client of a stream declares, in queries/s; 0 when it says nothing
+	Rate       float64 // declared for a stream, in queries/s; 0 for none
 	Growth     *Growth
 	Recalled   *Recalled
 }
@@ -129,10 +129,10 @@ func NewPriceChanged(d serving.DeviceTypeID, price float64) Input {
 	return Input{Kind: PriceChanged, DeviceType: d, Price: price, Variant: serving.None}
 }
 
-// NewSpecGrown returns the input that the world is larger. The engine keeps what g refers to.
+// NewSpecGrown returns the input that the spec has grown. The engine keeps what g refers to.
 func NewSpecGrown(g *Growth) Input { return Input{Kind: SpecGrown, Growth: g, Variant: serving.None} }
 
-// NewIdleRecalled returns the input that something was learned of an app in an earlier run.
+// NewIdleRecalled returns the input with what was learned of an app in an earlier run.
 func NewIdleRecalled(r *Recalled) Input {
 	return Input{Kind: IdleRecalled, Recalled: r, Variant: serving.None}
 }
@@ -152,7 +152,7 @@ func NewStreamClosed(a serving.AppID, stream uint64) Input {
 // NewPlanReady returns the input that a plan was made. The engine keeps it: it must not be changed from now on.
 func NewPlanReady(p *plan.Plan) Input { return Input{Kind: PlanReady, Plan: p, Variant: serving.None} }
 
-// NewPlanFailed returns the input that no plan came of the request with a number.
+// NewPlanFailed returns the input that the request numbered seq led to no plan. err is not nil.
 func NewPlanFailed(seq uint64, err error) Input {
 	return Input{Kind: PlanFailed, Failure: &PlanFailure{Seq: seq, Err: err.Error()}, Variant: serving.None}
 }
@@ -167,20 +167,19 @@ func NewQueryCancelled(id serving.QueryID) Input {
 	return Input{Kind: QueryCancelled, Query: serving.Query{ID: id}, Variant: serving.None}
 }
 
-// PlanFailure says that a request for a plan has led to none.
+// PlanFailure says that a request for a plan led to none.
 type PlanFailure struct {
 	Seq uint64 // of the request
-	// Err is why, for people. It may be empty, as in journals of earlier versions: then no decision tells of it.
+	// Err is the reason as text. It may be empty, as in journals of earlier versions: then no decision reports it.
 	Err string
 }
 
-// Growth is a larger world that takes the place of the one before.
+// Growth is a larger world that replaces the present one.
 type Growth struct {
 	Spec *serving.Spec // validated, and Spec.Grows
-	// Profile is what was measured of all of Spec; where latency is learned, what learning begins with for what is new.
-	// Nil for nothing, where latency is learned.
+	// Profile covers all of Spec. Where latency is learned, it is the start for new variants, and may be nil.
 	Profile profile.Profile
-	// Measurements are what Profile was made from, for the record.
+	// Measurements are the source of Profile, for the journal.
 	Measurements serving.Measurements
 }
 
@@ -188,8 +187,8 @@ type Growth struct {
 type Recalled struct {
 	App    serving.AppID
 	Memory []byte        // as Remember returned it; not kept
-	Older  time.Duration // since then
-	Idle   time.Duration // that the app has had nothing to do, at least Older
+	Older  time.Duration // age of Memory
+	Idle   time.Duration // idle time of the app so far, at least Older
 }
 
 func (i *Input) id() uint64 {
@@ -208,7 +207,7 @@ func (i *Input) id() uint64 {
 		}
 		return 0
 	case SpecGrown:
-		return 0 // in the order in which they came
+		return 0 // in order of occurrence
 	case IdleRecalled:
 		return uint64(i.Recalled.App)
 	case StreamOpened, StreamClosed:
@@ -233,6 +232,6 @@ func Sort(in []Input) {
 		case x > y:
 			return 1
 		}
-		return int(a.Query.App) - int(b.Query.App) // two apps may call their streams alike
+		return int(a.Query.App) - int(b.Query.App) // streams of two apps may have the same number
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// instances launches, loads, unloads and stops what the plan has, one instance at a time.
+// instances launches, loads, unloads and stops single instances.
 type instances struct {
 	*world
 	agenda *agenda
@@ -16,7 +16,7 @@ type instances struct {
 	places *places
 }
 
-// launch brings up an instance at a place, as the plan wants it there.
+// launch brings up an instance at a place as the plan wants it there.
 func (x *instances) launch(k fleet.Key, want *plan.Instance, why Reason) {
 	device := want.DeviceType(x.spec)
 	l := &Launch{
@@ -40,14 +40,14 @@ func (x *instances) launch(k fleet.Key, want *plan.Instance, why Reason) {
 	d.Stage, d.Launch = want.Stage, l
 }
 
-// terms are what a plan may change of an instance without a load.
+// terms returns the attributes that a plan may change without a load.
 func terms(want *plan.Instance) fleet.Terms {
 	return fleet.Terms{
 		Slots: want.Slots, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up, TimeShared: want.TimeShared,
 	}
 }
 
-// load brings up the k-th variant of an instance.
+// load orders the load of the k-th variant of an instance.
 func (x *instances) load(i *fleet.Instance, k int) {
 	l := i.Variant(k)
 	x.fleet.LoadOrdered(i, k)
@@ -72,7 +72,7 @@ func (x *instances) unloadUnwanted(i *fleet.Instance) {
 
 // remove takes an instance without tasks out of the fleet.
 func (x *instances) remove(i *fleet.Instance) {
-	x.agenda.untime(i)
+	x.agenda.clearTimer(i)
 	x.fleet.Remove(i)
 	x.places.remove(i)
 	x.agenda.free(i.Worker())
@@ -87,14 +87,14 @@ func (x *instances) stop(i *fleet.Instance) {
 	x.out.ofInstance(StopInstance, Unplanned, i.ID())
 }
 
-// stopIfDone stops an instance that drains once nothing is left on it, unless it is kept warm.
+// stopIfDone stops a draining instance that is idle, unless it is kept.
 func (x *instances) stopIfDone(i *fleet.Instance) {
 	if i.State() == fleet.Draining && i.WarmUntil() == 0 && i.Idle() {
 		x.stop(i)
 	}
 }
 
-// check reports an instance whose state and tasks do not go together.
+// check reports an instance whose state and tasks contradict each other.
 func (x *instances) check() error {
 	for _, i := range x.fleet.Live() {
 		if i.State() == fleet.Draining && i.Queue().Len() > 0 {

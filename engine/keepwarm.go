@@ -11,9 +11,9 @@ import (
 )
 
 // keepWarm keeps instances that a plan drops loaded for a while, without queries: the turn-off delay (Scrooge §3.6).
-// The worker is paid for until they go. A plan that wants their variant on their worker takes them up without a load,
-// whatever number they go by there; one that wants their room evicts them at once. The demand that plans are made for
-// may fall later than the load besides (scale.RateBands); what is kept here serves nobody.
+// Their worker is paid for until they stop. A plan that wants their variant on their worker resumes them without a
+// load, at whichever place. A plan that needs their room evicts them at once. It differs from keeping demand up after
+// the load has fallen (scale.RateBands): kept instances serve no query.
 type keepWarm struct {
 	*world
 	agenda    *agenda
@@ -25,22 +25,22 @@ type keepWarm struct {
 	delay     time.Duration // 0 keeps nothing
 }
 
-// keep has an instance that drains stay loaded for the delay. It does not when nothing of it is warm or will be of use
-// again, when something else takes its place, and when its worker has failed of late.
+// keep keeps a draining instance loaded for the delay. It does not when none of its variants is warm and usable,
+// another instance takes its place, or its worker failed of late.
 func (w *keepWarm) keep(i *fleet.Instance) bool {
 	if _, wanted := w.force.wants[i.Key()]; w.delay <= 0 || wanted || w.health.suspect(i.Worker()) ||
-		!w.ofUse(i, true) {
+		!w.usable(i, true) {
 		return false
 	}
 	w.fleet.KeepWarm(i, w.now.Add(w.delay))
-	w.agenda.timeInstance(i)
+	w.agenda.setInstanceTimer(i)
 	w.out.ofInstance(KeepInstance, Spare, i.ID())
 	return true
 }
 
-// ofUse tells whether an instance has a variant that may serve queries in the world as it is; one that is warm, where
-// that is asked for.
-func (w *keepWarm) ofUse(i *fleet.Instance, warm bool) bool {
+// usable reports whether an instance has a variant that may serve queries of the present spec, and that is warm if warm
+// is set.
+func (w *keepWarm) usable(i *fleet.Instance, warm bool) bool {
 	if w.app(i.Stage()).Closed {
 		return false
 	}
@@ -52,14 +52,14 @@ func (w *keepWarm) ofUse(i *fleet.Instance, warm bool) bool {
 	return false
 }
 
-// evict has an instance that is kept warm go.
+// evict ends the turn-off delay of a kept instance.
 func (w *keepWarm) evict(i *fleet.Instance) {
 	w.fleet.EndKeepWarm(i)
-	w.agenda.timeInstance(i)
+	w.agenda.setInstanceTimer(i)
 	w.instances.stopIfDone(i)
 }
 
-// evictAt evicts the instance that is kept warm at a place of the plan, if any. A place has at most one.
+// evictAt evicts the kept instance at a place of the plan, if any. A place has at most one.
 func (w *keepWarm) evictAt(k fleet.Key) {
 	for _, i := range w.places.byWorker[k.Worker] {
 		if i.Key() == k && i.WarmUntil() > 0 {
@@ -69,8 +69,8 @@ func (w *keepWarm) evictAt(k fleet.Key) {
 	}
 }
 
-// evictUntil evicts instances that are kept warm on a worker, the one that would go first anyhow first, until fits says
-// that there is room. It tells whether there is.
+// evictUntil evicts kept instances on a worker, earliest expiry first, until fits reports room. It reports whether
+// there is room.
 func (w *keepWarm) evictUntil(worker serving.WorkerID, fits func() bool) bool {
 	for !fits() {
 		var first *fleet.Instance
@@ -87,18 +87,18 @@ func (w *keepWarm) evictUntil(worker serving.WorkerID, fits func() bool) bool {
 	return true
 }
 
-// evictUseless evicts what is of no use in a world that has grown.
+// evictUseless evicts kept instances without a usable variant, after the spec has grown.
 func (w *keepWarm) evictUseless() {
 	for _, i := range slices.Clone(w.fleet.Live()) {
-		if i.WarmUntil() > 0 && !w.ofUse(i, false) {
+		if i.WarmUntil() > 0 && !w.usable(i, false) {
 			w.evict(i)
 		}
 	}
 }
 
-// resumeAt takes up an instance that is kept warm on the worker of a place in the plan and has what the plan wants
-// first there. One that goes by the same number comes first; another one of that number is evicted. It does nothing
-// while a predecessor still runs at the place.
+// resumeAt resumes a kept instance on the worker of a place in the plan that has the first variant the plan wants
+// there. One at the same place is preferred; another one at that place is evicted. It does nothing while a predecessor
+// still runs at the place.
 func (w *keepWarm) resumeAt(k fleet.Key, want *plan.Instance) {
 	var found, there *fleet.Instance
 	for _, i := range w.places.byWorker[k.Worker] {
@@ -122,12 +122,12 @@ func (w *keepWarm) resumeAt(k fleet.Key, want *plan.Instance) {
 	}
 	w.places.holders[k] = found
 	w.fleet.Resume(found, k)
-	w.agenda.timeInstance(found)
+	w.agenda.setInstanceTimer(found)
 	w.agenda.touch(found)
 	w.out.ofInstance(ResumeInstance, Planned, found.ID())
 }
 
-// check reports an instance that is kept warm and should not be.
+// check reports a kept instance that should not be kept.
 func (w *keepWarm) check() error {
 	for _, i := range w.fleet.Live() {
 		switch until := i.WarmUntil(); {

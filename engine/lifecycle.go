@@ -5,7 +5,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// lifecycle takes up what becomes of instances: they come up, fail to load, or are lost.
+// lifecycle handles the events of instances: they come up, fail to load, or are lost.
 type lifecycle struct {
 	*world
 	agenda    *agenda
@@ -17,7 +17,7 @@ type lifecycle struct {
 	instances *instances
 }
 
-// changed takes up the change of an instance.
+// changed handles an event of an instance.
 func (l *lifecycle) changed(i *fleet.Instance, in *Input) {
 	l.agenda.scaler = true
 	switch in.Change {
@@ -33,11 +33,11 @@ func (l *lifecycle) changed(i *fleet.Instance, in *Input) {
 	}
 }
 
-// warm takes up a variant that is loaded: it serves, unless the instance drains or is the successor of another one at
-// its place. That one first ends what it runs, since the two would share a machine that was profiled for one.
+// warm handles a variant that is loaded. It serves, unless the instance drains or waits for its predecessor at the same
+// place: the two would share a machine that was profiled for one.
 func (l *lifecycle) warm(i *fleet.Instance, v serving.VariantID) {
 	if i.State() == fleet.Launching && l.instances.places.hasPredecessor(i) {
-		l.fleet.SetStandby(i, true) // until the predecessor has gone: see handover
+		l.fleet.SetStandby(i, true) // until the predecessor has stopped: see handover
 	}
 	if i.State() == fleet.Draining || i.Standby() {
 		l.fleet.MarkWarm(i, v)
@@ -46,8 +46,8 @@ func (l *lifecycle) warm(i *fleet.Instance, v serving.VariantID) {
 	}
 	l.fleet.Warm(i, v)
 	if want, ok := l.force.wants[i.Key()]; ok && want.Variants[0].Variant == v {
-		// The variant that the plan wants in front is there: whatever stood in for it may go.
-		l.fleet.Prefer(i, i.Find(v))
+		// The variant that the plan wants as active is there: its stand-in may be unloaded.
+		l.fleet.SetActive(i, i.Find(v))
 		l.fleet.UnwantAll(i)
 		for _, w := range want.Variants {
 			if k := i.Find(w.Variant); k >= 0 {
@@ -61,18 +61,18 @@ func (l *lifecycle) warm(i *fleet.Instance, v serving.VariantID) {
 	l.agenda.routeStage(i.Stage())
 }
 
-// serve lets an instance that has waited for its predecessor serve.
+// serve makes an instance serve that has waited for its predecessor.
 func (l *lifecycle) serve(i *fleet.Instance) {
 	l.fleet.SetStandby(i, false)
 	for k := range i.Variants() {
 		if v := i.Variant(k); v.Warm {
 			l.warm(i, v.Variant)
-			return // the other warm ones are taken up with it
+			return // Warm makes all its warm variants serve
 		}
 	}
 }
 
-// loadFailed takes up that a variant could not be loaded. An instance that was only coming up is lost with it.
+// loadFailed handles a variant that could not be loaded. An instance that was launching is lost with it.
 func (l *lifecycle) loadFailed(i *fleet.Instance, v serving.VariantID) {
 	if i.State() == fleet.Launching && !i.Standby() {
 		l.health.variantFailed(v)
@@ -85,8 +85,8 @@ func (l *lifecycle) loadFailed(i *fleet.Instance, v serving.VariantID) {
 	}
 }
 
-// lose takes an instance that is gone out of the fleet; what waited or ran there waits centrally again. If the plan
-// wants the instance it is launched again after a back-off.
+// lose removes an instance that is gone. Its tasks wait centrally again. If the plan wants the instance, it is launched
+// again after a back-off.
 func (l *lifecycle) lose(i *fleet.Instance) {
 	l.queries.lost(i)
 	held := l.instances.places.holds(i)

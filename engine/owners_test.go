@@ -106,7 +106,7 @@ func embedsWorld(s *ast.TypeSpec) bool {
 	})
 }
 
-// The engine sequences its owners and has nothing of its own.
+// The engine calls its owners in order and has no tables itself.
 func TestEngineHasOnlyOwners(t *testing.T) {
 	e := reflect.TypeFor[Engine]()
 	if e.NumField() > 16 {

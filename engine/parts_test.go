@@ -33,8 +33,8 @@ func cutMachine() *serving.Spec {
 	}
 }
 
-// An instance whose plan gives it another part becomes another instance. It starts beside the old one where the machine
-// has room for both, else when that has gone. What was held is counted by part.
+// An instance that gets another part is replaced by a new one. That starts beside the old one where the machine has
+// room for both, otherwise after it. Usage is counted by part.
 func TestPartsAreHandedOver(t *testing.T) {
 	spec := cutMachine()
 	e, err := systems.System{Router: "roundrobin", Batcher: "single"}.Engine(spec,
@@ -79,7 +79,7 @@ func TestPartsAreHandedOver(t *testing.T) {
 		{2 * second, with(1), ""},
 		{3 * second, with(1, 1), "launch-instance i2 on half"},
 		{4 * second, ready(2), ""},
-		// 2 of the 4 threads stay taken: the other half goes before three threads can be had, and only then.
+		// 2 of the 4 threads stay taken: the other half must stop before three threads are free.
 		{5 * second, with(2), "stop-instance i1, stop-instance i2, launch-instance i3 on three"},
 		{6 * second, ready(3), ""},
 		{7 * second, with(3), "stop-instance i3, launch-instance i4 on all"},
@@ -97,7 +97,7 @@ func TestPartsAreHandedOver(t *testing.T) {
 	}
 }
 
-// Instances that have a whole machine hold it once, from the first to the last.
+// Instances on a whole machine hold it once, from the first to the last.
 func TestUsageOfWholeMachines(t *testing.T) {
 	spec := cutMachine()
 	e, err := systems.System{Router: "roundrobin", Batcher: "single"}.Engine(spec,
@@ -111,7 +111,7 @@ func TestUsageOfWholeMachines(t *testing.T) {
 			{Kind: engine.PlanReady, Plan: &plan.Plan{Instances: slices.Clone(instances)}},
 		})
 	}
-	// The second instance is kept for a second more, since the first is never ready.
+	// The second instance stays for a second more, since the first is never ready.
 	want := report.Usage{Slots: 6 * time.Second, Threads: 16 * time.Second, Percent: 400 * time.Second}
 	if got := e.Usage(serving.Time(5 * time.Second)); got != want {
 		t.Errorf("usage %+v, want %+v", got, want)

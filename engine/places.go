@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// places says which instance stands for which place of the plan in force, and what fits on a worker beside what is
-// there: the memory of a worker, and what of it is cut into parts, is limited.
+// places records which instance stands for which place of the plan in force, and computes what fits on a worker: its
+// memory, and what is cut into parts, is limited.
 type places struct {
 	*world
 	force    *inForce
@@ -25,7 +25,7 @@ func newPlaces(w *world, p *inForce) *places {
 	}
 }
 
-// add takes up an instance that was launched for its place.
+// add records an instance that was launched for its place.
 func (p *places) add(i *fleet.Instance) {
 	p.holders[i.Key()] = i
 	p.byWorker[i.Worker()] = append(p.byWorker[i.Worker()], i)
@@ -40,11 +40,11 @@ func (p *places) remove(i *fleet.Instance) {
 	*w = slices.DeleteFunc(*w, func(o *fleet.Instance) bool { return o == i })
 }
 
-// holds tells whether an instance stands for its place in the plan.
+// holds reports whether an instance stands for its place in the plan.
 func (p *places) holds(i *fleet.Instance) bool { return p.holders[i.Key()] == i }
 
-// assign finds, for every place of a plan that has just come into force, the instance that stands for it: one that is
-// there and can be what the plan wants without a load of the instance.
+// assign finds, for every place of a new plan, the running instance that stands for it: one that can become what the
+// plan wants without a new launch.
 func (p *places) assign() {
 	clear(p.holders)
 	for _, i := range p.fleet.Live() {
@@ -58,13 +58,13 @@ func (p *places) assign() {
 	}
 }
 
-// suits tells whether an instance can be what the plan wants at a place on its worker, but for the variants.
+// suits reports whether an instance can become what the plan wants at a place on its worker, apart from variants.
 func (p *places) suits(i *fleet.Instance, want *plan.Instance) bool {
 	return want.Stage == i.Stage() && want.Slots <= i.Built() && want.Cores == i.Cores() &&
 		want.DeviceType(p.spec) == i.DeviceType() && want.Accelerator == i.Accelerator()
 }
 
-// hasPredecessor tells whether an earlier instance still lives at i's place.
+// hasPredecessor reports whether an earlier instance still lives at i's place.
 func (p *places) hasPredecessor(i *fleet.Instance) bool {
 	for _, o := range p.byWorker[i.Worker()] {
 		if o.ID() < i.ID() && o.Key() == i.Key() {
@@ -74,7 +74,7 @@ func (p *places) hasPredecessor(i *fleet.Instance) bool {
 	return false
 }
 
-// vacating tells whether an instance, or one of its variants, is about to go.
+// vacating reports whether an instance, or one of its variants, is about to release its room.
 func (p *places) vacating(i *fleet.Instance) bool {
 	if !p.holds(i) {
 		return true
@@ -87,7 +87,7 @@ func (p *places) vacating(i *fleet.Instance) bool {
 	return false
 }
 
-// loadWaits tells whether the load of a variant waits for memory on a worker.
+// loadWaits reports whether the load of a variant waits for memory on a worker.
 func (p *places) loadWaits(w serving.WorkerID) bool {
 	for _, i := range p.byWorker[w] {
 		for k := range i.Variants() {
@@ -99,8 +99,8 @@ func (p *places) loadWaits(w serving.WorkerID) bool {
 	return false
 }
 
-// fits tells whether an instance can be launched on a worker now. When nothing on the worker is about to go it says yes
-// even if it does not fit: the plan has oversubscribed the worker, and waiting would not mend it.
+// fits reports whether an instance can be launched on a worker now. When nothing on the worker is about to release
+// room, it is true in any case: the plan has oversubscribed the worker, and waiting would not help.
 func (p *places) fits(w serving.WorkerID, want *plan.Instance) bool {
 	d := want.DeviceType(p.spec)
 	worker := &p.spec.DeviceTypes[p.spec.Workers[w].DeviceType]
@@ -127,8 +127,8 @@ func (p *places) fits(w serving.WorkerID, want *plan.Instance) bool {
 	return more <= 0 || worker.MemoryBytes <= 0 || memory <= worker.MemoryBytes
 }
 
-// fitsOn tells whether instance i can load one more variant now, like fits: in its part's memory, where that has some
-// of its own, or in its worker's.
+// fitsOn reports whether instance i can load one more variant now, by the rule of fits: in the memory of its part,
+// where the part has its own, or of its worker.
 func (p *places) fitsOn(i *fleet.Instance, v plan.Variant) bool {
 	more := p.need(v)
 	if d := &p.spec.DeviceTypes[i.DeviceType()]; d.Part && d.MemoryBytes > 0 {
@@ -146,7 +146,7 @@ func (p *places) fitsOn(i *fleet.Instance, v plan.Variant) bool {
 	return more <= limit || !vacating
 }
 
-// need is the memory, in bytes, that variants take with their largest batches, as far as it is known.
+// need is the memory, in bytes, that variants take with their largest batches, as far as known.
 func (p *places) need(variants ...plan.Variant) int64 {
 	n := int64(0)
 	for _, v := range variants {
@@ -175,7 +175,7 @@ func (p *places) takes(d serving.DeviceTypeID, variants int64) int64 {
 	return variants
 }
 
-// check reports a place for which the wrong instance stands, or which two serve.
+// check reports a place with the wrong instance, or one that two instances serve.
 func (p *places) check() error {
 	for k, h := range p.holders {
 		if h.Key() != k {

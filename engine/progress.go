@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // mostTasks bounds the tasks that a query has at a stage.
@@ -97,46 +98,32 @@ func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []in
 		rec.accuracy = q.spec.Variants[b.Variant].Accuracy
 		return true
 	}
-	if !q.flows.served(rec.flow, t, b, sent) {
+	flow := rec.flow
+	changes := q.flows.served(flow, t, b, sent)
+	if len(changes) == 0 {
 		return false
 	}
-	p := q.flows.stage(rec.flow, t.Stage())
-	rec.accuracy *= p.right / p.total
-	q.leave(r, t.Stage())
-	return q.flows.complete(rec.flow)
-}
-
-// leave hands the result of a finished stage to the stages it feeds; a stage that is sent nothing is passed over.
-func (q *queries) leave(r fleet.Ref, s serving.StageID) {
-	flow := q.records.at(r).flow
-	q.flows.pass(flow, s)
-	q.streams.passed(r, s)
-	for k, edge := range q.spec.Stages[s].Next {
-		if !q.flows.deliver(flow, s, k) {
-			continue
-		}
-		if q.flows.stage(flow, edge.To).items == 0 {
-			q.leave(r, edge.To)
-		} else {
-			q.enter(r, edge.To)
-		}
-		if q.records.at(r).ended {
-			return
+	rec.accuracy *= q.flows.accuracy(flow, t.Stage())
+	for _, c := range changes {
+		s := q.flows.stageAt(flow, c)
+		if c.Kind != pipeline.Ready {
+			q.streams.passed(r, s)
+		} else if q.enter(r, s); q.records.at(r).ended {
+			return false
 		}
 	}
+	return q.flows.complete(flow)
 }
 
 // enter makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances
 // are next and fill batches whatever their number; of more items than mostTasks several together, but no more than the
 // largest batch that anything takes.
 func (q *queries) enter(r fleet.Ref, s serving.StageID) {
-	p := q.flows.stage(q.records.at(r).flow, s)
-	largest := min(q.largestBatch(s), int(p.items+mostTasks-1)/mostTasks)
+	left := q.flows.items(q.records.at(r).flow, s)
+	largest := int32(min(q.largestBatch(s), int(left+mostTasks-1)/mostTasks))
 	query := q.records.at(r).query
-	left := p.items
-	p.left = int((left + int32(largest) - 1) / int32(largest))
 	for offset := int32(0); left > 0; {
-		items := min(left, int32(largest))
+		items := min(left, largest)
 		w := q.work(&query, s, items)
 		w.Offset = offset
 		if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(s, why) && !q.admission.planned(&w) {

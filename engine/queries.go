@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// queries are what clients wait for: accepted or refused, split into tasks that wait and run, and ended once.
+// queries holds the clients' queries: accepted or refused, split into tasks that wait and run, and ended once.
 type queries struct {
 	*world
 	agenda    *agenda
@@ -39,8 +39,8 @@ func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, a
 	return q
 }
 
-// addressed tells whether a query is for an app that exists and is open. It refuses one that is not.
-func (q *queries) addressed(x *serving.Query) bool {
+// isForOpenApp reports whether a query is for an app that exists and is open. It refuses others.
+func (q *queries) isForOpenApp(x *serving.Query) bool {
 	switch {
 	case x.App < 0 || int(x.App) >= len(q.spec.Apps):
 		q.refuse(x, UnknownApp, false)
@@ -52,13 +52,13 @@ func (q *queries) addressed(x *serving.Query) bool {
 	return false
 }
 
-// accept takes in a query of an app that is open, or refuses it.
+// accept accepts a query of an open app, or refuses it.
 func (q *queries) accept(x *serving.Query) {
 	if x.Items < 1 || x.Deadline <= x.Arrived || x.ID == 0 || q.records.find(x.ID) != fleet.Nil {
 		q.refuse(x, BadQuery, false)
 		return
 	}
-	q.monitor.Size(x.App, x.Items)
+	q.monitor.AddSize(x.App, x.Items)
 	app := &q.spec.Apps[x.App]
 	w := q.work(x, app.Stages[0], x.Items)
 	if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(w.Stage, why) {
@@ -80,7 +80,7 @@ func (q *queries) accept(x *serving.Query) {
 	}
 }
 
-// invoked takes note that an app is called. It returns for how long the app had nothing to do, and false if it had.
+// invoked records a call of an app. It returns how long the app was idle, and false if it was not.
 func (q *queries) invoked(a serving.AppID) (idle time.Duration, was bool) {
 	since := q.idle[a]
 	if since == serving.Never {
@@ -90,10 +90,10 @@ func (q *queries) invoked(a serving.AppID) (idle time.Duration, was bool) {
 	return q.now.Sub(since), true
 }
 
-// idleSince says since when an app has had nothing to do, of one that has nothing to do.
+// idleSince sets since when an idle app has been idle.
 func (q *queries) idleSince(a serving.AppID, since serving.Time) { q.idle[a] = since }
 
-// refuse answers a query that is not accepted. retry says that it may be accepted later.
+// refuse answers a query that is not accepted. retry is set when it may be accepted later.
 func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
 	q.out.ofQuery(serving.Refused, why, x).Retry = retry
 }
@@ -103,15 +103,15 @@ func (q *queries) open(x *serving.Query) fleet.Ref {
 	r := q.records.open(x)
 	q.pending[x.App]++
 	q.idle[x.App] = serving.Never
-	if n := len(q.spec.Apps[x.App].Stages); n > 1 {
-		q.records.at(r).flow = q.flows.open(n, x.Items)
+	if len(q.spec.Apps[x.App].Stages) > 1 {
+		q.records.at(r).flow = q.flows.open(x.App, x.Items)
 	}
 	q.streams.enter(r)
 	return r
 }
 
-// work describes so many items of a query at a stage. A query that finds nothing ready there waits for a start where
-// the scaler starts what is called, and has the scaler look.
+// work describes items of a query at a stage. A query that finds nothing ready there waits for a cold start, where the
+// scaler starts instances for calls, and makes the scaler decide.
 func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
 	w := fleet.Work{
 		Query: x.ID, Stage: s, Items: items, Pin: serving.None, Deadline: x.Deadline.Add(-q.beliefs.tails[s]),
@@ -131,8 +131,8 @@ func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.W
 	return w
 }
 
-// add makes a task of a query and lets it wait at its stage. A query that once found nothing ready is late from there
-// on.
+// add makes a task of a query and lets it wait at its stage. After a query once found nothing ready, all its later
+// tasks may start late.
 func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	rec := q.records.at(r)
 	w.Record = r
@@ -144,7 +144,7 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	return ref
 }
 
-// wait lets a task that is in no place wait at its stage, to be routed at the end of the step.
+// wait lets a task that is in no place wait at its stage. The end of the step routes it.
 func (q *queries) wait(ref fleet.Ref) {
 	s := q.fleet.Task(ref).Stage()
 	q.waiting[q.spec.Stages[s].App]++
@@ -162,13 +162,13 @@ func (q *queries) sendBack(ref fleet.Ref) {
 	q.wait(ref)
 }
 
-// retry lets a task that has run without success wait again. It may be too late for that.
+// retry lets a task that has run without success wait again, if it is not too late.
 func (q *queries) retry(ref fleet.Ref) {
 	q.wait(ref)
-	q.agenda.timeStage(q.fleet.Task(ref).Stage())
+	q.agenda.setStageTimer(q.fleet.Task(ref).Stage())
 }
 
-// started counts the tasks of an app that wait no more because they run.
+// started counts tasks of an app that run and no longer wait.
 func (q *queries) started(a serving.AppID, tasks int) { q.waiting[a] -= tasks }
 
 // dequeue takes a waiting task out of its queue.
@@ -178,10 +178,10 @@ func (q *queries) dequeue(ref fleet.Ref) {
 	place, stage, holder := t.Place(), t.Stage(), t.Holder()
 	q.fleet.Dequeue(ref)
 	if place != fleet.Queued {
-		q.agenda.timeStage(stage)
+		q.agenda.setStageTimer(stage)
 	} else if i := q.fleet.Instance(holder); i != nil {
-		q.agenda.timeInstance(i)
-		q.agenda.touch(i) // a head that is gone changes when its batch must start
+		q.agenda.setInstanceTimer(i)
+		q.agenda.touch(i) // without its head, the batch may have to start at another time
 	}
 }
 
@@ -193,7 +193,7 @@ func (q *queries) release(ref fleet.Ref) {
 	}
 }
 
-// close frees what is kept of a query of which nothing is left.
+// close frees the records of a query without tasks.
 func (q *queries) close(r fleet.Ref) {
 	if f := q.records.at(r).flow; f >= 0 {
 		q.flows.close(f)
@@ -209,7 +209,7 @@ func (q *queries) cancel(id serving.QueryID) {
 	}
 }
 
-// decided notes that the outcome of a query is decided.
+// decided records that the outcome of a query is decided.
 func (q *queries) decided(r fleet.Ref) {
 	q.records.end(r)
 	a := q.records.at(r).query.App
@@ -218,8 +218,8 @@ func (q *queries) decided(r fleet.Ref) {
 	}
 }
 
-// end decides the outcome of a query that was not served, and returns the decision. Its waiting tasks are removed;
-// running ones finish unheard.
+// end decides the outcome of a query that was not served, and returns the decision. It removes waiting tasks; the
+// results of running ones are discarded.
 func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 	rec := q.records.at(r)
 	x := rec.query
@@ -247,7 +247,7 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 	return d
 }
 
-// finish decides that a query was served, with its last task in a batch.
+// finish records that a query was served, with its last task in a batch.
 func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet.Batch) {
 	q.decided(r)
 	rec := q.records.at(r)
@@ -262,17 +262,17 @@ func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet
 	}
 }
 
-// waits tells whether any task waits at a stage and has no instance yet.
+// waits reports whether any task waits at a stage and has no instance yet.
 func (q *queries) waits(s serving.StageID) bool {
 	return q.fleet.Central(s).Len()+q.fleet.AwaitingTurn(s).Len() > 0
 }
 
-// isClosing tells whether a stage's app is closed and has queries that have not ended.
+// isClosing reports whether a stage's app is closed and has queries that have not ended.
 func (q *queries) isClosing(s serving.StageID) bool {
 	return slices.Contains(q.closing, q.spec.Stages[s].App)
 }
 
-// grow takes up a spec that has grown: new apps, and apps that are now closed.
+// grow extends the tables to a larger spec: new apps, and apps that are now closed.
 func (q *queries) grow() {
 	q.waiting = lengthened(q.waiting, len(q.spec.Apps))
 	q.pending = lengthened(q.pending, len(q.spec.Apps))

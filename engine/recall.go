@@ -2,10 +2,10 @@ package engine
 
 import "github.com/sluice-serving/sluice/serving"
 
-// What a scaler has learned of an app's idle times may outlive the run: the driver asks for it now and then, keeps it,
-// and tells a later engine of it.
+// The idle times that a scaler has learned may outlive the run: the driver reads them now and then, stores them, and
+// gives them to a later engine.
 
-// learned counts what the scaler has learned of an app, and tells since when the app has had nothing to do.
+// learned counts what the scaler has learned of an app, and returns since when the app has been idle.
 func (r *replanning) learned(a serving.AppID) (n int, idle serving.Time) {
 	if k := r.traits.Recaller; k != nil {
 		n = k.Learned(a)
@@ -13,7 +13,7 @@ func (r *replanning) learned(a serving.AppID) (n int, idle serving.Time) {
 	return n, r.queries.idle[a]
 }
 
-// remember returns what the scaler knows of an app's idle times at now; nil for nothing.
+// remember returns a record of the scaler's knowledge of an app's idle times at now; nil for none.
 func (r *replanning) remember(a serving.AppID, now serving.Time) []byte {
 	if k := r.traits.Recaller; k != nil {
 		return k.Remember(a, now)
@@ -21,8 +21,8 @@ func (r *replanning) remember(a serving.AppID, now serving.Time) []byte {
 	return nil
 }
 
-// recall takes up what was learned before, of an app that was not called since. What the scaler cannot read is as if it
-// had not been there: the driver asks it before.
+// recall gives the scaler what was learned before, for an app that was not called since. A record that the scaler
+// cannot read is ignored; the driver checks it before.
 func (r *replanning) recall(x *Recalled) {
 	k := r.traits.Recaller
 	if k == nil || x == nil || x.App < 0 || int(x.App) >= len(r.queries.idle) || k.Learned(x.App) > 0 {

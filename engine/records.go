@@ -7,15 +7,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// record is an accepted query until its last task is gone.
+// record is an accepted query, until its last task is released.
 type record struct {
 	query     serving.Query
 	first     fleet.Ref // its tasks, chained by Sibling
 	tasks     int
 	flow      int32 // into flows; -1 for apps of one stage
-	ended     bool  // its outcome is decided; running tasks only finish
+	ended     bool  // its outcome is decided; running tasks may go on
 	accuracy  float64
-	coldUntil serving.Time // of its tasks, once one has found nothing ready; see fleet.Work
+	coldUntil serving.Time // of its tasks, after one found nothing ready; see fleet.Work
 	stream    int32        // into streams; -1 where no stage keeps the stream's order
 	before    fleet.Ref    // its neighbours there
 	after     fleet.Ref
@@ -23,7 +23,7 @@ type record struct {
 
 var noRecord = record{first: fleet.Nil, flow: -1, accuracy: 1, stream: -1}
 
-// records are the queries that were accepted, and their tasks.
+// records holds the accepted queries and their tasks.
 type records struct {
 	*world
 	list []record // by fleet.Ref
@@ -54,16 +54,16 @@ func (t *records) open(q *serving.Query) fleet.Ref {
 	return r
 }
 
-// end notes that the outcome of a query is decided.
+// end records that the outcome of a query is decided.
 func (t *records) end(r fleet.Ref) {
 	t.list[r].ended = true
 	t.ids.remove(t.list[r].query.ID)
 }
 
-// over tells whether nothing is left of a query.
+// over reports whether a query has ended and has no task.
 func (t *records) over(r fleet.Ref) bool { return t.list[r].ended && t.list[r].tasks == 0 }
 
-// close frees the record of a query of which nothing is left.
+// close frees the record of a query that is over.
 func (t *records) close(r fleet.Ref) {
 	t.list[r] = noRecord
 	t.free = append(t.free, r)
@@ -95,8 +95,8 @@ func (t *records) release(ref fleet.Ref) fleet.Ref {
 	return r
 }
 
-// check walks every record: its tasks are its own, none waits once it has ended, and those that have not ended are
-// found by their ID. It returns, by app, the tasks that wait and the queries that have not ended.
+// check verifies every record: its tasks are its own, none waits after it has ended, and the others are found by their
+// ID. It returns, by app, the tasks that wait and the queries that have not ended.
 func (t *records) check() (waiting, open []int, err error) {
 	waiting, open = make([]int, len(t.spec.Apps)), make([]int, len(t.spec.Apps))
 	live := 0

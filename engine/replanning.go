@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// planRetry is how long after a failure a plan for a world that has grown is asked for again.
+	// planRetry is the pause after a failed plan for a spec that has grown.
 	planRetry = time.Second
-	// mixCount is how many queries of an app are seen before their sizes count for more than those that were expected.
+	// mixCount is how many queries of an app are seen before their sizes replace the expected ones.
 	mixCount = 100
 )
 
-// replanning says when a plan is asked for, and for what: the scaler decides, and the request carries the demand, the
-// sizes of queries, the prices, and what is believed of latency and of content.
+// replanning decides when a plan is requested, and for what. The scaler decides; the request carries demand, sizes of
+// queries, prices, and beliefs about latency and content.
 type replanning struct {
 	*world
 	agenda  *agenda
@@ -34,16 +34,16 @@ type replanning struct {
 	view   scale.View
 
 	last      uint64       // number of the last request
-	requested bool         // and it has not been answered
+	requested bool         // it has not been answered
 	at        serving.Time // when it was made
-	nextLook  serving.Time // when the scaler wants to be asked again; 0 before it was asked
-	retryAt   serving.Time // when a plan for a world that has grown is asked for again after a failure
+	nextLook  serving.Time // when the scaler wants to decide again; 0 before the first time
+	retryAt   serving.Time // when a failed plan for a spec that has grown is requested again
 }
 
-// overdue tells whether a plan for the world as it is has to be asked for, whatever the scaler says.
+// overdue reports whether a plan for the present spec has to be requested, whatever the scaler decides.
 func (r *replanning) overdue() bool { return r.force.outdated && !r.requested && r.now >= r.retryAt }
 
-// decide asks the scaler when it is due or the fleet changed, and requests a plan.
+// decide calls the scaler when it is due or the fleet changed, and requests a plan.
 func (r *replanning) decide() {
 	overdue := r.overdue()
 	if !r.agenda.scaler && !overdue && (r.nextLook == 0 || r.now < r.nextLook) {
@@ -66,7 +66,7 @@ func (r *replanning) decide() {
 	}
 }
 
-// request asks for a plan.
+// request requests a plan.
 func (r *replanning) request() {
 	r.last++
 	r.requested, r.at = true, r.now
@@ -80,7 +80,7 @@ func (r *replanning) request() {
 	d.Beliefs = r.beliefs.forPlanner()
 }
 
-// raise lifts the demand of a plan to what clients have declared.
+// raise lifts the demand of a plan to the declared rates.
 func (r *replanning) raise(rates []float64) {
 	for a := range rates {
 		if !r.spec.Apps[a].Closed {
@@ -89,31 +89,30 @@ func (r *replanning) raise(rates []float64) {
 	}
 }
 
-// mixes returns by app the sizes of queries that a plan is to be made for.
+// mixes returns by app the sizes of queries that a plan is made for.
 func (r *replanning) mixes() []serving.Mix {
 	out := make([]serving.Mix, len(r.spec.Apps))
 	for a := range out {
-		if out[a] = r.spec.Apps[a].Mix; r.monitor.Sized(serving.AppID(a)) >= mixCount {
+		if out[a] = r.spec.Apps[a].Mix; r.monitor.SizesSeen(serving.AppID(a)) >= mixCount {
 			out[a] = r.monitor.Mix(serving.AppID(a))
 		}
 	}
 	return out
 }
 
-// stale tells whether a plan, or a failure to make one, answers an older request than the last.
+// stale reports whether a plan, or a failure, answers an older request than the last.
 func (r *replanning) stale(seq uint64) bool { return seq < r.last }
 
-// answered takes up that the last request has led to a plan in force. It returns the plan, with the factors that it was
-// asked for with where it was.
+// answered records that the last request led to a plan. It returns the plan with the factors of the request.
 func (r *replanning) answered(p *plan.Plan) *plan.Plan {
 	r.requested, r.agenda.scaler = false, true
 	if p.Snapshot == r.last {
-		return r.content.noted(p)
+		return r.content.withFactors(p)
 	}
 	return p
 }
 
-// failed takes up that a request has led to no plan. It tells whether it was the last one.
+// failed records that a request led to no plan. It reports whether it was the last one.
 func (r *replanning) failed(seq uint64) bool {
 	if seq != r.last {
 		return false
@@ -123,7 +122,7 @@ func (r *replanning) failed(seq uint64) bool {
 	return true
 }
 
-// grow has a plan for a larger world asked for. One that is being made for the smaller one will be stale.
+// grow requests a plan for a larger spec. A plan under way for the smaller one becomes stale.
 func (r *replanning) grow() {
 	r.last++
 	r.requested, r.retryAt = false, 0
@@ -131,8 +130,8 @@ func (r *replanning) grow() {
 	r.agenda.changeBasis()
 }
 
-// arrived counts a query of an app that is open, and tells the scaler if the app had nothing to do. A query that is
-// refused was a call all the same.
+// arrived counts a query of an open app, and tells the scaler about a call of an idle one. Refused queries are calls as
+// well.
 func (r *replanning) arrived(a serving.AppID) {
 	r.monitor.Add(r.now, a)
 	idle, was := r.queries.invoked(a)
@@ -141,7 +140,7 @@ func (r *replanning) arrived(a serving.AppID) {
 	}
 }
 
-// next returns when something is to be done if nothing happens.
+// next returns when the scaler decides again if nothing happens.
 func (r *replanning) next() serving.Time {
 	next := r.nextLook
 	if next == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// When a client joins or leaves, every scaler that plans at all asks for a plan at once, for what the clients who are
-// there have declared, though not a query has come; with a rate that changes nothing it is left alone.
+// When a client joins or leaves, every scaler that plans asks at once for a plan for the declared rates of the present
+// clients, even before any query. A rate that changes nothing leads to no request.
 func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 	asking := 0
 	for _, scaler := range systems.Scalers() {
@@ -26,7 +26,7 @@ func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := serving.Time(0)
-		// step moves on far enough that no scaler spares a request for being too soon, and answers what is asked.
+		// step moves time far enough for every scaler's pause, and answers requests.
 		step := func(in ...engine.Input) (rate float64, asked bool) {
 			for range 20 {
 				at += serving.Time(time.Second)
@@ -80,7 +80,7 @@ func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 	}
 }
 
-// A stream that could not be opened is reported as a driver's fault and counts for nothing.
+// A stream that cannot be opened is reported as a driver's fault and does not count.
 func TestBadStreams(t *testing.T) {
 	for _, in := range []engine.Input{
 		{Kind: engine.StreamOpened, Query: serving.Query{App: 1, Stream: 1}, Rate: 1},
@@ -102,8 +102,8 @@ func TestBadStreams(t *testing.T) {
 	}
 }
 
-// Of what happens at one instant streams are opened before they are closed, both before plans and queries; two apps
-// that call their streams alike are told apart.
+// At one instant streams are opened before they are closed, both before plans and queries. Streams of two apps with the
+// same number are distinct.
 func TestSortStreams(t *testing.T) {
 	in := []engine.Input{
 		{Kind: engine.QueryArrived, Query: serving.Query{ID: 1}},

@@ -13,14 +13,14 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// driver is the least that keeps an engine going: every batch takes what was expected.
+// driver is a minimal driver: every batch takes the expected time.
 type driver struct {
 	e    *engine.Engine
 	now  serving.Time
 	due  []due
 	in   []engine.Input
 	next serving.QueryID
-	// streams is how many the queries are of, by turns; 0 for none.
+	// streams is the number of streams that queries belong to, in turn; 0 for none.
 	streams uint64
 }
 
@@ -61,7 +61,7 @@ func (d *driver) step(now serving.Time) {
 	d.in = d.in[:0]
 }
 
-// arrive moves time on by gap and lets one query come.
+// arrive moves time by gap and lets one query arrive.
 func (d *driver) arrive(gap serving.Time, slo time.Duration) {
 	until := d.now + gap
 	for {

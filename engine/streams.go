@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Stateful stages keep something from one query of a stream to the next (Scrooge §3.1), so that they serve those of a
-// stream one at a time and in the order of their arrival, whichever comes first to the stage. At each, one task of a
-// stream has its turn: it waits for an instance, or runs. The others wait for theirs (fleet.Turn), those of later
-// queries until the earlier ones are through: served there, passed over, or ended in whatever way. A batch that runs
-// for a query which has ended is waited for all the same: the next must find what it leaves behind.
+// Stateful stages keep state from one query of a stream to the next (Scrooge §3.1). So they serve the queries of a
+// stream one at a time and in order of arrival. At each stage one task of a stream has its turn: it waits for an
+// instance, or runs. The others wait for their turn (fleet.Turn), those of later queries until the earlier queries are
+// through: served there, passed over, or ended. A running batch of an ended query is awaited as well, because the next
+// query needs the state that it leaves.
 
 // streams keep the queries of every stream in order at the stateful stages of its app.
 type streams struct {
@@ -27,16 +27,15 @@ type streams struct {
 	index    []int32             // by stage: among the stateful stages of its app; -1 for others
 }
 
-// stream is the queries of a stream that have not ended, or of which something still runs, in the order of their
-// arrival.
+// stream lists the queries of a stream that have not ended or still have a running task, in order of arrival.
 type stream struct {
 	app         serving.AppID
 	number      uint64    // that its client gave
 	first, last fleet.Ref // records
-	turns       []turn    // by index of the stage
+	turns       []turn    // by index of its stateful stages
 }
 
-// turn says whose turn it is at a stage.
+// turn records whose turn it is at a stage.
 type turn struct {
 	query fleet.Ref // record: the first of the stream that is not through the stage; Nil for none
 	task  fleet.Ref // the one that waits for an instance or runs; Nil while none does
@@ -48,7 +47,7 @@ func newStreams(w *world, a *agenda, r *records, f *flows) *streams {
 	return x
 }
 
-// grow takes up the apps and stages of a spec that are new.
+// grow extends the tables to the new apps and stages of a spec.
 func (x *streams) grow() {
 	for len(x.index) < len(x.spec.Stages) {
 		x.index = append(x.index, -1)
@@ -65,7 +64,7 @@ func (x *streams) grow() {
 }
 
 // streamKey spreads the numbers of streams, which clients choose, over a table's slots. It is one to one (the finalizer
-// of MurmurHash3) and 0 only for 0, which names none.
+// of MurmurHash3). It is 0 only for 0, which is no stream.
 func streamKey(number uint64) serving.QueryID {
 	number ^= number >> 33
 	number *= 0xff51afd7ed558ccd
@@ -74,7 +73,7 @@ func streamKey(number uint64) serving.QueryID {
 	return serving.QueryID(number ^ number>>33)
 }
 
-// enter puts an accepted query behind those of its stream, where any stage keeps their order.
+// enter appends an accepted query to its stream, where any stage keeps their order.
 func (x *streams) enter(r fleet.Ref) {
 	rec := x.records.at(r)
 	q := &rec.query
@@ -97,7 +96,7 @@ func (x *streams) enter(r fleet.Ref) {
 	}
 }
 
-// of returns the stream of a query, which is opened if there is none.
+// of returns the stream of a query, and opens it if there is none.
 func (x *streams) of(q *serving.Query) int32 {
 	t := &x.byApp[q.App]
 	if t.ids == nil {
@@ -124,7 +123,7 @@ func (x *streams) of(q *serving.Query) int32 {
 	return at
 }
 
-// leave takes a query of which nothing is left out of its stream.
+// leave removes a query without tasks from its stream.
 func (x *streams) leave(r fleet.Ref) {
 	rec := x.records.at(r)
 	if rec.stream < 0 {
@@ -147,7 +146,7 @@ func (x *streams) leave(r fleet.Ref) {
 	}
 }
 
-// turn returns where a task has to have its turn before it may run; nil for one that need not.
+// turn returns the turn that a task has to have before it may run; nil for one that needs none.
 func (x *streams) turn(t *fleet.Task) *turn {
 	k := x.index[t.Stage()]
 	if k < 0 {
@@ -160,10 +159,10 @@ func (x *streams) turn(t *fleet.Task) *turn {
 	return &x.list[at].turns[k]
 }
 
-// ordered tells whether a stage serves the queries of a stream in their order.
+// ordered reports whether a stage serves the queries of a stream in their order.
 func (x *streams) ordered(s serving.StageID) bool { return x.index[s] >= 0 }
 
-// wait puts a task that is in no place into its stage's central queue, or has it wait for its turn first.
+// wait puts a task that is in no place into its stage's central queue, or lets it wait for its turn.
 func (x *streams) wait(ref fleet.Ref) {
 	t := x.fleet.Task(ref)
 	if turn := x.turn(t); turn == nil || turn.task == ref {
@@ -183,7 +182,7 @@ func (x *streams) endTurn(ref fleet.Ref) {
 	}
 }
 
-// ended lets the queries behind one that has ended have their turns.
+// ended gives turns to the queries behind one that has ended.
 func (x *streams) ended(r fleet.Ref) {
 	if at := x.records.at(r).stream; at >= 0 {
 		for _, s := range x.stateful[x.list[at].app] {
@@ -192,14 +191,14 @@ func (x *streams) ended(r fleet.Ref) {
 	}
 }
 
-// passed lets the queries behind one that is through a stage have their turn there.
+// passed gives the turn at a stage to the query behind one that is through it.
 func (x *streams) passed(r fleet.Ref, s serving.StageID) {
 	if at := x.records.at(r).stream; at >= 0 && x.index[s] >= 0 {
 		x.next(at, s)
 	}
 }
 
-// next gives the next task of a stream its turn at a stage, if it is there and nobody has the turn.
+// next gives the next task of a stream its turn at a stage, if there is one and no other has it.
 func (x *streams) next(at int32, s serving.StageID) {
 	turn := &x.list[at].turns[x.index[s]]
 	for turn.query != fleet.Nil && x.through(turn.query, s) {
@@ -214,10 +213,10 @@ func (x *streams) next(at int32, s serving.StageID) {
 	}
 }
 
-// through tells whether nothing of a query will come to a stage any more.
+// through reports whether nothing of a query will come to a stage any more.
 func (x *streams) through(r fleet.Ref, s serving.StageID) bool {
 	rec := x.records.at(r)
-	return rec.ended || rec.flow >= 0 && x.flows.stage(rec.flow, s).done
+	return rec.ended || rec.flow >= 0 && x.flows.over(rec.flow, s)
 }
 
 // firstTask returns, of the tasks of a query that wait for their turn at a stage, that of its first items; Nil where
@@ -233,8 +232,8 @@ func (x *streams) firstTask(r fleet.Ref, s serving.StageID) fleet.Ref {
 	return first
 }
 
-// check walks every stream: queries in the order of arrival, each in its own stream; at every stateful stage the first
-// that is not through has the turn, and one task of the stream at most is elsewhere than waiting for it.
+// check verifies every stream: queries in order of arrival, each in its own stream. At every stateful stage the first
+// query that is not through has the turn, and at most one task of the stream does not wait for its turn.
 func (x *streams) check() error {
 	found := 0
 	for a := range x.byApp {
@@ -316,7 +315,7 @@ func (x *streams) checkTurn(l *stream, s serving.StageID) error {
 		return fmt.Errorf("%d tasks have their turn at once, task %d among them, want at most task %d", there, task,
 			has.task)
 	case query != fleet.Nil && task == fleet.Nil && x.firstTask(query, s) != fleet.Nil:
-		return fmt.Errorf("query %d waits for a turn that nobody has", x.records.at(query).query.ID)
+		return fmt.Errorf("query %d waits for a turn that no query has", x.records.at(query).query.ID)
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Streams that come and go, and queries that wait for their turn, take no memory either in the steady state.
+// Streams that are opened and closed, and queries that wait for their turn, allocate nothing in the steady state.
 func TestStreamsDoNotAllocate(t *testing.T) {
-	// some wait for each other all the time; or each is forgotten between two of its queries
+	// some queries wait for each other all the time, or each stream is forgotten between two of its queries
 	for _, streams := range []uint64{10, 1000} {
 		c := simtest.Uniform(8, 2*time.Millisecond, time.Millisecond, 100*time.Millisecond, 16)
 		c.Spec.Stages[0].Stateful = true
@@ -35,7 +35,7 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A stream is one of its app: two apps that call theirs alike do not wait for each other.
+// A stream belongs to its app: streams of two apps with the same number do not wait for each other.
 func TestStreamsOfAppsDoNotMix(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	c.Spec.Stages[0].Stateful = true

@@ -5,13 +5,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// table finds the record of a live query: open addressing with linear probing, indexed by the low bits of the ID. IDs
-// are handed out in sequence, so that live ones hardly ever collide; at most half of the slots are in use.
+// table maps the IDs of live queries to records: open addressing with linear probing, indexed by the low bits of the
+// ID. IDs are given in sequence, so live ones rarely collide. At most half of the slots are in use.
 type table struct {
 	ids  []serving.QueryID // 0 is free
 	refs []fleet.Ref
 	n    int
-	away int // entries that do not lie in their home slot
+	away int // entries that are not in their home slot
 }
 
 func newTable() table { return sizedTable(1024) }
@@ -22,7 +22,7 @@ func sizedTable(size int) table {
 
 func (t *table) home(id serving.QueryID) int { return int(uint64(id) & uint64(len(t.ids)-1)) }
 
-// find returns the slot of id, or the free slot where it would go.
+// find returns the slot of id, or the free slot for it.
 func (t *table) find(id serving.QueryID) int {
 	s := t.home(id)
 	for t.ids[s] != 0 && t.ids[s] != id {
@@ -71,8 +71,8 @@ func (t *table) remove(id serving.QueryID) {
 		t.away--
 	}
 	mask := len(t.ids) - 1
-	// Backward shift: whatever was pushed past the hole moves into it. IDs in sequence lie in one long run, each in its
-	// home slot, and that run must not be walked for nothing.
+	// Backward shift: an entry that was pushed past the hole moves into it. IDs in sequence form a long run, each in
+	// its home slot; counting entries away from home saves walking that run.
 	for next := (s + 1) & mask; t.away > 0 && t.ids[next] != 0; next = (next + 1) & mask {
 		if h := t.home(t.ids[next]); (next-h)&mask >= (next-s)&mask {
 			t.ids[s], t.refs[s] = t.ids[next], t.refs[next]

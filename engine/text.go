@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// String prints a decision on one line: the form in which journals record it, differences are shown and people read it.
-// Two decisions are the same exactly when their strings are.
+// String prints a decision on one line, as journals record it and people read it. Two decisions are equal exactly when
+// their strings are.
 func (d *Decision) String() string {
 	var b strings.Builder
 	b.WriteString(d.Kind.String())

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// usage integrates what instances and workers cost and how busy they are, at the prices in force as time passes.
+// usage integrates the cost and the load of instances and workers, at the prices in force as time passes.
 type usage struct {
 	*world
 	agenda *agenda
@@ -21,14 +21,14 @@ type usage struct {
 	shares  []bool // by instance ID - 1, whether it was launched to take turns
 }
 
-// consumed is what was used up.
+// consumed is an amount of usage.
 type consumed struct {
 	busy, slots      serving.Time // slot time
 	threads, percent serving.Time // thread time, and time of a per cent of an accelerator
 	dollars          float64
 }
 
-// workerUse counts the instances of a worker, and among them those that are not on a part of it but may use all.
+// workerUse counts the instances of a worker, and among them those that are not on a part of it.
 type workerUse struct {
 	instances, wholes int
 	paidUntil         serving.Time // of the span in which it has instances
@@ -48,7 +48,7 @@ func newUsage(w *world, a *agenda) *usage {
 	return &usage{world: w, agenda: a, workers: make([]workerUse, len(w.spec.Workers))}
 }
 
-// price returns what a machine of a device type costs now, in $/h. It is the only price that there is.
+// price returns what a machine of a device type costs now, in $/h. All costs use it.
 func (u *usage) price(d serving.DeviceTypeID) float64 {
 	if u.prices != nil {
 		return u.prices[d]
@@ -59,7 +59,7 @@ func (u *usage) price(d serving.DeviceTypeID) float64 {
 // currentPrices returns a copy of the prices by device type, in $/h; nil before one has changed.
 func (u *usage) currentPrices() []float64 { return slices.Clone(u.prices) }
 
-// setPrice takes up the price of a device type from now on.
+// setPrice sets the price of a device type from now on.
 func (u *usage) setPrice(d serving.DeviceTypeID, price float64) {
 	if d < 0 || int(d) >= len(u.spec.DeviceTypes) || !(price >= 0) || math.IsInf(price, 0) {
 		u.violated(fmt.Errorf("engine: %v $/h for device type %d: the price must be a finite number of at least 0, "+
@@ -84,7 +84,7 @@ func (u *usage) setPrice(d serving.DeviceTypeID, price float64) {
 	u.agenda.changeBasis()
 }
 
-// owed is what a worker with instances costs from the time until which it is paid for to another, in $.
+// owed is the cost, in $, of a worker with instances between the time until which it is paid for and another.
 func (u *usage) owed(w serving.WorkerID, until serving.Time) float64 {
 	return u.price(u.spec.Workers[w].DeviceType) * (until - u.workers[w].paidUntil).Seconds() / 3600
 }
@@ -129,13 +129,13 @@ func (u *usage) removed(i *fleet.Instance) {
 	}
 }
 
-// hold counts what a part, or a whole machine, has been held for.
+// hold counts a part, or a whole machine, over a span.
 func (c *consumed) hold(d *serving.DeviceType, span serving.Time) {
 	c.threads += span * serving.Time(d.Cores)
 	c.percent += span * serving.Time(d.Percent+100*d.Accelerators)
 }
 
-// until returns what has been used from the start until a time that is not before the present one.
+// until returns the usage from the start until a time that is not before the present one.
 func (u *usage) until(at serving.Time) report.Usage {
 	c := u.total
 	for _, i := range u.fleet.Live() {

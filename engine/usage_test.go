@@ -15,8 +15,8 @@ import (
 
 const hour = serving.Time(time.Hour)
 
-// Time is billed at the price in force when it passes, whatever the price is before and after: an integral over time,
-// against one that is computed from a random history of prices, launches and stops.
+// Time is billed at the price in force when it passes: an integral over time, against one computed from a random
+// history of prices, launches and stops.
 func TestUsageIsBilledAtThePriceOfTheHour(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 6))

@@ -7,14 +7,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// world is what every owner reads: the present time, the spec that is served, the fleet, and what was seen of the
-// demand. Every owner embeds it.
+// world is what every owner reads: the present time, the spec, the fleet, and the demand seen. Every owner embeds it.
 type world struct {
 	now     serving.Time
 	spec    *serving.Spec
 	fleet   fleet.Fleet
 	monitor monitor.Rates
-	// violation is the first rule of the contract that the driver or a policy has broken.
+	// violation is the first breach of the contract by the driver or a policy.
 	violation error
 }
 

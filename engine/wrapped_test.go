@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Wrappers as somebody would write them who wants to add something to one method: all else comes from what they wrap.
+// Wrappers that add something to one method and take all others from what they wrap.
 type (
 	wrappedRouter  struct{ route.Router }
 	wrappedRule    struct{ batch.Rule }
@@ -28,8 +28,8 @@ func (r wrappedRule) New() batch.Batcher { return wrappedBatcher{r.Rule.New()} }
 
 const everySection = ^plan.Sections(0)
 
-// Whatever a rule can do beyond its port, a wrapper around it can: nothing is asked for by a type assertion, which
-// would not see through the wrapper.
+// A wrapper around a rule keeps the rule's abilities: the engine uses no type assertion, which would not see through
+// the wrapper.
 func TestTraitsSurviveAWrapper(t *testing.T) {
 	wakes, recalls, follows := 0, 0, 0
 	for _, name := range systems.Scalers() {
@@ -84,7 +84,7 @@ func TestTraitsSurviveAWrapper(t *testing.T) {
 	}
 }
 
-// A wrapped batcher is told of its batches, and a wrapped profile learns from them.
+// A wrapped batcher is shown its batches, and a wrapped profile learns from them.
 func TestLearningSurvivesAWrapper(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	e, err := engine.New(engine.Config{
@@ -128,7 +128,7 @@ func TestLearningSurvivesAWrapper(t *testing.T) {
 	}
 }
 
-// A batcher that runs what the router has chosen needs a router that chooses, and is told so by name.
+// A batcher that runs the router's choice needs a router that chooses; the error names both.
 func TestChoicesNeedARouterThatChooses(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	build := func(r route.Router) error {

@@ -14,8 +14,8 @@ func (o *Opened) runsModels() bool {
 	return slices.ContainsFunc(o.tables.Backends, func(b config.Backend) bool { return b.Kind != kindFake })
 }
 
-// assume derives the latencies of fake workers from their settings.
-func (o *Opened) assume() (*Profiled, error) {
+// assumeLatencies makes a profile from the settings of fake workers.
+func (o *Opened) assumeLatencies() (*Profiled, error) {
 	spec := o.Spec()
 	var m serving.Measurements
 	add := func(b config.Backend, d serving.DeviceTypeID) {

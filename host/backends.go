@@ -23,17 +23,17 @@ const (
 	kindRemote = "openinference"
 )
 
-// backends are what runs the models and functions of every worker.
+// backends run the models and functions of every worker.
 type backends struct {
 	opened  *Opened
-	models  []dataplane.Backend // by WorkerID; nil where no model is run
-	workers []dataplane.Backend // by WorkerID: the same, with functions where they are run
+	models  []dataplane.Backend // by WorkerID; nil for a worker without models
+	workers []dataplane.Backend // by WorkerID: the same, and functions on workers that run them
 	local   *onnx.Backend       // nil when no worker runs models in this process
 }
 
 func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
 
-// backends makes what the file asks for. Nothing is connected or loaded yet.
+// backends makes the backends of the file. They connect and load nothing yet.
 func (o *Opened) backends() (*backends, error) {
 	kinds := o.tables.Backends
 	if len(kinds) != len(o.Spec().Workers) {
@@ -50,7 +50,7 @@ func (o *Opened) backends() (*backends, error) {
 		case b.Kind == kindRemote:
 			out.models[at], err = o.remote(b)
 		case len(functions) == len(o.tables.Variants) && len(functions) > 0 && o.file.Store == "":
-			// No model will ever run here, so that no runtime is needed.
+			// No model runs here, so no runtime is needed.
 		default:
 			if out.local == nil {
 				out.local, err = o.onnx()
@@ -61,7 +61,7 @@ func (o *Opened) backends() (*backends, error) {
 			return nil, err
 		}
 		worker := out.models[at]
-		if len(functions) > 0 && b.Kind != kindFake { // a fake worker has nothing for functions to work on
+		if len(functions) > 0 && b.Kind != kindFake { // a fake worker has no tensors for functions
 			worker = builtin.New(functions, worker)
 		}
 		out.workers = append(out.workers, worker)
@@ -101,14 +101,14 @@ func (o *Opened) onnx() (*onnx.Backend, error) {
 	return b, err
 }
 
-// fake is a worker that waits as long as its settings say. It finds as much in its input as the stages expect.
+// fake makes a worker that waits as its settings say. Its outputs have as many rows as the stages expect.
 func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
-	finds := make(map[serving.VariantID][]fake.Found)
+	finds := make(map[serving.VariantID][]fake.RowOutput)
 	for _, st := range o.Spec().Stages {
 		for _, e := range st.Next {
 			for _, v := range st.Variants {
 				if e.Rows != "" {
-					finds[v] = append(finds[v], fake.Found{Name: e.Rows, PerItem: e.FanOut})
+					finds[v] = append(finds[v], fake.RowOutput{Name: e.Rows, PerItem: e.FanOut})
 				}
 			}
 		}
@@ -118,11 +118,11 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
 		},
 		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
-		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), Finds: finds,
+		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), RowOutputs: finds,
 	})
 }
 
-// remote connects to a server that speaks the Open Inference Protocol.
+// remote makes a backend for a server that speaks the Open Inference Protocol.
 func (o *Opened) remote(b config.Backend) (dataplane.Backend, error) {
 	models := make(map[serving.VariantID]openinference.Model)
 	for v, x := range o.tables.Variants {

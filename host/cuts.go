@@ -8,23 +8,24 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// withCuts adds what the parts that placements give instances by their cores take, where a profile does not say it: with
-// c of a machine's C threads a run takes C/c times as long as on the whole machine, and as many runs at once as the part
-// has slots do not slow each other. A model seldom gains C times from C threads, so a part that is measured is faster.
+// withCuts adds the latencies of the parts that placements give instances by their cores, where a profile has none.
+// With c of a machine's C threads a run takes C/c times as long as on the whole machine, and the runs of a part do not
+// slow each other. A model seldom gains as much from more threads, so that a part is faster once it is measured.
 func (o *Opened) withCuts(m serving.Measurements) serving.Measurements {
 	for _, c := range o.tables.Cuts {
+		part, of := &o.Spec().DeviceTypes[c.Part], &o.Spec().DeviceTypes[c.Of]
 		known := make(map[serving.VariantID]bool)
 		for _, p := range m.Latency {
 			if p.DeviceType == c.Part {
 				known[p.Variant] = true
 			}
 		}
-		m = derive(m, c, known, float64(o.Spec().DeviceTypes[c.Of].Cores)/float64(c.Cores))
+		factor := float64(of.Cores) / float64(c.Cores)
+		m = derive(m, c, known, factor)
 		if len(known) == 0 && o.runsModels() {
-			o.options.Notice(fmt.Sprintf("no profile has rows of device type %q, %d of the %d cores of %q: its latency "+
-				"is taken to be that of %q times %.3g; 'sluice profile' measures it", o.Spec().DeviceTypes[c.Part].Name,
-				c.Cores, o.Spec().DeviceTypes[c.Of].Cores, o.Spec().DeviceTypes[c.Of].Name,
-				o.Spec().DeviceTypes[c.Of].Name, float64(o.Spec().DeviceTypes[c.Of].Cores)/float64(c.Cores)))
+			o.options.Notice(fmt.Sprintf("no profile has rows of device type %q, %d of the %d cores of %q: its "+
+				"latency is taken to be that of %q times %.3g; 'sluice profile' measures it", part.Name, c.Cores,
+				of.Cores, of.Name, of.Name, factor))
 		}
 	}
 	return m

@@ -11,16 +11,16 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// askRemote bounds the question to a remote server what a model takes.
-const askRemote = 10 * time.Second
+// remoteTimeout bounds the request to a remote server for the inputs and outputs of a model.
+const remoteTimeout = 10 * time.Second
 
-// tensors are what a variant takes and gives.
+// tensors are the inputs and outputs of a variant.
 type tensors struct {
 	inputs, outputs []tensor.Spec
 	batched         bool // the first dimension counts items
 }
 
-// describe tells what a variant takes and gives: from the file, from its model, or from the server that has it.
+// describe returns the inputs and outputs of a variant: from the file, from its model, or from the server that has it.
 func (b *backends) describe(v serving.VariantID) (tensors, error) {
 	spec, tables := b.opened.Spec(), b.opened.tables
 	app, at := tables.Variants[v].App, spec.Variants[v].Stage
@@ -32,12 +32,12 @@ func (b *backends) describe(v serving.VariantID) (tensors, error) {
 		(!several || at == spec.Source(app) && len(tables.Stages[at].Takes) == 0) {
 		return tensors{info.Inputs, info.Outputs, info.Batched}, nil
 	}
-	ctx, done := context.WithTimeout(context.Background(), askRemote)
+	ctx, done := context.WithTimeout(context.Background(), remoteTimeout)
 	defer done()
 	return b.ask(ctx, v)
 }
 
-// ask tells what the model of a variant takes and gives, from its file or from the server that has it.
+// ask returns the inputs and outputs of the model of a variant, from its file or from the server that has it.
 func (b *backends) ask(ctx context.Context, v serving.VariantID) (tensors, error) {
 	if b.local != nil && b.opened.tables.Variants[v].Path != "" {
 		i, err := b.local.Interface(v)

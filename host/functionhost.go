@@ -20,7 +20,7 @@ type functionHost struct {
 	local    *onnx.Backend // nil when no worker runs models in this process
 	log      *slog.Logger
 	manager  *functions.Manager
-	refines  bool // latencies that were predicted are measured later
+	refines  bool // predicted latencies are measured later
 
 	service  *service                 // once there is one
 	restored []functions.Live         // until then
@@ -66,14 +66,14 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	return err
 }
 
-// Grow implements functions.Host. Clients see a new function after the engine knows it, and a deleted one no more
-// before the engine drops it.
+// Grow implements functions.Host. Clients see a new function after the engine knows it. A deleted one disappears for
+// clients before the engine drops it.
 func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	gone := len(open) < len(h.models)
 	if gone {
 		h.show(open)
 	}
-	h.service.spec.Store(g.Spec) // before a plan can speak of what is new
+	h.service.spec.Store(g.Spec) // before a plan can have the new identifiers
 	if err := h.service.plane.Grow(g); err != nil {
 		return err
 	}

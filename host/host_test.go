@@ -113,7 +113,7 @@ func TestMetadataSaysTheVersion(t *testing.T) {
 	}
 }
 
-// What is wrong with a request, a file or an installation can be told from the kind of the error.
+// The kind of an error says whether the request, a file or the installation is wrong.
 func TestKindsOfErrors(t *testing.T) {
 	good := write(t, fakes)
 	two := strings.Replace(fakes, "server:", `  - {name: other, slo: {latency: 1s}, system: clipper,
@@ -182,7 +182,7 @@ func TestStagesAreNotChanged(t *testing.T) {
 	}
 }
 
-// A system that learns begins a run without latencies that were only assumed. Whoever asks for a plan has them.
+// A system that learns begins a run without latencies that were only assumed. Plans that are asked for use them.
 func TestLearningBeginsWithoutAssumptions(t *testing.T) {
 	text := fakes + "system: {router: earliestfinish, batcher: single, scaler: mixshift, options: {learn: true}}\n"
 	p := profiled(t, text)
@@ -201,7 +201,7 @@ func TestLearningBeginsWithoutAssumptions(t *testing.T) {
 	}
 }
 
-// A server that could not come up, or never served, gives back all that it had.
+// A server that could not start, or never served, releases all its resources.
 func TestServersAreReleased(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -248,7 +248,7 @@ func TestJournalsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What takes long and what is worth knowing is told, and only to who asked for it.
+// Progress and notices are reported to the callbacks, if there are any.
 func TestOptionsAreTold(t *testing.T) {
 	var sentences []string
 	shares := 0

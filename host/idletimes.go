@@ -8,11 +8,11 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// idleTimesEvery is how often idle times are saved that have changed.
+// idleTimesEvery is the time between two saves of changed idle times.
 const idleTimesEvery = 5 * time.Second
 
-// recall returns the idle times that an earlier run has learned of a spec's apps; each app's once. Scalers that do not
-// learn idle times get none.
+// recall returns the idle times that an earlier run has learned of a spec's apps. It returns those of an app only once,
+// and none for scalers that do not learn idle times.
 func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 	h.idleMu.Lock()
 	defer h.idleMu.Unlock()
@@ -34,13 +34,13 @@ func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 	return out
 }
 
-// saveIdleTimes saves learned idle times every idleTimesEvery until over is closed.
-func (h *functionHost) saveIdleTimes(over <-chan struct{}) {
+// saveIdleTimes saves learned idle times every idleTimesEvery until done is closed.
+func (h *functionHost) saveIdleTimes(done <-chan struct{}) {
 	tick := time.NewTicker(idleTimesEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-over:
+		case <-done:
 			return
 		case <-tick.C:
 			h.save()

@@ -9,10 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// observer sees every step of an engine. It must not keep the slices.
+// observer is called with every step of an engine. It must not keep the slices.
 type observer func(now serving.Time, in []engine.Input, out []engine.Decision)
 
-// journalHeader has all that it takes to build the run's engine again.
+// journalHeader has everything that is needed to build the run's engine for a replay.
 func (p *Planned) journalHeader() journal.Header {
 	known := p.measurements
 	if p.startsUnprofiled() {
@@ -25,8 +25,8 @@ func (p *Planned) journalHeader() journal.Header {
 	return h
 }
 
-// openJournal makes a file, or replaces one, that every step is recorded in. The first error of writing is that of
-// close.
+// openJournal makes a file, or replaces one. record writes a step to it, and closing returns the first error of
+// writing.
 func (p *Planned) openJournal(path string, mode os.FileMode) (record observer, closing func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/host/functions"
 )
 
-// listen binds the front ends to their addresses.
+// listen binds the HTTP, gRPC and admin servers to their addresses.
 func (s *Server) listen(o ServerOptions) error {
 	c, err := s.frontConfig(o)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) listen(o ServerOptions) error {
 	return err
 }
 
-// frontConfig is the configuration of the front ends.
+// frontConfig returns the configuration of these servers.
 func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	file := &s.planned.file.Server
 	limits := &file.Limits
@@ -51,7 +51,7 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 // largestCertificates bounds a file of PEM certificates, in bytes.
 const largestCertificates = 1 << 20
 
-// tlsConfig reads the certificates that the file names; nil where it names none.
+// tlsConfig reads the certificates that the file names. It returns nil if it names none.
 func (s *Server) tlsConfig() (*tls.Config, error) {
 	f := s.planned.file
 	names := &f.Server.TLS
@@ -77,7 +77,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-// adminHandlers are the handlers of the admin address. Requests that change something need the token, where the file
+// adminHandlers returns the handlers of the admin address. Requests that change something need the token, if the file
 // names one.
 func (s *Server) adminHandlers(address string) (map[string]http.Handler, error) {
 	f, token := s.planned.file, ""

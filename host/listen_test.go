@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/limits"
 )
 
-// frontOf is what the front ends are made of for a configuration with these settings of server.
+// frontOf returns the configuration of the front ends for these settings of server.
 func frontOf(t *testing.T, settings string) server.Config {
 	t.Helper()
 	p, err := profiled(t, apps+settings).Plan(t.Context())

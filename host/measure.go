@@ -15,10 +15,10 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Measuring is how [Opened.Measure] measures.
+// Measuring are the options of [Opened.Measure].
 type Measuring struct {
-	// File is the profile file to write; empty writes none. A run that is interrupted leaves its measurements beside
-	// it, and the next one goes on from there.
+	// File is the profile file to write; empty writes none. An interrupted run leaves its measurements beside it, and
+	// the next run continues from them.
 	File string
 	// Tune changes the settings for a device type before it is measured; nil takes the defaults.
 	Tune func(*profiler.Config)
@@ -43,7 +43,7 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 			how.Tune(&c)
 		}
 		if d := &o.Spec().DeviceTypes[s.device]; d.Part && !d.Placed {
-			c.Slots = 1 // a part is one instance's, which runs a batch at a time
+			c.Slots = 1 // a part belongs to one instance, which runs one batch at a time
 		}
 		f, err := profiler.Run(ctx, c, func(done, total int, what string) {
 			o.options.Progress(float64(done)/float64(max(total, 1)), "measuring "+what)
@@ -68,7 +68,7 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 	return f, err
 }
 
-// profilerConfig is what is measured at a site.
+// profilerConfig returns the configuration of the measurements at a site.
 func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Config {
 	c := profiler.Config{Spec: o.Spec(), Backend: run.of(s.worker), DeviceType: s.device, Worker: s.worker,
 		Variants: s.variants, Slots: s.slots, Cores: s.cores,
@@ -96,7 +96,7 @@ func (o *Opened) MeasuredHere(f *profiler.File) bool {
 	return err == nil && run.local != nil && f.Host == run.thisHost()
 }
 
-// thisHost is the machine, and the runtime where models run in this process.
+// thisHost describes the machine, and the runtime if models run in this process.
 func (b *backends) thisHost() profiler.Host {
 	if b.local == nil {
 		return profiler.ThisHost("")
@@ -104,7 +104,7 @@ func (b *backends) thisHost() profiler.Host {
 	return profiler.ThisHost(onnx.Version())
 }
 
-// functionInputs are inputs that a function can be measured with, an item each; nil for models.
+// functionInputs returns inputs to measure a function with, one item each; nil for models.
 func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
 	f := o.tables.Variants[v].Function
 	if f == nil {
@@ -121,7 +121,8 @@ func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) 
 	return parts, nil
 }
 
-// functionIdentity is what the latency of a function depends on; empty for models, whose files say it.
+// functionIdentity returns a text of everything that the latency of a function depends on. It is empty for models,
+// which are identified by their files.
 func (o *Opened) functionIdentity(v serving.VariantID) string {
 	f := o.tables.Variants[v].Function
 	if f == nil {

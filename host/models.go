@@ -4,23 +4,23 @@ import (
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// onnxPlatform is Triton's word for models that ONNX Runtime runs.
+// onnxPlatform is Triton's name for the platform ONNX Runtime.
 const onnxPlatform = "onnxruntime_onnx"
 
-// models describe the apps of the configuration to clients. What a graph takes and gives follows from its stages where
-// the file does not say it.
-func (o *Opened) models(b *backends, wiring []dataplane.Wiring) (out []*server.Model, err error) {
+// models describes the apps of the configuration for clients. The inputs and outputs of a graph follow from its stages,
+// unless the file has them.
+func (o *Opened) models(b *backends, wiring []pipeline.Wiring) (out []*server.Model, err error) {
 	for a := range o.tables.Apps {
 		id, info := serving.AppID(a), &o.tables.Apps[a]
 		m := o.model(id, b)
 		if len(o.Spec().Apps[a].Stages) > 1 {
-			inputs, outputs, err := dataplane.Interface(o.Spec(), wiring, id)
+			inputs, outputs, err := pipeline.Interface(o.Spec(), wiring, id)
 			if err != nil {
 				return nil, fault.Wrap(fault.Config, err)
 			}
@@ -36,7 +36,7 @@ func (o *Opened) models(b *backends, wiring []dataplane.Wiring) (out []*server.M
 	return out, nil
 }
 
-// model describes an app to clients. Its versions are the variants of the app's last stage: the ones that answer.
+// model describes an app for clients. Its versions are the variants of the app's last stage, which answers.
 func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 	spec, info := o.Spec(), &o.tables.Apps[a]
 	app := &spec.Apps[a]
@@ -74,7 +74,7 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 	return m
 }
 
-// functionModel describes a function to clients. was is the version that it replaces, or nil.
+// functionModel describes a function for clients. was is the version that it replaces, or nil.
 func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *server.Model {
 	out := &server.Model{Name: l.Name, App: l.App, Platform: onnxPlatform, Inputs: l.Inputs, Outputs: l.Outputs,
 		Batched: l.Batched, MaxBatch: m.MaxBatch(l),

@@ -36,7 +36,7 @@ func Open(path string, options Options) (*Opened, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	o := &Opened{file: f, tables: tables, options: options.complete(), solver: &sharedSolver{}}
+	o := &Opened{file: f, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
 	if o.system, err = systemOf(f, tables); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func Open(path string, options Options) (*Opened, error) {
 	return o, nil
 }
 
-// systemOf composes the system of a file: that of its apps, which must be the same for all, or the file's where it has
-// no apps.
+// systemOf composes the system of a file. It is that of the apps, which must agree, or the file's own if it has no
+// apps.
 func systemOf(f *config.File, tables *config.World) (out systems.System, err error) {
 	if len(tables.Apps) == 0 {
 		if out, err = compose(f.System); err != nil {
@@ -97,7 +97,7 @@ func (o *Opened) System() systems.System { return o.system }
 // Options are those of Open. None of their functions is nil.
 func (o *Opened) Options() Options { return o.options }
 
-// AppID returns the app of a name. The error is of no kind: it depends on where the name is from.
+// AppID returns the app of a name. The error has no kind, since that depends on the source of the name.
 func (o *Opened) AppID(name string) (serving.AppID, error) {
 	if a, ok := o.tables.App(name); ok {
 		return a, nil
@@ -144,7 +144,7 @@ func (o *Opened) AppInfo() []report.AppInfo {
 	return out
 }
 
-// bestAccuracy is the accuracy of an app when each of its stages uses its most accurate variant.
+// bestAccuracy returns the accuracy of an app when each of its stages uses its most accurate variant.
 func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
 	best := 1.0
 	for _, s := range spec.Apps[a].Stages {

@@ -3,16 +3,16 @@ package host
 // Options are callbacks for a user interface. One call into this package makes one callback at a time. Concurrent calls
 // into this package may make them concurrently.
 type Options struct {
-	// Notice is called with a sentence that is worth showing and is no error, such as that models are about to be
-	// measured. It ends without a line feed. Nil discards it.
+	// Notice is called with a sentence for the user that is no error, such as that measurements begin. It has no line
+	// feed at the end. Nil discards it.
 	Notice func(sentence string)
-	// Progress is called with the share of a long operation that is done, in [0, 1], and with what is being done. It
-	// may be called thousands of times and should return at once. Nil discards it.
+	// Progress is called with the share of a long operation that is done, in [0, 1], and the name of its present step.
+	// It may be called thousands of times and should return at once. Nil discards it.
 	Progress func(share float64, doing string)
 }
 
-// complete returns the options with functions that do nothing in place of nil.
-func (o Options) complete() Options {
+// withDefaults returns the options with functions that do nothing in place of nil.
+func (o Options) withDefaults() Options {
 	if o.Notice == nil {
 		o.Notice = func(string) {}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Planned is all that a run starts with: a latency profile, a planner and its first plan.
+// Planned is the state that a run starts with: a latency profile, a planner and its first plan.
 type Planned struct {
 	*Profiled
 	planner plan.Planner
@@ -17,8 +17,8 @@ type Planned struct {
 }
 
 // Plan makes the first plan of a run, for the demand that the configuration expects. A system that learns latency
-// starts with a profile only if it was measured: it has to learn the latencies that were assumed of fake workers. An
-// error is of kind fault.Config, or ctx's error.
+// starts with a profile only if that was measured. Latencies assumed for fake workers are not used: the system has to
+// learn them. An error is of kind fault.Config, or ctx's error.
 func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
 	out, err := p.withPlanner()
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
 	return out, nil
 }
 
-// makeFirst asks for the first plan.
+// makeFirst makes the first plan.
 func (p *Planned) makeFirst(ctx context.Context) (err error) {
 	if p.first, err = p.planner.Plan(ctx, p.firstRequest()); err != nil && ctx.Err() == nil {
 		return fault.Wrap(fault.Config, err)
@@ -38,7 +38,7 @@ func (p *Planned) makeFirst(ctx context.Context) (err error) {
 	return err
 }
 
-// withPlanner is a run that has no plan yet.
+// withPlanner returns a run without a plan.
 func (p *Profiled) withPlanner() (*Planned, error) {
 	begin := *p
 	if p.startsUnprofiled() {
@@ -51,11 +51,11 @@ func (p *Profiled) withPlanner() (*Planned, error) {
 	return &Planned{Profiled: &begin, planner: planner}, nil
 }
 
-// firstRequest asks for the first plan.
+// firstRequest returns the request for the first plan.
 func (p *Planned) firstRequest() plan.Request {
 	r := plan.Request{Spec: p.Spec(), Rates: p.Demand()}
 	for len(r.Rates) < len(p.Spec().Apps) {
-		r.Rates = append(r.Rates, 0) // functions that nobody has called yet
+		r.Rates = append(r.Rates, 0) // functions that have not been called yet
 	}
 	if p.startsUnprofiled() {
 		r.Beliefs = profile.NewLearned(p.Spec(), nil).Frozen()
@@ -69,7 +69,7 @@ func (p *Planned) PlannerInUse() plan.Planner { return p.planner }
 // FirstPlan is the plan that a run starts with. It is shared: do not change it.
 func (p *Planned) FirstPlan() *plan.Plan { return p.first }
 
-// engine makes the state machine of a run.
+// engine makes the engine of a run.
 func (p *Planned) engine() (*engine.Engine, error) {
 	latencies := p.latencies
 	if p.startsUnprofiled() {

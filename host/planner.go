@@ -28,8 +28,8 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 	})
 }
 
-// plannerOver builds a system's planner over another profile. With a store it also places stages that the file does not
-// place.
+// plannerOver builds a system's planner over another profile. With a functions' store, it also places stages that the
+// file does not place.
 func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store) (plan.Planner,
 	error) {
 	known := systems.World{

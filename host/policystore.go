@@ -54,7 +54,8 @@ func (p *policyStore) made(rate float64) {
 	}
 }
 
-// redirect has policies reported to a function, or to the options again for nil. The function is called with p.mu held.
+// redirect sets the function that made policies are reported to; nil means that of the options. The function is called
+// with p.mu held.
 func (p *policyStore) redirect(to func(rate float64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +94,7 @@ func (s *madeShare) add(rate float64) float64 {
 	}
 	s.rates = append(s.rates, rate)
 	if s.n > 2 && s.high > s.low {
-		// Never all of it: where there are several sets, another may follow.
+		// Never 1, because another set may follow.
 		s.share = max(s.share, 0.99*(below-s.low)/(s.high-s.low))
 	}
 	return s.share

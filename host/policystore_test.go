@@ -2,7 +2,7 @@ package host
 
 import "testing"
 
-// The estimate of how much is made never falls, and nears the end when all is made from left to right.
+// The estimate of the made share never falls, and approaches 1 when policies are made from the lowest rate up.
 func TestMadeShare(t *testing.T) {
 	var s madeShare
 	last, made := 0.0, 0

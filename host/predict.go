@@ -15,20 +15,21 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Predicting is how [Opened.Predict] predicts.
+// Predicting are the options of [Opened.Predict].
 type Predicting struct {
-	// Store is the file that keeps the operators' times of this machine. It is made where there is none.
+	// Store is the file that keeps the operators' times of this machine. It is created if it does not exist.
 	Store string
-	// MaxBatch bounds the batches that are predicted, in items; 0 means DefaultPredicted. A variant's own bound counts
-	// besides.
+	// MaxBatch bounds the batches that are predicted, in items; 0 means DefaultPredicted. A variant's own bound
+	// applies, too.
 	MaxBatch int
-	// Threads are the numbers of threads to predict for; none takes those of the placement. Parts have their own.
+	// Threads are the numbers of threads to predict for; nil means those of the placement. Parts have numbers of their
+	// own.
 	Threads []int
 	// Compare measures the whole models, too.
 	Compare bool
 }
 
-// DefaultPredicted bounds the batches that are predicted when nobody says, in items.
+// DefaultPredicted is the default of Predicting.MaxBatch, in items.
 const DefaultPredicted = 32
 
 // Forecast is the outcome of Predict. Its JSON is that of 'sluice profile --operators --json'.
@@ -36,10 +37,10 @@ type Forecast struct {
 	Host        profiler.Host `json:"host"`
 	Offset      float64       `json:"offset"` // added to predictions to be safe, as a share of them
 	Predictions []Predicted   `json:"predictions"`
-	MeanError   *float64      `json:"mean_error,omitempty"` // of those that were compared, without their signs
+	MeanError   *float64      `json:"mean_error,omitempty"` // mean magnitude over the compared predictions
 	// Profile has the predictions with the offset, for the first number of threads and one batch at a time.
 	Profile *profiler.File `json:"-"`
-	// Known is how many operators' times the store has now.
+	// Known is the number of operators' times in the store afterwards.
 	Known int `json:"-"`
 }
 
@@ -49,7 +50,7 @@ type Predicted struct {
 	operators.Prediction
 	Safe     float64           `json:"with_offset_us"`
 	Measured *operators.Timing `json:"measured,omitempty"`
-	// Error is of the prediction without the offset, as a share of what was measured.
+	// Error is that of the prediction without the offset, as a share of the measured latency.
 	Error *float64 `json:"error,omitempty"`
 }
 
@@ -152,8 +153,8 @@ func (p *predictor) variant(ctx context.Context, s site, v serving.VariantID) er
 	return nil
 }
 
-// placedCores are the threads that the placement gives an instance of a device type; where it leaves that to the
-// runtime, all.
+// placedCores returns the threads that the placement gives an instance on a device type, or all if the placement leaves
+// them to the runtime.
 func (o *Opened) placedCores(d serving.DeviceTypeID) int {
 	n := 0
 	for _, i := range o.tables.Placement {
@@ -167,7 +168,7 @@ func (o *Opened) placedCores(d serving.DeviceTypeID) int {
 	return n
 }
 
-// predictedBatches are 1, 2, 4, ... and the bound itself.
+// predictedBatches returns 1, 2, 4, ... and the bound itself.
 func predictedBatches(asked, variant int, batched bool) []int {
 	limit := max(1, variant)
 	switch {
@@ -203,7 +204,7 @@ func (f *Forecast) has(p *Predicted) bool {
 	})
 }
 
-// mean works out MeanError.
+// mean computes MeanError.
 func (f *Forecast) mean() {
 	sum, n := 0.0, 0.0
 	for i := range f.Predictions {

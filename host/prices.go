@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// prices lists what machines cost now.
+// prices lists the present prices of machines.
 func (s *service) prices() []server.Price {
 	var out []server.Price
 	s.plane.Inspect(func(e *engine.Engine) {
@@ -19,8 +19,8 @@ func (s *service) prices() []server.Price {
 	return out
 }
 
-// setPrice changes what machines of a type cost, and reports whether there is such a type. Whoever asks for prices
-// afterwards gets the new one.
+// setPrice changes the price of a device type, and reports whether there is such a type. Calls of prices after it
+// return the new price.
 func (s *service) setPrice(x server.Price) bool {
 	d := slices.IndexFunc(s.spec.Load().DeviceTypes, func(t serving.DeviceType) bool { return t.Name == x.DeviceType })
 	if d < 0 {

@@ -18,7 +18,7 @@ import (
 // is no slack.
 const plannedStatistic = "p95"
 
-// origin says where latencies are from. A system that learns starts a run without them unless they were measured.
+// origin is the source of latencies. A system that learns starts a run without them unless they were measured.
 type origin int
 
 const (
@@ -35,9 +35,9 @@ type Profiled struct {
 	origin       origin
 }
 
-// Profile reads profile files: the given ones, or without any those that the configuration lists. Where two measure the
-// same, the later one counts. Without any file, the latencies of fake workers follow from their settings; other workers
-// are an error. Errors are of kind fault.Config.
+// Profile reads profile files: the given ones, or without any those that the configuration lists. If two files have the
+// same point, the later file counts. Without any file, the latencies of fake workers follow from their settings; other
+// workers are an error. Errors are of kind fault.Config.
 func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 	if len(paths) == 0 {
 		paths = o.tables.Profiles
@@ -53,7 +53,7 @@ func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 	}
 	switch len(files) {
 	case 0:
-		return o.assume()
+		return o.assumeLatencies()
 	case 1:
 		return o.ProfileOf(files[0])
 	}
@@ -77,10 +77,10 @@ func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 // MeasuredProfile is the file beside the sluice.yaml in which [Opened.EnsureProfile] keeps its measurements.
 const MeasuredProfile = "sluice.profile.json"
 
-// EnsureProfile is Profile for a server that is to start in any case. Where there is no profile it uses the one that an
-// earlier start has left in MeasuredProfile, or measures the models and keeps the result there; also when the one that
-// was left lacks a variant that is to run. A system that learns latency while it serves starts without a profile,
-// unless there is a store: functions are planned for before they run. Measuring takes minutes and is announced by
+// EnsureProfile is Profile for a server that must start even without a profile. If there is none, it uses
+// MeasuredProfile of an earlier start. If that does not exist or lacks a variant that is to run, it measures the models
+// and writes the result there. A system that learns latency while it serves starts without a profile, unless there is a
+// functions' store: functions are planned for before they run. Measuring takes minutes and is announced by
 // Options.Notice.
 func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled, error) {
 	if len(o.Spec().Apps) == 0 {
@@ -106,7 +106,7 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 	return o.ProfileOf(f)
 }
 
-// withMeasurements makes the profile of measurements.
+// withMeasurements makes a profile of measurements.
 func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
 	m = o.withCuts(m)
 	statistic, err := profile.ParseStatistic(plannedStatistic)
@@ -124,7 +124,7 @@ func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profile
 // measured.
 func (p *Profiled) startsUnprofiled() bool { return p.system.Options.Learn && p.origin != measured }
 
-// Measurements are the rows that the profile was made of. They are shared: do not change them.
+// Measurements are the points that the profile was made from. They are shared: do not change them.
 func (p *Profiled) Measurements() serving.Measurements { return p.measurements }
 
 // Latencies is the profile that plans and rules use.
@@ -146,8 +146,7 @@ func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
 
 // Resized returns a copy with change[d] workers more of device type d, or fewer where it is negative. Instances that
 // are placed on a removed worker are removed. moved has the new WorkerID by the old one, serving.None for a removed
-// worker. The copy can be planned for and simulated. It cannot be served, since nothing is known of the backends of new
-// workers.
+// worker. The copy can be planned for and simulated. It cannot be served, since new workers have no backends.
 func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerID, err error) {
 	spec, moved, err := p.Spec().Resized(change)
 	if err != nil {
@@ -166,7 +165,7 @@ func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerI
 	}), moved, nil
 }
 
-// with returns a copy whose tables are changed by the function.
+// with returns a copy with changed tables. change gets a copy of them.
 func (p *Profiled) with(change func(*config.World)) *Profiled {
 	tables := *p.tables
 	change(&tables)

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// restoreFunctions opens the store and plans for what the file lists and for the functions that are kept there.
+// restoreFunctions opens the store and makes the first plan for the apps of the file and the functions of the store.
 func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backends) error {
 	kept, err := store.OpenFunctions(p.file.Path(p.file.Store))
 	if err != nil {
@@ -82,8 +82,8 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 	return c, nil
 }
 
-// planOrNothing makes the first plan, or an empty one where none can be made: a function that can no longer be planned
-// for must not keep the server from starting, since only a running server can delete it.
+// planOrNothing makes the first plan, or an empty one if there is none. A function that can no longer be planned for
+// must not keep the server from starting, since only a running server can delete it.
 func (s *Server) planOrNothing(ctx context.Context, p *Profiled) (*Planned, error) {
 	planned, err := p.withPlanner()
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) planOrNothing(ctx context.Context, p *Profiled) (*Planned, erro
 	}
 	if err = planned.makeFirst(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("no plan can be made: nothing runs until one can", "error", err)
-		planned.first, err = plan.Nothing(planned.planner.Name(), nil), nil
+		planned.first, err = plan.Empty(planned.planner.Name(), nil), nil
 	}
 	return planned, err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
-// ServerOptions are settings of a server that win over its configuration, and its log.
+// ServerOptions are settings of a server that take precedence over its configuration, and its log.
 type ServerOptions struct {
 	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
 	// leaves the configuration's.
@@ -24,8 +24,8 @@ type ServerOptions struct {
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
 	// configuration's.
 	Journal string
-	// Log is the server's log. Nil discards it. The telemetry section of the configuration says what level and format
-	// its author wants; the caller follows it or not.
+	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
+	// configuration has the author's.
 	Log *slog.Logger
 }
 
@@ -59,8 +59,8 @@ func (p *Profiled) NewServer(ctx context.Context, o ServerOptions) (*Server, err
 	return newServer(ctx, p, planned, o)
 }
 
-// NewServer is that of Profiled with this first plan and planner. With a store it makes a new plan, since this one
-// knows no functions.
+// NewServer starts a server as [Profiled.NewServer] does, with this first plan and planner. If the configuration has a
+// store of functions, it makes a new first plan, since this one does not have them.
 func (p *Planned) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if p.file.Store != "" {
 		return newServer(ctx, p.Profiled, nil, o)
@@ -115,7 +115,7 @@ func (s *Server) logPolicies() {
 	s.onRelease(func() error { kept.redirect(nil); return nil })
 }
 
-// onRelease has a function called when the server is released, before those that were given earlier.
+// onRelease adds a function that is called when the server is released, before those added earlier.
 func (s *Server) onRelease(f func() error) { s.releases = append(s.releases, f) }
 
 // release closes everything once. It always returns the same error.

@@ -13,25 +13,26 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // service implements server.Service over the data plane.
 type service struct {
-	plane     *dataplane.Plane // set once there is one, before anybody asks
+	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
 	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
 
 	mu       sync.Mutex
-	models   []*server.Model // of the configuration, then of functions; the list is never changed, but replaced
-	fixed    int             // how many are of the configuration
+	models   []*server.Model // of the configuration, then of functions; the slice is replaced, never changed
+	fixed    int             // number of models of the configuration
 	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
-	ready    bool // was true once, and stays so
+	ready    bool // was true once; it stays true
 }
 
-func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*service, error) {
+func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeline.Wiring) (*service, error) {
 	models, err := p.models(b, wiring)
 	if err != nil {
 		return nil, err
@@ -65,9 +66,9 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 	return s.plane.Infer(ctx, r)
 }
 
-// Ready implements server.Service: true once every app of the configuration, and every function that the plan has an
-// instance for, had a ready instance at every stage; where queries start apps, apps count as functions do. It does not
-// turn false when an instance is lost or a variant loads: single models have a readiness of their own.
+// Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has
+// an instance for, had a ready instance at every stage. If queries start apps, apps count like functions. It does not
+// turn false when an instance is lost or a variant loads; ModelReady does.
 func (s *service) Ready() bool {
 	s.mu.Lock()
 	ready := s.ready
@@ -125,5 +126,5 @@ func (s *service) ModelReady(m *server.Model, version string) bool {
 	return ready
 }
 
-// settle returns when the engine has taken all inputs that were sent before.
+// settle returns when the engine has processed all inputs that were sent before.
 func (s *service) settle() { s.plane.Inspect(func(*engine.Engine) {}) }

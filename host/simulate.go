@@ -15,26 +15,26 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Simulation is how a run is simulated. Equal simulations of equal configurations give equal reports.
+// Simulation are the options of a simulated run. Equal options and configurations give equal reports.
 type Simulation struct {
 	Seed uint64 // of service times; the report repeats it
-	// PlanDelay is how long a planner takes that is asked during the run; with 0 plans come at once.
+	// PlanDelay is the time that planning takes during the run; with 0 plans are ready at once.
 	PlanDelay time.Duration
-	// Overhead is added to the time of every batch: what it costs outside the model.
+	// Overhead is added to the time of every batch, for the work outside of the model.
 	Overhead time.Duration
-	// Exact makes service times always their mean. Otherwise they scatter as they were measured.
+	// Exact makes every service time its mean. Otherwise service times scatter as they were measured.
 	Exact bool
-	// Journal is a file that all inputs and decisions are written to, in place of one that is there; empty writes none.
+	// Journal is a file that all inputs and decisions are written to; an existing one is replaced. Empty writes none.
 	Journal string
 }
 
-// DefaultPlanDelay is more than the solver's usual time for some dozen workers.
+// DefaultPlanDelay exceeds the usual time of the solver for some dozen workers.
 const DefaultPlanDelay = 500 * time.Millisecond
 
-// Simulate runs the configuration on a virtual clock under a load. Machines behave as they were measured; the code that
-// decides is that of a server. The report has the given name. Planners may remember earlier requests, so that a second
-// simulation of the same Planned may differ: call Plan again for a fresh one. An error is of kind fault.Config when the
-// load does not fit the configuration.
+// Simulate runs the configuration on a virtual clock under a load. Machines behave as they were measured; the engine is
+// that of a server. The report has the given name. Planners may remember earlier requests, so that a second simulation
+// of the same Planned may differ: call Plan again for a fresh one. An error is of kind fault.Config when the load does
+// not fit the configuration.
 func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*report.Report, error) {
 	src, err := load.Source(p.AppID)
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *repor
 	return live, predicted, err
 }
 
-// recorded is the content of the queries of a recorded run: how many items each had at each stage. Nil when the record
-// has none.
+// recorded returns the content of the queries of a recorded run: how many items each had at each stage. It is nil when
+// the record has none.
 func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
 	spec := p.Spec()
 	known := false

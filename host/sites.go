@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// site is where variants are measured: a worker of a device type, or so many threads of one as a part has.
+// site is a place to measure variants: a worker of a device type, or as many threads of a worker as a part has.
 type site struct {
 	device       serving.DeviceTypeID
 	worker       serving.WorkerID
@@ -17,8 +17,8 @@ type site struct {
 	slots, cores int
 }
 
-// sites lists the device types that have a worker, in the order of the workers, and then the parts, with what is to be
-// measured on each. left has a sentence for each part that is not, with the reason.
+// sites lists the sites of device types that have a worker, in the order of the workers, and then of parts, each with
+// its variants. left has a sentence with the reason for each part that cannot be measured.
 func (o *Opened) sites() (out []site, left []string) {
 	spec := o.Spec()
 	seen := make(map[serving.DeviceTypeID]bool)
@@ -53,7 +53,7 @@ func (o *Opened) sites() (out []site, left []string) {
 	return out, left
 }
 
-// partSite finds where a part is measured: on the first worker with room for it whose threads are given out here.
+// partSite returns the site of a part: the first worker with room for it whose threads this process controls.
 func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 	spec := o.Spec()
 	t := &spec.DeviceTypes[d]
@@ -113,8 +113,8 @@ func (o *Opened) placed(chosen func(*config.Instance) bool) (out []serving.Varia
 	return out
 }
 
-// covers reports whether the profile has all that can be measured: every variant on every device type that is to run
-// it, and some variant on every part.
+// covers reports whether the profile is complete: it has every variant on every device type that is to run it, and some
+// variant on every part that can be measured.
 func (p *Profiled) covers() bool {
 	sites, _ := p.sites()
 	for _, s := range sites {

@@ -14,11 +14,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// policyTimeout bounds the making of policies in a running server: after the loss of a worker a whole set is made, and
-// the policies in force serve meanwhile.
+// policyTimeout bounds the time to make policies in a running server. After the loss of a worker a whole set is made;
+// the policies in force are used meanwhile.
 const policyTimeout = 5 * time.Minute
 
-// startPlane starts the data plane, its observers and the service that the front ends call.
+// startPlane starts the data plane, its observers, and the service that the HTTP and gRPC servers call.
 func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions) error {
 	p := s.planned
 	e, err := p.engine()
@@ -70,7 +70,7 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
 	s.telemetry = telemetry.New(p.Spec(), telemetry.Options{
-		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.departed,
+		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange,
 	})
 	watching := []observer{s.telemetry.Observe}
 	if s.functions != nil {
@@ -81,7 +81,7 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		path = o.Journal
 	}
 	if path != "" {
-		record, closing, err := p.openJournal(p.file.Path(path), 0o600) // inputs of clients: for the owner's eyes
+		record, closing, err := p.openJournal(p.file.Path(path), 0o600) // clients' data: for its owner alone
 		if err != nil {
 			return nil, err
 		}
@@ -95,9 +95,9 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	}, nil
 }
 
-// departed logs that queries fare worse than policies promise, or no longer do.
-func (s *Server) departed(d telemetry.PromiseChange) {
-	app := s.service.spec.Load().Apps[d.App].Name // functions come while it runs
+// logPromiseChange logs that accuracy or violations are worse than policies promise, or no longer are.
+func (s *Server) logPromiseChange(d telemetry.PromiseChange) {
+	app := s.service.spec.Load().Apps[d.App].Name // functions may have been added
 	if !d.Broken {
 		s.log.Info("policies keep their promise again", "app", app, "promise", d.What)
 		return
@@ -106,7 +106,7 @@ func (s *Server) departed(d telemetry.PromiseChange) {
 		"app", app, "promise", d.What, "promised", d.Promised, "observed", d.Observed, "queries", d.Queries)
 }
 
-// openStates opens the states of streams, if any stage is to keep some and the file says where; else nil.
+// openStates opens the store of streams' states. It returns nil if no stage is stateful or the file names no folder.
 func (s *Server) openStates() (dataplane.StateStore, error) {
 	p := s.planned
 	folder := p.file.Server.States

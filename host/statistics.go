@@ -2,8 +2,8 @@ package host
 
 import "github.com/sluice-serving/sluice/api/server"
 
-// Statistics implements server.Service: the counters of an app's variants as those of its versions. Variants of earlier
-// stages have no version of their own.
+// Statistics implements server.Service. The versions of an app are the variants of its last stage; variants of earlier
+// stages have no counters.
 func (s *service) Statistics(m *server.Model) []server.VersionStatistics {
 	var out []server.VersionStatistics
 	for _, x := range s.telemetry.Statistics(m.App) {

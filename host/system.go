@@ -15,7 +15,7 @@ import (
 func names() config.Names {
 	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(),
 		Planners: systems.Planners(), Scalers: systems.Scalers(),
-		Settings: append(systems.Keys(), "planner", "scaler", "slack"), Refused: refused}
+		Settings: append(systems.Keys(), "planner", "scaler", "slack"), Refused: refusedOptions}
 }
 
 // ParseSystem reads NAME or ROUTER+BATCHER. An error is of kind fault.Usage.
@@ -27,7 +27,7 @@ func ParseSystem(name string) (systems.System, error) {
 	return s, nil
 }
 
-// compose makes a system of the system section of a file.
+// compose makes a system from the system section of a file.
 func compose(c config.System) (systems.System, error) {
 	s := systems.System{Name: c.Router + "+" + c.Batcher, Router: c.Router, Batcher: c.Batcher}
 	if c.Router == "" && c.Batcher == "" {
@@ -42,12 +42,12 @@ func compose(c config.System) (systems.System, error) {
 	if c.Scaler != "" {
 		s.Scaler = c.Scaler
 	}
-	err := s.Set(given(c))
+	err := s.Set(givenOptions(c))
 	return s, err
 }
 
-// given are the options that a configuration gives, by name.
-func given(c config.System) map[string]string {
+// givenOptions returns the options of a configuration, by name.
+func givenOptions(c config.System) map[string]string {
 	out := maps.Clone(c.Options)
 	if out == nil {
 		out = make(map[string]string)
@@ -67,8 +67,8 @@ func given(c config.System) map[string]string {
 	return out
 }
 
-// refused says which options of a configuration its system does not take, and why, by their keys below system.
-func refused(c config.System) map[string]string {
+// refusedOptions returns why the system of a configuration refuses some of its options, by their keys below system.
+func refusedOptions(c config.System) map[string]string {
 	_, err := compose(c)
 	var list systems.OptionErrors
 	if !errors.As(err, &list) {

@@ -11,10 +11,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// readyEvery is how often somebody who waits for readiness looks.
+// readyEvery is the time between two checks while a caller waits for readiness.
 const readyEvery = 20 * time.Millisecond
 
-// Load implements server.Service: the app's instances come up again; it returns when the model is ready.
+// Load implements server.Service: it launches the app's instances again and returns when the model is ready.
 func (s *service) Load(ctx context.Context, m *server.Model) error {
 	s.setUnloaded(m.App, false)
 	if err := waitFor(ctx, func() bool { return s.ModelReady(m, "") }); err != nil {
@@ -23,7 +23,7 @@ func (s *service) Load(ctx context.Context, m *server.Model) error {
 	return nil
 }
 
-// waitFor returns when something is true, or with ctx's error.
+// waitFor returns when is returns true, or with ctx's error.
 func waitFor(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
@@ -51,7 +51,7 @@ func (s *service) setUnloaded(a serving.AppID, unloaded bool) {
 }
 
 // loadedPlan is the latest plan without the instances of apps that were unloaded. The others keep their place in their
-// worker's list, and with it their identity, so that they are left alone. s.mu is held.
+// worker's list, and with it their identity, so they are not restarted. s.mu is held.
 func (s *service) loadedPlan() *plan.Plan {
 	next := *s.latest
 	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool {
@@ -60,7 +60,7 @@ func (s *service) loadedPlan() *plan.Plan {
 	return &next
 }
 
-// loadedPlanner is a planner whose plans leave out what was unloaded. It makes one plan at a time.
+// loadedPlanner is a planner whose plans leave out unloaded apps. It makes one plan at a time.
 type loadedPlanner struct {
 	plan.Planner
 	service *service

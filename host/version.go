@@ -6,17 +6,17 @@ import (
 	"github.com/sluice-serving/sluice/api/server"
 )
 
-// module is the path under which the program that contains this package lists it.
+// module is the path of this module in the build information of a program.
 const module = "github.com/sluice-serving/sluice"
 
-// version wins over what the build recorded. It is set by
+// version takes precedence over the build information. It is set by
 //
 //	go build -ldflags "-X github.com/sluice-serving/sluice/host.version=v1.2.3"
 var version string
 
-// Version is the version of sluice: of the module, in a program that embeds it as well; where it was built from a
-// checkout that has none, the revision, with "+dirty" behind it when files had been changed; else server.Unversioned.
-// Servers report it in their metadata.
+// Version returns the version of the sluice module, also in a program that embeds it. In a build from a checkout
+// without a version it is the revision, with "+dirty" appended when files had been changed. Otherwise it is
+// server.Unversioned. Servers report it in their metadata.
 func Version() string {
 	if version != "" {
 		return version
@@ -27,18 +27,18 @@ func Version() string {
 	return server.Unversioned
 }
 
-// versionOf reads what the build recorded.
+// versionOf returns the version by the build information.
 func versionOf(info *debug.BuildInfo) string {
 	for _, d := range info.Deps {
 		if d.Path == module {
 			if d.Replace != nil {
 				d = d.Replace
 			}
-			return known(d.Version)
+			return knownVersion(d.Version)
 		}
 	}
-	if info.Main.Path != module || known(info.Main.Version) != server.Unversioned {
-		return known(info.Main.Version)
+	if info.Main.Path != module || knownVersion(info.Main.Version) != server.Unversioned {
+		return knownVersion(info.Main.Version)
 	}
 	revision, changed := "", ""
 	for _, s := range info.Settings {
@@ -55,8 +55,8 @@ func versionOf(info *debug.BuildInfo) string {
 	return revision + changed
 }
 
-// known is a version, or server.Unversioned for what the go command says of none.
-func known(version string) string {
+// knownVersion returns version, or server.Unversioned if it is the go command's word for none.
+func knownVersion(version string) string {
 	if version == "" || version == "(devel)" {
 		return server.Unversioned
 	}

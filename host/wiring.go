@@ -4,31 +4,29 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// wiring tells what the stages of apps of several take and give, and by which names. Where a remote server has a
-// stage's model and does not answer, that stays unknown: the stage is then handed what the file says it takes, or all
-// that the stages before it give.
+// wiring returns the inputs and outputs of the stages of apps with several stages, by name. If a remote server with a
+// stage's model does not answer, they stay unknown. The stage then gets the inputs that the file names, or all outputs
+// of the stages before it.
 //
-// Where every worker is fake nothing is asked for by name: they give what they get, and as much as is expected of what
-// is found in it.
-func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []dataplane.Wiring {
+// If every worker is fake, no names are needed: fake workers return their inputs, and as many rows as expected.
+func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pipeline.Wiring {
 	if !o.runsModels() {
 		return nil
 	}
-	ctx, done := context.WithTimeout(ctx, askRemote) // for all of them
+	ctx, done := context.WithTimeout(ctx, remoteTimeout) // one timeout for all stages
 	defer done()
 	spec := o.Spec()
-	out := make([]dataplane.Wiring, len(spec.Stages))
+	out := make([]pipeline.Wiring, len(spec.Stages))
 	for s := range out {
 		st := &spec.Stages[s]
 		if len(spec.Apps[st.App].Stages) == 1 {
 			continue // as all are that are not of the file
 		}
-		known := &o.tables.Stages[s]
-		out[s] = dataplane.Wiring{Takes: known.Takes, Gives: known.Gives, Inputs: known.Inputs, Outputs: known.Outputs}
-		if known.Inputs != nil {
+		out[s] = o.tables.Stages[s]
+		if out[s].Inputs != nil {
 			continue
 		}
 		t, err := b.ask(ctx, st.Variants[0])

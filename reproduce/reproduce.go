@@ -44,7 +44,7 @@ type Figure struct {
 	Doc  string // one line that says what it shows
 }
 
-// Paper is one paper with its figures.
+// Paper is one paper with its figures. Run runs the figures of a request that Check accepts.
 type Paper struct {
 	Name    string
 	Title   string

@@ -2,8 +2,8 @@ package serving
 
 import "slices"
 
-// WithFanOuts returns a copy of s with other fan-outs: those that were observed. fans is by StageID, then in the order
-// of Stage.Next. A stage for which it has no entry, or an empty one, keeps its fan-outs. The copy shares everything but
+// WithFanOuts returns a copy of s with other fan-outs, such as observed ones. fans is by StageID, then in the order of
+// Stage.Next. A stage for which it has no entry, or an empty one, keeps its fan-outs. The copy shares everything but
 // its stages with s.
 func (s *Spec) WithFanOuts(fans [][]float64) *Spec {
 	c := *s

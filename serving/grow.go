@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Grows reports why s cannot take the place of old in a run; nil means that it can. Every identifier of old must keep
-// its meaning: machines are the same, tables grow at their end, stages of old apps differ in added variants only, and
+// CheckGrowth reports why s cannot replace old in a run; nil means that it can. Every identifier of old must keep its
+// meaning: machines are the same, tables grow at their end, stages of old apps differ in added variants only, and
 // nothing closed or retired comes back. Objectives and limits of apps may change.
-func (s *Spec) Grows(old *Spec) error {
+func (s *Spec) CheckGrowth(old *Spec) error {
 	if len(s.Apps) < len(old.Apps) || len(s.Stages) < len(old.Stages) || len(s.Variants) < len(old.Variants) {
 		return fmt.Errorf("the tables shrink: %d apps, %d stages and %d variants, there were %d, %d and %d",
 			len(s.Apps), len(s.Stages), len(s.Variants), len(old.Apps), len(old.Stages), len(old.Variants))

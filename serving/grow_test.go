@@ -20,10 +20,10 @@ func TestGrownWorlds(t *testing.T) {
 			if err := g.Spec.Validate(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if err := g.Spec.Grows(before); err != nil {
+			if err := g.Spec.CheckGrowth(before); err != nil {
 				t.Fatalf("seed %d, world %d: %v", seed, k, err)
 			}
-			if before.Grows(g.Spec) == nil {
+			if before.CheckGrowth(g.Spec) == nil {
 				t.Fatalf("seed %d, world %d: the world before grows out of it, too", seed, k)
 			}
 			before = g.Spec
@@ -61,10 +61,10 @@ func TestGrowsRefuses(t *testing.T) {
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
 	}).
 		WithApp(serving.App{Name: "f"}, serving.Variant{Name: "f.1", MaxBatch: 1})
-	shut := base.WithClosed(a)
+	closed := base.WithClosed(a)
 	for want, s := range map[string]func() (*serving.Spec, *serving.Spec){
 		"shrink":       func() (*serving.Spec, *serving.Spec) { return &serving.Spec{}, base },
-		"stays closed": func() (*serving.Spec, *serving.Spec) { return base, shut },
+		"stays closed": func() (*serving.Spec, *serving.Spec) { return base, closed },
 		"machines":     func() (*serving.Spec, *serving.Spec) { c := *base; c.Workers = nil; return &c, base },
 		"being retired": func() (*serving.Spec, *serving.Spec) {
 			c := base.WithClosed(a)
@@ -78,7 +78,7 @@ func TestGrowsRefuses(t *testing.T) {
 		},
 	} {
 		is, was := s()
-		if err := is.Grows(was); err == nil || !strings.Contains(err.Error(), want) {
+		if err := is.CheckGrowth(was); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}

@@ -20,5 +20,5 @@ type (
 	WorkerID int32
 )
 
-// None marks an absent identifier of any of the index types.
+// None is an absent identifier, of any of the types that index a table.
 const None = -1

@@ -2,7 +2,7 @@ package serving
 
 import "time"
 
-// LatencyPoint is what was measured of one variant on one device type, at one batch size and one concurrency.
+// LatencyPoint is the measured latency of one variant on one device type, at one batch size and one concurrency.
 type LatencyPoint struct {
 	Variant     VariantID
 	DeviceType  DeviceTypeID

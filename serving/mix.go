@@ -40,8 +40,8 @@ func (m *Mix) Mean() (mean float64) {
 	return mean
 }
 
-// CountMix returns the mix of counted queries, by size in items. Sizes with a count of 0 are left out. No counts at all
-// make the zero value.
+// CountMix returns the mix of counted queries, by size in items. Sizes with a count of 0 are left out. Without counts
+// it returns the zero value.
 func CountMix(counts map[int32]int) (m Mix) {
 	for size, n := range counts {
 		if n > 0 {
@@ -55,7 +55,7 @@ func CountMix(counts map[int32]int) (m Mix) {
 	return m
 }
 
-// Validate reports the first thing about m that its fields forbid.
+// Validate reports the first field of m that breaks the rules of its comment.
 func (m *Mix) Validate() error {
 	if len(m.Sizes) != len(m.Shares) {
 		return fmt.Errorf("%d sizes and %d shares", len(m.Sizes), len(m.Shares))

@@ -1,7 +1,7 @@
 package serving
 
-// Open is the part of a Spec that plans are made for: without closed apps and retired variants, and numbered densely
-// again. Device types and workers are the same in both.
+// Open is the part of a Spec that plans are made for. Closed apps and retired variants are left out, and identifiers
+// are dense again. Device types and workers are the same in both.
 type Open struct {
 	Spec *Spec
 	// Apps, Stages and Variants translate an identifier of Spec into that of the whole spec. They ascend.

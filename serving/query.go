@@ -11,7 +11,7 @@ type Query struct {
 	Items int32
 	// Priority orders queries before deadlines do. 1 comes first, larger numbers later, and 0, the default, last.
 	Priority int32
-	// MinAccuracy, in [0, 1], is the accuracy below which the client does not want an answer.
+	// MinAccuracy, in [0, 1], is the least accuracy of a variant that may answer the query.
 	MinAccuracy float64
 	// Variant is the only variant that may serve the query, or None for any.
 	Variant VariantID

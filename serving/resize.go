@@ -6,9 +6,9 @@ import (
 )
 
 // Resized returns a copy of s with change[d] more workers of every device type d, fewer where it is negative. The last
-// workers of a type go first. moved is by WorkerID of s: the worker's identifier in the copy, or None when it is gone.
-// Resized fails when more workers are to go than there are, and for a device type that is a part of a machine. The copy
-// shares everything but its workers with s.
+// workers of a type are removed first. moved is by WorkerID of s: the worker's identifier in the copy, or None when it
+// is gone. Resized fails when more workers are removed than there are, and for a device type that is a part of a
+// machine. The copy shares everything but its workers with s.
 func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	left := make([]int, len(s.DeviceTypes))
 	for _, w := range s.Workers {

@@ -73,7 +73,7 @@ type App struct {
 	// scaler stops all instances of an idle app: starting one takes longer than most objectives allow. 0 leaves such a
 	// query to Late.
 	ColdWait time.Duration
-	// Slack is kept free before every deadline for what profiles do not know, such as the network.
+	// Slack is the time kept free before every deadline for delays that profiles do not contain, such as the network's.
 	Slack      time.Duration
 	Weight     float64   // importance relative to the other apps, > 0
 	Mix        Mix       // sizes of queries to expect before any was seen

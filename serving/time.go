@@ -8,7 +8,7 @@ import (
 // Time is an instant in nanoseconds since the run began. Drivers own the clock; deciding code only receives a Time.
 type Time int64
 
-// Never is later than every instant of a run: the wake-up time of something that waits for nothing.
+// Never is later than every instant of a run. It is the wake-up time when nothing is due.
 const Never Time = math.MaxInt64
 
 // Add returns t moved by d. Never stays Never.

@@ -21,7 +21,7 @@ func (s *Spec) Validate() error {
 	return errors.Join(c.errs...)
 }
 
-// check collects what is wrong with a spec.
+// check collects the problems of a spec.
 type check struct {
 	spec *Spec
 	errs []error

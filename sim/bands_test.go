@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// banded is what a run of the example of INFless §3.2 came to: batches of four in 50 ms, an objective of 200 ms, so
-// that every instance is to get 28 to 80 queries/s; three seconds to start one.
+// banded is the result of a run of the example of INFless §3.2: batches of four in 50 ms and an objective of 200 ms, so
+// that every instance gets 28 to 80 queries/s, and three seconds to start one.
 type banded struct {
 	asked            []serving.Time
 	demands          []float64
@@ -29,7 +29,7 @@ type banded struct {
 	full             int // batches of four
 }
 
-// stepped are Poisson arrivals at the rates of spans of so many seconds.
+// stepped are Poisson arrivals with one rate for each span of so many seconds.
 func stepped(rng *rand.Rand, steps ...float64) []workload.Arrival {
 	var out []workload.Arrival
 	begin := 0.0
@@ -102,8 +102,8 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 	return out
 }
 
-// between returns how many plans were asked for in a span of seconds, and the share of the queries that arrived in it
-// and were not answered in time.
+// between returns how many plans were asked for in a span of seconds, and the share of the queries arriving in it that
+// were not answered in time.
 func (b *banded) between(from, to serving.Time) (plans int, late float64) {
 	n := 0.0
 	for _, at := range b.asked {
@@ -122,7 +122,7 @@ func (b *banded) between(from, to serving.Time) (plans int, late float64) {
 	return plans, late / max(n, 1)
 }
 
-// instances returns the most instances of a span of seconds.
+// instances returns the largest number of instances in a span of seconds.
 func (b *banded) instances(from, to int) int {
 	n := 0
 	for _, m := range b.most[from:to] {
@@ -131,8 +131,8 @@ func (b *banded) instances(from, to int) int {
 	return n
 }
 
-// A load that steps up and down is followed within seconds with what it needs, and left alone while it stays; when it
-// is over the app is let go, and a query that comes then is answered.
+// A load that steps up and down gets the instances it needs within seconds, and no plan while it is constant. When it
+// is over, the last instance goes, and a later query is answered.
 func TestBandsFollowTheLoad(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -167,8 +167,8 @@ func TestBandsFollowTheLoad(t *testing.T) {
 	}
 }
 
-// Instances stay for as long as they are to linger after the load has fallen, not much longer, and the last for as long
-// as the app is kept: 600 queries/s need eight instances and more, 100 two.
+// Instances stay for the linger time after the load has fallen, and the last one for the app's keep-alive. 600
+// queries/s need at least eight instances, 100 need two.
 func TestBandsLinger(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		for _, linger := range []int{0, 30, 60} {
@@ -191,8 +191,8 @@ func TestBandsLinger(t *testing.T) {
 	}
 }
 
-// A load that jumps to many times what runs is answered with a plan for half of it at least within half a second, not
-// after the usual pause.
+// A load that jumps to many times the capacity leads, within half a second and not after the usual pause, to a plan for
+// at least half of it.
 func TestBandsSeeJumps(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -209,9 +209,9 @@ func TestBandsSeeJumps(t *testing.T) {
 	}
 }
 
-// What piled up during a start is not taken for load: from nothing to a steady rate, never more is planned than that
-// rate and chance need, and all of it is answered that can be.
-func TestBandsDoNotTakeTheQueueForLoad(t *testing.T) {
+// The queue that builds up during a start does not count as load. From zero to a steady rate, plans never exceed that
+// rate and its random variation, and every query that can be answered is.
+func TestBandsDoNotCountTheQueueAsLoad(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		b := runBanded(t, "keepalive", stepped(rng, 200, 60), 60e9)
@@ -229,7 +229,7 @@ func TestBandsDoNotTakeTheQueueForLoad(t *testing.T) {
 	}
 }
 
-// A steady load is left alone, wherever in the band of its instances it lies.
+// A steady load leads to no plans, wherever it lies in the band of its instances.
 func TestBandsDoNotOscillate(t *testing.T) {
 	total := 0
 	for seed := uint64(1); seed <= 12; seed++ {
@@ -245,8 +245,8 @@ func TestBandsDoNotOscillate(t *testing.T) {
 	t.Logf("%d plans in 20 minutes of steady loads", total)
 }
 
-// Instances of different sizes each get the rate of INFless §3.2, case ii, and run batches of their own size: of four
-// and of two, 100 queries/s between 42 and 120.
+// Instances of different sizes each get the rate of INFless §3.2, case ii, and run batches of their own size: four and
+// two, at 100 queries/s between 42 and 120.
 func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	c := simtest.Uniform(2, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	bands := &plan.Plan{Instances: []plan.Instance{
@@ -303,15 +303,15 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	}
 }
 
-// roomless is a planner that has room for nothing.
-type roomless struct{ *simtest.Rated }
+// fullFleetPlanner is a planner whose fleet has room for nothing.
+type fullFleetPlanner struct{ *simtest.Rated }
 
-func (roomless) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	return plan.Nothing("roomless", r.Snapshot), nil
+func (fullFleetPlanner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+	return plan.Empty("roomless", r.Snapshot), nil
 }
 
-// Queries that no late policy gives up, for an app that no plan has room for, fail after ten seconds and some, each of
-// them, and plans are asked for ever more seldom.
+// Queries without a late policy, for an app that no plan has room for, fail after somewhat more than ten seconds, every
+// one of them. Plans are requested ever more seldom.
 func TestBandsWithoutRoom(t *testing.T) {
 	c := simtest.Uniform(1, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	c.Spec.Apps[0].Late = serving.ServeLate
@@ -319,7 +319,7 @@ func TestBandsWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planner := roomless{&simtest.Rated{Limit: 4, Low: 28, Up: 80}}
+	planner := fullFleetPlanner{&simtest.Rated{Limit: 4, Low: 28, Up: 80}}
 	e, err := systems.System{
 		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands",
 	}.Engine(c.Spec, p, planner.Provides())

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Whole simulated traffic: arrivals, routing, batching, service and outcomes, at 80 % of what the instances carry.
-// ns/op is the time per query on one core.
+// A whole simulation: arrivals, routing, batching, service and outcomes, at 80 % of the instances' capacity. ns/op is
+// the time per query on one core.
 func BenchmarkTraffic(b *testing.B) {
 	for _, n := range []int{20, 200, 2000, -20} {
 		name, learns := fmt.Sprintf("instances=%d", n), n < 0

@@ -14,17 +14,17 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// told is content that a test says, by query.
-type told []seen
+// givenContent is content that a test sets, by query.
+type givenContent []seen
 
 type seen struct{ fan, balloon float64 }
 
-func (c told) Frame(q *serving.Query) truth.Frame { return c[q.ID-1] }
+func (c givenContent) Frame(q *serving.Query) truth.Frame { return c[q.ID-1] }
 
 func (f seen) Fan(serving.StageID, int) float64 { return f.fan }
 func (f seen) Balloon(serving.StageID) float64  { return f.balloon }
 
-// A query brings to the next stage what is in it, and a batch takes as much longer as its items in the mean.
+// A query brings its content to the next stage, and a batch takes longer by the mean over its items.
 func TestContentOfQueries(t *testing.T) {
 	c := simtest.Uniform(2, 10*time.Millisecond, time.Millisecond, time.Second, 8)
 	spec := *c.Spec
@@ -55,7 +55,7 @@ func TestContentOfQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content := told{{0, 1}, {1, 2}, {3, 4}, {12, 0.5}}
+	content := givenContent{{0, 1}, {1, 2}, {3, 4}, {12, 0.5}}
 	var load []workload.Arrival
 	for range content {
 		load = append(load, workload.Arrival{Items: 1, Variant: serving.None}) // all at once: one batch
@@ -108,7 +108,7 @@ func TestContentOfQueries(t *testing.T) {
 	}
 }
 
-// truthful believes what is so.
+// truthful is a profile that equals the truth.
 type truthful struct{ *truth.Table }
 
 func (p truthful) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {

@@ -14,10 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each,
-// every stage of random graphs gets exactly as many for a query as StageDemands says, joins and stages that are passed
-// over among them.
-func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
+// A run brings what planners plan for. Where every edge sends a whole number of items for each, every stage of random
+// graphs gets exactly as many per query as StageDemands says, with joins and stages that are passed over.
+func TestStagesGetTheDemandPlanned(t *testing.T) {
 	joins, passed := 0, 0
 	for seed := uint64(1); seed <= 40; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))

@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// ballooning is a truth in which batches of one stage take longer for a while: from is told at every batch what time it
-// is.
+// ballooning is a truth in which batches of one stage take longer for a while. from is called at every batch with the
+// present time.
 type ballooning struct {
 	*truth.Table
 	now    *serving.Time
@@ -36,10 +36,9 @@ func (b ballooning) Service(v serving.VariantID, d serving.DeviceTypeID, items, 
 	return took
 }
 
-// Batches that take three times as long for half a minute are planned for as soon as they tell, with as many more
-// instances, and no more when it is over: queries are answered in time meanwhile. Where they take thirty times as long,
-// so that nothing is believed to be in time and nothing runs any more, that is believed again after a while, which
-// tells when it is over.
+// When batches take three times as long for half a minute, plans have as many more instances as soon as it shows, and
+// fewer when it is over. Queries are answered in time meanwhile. When they take thirty times as long, no query is
+// believed to be in time and nothing runs. After a while the stage is tried again, which shows when it is over.
 func TestPlansFollowBallooning(t *testing.T) {
 	for _, by := range []float64{3, 30} {
 		spec, m := pipeline(30, 1)
@@ -97,7 +96,7 @@ func TestPlansFollowBallooning(t *testing.T) {
 		}
 		t.Logf("by %v: asked with ballooning at %v, without at %v, at most %d instances, missed %v of %v", by, began,
 			ended, most, missed, all)
-		// a batch tells when it ends, and three of them tell that it is no chance
+		// a batch shows its run time when it ends, and three of them exclude chance
 		seen := from.Add(time.Second + 4*time.Duration(by*float64(p.Latency(1, 0, 4, 1))))
 		if began < from || began > seen || ended < until || ended > until.Add(20*time.Second) {
 			t.Errorf("by %v from %v to %v: asked with ballooning at %v, without at %v", by, from, until, began, ended)
@@ -108,7 +107,7 @@ func TestPlansFollowBallooning(t *testing.T) {
 	}
 }
 
-// busier is content of which there is more for a while: frames have one thing in them, or eight.
+// busier is content that grows for a while: frames have one thing in them, or eight.
 type busier struct{ from, until serving.Time }
 
 func (b busier) Frame(q *serving.Query) truth.Frame {
@@ -118,9 +117,9 @@ func (b busier) Frame(q *serving.Query) truth.Frame {
 	return seen{1, 1}
 }
 
-// A stage that is suddenly sent eight times as much gets instances for it within a second and a load, and gives them
-// back some time after that is over; a scaler that does not follow content never does. Only the first edge is seen to
-// change: the second stage hands on each thing as one.
+// A stage that suddenly gets eight times as many items has instances for them within a second and a load, and fewer
+// some time after that is over. With a scaler that does not follow content it never has. Only the first edge changes:
+// the second stage passes each thing on as one.
 func TestPlansFollowFanOut(t *testing.T) {
 	missed := make(map[string]int)
 	for _, scaler := range []string{"complexity", "replan"} {
@@ -179,7 +178,7 @@ func TestPlansFollowFanOut(t *testing.T) {
 	}
 }
 
-// once is content that the first stage finds and later ones hand on.
+// once is content that the first stage finds and later stages pass on.
 type once struct{ truth.Content }
 
 func (o once) Frame(q *serving.Query) truth.Frame { return atFirst{o.Content.Frame(q)} }
@@ -193,7 +192,7 @@ func (f atFirst) Fan(s serving.StageID, k int) float64 {
 	return f.Frame.Fan(s, k)
 }
 
-// waves is content of which there is eight times as much in every second span.
+// waves is content with eight times as many items in every second span.
 type waves struct{ span time.Duration }
 
 func (w waves) Frame(q *serving.Query) truth.Frame {
@@ -203,8 +202,8 @@ func (w waves) Frame(q *serving.Query) truth.Frame {
 	return seen{1, 1}
 }
 
-// Scrooge's planner with the scaler that follows content serves waves of it, which it cannot without; and with a
-// turn-off delay that reaches from one wave to the next it loads less and misses less, for more money (§3.6).
+// Scrooge's planner serves waves of content with the scaler that follows content, and not without. With a turn-off
+// delay that spans the time between waves it loads less often and misses fewer deadlines, for more money (§3.6).
 func TestScroogeFollowsWaves(t *testing.T) {
 	type outcome struct {
 		loads, resumed, missed, all int
@@ -260,8 +259,8 @@ func TestScroogeFollowsWaves(t *testing.T) {
 	}
 }
 
-// begun is what a run starts with: the engine of a system, machines that are exactly as measured, and a plan for a rate
-// in queries/s.
+// begun is the start of a run: the engine of a system, machines exactly as measured, and a plan for a rate in
+// queries/s.
 func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.Profile, system systems.System,
 	planner plan.Planner, rate float64) (*engine.Engine, *truth.Table, *plan.Plan) {
 	t.Helper()

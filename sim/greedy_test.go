@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// counted counts what a planner was asked and what it answered.
+// counted is a planner that counts its requests and answers.
 type counted struct {
 	plan.Planner
 	plans, loads int
@@ -31,8 +31,8 @@ func (c *counted) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return p, err
 }
 
-// A placement that is planned again every second, and more often in bursts, on random clusters whose workers fail: the
-// invariants hold after every step, and every query ends exactly once while instances change under it.
+// Plans every second, and more often in bursts, on random clusters with failing workers: the invariants hold after
+// every step, and every query ends exactly once while instances change.
 func TestGreedyPlansKeepTheInvariants(t *testing.T) {
 	for _, oddities := range []bool{false, true} {
 		plans, loads := 0, 0
@@ -47,7 +47,7 @@ func TestGreedyPlansKeepTheInvariants(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Options.Release = oddities
-			// Planned as for up to forty times the load, which alone would seldom ask for a change.
+			// Planned for up to forty times the load, which alone would seldom lead to a change.
 			s.Options.Planning.Headroom = 1 + 40*rng.Float64()
 			p, err := s.NewPlanner(systems.World{Profile: c.Profile})
 			if err != nil {

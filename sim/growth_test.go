@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// believing is a truth that is what a profile says.
+// believing is a truth that equals a profile.
 type believing struct{ profile.Profile }
 
 func (believing) Draw(serving.VariantID, serving.DeviceTypeID, int, int) float64 { return 0 }
@@ -29,8 +29,8 @@ func (b believing) Service(v serving.VariantID, d serving.DeviceTypeID, items, c
 	return b.Latency(v, d, items, concurrency)
 }
 
-// In worlds that grow at random while workers are lost, the invariants hold after every step, every query ends, and
-// what is closed or retired is gone in the end.
+// In worlds that grow at random while workers are lost, the invariants hold after every step, every query ends, and no
+// instance of a closed app or retired variant is left in the end.
 func TestRandomGrowth(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -70,7 +70,7 @@ func TestRandomGrowth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The run ends with the last query; what drains then needs a moment more.
+		// The run ends with the last query. Draining instances then need a moment more.
 		load = append(load, workload.Arrival{
 			At: end.Add(20 * time.Second), Variant: serving.None, Items: 1, Timeout: 2 * time.Second,
 		})
@@ -103,8 +103,8 @@ func TestRandomGrowth(t *testing.T) {
 }
 
 // function runs a function that takes 4 ms for a query and 200 ms to load, on one worker of the given memory, from time
-// 0. Worlds that growths makes of it come a second apart; queries every 5 ms from 0.5 s until the end. It returns how
-// queries ended, and everything that was decided.
+// 0. The worlds of growths replace each other every second. Queries come every 5 ms from 0.5 s until the end. It
+// returns the outcomes of queries and all decisions.
 func function(t *testing.T, memory int64, end time.Duration, growths func(spec *serving.Spec, a serving.AppID,
 	v serving.Variant) []*serving.Spec) (ended map[string]int, said []string) {
 	t.Helper()
@@ -155,7 +155,7 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 	return ended, said
 }
 
-// A function that is replaced under load: every query is served in time, by the old version until the new one is warm.
+// When a function is replaced under load, every query is served in time, by the old version until the new one is warm.
 func TestUpdateFailsNothing(t *testing.T) {
 	ended, said := function(t, 0, 2500*time.Millisecond,
 		func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
@@ -172,8 +172,8 @@ func TestUpdateFailsNothing(t *testing.T) {
 	}
 }
 
-// Where a worker's memory does not hold both versions, the old one goes first, and what waits too long meanwhile is
-// dropped, not failed.
+// Where a worker's memory does not hold both versions, the old one stops first. Queries that then wait too long are
+// dropped and do not fail.
 func TestUpdateInTightMemory(t *testing.T) {
 	ended, _ := function(t, 100, 2500*time.Millisecond,
 		func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
@@ -191,7 +191,7 @@ func TestUpdateInTightMemory(t *testing.T) {
 	}
 }
 
-// Queries that wait when their function is deleted are answered, later ones refused; its instance is released.
+// Queries that wait when their function is deleted are answered, later ones are refused, and its instance is released.
 func TestDeletedFunctionAnswersWhatItAccepted(t *testing.T) {
 	ended, said := function(t, 0, 1500*time.Millisecond,
 		func(spec *serving.Spec, a serving.AppID, _ serving.Variant) []*serving.Spec {

@@ -8,7 +8,7 @@ import (
 // event is an input that will happen.
 type event struct {
 	at    serving.Time
-	seq   uint64 // breaks ties in the order of scheduling; engine.Sort then applies the contract
+	seq   uint64 // breaks ties in the order of scheduling; engine.Sort then applies the contract's order
 	input int32  // index into heap.inputs
 }
 

@@ -53,8 +53,8 @@ func twoTypes(t *testing.T) (*serving.Spec, serving.Measurements, *plan.Plan) {
 	return spec, m, p
 }
 
-// What learning from nothing costs: against the same system that knows all latencies, a few queries of the first
-// hundred, and nothing after.
+// The cost of learning from nothing, against the same system that knows all latencies: a few of the first hundred
+// queries, and none later.
 func TestLearningCostsLittle(t *testing.T) {
 	const queries, first = 10000, 200
 	var lost [2][2]int // known, learned; among the first queries and the rest
@@ -116,7 +116,7 @@ func TestLearningCostsLittle(t *testing.T) {
 	}
 }
 
-// asked is a planner whose answers are kept.
+// asked is a planner that records its answers.
 type asked struct {
 	plan.Planner
 	plans []*plan.Plan
@@ -141,8 +141,8 @@ func pool(spec *serving.Spec, p *plan.Plan) [2]int {
 	return out
 }
 
-// Renting from nothing known: some machines of each type first, to find out, and once latencies and sizes are known the
-// pool that is chosen by whoever knew them all along; another one when queries become larger, and when prices change.
+// Renting without any knowledge: first some machines of each type, to measure them. Once latencies and sizes are known,
+// the pool that full knowledge would choose. Another one when queries become larger, and when prices change.
 func TestRentingFromNothing(t *testing.T) {
 	spec, m, _ := twoTypes(t)
 	spec.Workers = nil

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// pipeline is an app of three stages, each feeding the next, on workers of one type: a frame has so many things to
-// crop, each of which is read. Batches take base and a millisecond an item, loads half a second.
+// pipeline is an app of three stages in a row on workers of one type: the things in a frame are cropped, then each is
+// read. Batches take base and a millisecond an item, loads half a second.
 func pipeline(workers int, fan float64) (*serving.Spec, serving.Measurements) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "gpu", PricePerHour: 3.6}},
@@ -51,8 +51,8 @@ func pipeline(workers int, fan float64) (*serving.Spec, serving.Measurements) {
 	return spec, m
 }
 
-// A worker that is lost and stays away is left out of the next plan, which is made at once; what it ran is run
-// elsewhere, and every query from soon after the loss on is answered in time, by planners that place for themselves.
+// A worker that is lost and stays down is left out of the next plan, which is made at once. Its work runs elsewhere,
+// and every query from soon after the loss on is answered in time, with planners that place instances themselves.
 func TestPipelineLosesAWorker(t *testing.T) {
 	for _, planner := range []string{"infaas", "static", "scrooge"} {
 		for lost := range serving.WorkerID(3) {

@@ -150,10 +150,10 @@ func (m *machines) advance(r *run, now serving.Time, concurrency int) bool {
 	}
 	r.concurrency = concurrency
 	took := truth.Ballooned(m.model.Service(r.variant, r.device, r.items, concurrency, r.drawn), r.balloon)
-	switch {
-	case r.took == took:
+	switch r.took {
+	case took:
 		return false
-	case r.took == 0:
+	case 0:
 		r.took, r.ends = took, now.Add(took)
 		return true
 	}

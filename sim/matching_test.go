@@ -15,8 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// sized is Poisson arrivals of queries of different sizes: the mixture that Kairos's authors draw from, in steps of
-// ten.
+// sized are Poisson arrivals of queries of different sizes: the mixture of Kairos's authors, in steps of ten.
 type sized struct {
 	poisson
 	sizes *rand.Rand
@@ -40,7 +39,7 @@ func (s *sized) Next() (workload.Arrival, bool) {
 }
 
 // heterogeneous serves n queries of different sizes at a rate on instances of three types, like Kairos's RM2 with its
-// objective of 350 ms, where only the first type can serve the largest, and returns the part that was not in time.
+// objective of 350 ms. Only the first type serves the largest in time. It returns the share that was not in time.
 func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int, rate float64, n int) float64 {
 	c := simtest.Typed(counts, [][2]time.Duration{
 		{3 * time.Millisecond, 258 * time.Microsecond}, {time.Millisecond, 387 * time.Microsecond},
@@ -82,8 +81,8 @@ func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int
 	return float64(late) / float64(n)
 }
 
-// On the pool that Kairos's authors start from, two base instances and nine cheap ones, near what matching carries, it
-// loses less than half as many queries as each of the other rules does.
+// On the first pool of Kairos's authors, two base instances and nine cheap ones, near the capacity of matching, it
+// misses less than half as many queries as each of the other rules.
 func TestMatchingCarriesMore(t *testing.T) {
 	lost := make(map[string]float64)
 	for _, s := range []string{"kairos", "fcfs", "clkwrk", "drs"} {
@@ -100,7 +99,7 @@ func TestMatchingCarriesMore(t *testing.T) {
 	}
 }
 
-// Sixteen cells of 25 instances lose hardly more than one of 400.
+// Sixteen cells of 25 instances miss hardly more queries than one of 400.
 func TestMatchingInCells(t *testing.T) {
 	var o systems.Options
 	whole := heterogeneous(t, "kairos", o, []int{72, 0, 328}, 4100, 8000)
@@ -111,8 +110,8 @@ func TestMatchingInCells(t *testing.T) {
 	}
 }
 
-// What cells save and what they lose, near what 400 instances carry. ns/op is the time of a query on one core,
-// everything included.
+// The time that cells save and the queries that they miss, near the capacity of 400 instances. ns/op is the whole time
+// per query on one core.
 func BenchmarkMatchingCells(b *testing.B) {
 	for _, cells := range []int{1, 4, 16} {
 		b.Run(fmt.Sprintf("instances=400/cells=%d", cells), func(b *testing.B) {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Every system that packs instances, planning again and again on random clusters with failures: the invariants hold
-// after every step, every query ends, and plans are legal.
+// Every system that packs instances, with repeated plans on random clusters with failures: the invariants hold after
+// every step, every query ends, and plans are valid.
 func TestPackingKeepsTheInvariants(t *testing.T) {
 	plans := 0
 	for _, name := range []string{
@@ -77,7 +77,7 @@ func TestPackingKeepsTheInvariants(t *testing.T) {
 	}
 }
 
-// checked is a planner whose plans must be legal.
+// checked is a planner that fails the test when a plan is not valid.
 type checked struct {
 	t *testing.T
 	plan.Planner

@@ -16,7 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// failing is a planner that fails on the second and third request and answers the fourth with a plan that is not valid.
+// failing is a planner that returns an error for the second and third request and a plan that is not valid for the
+// fourth.
 type failing struct {
 	*simtest.Planner
 	asked int
@@ -38,8 +39,8 @@ func (f *failing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return f.Planner.Plan(ctx, r)
 }
 
-// A planner that fails, or makes a plan that is not valid, does not pass unheard: the result says how often, for what
-// reason and with what first. The plan in force stays, and every query is served.
+// The result counts failures of the planner and plans that are not valid, by reason, with the first error of each. The
+// plan in force stays, and every query is served.
 func TestPlanFailuresAreReported(t *testing.T) {
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, 100*time.Millisecond, 8)
 	s := systems.System{Router: "shortestqueue", Batcher: "greedy", Scaler: "periodic"}

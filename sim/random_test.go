@@ -36,8 +36,8 @@ func TestEveryCombinationKeepsTheInvariants(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 77))
 					c := simtest.Random(rng)
 					load := c.Load(rng, 400)
-					// Some plan again, by each of the scalers, some learn latency, from what was measured or from
-					// nothing, some keep for a while what a plan has dropped.
+					// Some ask for plans, by each of the scalers; some learn latency, from measurements or from
+					// nothing; some keep instances for a turn-off delay.
 					system := systems.System{
 						Router: router, Batcher: batcher, Scaler: systems.Scalers()[int(seed)%len(systems.Scalers())],
 					}

@@ -1,5 +1,5 @@
-// Package sim drives the engine on a virtual clock over an event heap. It contains no scheduling rule: what the engine
-// decides here is what it decides in dataplane, given the same inputs.
+// Package sim drives the engine on a virtual clock with a heap of future events. It contains no scheduling rule: with
+// the same inputs, the engine decides here as in dataplane.
 package sim
 
 import (
@@ -15,46 +15,47 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Config is a run: together with the seeds inside its parts it determines every byte of the result.
+// Config is a run. Together with the seeds in its parts it determines every byte of the result.
 type Config struct {
 	Spec   *serving.Spec
 	Engine *engine.Engine // fresh
 	Truth  truth.Model
 	Source workload.Source
-	// Initial is in force from the start; nil for no plan. Recalled is what was learned of apps in an earlier run.
+	// Initial is the plan in force from the start; nil for none. Recalled is what was learned of apps in an earlier
+	// run.
 	Initial  *plan.Plan
 	Recalled []engine.Recalled
-	// Content is what is in the queries; nil for what their apps' fan-outs say.
+	// Content is the content of the queries; nil for the fan-outs of their apps.
 	Content truth.Content
 	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
 	Warm bool
-	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks.
+	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks for a plan.
 	Planner   plan.Planner
 	PlanDelay time.Duration
 	// Faults happen at their times, in the order of At.
 	Faults []Fault
-	// Cancels are clients that go away, in the order of At.
+	// Cancels are cancelled queries, in the order of At.
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
 	// Clients declare the rates of their streams, which are opened when a client joins and closed when it leaves.
 	Clients []workload.Client
-	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
+	// Growths replace the spec by larger ones at their times, in the order of At. Queries of new apps come later.
 	Growths []Growth
-	// Breaks tells whether a batch fails; nil for none.
+	// Breaks reports whether a batch fails; nil for none.
 	Breaks func(serving.BatchID) bool
-	// Recorder takes the outcomes; nil for none.
+	// Recorder gets the outcomes; nil for none.
 	Recorder *report.Recorder
-	// Observe sees every step; nil for none. The slices must not be kept.
+	// Observe is called after every step; nil for none. The slices must not be kept.
 	Observe func(now serving.Time, in []engine.Input, out []engine.Decision)
 	// Check verifies the engine's invariants after every step: slow, for tests.
 	Check bool
-	// Limit ends the run at this time at the latest; 0 means when everything has ended.
+	// Limit is the latest end of the run; 0 means when everything has ended.
 	Limit serving.Time
 }
 
-// Fault is the loss of a worker: every instance on it is lost at At, and what is launched there before Until is lost as
-// well, at the end of its load. Until 0 is a worker that comes back at once.
+// Fault is the loss of a worker: every instance on it is lost at At. An instance launched there before Until is lost at
+// the end of its load. Until 0 is a worker that is back at once.
 type Fault struct {
 	At     serving.Time
 	Worker serving.WorkerID
@@ -80,21 +81,20 @@ type Growth struct {
 	Growth *engine.Growth
 }
 
-// Result is what a run adds to its report.
+// Result holds the numbers of a run that are not in its report.
 type Result struct {
 	End     serving.Time // of the last step
 	Steps   int64
 	Batches int64
 	Queries int64
 	Usage   report.Usage // until End
-	// PlanFailures are the requests that no plan came of, by reason, in the order in which each came first; nil for
-	// none.
+	// PlanFailures are the requests that led to no plan, by reason, in order of first occurrence; nil for none.
 	PlanFailures []report.PlanFailure
 }
 
-// Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing
-// will ever end, when a planner is missing, or when an invariant is broken. A planner that fails does not end the run:
-// see Result.PlanFailures.
+// Run simulates until the source is exhausted and every query has ended. It returns an error when queries are left that
+// nothing will ever end, when a planner is missing, or when an invariant is broken. A planner that fails does not end
+// the run: see Result.PlanFailures. It consumes what c points to.
 func Run(c Config) (Result, error) {
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
@@ -105,7 +105,7 @@ func Run(c Config) (Result, error) {
 	return s.result, err
 }
 
-// simulation is a run. What is left of the Config's lists has not happened yet.
+// simulation is a run. The lists of its Config hold the events that have not happened yet.
 type simulation struct {
 	Config
 	events   heap
@@ -166,7 +166,7 @@ func (s *simulation) begin() error {
 	return nil
 }
 
-// nextEvent returns when anything happens next, the engine's own wish included.
+// nextEvent returns when anything happens next, the engine's wake-up included.
 func (s *simulation) nextEvent() serving.Time {
 	now := min(s.events.next(), s.Engine.NextWake())
 	if s.more {
@@ -259,7 +259,7 @@ func (s *simulation) strike(f *Fault) {
 	}
 }
 
-// step has the engine take up what happened and carries out what it decides. warm skips loads.
+// step steps the engine with the inputs gathered and carries out its decisions. warm skips loads.
 func (s *simulation) step(now serving.Time, warm bool) error {
 	out := s.Engine.Step(now, s.in)
 	s.result.End = now
@@ -301,7 +301,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		// after what is being loaded there
+		// after the loads that are under way there
 		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType()))
 		s.loading[d.Instance] = at
 		s.happens(at, engine.NewVariantReady(d.Instance, d.Variant))
@@ -336,8 +336,8 @@ func (s *simulation) batchEnds(r *run) {
 	s.happens(r.ends, engine.NewBatchDone(r.batch, r.instance, took, r.sent))
 }
 
-// launch schedules the loads of an instance, which follow each other as on a worker with one disk and one bus. On a
-// worker that is down it is lost at the end of the first.
+// launch schedules the loads of an instance. They follow each other, as on a worker with one disk and one bus. On a
+// worker that is down the instance is lost at the end of the first load.
 func (s *simulation) launch(now serving.Time, d *engine.Decision, warm bool) {
 	at, l := now, d.Launch
 	if w := l.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
@@ -353,7 +353,7 @@ func (s *simulation) launch(now serving.Time, d *engine.Decision, warm bool) {
 	s.loading[d.Instance] = at
 }
 
-// plan has the planner answer a request, after its delay.
+// plan lets the planner answer a request after its delay.
 func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
 	if s.Planner == nil {
 		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)

@@ -15,7 +15,7 @@ type streamChange struct {
 	in engine.Input
 }
 
-// streamChanges turns clients into what the engine is told, in the order of time.
+// streamChanges returns the inputs that open and close the streams of clients, in the order of time.
 func streamChanges(clients []workload.Client) []streamChange {
 	var out []streamChange
 	for _, s := range clients {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Clients of a session join and leave: the engine is told when, and every plan is asked for what those who are there
-// send at least.
+// Clients of a session join and leave: the engine gets an input for each, and every plan is for the declared rates of
+// the present clients at least.
 func TestSessionsAreDeclared(t *testing.T) {
 	load := workload.Spec{
 		Seed: 1, DurationS: 60, Apps: []workload.AppSpec{
@@ -76,9 +76,9 @@ func TestSessionsAreDeclared(t *testing.T) {
 	}
 }
 
-// Seen from outside, on random graphs, loads and failures with every router: at a stateful stage never two batches hold
-// queries of one stream at a time, no batch holds two, and queries begin in the order in which they came. Where nothing
-// fails every query of a stream that is not dropped ends.
+// From outside, on random graphs, loads and failures with every router: at a stateful stage no two batches hold queries
+// of one stream at a time, no batch holds two, and queries begin in order of arrival. Without failures every query of a
+// stream ends unless it is dropped.
 func TestStreamsAreServedInOrder(t *testing.T) {
 	kept, waited := 0, 0
 	for seed := uint64(1); seed <= 60; seed++ {

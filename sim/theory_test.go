@@ -63,7 +63,7 @@ func mdcWait(c int, rho float64) float64 {
 	return w
 }
 
-// The queue that the engine keeps under fcfs and single is M/M/c or M/D/c; its mean wait must be the textbook's.
+// Under fcfs and single the engine's queue is M/M/c or M/D/c; its mean wait must be the textbook's.
 func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 	const service = time.Millisecond
 	for _, c := range []int{1, 4} {
@@ -119,8 +119,8 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 	}
 }
 
-// queriesFor returns enough queries that the standard error of the mean wait is about half a per cent: waits are
-// correlated over about 1/(1-rho)^2 services, and only a share of the queries waits at low load.
+// queriesFor returns so many queries that the standard error of the mean wait is about half a per cent: waits are
+// correlated over about 1/(1-rho)^2 services, and at low load only some queries wait.
 func queriesFor(wait, rho float64) int {
 	n := 80_000 / (1 - rho) / (1 - rho)
 	if wait < 0.1 {

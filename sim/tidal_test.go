@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// everywhere is a world of n workers and three models, each about twice as slow and better than the one before.
-func everywhere(n int) (*serving.Spec, serving.Measurements) {
+// tidalWorld has n workers and three models, each about twice as slow and more accurate than the one before.
+func tidalWorld(n int) (*serving.Spec, serving.Measurements) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 1}},
 		Apps: []serving.App{
@@ -44,11 +44,11 @@ func everywhere(n int) (*serving.Spec, serving.Measurements) {
 	return spec, m
 }
 
-// What tidal promises, it keeps, and it comes near what is possible: through the whole engine, at loads from an idle
-// pool to a full one, whether it knows the load or has to estimate it. Every query ends, and a second run is the same.
-func TestTidalKeepsItsPromise(t *testing.T) {
+// Tidal reaches the accuracy of its plan and comes near the optimum, through the whole engine, at loads from an idle
+// pool to a full one, whether it knows the load or estimates it. Every query ends, and a second run is the same.
+func TestTidalReachesItsForecast(t *testing.T) {
 	const workers = 24
-	spec, m := everywhere(workers)
+	spec, m := tidalWorld(workers)
 	if err := spec.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -95,8 +95,8 @@ func TestModelsThatShareAWorkerSlowEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(expected, c.expected) || !slices.Equal(took, c.took) || starts[1] != c.second {
-			t.Errorf("with %d cores and %d slots each: expected %v, took %v, the second started at %v; want %+v", c.cores,
-				c.slots, expected, took, starts[1], c)
+			t.Errorf("with %d cores and %d slots each: expected %v, took %v, the second started at %v; want %+v",
+				c.cores, c.slots, expected, took, starts[1], c)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// rows gives every stage of an app a row of workers and uses the first of them, as many as the rate needs where one
-// carries up, and more where batches of the limit are believed to take longer than was measured.
+// rows is a planner that gives every stage of an app a row of workers. It uses the first of them: as many as the rate
+// needs where one carries up, and more where batches of the limit are believed to take longer than measured.
 type rows struct {
 	limit, workers int
 	up             float64
@@ -53,8 +53,8 @@ func (p rows) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	return out, out.Validate(r.Spec)
 }
 
-// With a turn-off delay, load that comes back within it finds instances warm: fewer loads and fewer queries missed, for
-// more money (Scrooge §3.6, Figure 14). A worker costs until its last instance has gone, the delay included.
+// With a turn-off delay, load that returns within it finds warm instances: fewer loads and fewer missed deadlines, for
+// more money (Scrooge §3.6, Figure 14). A worker costs until its last instance has stopped, the delay included.
 func TestTurnOffDelay(t *testing.T) {
 	type outcome struct {
 		loads, missed int

@@ -1,8 +1,8 @@
 package systems
 
-// The systems that Proteus was measured against (§6.1.1). Clipper has no planner: the paper gave it a plan made once,
-// by the same program, with the least accurate (HT) or the most accurate (HA) variant of each app. Sommelier swaps
-// variants where they are.
+// The baselines of Proteus (§6.1.1). Clipper has no planner: the paper gave it a plan made once, by the same program,
+// with the least accurate (HT) or the most accurate (HA) variant of each app. Sommelier changes variants and keeps apps
+// in place.
 var baselines = []System{
 	{
 		Name:   "clipper-ht",

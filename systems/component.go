@@ -8,11 +8,11 @@ import (
 	"github.com/sluice-serving/sluice/algo/spelling"
 )
 
-// Kind says what a component is for.
+// Kind is a role of components in a system.
 type Kind string
 
-// The kinds of components, in the order in which they are shown. A keeper belongs to a scaler that lets apps go. The
-// engine is in every system.
+// The kinds of components, in the order of help texts. A keeper belongs to a scaler that lets apps go. The engine is in
+// every system.
 const (
 	Planner Kind = "planner"
 	Router  Kind = "router"
@@ -25,7 +25,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Planner, Router, Batcher, Scaler, Keeper, Engine} }
 
-// Component is what systems are made of.
+// Component is a part that systems are composed of.
 type Component struct {
 	Kind   Kind
 	Name   string // unique in its kind
@@ -33,7 +33,7 @@ type Component struct {
 	Source string // paper and section
 }
 
-// String is the component's kind and name; "the engine" of the engine, of which there is one.
+// String returns the component's kind and name; "the engine" for the engine.
 func (p Component) String() string {
 	if p.Kind == Engine {
 		return "the engine"
@@ -84,7 +84,7 @@ func find[M any](k Kind, list []registered[M], name string) (M, error) {
 	return list[at].make, nil
 }
 
-// unknown is the error for a name that nothing has.
+// unknown is the error for a name that does not exist.
 func unknown(what, name string, known []string) error {
 	return fmt.Errorf("%s %q does not exist%s: use one of %s", what, name, didYouMean(name, known),
 		strings.Join(known, ", "))

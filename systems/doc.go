@@ -1,4 +1,3 @@
-// Package systems names compositions: which planner, router, batcher and scaler make up a system. It holds the one list
-// of components, the one list of systems and the one table of options; no other package branches on a name of any of
-// them.
+// Package systems names compositions of a planner, a router, a batcher and a scaler. It holds the one list of
+// components, the one list of systems and the one table of options. No other package branches on their names.
 package systems

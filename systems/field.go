@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// field is how an option lies in Options: as one of its fields, whose zero value is the default. Its functions have
-// texts for values.
+// field is an option as a field of Options, whose zero value is the default. Its functions read and write values as
+// texts.
 type field struct {
-	kind   string   // in words
-	values []string // all that there are, the default first; nil where there are too many to list
-	low    float64  // of numbers, in nanoseconds of durations
+	kind   string   // for people
+	values []string // all legal values, the default first; nil where they are not listed
+	low    float64  // bounds of numbers; of durations in ns
 	high   float64
 	at     func(*Options) any               // points to the field
 	text   func(*Options) string            // "" for the zero value
-	take   func(o *Options, v string) error // the error says what the text is and what is wanted
+	take   func(o *Options, v string) error // the error says what v is and what is wanted
 }
 
 func number(low, high float64, at func(*Options) *float64) field {

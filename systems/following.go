@@ -2,7 +2,7 @@ package systems
 
 import "time"
 
-// Following tunes how plans follow what changes.
+// Following tunes how plans follow content.
 type Following struct {
 	Change  float64       // fraction by which a factor has to change; 0 means monitor.LeastChange
 	TurnOff time.Duration // how long an instance stays loaded that a plan has dropped; 0 stops it at once
@@ -18,7 +18,7 @@ var followingOptions = []Option{
 	{
 		Name: "turnoff",
 		Doc: "is how long an instance that a plan has dropped stays loaded, its worker paid for, so that a later " +
-			"plan can take it up without a load",
+			"plan can resume it without a load",
 		Readers: by(Engine, "0s", "engine"),
 		field:   span(0, 24*time.Hour, func(o *Options) *time.Duration { return &o.Following.TurnOff }),
 	},

@@ -1,6 +1,6 @@
 package systems
 
-// general are systems that run a written placement and never plan again.
+// general are systems that run a written placement and plan once.
 var general = []System{
 	{
 		Name: "sluice",

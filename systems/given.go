@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Set takes options by name as Options.Set does, and refuses those that no component of the system reads. The
-// components are those after all options were taken, since the option keep chooses one. The error is an OptionErrors.
+// Set sets options by name as Options.Set does, and refuses those that no component of the system reads. The components
+// are those after all options are set, since the option keep chooses one. The error is an OptionErrors.
 func (s *System) Set(given map[string]string) error {
 	out := s.Options.take(given)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -40,7 +40,7 @@ func (s System) Components() []Component {
 	return out
 }
 
-// reads tells whether a component of the system reads an option.
+// reads reports whether a component of the system reads an option.
 func (s System) reads(o *Option) bool {
 	return slices.ContainsFunc(s.Components(), func(p Component) bool {
 		_, ok := o.reader(p)
@@ -48,7 +48,7 @@ func (s System) reads(o *Option) bool {
 	})
 }
 
-// unread says which components would read an option and what the system has in their place.
+// unread says which components would read an option, and which components the system has instead.
 func (s System) unread(o *Option) string {
 	var has []string
 	for _, p := range s.Components() {

@@ -61,8 +61,8 @@ func TestUnreadOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// The components that the table lists for an option are those that differ when the option does, and no others.
-func TestPartsReadWhatTheTableSays(t *testing.T) {
+// The components that the table lists for an option are exactly those that differ when the option does.
+func TestComponentsReadTheOptionsOfTheTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
 	for _, k := range Kinds() {
@@ -96,8 +96,8 @@ func TestPartsReadWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// built is a component made with options; for a scaler that lets apps go with the name of its keeper; nil where the
-// options are refused.
+// built is a component made with options, with the keeper's name for a scaler that lets apps go; nil where the options
+// are refused.
 func built(t *testing.T, p Component, c *simtest.Cluster, o Options) (out any) {
 	t.Helper()
 	var err error

@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// INFaaS (ATC 2021) with accuracy in the place of cost (Proteus §6.1.1): the placement is changed greedily on the path
-// of the queries, so that it follows the demand at once. No program could be solved that often.
+// INFaaS (ATC 2021) with accuracy in place of cost (Proteus §6.1.1). The placement changes greedily as queries arrive,
+// so that it follows the demand at once. No program can be solved that often.
 var infaasSystems = []System{
 	{
 		Name:   "infaas-accuracy",

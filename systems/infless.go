@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
-// INFless and what it was measured against (§5.1), and infless without one of its ideas each (§5.2, Figure 11).
+// INFless, its baselines (§5.1), and infless without one of its ideas each (§5.2, Figure 11).
 var inflessSystems = []System{
 	packing("infless", "gives every instance a batch size and a part of a machine of its own, packs them tightly, and "+
-		"lets apps go that nobody calls", "INFless §3.2, §3.4, §3.5", Options{}),
+		"lets idle apps go", "INFless §3.2, §3.4, §3.5", Options{}),
 	packing("infless-release", "is infless with instances compared by what they serve alone",
 		"INFless, the authors' code", Options{Release: true}),
 	packing("infless-balanced", "is infless packed by the resources that the load makes scarce, with rates that are "+
@@ -46,8 +46,8 @@ func packing(name, doc, source string, o Options) System {
 	}
 }
 
-// aliveFor300s keeps functions for 300 seconds, as OpenFaaS+ and BATCH do: the last instance when nobody calls, and all
-// instances that a fallen load does not need.
+// aliveFor300s keeps functions for 300 seconds, as OpenFaaS+ and BATCH do: the last instance without calls, and all
+// instances after the load has fallen.
 func aliveFor300s(s System) System {
 	s.Options.Keeping.Rule, s.Options.Keeping.Linger = "keepalive", scale.Alive
 	return s

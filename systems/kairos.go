@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Kairos: which machines to rent is planned from upper bounds and not tried out (§5.2), again whenever the sizes of
-// queries shift; queries wait centrally and are matched with machines (§5.1); latency is learned while serving.
+// Kairos rents machines by upper bounds of pools, without trials (§5.2), and plans again when the sizes of queries
+// shift. Queries wait centrally and are matched with machines (§5.1). Latency is learned while serving.
 var kairosSystems = []System{
 	{
 		Name:   "kairos",
@@ -30,7 +30,7 @@ var kairosSystems = []System{
 		Source: "ours", Planner: "kairos", Router: "schedule", Batcher: "single", Scaler: "mixshift",
 		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
 	},
-	// A baseline of Kairos by how queries are distributed (§7); clkwrk and fcfs (Ribbon) are the others.
+	// A baseline of Kairos that differs in the distribution of queries (§7). The others are clkwrk and fcfs (Ribbon).
 	{
 		Name:    "drs",
 		Doc:     "sends queries above a size to the base type and the others to cheaper types",

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
-// ratebands is the scaler that lets apps go. A keeper keeps them warm: lsth unless another is chosen.
+// ratebands is the scaler that lets apps go. It keeps them warm by a keeper, lsth by default.
 const (
 	ratebands = "ratebands"
 	lsth      = "lsth"
@@ -41,10 +41,10 @@ var keepers = []registered[func(*Keeping) scale.Keeper]{
 	},
 }
 
-// Keepers returns the names of the rules that say how long an app that nobody calls stays warm.
+// Keepers returns the names of the rules that keep idle apps warm.
 func Keepers() []string { return namesOf(keepers) }
 
-// NewKeeper returns a fresh rule as the options have it; an unknown name is lsth.
+// NewKeeper returns a new rule by the options. An unknown name counts as lsth.
 func NewKeeper(o Keeping) scale.Keeper {
 	fresh, err := find(Keeper, keepers, cmp.Or(o.Rule, lsth))
 	if err != nil {

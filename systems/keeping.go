@@ -6,16 +6,16 @@ import (
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
-// Keeping tunes how apps that nobody calls are kept warm, by scalers that let them go.
+// Keeping tunes how idle apps are kept warm, by scalers that let apps go.
 type Keeping struct {
 	Rule    string        // a keeper; "" means lsth
 	Gamma   float64       // of lsth: the weight of the long histogram; 0 means the rule's own
-	Head    float64       // of the histograms' idle times: the share before pre-warming; 0 means the rule's own
-	Tail    float64       // the share kept warm for; 0 means the rule's own
+	Head    float64       // of the histograms: the share of idle times before pre-warming; 0 means the rule's own
+	Tail    float64       // of the histograms: the share of idle times before letting go; 0 means the rule's own
 	Alive   time.Duration // of keepalive; 0 means the rule's own
-	Tracked time.Duration // of hybridhistogram: how long it looks back; 0 means the rule's own
+	Tracked time.Duration // of hybridhistogram: the window of its histogram; 0 means the rule's own
 	Price   time.Duration // of cheapest: the idle time that a cold start is worth; 0 means the rule's own
-	// of ratebands: how long instances stay that a fallen load needs no more; 0 means the rule's own
+	// of ratebands: how long instances stay after the load has fallen; 0 means the rule's own
 	Linger time.Duration
 	Alpha  float64 // of ratebands: where in the band scaling in begins; 0 means the rule's own
 }
@@ -23,7 +23,7 @@ type Keeping struct {
 var keepingOptions = []Option{
 	{
 		Name:    "keep",
-		Doc:     "is the keeper: the rule by which apps that nobody calls are kept warm",
+		Doc:     "is the keeper: the rule by which idle apps are kept warm",
 		Readers: by(Scaler, lsth, ratebands),
 		field:   choice(func(o *Options) *string { return &o.Keeping.Rule }, Keepers()...),
 	},

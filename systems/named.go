@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Named returns the system that a person names on the command line: a system of the registry, or a router and a batcher
-// as ROUTER+BATCHER, with the planner static and the scaler fixed. A system's name wins, since some have a plus in
-// theirs.
+// Named returns a system by the name that users type: a system of the list, or ROUTER+BATCHER with the planner static
+// and the scaler fixed. A system's name wins, since some contain a plus.
 func Named(text string) (System, error) {
 	router, batcher, composed := strings.Cut(text, "+")
 	if !composed || slices.Contains(Names(), text) {

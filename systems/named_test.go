@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A system is found by its name, a plus in it or not, and a composition by its components.
+// A system is found by its name, with or without a plus, and a composition by its components.
 func TestNamed(t *testing.T) {
 	for _, want := range All() {
 		if got, err := Named(want.Name); err != nil || got != want {

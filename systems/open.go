@@ -8,22 +8,22 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Open is a planner for a world that grows while it runs. It asks another planner about the open apps and variants of
-// the world, and makes a new one when the world has changed. It is the one place that keeps closed apps and retired
-// variants out of plans. It is not for concurrent use.
+// Open is a planner for a spec that grows while it runs. It shows another planner only the open apps and variants, and
+// makes a new one when the spec has changed. No other code keeps closed apps and retired variants out of plans. It is
+// not safe for concurrent use.
 type Open struct {
 	make    func(profile.Profile) (plan.Planner, error)
 	profile profile.Profile
-	first   plan.Planner // of the first world, for name and sections
+	first   plan.Planner // for the first spec: name and sections
 
-	spec    *serving.Spec // that open and planner are for
+	spec    *serving.Spec // the one of open and planner
 	open    *serving.Open
 	planner plan.Planner
 }
 
-// NewOpen returns a planner that asks the planners that maker makes. A maker is given the believed latencies: p, or
-// those of the request. It fails when the maker does. The apps of a written placement come first in the world and are
-// never closed, so that the placement holds in every world.
+// NewOpen returns a planner that uses the planners of maker. maker gets the believed latencies: p, or those of the
+// request. It returns maker's error. The apps of a written placement come first in a spec and are never closed, so that
+// the placement stays valid.
 func NewOpen(p profile.Profile, maker func(profile.Profile) (plan.Planner, error)) (*Open, error) {
 	first, err := maker(p)
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *Open) Name() string { return o.first.Name() }
 // Provides implements plan.Planner.
 func (o *Open) Provides() plan.Sections { return o.first.Provides() }
 
-// Plan implements plan.Planner. It also fails when no planner can be made for a world that has changed.
+// Plan implements plan.Planner. It also returns an error when no planner can be made for a changed spec.
 func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if o.spec != r.Spec {
 		if err := o.replace(&r); err != nil {
@@ -46,7 +46,7 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 	}
 	if len(o.open.Apps) == 0 {
-		return plan.Nothing(o.Name(), r.Snapshot), nil
+		return plan.Empty(o.Name(), r.Snapshot), nil
 	}
 	if o.open.Whole() {
 		return o.planner.Plan(ctx, r)
@@ -58,8 +58,7 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	return p.Expanded(o.open), nil
 }
 
-// replace makes a planner for the request's world. A world that differs in the observed fan-out alone keeps its
-// planner.
+// replace makes a planner for the request's spec. A spec that differs in the observed fan-out alone keeps its planner.
 func (o *Open) replace(r *plan.Request) (err error) {
 	open, p := r.Spec.Open(), o.profile
 	if r.Spec.EqualButFanOuts(o.spec) {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Option is a setting that components read: an entry of the one table from which options are parsed, shown, put on
-// record and documented.
+// Option is a setting that components read: an entry of the one table by which options are parsed, shown, recorded and
+// documented.
 type Option struct {
 	Name string
-	// Doc says what the option is or does: the rest of a sentence that begins with its name.
+	// Doc says what the option is or does. It continues a sentence that begins with the option's name.
 	Doc string
-	// Direct tells that the option is a key of system in a configuration; the others are keys of system.options.
+	// Direct is set when the option is a key of system in a configuration. The others are keys of system.options.
 	Direct bool
 	// Readers are the components that read it. Systems without any of them refuse it.
 	Readers []Reader
@@ -23,7 +23,7 @@ type Option struct {
 type Reader struct {
 	Kind    Kind
 	Name    string
-	Default string // what the component does when nobody gives the option
+	Default string // the component's default
 }
 
 // by lists components of one kind with one default.
@@ -39,7 +39,7 @@ func (o *Option) Key() string {
 	return "options." + o.Name
 }
 
-// Type says in words which values the option takes.
+// Type describes the legal values.
 func (o *Option) Type() string { return o.kind }
 
 // ReadBy names the components that read the option, such as "the planners proteus and infaas and the batcher aimd".
@@ -74,7 +74,7 @@ func (o *Option) reader(p Component) (Reader, bool) {
 	return o.Readers[at], true
 }
 
-// and joins words for a sentence.
+// and joins words in a sentence.
 func and(words []string) string {
 	switch n := len(words); n {
 	case 0:

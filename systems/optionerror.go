@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// OptionError says what is wrong with an option that somebody gave.
+// OptionError says what is wrong with an option that was given.
 type OptionError struct {
 	Option string
 	Key    string // below system in a configuration
-	Text   string // what is wrong and what to do about it: the rest of a sentence that begins with the option
+	Text   string // what is wrong and what to do; continues a sentence that begins with the option
 }
 
 // Error names the option and says what is wrong with it.
 func (e *OptionError) Error() string { return fmt.Sprintf("option %q %s", e.Option, e.Text) }
 
-// OptionErrors is everything that is wrong with the options that somebody gave.
+// OptionErrors are all errors of the options given.
 type OptionErrors []*OptionError
 
 // Error lists the errors, one on each line.

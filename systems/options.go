@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Options tune the components that take parameters. The zero value gives every component's default. Options can be
-// compared. Every field is an entry of the table of options.
+// Options tune components. The zero value means every component's defaults. Options can be compared. Every field is an
+// entry of the table of options.
 type Options struct {
 	BatchSize int           // items
 	Timeout   time.Duration // that the first query of a batch waits
 	Replan    time.Duration // between plans
-	Learn     bool          // latency is learned while serving; what was measured, if anything was, is where it begins
-	Release   bool          // components do as their authors' published code does, where that differs from the paper
+	Learn     bool          // latency is learned while serving, starting from measurements if there are any
+	Release   bool          // components follow their authors' published code where it differs from the paper
 	Planning  Planning
 	Policies  Policies
 	Renting   Renting
@@ -76,7 +76,7 @@ func Table() []Option { return slices.Clone(table) }
 // Keys returns the keys of all options below system in a configuration.
 func Keys() []string { return each(table, func(o Option) string { return o.Key() }) }
 
-// Given returns the options that are not defaults, by name, as texts that Set takes.
+// Given returns the options that are not defaults, by name, as texts for Set.
 func (o Options) Given() map[string]string {
 	out := make(map[string]string)
 	for at := range table {
@@ -87,7 +87,7 @@ func (o Options) Given() map[string]string {
 	return out
 }
 
-// String lists what is not a default, as name=value, in the order of the table.
+// String lists the options that are not defaults, as name=value, in the order of the table.
 func (o Options) String() string {
 	var out []string
 	for at := range table {
@@ -102,11 +102,11 @@ func (o Options) String() string {
 	return strings.Join(out, " ")
 }
 
-// MarshalJSON writes what is not a default, by name.
+// MarshalJSON writes the options that are not defaults, by name.
 func (o Options) MarshalJSON() ([]byte, error) { return json.Marshal(o.Given()) }
 
-// Set takes options by name, whether any component reads them or not; those not named stay as they are. The error is an
-// OptionErrors; what is wrong is not taken.
+// Set sets options by name, whether any component reads them or not. Options that are not named keep their values. The
+// error is an OptionErrors; wrong values are not set.
 func (o *Options) Set(given map[string]string) error { return o.take(given).orNil() }
 
 func (o *Options) take(given map[string]string) (out OptionErrors) {

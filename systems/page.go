@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Page is what there is to say of one system or one component.
+// Page describes one system or one component.
 type Page struct {
 	Kind       string // system, or a kind of components
 	Name       string
@@ -22,12 +22,12 @@ type Setting struct {
 	Key     string   // its path in a configuration, below system
 	Doc     string   // the rest of a sentence that begins with the option's name
 	Type    string   // which values it takes, in words
-	Default string   // what happens when nobody gives it, neither the system nor a configuration
+	Default string   // used when neither the system nor a configuration sets it
 	Value   string   `json:",omitempty"` // that a system gives it
 	ReadBy  []string // components of the system, or the component that the page is about
 }
 
-// Pages returns the pages of all that has a name: of a system, which may be written ROUTER+BATCHER, and of components.
+// Pages returns the pages with a name: of a system, which may be written ROUTER+BATCHER, and of components.
 func Pages(name string) ([]Page, error) {
 	var out []Page
 	if s, err := Named(name); err == nil {
@@ -82,7 +82,7 @@ func (p Component) page() Page {
 	return out
 }
 
-// setting is the option as these components read it; nil when none does.
+// setting returns the option as these components read it; nil when none does.
 func (o *Option) setting(components []Component) *Setting {
 	out := &Setting{Key: o.Key(), Doc: o.Doc, Type: o.kind}
 	for _, p := range components {

@@ -5,7 +5,7 @@ import (
 )
 
 // BatchersFor returns the names of the batching rules that work with a router (engine.Compatible), in the order of
-// Batchers; none for a router that does not exist.
+// Batchers; none for an unknown router.
 func BatchersFor(router string) []string {
 	newRouter, err := find(Router, routers, router)
 	if err != nil {

@@ -8,8 +8,8 @@ type Pipelines struct {
 	Placement string  // of planner scrooge: rented (default), for the fewest whole machines, or paper
 	Alone     bool    // of planner scrooge: one batch at a time
 	Within    float64 // of planner scrooge: the fraction of the objective that is planned with; 0 means all
-	Frontends int     // of planner nexus: workers for what the type that it plans for does not run; 0 means 1
-	Alike     string  // of planner nexus: the device type that all machines are taken for; "" for the one most at hand
+	Frontends int     // of planner nexus: workers for stages that its device type does not run; 0 means 1
+	Alike     string  // of planner nexus: the device type that all machines count as; "" means the most frequent one
 }
 
 var pipelinesOptions = []Option{

@@ -63,8 +63,8 @@ var planners = []registered[func(World, Options) (plan.Planner, error)]{
 	},
 }
 
-// Written tells whether a planner runs the placement that is written down; "" is static, which does. All others say
-// themselves what an instance gets.
+// Written reports whether a planner runs the written placement: static does, and "" means static. All others decide the
+// settings of each instance themselves.
 func Written(planner string) bool { return cmp.Or(planner, asWritten) == asWritten }
 
 // Planners returns the names of all planners.

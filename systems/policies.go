@@ -13,7 +13,7 @@ import (
 // Policies tunes the planners that make policies in advance.
 type Policies struct {
 	Levels   int     // of slack; 0 means the planner's own, negative one for every latency
-	Longest  int     // queue that is told apart; 0 means the planner's own
+	Longest  int     // longest queue with states of its own; 0 means the planner's own
 	Variable bool    // batches may leave queries behind
 	Balance  string  // roundrobin (default) or shortestqueue: what the router does
 	Shape    float64 // of gamma gaps between arrivals; 0 means Poisson
@@ -33,7 +33,7 @@ var policiesOptions = []Option{
 	},
 	{
 		Name:    "longest",
-		Doc:     "is the longest queue that is told apart, at most the largest batch",
+		Doc:     "is the longest queue with states of its own, at most the largest batch",
 		Readers: by(Planner, "32", "ramsis"),
 		field:   whole(1, 256, func(o *Options) *int { return &o.Policies.Longest }),
 	},

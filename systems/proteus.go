@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its share of the queries
-// (§4); queries follow those shares; batches wait for as long as their first query allows (§5); it plans again at an
-// interval and when the demand bursts (§3).
+// Proteus (ASPLOS 2024): a mixed-integer program assigns a variant and a share of the queries to each worker (§4).
+// Queries follow those shares. Batches wait as long as their first query allows (§5). It plans at an interval and in
+// bursts of the demand (§3).
 var proteusSystems = []System{
 	{
 		Name: "proteus",

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/route"
 )
 
-// RAMSIS (EuroSys 2024): every worker has all variants; policies made in advance choose among them by the state of the
-// worker's queue, the one for the present load being in force.
+// RAMSIS (EuroSys 2024): every worker has all variants. Policies made in advance choose among them by the state of the
+// worker's queue; the policy for the present load is in force.
 var ramsisSystems = []System{
 	{
 		Name:   "ramsis",

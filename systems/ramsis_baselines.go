@@ -7,9 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// The systems that RAMSIS was measured against (§7, App. H) and the one that it argues against (§2.2): they choose by
-// the load alone, or by the batch at hand alone. All variants are loaded on every worker; workers of the first three
-// take from one queue.
+// The baselines of RAMSIS (§7, App. H) and the rule that it argues against (§2.2). They choose by the load alone, or by
+// the present batch alone. All variants are loaded on every worker. Workers of the first three share one queue.
 var ramsisBaselines = []System{
 	{
 		Name:   "jellyfish+",

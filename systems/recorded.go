@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/engine/journal"
 )
 
-// Record writes into a journal's header the components and options that Recorded needs to build the system's engine
-// again. It leaves the header's other fields as they are. The planner and what it alone reads are not on record: a
-// journal holds its plans.
+// Record writes into a journal's header the components and options from which Recorded builds the system's engine. It
+// leaves the header's other fields as they are. It does not record the planner and options that only the planner reads:
+// a journal holds the plans.
 func (s System) Record(h *journal.Header) {
 	h.System, h.Router, h.Batcher, h.Scaler = s.Name, s.Router, s.Batcher, s.Scaler
 	o := &s.Options
@@ -28,10 +28,10 @@ func (s System) Record(h *journal.Header) {
 	}
 }
 
-// inHeader are the options that a header has fields of their own for.
+// inHeader are the options with header fields of their own.
 var inHeader = map[string]bool{"batch": true, "timeout": true, "replan": true, "learn": true}
 
-// engineReads tells whether a component other than the planner reads an option.
+// engineReads reports whether a component other than the planner reads an option.
 func (s System) engineReads(o *Option) bool {
 	for _, p := range s.Components() {
 		if _, ok := o.reader(p); ok && p.Kind != Planner {
@@ -41,7 +41,7 @@ func (s System) engineReads(o *Option) bool {
 	return false
 }
 
-// Recorded builds a fresh engine as the one that a journal was recorded from.
+// Recorded builds a new engine like the one that a journal was recorded from.
 func Recorded(h journal.Header) (*engine.Engine, error) {
 	s, err := recorded(h)
 	if err != nil {
@@ -55,7 +55,7 @@ func Recorded(h journal.Header) (*engine.Engine, error) {
 }
 
 // recorded is the system of a header, with the options that its engine reads. Journals of earlier versions may name
-// options that no component of theirs reads.
+// options that none of their components reads.
 func recorded(h journal.Header) (System, error) {
 	s := System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler}
 	s.Options = Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}

@@ -72,7 +72,7 @@ func writtenAndRead(t *testing.T, h journal.Header) journal.Header {
 	return r.Header()
 }
 
-// Journals hold what engines read and no more, in the form of the versions before.
+// Journals hold the options that engines read and no others, in the form of earlier versions.
 func TestRecordedOptions(t *testing.T) {
 	for name, want := range map[string]map[string]string{
 		"fcfs": {"idle": "true"}, "openfaas+": {"keep": "keepalive", "linger": "5m0s"}, "proteus-fair": nil,

@@ -3,7 +3,7 @@ package systems
 // Renting tunes the planner that chooses machines.
 type Renting struct {
 	Budget float64 // $/h; 0 for none
-	Bound  string  // paper (default) or fluid: what pools are compared by
+	Bound  string  // paper (default) or fluid: the bound that pools are compared by
 	// fraction of the queries that the bound fluid leaves out; 0 means what the objective allows, negative none
 	Late float64
 }

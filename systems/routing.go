@@ -4,7 +4,7 @@ package systems
 type Routing struct {
 	Cells     int  // of router matching: how many groups of instances are matched on their own; 0 means one
 	Threshold int  // of router threshold: queries of more items go to the base type
-	Idle      bool // of router fcfs: an instance takes no query while another waits there for its slot
+	Idle      bool // of router fcfs: an instance takes one query at a time
 }
 
 var routingOptions = []Option{

@@ -9,7 +9,7 @@ import (
 // noSolver stands for a solver that is never asked.
 type noSolver struct{ milp.Solver }
 
-// same tells whether two values are deeply equal, where functions are that have the same code.
+// same reports whether two values are deeply equal, where functions with the same code are equal.
 func same(a, b any) bool { return alike(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 func alike(a, b reflect.Value) bool {

@@ -35,8 +35,8 @@ var scalers = []registered[func(Options) scale.Scaler]{
 		func(o Options) scale.Scaler { return scale.NewMixShift(o.Replan) },
 	},
 	{
-		ratebands, "plans again when a rate leaves the band that its instances work well in, and lets apps go that " +
-			"nobody calls", "INFless §3.2, §3.5",
+		ratebands, "plans again when a rate leaves the band that its instances work well in, and lets idle apps " +
+			"go", "INFless §3.2, §3.5",
 		newRateBands,
 	},
 	{
@@ -63,10 +63,10 @@ func NewScaler(name string, o Options) (scale.Scaler, error) {
 	return fresh(o), nil
 }
 
-// arrivalsInterval is how often plans are made on the path of the queries; no program could be solved more often.
+// arrivalsInterval is how often plans are made as queries arrive. No program can be solved more often.
 const arrivalsInterval = time.Second
 
-// newArrivals plans every second and, when the demand exceeds the plan, as soon as the next arrivals show it.
+// newArrivals plans every second and, when the demand exceeds the plan, as soon as arrivals show it.
 func newArrivals(o Options) scale.Scaler {
 	return scale.Replan{
 		Interval: cmp.Or(o.Replan, arrivalsInterval), Bursts: true, Pause: 100 * time.Millisecond, Plain: true,

@@ -12,13 +12,13 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Scrooge (SoCC 2021) and what it was measured against (§4): graphs of models at the lowest cost within one objective.
-// A query that cannot be in time any more is dropped before it runs (§3.6).
+// Scrooge (SoCC 2021) and its baselines (§4): graphs of models at the lowest cost within one objective. A query that
+// can no longer be in time is dropped before it runs (§3.6).
 //
-// The systems that follow the paper to the letter send items by the plan's shares, and a batch waits until it is full,
-// or until its first query must go to keep its stage's budget. Ours send every item to the instance on
-// which it is believed to end first, and no machine waits: the items of a frame come together, and a frame is in time
-// only if all of its items are.
+// The systems that follow the paper to the letter send items by the plan's shares. A batch waits until it is full, or
+// until the last start that keeps its stage's budget. Ours send every item to the instance on which it is believed to
+// end first, and start batches at once: the items of a frame come together, and a frame is in time only if all of its
+// items are.
 var scroogeSystems = []System{
 	ours(pipelined("scrooge", "plans graphs of models for the cheapest machines, with batches and several of them at "+
 		"once", "Scrooge §3; allocation, placement and routing ours", Pipelines{})),
@@ -41,14 +41,14 @@ var scroogeSystems = []System{
 // a plan is made only when something has changed.
 const nexusPause = 10 * time.Second
 
-// Room that our systems plan with and the paper's do not. The worst latency of §3.3 assumes that items come one by one,
-// but those of a frame come together; and a machine that is planned to be full never works off a queue once it has one.
+// Head-room of our systems; the paper's have none. The worst latency of §3.3 assumes that items come one by one, but
+// those of a frame come together. And a fully used machine never works off a queue.
 const (
 	scroogeHeadroom = 1.2  // factor on the demand
 	scroogeWithin   = 0.85 // of the objective
 )
 
-// pipelined is a system as the paper writes it.
+// pipelined is a system as in the paper.
 func pipelined(name, doc, source string, o Pipelines) System {
 	return System{
 		Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive",
@@ -56,7 +56,7 @@ func pipelined(name, doc, source string, o Pipelines) System {
 	}
 }
 
-// ours routes, batches and leaves room as ours do.
+// ours changes a system to our routing, batching and head-room.
 func ours(s System) System {
 	s.Router, s.Batcher = "earliestfinish", "earlydrop"
 	s.Options.Pipelines.Within, s.Options.Planning.Headroom = scroogeWithin, scroogeHeadroom

@@ -23,7 +23,7 @@ type System struct {
 	Options Options
 }
 
-// All lists the systems, in the order in which help shows them.
+// All lists the systems in the order of help texts. The slice is the caller's.
 func All() []System { return slices.Clone(all) }
 
 var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems,
@@ -41,8 +41,8 @@ func Get(name string) (System, error) {
 	return all[at], nil
 }
 
-// Engine builds a fresh engine of the composition. p is what was measured; nil for nothing, with which only systems
-// that learn can begin.
+// Engine builds a new engine of the composition. p are the measured latencies; nil is allowed for systems that learn.
+// provides lists the sections of plans to come.
 func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sections) (*engine.Engine, error) {
 	sc, err := NewScaler(s.Scaler, s.Options)
 	if err != nil {

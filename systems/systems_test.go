@@ -65,7 +65,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// Of all planners static alone runs what is written down. It is the planner of systems that name none.
+// Static is the only planner that runs the written placement. Systems that name no planner use it.
 func TestWritten(t *testing.T) {
 	for _, name := range append(Planners(), "") {
 		if got, want := Written(name), name == "static" || name == ""; got != want {
@@ -74,7 +74,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// A composition that lacks a section of the plan is refused when it is built, with what to do.
+// A composition that lacks a section of the plan is refused when it is built, and the error says what to do.
 func TestMissingSections(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	_, err := System{Router: "weighted", Batcher: "single"}.Engine(c.Spec, c.Profile, plan.Limits)

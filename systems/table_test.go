@@ -40,7 +40,7 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 	}
 }
 
-// The table says of every option all that users are told, and names components that there are.
+// Every entry of the table has all texts for users, and names existing components.
 func TestTheTableIsComplete(t *testing.T) {
 	seen := make(map[string]bool)
 	for at := range table {
@@ -80,7 +80,7 @@ func some(rng *rand.Rand, o *Option) string {
 	return map[string]string{"rates": "1, 20.5,300", "alike": `a "large" type`}[o.Name]
 }
 
-// Options that are shown can be given again: for every system, and with random settings besides.
+// Options that are shown can be given back: for every system, and with random further settings.
 func TestOptionsAreShownAsTheyAreGiven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range All() {

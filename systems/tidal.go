@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Ours, for the setting of RAMSIS, which leaves open two things: an objective counted by query rather than by decision,
-// and one queue for all workers.
+// Ours, for the setting of RAMSIS with two changes: an objective counted by query rather than by decision, and one
+// queue for all workers.
 var tidalSystems = []System{
 	{
 		Name: "tidal",

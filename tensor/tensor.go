@@ -1,6 +1,6 @@
-// Package tensor is the payload type that front ends, backends and clients exchange: a named, typed, shaped block of
-// little-endian bytes, laid out as the binary form of the Open Inference Protocol lays it out, so that most requests
-// are never converted at all.
+// Package tensor defines the payload that servers, backends and clients exchange: a named, typed, shaped block of
+// little-endian bytes. The layout is that of the binary form of the Open Inference Protocol, so that most requests need
+// no conversion.
 package tensor
 
 import (
@@ -63,8 +63,8 @@ func ParseDType(s string) DType {
 	return Invalid
 }
 
-// Spec describes a tensor a model takes or gives. A dimension of -1 is variable. The first dimension is the batch
-// dimension where the model has one.
+// Spec describes an input or output of a model. A dimension of -1 is variable. The first dimension is the batch
+// dimension if the model has one.
 type Spec struct {
 	Name  string
 	DType DType
@@ -82,8 +82,8 @@ type Tensor struct {
 	Data  []byte
 }
 
-// Elements returns the product of shape, or an error for a negative dimension or a product beyond limit (bytes,
-// elements: whatever the caller bounds). A scalar, shape [], has one element; a zero dimension makes the product zero.
+// Elements returns the product of shape. It fails for a negative dimension and for a product above limit. A scalar,
+// shape [], has one element; a zero dimension makes the product zero.
 func Elements(shape []int64, limit int64) (int64, error) {
 	n := int64(1)
 	for i, d := range shape {
@@ -106,7 +106,7 @@ func Elements(shape []int64, limit int64) (int64, error) {
 	return n, nil
 }
 
-// Validate checks that Data is exactly what DType and Shape say.
+// Validate reports whether Data fits DType and Shape exactly; nil means that it does.
 func (t *Tensor) Validate() error {
 	if t.DType == Invalid || int(t.DType) >= len(names) {
 		return fmt.Errorf("tensor %q: unknown datatype", t.Name)

@@ -225,7 +225,7 @@ func planner(t testing.TB, table *profile.Table) *proteus.Planner {
 	return &proteus.Planner{Profile: table, Solver: s}
 }
 
-// What Diagnose says of small fleets is what trying everything says.
+// Diagnoses of small fleets agree with trying everything.
 func TestDiagnoseAgainstEverything(t *testing.T) {
 	p := planner(t, nil)
 	seen := make(map[string]int)

@@ -191,7 +191,7 @@ func TestFunctions(t *testing.T) {
 		t.Errorf("logs --json: %d %s", status, out)
 	}
 
-	// Without the token nobody changes anything, and it is nowhere to be read but in its file.
+	// Requests without the token change nothing, and the token is only in its file.
 	token, err := os.ReadFile(filepath.Join(s.dir, "data", "admin.token"))
 	if err != nil {
 		t.Fatal(err)
@@ -415,9 +415,9 @@ func TestTheTokenIsNotLogged(t *testing.T) {
 	}
 }
 
-// A function is deployed with latencies that its operators tell, is up, and is measured when nothing is served. What
-// its operators take lies in the store, also after the server was killed: the same model under another name asks for
-// none to be measured.
+// A function is deployed with latencies predicted from its operators, serves, and is measured when nothing is served.
+// What its operators take lies in the store, also after the server was killed: the same model under another name asks
+// for none to be measured.
 func TestFunctionPredicted(t *testing.T) {
 	s := newServerless(t)
 	c := s.start(t)

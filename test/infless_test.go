@@ -128,9 +128,10 @@ func (p *packed) live(t *testing.T, stage int) (instances, threads, ever int) {
 	return len(has), threads, ever
 }
 
-// INFless over real models on one machine: an app that nothing runs of is started by its first query, which waits for
-// it; a burst brings it larger parts or more; silence lets it go; the next query starts it again. So does it go with a
-// function that is deployed meanwhile, whose latency is measured on the parts. The journal replays.
+// INFless over real models on one machine. An app without instances is started by its first query, which waits for it.
+// A burst gives it larger or more parts. Its last instance is stopped when no calls come, and the next query starts it
+// again. A function that is deployed meanwhile behaves alike; its latency is measured on the parts. The journal
+// replays.
 func TestInflessLive(t *testing.T) {
 	p := newPacked(t, "keep: keepalive, alive: 2s")
 	recorded := filepath.Join(p.dir, "run.journal")

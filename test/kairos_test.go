@@ -119,8 +119,8 @@ func TestKairosLive(t *testing.T) {
 	}
 	a := &asking{t: t, client: client, random: rand.New(rand.NewPCG(1, 1))}
 	t.Cleanup(a.wait.Wait)
-	// So many at once that every machine gets one: what a machine was never given, it could hide for as long as others
-	// do.
+	// So many at once that every machine gets one. Otherwise a machine would stay unknown as long as others serve all
+	// queries.
 	for range 12 {
 		a.bring(largest)
 	}

@@ -141,10 +141,10 @@ func answers(t *testing.T, client loadgen.Target) {
 	t.Fatalf("the server does not answer: %v", last)
 }
 
-// What was learned of an app's idle times outlives kill -9. Calls came every 90 seconds, as an earlier server has
-// saved, and the last was 48 seconds before this one starts: nobody calls, and the app comes up shortly before the next
-// call is due. A server that is killed then is followed by one that has it warm at once. A call that this one has
-// answered is in the store after it, too, is killed.
+// Learned idle times of an app survive kill -9. An earlier server has saved that calls came every 90 seconds, the last
+// one 48 seconds before this server starts. Without a call, the app is launched shortly before the next call is due. A
+// server that is killed then is followed by one that has it warm at once. A call that this one has answered is in the
+// store after it, too, is killed.
 func TestKilledServerRemembers(t *testing.T) {
 	p := newPacked(t, "keep: lsth")
 	learned := scale.NewRateBands(func() scale.Keeper { return scale.NewLSTH() })

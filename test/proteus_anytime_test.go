@@ -11,14 +11,14 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// impatient is a solver that ends the context after so many solves, as a data plane does whose patience is over.
-type impatient struct {
+// cancellingSolver is a solver that ends the context after so many solves, as the timeout of a data plane does.
+type cancellingSolver struct {
 	milp.Solver
 	left   int
 	enough context.CancelFunc
 }
 
-func (s *impatient) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*milp.Solution, error) {
+func (s *cancellingSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*milp.Solution, error) {
 	if s.left == 0 {
 		s.enough()
 	}
@@ -50,7 +50,7 @@ func TestProteusAnytime(t *testing.T) {
 		r := plan.Request{Spec: w.spec, Rates: w.demands(rng, 0.2+1.2*rng.Float64())}
 		for solves := range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
-			s := &impatient{highsSolver(t), solves, cancel}
+			s := &cancellingSolver{highsSolver(t), solves, cancel}
 			p := &proteus.Planner{Profile: w.profile, Solver: s, Options: proteus.Options{Goal: proteus.Goal(seed % 4)}}
 			if rng.IntN(2) == 0 {
 				p.Options.Slack = -1

@@ -137,7 +137,7 @@ func TestProteusIsOptimal(t *testing.T) {
 // Where not all can be served, the worst served app of each weight gets as much as any plan can give it, the heavier
 // ones first, and then as many queries are served as can be. All assignments are tried.
 func TestProteusShedsTheLeast(t *testing.T) {
-	lacking, weighed, starved := 0, 0, 0
+	lacking, weighed, unserved := 0, 0, 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		w := randomPlanWorld(rng, 1+rng.IntN(3), 2+rng.IntN(3), 2+rng.IntN(2))
@@ -206,14 +206,14 @@ func TestProteusShedsTheLeast(t *testing.T) {
 			weighed++
 		}
 		if most[1] == 0 || most[2] == 0 {
-			starved++
+			unserved++
 		}
 	}
 	t.Logf("%d worlds lack workers, %d of them apps of the lesser weight only, %d leave an app without any", lacking,
-		weighed, starved)
-	if lacking < 60 || weighed < 10 || starved < 5 {
+		weighed, unserved)
+	if lacking < 60 || weighed < 10 || unserved < 5 {
 		t.Errorf("%d worlds lack workers, %d let the lighter apps lack more, %d leave out some: too few", lacking,
-			weighed, starved)
+			weighed, unserved)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 // Plans over random clusters with graphs of stages, one after the other while the demand moves, workers fail and
-// variants break, for every goal: each keeps the rules, says of itself what is recomputed here from its instances, and
-// comes out the same twice.
+// variants break, for every goal: each keeps the rules, its forecast agrees with values recomputed here from its
+// instances, and the same request gives the same plan.
 func TestProteusPlansAreSound(t *testing.T) {
 	plans, whole, shed, refused := 0, 0, 0, 0
 	for seed := range uint64(30) {
@@ -93,7 +93,7 @@ func TestProteusPlansAreSound(t *testing.T) {
 	}
 }
 
-// canServe tells whether every stage can be served by some worker that is not down.
+// canServe reports whether every stage can be served by some worker that is not down.
 func canServe(r plan.Request, p *proteus.Planner) bool {
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	rule, ask := capacity.BatchRule{Batches: p.Options.Batches}, capacity.StageDemands(r.Spec, r.Rates)
@@ -112,7 +112,7 @@ func canServe(r plan.Request, p *proteus.Planner) bool {
 	return true
 }
 
-// checkPlan recomputes what a plan says of itself. It returns whether the plan serves all it plans for and is proven.
+// checkPlan recomputes the forecast of a plan. It reports whether the plan serves all of its demand and is proven.
 func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got *plan.Plan) bool {
 	t.Helper()
 	same := func(what string, x, y float64) {

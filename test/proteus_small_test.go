@@ -225,7 +225,7 @@ func (w planWorld) served(hosts []int, demand []float64) (items, values []float6
 	return items, values
 }
 
-// fully tells whether all of the demand is served.
+// fully reports whether all of the demand is served.
 func (w planWorld) fully(items, demand []float64) bool {
 	for a := range demand {
 		if items[a] < demand[a]*(1-1e-9) {
@@ -304,5 +304,5 @@ func planned(t testing.TB, what string, p *proteus.Planner, r plan.Request) *pla
 	return out
 }
 
-// within tells whether two numbers are the same within the solver's own tolerances.
+// within reports whether two numbers are equal within the solver's own tolerances.
 func within(x, y float64) bool { return math.Abs(x-y) <= 2e-6*max(1, math.Abs(x), math.Abs(y)) }

@@ -3,8 +3,8 @@
 //
 // It is the algorithm of R. Jonker and A. Volgenant ("A shortest augmenting path algorithm for dense and sparse linear
 // assignment problems", Computing 38, 1987) without its column reduction, which holds for square matrices only. D. F.
-// Crouse ("On implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs only
-// column prices that are at most zero, and zero where a column stays free.
+// Crouse ("On implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the other steps only
+// need column prices that are at most zero, and zero where a column stays free.
 //
 // With more rows than columns Crouse solves the transpose. That is fast while columns want different rows. Otherwise
 // this package solves a square first and then inserts the remaining rows, each of which competes with those that have a
@@ -35,9 +35,9 @@ type Solver struct {
 	reachedFrom []int32         // by column: the row from which the search reached it
 	settled     []settledColumn // columns whose distance is final
 
-	seen     []int32 // by row: 1 + the last row on whose behalf it was visited
-	drivenBy []int32 // by row: the row that takes its column
-	queue    []int32
+	seen    []int32 // by row: 1 + the last row for which it was visited
+	takenBy []int32 // by row: the row that takes its column
+	queue   []int32
 }
 
 // Solve fills match, by row, with the column of each row, or -1 for a row that gets none because there are fewer
@@ -45,8 +45,8 @@ type Solver struct {
 // be finite. Solve keeps neither slice. It takes O(n^2 m) time for n = min(rows, cols) and m = max(rows, cols).
 //
 // Of several assignments with the same cost up to rounding (2^-43 of the largest cost), the result is the
-// lexicographically first: the first row has the lowest column that it can have, then the second, and no column counts
-// as the highest.
+// lexicographically first: the first row gets the lowest column that it can get, then the second, and so on. No column
+// counts as the highest.
 func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, error) {
 	if rows < 0 || cols < 0 || len(cost) != rows*cols || len(match) != rows {
 		return 0, fmt.Errorf("assign: %d costs and %d places in match do not make a matrix of %d rows and %d columns",

@@ -124,7 +124,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// A certificate that was tampered with must be refused: otherwise the test above proves nothing.
+// Certify refuses wrong certificates: otherwise the test above would prove nothing.
 func TestCertifyFindsFaults(t *testing.T) {
 	cost := []float64{1, 2, 3, 2, 4, 6}
 	for name, spoil := range map[string]func(match []int32, u, v []float64){

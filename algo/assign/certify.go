@@ -39,7 +39,8 @@ func Certify(rows, cols int, cost []float64, match []int32, u, v []float64, tole
 	return checkFree("column", cols > rows, v, tolerance, func(at int) bool { return !taken[at] })
 }
 
-// checkFree checks the prices of one side; longer says that the side has free members.
+// checkFree checks the prices of one side. longer says that the side has free members; left reports whether one is
+// free.
 func checkFree(what string, longer bool, price []float64, tolerance float64, left func(int) bool) error {
 	for at, p := range price {
 		if longer && (p > tolerance || left(at) && p < -tolerance) {

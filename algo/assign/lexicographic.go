@@ -3,11 +3,11 @@ package assign
 // lexicographicFirst turns an optimal assignment into the lexicographically first one of the same cost. Those are the
 // assignments that use only pairs without reduced cost and leave free only rows and columns whose price is zero.
 //
-// Row by row it tries lower columns. The owner of such a column must find another one by driving out a later row, and
-// so on, until somebody takes the column that the row has left. Free columns belong to "nobody", a row with number
-// len(match), which may own any column without a price.
+// Row by row it tries lower columns. The owner of such a column must find another column, from a later row, which must
+// find another one in turn, and so on, until a row takes the column that the first row has left. Free columns belong to
+// the virtual row len(match), which may own any column without a price.
 func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance float64) {
-	s.seen, s.drivenBy = resized(s.seen, rows+1), resized(s.drivenBy, rows+1)
+	s.seen, s.takenBy = resized(s.seen, rows+1), resized(s.takenBy, rows+1)
 	clear(s.seen)
 	match, owner, v := s.column, s.row, s.v[:cols]
 	for r := range match {
@@ -21,7 +21,7 @@ func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance fl
 			if row[c]-v[c] > limit || uint32(o) < uint32(r) {
 				continue
 			}
-			if s.move(int32(r), int32(c), cols, cost, tolerance) {
+			if s.reassign(int32(r), int32(c), cols, cost, tolerance) {
 				match[r], owner[c] = int32(c), int32(r)
 				break
 			}
@@ -29,56 +29,56 @@ func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance fl
 	}
 }
 
-// move finds another column for the owner of column c on behalf of row r, by breadth-first search over the rows after
-// r. It carries the moves out and reports whether there are any.
-func (s *Solver) move(r, c int32, cols int, cost []float64, tolerance float64) bool {
+// reassign gives column c to row r if its owner can find another column, by breadth-first search over the rows after r.
+// It reports whether it can, and if so makes the moves.
+func (s *Solver) reassign(r, c int32, cols int, cost []float64, tolerance float64) bool {
 	match, owner := s.column, s.row
-	nobody := int32(len(match))
+	virtual := int32(len(match))
 	had := match[r]
 	queue := s.queue[:0]
-	left := c // the column that nobody gives up, once it is visited
-	meet := func(next, by int32) {
+	left := c // the column that the virtual row gives up, once it is visited
+	enqueue := func(next, by int32) {
 		if next > r && s.seen[next] != r+1 { // a row that was visited before led nowhere
-			s.seen[next], s.drivenBy[next] = r+1, by
+			s.seen[next], s.takenBy[next] = r+1, by
 			queue = append(queue, next)
 		}
 	}
 	if o := owner[c]; o >= 0 {
-		meet(o, -1)
+		enqueue(o, -1)
 	} else {
-		meet(nobody, -1)
+		enqueue(virtual, -1)
 	}
 	found := false
 search:
 	for at := 0; at < len(queue); at++ {
 		k := queue[at]
-		if k == nobody {
+		if k == virtual {
 			for c, p := range s.v {
 				if p < -tolerance {
 					continue
 				}
 				if int32(c) == had {
-					s.shift(k, had, left)
+					s.applyMoves(k, had, left)
 					found = true
 					break search
 				}
 				if owner[c] >= 0 {
-					meet(owner[c], k)
+					enqueue(owner[c], k)
 				}
 			}
 			continue
 		}
 		if len(match) > cols && s.u[k] >= -tolerance { // the row may stay without a column
 			if had < 0 {
-				s.shift(k, -1, left)
+				s.applyMoves(k, -1, left)
 				found = true
 				break search
 			}
-			if s.seen[nobody] != r+1 {
-				s.seen[nobody] = r + 1
-				for other := r + 1; other < nobody; other++ {
+			if s.seen[virtual] != r+1 {
+				s.seen[virtual] = r + 1
+				for other := r + 1; other < virtual; other++ {
 					if match[other] < 0 {
-						meet(other, k)
+						enqueue(other, k)
 					}
 				}
 			}
@@ -90,15 +90,15 @@ search:
 				continue
 			}
 			if int32(c) == had {
-				s.shift(k, had, left)
+				s.applyMoves(k, had, left)
 				found = true
 				break search
 			}
 			if owner[c] >= 0 {
-				meet(owner[c], k)
-			} else if s.seen[nobody] != r+1 {
+				enqueue(owner[c], k)
+			} else if s.seen[virtual] != r+1 {
 				left = int32(c)
-				meet(nobody, k)
+				enqueue(virtual, k)
 			}
 		}
 	}
@@ -106,14 +106,14 @@ search:
 	return found
 }
 
-// shift moves row k to a column and every row on the way to k to the column of the next one. left is the column that
-// "nobody" gives up.
-func (s *Solver) shift(k, place, left int32) {
+// applyMoves moves row k to column place and every row on the way to k to the column of the next one. left is the
+// column that the virtual row gives up.
+func (s *Solver) applyMoves(k, place, left int32) {
 	match, owner := s.column, s.row
-	nobody := int32(len(match))
+	virtual := int32(len(match))
 	for k >= 0 {
 		old := left
-		if k == nobody {
+		if k == virtual {
 			owner[place] = -1
 		} else {
 			old, match[k] = match[k], place
@@ -121,6 +121,6 @@ func (s *Solver) shift(k, place, left int32) {
 				owner[place] = k
 			}
 		}
-		place, k = old, s.drivenBy[k]
+		place, k = old, s.takenBy[k]
 	}
 }

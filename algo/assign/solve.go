@@ -6,7 +6,7 @@ import "math"
 //
 // With enough columns for all rows, column prices start at zero and only fall, and only those of columns that have a
 // row; a column never loses its row for good. So a free column has price zero, which makes the prices a proof. If every
-// column gets a row, any starting prices do that are not out of proportion.
+// column gets a row, any starting prices of a similar magnitude will do.
 func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	s.column, s.row = resized(s.column, rows), resized(s.row, cols)
 	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {
@@ -36,8 +36,8 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	for _, r := range s.unassigned {
 		s.augment(r, cols, cost, math.Inf(1))
 	}
-	// Step 3: rows beyond the number of columns are inserted one at a time, and one row, perhaps the inserted one, goes
-	// without a column. Going without is open to every row at the price of the row that is worst off.
+	// Step 3: rows beyond the number of columns are inserted one at a time, and one row, perhaps the inserted one,
+	// stays without a column. Every row may stay without one, at the highest price of a row so far.
 	without := 0.
 	if rows > cols {
 		without = math.Inf(-1)
@@ -158,7 +158,7 @@ type settledColumn struct {
 }
 
 // augment gives row r a column along the shortest path by reduced costs. The path ends at a free column, or at a row,
-// perhaps r, that goes without a column at the price without.
+// perhaps r, that stays without a column at the price without.
 func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
 	distance, before := s.distance[:cols], s.reachedFrom[:cols]
 	price, owner := s.v[:cols], s.row[:cols]
@@ -178,7 +178,7 @@ func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
 	for c := range before {
 		before[c] = r
 	}
-	// Step 2: Dijkstra's algorithm until the nearest column is free or no nearer than going without.
+	// Step 2: Dijkstra's algorithm, until the nearest column is free or no nearer than staying without a column.
 	settled := s.settled[:0]
 	length, end := without, int32(-1)
 	for low < length {

@@ -24,8 +24,8 @@ type folder struct {
 
 // Fold folds a graph of tasks. after[v] lists the tasks that task v waits for; it is not kept. The result is a tree of
 // chains and branches for every series-parallel graph (J. Valdes, R. E. Tarjan, E. L. Lawler, "The recognition of
-// series parallel digraphs", SIAM J. Comput. 11, 1982); what cannot be reduced becomes one Irreducible node. Fold fails
-// when a task waits for one that does not exist, or the tasks wait for each other in a circle.
+// series parallel digraphs", SIAM J. Comput. 11, 1982); parts that cannot be reduced become one Irreducible node. Fold
+// fails when a task waits for one that does not exist, or when tasks wait for each other in a cycle.
 func Fold(after [][]int) (*Tree, error) {
 	order, err := topological(after)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *folder) add(from, to int, t *Tree) {
 	f.out[from], f.in[to] = append(f.out[from], at), append(f.in[to], at)
 }
 
-// fold reduces at points until nothing changes. A point is looked at again when an edge beside it has changed.
+// fold reduces at points until nothing changes. A point is visited again when one of its edges has changed.
 func (f *folder) fold() {
 	var work []int
 	for p := range f.in {
@@ -122,7 +122,7 @@ func (f *folder) remaining(edges []int) []int {
 	return slices.DeleteFunc(edges, func(at int) bool { return f.edges[at].removed })
 }
 
-// result returns what the graph was folded into: one tree, or an irreducible node of several.
+// result returns the tree of the folded graph: the last edge's tree, or an irreducible node of several.
 func (f *folder) result(end int) *Tree {
 	left := slices.DeleteFunc(f.edges, func(e edge) bool { return e.removed })
 	if len(left) == 1 {

@@ -30,7 +30,8 @@ type Tree struct {
 	points int
 }
 
-// Sequential returns the time of all tasks one after the other. time is by task and in any unit.
+// Sequential returns the time of an executor that runs the tasks of t one after the other: the sum over all tasks. time
+// is by task, in any unit; it must have an entry for every task of the graph and is not changed.
 func (t *Tree) Sequential(time []float64) float64 {
 	if t.Kind == Task {
 		return time[t.Task]
@@ -42,8 +43,8 @@ func (t *Tree) Sequential(time []float64) float64 {
 	return sum
 }
 
-// Parallel returns the time when branches run side by side and no task waits for a processor. time is by task and in
-// any unit. Chains add up, of branches the longest counts, and in an irreducible part the longest path.
+// Parallel returns the time of an executor that runs branches side by side and has a processor for every task. Chains
+// add up, of branches the longest counts, and in an irreducible part the longest path. time is as for Sequential.
 func (t *Tree) Parallel(time []float64) float64 {
 	switch t.Kind {
 	case Task:

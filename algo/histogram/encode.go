@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// AppendEncoded appends the content of the histogram at a time to b. Slices are encoded by age, so that the encoding
-// does not depend on when time began. MergeEncoded reads it.
+// AppendEncoded appends the content of the histogram at a time to b and returns the extended slice. Slices are encoded
+// by age, so that the encoding does not depend on where time begins. MergeEncoded reads it.
 func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 	s.Advance(at)
 	used := 0
@@ -39,9 +39,9 @@ func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 
 var errEncoded = errors.New("histogram: what is to be taken up is cut off, or of a histogram of another size")
 
-// MergeEncoded adds what AppendEncoded wrote of a histogram with as many bins and slices. older is how much time has
-// passed since it was written; at is now. It returns what follows the encoding in b. After an error, which tells of
-// another size or of bytes that are cut off, the histogram is unchanged.
+// MergeEncoded adds the content that AppendEncoded wrote of a histogram with as many bins and slices. older is the time
+// that has passed since it was written; at is now. It returns the bytes of b after the encoding. It fails when the
+// sizes differ or bytes are missing, and then leaves the histogram unchanged.
 func (s *Sliding) MergeEncoded(b []byte, at, older int64) ([]byte, error) {
 	s.Advance(at)
 	next := func() (n int64, ok bool) {

@@ -4,12 +4,12 @@ package histogram
 
 import "math"
 
-// Sliding counts the values of the last slices of time. It forgets a whole slice at once, so that it looks back over
-// between all slices but one and all of them. Times and widths are in any one unit, such as nanoseconds.
+// Sliding counts the values of the last slices of time. It forgets a whole slice at once. So it looks back by at least
+// the length of all slices but one, and at most that of all. Times and widths are in any one unit, such as nanoseconds.
 type Sliding struct {
 	width, slice int64
 	counts       []int32 // by bin, over all slices
-	// by slice modulo their number, then bin; the last entry counts what lies beyond the bins
+	// by slice modulo their number, then bin; the last entry counts values beyond the bins
 	slices          [][]int32
 	newest          int64 // number of the newest slice; -1 before there is one
 	inside, outside int64
@@ -21,7 +21,7 @@ type Sliding struct {
 func New(width int64, bins int, slice int64, slices int) *Sliding {
 	s := &Sliding{width: width, slice: slice, counts: make([]int32, bins), slices: make([][]int32, slices), newest: -1}
 	for k := range s.slices {
-		s.slices[k] = make([]int32, bins+1) // the last counts what lies beyond the bins
+		s.slices[k] = make([]int32, bins+1) // the last counts values beyond the bins
 	}
 	return s
 }
@@ -45,13 +45,14 @@ func (s *Sliding) add(slice, bin, n int64) {
 	s.counts[bin] += int32(n)
 }
 
-// sliceCounts returns the counts of a slice. Its number may be negative: it may have begun before time did.
+// sliceCounts returns the counts of a slice. Its number may be negative, because encoded slices may be older than time
+// 0.
 func (s *Sliding) sliceCounts(slice int64) []int32 {
 	n := int64(len(s.slices))
 	return s.slices[((slice%n)+n)%n]
 }
 
-// Advance forgets what is too old at a time.
+// Advance forgets the slices that are too old at a time. Add does so by itself.
 func (s *Sliding) Advance(at int64) {
 	n := at / s.slice
 	if n <= s.newest {

@@ -33,8 +33,8 @@ func TestTextbook(t *testing.T) {
 		t.Errorf("objective %v, want 13", p.Objective())
 	}
 	for r, want := range []float64{1, 0, 1} {
-		if math.Abs(p.Price(r)-want) > 1e-9 {
-			t.Errorf("price of row %d is %v, want %v", r, p.Price(r), want)
+		if math.Abs(p.Dual(r)-want) > 1e-9 {
+			t.Errorf("price of row %d is %v, want %v", r, p.Dual(r), want)
 		}
 	}
 	p.Add(1, math.Inf(1))
@@ -93,16 +93,16 @@ func verify(t *testing.T, seed uint64, p *lp.Program, q *milp.Program, all [][]l
 		if used > q.Rows[r].Upper+1e-6 {
 			t.Errorf("seed %d: row %d takes %v of %v", seed, r, used, q.Rows[r].Upper)
 		}
-		if p.Price(r) < -1e-7 {
-			t.Errorf("seed %d: row %d has the price %v", seed, r, p.Price(r))
+		if p.Dual(r) < -1e-7 {
+			t.Errorf("seed %d: row %d has the price %v", seed, r, p.Dual(r))
 		}
-		dual += p.Price(r) * q.Rows[r].Upper
+		dual += p.Dual(r) * q.Rows[r].Upper
 	}
 	for j, c := range q.Columns {
 		if x[j] < -1e-7 || x[j] > c.Upper+1e-6 {
 			t.Errorf("seed %d: column %d is %v, want it in [0, %v]", seed, j, x[j], c.Upper)
 		}
-		dual += c.Upper * max(0, p.Worth(c.Objective, all[j]...))
+		dual += c.Upper * max(0, p.ReducedCost(c.Objective, all[j]...))
 	}
 	if math.Abs(dual-p.Objective()) > 1e-5*(1+math.Abs(dual)) {
 		t.Errorf("seed %d: objective %v, its dual %v", seed, p.Objective(), dual)
@@ -136,8 +136,8 @@ func TestAgainstHiGHS(t *testing.T) {
 	}
 }
 
-// Columns that are added, limits that move and costs that change are taken up from where the last solve ended, and lead
-// where a solve from nothing leads.
+// After columns are added, limits move and costs change, a solve that continues from the last basis reaches the same
+// objective as a solve from the slacks.
 func TestGoingOn(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))

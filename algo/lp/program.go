@@ -21,16 +21,16 @@ type Program struct {
 	rows   []int32 // of the terms
 	coefs  []float64
 
-	basis   []int32   // by row: the column that is basic there; -1-r for the slack of row r
-	at      []uint8   // by column: where it is while it is not basic
-	values  []float64 // of what is basic, by row
-	shifted []float64 // limits with the perturbation that breaks ties
-	inverse []float64 // of the basis, row by row
-	prices  []float64 // by row, of the present basis
-	enters  []float64 // scratch: the entering column in terms of the basis
-	ready   bool      // the basis and its inverse belong to the program as it is
-	pivots  int       // since the inverse was computed afresh
-	fresh   []float64 // scratch of refactor
+	basis     []int32   // by row: the column that is basic there; -1-r for the slack of row r
+	at        []uint8   // by column: where it is while it is not basic
+	values    []float64 // of the basic variables, by row
+	shifted   []float64 // limits with the perturbation
+	inverse   []float64 // of the basis, row by row
+	prices    []float64 // by row, of the present basis
+	direction []float64 // scratch: the entering column in terms of the basis
+	ready     bool      // the basis and its inverse belong to the program as it is
+	pivots    int       // since the inverse was computed afresh
+	fresh     []float64 // scratch of refactor
 }
 
 // Where a column is.
@@ -43,15 +43,16 @@ const (
 // Tolerances. Programs are expected to be scaled so that coefficients and limits lie within some orders of magnitude
 // of 1.
 const (
-	// optimal is the reduced cost below which a column does not enter.
-	optimal = 1e-9
-	// pivotal is the least size of a pivot element.
-	pivotal = 1e-9
-	// shift is the size of the perturbation of the limits while a solution is looked for (relative to 1 + b). Rows with
-	// a limit of 0 make most bases degenerate, and without it the method may cycle.
-	shift = 1e-10
-	// refresh is after how many pivots the inverse is computed afresh, so that rounding does not add up.
-	refresh = 128
+	// optimalityTolerance is the reduced cost below which a column does not enter.
+	optimalityTolerance = 1e-9
+	// pivotTolerance is the least magnitude of a pivot element.
+	pivotTolerance = 1e-9
+	// perturbation is the size of the perturbation of the limits during a solve, relative to 1 + b. Rows with a limit
+	// of 0 make most bases degenerate, and without it the method may cycle.
+	perturbation = 1e-10
+	// refactorAfter is the number of pivots after which the inverse is computed anew, so that rounding errors do not
+	// add up.
+	refactorAfter = 128
 )
 
 // Reset empties the program and gives it rows with a limit of 0 each.
@@ -63,7 +64,7 @@ func (p *Program) Reset(rows int) {
 	p.ready = false
 }
 
-// Rows returns the number of rows, Columns the number of columns.
+// Rows returns the number of rows.
 func (p *Program) Rows() int { return len(p.limits) }
 
 // Columns returns the number of columns.
@@ -90,15 +91,16 @@ func (p *Program) Add(cost, upper float64, terms ...Term) int {
 	return len(p.cost) - 1
 }
 
-// Cost sets the cost of a column. The next solve goes on from the present basis.
+// Cost sets the cost of a column. The next solve continues from the present basis.
 func (p *Program) Cost(column int, c float64) { p.cost[column] = c }
 
-// Price returns what one more unit of a row's limit is worth at the solution found last, at least 0 at an optimum.
-func (p *Program) Price(row int) float64 { return p.prices[row] }
+// Dual returns the dual price of a row at the solution found last: the increase of the objective for one more unit of
+// its limit. It is at least 0 at an optimum.
+func (p *Program) Dual(row int) float64 { return p.prices[row] }
 
-// Worth returns the reduced cost that a column with these terms would have: how much a unit of it adds to the objective
-// beyond what the rows it takes are worth. At an optimum no column of the program at 0 has more than the tolerance.
-func (p *Program) Worth(cost float64, terms ...Term) float64 {
+// ReducedCost returns the reduced cost that a column with these terms would have at the solution found last: its cost
+// less the dual prices of the rows it uses. At an optimum no column with value 0 has more than the tolerance.
+func (p *Program) ReducedCost(cost float64, terms ...Term) float64 {
 	for _, t := range terms {
 		cost -= p.prices[t.Row] * t.Coef
 	}
@@ -120,7 +122,7 @@ func (p *Program) Value(column int) float64 {
 	return 0
 }
 
-// Solution writes the values of all columns into x, which is grown as needed, and returns it.
+// Solution writes the values of all columns, by index, into x, which is grown as needed, and returns it.
 func (p *Program) Solution(x []float64) []float64 {
 	x = zeroed(x, len(p.cost))
 	for j, at := range p.at {

@@ -8,17 +8,17 @@ type Status uint8
 const (
 	// Optimal means that no column can improve the solution.
 	Optimal Status = iota
-	// Limited means that the pivots allowed are used up. The solution is feasible, its prices prove nothing.
+	// Limited means that the allowed pivots are used up. The solution is feasible, but its dual prices prove nothing.
 	Limited
-	// Unbounded means that a column without an upper bound improves the objective for ever.
+	// Unbounded means that the objective has no maximum: a column can grow without limit.
 	Unbounded
 )
 
 // String names the status.
 func (s Status) String() string { return [...]string{"optimal", "limited", "unbounded"}[s] }
 
-// Solve finds an optimum from the basis that the last solve ended with, or from nothing where limits have changed. It
-// takes at most so many pivots; 0 means enough for every program that is not broken.
+// Solve finds an optimum. It starts from the basis of the last solve if that is still feasible, else from the slacks.
+// It takes at most so many pivots; 0 means a number that only a broken program exceeds.
 //
 // It is the revised simplex method with bounds on columns (Chvátal, Linear Programming, 1983, ch. 7 and 8) with an
 // explicit inverse. The column with the largest reduced cost enters (Dantzig); limits are perturbed, so that a step of
@@ -42,14 +42,14 @@ func (p *Program) Solve(pivots int) Status {
 			status = Unbounded
 			break
 		}
-		if p.pivots >= refresh {
+		if p.pivots >= refactorAfter {
 			p.refactor()
 		}
 	}
 	if status != Optimal {
 		p.price()
 	}
-	p.settle()
+	p.removePerturbation()
 	return status
 }
 
@@ -61,9 +61,9 @@ func (p *Program) start() {
 	}
 	p.basis = p.basis[:m]
 	p.inverse = zeroed(p.inverse, m*m)
-	p.values, p.prices, p.enters = zeroed(p.values, m), zeroed(p.prices, m), zeroed(p.enters, m)
+	p.values, p.prices, p.direction = zeroed(p.values, m), zeroed(p.prices, m), zeroed(p.direction, m)
 	p.shifted = zeroed(p.shifted, m)
-	p.shift()
+	p.perturb()
 	for r := range m {
 		p.basis[r] = int32(-1 - r)
 		p.inverse[r*m+r] = 1
@@ -91,7 +91,7 @@ func (p *Program) price() {
 // entering returns the column that improves the objective most for each unit of it; slacks are numbered behind the
 // columns. It returns -1 where none improves.
 func (p *Program) entering() (column int) {
-	best, column := optimal, -1
+	best, column := optimalityTolerance, -1
 	for j, at := range p.at {
 		if at == basic {
 			continue
@@ -117,62 +117,16 @@ func (p *Program) entering() (column int) {
 	return column
 }
 
-// step lets a column enter the basis, or go from one of its bounds to the other; it returns false where nothing stops
-// it.
+// step lets column j enter the basis, or go from one of its bounds to the other; slacks are numbered behind the
+// columns. It returns false if nothing limits the column.
 func (p *Program) step(j int) bool {
-	m, n := len(p.limits), len(p.cost)
-	// The entering column in terms of the basis.
-	w := p.enters
-	clear(w)
-	up := 1.0 // it grows
-	limit := math.Inf(1)
-	if j < n {
-		for k := p.starts[j]; k < p.starts[j+1]; k++ {
-			c, col := p.coefs[k], int(p.rows[k])
-			for r := range m {
-				w[r] += c * p.inverse[r*m+col]
-			}
-		}
-		limit = p.upper[j]
-		if p.at[j] == atUpper {
-			up = -1
-		}
-	} else {
-		for r := range m {
-			w[r] = p.inverse[r*m+j-n]
-		}
-	}
-	// The row that stops it first. Of rows that stop it within rounding of each other the largest pivot is taken
-	// (Harris's ratio test).
-	theta := limit
-	for r := range m {
-		if room := p.room(r, up*w[r]); room < theta {
-			theta = room
-		}
-	}
+	up, limit := p.setDirection(j)
+	leaves, theta := p.leaving(up, limit)
 	if math.IsInf(theta, 1) {
 		return false
 	}
-	leaves, size := -1, pivotal
-	for r := range m {
-		v := up * w[r]
-		if math.Abs(v) <= pivotal {
-			continue
-		}
-		if p.exact(r, v) <= theta && math.Abs(v) > size {
-			leaves, size = r, math.Abs(v)
-		}
-	}
-	if leaves >= 0 {
-		theta = max(min(p.exact(leaves, up*w[leaves]), limit), 0)
-		if theta >= limit {
-			leaves = -1
-		}
-	} else {
-		theta = limit
-	}
-	for r := range m {
-		p.values[r] -= theta * up * w[r]
+	for r, v := range p.direction {
+		p.values[r] -= theta * up * v
 	}
 	if leaves < 0 { // from one bound to the other
 		if p.at[j] == atUpper {
@@ -182,59 +136,117 @@ func (p *Program) step(j int) bool {
 		}
 		return true
 	}
-	if b := p.basis[leaves]; b >= 0 {
-		if p.at[b] = atLower; up*w[leaves] < 0 {
-			p.at[b] = atUpper
-		}
-	}
-	value := theta
-	if j < n {
-		if p.at[j] == atUpper {
-			value = p.upper[j] - theta
-		}
-		p.at[j], p.basis[leaves] = basic, int32(j)
-	} else {
-		p.basis[leaves] = int32(-1 - (j - n))
-	}
-	p.values[leaves] = value
+	p.exchange(j, leaves, up, theta)
 	p.pivot(leaves)
 	return true
 }
 
-// slackening is how much further than exactly a row may be gone against, in Harris's first pass.
-const slackening = 1e-9
+// setDirection computes the entering column in terms of the basis. up is 1 when the column grows and -1 when it falls;
+// limit is the distance between its bounds.
+func (p *Program) setDirection(j int) (up, limit float64) {
+	m, n := len(p.limits), len(p.cost)
+	w := p.direction
+	clear(w)
+	if j >= n {
+		for r := range m {
+			w[r] = p.inverse[r*m+j-n]
+		}
+		return 1, math.Inf(1)
+	}
+	for k := p.starts[j]; k < p.starts[j+1]; k++ {
+		c, col := p.coefs[k], int(p.rows[k])
+		for r := range m {
+			w[r] += c * p.inverse[r*m+col]
+		}
+	}
+	if p.at[j] == atUpper {
+		return -1, p.upper[j]
+	}
+	return 1, p.upper[j]
+}
 
-// exact is how far the entering column can go until what is basic in row r reaches a bound, when that falls by v for
-// each unit.
-func (p *Program) exact(r int, v float64) float64 {
+// leaving returns the row that limits the entering column first, and how far the column goes: Harris's ratio test. Of
+// rows within rounding of each other it takes the one with the largest pivot. The row is -1 when the column reaches its
+// other bound first; theta is +Inf when nothing limits it.
+func (p *Program) leaving(up, limit float64) (leaves int, theta float64) {
+	theta = limit
+	for r, v := range p.direction {
+		theta = min(theta, p.relaxedRatio(r, up*v))
+	}
+	if math.IsInf(theta, 1) {
+		return -1, theta
+	}
+	leaves, size := -1, pivotTolerance
+	for r, v := range p.direction {
+		v *= up
+		if math.Abs(v) > size && p.ratio(r, v) <= theta {
+			leaves, size = r, math.Abs(v)
+		}
+	}
+	if leaves < 0 {
+		return -1, limit
+	}
+	theta = max(min(p.ratio(leaves, up*p.direction[leaves]), limit), 0)
+	if theta >= limit {
+		return -1, theta
+	}
+	return leaves, theta
+}
+
+// exchange takes the basic variable of row leaves out of the basis and puts column j, which has moved by theta, in its
+// place.
+func (p *Program) exchange(j, leaves int, up, theta float64) {
+	if b := p.basis[leaves]; b >= 0 {
+		if p.at[b] = atLower; up*p.direction[leaves] < 0 {
+			p.at[b] = atUpper
+		}
+	}
+	value := theta
+	if n := len(p.cost); j >= n {
+		p.basis[leaves] = int32(-1 - (j - n))
+	} else {
+		if p.at[j] == atUpper {
+			value = p.upper[j] - theta
+		}
+		p.at[j], p.basis[leaves] = basic, int32(j)
+	}
+	p.values[leaves] = value
+}
+
+// harrisTolerance is the amount by which Harris's first pass lets a basic variable pass its bound.
+const harrisTolerance = 1e-9
+
+// ratio returns how far the entering column can go until the basic variable of row r reaches a bound, if it falls by v
+// for each unit.
+func (p *Program) ratio(r int, v float64) float64 {
 	switch b := p.basis[r]; {
-	case v > pivotal:
+	case v > pivotTolerance:
 		return p.values[r] / v
-	case v < -pivotal && b >= 0 && !math.IsInf(p.upper[b], 1):
+	case v < -pivotTolerance && b >= 0 && !math.IsInf(p.upper[b], 1):
 		return (p.values[r] - p.upper[b]) / v
 	}
 	return math.Inf(1)
 }
 
-// room is exact with a tolerance.
-func (p *Program) room(r int, v float64) float64 {
-	x := p.exact(r, v)
+// relaxedRatio is ratio with Harris's tolerance.
+func (p *Program) relaxedRatio(r int, v float64) float64 {
+	x := p.ratio(r, v)
 	if math.IsInf(x, 1) {
 		return x
 	}
-	return max(x, 0) + slackening/math.Abs(v)*1e-3
+	return max(x, 0) + harrisTolerance/math.Abs(v)*1e-3
 }
 
 // pivot brings the inverse up to date after the entering column has taken row r.
 func (p *Program) pivot(r int) {
 	m := len(p.limits)
 	row := p.inverse[r*m:][:m]
-	f := 1 / p.enters[r]
+	f := 1 / p.direction[r]
 	for k := range row {
 		row[k] *= f
 	}
 	for i := range m {
-		v := p.enters[i]
+		v := p.direction[i]
 		if i == r || v == 0 {
 			continue
 		}
@@ -246,34 +258,34 @@ func (p *Program) pivot(r int) {
 	p.pivots++
 }
 
-// settle takes the perturbation out: prices do not depend on it, values do.
-func (p *Program) settle() { p.compute(p.limits) }
+// removePerturbation computes the values for the true limits. Prices do not depend on limits.
+func (p *Program) removePerturbation() { p.compute(p.limits) }
 
 // compute sets the values of the basis for limits b.
 func (p *Program) compute(b []float64) {
 	m := len(p.limits)
-	rest := p.enters
-	copy(rest, b)
+	left := p.direction
+	copy(left, b)
 	for j, at := range p.at {
 		if at == atUpper {
 			for k := p.starts[j]; k < p.starts[j+1]; k++ {
-				rest[p.rows[k]] -= p.coefs[k] * p.upper[j]
+				left[p.rows[k]] -= p.coefs[k] * p.upper[j]
 			}
 		}
 	}
 	for r := range m {
 		sum := 0.0
 		for k, x := range p.inverse[r*m:][:m] {
-			sum += x * rest[k]
+			sum += x * left[k]
 		}
 		p.values[r] = sum
 	}
 }
 
-// resume puts the perturbation back before a solve goes on from a basis. It returns false where limits have changed so
-// that the basis is no solution any more.
+// resume perturbs the limits before a solve continues from a basis. It returns false if limits have changed such that
+// the basis is not feasible any more.
 func (p *Program) resume() bool {
-	p.shift()
+	p.perturb()
 	p.compute(p.shifted)
 	for r, b := range p.basis {
 		if p.values[r] < 0 || b >= 0 && p.values[r] > p.upper[b] {
@@ -283,16 +295,16 @@ func (p *Program) resume() bool {
 	return true
 }
 
-// shift perturbs the limits. Multiples of the golden ratio, modulo 1, are all different and spread evenly.
-func (p *Program) shift() {
+// perturb perturbs the limits. Multiples of the golden ratio, modulo 1, are all different and spread evenly.
+func (p *Program) perturb() {
 	for r, b := range p.limits {
 		_, part := math.Modf(float64(r+1) * math.Phi)
-		p.shifted[r] = b + shift*(1+b)*(0.5+part)
+		p.shifted[r] = b + perturbation*(1+b)*(0.5+part)
 	}
 }
 
-// refactor computes the inverse of the basis afresh, by Gauss-Jordan elimination with row pivoting. A basis that has
-// become singular by rounding is given up: the solve starts again from the slacks.
+// refactor computes the inverse of the basis anew, by Gauss-Jordan elimination with row pivoting. If rounding errors
+// have made the basis singular, the solve starts again from the slacks.
 func (p *Program) refactor() {
 	m := len(p.limits)
 	p.fresh = zeroed(p.fresh, 2*m*m)

@@ -32,7 +32,7 @@ func (p *Process) Actions() int { return len(p.Reward) }
 // tolerance is how far the sum of a distribution may be from 1.
 const tolerance = 1e-9
 
-// Validate reports the first thing that makes p no decision process. The other methods assume that it reports none.
+// Validate reports the first error in p's tables. The other methods assume that there is none.
 func (p *Process) Validate() error {
 	if len(p.First) < 2 || p.First[0] != 0 || int(p.First[len(p.First)-1]) != len(p.Reward) {
 		return errors.New(

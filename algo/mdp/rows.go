@@ -7,7 +7,7 @@ type Rows struct {
 	weight []float64
 }
 
-// Add puts a weight into the row that is being built. Weights of the same column add up. A zero is left out.
+// Add adds a weight to the row that is being built. Weights of the same column add up. A weight of 0 is ignored.
 func (r *Rows) Add(column int, weight float64) {
 	if weight == 0 {
 		return
@@ -30,7 +30,8 @@ func (r *Rows) Len() int { return max(len(r.start)-1, 0) }
 // Entries returns the number of weights.
 func (r *Rows) Entries() int { return len(r.column) }
 
-// Row returns the columns and weights of a row. They belong to r and must not be changed.
+// Row returns the columns and weights of a closed row, in the order in which they were added. The slices belong to r
+// and must not be changed.
 func (r *Rows) Row(i int) (columns []int32, weights []float64) {
 	from, to := r.start[i], r.start[i+1]
 	return r.column[from:to], r.weight[from:to]

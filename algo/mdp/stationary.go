@@ -10,8 +10,8 @@ import (
 // is cubic in them.
 const maxDirectNodes = 1500
 
-// Stationary returns, by state, the share of decisions that the policy takes there in the long run when it begins in
-// state from (Puterman App. A).
+// Stationary returns, by state, the share of decisions that are taken there in the long run, when the process begins in
+// state from and follows the policy (Puterman App. A).
 //
 // With at most 1500 nodes it solves the balance equations between nodes by elimination, in cubic time. With more nodes,
 // without Spread, or if the policy leaves several recurrent classes, it iterates the chain until a step moves less than
@@ -65,8 +65,8 @@ func (p *Process) solveBalance(policy Policy) []float64 {
 	return share
 }
 
-// powerIteration moves a share of 1 on from a state. Half of every step stays in place, so that a periodic chain
-// converges as well.
+// powerIteration moves a share of 1 step by step, beginning in state from. Half of every step stays in place, so that a
+// periodic chain converges as well.
 func (p *Process) powerIteration(policy Policy, from int, within float64, steps int) []float64 {
 	share, next := make([]float64, p.States()), make([]float64, p.States())
 	share[from] = 1
@@ -90,7 +90,8 @@ func (p *Process) powerIteration(policy Policy, from int, within float64, steps 
 	return share
 }
 
-// step adds to next where one step of the policy leads from share. nodes is working memory, by node.
+// step adds to next the distribution after one step of the policy from share, both by state. nodes is working memory,
+// by node.
 func (p *Process) step(policy Policy, share, next, nodes []float64) {
 	to := next
 	if p.Spread != nil {

@@ -2,8 +2,8 @@ package mdp
 
 import "math"
 
-// FiniteHorizon returns the policy for the first of so many decisions that together bring most, undiscounted and with
-// nothing after the last one, and what they bring by state (Puterman §4.5). Times do not count.
+// FiniteHorizon returns the optimal policy for the first of so many decisions, and the total reward of all of them by
+// state (Puterman §4.5). Rewards are not discounted, and the process ends after the last decision. Times do not count.
 func (p *Process) FiniteHorizon(decisions int) (Policy, []float64) {
 	policy, values, next, nodes := make(Policy, p.States()), make([]float64, p.States()), make([]float64, p.States()),
 		p.nodes()
@@ -32,7 +32,7 @@ func (p *Process) DiscountedValueIteration(discount, within float64) (Policy, []
 	}
 }
 
-// Average is what a policy brings in the long run.
+// Average is a policy with bounds on its long-run reward per unit of time.
 type Average struct {
 	Policy Policy
 	// Low and High enclose the largest possible reward per unit of time. The policy brings at least Low.

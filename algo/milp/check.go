@@ -12,8 +12,8 @@ const (
 	MaxTerms   = 1 << 24
 )
 
-// Check reports the first thing about the program that is not well formed: a number that is not finite, a term that
-// names no column or one twice, or a size beyond the limits.
+// Check reports the first error in the program: a number that is not finite, a term that names no column or one twice,
+// or a size beyond the limits.
 func (p *Program) Check() error {
 	if len(p.Columns) > MaxColumns || len(p.Rows) > MaxRows {
 		return fmt.Errorf("program: %d columns and %d rows, at most %d and %d are taken", len(p.Columns), len(p.Rows),

@@ -1,5 +1,5 @@
-// Package milp is a mixed-integer linear program as plain data, and the port behind which a solver stands. It knows no
-// solver: runtime/highs implements the port.
+// Package milp defines mixed-integer linear programs as plain data, and the interface of their solvers. runtime/highs
+// implements it.
 package milp
 
 import (
@@ -110,8 +110,8 @@ type Solution struct {
 var ErrMemory = errors.New("the program needs more memory than the solver may use")
 
 // Solver solves programs. It is safe for concurrent use, its answer to a program is always the same, and it returns
-// ctx.Err() when ctx ends it. An infeasible or unbounded program is a Status, not an error. An error tells of a program
-// that is not well formed (Check), of memory, or of the solver itself.
+// ctx.Err() when ctx ends it. An infeasible or unbounded program is a Status, not an error. An error means that the
+// program is not well formed (Check), that memory ran out (ErrMemory), or that the solver itself failed.
 type Solver interface {
 	Solve(ctx context.Context, p *Program, l Limits) (*Solution, error)
 }

@@ -27,10 +27,10 @@ type annealing struct {
 }
 
 // Annealing returns the search by simulated annealing. A neighbour has one machine more or less, or one of another type
-// instead. A point is evaluated when the walk first considers it; later its known value decides. A pruned point is no
-// neighbour any more: it is worth no more than an evaluated one, but its value is unknown. When all neighbours are
-// pruned, or the walk stays on known points for long, it goes on from a random open point. So the search ends only when
-// none is left.
+// instead. A point is evaluated when the walk first considers it; later its known value is used. A pruned point is no
+// neighbour any more. Its value is unknown, but at most that of an evaluated point. When all neighbours are pruned, or
+// the walk stays on known points for long, it goes on from a random open point. So the search ends only when none is
+// left.
 func Annealing(space *Space, with Cooling, rng *rand.Rand) *Search {
 	if with.Initial <= 0 {
 		with.Initial = 0.3

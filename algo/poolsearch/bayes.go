@@ -11,8 +11,8 @@ type Surrogate struct {
 	// Margin is by how much a point must be expected to exceed the best value, in the unit of values. Ribbon uses 0.1
 	// for values between 0 and 1.
 	Margin float64
-	// Lengths are the length scales that the model may have, in machines. It takes the one under which the values so
-	// far are most likely. Nil means 1/2, 1, 2, .., 32.
+	// Lengths are the length scales that the model may have, in machines. The search uses the one under which the
+	// values so far are most likely. Nil means 1/2, 1, 2, .., 32.
 	Lengths []float64
 }
 

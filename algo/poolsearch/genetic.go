@@ -26,8 +26,8 @@ type genetic struct {
 	child    []int
 }
 
-// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point
-// becomes the nearest open one. So every child costs an evaluation that brings a new value, and the search ends.
+// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point is
+// replaced by the nearest open one. So every child is evaluated for the first time, and the search ends.
 func Genetic(space *Space, with Evolution, rng *rand.Rand) *Search {
 	if with.Population <= 0 {
 		with.Population = 10
@@ -49,11 +49,11 @@ func (g *genetic) next() int {
 	if len(g.parents) == 0 {
 		return g.random.next()
 	}
-	mother, father := g.space.points[g.tournament()], g.space.points[g.tournament()]
+	parentA, parentB := g.space.points[g.tournament()], g.space.points[g.tournament()]
 	for c := range g.child {
-		g.child[c] = mother[c]
+		g.child[c] = parentA[c]
 		if g.rng.IntN(2) == 0 {
-			g.child[c] = father[c]
+			g.child[c] = parentB[c]
 		}
 		if g.rng.Float64() < g.with.Mutation {
 			g.child[c] += 2*g.rng.IntN(2) - 1

@@ -50,12 +50,12 @@ func TestGenetic(t *testing.T) {
 func TestChild(t *testing.T) {
 	points := priced([]int{20, 20}, []float64{0, 0}, 1)
 	s := space(t, points, nil)
-	mother, _ := s.Index([]int{5, 15})
-	father, _ := s.Index([]int{15, 5})
+	parentA, _ := s.Index([]int{5, 15})
+	parentB, _ := s.Index([]int{15, 5})
 	for _, mutation := range []float64{1e-300, 1} {
 		search := Genetic(s, Evolution{Mutation: mutation}, rand.New(rand.NewPCG(1, 0)))
 		g := search.strategy.(*genetic)
-		g.parents = []int{mother, father}
+		g.parents = []int{parentA, parentB}
 		seen := make(map[[2]int]bool)
 		for range 500 {
 			g.next()

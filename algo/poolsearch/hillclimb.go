@@ -68,7 +68,8 @@ func (c *HillClimb) ask(x int) (int, bool) {
 	return x, true
 }
 
-// Tell gives the value of the point that Next named; it panics when there is none. NaN is worse than every other value.
+// Tell passes the value of the point that Next returned. It panics when Next has not been called since the last value.
+// NaN is worse than every other value.
 func (c *HillClimb) Tell(value float64) {
 	if !c.asked {
 		panic("poolsearch: Tell without a place that Next has named")

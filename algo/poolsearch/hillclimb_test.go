@@ -70,7 +70,7 @@ func TestClimbByHand(t *testing.T) {
 	}
 }
 
-// A place that cannot be measured is passed by.
+// A point whose evaluation fails is skipped.
 func TestClimbUnknown(t *testing.T) {
 	c, err := NewHillClimb(0, 10, 0, 2)
 	if err != nil {

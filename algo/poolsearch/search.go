@@ -1,20 +1,20 @@
 // Package poolsearch finds the best of a finite set of integer points, such as pools of so many machines of each type,
-// when a point's value is expensive to learn. A search asks which point to evaluate and is told its value, so that
-// values may come from a simulation, from a live system or from a table.
+// when a point's value is expensive to learn. A search has the ask-and-tell interface: Next returns the point to
+// evaluate, and the caller passes its value to Tell. So values may come from a simulation, a live system or a table.
 package poolsearch
 
-// Search asks for values one at a time. Once it has ended, the best point of its space is the answer.
+// Search evaluates the points of a Space one at a time. Its result is Space().Best(). It is not for concurrent use.
 type Search struct {
 	space    *Space
 	strategy strategy
-	asked    int // the point that Next named and whose value is due, or -1
+	asked    int // the point that Next returned and that has no value yet, or -1
 }
 
-// strategy is what the searches differ in.
+// strategy chooses the points to evaluate.
 type strategy interface {
-	// next names an open point. It is called only while there is one.
+	// next returns an open point. It is called only while there is one.
 	next() int
-	// observe hears that a point that next named has been evaluated, after the space has been pruned by its rule.
+	// observe is called when a point that next returned has been evaluated and the space pruned.
 	observe(point int)
 }
 
@@ -22,7 +22,8 @@ func newSearch(space *Space, way strategy) *Search {
 	return &Search{space: space, strategy: way, asked: -1}
 }
 
-// Space returns the search's space with everything that has been learned. The search owns it.
+// Space returns the search's space with everything that has been learned. It belongs to the search and must not be
+// changed.
 func (s *Search) Space() *Space { return s.space }
 
 // Next returns the index of the point to be evaluated, the same one until Tell is called. ok is false when the search
@@ -37,8 +38,8 @@ func (s *Search) Next() (point int, ok bool) {
 	return s.asked, true
 }
 
-// Tell gives the value of the point that Next named; it panics when there is none. A value that is not a finite number
-// says that evaluating failed; the point is not asked for again.
+// Tell passes the value of the point that Next returned. It panics when Next has not been called since the last value.
+// A value that is not finite means that the evaluation failed; Next does not return the point again.
 func (s *Search) Tell(value float64) {
 	if s.asked < 0 {
 		panic("poolsearch: Tell without a point that Next has named")
@@ -50,7 +51,7 @@ func (s *Search) Tell(value float64) {
 	s.space.trials[len(s.space.trials)-1].Pruned = s.space.pruned - before
 }
 
-// Run searches to the end with values from a function of the point's index.
+// Run searches to the end. value is called with the index of each point to evaluate and returns its value.
 func (s *Search) Run(value func(point int) float64) {
 	for i, ok := s.Next(); ok; i, ok = s.Next() {
 		s.Tell(value(i))

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// PruneRule prunes points that need not be evaluated any more now that the value of a point is known. It is called once
-// for every finite value.
+// PruneRule prunes the points of s that need no evaluation now that the value of a point, given by its index, is known.
+// It is called once for every finite value.
 type PruneRule func(s *Space, point int, value float64)
 
 // PruneSubsets prunes all points that are at most the evaluated one in every coordinate: fewer machines are never
@@ -38,14 +38,14 @@ const (
 	pruned
 )
 
-// Trial is an evaluation.
+// Trial is one evaluation of a point of a Space.
 type Trial struct {
 	Point  int     // index of the point
 	Value  float64 // NaN when evaluating failed
 	Pruned int     // number of points that its value pruned
 }
 
-// NewSpace returns the space of these points, which it keeps. Points are identified by their index. It fails when
+// NewSpace returns the space of these points. It keeps the slices. Points are identified by their index. It fails when
 // points differ in dimension, have a negative coordinate, or occur twice. A nil rule prunes nothing.
 func NewSpace(points [][]int, rule PruneRule) (*Space, error) {
 	s := &Space{
@@ -88,10 +88,10 @@ func (s *Space) Index(point []int) (i int, ok bool) {
 // Points returns all points by index. They belong to the space and must not be changed.
 func (s *Space) Points() [][]int { return s.points }
 
-// Open reports whether a point is neither evaluated nor pruned.
+// Open reports whether a point, by index, is neither evaluated nor pruned.
 func (s *Space) Open(i int) bool { return s.state[i] == open }
 
-// Value returns the value of a point; ok is false unless it was evaluated successfully.
+// Value returns the value of a point, by index; ok is false unless it was evaluated successfully.
 func (s *Space) Value(i int) (value float64, ok bool) {
 	return s.value[i], s.state[i] == evaluated && !math.IsNaN(s.value[i])
 }
@@ -105,8 +105,8 @@ func (s *Space) Best() (i int, value float64, ok bool) {
 	return s.best, s.value[s.best], true
 }
 
-// Trials returns all evaluations so far, in the order in which their values were told. The slice belongs to the space:
-// it must not be changed, and the next evaluation may replace it.
+// Trials returns all evaluations so far, failed ones included, in the order of the calls of Tell. The slice belongs to
+// the space: callers must not change it, and the next evaluation may replace it.
 func (s *Space) Trials() []Trial { return s.trials }
 
 // Count returns how many points are open, evaluated and pruned. They sum to the number of points.
@@ -114,7 +114,7 @@ func (s *Space) Count() (open, evaluated, pruned int) {
 	return s.open, len(s.trials), s.pruned
 }
 
-// Prune closes a point if it is open.
+// Prune prunes a point, by index, if it is open.
 func (s *Space) Prune(i int) {
 	if s.state[i] == open {
 		s.state[i] = pruned
@@ -123,7 +123,7 @@ func (s *Space) Prune(i int) {
 	}
 }
 
-// PruneBelow closes all open points that are at most point i in every coordinate, i included. It takes O(points).
+// PruneBelow prunes all open points that are at most point i in every coordinate, i included. It takes O(points).
 func (s *Space) PruneBelow(i int) {
 	for j, p := range s.points {
 		if s.state[j] == open && atMost(p, s.points[i]) {
@@ -132,7 +132,7 @@ func (s *Space) PruneBelow(i int) {
 	}
 }
 
-// PruneAbove closes all open points that are at least point i in every coordinate, i included. It takes O(points).
+// PruneAbove prunes all open points that are at least point i in every coordinate, i included. It takes O(points).
 func (s *Space) PruneAbove(i int) {
 	for j, p := range s.points {
 		if s.state[j] == open && atMost(s.points[i], p) {
@@ -151,7 +151,7 @@ func atMost(a, b []int) bool {
 	return true
 }
 
-// exhausted reports whether no point is left or allowed to be evaluated.
+// exhausted reports whether no point is open or the limit is reached.
 func (s *Space) exhausted() bool {
 	return s.open == 0 || s.Limit > 0 && len(s.trials) >= s.Limit
 }

@@ -1,9 +1,9 @@
 // Package pq is an indexed binary min-heap: a priority queue over small integers whose keys may change.
 package pq
 
-// Heap orders integers by a 64-bit key, ties by the integer, so that its order never depends on history. The zero value
-// is empty and ready to use. Set and Remove take O(log n), Min takes O(1). Nothing is allocated once the largest
-// integer has been seen.
+// Heap orders integers by a 64-bit key, ties by the integer, so that the order does not depend on the order of calls.
+// The zero value is empty and ready to use. Set and Remove take O(log n), Min takes O(1). Nothing is allocated once the
+// largest integer has been seen.
 type Heap struct {
 	// by integer
 	keys []int64

@@ -8,7 +8,7 @@ const longest = 64
 
 // Nearest returns the known word closest to word, upper and lower case being alike, and "" when none is close: a third
 // of word's letters may be wrong, and at least one. Words that differ in hyphens, underscores and blanks alone are
-// closest of all. Of equally close words the first one wins.
+// closest of all. Of equally close words it returns the first.
 func Nearest(word string, known []string) string {
 	if len(word) > longest {
 		return ""

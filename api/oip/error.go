@@ -14,9 +14,9 @@ type Code uint8
 const (
 	Invalid     Code = iota // the request is wrong
 	NotFound                // the model or version does not exist
-	Unavailable             // not now; perhaps later
-	Unsupported             // the server does not do this
-	TooLarge                // more than the server takes
+	Unavailable             // a later attempt may succeed
+	Unsupported             // the server does not implement this
+	TooLarge                // larger than the server accepts
 	Late                    // the deadline has passed, or could not be met
 	Gone                    // the client went away
 	Internal                // the server or the model failed
@@ -42,7 +42,7 @@ func (c Code) HTTP() int { return codeTable[c].http }
 // GRPC returns the status of the class over gRPC.
 func (c Code) GRPC() codes.Code { return codeTable[c].grpc }
 
-// Error is what a client is told. Field names the part of the request that is wrong, in the protocol's own words, such
+// Error is the error for a client. Field names the part of the request that is wrong, in the protocol's own words, such
 // as inputs[0].shape; it may be empty.
 type Error struct {
 	Code  Code

@@ -19,8 +19,8 @@ const (
 	MaxElements = 1 << 31
 )
 
-// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw tells
-// in which form the inputs came, which is the form that answers should have.
+// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw
+// reports whether the inputs came raw, so that the answer can have the same form.
 func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, err error) {
 	if len(r.Inputs) == 0 {
 		return nil, false, invalid("inputs", "is empty, want at least one")
@@ -112,32 +112,11 @@ var contentsField = [...]string{
 	tensor.Bytes: "bytes_contents",
 }
 
-// packContents turns typed contents into a block: INT8 and INT16 travel in int_contents and so on, one element each.
+// packContents turns typed contents into a block. INT8 and INT16 are in int_contents and so on, one element each.
 func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorContents) ([]byte, error) {
-	counts := [...]struct {
-		name string
-		n    int
-	}{
-		{"bool_contents", len(c.GetBoolContents())}, {"int_contents", len(c.GetIntContents())},
-		{"int64_contents", len(c.GetInt64Contents())},
-		{"uint_contents", len(c.GetUintContents())}, {
-			"uint64_contents", len(c.GetUint64Contents()),
-		}, {"fp32_contents", len(c.GetFp32Contents())},
-		{"fp64_contents", len(c.GetFp64Contents())}, {"bytes_contents", len(c.GetBytesContents())},
-	}
-	want := contentsField[d]
-	if want == "" {
-		return nil, invalid(field, "%s has no typed contents: send it in raw_input_contents", d)
-	}
-	got := 0
-	for _, x := range counts {
-		if x.n == 0 {
-			continue
-		}
-		if x.name != want {
-			return nil, invalid(field, "has %s, but %s elements belong into %s", x.name, d, want)
-		}
-		got = x.n
+	got, err := countContents(field, d, c)
+	if err != nil {
+		return nil, err
 	}
 	if int64(got) != n {
 		return nil, invalid(field, "has %d elements, its shape needs %d", got, n)
@@ -145,15 +124,66 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 	if got == 0 {
 		return nil, nil // c may be nil
 	}
-	size := d.Size()
-	out := make([]byte, 0, got*max(size, 8))
-	le := binary.LittleEndian
-	narrow := func(k int, v, lo, hi int64) error {
-		if v < lo || v > hi {
-			return invalid(field, "%s[%d] is %d, which is no %s", want, k, v, d)
-		}
-		return nil
+	if err := checkRanges(field, d, c); err != nil {
+		return nil, err
 	}
+	return appendContents(make([]byte, 0, got*max(d.Size(), 8)), d, c), nil
+}
+
+// countContents returns the number of elements of a type. It returns an error when there are elements in a field of
+// other types.
+func countContents(field string, d tensor.DType, c *pb.InferTensorContents) (n int, err error) {
+	want := contentsField[d]
+	if want == "" {
+		return 0, invalid(field, "%s has no typed contents: send it in raw_input_contents", d)
+	}
+	for _, x := range [...]struct {
+		name string
+		n    int
+	}{
+		{"bool_contents", len(c.GetBoolContents())}, {"int_contents", len(c.GetIntContents())},
+		{"int64_contents", len(c.GetInt64Contents())}, {"uint_contents", len(c.GetUintContents())},
+		{"uint64_contents", len(c.GetUint64Contents())}, {"fp32_contents", len(c.GetFp32Contents())},
+		{"fp64_contents", len(c.GetFp64Contents())}, {"bytes_contents", len(c.GetBytesContents())},
+	} {
+		if x.n == 0 {
+			continue
+		}
+		if x.name != want {
+			return 0, invalid(field, "has %s, but %s elements belong into %s", x.name, d, want)
+		}
+		n = x.n
+	}
+	return n, nil
+}
+
+// checkRanges returns an error for an element that does not fit its type: types of 8 and 16 bits have no field of their
+// own.
+func checkRanges(field string, d tensor.DType, c *pb.InferTensorContents) error {
+	bad := func(k int, v any) error {
+		return invalid(field, "%s[%d] is %d, which is no %s", contentsField[d], k, v, d)
+	}
+	switch d {
+	case tensor.Int8, tensor.Int16:
+		bits := 8 * d.Size()
+		for k, v := range c.IntContents {
+			if v != v<<(32-bits)>>(32-bits) {
+				return bad(k, v)
+			}
+		}
+	case tensor.Uint8, tensor.Uint16:
+		for k, v := range c.UintContents {
+			if v>>(8*d.Size()) != 0 {
+				return bad(k, v)
+			}
+		}
+	}
+	return nil
+}
+
+// appendContents appends the elements of a type, which fit it, to a block.
+func appendContents(out []byte, d tensor.DType, c *pb.InferTensorContents) []byte {
+	le := binary.LittleEndian
 	switch d {
 	case tensor.Bool:
 		for _, v := range c.BoolContents {
@@ -164,17 +194,11 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 			out = append(out, b)
 		}
 	case tensor.Int8:
-		for k, v := range c.IntContents {
-			if err := narrow(k, int64(v), math.MinInt8, math.MaxInt8); err != nil {
-				return nil, err
-			}
+		for _, v := range c.IntContents {
 			out = append(out, byte(v))
 		}
 	case tensor.Int16:
-		for k, v := range c.IntContents {
-			if err := narrow(k, int64(v), math.MinInt16, math.MaxInt16); err != nil {
-				return nil, err
-			}
+		for _, v := range c.IntContents {
 			out = le.AppendUint16(out, uint16(v))
 		}
 	case tensor.Int32:
@@ -186,17 +210,11 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 			out = le.AppendUint64(out, uint64(v))
 		}
 	case tensor.Uint8:
-		for k, v := range c.UintContents {
-			if err := narrow(k, int64(v), 0, math.MaxUint8); err != nil {
-				return nil, err
-			}
+		for _, v := range c.UintContents {
 			out = append(out, byte(v))
 		}
 	case tensor.Uint16:
-		for k, v := range c.UintContents {
-			if err := narrow(k, int64(v), 0, math.MaxUint16); err != nil {
-				return nil, err
-			}
+		for _, v := range c.UintContents {
 			out = le.AppendUint16(out, uint16(v))
 		}
 	case tensor.Uint32:
@@ -220,7 +238,7 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 			out = tensor.AppendBytes(out, v)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // unpackContents is the inverse of packContents; nil for the types that have no typed contents.
@@ -281,8 +299,9 @@ func unpackContents(t *tensor.Tensor) *pb.InferTensorContents {
 	return c
 }
 
-// EncodeOutputs puts outputs into an answer, in raw form when the request came raw (Triton always answers raw, MLServer
-// and KServe mirror the request; clients read both). Types without typed contents make the whole answer raw.
+// EncodeOutputs puts outputs into an answer, raw when the request was raw. Triton always answers raw; MLServer and
+// KServe mirror the request; clients read both. Types without typed contents make the whole answer raw. Raw contents
+// alias the tensors.
 func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool) {
 	for k := range outputs {
 		raw = raw || outputs[k].DType == tensor.FP16 || outputs[k].DType == tensor.BF16
@@ -305,7 +324,7 @@ func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool)
 	}
 }
 
-// EncodeRequest makes a request with raw contents. The message aliases the tensors.
+// EncodeRequest returns a request with raw contents. The message aliases the tensors.
 func EncodeRequest(
 	model, version, id string, inputs []tensor.Tensor, params map[string]*pb.InferParameter,
 ) *pb.ModelInferRequest {

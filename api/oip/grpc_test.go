@@ -78,7 +78,7 @@ func TestGRPCTraps(t *testing.T) {
 	}
 }
 
-// No message takes the decoder down, and what it accepts goes out and comes in again unchanged.
+// No message makes the decoder panic, and a decoded message is unchanged after encoding and decoding.
 func FuzzDecodeGRPCRequest(f *testing.F) {
 	for _, r := range []*pb.ModelInferRequest{
 		typed("INT8", []int64{2}, &pb.InferTensorContents{IntContents: []int32{1, 2}}),
@@ -147,7 +147,7 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 	})
 }
 
-// FuzzDecodeHTTPResponse is the client's side: a hostile server must not take it down.
+// FuzzDecodeHTTPResponse is the client's side: no answer of a hostile server makes it panic.
 func FuzzDecodeHTTPResponse(f *testing.F) {
 	f.Add([]byte(`{"model_name":"m","parameters":{"accuracy":0.5},"outputs":[{"name":"y","datatype":"INT8",`+
 		`"shape":[2],"data":[1,2]}]}`), -1)

@@ -8,32 +8,32 @@ import (
 	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
-// Params are the request parameters that sluice acts upon. Others are passed over, as the protocol wants of parameters
-// a server does not know.
+// Params are the request parameters that sluice reads. It ignores others, as the protocol demands of unknown
+// parameters.
 type Params struct {
 	Timeout     time.Duration // "timeout", in microseconds on the wire; 0 means the app's objective
 	Priority    int32         // "priority": 1 the highest, 0 the default
 	MinAccuracy float64       // "min_accuracy" in [0, 1]
-	// Sequence is "sequence_id", a name or a number in decimal digits, of Triton's sequence extension: what the request
-	// is a part of; "" is none. SequenceStart and SequenceEnd are "sequence_start" and "sequence_end": the first and
-	// the last of it.
+	// Sequence is "sequence_id" of Triton's sequence extension, a name or a number in decimal digits: the stream that
+	// the request belongs to; "" is none. SequenceStart and SequenceEnd are "sequence_start" and "sequence_end": the
+	// first and the last request of it.
 	Sequence                   string
 	SequenceStart, SequenceEnd bool
-	// SequenceRate is "sequence_rate", ours: how many requests of the sequence the client will send in a second; 0 does
-	// not say.
+	// SequenceRate is "sequence_rate", ours: the requests per second that the client will send in the sequence; 0 when
+	// not declared.
 	SequenceRate float64
-	// StageTimings is "stage_timings": the answer is to tell of every stage when it was ready, and how long it waited
-	// and ran.
+	// StageTimings is "stage_timings": the answer reports, for every stage, when it was ready, how long it waited and
+	// how long it ran.
 	StageTimings bool
 }
 
-// mostRate bounds what a client may say of its sequence, in requests a second: machines are rented on its word.
-const mostRate = 1e5
+// maxSequenceRate bounds the declared rate of a sequence, in requests/s: machines are rented for it.
+const maxSequenceRate = 1e5
 
 // maxSequence bounds the name of a sequence, in bytes.
 const maxSequence = 256
 
-// Set takes one parameter. v is a bool, int64, uint64, float64 or string.
+// Set sets one parameter. v is a bool, int64, uint64, float64 or string. It ignores unknown names.
 func (p *Params) Set(name string, v any) error {
 	field := "parameters." + name
 	switch name {
@@ -70,25 +70,25 @@ func (p *Params) Set(name string, v any) error {
 			return invalid(field, "has %d bytes, at most %d are taken", len(p.Sequence), maxSequence)
 		}
 		if p.Sequence == "0" {
-			p.Sequence = "" // the extension's word for none
+			p.Sequence = "" // "" is none in the extension
 		}
 	case "sequence_start":
-		return truth(&p.SequenceStart, field, v)
+		return setBool(&p.SequenceStart, field, v)
 	case "sequence_rate":
 		r, ok := number(v)
-		if !ok || !(r >= 0 && r <= mostRate) {
-			return invalid(field, "is %v, want a number of requests a second, 0 to %v", v, mostRate)
+		if !ok || !(r >= 0 && r <= maxSequenceRate) {
+			return invalid(field, "is %v, want a number of requests a second, 0 to %v", v, maxSequenceRate)
 		}
 		p.SequenceRate = r
 	case "sequence_end":
-		return truth(&p.SequenceEnd, field, v)
+		return setBool(&p.SequenceEnd, field, v)
 	case "stage_timings":
-		return truth(&p.StageTimings, field, v)
+		return setBool(&p.StageTimings, field, v)
 	}
 	return nil
 }
 
-// check tells what is wrong with the parameters together.
+// check returns an error when the parameters contradict each other.
 func (p *Params) check() error {
 	if (p.SequenceStart || p.SequenceEnd || p.SequenceRate > 0) && p.Sequence == "" {
 		return invalid("parameters.sequence_id",
@@ -97,7 +97,7 @@ func (p *Params) check() error {
 	return nil
 }
 
-func truth(to *bool, field string, v any) error {
+func setBool(to *bool, field string, v any) error {
 	switch v {
 	case true, "true":
 		*to = true
@@ -124,14 +124,14 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// sequenceNumber is the number that the name of a sequence is in decimal digits, if it is one: Triton's models tell
-// numbers from names.
+// sequenceNumber returns the number that a sequence's name writes in decimal digits, if any: Triton's models
+// distinguish numbers from names.
 func sequenceNumber(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(name, 10, 64)
 	return n, err == nil && strconv.FormatUint(n, 10) == name
 }
 
-// SequenceID makes the parameter "sequence_id" of a gRPC request.
+// SequenceID returns the parameter "sequence_id" of a gRPC request.
 func SequenceID(name string) *pb.InferParameter {
 	switch n, ok := sequenceNumber(name); {
 	case !ok:
@@ -167,22 +167,22 @@ func DecodeParams(m map[string]*pb.InferParameter) (Params, error) {
 	return p, p.check()
 }
 
-// Int makes a parameter.
+// Int returns an int64 parameter.
 func Int(v int64) *pb.InferParameter {
 	return &pb.InferParameter{ParameterChoice: &pb.InferParameter_Int64Param{Int64Param: v}}
 }
 
-// Bool makes a parameter.
+// Bool returns a bool parameter.
 func Bool(v bool) *pb.InferParameter {
 	return &pb.InferParameter{ParameterChoice: &pb.InferParameter_BoolParam{BoolParam: v}}
 }
 
-// Double makes a parameter.
+// Double returns a double parameter.
 func Double(v float64) *pb.InferParameter {
 	return &pb.InferParameter{ParameterChoice: &pb.InferParameter_DoubleParam{DoubleParam: v}}
 }
 
-// String makes a parameter.
+// String returns a string parameter.
 func String(v string) *pb.InferParameter {
 	return &pb.InferParameter{ParameterChoice: &pb.InferParameter_StringParam{StringParam: v}}
 }

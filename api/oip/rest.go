@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// HeaderLength is the HTTP header that tells where the JSON of a body with binary tensors ends.
+// HeaderLength is the HTTP header with the length of the JSON in a body with binary tensors.
 const HeaderLength = "Inference-Header-Content-Length"
 
 // NoBinary is the header length of a body that is JSON alone.
@@ -21,14 +21,14 @@ const maxDepth = MaxRank + 1
 type RESTRequest struct {
 	ID     string
 	Inputs []tensor.Tensor
-	// Outputs are the outputs asked for, in order; none means all of them.
+	// Outputs are the outputs asked for, in order; nil means all.
 	Outputs []RequestedOutput
-	// BinaryOutputs (binary_data_output) wants every output binary that does not say otherwise.
+	// BinaryOutputs (binary_data_output) asks for every output in binary form unless the output says otherwise.
 	BinaryOutputs bool
 	Params        Params
 }
 
-// RequestedOutput is an output that a client asks for. Binary is nil when it does not say in which form.
+// RequestedOutput is an output that a client asks for. Binary is nil when it gives no form.
 type RequestedOutput struct {
 	Name   string
 	Binary *bool
@@ -47,7 +47,7 @@ type Param struct {
 	Value any
 }
 
-// wire forms of the JSON.
+// The JSON forms.
 type restTensor struct {
 	Name       string                     `json:"name"`
 	Datatype   string                     `json:"datatype"`
@@ -76,8 +76,8 @@ func split(body []byte, headerLength int) (head, blocks []byte, err error) {
 	return body[:headerLength], body[headerLength:], nil
 }
 
-// parse reads the JSON of a message. encoding/json refuses the bare NaN and Infinity that clients send inside of tensor
-// data, so that data is cut out first and scanned by itself.
+// parse reads the JSON of a message. encoding/json refuses the bare NaN and Infinity that clients send in tensor data.
+// So the data is cut out first and scanned separately.
 func parse(head []byte) (*restMessage, error) {
 	lean, data, err := cutData(head)
 	if err != nil {
@@ -106,9 +106,9 @@ func parse(head []byte) (*restMessage, error) {
 	return &m, restore(m.Outputs)
 }
 
-// DecodeREST reads a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
-// gives the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary tensors
-// alias body.
+// DecodeREST decodes a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
+// returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
+// tensors alias body.
 func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
@@ -161,7 +161,7 @@ func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) 
 	return r, nil
 }
 
-// param takes one request parameter.
+// param sets one request parameter.
 func (r *RESTRequest) param(name string, v json.RawMessage) error {
 	if name == "binary_data_output" {
 		if json.Unmarshal(v, &r.BinaryOutputs) != nil {
@@ -169,11 +169,11 @@ func (r *RESTRequest) param(name string, v json.RawMessage) error {
 		}
 		return nil
 	}
-	return r.Params.Set(name, plain(v))
+	return r.Params.Set(name, scalarValue(v))
 }
 
-// plain turns a JSON scalar into a Go value; numbers that are whole become int64, larger ones uint64.
-func plain(v json.RawMessage) any {
+// scalarValue turns a JSON scalar into a Go value. Whole numbers become int64, larger ones uint64.
+func scalarValue(v json.RawMessage) any {
 	var n int64
 	var u uint64
 	var f float64
@@ -240,7 +240,7 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, erro
 	return &RESTRequest{Inputs: []tensor.Tensor{t}, BinaryOutputs: true}, nil
 }
 
-// decodeTensors reads tensors whose data stands in the JSON or, in the same order, in the blocks behind it.
+// decodeTensors reads tensors with data in the JSON or, in the same order, in the blocks behind it.
 func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor, error) {
 	if len(in) > MaxTensors {
 		return nil, invalid(list, "has %d tensors, at most %d are taken", len(in), MaxTensors)
@@ -262,7 +262,7 @@ func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor
 			}
 		}
 		if json.Unmarshal(x.Shape, &t.Shape) != nil || t.Shape == nil {
-			return nil, invalid(field, "shape is %.60s, want an array of whole numbers", orNothing(x.Shape))
+			return nil, invalid(field, "shape is %.60s, want an array of whole numbers", orEmpty(x.Shape))
 		}
 		if len(t.Shape) > MaxRank {
 			return nil, invalid(field, "has %d dimensions, at most %d are taken", len(t.Shape), MaxRank)
@@ -304,14 +304,14 @@ func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor
 	return out, nil
 }
 
-func orNothing(b []byte) string {
+func orEmpty(b []byte) string {
 	if len(b) == 0 {
 		return "missing"
 	}
 	return string(b)
 }
 
-// DecodeRESTResponse reads an answer. Binary tensors alias body.
+// DecodeRESTResponse decodes an answer. Binary tensors alias body.
 func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 	head, blocks, err := split(body, headerLength)
 	if err != nil {
@@ -323,7 +323,7 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 	}
 	r := &RESTResponse{ModelName: m.ModelName, ModelVersion: m.ModelVersion, ID: m.ID}
 	for name, v := range m.Parameters {
-		r.Params = append(r.Params, Param{name, plain(v)})
+		r.Params = append(r.Params, Param{name, scalarValue(v)})
 	}
 	sort.Slice(r.Params, func(a, b int) bool { return r.Params[a].Name < r.Params[b].Name })
 	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks)

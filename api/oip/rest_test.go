@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Every trap of the REST side that can be seen in a body; the numbers are those of docs/protocol.md.
+// Every trap of the REST side that a body can contain. The numbers are those of docs/protocol.md.
 func TestRESTTraps(t *testing.T) {
 	input := func(datatype, shape, rest string) string {
 		return `{"inputs":[{"name":"x","datatype":"` + datatype + `","shape":` + shape + `,` + rest + `}]}`
@@ -199,7 +199,7 @@ func sameTensors(t *testing.T, what string, got, want []tensor.Tensor) {
 	}
 }
 
-// Every type travels both ways through every form: JSON, binary blocks, raw and typed messages.
+// Every type is unchanged after encoding and decoding in every form: JSON, binary blocks, raw and typed messages.
 func TestRoundTrips(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 6))

@@ -120,7 +120,7 @@ func scanData(d tensor.DType, n int64, b []byte) ([]byte, error) {
 	if d == tensor.FP16 || d == tensor.BF16 {
 		return nil, fmt.Errorf("%s has no JSON form: send it as binary data", d)
 	}
-	// An element takes at least two bytes of JSON, so that a shape cannot make us reserve more than the request's size.
+	// An element takes at least two bytes of JSON. So a shape cannot reserve more memory than the request's size.
 	out := make([]byte, 0, min(n, int64(len(b))/2+1)*int64(max(d.Size(), 1)))
 	count := int64(0)
 	depth := 0
@@ -143,7 +143,7 @@ func scanData(d tensor.DType, n int64, b []byte) ([]byte, error) {
 			}
 			if depth--; depth == 0 {
 				if rest := skipSpace(b, at+1); rest != len(b) {
-					return nil, errors.New("data goes on behind its end")
+					return nil, errors.New("data continues after its end")
 				}
 				if count != n {
 					return nil, fmt.Errorf("data has %d elements, the shape needs %d", count, n)
@@ -182,7 +182,7 @@ func lastOf(b []byte) byte {
 	return b[len(b)-1]
 }
 
-// appendElement reads one element at b[at] and returns the place behind it.
+// appendElement reads one element at b[at] and returns the position after it.
 func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, error) {
 	if d == tensor.Bytes {
 		if b[at] != '"' {
@@ -241,7 +241,7 @@ func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, e
 	return le.AppendUint64(out, uint64(v))[:len(out)+d.Size()], end, nil
 }
 
-// whole accepts 3.0 for 3, as clients in languages with one kind of number send it, and no sign but a minus.
+// whole accepts 3.0 for 3, as clients in languages with one number type send it, and no sign but a minus.
 func whole(word string) string {
 	for k := len(word) - 1; k > 0; k-- {
 		if word[k] == '.' {
@@ -257,7 +257,7 @@ func whole(word string) string {
 	return word
 }
 
-// float reads a JSON number or one of the bare words for what JSON has none.
+// float reads a JSON number or one of the bare words that JSON lacks.
 func float(word string, bits int) (float64, bool) {
 	switch word {
 	case "NaN":
@@ -268,7 +268,7 @@ func float(word string, bits int) (float64, bool) {
 		return math.Inf(-1), true
 	}
 	if word == "" || (word[0] != '-' && (word[0] < '0' || word[0] > '9')) {
-		return 0, false // strconv knows hexadecimal, inf and more
+		return 0, false // strconv also accepts hexadecimal, inf and others
 	}
 	for k := range len(word) {
 		if c := word[k]; (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
@@ -279,5 +279,5 @@ func float(word string, bits int) (float64, bool) {
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
-	return f, true // out of range: the nearest, as Triton's parser takes it
+	return f, true // out of range: the nearest, as in Triton's parser
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/limits"
 )
 
-// Off as an address leaves a listener out.
+// Off as an address disables a listener.
 const Off = "off"
 
-// Unversioned is what metadata report of a program that does not know its version.
+// Unversioned is the version in metadata when the program does not know its own.
 const Unversioned = "devel"
 
-// Config says where and how clients are answered. Limits that are zero are those of package serving/limits.
+// Config says where and how clients are answered. A limit of zero means the one of package serving/limits.
 type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
@@ -30,18 +30,18 @@ type Config struct {
 	ReadTimeout  time.Duration // for a request to arrive
 	IdleTimeout  time.Duration // of a silent connection
 	DrainTimeout time.Duration // for accepted requests to finish
-	// NotReady is how long the server says that it is not ready before it stops to accept, so that load balancers
+	// NotReady is how long the server reports that it is not ready before it stops accepting, so that load balancers
 	// notice; 0 for none.
 	NotReady time.Duration
 
-	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address, too.
+	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address as well.
 	AdminHandlers map[string]http.Handler
 	// AdminAnywhere allows an admin address that other machines can reach.
 	AdminAnywhere bool
 	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
 	ModelControl bool
 
-	Version string // that metadata report; Unversioned
+	Version string // in metadata; "" means Unversioned
 	Log     *slog.Logger
 }
 

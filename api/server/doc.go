@@ -1,3 +1,3 @@
 // Package server answers clients: the Open Inference Protocol v2 over HTTP and gRPC, health, metrics and
-// administration. It translates and bounds; what happens to a query is decided behind Service.
+// administration. It translates and enforces bounds. Service decides about queries.
 package server

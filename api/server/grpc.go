@@ -22,17 +22,17 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// serverName is that of metadata.
+// serverName is the server's name in metadata.
 const serverName = "sluice"
 
-// extensions of the protocol that the server has.
+// extensions are the protocol's extensions that the server implements.
 var extensions = []string{
 	"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence",
 	"sequence(string_id)",
 }
 
-// grpcOptions are the settings of a server for existing clients: the default limit of 4 MiB and the default keep-alive
-// enforcement turn many of them away.
+// grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
+// enforcement would reject many of them.
 func grpcOptions(c *Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
@@ -60,7 +60,7 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 	}
 }
 
-// recoverCall turns a panic into an error of its call, as net/http does. Other calls go on.
+// recoverCall turns a panic into an error of its call, as net/http does. Other calls are not affected.
 func recoverCall(c *Config, method string, err *error) {
 	if x := recover(); x != nil {
 		c.Log.Error("a call panicked", "method", method, "panic", x, "stack", string(debug.Stack()))
@@ -74,7 +74,7 @@ type grpcService struct {
 	s *Server
 }
 
-// failure turns an error into a gRPC status, with the time after which to try again in the trailer retry-after-ms.
+// failure turns an error into a gRPC status. The trailer retry-after-ms says when to try again.
 func failure(ctx context.Context, err error) error {
 	e, retry := clientError(err)
 	if retry > 0 {
@@ -186,7 +186,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 		}
 	}
 	query.Queued = queued
-	r.Inputs, r.RawInputContents = nil, nil // they may be large, and are held by those who need them as long as they do
+	r.Inputs, r.RawInputContents = nil, nil // large tensors are freed as soon as no stage needs them
 	answer, err := g.s.service.Infer(ctx, query)
 	if err != nil {
 		return nil, err
@@ -214,12 +214,12 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	return out, nil
 }
 
-// streamDepth is how many requests of one stream run at once; a client that sends more waits.
+// streamDepth is how many requests of one stream run at once. Further requests wait.
 const streamDepth = 64
 
-// ModelStreamInfer implements the protocol: answers come in the order in which they are ready, each with its request's
-// id; errors travel inside the stream. Requests of sequences are queued in the order in which they come, others as they
-// are decoded.
+// ModelStreamInfer implements the protocol. Answers come in the order in which they are ready, each with its request's
+// id. Errors are answers on the stream. Requests of sequences are queued in the order in which they arrive, others as
+// they are decoded.
 func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
 	ctx := stream.Context()
 	slots := make(chan struct{}, streamDepth)
@@ -275,11 +275,11 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 	return errors.Join(failed, <-sent)
 }
 
-// inferRecovered is infer for a goroutine of its own, where no interceptor recovers from a panic.
+// inferRecovered is infer on a goroutine without an interceptor that recovers from a panic.
 func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest,
 	queued func()) (out *pb.ModelInferResponse, err error) {
 	if queued != nil {
-		defer queued() // also where it fails before that
+		defer queued() // also after an earlier failure
 	}
 	defer recoverCall(&g.s.config, "ModelStreamInfer", &err)
 	return g.infer(ctx, r, queued)
@@ -307,7 +307,7 @@ func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest)
 	return &pb.ModelConfigResponse{Config: c}, nil
 }
 
-// tritonType is the name of a type in Triton's model configuration.
+// tritonType returns the type's name in Triton's model configuration.
 func tritonType(d tensor.DType) pb.DataType {
 	if d == tensor.Bytes {
 		return pb.DataType_TYPE_STRING
@@ -315,7 +315,7 @@ func tritonType(d tensor.DType) pb.DataType {
 	return pb.DataType(pb.DataType_value["TYPE_"+d.String()])
 }
 
-// item is a shape without the batch dimension, as model configurations give it.
+// item returns a shape without the batch dimension, as in model configurations.
 func (m *Model) item(shape []int64) []int64 {
 	if m.Batched && len(shape) > 0 {
 		return shape[1:]
@@ -323,7 +323,7 @@ func (m *Model) item(shape []int64) []int64 {
 	return shape
 }
 
-// ModelStatistics implements Triton's extension; without a name it covers all models.
+// ModelStatistics implements Triton's extension. Without a name it covers all models.
 func (g *grpcService) ModelStatistics(ctx context.Context, r *pb.ModelStatisticsRequest) (*pb.ModelStatisticsResponse,
 	error) {
 	list, err := g.s.statistics(r.GetName(), r.GetVersion())

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// routes are the HTTP paths of the protocol and of Triton's extensions. Query strings are ignored everywhere: clients
-// add their own.
+// routes are the HTTP paths of the protocol and of Triton's extensions. Query strings are ignored, because some clients
+// add them.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
@@ -50,7 +50,7 @@ func (s *Server) routes() http.Handler {
 	return s.compressed(mux)
 }
 
-// handle mounts one method of one path; other methods are answered 405.
+// handle mounts one method of one path. Other methods are answered with 405.
 func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {

@@ -48,7 +48,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err := checkOutputs(m, names); err != nil {
 		return err
 	}
-	req.Inputs = nil // they may be large, and are held by those who need them as long as they do
+	req.Inputs = nil // large tensors are freed as soon as no stage needs them
 	answer, err := s.service.Infer(r.Context(), query)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// headerLength reads the header that tells where the JSON ends.
+// headerLength reads the header with the length of the JSON.
 func headerLength(r *http.Request) (int, error) {
 	v := r.Header.Get(oip.HeaderLength)
 	if v == "" {
@@ -91,13 +91,13 @@ func headerLength(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// body reads a request, decompressed and bounded: neither what arrives nor what it unpacks to may exceed the limit.
+// body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var in io.Reader = http.MaxBytesReader(w, r.Body, s.config.MaxRequest)
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
 	case "", "identity":
 		if n := r.ContentLength; n > 0 && n <= s.config.MaxRequest {
-			b := make([]byte, 0, min(n, 1<<20)+1) // Content-Length alone allocates no more than this
+			b := make([]byte, 0, min(n, 1<<20)+1) // a false Content-Length allocates no more than this
 			return readInto(b, in)
 		}
 		return io.ReadAll(in)

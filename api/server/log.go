@@ -5,6 +5,6 @@ import (
 	"log/slog"
 )
 
-// debugLogger logs errors of connections, such as broken handshakes, at the debug level: clients cause them, in any
-// number.
+// debugLogger logs errors of connections, such as broken handshakes, at the debug level: clients can cause any number
+// of them.
 func debugLogger(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }

@@ -11,10 +11,10 @@ type modelStatistics struct {
 	VersionStatistics
 }
 
-// errControl answers clients on other machines that want to load or unload models.
+// errControl is the error for clients on other machines that want to load or unload models.
 var errControl = oip.Errorf(oip.Unsupported, "", "models can be loaded and unloaded from this machine only")
 
-// version checks that a model has a version.
+// version returns an error unless a model has a version.
 func (s *Server) version(m *Model, version string) (string, error) {
 	if _, ok := m.Pin(version); !ok {
 		return "", oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// clientError is the protocol's error for a query that was not served. retry is when asking again may help; 0 when it
-// will not.
+// clientError returns the protocol's error for a query that was not served, and when another attempt may succeed; 0
+// when none will.
 func clientError(err error) (e *oip.Error, retry time.Duration) {
 	var known *oip.Error
 	if errors.As(err, &known) {
@@ -35,7 +35,7 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 	case d.Outcome == serving.Dropped:
 		return oip.Errorf(oip.Late, "", "%v", d), 0
 	case d.Outcome == serving.Cancelled && errors.Is(d.Cause, context.DeadlineExceeded):
-		// The deadline that a client sends is known on both sides; whichever sees it first, the client reads the same.
+		// Client and server both know the client's deadline. Whichever notices first, the client reads the same error.
 		return oip.Errorf(oip.Late, "", "%v", d), 0
 	case d.Outcome == serving.Cancelled:
 		return oip.Errorf(oip.Gone, "", "%v", d), 0

@@ -14,12 +14,13 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// letters is a runtime of four stages: split finds the letters of words, upper and double look at every letter, sum
-// writes down both and counts the queries of the stream.
+// letters is a runtime of four stages: split finds the letters of words, upper and double process every letter, sum
+// joins the results and counts the queries of the stream.
 type letters struct{}
 
 func (letters) Launch(context.Context, dataplane.InstanceSpec) (dataplane.Runner, error) {
@@ -72,8 +73,8 @@ func (letters) Run(_ context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
-// A diamond over a real data plane, seen by an HTTP client: metadata of the whole, rows of 0, 1, 3 and 17, streams,
-// timings.
+// A diamond over a real data plane, as an HTTP client sees it: metadata of the whole app, rows of 0, 1, 3 and 17,
+// streams, timings.
 func TestPipelineOverHTTP(t *testing.T) {
 	join := []serving.Edge{{To: 3, FanOut: 1}}
 	w := simtest.Staged([]serving.Stage{{
@@ -88,7 +89,7 @@ func TestPipelineOverHTTP(t *testing.T) {
 		return out
 	}
 	letter := map[string]string{"letter": "letters"}
-	wiring := []dataplane.Wiring{{Inputs: words("word"), Outputs: words("letters")}, {
+	wiring := []pipeline.Wiring{{Inputs: words("word"), Outputs: words("letters")}, {
 		Inputs: words("letter"), Takes: letter, Outputs: words("big"),
 	},
 		{Inputs: words("letter"), Takes: letter, Outputs: words("twice")}, {
@@ -113,7 +114,7 @@ func TestPipelineOverHTTP(t *testing.T) {
 	m := &server.Model{
 		Name: "spell", Batched: true, MaxBatch: 4, Versions: []server.Version{{Variant: 3, Name: "sum", Version: "1"}},
 	}
-	if m.Inputs, m.Outputs, err = dataplane.Interface(w.Spec, wiring, 0); err != nil {
+	if m.Inputs, m.Outputs, err = pipeline.Interface(w.Spec, wiring, 0); err != nil {
 		t.Fatal(err)
 	}
 	srv, err := server.New(server.Config{HTTP: "127.0.0.1:0"}, &live{plane: p, model: m})
@@ -169,7 +170,7 @@ func TestPipelineOverHTTP(t *testing.T) {
 			t.Fatalf("%q: %d %s", word, code, body)
 		}
 		o := got.Outputs[0]
-		// Where the last stage runs in several batches, each is another turn: only the letters are compared then.
+		// Where the last stage runs in several batches, each counts a query: only the letters are compared then.
 		same := o.Name == "found" && len(o.Data) == len(want) && o.Shape[0] == len(want)
 		for k := range want {
 			same = same && strings.TrimRight(o.Data[k], "+") == strings.TrimRight(want[k], "+")

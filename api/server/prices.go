@@ -19,8 +19,8 @@ type Price struct {
 	PricePerHour float64 `json:"price_per_hour"`
 }
 
-// Prices is the handler of an admin address that answers GET with all prices and takes a new one, a Price, by PUT. set
-// answers false when there is no such device type.
+// Prices returns the handler of an admin address that answers GET with all prices and takes a new one, a Price, by PUT.
+// set returns false for an unknown device type.
 func Prices(list func() []Price, set func(Price) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
@@ -45,7 +45,7 @@ func Prices(list func() []Price, set func(Price) bool) http.Handler {
 }
 
 func readPrice(w http.ResponseWriter, r *http.Request) (Price, error) {
-	// A page of another site that a browser on this machine shows cannot send this type unasked.
+	// A page of another site in a browser on this machine cannot send this content type without asking first.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return Price{}, oip.Errorf(oip.Invalid, "Content-Type", "want application/json")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Sequences and the wish for timings get through, and timings come back, over both protocols.
+// Sequences and requests for timings reach the service, and timings reach the client, over both protocols.
 func TestSequencesAndTimings(t *testing.T) {
 	s := start(t, server.Config{})
 	s.p.infer = func(_ context.Context, r *dataplane.Request) (*dataplane.Response, error) {
@@ -77,8 +77,8 @@ func TestSequencesAndTimings(t *testing.T) {
 	}
 }
 
-// Requests of a sequence on one gRPC stream are queued in the order in which they were sent, however long each takes to
-// be answered; one that is wrong does not hold up those behind it.
+// Requests of a sequence on one gRPC stream are queued in the order in which they were sent, however long each answer
+// takes. A wrong one does not delay those behind it.
 func TestSequenceOnAStream(t *testing.T) {
 	s := start(t, server.Config{})
 	var order []byte

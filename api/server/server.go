@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
-// Server is a set of bound listeners with what answers on them.
+// Server is a set of bound listeners and their handlers.
 type Server struct {
 	config   Config
 	service  Service
@@ -32,8 +32,8 @@ type Server struct {
 	grpcL         net.Listener
 }
 
-// New checks the configuration and binds the addresses, so that port 0 gives a free one; nothing is answered before
-// Serve.
+// New checks the configuration and binds the addresses, so that port 0 becomes a free one. It answers nothing before
+// Serve. The caller closes a server that never serves.
 func New(c Config, p Service) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -102,7 +102,7 @@ func address(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// Close gives the addresses of a server back that does not serve: one that never did, or whose Serve has returned.
+// Close releases the addresses of a server that does not serve: one that never did, or whose Serve has returned.
 func (s *Server) Close() { s.closeListeners() }
 
 // HTTPAddr returns the address of the HTTP listener, or Off.
@@ -114,7 +114,7 @@ func (s *Server) GRPCAddr() string { return address(s.grpcL) }
 // AdminAddr returns the address of the admin listener, or Off.
 func (s *Server) AdminAddr() string { return address(s.adminL) }
 
-// Ready reports whether the server takes queries: the service is ready and nobody has asked it to stop.
+// Ready reports whether the server takes queries: the service is ready and the server is not stopping.
 func (s *Server) Ready() bool { return !s.draining.Load() && s.service.Ready() }
 
 func (s *Server) modelReady(m *Model, version string) bool {
@@ -124,7 +124,7 @@ func (s *Server) modelReady(m *Model, version string) bool {
 // healthEvery is how often the status of grpc.health.v1 follows the service's.
 const healthEvery = 200 * time.Millisecond
 
-// watchHealth keeps the statuses of grpc.health.v1, of the server ("") and of every model, up to date until ctx ends.
+// watchHealth updates the statuses of grpc.health.v1, of the server ("") and of every model, until ctx ends.
 func (s *Server) watchHealth(ctx context.Context) {
 	status := func(ready bool) healthpb.HealthCheckResponse_ServingStatus {
 		if ready {
@@ -156,9 +156,8 @@ func (s *Server) watchHealth(ctx context.Context) {
 	}
 }
 
-// Serve answers until ctx ends. Then, in this order: the server turns not ready in all protocols; after Config.NotReady
-// it stops to accept connections and calls; calls that were accepted are answered, for DrainTimeout at the most; it
-// returns.
+// Serve answers until ctx ends. Then the server reports not ready in all protocols, stops accepting connections and
+// calls after Config.NotReady, answers the accepted calls within DrainTimeout, and returns.
 func (s *Server) Serve(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	failed, fail := context.WithCancelCause(ctx)
@@ -198,7 +197,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// drain turns not ready, lets accepted calls finish and closes everything.
+// drain reports not ready, lets accepted calls finish and closes everything.
 func (s *Server) drain() error {
 	s.draining.Store(true)
 	s.health.Shutdown()
@@ -227,7 +226,7 @@ func (s *Server) drain() error {
 		}
 	})
 	waiting.Wait()
-	if s.admin != nil { // last, so that the end can be watched
+	if s.admin != nil { // last, so that metrics can be read until the end
 		_ = s.admin.Close()
 	}
 	return errors.Join(errs[0], errs[1])

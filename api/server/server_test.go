@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeService answers by a function.
+// fakeService answers with a function.
 type fakeService struct {
 	mu       sync.Mutex
 	ready    bool
@@ -466,7 +466,7 @@ func TestGRPCCalls(t *testing.T) {
 	}
 }
 
-// A panic behind the front end fails its call and nothing else, over both protocols.
+// A panic behind the front end fails its own call only, over both protocols.
 func TestPanicsAreContained(t *testing.T) {
 	s := start(t, server.Config{})
 	s.p.infer = func(context.Context, *dataplane.Request) (*dataplane.Response, error) { panic("on purpose") }
@@ -494,7 +494,7 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// A client that goes away: its query's context ends.
+// When a client goes away, its query's context ends.
 func TestCancellation(t *testing.T) {
 	s := start(t, server.Config{})
 	gone := make(chan struct{}, 2)
@@ -525,7 +525,7 @@ func TestCancellation(t *testing.T) {
 	<-gone
 }
 
-// SIGTERM: not ready first, then what was accepted is answered, then the end. Nothing accepted is lost.
+// After a signal the server reports not ready, answers what it accepted, and ends. No accepted query is lost.
 func TestDrain(t *testing.T) {
 	s := start(t, server.Config{NotReady: 300 * time.Millisecond})
 	release := make(chan struct{})
@@ -603,7 +603,7 @@ func waitFor(t *testing.T, f func() bool) {
 	t.Fatal("it did not come to pass in 10 s")
 }
 
-// Hostile clients: slow ones are cut off, large headers refused; the server stays up.
+// Slow clients are disconnected and large headers refused; the server keeps running.
 func TestHostileClients(t *testing.T) {
 	s := start(t, server.Config{ReadTimeout: 200 * time.Millisecond, MaxHeader: 8192})
 	for _, what := range []string{

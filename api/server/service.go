@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Service is what the front ends need of the rest of the program. An app is the protocol's model; its variants are
-// what model_version may pin. Its methods may be called by any number of goroutines.
+// Service is the interface of the program behind the front ends. An app is the protocol's model; its variants can be
+// pinned by model_version. Its methods must be safe for concurrent use.
 type Service interface {
 	// Ready reports whether the server as a whole takes queries. It stays true while a variant loads.
 	Ready() bool
@@ -21,7 +21,7 @@ type Service interface {
 	ModelReady(m *Model, version string) bool
 	// Infer answers a query or fails with a *dataplane.Error.
 	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
-	// Load and Unload bring a model up or take it down (repository extension).
+	// Load and Unload load and unload a model (repository extension).
 	Load(ctx context.Context, m *Model) error
 	Unload(ctx context.Context, m *Model) error
 	// Statistics returns the counters of a model's versions.
@@ -34,9 +34,8 @@ type Model struct {
 	App      serving.AppID
 	Platform string // onnxruntime_onnx, or Ensemble
 	Versions []Version
-	Former   []Version // that were replaced: they may answer until their successor is ready, and cannot be pinned
-	// Earlier are the variants of a pipeline's stages before the last. One of them may be the last to end; none can be
-	// pinned.
+	Former   []Version // replaced ones, which may answer until their successor is ready; they cannot be pinned
+	// Earlier are the variants of a pipeline's stages before the last. One of them may end last. They cannot be pinned.
 	Earlier []Version
 	// with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Inputs   []tensor.Spec
@@ -45,10 +44,10 @@ type Model struct {
 	MaxBatch int  // most items of one request
 }
 
-// Ensemble is the platform of apps of several stages: Triton's word for its pipelines.
+// Ensemble is the platform of apps of several stages, as Triton calls its pipelines.
 const Ensemble = "ensemble"
 
-// backend is what Triton's model configuration says of a model, nothing for a pipeline.
+// backend is the backend in Triton's model configuration, "" for a pipeline.
 func (m *Model) backend() string {
 	if m.Platform == Ensemble {
 		return ""

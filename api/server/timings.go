@@ -5,7 +5,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// stageTimings are the response parameters that tell what became of a query at each stage.
+// stageTimings are the response parameters with the times of a query at each stage.
 func stageTimings(stages []dataplane.StageTime) []oip.Param {
 	out := make([]oip.Param, 0, 6*len(stages))
 	for k := range stages {

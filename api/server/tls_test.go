@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-serving/sluice/api/server"
 )
 
-// certificate makes a key pair that signs itself, for 127.0.0.1, server and client alike.
+// certificate makes a self-signed key pair for 127.0.0.1, server and client alike.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -44,7 +44,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// Both protocols over TLS, and clients without the certificate that is demanded of them.
+// Both protocols over TLS, and clients without the required certificate.
 func TestTLS(t *testing.T) {
 	pair, pool := certificate(t)
 	s := start(t, server.Config{

@@ -20,8 +20,7 @@ const (
 	maxToken = 4096
 )
 
-// Token reads the token in a file. Where there is no file it makes one that only its owner can read, with a new token
-// in it.
+// Token reads the token in a file. Without a file it makes one with a new token that only its owner can read.
 func Token(path string) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +47,7 @@ func newToken(path string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("admin token: %w", err)
 	}
-	// Written aside and renamed, so that a killed process leaves none or a whole one.
+	// Written to a temporary file and renamed, so that a killed process leaves no partial one.
 	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // mode 0600
 	if err != nil {
 		return "", fmt.Errorf("admin token: %w", err)
@@ -64,13 +63,13 @@ func newToken(path string) (string, error) {
 	return token, nil
 }
 
-// Guard returns a handler that answers 401 unless the request has the header Authorization: Bearer TOKEN. GET and HEAD
-// need none when openReads is set. With an empty token it returns h.
+// Guard returns a handler that answers 401 unless the request has the header Authorization: Bearer TOKEN. With
+// openReads, GET and HEAD need none. With an empty token it returns h.
 func Guard(token string, openReads bool, h http.Handler) http.Handler {
 	if token == "" {
 		return h
 	}
-	want := sha256.Sum256([]byte(token)) // sums are of one length: a comparison tells nothing of the token's
+	want := sha256.Sum256([]byte(token)) // sums have one length, so that a comparison does not reveal the token's
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !openReads || r.Method != http.MethodGet && r.Method != http.MethodHead {
 			kind, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// newRequest checks what a client sent against its model and makes a query of it. limit bounds the items of a request.
+// newRequest checks a client's request against its model and makes a query of it. limit bounds the items of a request.
 func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
 	pin, ok := m.Pin(version)
 	if !ok {
@@ -133,7 +133,7 @@ func selectOutputs(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.
 	return out, nil
 }
 
-// checkOutputs reports, before anything runs, an output that the model is known not to have.
+// checkOutputs returns an error, before anything runs, for an output that the model does not have.
 func checkOutputs(m *Model, names []string) error {
 	if m.Outputs == nil {
 		return nil

@@ -1,5 +1,6 @@
-// Package journal records what an engine was told and what it decided, one JSON object a line: write, read, replay,
-// diff. A journal carries the whole world of its run (spec, measurements, parts), so that a bug report is one file.
+// Package journal records the inputs and decisions of an engine, one JSON object a line, and reads, replays and
+// compares them. A journal holds the whole world of its run (spec, measurements, settings), so that a bug report is one
+// file.
 package journal
 
 import (
@@ -23,7 +24,7 @@ const Version = 1
 // maxLine bounds a line of a journal that is read: 16 MiB, about 100,000 inputs in one instant.
 const maxLine = 16 << 20
 
-// Header is the first line: all that is needed to build the engine again.
+// Header is the first line: everything needed to build the engine again.
 type Header struct {
 	Journal   int // Version
 	System    string
@@ -42,14 +43,14 @@ type Header struct {
 	Measurements serving.Measurements
 }
 
-// Bounds on what a table of latencies is made of: a file may say anything.
+// Bounds on a table of latencies from a file.
 const (
 	mostItems      = 1 << 20
 	mostConcurrent = 1 << 16
 )
 
-// Believed is what the recorded run believed of a world that was measured; nil where it learned and nothing was
-// measured.
+// Believed returns the profile of the recorded run, from the recorded measurements; nil where the run learned and had
+// none.
 func (h *Header) Believed(spec *serving.Spec, m serving.Measurements) (profile.Profile, error) {
 	statistic, err := profile.ParseStatistic(h.Statistic)
 	if err != nil || h.Learn && len(m.Latency) == 0 {
@@ -79,7 +80,7 @@ type Step struct {
 	Out []string       `json:"out,omitempty"`
 }
 
-// input is the compact form of engine.Input. Variants are counted from 1, so that 0 can mean none.
+// input is the compact form of engine.Input. Variants are counted from 1; 0 means none.
 type input struct {
 	Kind     string        `json:"k"`
 	Query    uint64        `json:"q,omitempty"`
@@ -121,7 +122,7 @@ type line struct {
 	Out []string     `json:"out,omitempty"`
 }
 
-// Writer writes a journal. Errors stick: the first one is returned by every later call.
+// Writer writes a journal. After an error every later call returns that error.
 type Writer struct {
 	w   *bufio.Writer
 	enc *json.Encoder
@@ -138,8 +139,8 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return j, j.err
 }
 
-// Step records a step, also one without inputs and decisions: a scaler that looked and found nothing to do says when it
-// wants to look again, and a replay that did not look then would look at other times.
+// Step records a step, even one without inputs and decisions: the scaler may have decided when to decide again, and a
+// replay without that step would do so at other times.
 func (j *Writer) Step(now serving.Time, in []engine.Input, out []engine.Decision) error {
 	if j.err != nil {
 		return j.err
@@ -316,7 +317,7 @@ func (j *Reader) Next() (Step, error) {
 	return st, nil
 }
 
-// Difference is the first step at which a replay decided otherwise.
+// Difference is the first step at which a replay decided differently.
 type Difference struct {
 	Line      int
 	At        serving.Time
@@ -337,9 +338,9 @@ func (d *Difference) String() string {
 		at(d.Recorded), at(d.Decided))
 }
 
-// Replay feeds the recorded inputs to a fresh engine and returns the first difference, or nil when every decision is
-// the same. between, where not nil, is called after every step (to check invariants, say). A recorded run is woken at
-// the times at which it acted, so that timers fire as they did.
+// Replay gives the recorded inputs to a new engine and returns the first difference, or nil when every decision is the
+// same. between, which may be nil, is called after every step, to check invariants, for instance. Steps come at the
+// recorded times, so that timers fire as in the run.
 func Replay(r *Reader, e *engine.Engine, between func(Step) error) (*Difference, error) {
 	for {
 		st, err := r.Next()

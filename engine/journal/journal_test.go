@@ -84,7 +84,7 @@ func written(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// Of every kind of input a journal keeps the fields that count, as its constructor fills them in.
+// A journal keeps, of every kind of input, the fields that its constructor sets.
 func TestRoundTrip(t *testing.T) {
 	text := string(written(t))
 	for k := engine.BatchDone; k <= engine.QueryCancelled; k++ {
@@ -136,7 +136,7 @@ func TestBadJournals(t *testing.T) {
 	}
 }
 
-// No file takes the reader down.
+// No file makes the reader panic.
 func FuzzReader(f *testing.F) {
 	f.Add(written(f))
 	f.Add([]byte(`{"Journal":1,"Spec":{}}` + "\n{}\n"))

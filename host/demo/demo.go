@@ -1,6 +1,6 @@
-// Package demo has what the demonstrations serve, how they are loaded and how their answers are judged. They are
-// programs around package host like any other: models are trained, measured, served under a load, and the simulator
-// repeats it.
+// Package demo holds the demonstrations: their models, their loads and the check of their answers. They use package
+// host like any other program. They train models, measure them, serve them under a load, and repeat the run in the
+// simulator.
 package demo
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Seed is that of the models, and of the load unless another is asked for.
+// Seed is the seed of the models, and the default seed of the load.
 const Seed = 1
 
 const (
-	// planDelay is what planning for one app on a few workers takes, for the simulator.
+	// planDelay is the simulated time of planning for one app on a few workers.
 	planDelay = 20 * time.Millisecond
-	// measuredWithin bounds the measurement of one point.
-	measuredWithin = 2 * time.Second
-	// mostRate bounds the load in queries/s: beyond it the load generator and the front end would fill the core that is
-	// left to them, and the demo would measure those.
-	mostRate = 600
+	// measureTimeout bounds the measurement of one point.
+	measureTimeout = 2 * time.Second
+	// maxRate bounds the load in queries/s. Beyond it the load generator and the server would fill their core, and the
+	// demo would measure them instead of the models.
+	maxRate = 600
 	// connections of the load generator.
 	connections = 2
 )
 
-// Setting is what both demonstrations have in common.
+// Setting is the part that both demonstrations share.
 type Setting struct {
 	Dir       string        // for models, samples, configuration, profile and the record of the run
 	Length    time.Duration // of the load
@@ -51,10 +51,10 @@ func (s *Setting) path(name string) string { return filepath.Join(s.Dir, name) }
 // Configuration is the path of the sluice.yaml.
 func (s *Setting) Configuration() string { return s.path("sluice.yaml") }
 
-// ProfilePath is that of the profile.
+// ProfilePath is the path of the latency profile.
 func (s *Setting) ProfilePath() string { return s.path("profile.json") }
 
-// Record is the path of the run, every query of it.
+// Record is the path of the record of the run, which has every query.
 func (s *Setting) Record() string { return s.path("run.jsonl") }
 
 // Models is the folder of the models.
@@ -70,7 +70,7 @@ func (s *Setting) configure(o host.Options, write func(io.Writer) error) (*host.
 	return host.Open(s.Configuration(), o)
 }
 
-// building turns the steps of models that are trained into progress.
+// building returns a callback that reports the training of models as progress.
 func building(o host.Options) func(stage string, done, total float64) {
 	return func(stage string, done, total float64) {
 		if o.Progress != nil {
@@ -79,7 +79,8 @@ func building(o host.Options) func(stage string, done, total float64) {
 	}
 }
 
-// Measured takes the profile of an earlier run, if it was measured on this machine and is no older than the models.
+// Measured returns the profile of an earlier run; ok is false unless it was measured on this machine and is no older
+// than the models.
 func (s *Setting) Measured(o *host.Opened) (*host.Profiled, bool) {
 	f, err := profiler.ReadFile(s.ProfilePath())
 	if err != nil || !o.MeasuredHere(f) {
@@ -97,7 +98,7 @@ func (s *Setting) Measured(o *host.Opened) (*host.Profiled, bool) {
 // Measure measures every variant at every batch size that ends within the objective.
 func (s *Setting) Measure(ctx context.Context, o *host.Opened) (*host.Profiled, error) {
 	f, err := o.Measure(ctx, host.Measuring{File: s.ProfilePath(), Tune: func(c *profiler.Config) {
-		c.MaxTime = measuredWithin
+		c.MaxTime = measureTimeout
 		c.Bound = func(serving.VariantID) time.Duration { return s.Objective }
 	}})
 	if err != nil {
@@ -106,8 +107,8 @@ func (s *Setting) Measure(ctx context.Context, o *host.Opened) (*host.Profiled, 
 	return o.ProfileOf(f)
 }
 
-// Drive serves a plan, sends the load to the server over gRPC as soon as it is ready, and stops it. prepare may change
-// how the load is sent; done is called while the server still runs. Every query is written to Record.
+// Drive starts a server, sends the load to it over gRPC as soon as it is ready, and stops it. prepare may change the
+// loader; done is called while the server still runs. Every query is written to Record.
 func (s *Setting) Drive(ctx context.Context, p *host.Planned, o host.ServerOptions, spec *workload.Spec,
 	prepare func(*load.Loader), done func(*host.Server)) (_ *loadgen.Result, err error) {
 	server, err := p.NewServer(ctx, o)
@@ -158,7 +159,7 @@ func (s *Setting) send(ctx context.Context, p *host.Planned, server *host.Server
 	return r, err
 }
 
-// Predict simulates the arrivals of the run that was recorded.
+// Predict simulates the arrivals of the recorded run.
 func (s *Setting) Predict(p *host.Planned) (*report.Report, error) {
 	_, predicted, err := p.SimulateRun(host.Simulation{Seed: s.Seed, PlanDelay: planDelay}, s.Record())
 	return predicted, err

@@ -8,18 +8,18 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Tally counts the digits in the scenes that were answered.
+// Tally counts the digits in the scenes that have been answered.
 type Tally struct {
-	There int // in the scenes
-	Found int // by the detector
-	Right int // found where they are and read rightly
+	Present int // in the scenes
+	Found   int // by the detector
+	Correct int // found at their place and read correctly
 }
 
-// Precision is the share of the digits found that are right.
-func (t Tally) Precision() float64 { return share(t.Right, t.Found) }
+// Precision is the share of the digits found that are correct.
+func (t Tally) Precision() float64 { return share(t.Correct, t.Found) }
 
-// Recall is the share of the digits that are there which are right.
-func (t Tally) Recall() float64 { return share(t.Right, t.There) }
+// Recall is the share of the digits in the scenes that were found and read correctly.
+func (t Tally) Recall() float64 { return share(t.Correct, t.Present) }
 
 func share(part, whole int) float64 { return float64(part) / float64(max(whole, 1)) }
 
@@ -29,7 +29,7 @@ type reading struct {
 	tally Tally
 }
 
-// Tally is what has been counted until now.
+// Tally returns the counts so far.
 func (r *reading) Tally() Tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,14 +39,14 @@ func (r *reading) Tally() Tally {
 func (r *reading) add(there, found, right int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tally.There += there
+	r.tally.Present += there
 	r.tally.Found += found
-	r.tally.Right += right
+	r.tally.Correct += right
 }
 
-// judge holds an answer against the scene: it is right when all digits were found where they are and read rightly, and
-// nothing besides.
-func (s *Scenes) judge(outputs []tensor.Tensor, sample int) bool {
+// isCorrect reports whether an answer is correct: all digits of the scene were found at their place and read correctly,
+// and nothing else was found.
+func (s *Scenes) isCorrect(outputs []tensor.Tensor, sample int) bool {
 	centres, labels := readAnswer(outputs)
 	scene := &s.scenes[sample]
 	right := 0
@@ -59,7 +59,7 @@ func (s *Scenes) judge(outputs []tensor.Tensor, sample int) bool {
 	return right == len(scene.Digits) && right == len(centres)
 }
 
-// readAnswer takes the centres of boxes, in pixels, and the labels out of an answer.
+// readAnswer returns the centres of boxes, in pixels, and the labels of an answer.
 func readAnswer(outputs []tensor.Tensor) (centres [][2]float32, labels []int64) {
 	for _, o := range outputs {
 		switch {

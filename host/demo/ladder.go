@@ -19,16 +19,16 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// LadderObjective is what the ladder's queries are to be answered in.
+// LadderObjective is the objective of the ladder's queries.
 const LadderObjective = 100 * time.Millisecond
 
-// ladderSamples is how many labelled pictures there are.
+// ladderSamples is the number of labelled pictures.
 const ladderSamples = 1000
 
 // Ladder is the demonstration of a ladder of classifiers: variants of one app, the more accurate the slower.
 type Ladder struct{ Setting }
 
-// Build trains the models and writes samples and configuration, where they are not there yet.
+// Build trains the models and writes samples and configuration, unless they exist already.
 func (l *Ladder) Build(ctx context.Context, o host.Options) (*host.Opened, error) {
 	made, err := digits.Build(ctx, l.Models(), Seed, building(o))
 	if err != nil {
@@ -40,8 +40,8 @@ func (l *Ladder) Build(ctx context.Context, o host.Options) (*host.Opened, error
 	return l.configure(o, func(w io.Writer) error { return ladderConfig(w, made) })
 }
 
-// ladderConfig writes the sluice.yaml: a worker a core, each with the variant that the plan gives it, and one core left
-// to the front end and the load generator.
+// ladderConfig writes the sluice.yaml: one worker per core, each with the variant of the plan. One core is left to the
+// server and the load generator.
 func ladderConfig(w io.Writer, l *digits.Ladder) error {
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -69,7 +69,7 @@ apps:
 	return err
 }
 
-// workers are a worker a core, but for one core.
+// workers is one worker per core, less one core.
 func workers() int { return max(1, runtime.NumCPU()-1) }
 
 // Capacity is the batch limit of a variant, in items, and the rate in queries/s that it carries on all workers.
@@ -81,12 +81,12 @@ func (l *Ladder) Capacity(p *host.Profiled, v serving.VariantID) (limit int, rat
 // Hills are the rates of a load that rises twice, in queries/s.
 type Hills struct{ Quiet, First, Second float64 }
 
-// Load is two hills, each a little below what a step of the ladder carries: a gentle one to the second most accurate
-// variant, a steep one to the third.
+// Load has two hills, each a little below the capacity of a step of the ladder: a gentle one up to the second most
+// accurate variant, a steep one up to the third.
 func (l *Ladder) Load(p *host.Profiled) (workload.Spec, Hills) {
 	carried := func(step int) float64 {
 		_, rate := l.Capacity(p, serving.VariantID(min(step, len(p.Spec().Variants)-1)))
-		return min(rate, mostRate)
+		return min(rate, maxRate)
 	}
 	h := Hills{
 		Quiet: math.Round(0.5 * carried(0)), First: math.Round(0.75 * carried(1)),
@@ -107,7 +107,7 @@ func (l *Ladder) Load(p *host.Profiled) (workload.Spec, Hills) {
 	return workload.Spec{Seed: l.Seed, DurationS: l.Length.Seconds(), Apps: []workload.AppSpec{a}}, h
 }
 
-// Alone simulates the recorded arrivals with nothing but the most accurate variant.
+// Alone simulates the recorded arrivals with the most accurate variant alone.
 func (l *Ladder) Alone(ctx context.Context, p *host.Profiled) (*report.Report, error) {
 	system := p.System()
 	system.Planner, system.Scaler, system.Options.Planning = "static", "fixed", systems.Planning{}

@@ -21,10 +21,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// ScenesObjective is what scenes are to be read in, from end to end.
+// ScenesObjective is the objective of reading a scene, from end to end.
 const ScenesObjective = 250 * time.Millisecond
 
-// How many digits a scene has in the mean, at first and in the end.
+// The mean number of digits in a scene, at first and in the end.
 const (
 	QuietScene = 2
 	BusyScene  = 6
@@ -32,7 +32,7 @@ const (
 
 const (
 	sceneSamples = 100 // of each number of digits
-	// sceneLoad is the part of the machine's time that the busiest scenes are to take.
+	// sceneLoad is the utilisation of the machine by the busiest scenes.
 	sceneLoad = 0.5
 )
 
@@ -44,14 +44,14 @@ type Scenes struct {
 	reading
 }
 
-// Build trains the models and writes samples and configuration, where they are not there yet. Samples lie by their
-// number of digits, so that a busy scene can be asked for.
+// Build trains the models and writes samples and configuration, where they are not there yet. Samples are ordered by
+// their number of digits, so that a busy scene can be chosen.
 func (s *Scenes) Build(ctx context.Context, o host.Options) (*host.Opened, error) {
-	made, err := digits.BuildScenery(ctx, s.Models(), Seed, building(o))
+	made, err := digits.BuildSceneModels(ctx, s.Models(), Seed, building(o))
 	if err != nil {
 		return nil, err
 	}
-	s.scenes = digits.Scenes(made.HeldOut.Seed^1, sceneSamples*digits.MostDigits, func(i int) int {
+	s.scenes = digits.Scenes(made.HeldOut.Seed^1, sceneSamples*digits.MaxDigits, func(i int) int {
 		return 1 + i/sceneSamples
 	})
 	if err := digits.WriteScenes(s.samples(), s.scenes); err != nil {
@@ -60,7 +60,7 @@ func (s *Scenes) Build(ctx context.Context, o host.Options) (*host.Opened, error
 	return s.configure(o, func(w io.Writer) error { return scenesConfig(w, made) })
 }
 
-// scenesConfig writes the sluice.yaml: a worker a core, and one core left to the front end and the load generator.
+// scenesConfig writes the sluice.yaml: one worker per core, and one core left to the server and the load generator.
 func scenesConfig(w io.Writer, l *digits.Ladder) error {
 	variants := func(stage string, maxBatch int) string {
 		var out []string
@@ -106,13 +106,13 @@ apps:
         inputs: {patch: patches}
 server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
 telemetry: {log_level: warn}
-`, workers(), ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MostDigits, QuietScene,
+`, workers(), ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MaxDigits, QuietScene,
 		digits.Box, digits.Box, digits.Read, digits.Read, variants(digits.Read, 16))
 	return err
 }
 
-// Load is a constant rate at which the busiest scenes take a part of the machine's time. busiest is the configuration
-// with as many items at each stage as the busiest scenes have.
+// Load is a constant rate at which the busiest scenes take a part of the machine's time. busiest is the spec with the
+// fan-outs of the busiest scenes.
 func (s *Scenes) Load(p *host.Profiled) (load workload.Spec, busiest *serving.Spec) {
 	spec := p.Spec()
 	fans := make([][]float64, len(spec.Stages))
@@ -130,7 +130,7 @@ func (s *Scenes) Load(p *host.Profiled) (load workload.Spec, busiest *serving.Sp
 	for at, asked := range capacity.StageDemands(busiest, []float64{1}) {
 		scene += time.Duration(asked.FanOut * float64(cheapest(p, serving.StageID(at))))
 	}
-	rate := math.Max(1, math.Round(min(sceneLoad*float64(len(spec.Workers))/scene.Seconds(), mostRate)))
+	rate := math.Max(1, math.Round(min(sceneLoad*float64(len(spec.Workers))/scene.Seconds(), maxRate)))
 	return workload.Spec{
 		Seed: s.Seed, DurationS: s.Length.Seconds(), Apps: []workload.AppSpec{
 			{App: spec.Apps[0].Name, Process: "poisson", Rate: rate, Samples: int32(len(s.scenes))},
@@ -138,7 +138,8 @@ func (s *Scenes) Load(p *host.Profiled) (load workload.Spec, busiest *serving.Sp
 	}, busiest
 }
 
-// cheapest is the least time of a worker that an item of a stage takes, at any batch, on a variant that is good enough.
+// cheapest returns the least worker time of an item at a stage, over all batches and all variants that reach the
+// accuracy floor.
 func cheapest(p *host.Profiled, s serving.StageID) time.Duration {
 	spec := p.Spec()
 	best := profile.Unknown
@@ -154,7 +155,7 @@ func cheapest(p *host.Profiled, s serving.StageID) time.Duration {
 	return best
 }
 
-// PlanFor is the plan for scenes as spec expects them, at a rate in scenes/s.
+// PlanFor returns the plan for the scenes that spec expects, at a rate in scenes/s.
 func (s *Scenes) PlanFor(ctx context.Context, p *host.Planned, spec *serving.Spec, rate float64) (planning.Plan,
 	error) {
 	rates := []float64{rate}
@@ -165,17 +166,17 @@ func (s *Scenes) PlanFor(ctx context.Context, p *host.Planned, spec *serving.Spe
 	return planning.Describe(spec, p.Latencies(), rates, made), nil
 }
 
-// Prepare has a loader bring scenes that grow busier, and judge what is read in them.
+// Prepare makes a loader send scenes that grow busier, and check their answers.
 func (s *Scenes) Prepare(l *load.Loader) {
 	l.Choose = s.choose
-	l.Apps[0].Correct, l.Options.StageTimings = s.judge, true
+	l.Apps[0].Correct, l.Options.StageTimings = s.isCorrect, true
 }
 
-// choose picks the scene that a query brings: how busy it is grows with the time.
+// choose picks the scene of a query. The number of its digits grows with the time.
 func (s *Scenes) choose(a *workload.Arrival) {
 	rng := rand.New(rand.NewPCG(s.Seed, uint64(a.At)))
 	mean := QuietScene + (BusyScene-QuietScene)*min(a.At.Seconds()/s.Length.Seconds(), 1)
 	n := int(math.Round(mean)) + rng.IntN(3) - 1
-	n = min(max(n, 1), digits.MostDigits)
+	n = min(max(n, 1), digits.MaxDigits)
 	a.Sample = int32((n-1)*sceneSamples + rng.IntN(sceneSamples))
 }

@@ -33,7 +33,8 @@ func answer(centres [][2]float32, labels []int64) []tensor.Tensor {
 	return []tensor.Tensor{label, where}
 }
 
-// A scene is read rightly when all its digits are found where they are and read as what they are, and nothing besides.
+// An answer is correct when all digits of the scene are found at their places and read correctly, and nothing else is
+// found.
 func TestScenesAreJudged(t *testing.T) {
 	d := &Scenes{
 		scenes: []digits.Scene{{Digits: []digits.Digit{{Label: 3, X: 40, Y: 40}, {Label: 8, X: 120, Y: 60}}}},
@@ -50,16 +51,16 @@ func TestScenesAreJudged(t *testing.T) {
 		{"one too many", [][2]float32{{40, 40}, {120, 60}, {170, 170}}, []int64{3, 8, 1}, false},
 		{"nothing", nil, nil, false},
 	} {
-		if got := d.judge(answer(c.centres, c.labels), 0); got != c.right {
+		if got := d.isCorrect(answer(c.centres, c.labels), 0); got != c.right {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if want := (Tally{There: 10, Found: 8, Right: 6}); d.Tally() != want {
+	if want := (Tally{Present: 10, Found: 8, Correct: 6}); d.Tally() != want {
 		t.Errorf("counted %+v, want %+v", d.Tally(), want)
 	}
 }
 
-// Scenes grow as busy as is said, and which one comes when follows from the seed.
+// Scenes get as many digits as documented, and their order depends on the seed alone.
 func TestScenesGrowBusier(t *testing.T) {
 	d := &Scenes{Setting: Setting{Seed: 1, Length: time.Minute}}
 	mean := func(from, to time.Duration) float64 {
@@ -68,7 +69,7 @@ func TestScenesGrowBusier(t *testing.T) {
 			a, b := workload.Arrival{At: serving.Time(at)}, workload.Arrival{At: serving.Time(at)}
 			d.choose(&a)
 			d.choose(&b)
-			if a.Sample != b.Sample || a.Sample < 0 || a.Sample >= sceneSamples*digits.MostDigits {
+			if a.Sample != b.Sample || a.Sample < 0 || a.Sample >= sceneSamples*digits.MaxDigits {
 				t.Fatalf("at %v samples %d and %d", at, a.Sample, b.Sample)
 			}
 			sum, n = sum+1+int(a.Sample)/sceneSamples, n+1

@@ -1,5 +1,5 @@
-// Package fault says of which kind an error is, so that a program knows whether its user has to mend a file, to install
-// something or to ask otherwise. The kind changes nothing about an error's text.
+// Package fault gives errors a kind, so that a program knows whether its user has to correct a file, install something
+// or change the request. The kind does not change an error's text.
 package fault
 
 import (
@@ -7,16 +7,16 @@ import (
 	"fmt"
 )
 
-// Kind says what there is to do about an error.
+// Kind is a class of errors by what the user has to do.
 type Kind int
 
-// The kinds. Failed is that of every error that was given no other.
+// The kinds. Errors without one are Failed.
 const (
-	Failed   Kind = iota // it was tried and did not work
+	Failed   Kind = iota // the operation failed
 	Usage                // the request is wrong: a name, a number, two things that exclude each other
-	Config               // a file that a person wrote is wrong, or does not go with the others
+	Config               // a file that a person wrote is wrong, or does not fit the others
 	Missing              // something has to be installed or fetched first
-	Short                // it ran, and fell short of a quality that was demanded
+	Short                // it ran, but a required quality was not reached
 	NoServer             // a server did not answer
 )
 
@@ -29,15 +29,15 @@ type classified struct {
 func (c *classified) Error() string { return c.err.Error() }
 func (c *classified) Unwrap() error { return c.err }
 
-// Wrap gives an error a kind, in place of one that it may have. The error must not be nil.
+// Wrap gives an error a kind, which replaces an earlier one. The error must not be nil.
 func Wrap(k Kind, err error) error { return &classified{k, err} }
 
-// Errorf makes an error of a kind as fmt.Errorf makes one: a %w may wrap another, whose kind then no longer counts.
+// Errorf makes an error of a kind, with the format of fmt.Errorf. The kind of an error wrapped by %w does not count.
 func Errorf(k Kind, format string, args ...any) error {
 	return &classified{k, fmt.Errorf(format, args...)}
 }
 
-// Of returns the kind of an error: the outermost that it was given, or Failed.
+// Of returns the kind of an error: the outermost one, or Failed if it has none.
 func Of(err error) Kind {
 	var c *classified
 	if errors.As(err, &c) {

@@ -1,4 +1,4 @@
-// Package files reads files up to a size and writes them in whole or not at all.
+// Package files reads files up to a size, and writes files completely or not at all.
 package files
 
 import (
@@ -27,7 +27,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Write makes a file, or replaces one, once write has written all of it. When it fails, what was there stays.
+// Write makes a file, or replaces one, with the content that write writes. When it fails, an existing file is
+// unchanged.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
 	if err != nil {

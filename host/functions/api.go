@@ -17,7 +17,7 @@ const (
 	PathFunctions = "/v1/functions/" // GET all, or with a name GET, PUT, DELETE; GET with a name and /logs
 )
 
-// Deployment is what a client wants deployed, under the name in the path. The model has been sent before.
+// Deployment is a client's request to deploy a model under the name in the path. The model must have been sent before.
 type Deployment struct {
 	Model        string            `json:"model_sha256"`
 	LatencyMS    float64           `json:"latency_ms"`
@@ -28,17 +28,17 @@ type Deployment struct {
 	MaxInstances int               `json:"max_instances,omitempty"`
 	ColdWaitMS   float64           `json:"cold_wait_ms,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	// Profile says how the model's latency is found out: Measure, which "" means, or Predict.
+	// Profile says how the server gets the model's latency: Measure, which "" means, or Predict.
 	Profile string `json:"profile,omitempty"`
 }
 
-// How a deployment finds out about a model's latency.
+// The ways to get a model's latency for a deployment.
 const (
 	Measure = "measure" // by running it, before it is ready
 	Predict = "predict" // by its operators; it is measured later, when nothing is served
 )
 
-// Where what is believed of a function's latency is from.
+// The sources of a function's latency profile.
 const (
 	ByMeasuring  = "measured"
 	ByPrediction = "predicted"
@@ -46,11 +46,11 @@ const (
 
 // States of a function.
 const (
-	Planning = "planning" // its instances are being decided on
+	Planning = "planning" // its instances are being planned
 	Starting = "starting" // its version is being loaded
 	Ready    = "ready"    // its version answers
-	Idle     = "idle"     // it has no instance, and gets one when it is called
-	Failing  = "failing"  // its version could not be loaded of late
+	Idle     = "idle"     // it has no instance and gets one when it is called
+	Failing  = "failing"  // its version could not be loaded recently
 )
 
 // Status is a function as clients see it.
@@ -71,21 +71,21 @@ type Status struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	// ByMeasuring or ByPrediction; empty where latency is learned
 	Profile string `json:"profile,omitempty"`
-	// PredictionError is by how much predicted latencies were off those measured later, as a share of these; null where
-	// there were not both.
+	// PredictionError is the error of predicted latencies, as a share of those measured later; null unless there are
+	// both.
 	PredictionError *float64 `json:"prediction_error,omitempty"`
 }
 
-// Event is something that happened to a function.
+// Event is an event of a function, such as a cold start.
 type Event struct {
-	Seq   uint64    `json:"seq"` // ascends from 1 over all functions
+	Seq   uint64    `json:"seq"` // number of the event, from 1 over all functions
 	At    time.Time `json:"at"`
 	Kind  string    `json:"kind"`
 	Text  string    `json:"text"`
-	Count int       `json:"count"` // how often in a row; At is the last time
+	Count int       `json:"count"` // occurrences in a row; At is the last one
 }
 
-// Bounds on what a deployment may say.
+// Bounds on the fields of a deployment.
 const (
 	maxInstances = 10_000
 	maxLabels    = 64
@@ -93,7 +93,7 @@ const (
 	maxMS        = 86_400_000
 )
 
-// record checks a deployment and makes of it what is kept.
+// record checks a deployment and makes the record of the store from it.
 func (d *Deployment) record(name string) (store.Function, error) {
 	bad := func(field, format string, args ...any) (store.Function, error) {
 		return store.Function{}, oip.Errorf(oip.Invalid, field, format, args...)
@@ -141,5 +141,5 @@ func span(ms float64) time.Duration { return time.Duration(math.Round(ms * 1e6))
 
 func millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// VariantName is what a version of a function is called among the variants.
+// VariantName returns the name of the variant that is a version of a function.
 func VariantName(name string, version int) string { return fmt.Sprintf("%s-v%d", name, version) }

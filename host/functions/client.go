@@ -15,16 +15,17 @@ import (
 	"strings"
 )
 
-// Client speaks to the admin port of a server.
+// Client calls the admin port of a server. Its methods return a *Refusal when the server answers an error, and an error
+// that wraps ErrUnreachable when no server answers.
 type Client struct {
 	Address string // HOST:PORT
 	Token   string // empty for none
 }
 
-// ErrUnreachable is wrapped by errors that say that no server answered.
+// ErrUnreachable is wrapped by the errors of calls that no server answered.
 var ErrUnreachable = errors.New("the server does not answer")
 
-// Refusal is a server's answer of an error.
+// Refusal is an error that a server has answered.
 type Refusal struct {
 	Status int // of HTTP
 	Text   string
@@ -80,7 +81,7 @@ func (c *Client) do(ctx context.Context, method, path, kind string, body io.Read
 
 func functionPath(name string) string { return PathFunctions + url.PathEscape(name) }
 
-// Deploy sends a model file, unless the server has it, and makes a function of it.
+// Deploy sends the model file at path model, unless the server has it, and deploys it as a function.
 func (c *Client) Deploy(ctx context.Context, name, model string, d Deployment) (s Status, err error) {
 	f, err := os.Open(model)
 	if err != nil {
@@ -127,7 +128,7 @@ func (c *Client) Logs(ctx context.Context, name string, after uint64, limit int)
 		"", nil, 0, &out)
 }
 
-// Delete takes a function out of the server.
+// Delete deletes a function. Queries that it has accepted are answered.
 func (c *Client) Delete(ctx context.Context, name string) error {
 	return c.do(ctx, http.MethodDelete, functionPath(name), "", nil, 0, nil)
 }

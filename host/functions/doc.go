@@ -1,4 +1,3 @@
-// Package functions deploys models to a running server, replaces and deletes them. It checks what is sent, keeps it in
-// the store, adds it to the server's spec, and answers over the admin port. A Predictor finds out how long a new model
-// takes.
+// Package functions deploys models to a running server, replaces and deletes them. It checks deployments, keeps them in
+// the store, adds them to the server's spec, and serves the admin port. A Predictor gets the latencies of a new model.
 package functions

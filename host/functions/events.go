@@ -20,24 +20,24 @@ type events struct {
 	seq   uint64
 	rings map[string][]Event
 
-	// Owned by the engine's owner.
+	// Used on the goroutine of the engine's owner only.
 	spec      *serving.Spec
 	instances map[serving.InstanceID]*instanceState
 	apps      map[serving.AppID]*appState
 }
 
-// instanceState is an instance that runs.
+// instanceState is an instance that is launched.
 type instanceState struct {
 	app      serving.AppID
 	launched serving.Time
 	ready    bool
 }
 
-// appState says whether an app has instances, and which queries found none.
+// appState is the instances of an app and the queries that found none.
 type appState struct {
 	ready int          // instances
-	since serving.Time // when the first query came that found none
-	waits int          // queries that found none since the last was ready
+	since serving.Time // arrival of the first query that found none
+	waits int          // queries that found none since an instance was last ready
 }
 
 func newEvents(each int, spec *serving.Spec) *events {
@@ -47,7 +47,7 @@ func newEvents(each int, spec *serving.Spec) *events {
 	}
 }
 
-// add keeps an event. The same one again only counts.
+// add keeps an event. An event equal to the last one of its function raises that one's count.
 func (e *events) add(name, kind, text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// A cold start is told with the queries that waited for it; what happens in a row is told once; the oldest events go
-// first.
+// The event of a cold start counts the queries that waited for it. Equal events in a row are one event. The oldest
+// events are dropped first.
 func TestEvents(t *testing.T) {
 	spec, a, v := (&serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}},
 		Workers: []serving.Worker{{Name: "w"}}}).WithApp(serving.App{Name: "f"},

@@ -22,21 +22,23 @@ const (
 	deployTimeout = 5 * time.Minute  // for a deployment, measuring included
 )
 
-// Handler answers on the admin port. A model has at most largest bytes. Whoever mounts it guards it: see server.Guard.
+// Handler serves the admin port. A model has at most largest bytes. It checks no token: the caller must protect it, as
+// server.Guard does.
 func Handler(m *Manager, largest int64) http.Handler {
 	h := &handler{m: m, largest: largest}
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT "+PathModels+"{sum}", answer(h.putModel))
-	mux.HandleFunc("HEAD "+PathModels+"{sum}", answer(h.hasModel))
-	mux.HandleFunc("GET "+PathFunctions+"{$}", answer(func(http.ResponseWriter, *http.Request) (any, error) {
+	mux.HandleFunc("PUT "+PathModels+"{sum}", jsonHandler(h.putModel))
+	mux.HandleFunc("HEAD "+PathModels+"{sum}", jsonHandler(h.hasModel))
+	mux.HandleFunc("GET "+PathFunctions+"{$}", jsonHandler(func(http.ResponseWriter, *http.Request) (any, error) {
 		return m.List(), nil
 	}))
-	mux.HandleFunc("GET "+PathFunctions+"{name}", answer(func(_ http.ResponseWriter, r *http.Request) (any, error) {
+	get := func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return m.Get(r.PathValue("name"))
-	}))
-	mux.HandleFunc("PUT "+PathFunctions+"{name}", answer(h.deploy))
-	mux.HandleFunc("DELETE "+PathFunctions+"{name}", answer(h.delete))
-	mux.HandleFunc("GET "+PathFunctions+"{name}/logs", answer(h.logs))
+	}
+	mux.HandleFunc("GET "+PathFunctions+"{name}", jsonHandler(get))
+	mux.HandleFunc("PUT "+PathFunctions+"{name}", jsonHandler(h.deploy))
+	mux.HandleFunc("DELETE "+PathFunctions+"{name}", jsonHandler(h.delete))
+	mux.HandleFunc("GET "+PathFunctions+"{name}/logs", jsonHandler(h.logs))
 	return mux
 }
 
@@ -45,8 +47,8 @@ type handler struct {
 	largest int64
 }
 
-// answer writes what do returns as JSON, or its error.
-func answer(do func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
+// jsonHandler returns a handler that writes the result of do as JSON, or its error.
+func jsonHandler(do func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := do(w, r)
 		w.Header().Set("Content-Type", "application/json")
@@ -66,7 +68,7 @@ func answer(do func(http.ResponseWriter, *http.Request) (any, error)) http.Handl
 	}
 }
 
-// deadlineReader is a body that may arrive slowly: every read has readTimeout for itself.
+// deadlineReader is a body that may arrive slowly: every single read has a deadline of readTimeout.
 type deadlineReader struct {
 	io.Reader
 	c *http.ResponseController
@@ -100,7 +102,7 @@ func (h *handler) hasModel(_ http.ResponseWriter, r *http.Request) (any, error) 
 }
 
 func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
-	// A page of another site that a browser on this machine shows cannot send this type unasked.
+	// A browser does not send this type for a page of another site without asking this server first.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, oip.Errorf(oip.Invalid, "Content-Type", "want application/json")
 	}
@@ -119,7 +121,7 @@ func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, oip.Errorf(oip.Invalid, "", "the body is no deployment: %v", err)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // all is read, and it takes a while
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // all is read, and the answer may take long
 	ctx, done := context.WithTimeout(r.Context(), deployTimeout)
 	defer done()
 	name := r.PathValue("name")

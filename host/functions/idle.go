@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// idleAtOnce is how many apps' idle times are taken out of the engine at once: queries wait meanwhile.
+	// idleAtOnce is the number of apps whose idle times are read from the engine in one call. Queries wait during a
+	// call.
 	idleAtOnce = 16
-	// idleFor is how long what was learned is worth keeping: no rule looks back further.
+	// idleFor is the age at which learned idle times are removed. No rule looks back further.
 	idleFor = 7 * 24 * time.Hour
 )
 
-// IdleTimes keeps what a server learns of the idle times of its apps, functions and others, in its store, by their
+// IdleTimes keeps the idle times that a server learns of its apps, functions and others, in its store, by the apps'
 // names. It is not safe for concurrent use.
 type IdleTimes struct {
 	store *store.Functions
@@ -26,22 +27,22 @@ type IdleTimes struct {
 	saved map[string]idleMark
 }
 
-// idleRecord is what is kept of an app.
+// idleRecord is the stored record of an app.
 type idleRecord struct {
 	Saved  time.Time     `json:"saved"`
-	Idle   time.Duration `json:"idle_ns"` // that the app had had nothing to do then
+	Idle   time.Duration `json:"idle_ns"` // since when the app was idle at that time
 	Memory []byte        `json:"memory"`
 }
 
-// idleMark is how an app stood when it was saved: it is saved again when that has changed.
+// idleMark is the state of an app when it was saved. It is saved again when this has changed.
 type idleMark struct {
 	app   serving.AppID
 	calls int
 	idle  serving.Time
 }
 
-// OpenIdleTimes reads what was kept. What cannot be read, or is too old to be of use, is removed, the former with an
-// error in lost.
+// OpenIdleTimes reads the stored records. It removes records that are too old or cannot be read; lost has an error for
+// each of the latter.
 func OpenIdleTimes(s *store.Functions, now time.Time) (x *IdleTimes, lost []error, err error) {
 	x = &IdleTimes{store: s, found: make(map[string]idleRecord), saved: make(map[string]idleMark)}
 	gone := make(map[string][]byte)
@@ -63,8 +64,8 @@ func OpenIdleTimes(s *store.Functions, now time.Time) (x *IdleTimes, lost []erro
 	return x, lost, err
 }
 
-// Recall returns what was kept of the open apps of a spec; each app's once. What read refuses is left out, with its
-// error in lost.
+// Recall returns the stored idle times of the open apps of a spec, those of each app only once. read decodes a record;
+// records that it refuses are left out, with its error in lost.
 func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.Recalled) error) (out []engine.Recalled,
 	lost []error) {
 	for a := range spec.Apps {
@@ -74,7 +75,7 @@ func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.
 			continue
 		}
 		delete(x.found, app.Name)
-		x.saved[app.Name] = idleMark{app: serving.AppID(a)} // so that it is known to be there
+		x.saved[app.Name] = idleMark{app: serving.AppID(a)} // marks the record as existing
 		older := max(now.Sub(r.Saved), 0)
 		one := engine.Recalled{App: serving.AppID(a), Memory: r.Memory, Older: older, Idle: older + r.Idle}
 		if err := read(&one); err != nil {
@@ -86,8 +87,8 @@ func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.
 	return out, lost
 }
 
-// Save keeps what has changed since the last time, and forgets apps that are closed. inspect gives a look at the
-// engine, with the time of its clock, and answers whether there still is one.
+// Save stores the idle times that have changed since the last call, and removes those of closed apps. inspect calls its
+// argument with the engine and the time of its clock, and returns false when the engine has ended.
 func (x *IdleTimes) Save(inspect func(func(*engine.Engine, serving.Time)) bool, now time.Time) error {
 	for from, more := 0, true; more; {
 		changed := make(map[string][]byte)

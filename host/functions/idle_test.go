@@ -24,8 +24,8 @@ func remembering(t *testing.T, spec *serving.Spec) *engine.Engine {
 	return e
 }
 
-// What was learned of more apps than are taken out at once is there after the store was closed, for those that were
-// called; only what has changed is written again; what is closed, damaged or old is forgotten.
+// Idle times of more apps than are read in one call survive the closing of the store, for apps that were called. Only
+// changed ones are written again. Those of closed apps, and damaged or old ones, are removed.
 func TestIdleTimes(t *testing.T) {
 	const apps = 3*idleAtOnce + 5
 	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{}}}
@@ -61,7 +61,7 @@ func TestIdleTimes(t *testing.T) {
 		clock++
 	}
 	for n := range 8 {
-		for a := range apps - 1 { // nobody calls the last
+		for a := range apps - 1 { // the last is not called
 			call(serving.Time(n+1)*600e9+serving.Time(a)*1000, a)
 		}
 	}

@@ -22,14 +22,14 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Predictor finds out how long a model takes before anybody has called it.
+// Predictor gets the latencies of a model before it is served.
 type Predictor interface {
 	// Predict returns latencies of the subject's variant, under its name, on the device types of its spec on which it
 	// may run.
 	Predict(ctx context.Context, s *Subject) (*profiler.File, error)
 }
 
-// Subject is a model whose latency is asked for.
+// Subject is a model whose latency is predicted or measured.
 type Subject struct {
 	Spec    *serving.Spec     // in which Variant is
 	Variant serving.VariantID // of the function's newest version
@@ -39,12 +39,12 @@ type Subject struct {
 
 // Host is the running server that functions are deployed to.
 type Host interface {
-	// Bind says which file a variant is run from, before anything launches it. It may be called again for a variant
-	// that was never run.
+	// Bind sets the model file of a variant before its first launch. It may be called again for a variant that was
+	// never run.
 	Bind(v serving.VariantID, path string, batched bool)
 	// Feasible returns the reason why no plan could be made after a growth; nil when one can.
 	Feasible(ctx context.Context, g *engine.Growth) error
-	// Grow puts a larger spec into force. open lists all functions that are open in it.
+	// Grow puts a grown spec into force. open lists all functions that are open in it.
 	Grow(g *engine.Growth, open []Live) error
 	// State is one of Planning, Starting, Ready, Idle and Failing, of a function's newest version. ready counts the
 	// instances that answer.
@@ -59,21 +59,21 @@ type Live struct {
 	Variant serving.VariantID
 }
 
-// Config is what a Manager is made of.
+// Config are the parts of a Manager.
 type Config struct {
 	Store     *store.Functions
-	Predictor Predictor // nil where latency is learned while serving
-	// Quick finds out the same sooner and less exactly, for deployments that ask for it; nil for none.
+	Predictor Predictor // nil if latency is learned while serving
+	// Quick is a faster and less exact Predictor, for deployments that ask for it; nil for none.
 	Quick     Predictor
 	Statistic profile.Statistic
-	// Spec and Measurements are of the apps that are there without being deployed.
+	// Spec and Measurements are those of the configured apps, which are not deployed.
 	Spec         *serving.Spec
 	Measurements serving.Measurements
-	App          serving.App // what all functions share: late policy, slack, queue limit
-	Events       int         // kept of every function; 0 means 256
+	App          serving.App // settings that all functions share: late policy, slack, queue limit
+	Events       int         // number kept of every function; 0 means 256
 }
 
-// Manager is the functions of a server. Its methods may be called by any number of goroutines.
+// Manager manages the functions of a server. It is safe for concurrent use.
 type Manager struct {
 	c    Config
 	host Host
@@ -86,11 +86,11 @@ type Manager struct {
 	measured        serving.Measurements
 	live            map[string]*Live
 	unrestored      map[string]error // functions of the store that could not be restored
-	keptPredictions map[string]int   // by name: the version whose prediction stays, since measuring has failed
+	keptPredictions map[string]int   // by name: the version that keeps its prediction, since measuring has failed
 }
 
 // Restore returns a manager with the functions that the store has, and binds their files. Nothing runs yet: the engine
-// is to begin with Current. A function that cannot be restored, because its file is damaged or its name is that of an
+// must begin with Current. A function that cannot be restored, because its file is damaged or its name is that of an
 // app, is left out and listed by Unrestored.
 func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 	if c.Events <= 0 {
@@ -136,7 +136,8 @@ func (m *Manager) Unrestored() []error {
 	return slices.Collect(maps.Values(m.unrestored))
 }
 
-// Current is the spec with all functions, what is believed of it, and the functions: what an engine begins with.
+// Current returns the state that an engine begins with: the spec with all functions and their measurements, and the
+// functions.
 func (m *Manager) Current() (*engine.Growth, []Live, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +145,7 @@ func (m *Manager) Current() (*engine.Growth, []Live, error) {
 	return g, m.all(), err
 }
 
-// growth is a spec with what is believed of it.
+// growth returns the growth to a spec with its profile.
 func (m *Manager) growth(spec *serving.Spec, measured serving.Measurements) (*engine.Growth, error) {
 	g := &engine.Growth{Spec: spec, Measurements: measured}
 	if m.c.Predictor == nil && len(measured.Latency) == 0 {
@@ -191,80 +192,28 @@ func (m *Manager) adopt(n *grown, l *Live) {
 	delete(m.unrestored, l.Name)
 }
 
-// withFunction is the spec with a function of the store in it, in place of the version before. Its latency is measured
-// or predicted where the record has none, with Config.Quick if quick is set and it can.
+// withFunction returns the spec with a function of the store in it, which replaces an earlier version. If the record
+// has no latencies, they are measured or predicted, with Config.Quick if quick is set and that can.
 func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool) (*grown, *Live, error) {
 	path := m.c.Store.ModelPath(x.Model.SHA256)
 	d, err := repository.Describe(path)
 	if err != nil {
 		return nil, nil, oip.Errorf(oip.Invalid, "model", "%v", err)
 	}
-	app := m.c.App
-	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
-	app.MinInstances, app.MaxInstances, app.ColdWait = x.Least, x.Most, x.ColdWait
-	v := serving.Variant{
-		Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch,
-		MemoryBytes: x.Memory,
-	}
-	if v.MaxBatch == 0 {
-		v.MaxBatch = config.FunctionDefaultBatch
-	}
-	if !d.Batched {
-		if x.MaxBatch > 1 {
-			return nil, nil, oip.Errorf(oip.Invalid, "max_batch",
-				"is %d, but the model has no batch dimension: the first dimension of all its tensors would have to "+
-					"be open", x.MaxBatch)
-		}
-		v.MaxBatch = 1
-	}
-	if v.MemoryBytes == 0 {
-		v.MemoryBytes = x.Model.Bytes
-	}
-	if err := fits(m.spec, v.MemoryBytes); err != nil {
+	v, err := variantOf(&x, d)
+	if err != nil {
 		return nil, nil, err
 	}
-	n, l := &grown{}, &Live{Function: x, Described: d}
-	m.mu.Lock()
-	n.spec, n.measured = m.spec, m.measured
-	if was := m.live[x.Name]; was != nil {
-		if !reflect.DeepEqual(was.Described, d) {
-			m.mu.Unlock()
-			return nil, nil, oip.Errorf(oip.Invalid, "model",
-				"it takes or gives other tensors than version %d: clients of that would fail. Delete the function "+
-					"first, or give this one another name", was.Version)
-		}
-		l.App = was.App
-		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
-	} else {
-		n.spec, l.App, l.Variant = m.spec.WithApp(app, v)
+	if err := fitsMachine(m.spec, v.MemoryBytes); err != nil {
+		return nil, nil, err
 	}
-	m.mu.Unlock()
-	if err := n.spec.Validate(); err != nil {
-		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	n, l, err := m.addFunction(x, d, v)
+	if err != nil {
+		return nil, nil, err
 	}
 	m.host.Bind(l.Variant, path, d.Batched)
 	if x.Profile == nil && m.c.Predictor != nil {
-		subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: d}
-		var f *profiler.File
-		var missed error
-		if quick && m.c.Quick != nil {
-			if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
-				l.Predicted = true
-			}
-		}
-		if f == nil {
-			f, err = m.c.Predictor.Predict(ctx, subject)
-		}
-		if err == nil && missed != nil {
-			m.log.add(x.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, nil, err
-			}
-			return nil, nil, oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", err)
-		}
-		if l.Profile, err = json.Marshal(f); err != nil {
+		if err := m.addLatencies(ctx, n, l, path, quick); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -274,6 +223,82 @@ func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool
 		}
 	}
 	return n, l, nil
+}
+
+// variantOf returns the variant of a function. It fails when the function asks for batches that its model cannot take.
+func variantOf(x *store.Function, d *repository.Described) (serving.Variant, error) {
+	v := serving.Variant{
+		Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch,
+		MemoryBytes: x.Memory,
+	}
+	if v.MaxBatch == 0 {
+		v.MaxBatch = config.FunctionDefaultBatch
+	}
+	if !d.Batched {
+		if x.MaxBatch > 1 {
+			return v, oip.Errorf(oip.Invalid, "max_batch",
+				"is %d, but the model has no batch dimension: the first dimension of all its tensors would have to "+
+					"be open", x.MaxBatch)
+		}
+		v.MaxBatch = 1
+	}
+	if v.MemoryBytes == 0 {
+		v.MemoryBytes = x.Model.Bytes
+	}
+	return v, nil
+}
+
+// addFunction returns the spec with a function and its variant, which replace an earlier version. That must have the
+// same inputs and outputs.
+func (m *Manager) addFunction(x store.Function, d *repository.Described, v serving.Variant) (*grown, *Live, error) {
+	app := m.c.App
+	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
+	app.MinInstances, app.MaxInstances, app.ColdWait = x.Least, x.Most, x.ColdWait
+	n, l := &grown{}, &Live{Function: x, Described: d}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.spec, n.measured = m.spec, m.measured
+	if was := m.live[x.Name]; was == nil {
+		n.spec, l.App, l.Variant = m.spec.WithApp(app, v)
+	} else {
+		if !reflect.DeepEqual(was.Described, d) {
+			return nil, nil, oip.Errorf(oip.Invalid, "model",
+				"it takes or gives other tensors than version %d: clients of that would fail. Delete the function "+
+					"first, or give this one another name", was.Version)
+		}
+		l.App = was.App
+		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
+	}
+	if err := n.spec.Validate(); err != nil {
+		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	}
+	return n, l, nil
+}
+
+// addLatencies measures or predicts the latencies of a function whose model file is at path.
+func (m *Manager) addLatencies(ctx context.Context, n *grown, l *Live, path string, quick bool) error {
+	subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: l.Described}
+	var f *profiler.File
+	var err, missed error
+	if quick && m.c.Quick != nil {
+		if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
+			l.Predicted = true
+		}
+	}
+	if f == nil {
+		f, err = m.c.Predictor.Predict(ctx, subject)
+	}
+	if err == nil && missed != nil {
+		m.log.add(l.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", err)
+	}
+	l.Profile, err = json.Marshal(f)
+	return err
 }
 
 // withProfile adds a record's latencies of a variant to measurements.
@@ -286,7 +311,7 @@ func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurement
 	if err := f.Validate(); err != nil {
 		return to, fmt.Errorf("its profile: %w", err)
 	}
-	// By itself: names of variants are unique within an app only.
+	// A spec of its own, because names of variants are unique within an app only.
 	alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: []serving.Variant{spec.Variants[v]}}
 	kept, _ := f.Only(alone)
 	got, err := kept.Measurements(alone)
@@ -312,8 +337,8 @@ func without(m serving.Measurements, v serving.VariantID) serving.Measurements {
 	return m
 }
 
-// fits refuses a model that no machine holds.
-func fits(spec *serving.Spec, bytes int64) error {
+// fitsMachine returns an error if no machine's memory holds a model.
+func fitsMachine(spec *serving.Spec, bytes int64) error {
 	most := int64(0)
 	for _, w := range spec.Workers {
 		limit := spec.DeviceTypes[w.DeviceType].MemoryBytes
@@ -325,7 +350,7 @@ func fits(spec *serving.Spec, bytes int64) error {
 	return oip.Errorf(oip.Invalid, "memory_bytes", "the model takes %d bytes, the largest machine has %d", bytes, most)
 }
 
-// change runs do while nothing else changes the spec.
+// change runs do while no other call changes the spec.
 func (m *Manager) change(ctx context.Context, do func() error) error {
 	select {
 	case m.changing <- struct{}{}:
@@ -336,7 +361,7 @@ func (m *Manager) change(ctx context.Context, do func() error) error {
 	}
 }
 
-// PutModel takes a model file of at most limit bytes.
+// PutModel stores a model file of at most limit bytes; sum is its SHA-256 in hexadecimal.
 func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
 	err := m.c.Store.PutModel(sum, r, limit)
 	switch {
@@ -349,11 +374,11 @@ func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
 	return err
 }
 
-// HasModel reports whether a model has been sent.
+// HasModel reports whether the model with a SHA-256 sum is stored.
 func (m *Manager) HasModel(sum string) bool { return m.c.Store.HasModel(sum) }
 
-// Deploy makes a function of a model that has been sent, in place of the version before. When it returns nil the
-// function is kept, and its instances are being decided on.
+// Deploy makes a function of a stored model. It replaces an earlier version. When it returns nil, the function is in
+// the store, and its instances are being planned.
 func (m *Manager) Deploy(ctx context.Context, name string, d *Deployment) error {
 	return m.change(ctx, func() error { return m.deploy(ctx, name, d) })
 }
@@ -394,14 +419,14 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 	if err := m.c.Store.Put(l.Function); err != nil {
 		return err
 	}
-	// Kept: from here on it goes through, whoever still listens.
+	// The function is in the store, so the deployment is completed even if the client goes away.
 	m.adopt(n, l)
 	m.log.add(name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", x.Version, x.Model.SHA256,
 		x.Model.Bytes))
 	return m.grow(g)
 }
 
-// Delete takes a function out of the store and out of service. Queries that it has accepted are answered.
+// Delete removes a function from the store and from service. Queries that it has accepted are answered.
 func (m *Manager) Delete(ctx context.Context, name string) error {
 	return m.change(ctx, func() error {
 		m.mu.Lock()
@@ -486,15 +511,15 @@ func (m *Manager) status(l *Live) Status {
 		ColdWaitMS:   millis(l.ColdWait), Labels: l.Labels}
 }
 
-// MaxBatch is the most items that a function takes in one request.
+// MaxBatch returns the most items that a function takes in one request.
 func (m *Manager) MaxBatch(l *Live) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.spec.Variants[l.Variant].MaxBatch
 }
 
-// Logs returns the latest events of a function with a number above after, at most limit of them, oldest first; of one
-// that was deleted, too, while they are kept.
+// Logs returns the latest events of a function with a number above after, at most limit of them, oldest first. Events
+// of a deleted function are returned as long as they are kept.
 func (m *Manager) Logs(name string, after uint64, limit int) ([]Event, error) {
 	out, known := m.log.of(name, after, limit)
 	m.mu.Lock()
@@ -506,7 +531,8 @@ func (m *Manager) Logs(name string, after uint64, limit int) ([]Event, error) {
 	return out, nil
 }
 
-// Observe takes a step of the engine, on its owner's goroutine. The slices are not kept.
+// Observe makes events of a step of the engine. It must be called on the goroutine of the engine's owner. The slices
+// are not kept.
 func (m *Manager) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
 	m.log.observe(now, in, out)
 }

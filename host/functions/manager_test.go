@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// host takes note of what it is told.
+// host is a functions.Host that records its calls.
 type host struct {
 	t       *testing.T
 	bound   map[serving.VariantID]string
@@ -38,7 +38,7 @@ func (h *host) Feasible(_ context.Context, g *engine.Growth) error { return h.re
 
 func (h *host) Grow(g *engine.Growth, open []Live) error {
 	if n := len(h.grown); n > 0 {
-		if err := g.Spec.Grows(h.grown[n-1].Spec); err != nil {
+		if err := g.Spec.CheckGrowth(h.grown[n-1].Spec); err != nil {
 			h.t.Error(err)
 		}
 	}
@@ -178,8 +178,8 @@ func TestDeployments(t *testing.T) {
 		t.Errorf("%+v %v", events, err)
 	}
 
-	// Another process finds it as it was, and asks nobody how long it takes. One whose file was damaged is left out,
-	// and can be deleted.
+	// Another process restores it as it was, without predicting its latency again. A function whose file was damaged is
+	// left out, and can be deleted.
 	if _, err := r.c.Deploy(ctx, "h", model(t, batched("three")), usual); err != nil {
 		t.Fatal(err)
 	}

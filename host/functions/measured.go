@@ -10,12 +10,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Measured is a Predictor that runs the model, briefly, on a machine of every type beside what is served there.
+// Measured is a Predictor that runs the model for a short time on a machine of every type, beside the instances that
+// serve there.
 type Measured struct {
 	Backend func(serving.WorkerID) dataplane.Backend
 	Host    profiler.Host
-	Cores   int           // threads of a run on a whole machine; 0 leaves it to the runtime
-	Time    time.Duration // for one batch size, at most; 0 means 300 ms
+	Cores   int           // threads of a run on a whole machine; 0 leaves them to the runtime
+	Time    time.Duration // limit for one batch size; 0 means 300 ms
 }
 
 const measuredTime = 300 * time.Millisecond

@@ -12,24 +12,24 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Predicted is a Predictor that adds up the times of the model's operators (INFless §3.3), with the paper's tenth on
-// top. Operators that are not in the store are measured, each by itself.
+// Predicted is a Predictor that adds up the times of the model's operators (INFless §3.3), and a tenth as in the paper.
+// Operators that are not in the store are measured, each by itself.
 type Predicted struct {
 	Runtime operators.Runtime
 	Store   *operators.Store
 	Host    profiler.Host
 	Cores   int // threads of a run on a whole machine; 0 means one
-	// Runs reports whether a worker runs models with Runtime: others cannot be predicted.
+	// Runs reports whether a worker runs models with Runtime. Latencies on others cannot be predicted.
 	Runs func(serving.WorkerID) bool
 }
 
-// quickEffort bounds the measurement of an operator that is not in the store: a deployment waits for it, and the model
-// is measured as a whole later.
+// quickEffort bounds the measurement of an operator that is not in the store. The deployment waits for it, and the
+// whole model is measured later.
 var quickEffort = operators.Effort{
 	MinTime: 5 * time.Millisecond, MaxTime: 40 * time.Millisecond, MinRuns: 5, MaxRuns: 1000,
 }
 
-// Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator
+// Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails when some operator
 // cannot be run by itself.
 func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
 	places := s.places(max(p.Cores, 1))
@@ -70,7 +70,7 @@ func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, er
 	return out, nil
 }
 
-// batchSizes are 1, 2, 4, ... and most itself.
+// batchSizes returns 1, 2, 4, ... and most itself.
 func batchSizes(most int) (out []int) {
 	for n := 1; n < most; n *= 2 {
 		out = append(out, n)
@@ -78,7 +78,7 @@ func batchSizes(most int) (out []int) {
 	return append(out, most)
 }
 
-// place is where a model is measured: a worker of a device type, with the threads that a run may use.
+// place is a worker of a device type to measure a model on, with the threads that a run may use.
 type place struct {
 	device serving.DeviceTypeID
 	worker serving.WorkerID
@@ -87,8 +87,8 @@ type place struct {
 
 var errNoMachine = errors.New("there is no machine to run it on")
 
-// places are the first machine of every type, with so many cores, and for every part the first that has room for it;
-// parts with some of an accelerator are left out: shares of one cannot be given out here.
+// places returns the first machine of every type, with so many cores, and for every part the first machine with room
+// for it. Parts with a share of an accelerator are left out, because this process cannot divide accelerators.
 func (s *Subject) places(cores int) (out []place) {
 	first := make(map[serving.DeviceTypeID]serving.WorkerID)
 	for w := len(s.Spec.Workers) - 1; w >= 0; w-- {

@@ -11,20 +11,20 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-// A function that was deployed with predicted latencies is measured once the server has been idle idleLooks times in a
-// row, at looks refineLook apart.
+// A function that was deployed with predicted latencies is measured once the server was idle at idleChecks checks in a
+// row, idleCheckEvery apart.
 const (
-	refineLook = time.Second
-	idleLooks  = 3
+	idleCheckEvery = time.Second
+	idleChecks     = 3
 )
 
-// Refine measures, one by one, functions that were deployed with predicted latencies, while idle reports that nothing
-// is served, and replaces what was predicted by what was measured. It returns when ctx ends.
+// Refine measures, one by one, functions that were deployed with predicted latencies, while idle reports that no query
+// is served. Measured latencies replace the predicted ones. It returns when ctx ends.
 func (m *Manager) Refine(ctx context.Context, idle func() bool) {
 	if m.c.Predictor == nil {
 		return
 	}
-	tick := time.NewTicker(refineLook)
+	tick := time.NewTicker(idleCheckEvery)
 	defer tick.Stop()
 	for looks := 0; ; {
 		select {
@@ -35,7 +35,7 @@ func (m *Manager) Refine(ctx context.Context, idle func() bool) {
 		l := m.unmeasured()
 		if l == nil || !idle() {
 			looks = 0
-		} else if looks++; looks >= idleLooks {
+		} else if looks++; looks >= idleChecks {
 			looks = 0
 			if err := m.refine(ctx, l); err != nil && ctx.Err() == nil {
 				m.keepPrediction(l)
@@ -45,7 +45,7 @@ func (m *Manager) Refine(ctx context.Context, idle func() bool) {
 	}
 }
 
-// unmeasured returns a function that was predicted and for which measuring has not failed; nil when there is none.
+// unmeasured returns a function with predicted latencies whose measurement has not failed; nil when there is none.
 func (m *Manager) unmeasured() *Live {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,8 +64,8 @@ func (m *Manager) keepPrediction(l *Live) {
 	m.keptPredictions[l.Name] = l.Version
 }
 
-// refine measures a function and plans with that from now on. Where no plan can be made with it, the prediction stays:
-// the function serves, late perhaps, and says so.
+// refine measures a function and plans with the measurements from now on. If no plan can be made with them, the
+// prediction stays: the function serves, perhaps late, and its status shows the error.
 func (m *Manager) refine(ctx context.Context, l *Live) error {
 	return m.change(ctx, func() error {
 		m.mu.Lock()
@@ -102,7 +102,7 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 		if err := m.host.Feasible(ctx, g); err != nil {
 			return errors.Join(fmt.Errorf(
 				"predicted latencies stay, %.0f %% off: no plan can be made with what was measured: %w", 100*off, err),
-				m.keepError(l, off))
+				m.savePredictionError(l, off))
 		}
 		if there, err := m.c.Store.Amend(next.Function); err != nil || !there {
 			return err
@@ -116,8 +116,8 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 	})
 }
 
-// keepError keeps a prediction, with the share by which it is off.
-func (m *Manager) keepError(l *Live, off float64) error {
+// savePredictionError keeps a prediction and stores its error.
+func (m *Manager) savePredictionError(l *Live, off float64) error {
 	next := *l
 	next.Off = &off
 	if _, err := m.c.Store.Amend(next.Function); err != nil {
@@ -129,7 +129,7 @@ func (m *Manager) keepError(l *Live, off float64) error {
 	return nil
 }
 
-// relativeError is the mean relative difference, without its sign, of predicted 95th percentiles from measured ones.
+// relativeError returns the mean magnitude of the relative difference of predicted 95th percentiles from measured ones.
 func relativeError(record json.RawMessage, measured *profiler.File) (float64, error) {
 	var predicted profiler.File
 	if err := json.Unmarshal(record, &predicted); err != nil {

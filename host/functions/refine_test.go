@@ -12,7 +12,7 @@ import (
 )
 
 // A function that asks for it is deployed with predicted latencies, and measured once nothing is served for a while;
-// both are told, and outlive the server. A model that cannot be predicted is measured at once.
+// both are in its status, and survive the server. A model that cannot be predicted is measured at once.
 func TestPredictedThenMeasured(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	r := newRig(t, dir)

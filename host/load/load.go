@@ -1,5 +1,6 @@
-// Package load sends loads to a running server: what package measure/loadgen does, for the apps of a configuration or
-// one that is only known by its name, with labelled samples or inputs that the server describes.
+// Package load sends loads to a running server with package measure/loadgen. The apps are those of a configuration, or
+// one that is known only by its name. Inputs are labelled samples or random tensors of the shapes that the server
+// describes.
 package load
 
 import (
@@ -19,13 +20,13 @@ type Loader struct {
 	Client loadgen.Target
 	// Apps are those that can be called, by the AppID of workloads.
 	Apps []loadgen.App
-	// Options of every load; what a workload says itself is filled in.
+	// Options of every load; Send fills in those that the workload defines.
 	Options loadgen.Options
-	// Choose may change which sample a query brings; nil leaves the workload's.
+	// Choose may change the sample of a query; nil keeps the workload's.
 	Choose func(*workload.Arrival)
 }
 
-// For returns a loader of a configuration's apps, without a client and samples.
+// For returns a loader of a configuration's apps. The caller must set the client in Options and add samples.
 func For(o *host.Opened) *Loader {
 	l := &Loader{}
 	for a, i := range o.AppInfo() {
@@ -42,14 +43,15 @@ func For(o *host.Opened) *Loader {
 	return l
 }
 
-// describeWithin bounds the question to a server what an app takes, randomInputs is how many of that kind are made.
+// describeTimeout bounds the request for the inputs of an app; randomInputs is the number of random samples that are
+// made.
 const (
-	describeWithin = 10 * time.Second
-	randomInputs   = 64
+	describeTimeout = 10 * time.Second
+	randomInputs    = 64
 )
 
 // Samples gives every app labelled samples from a folder or, without one, random inputs of the shapes that the server
-// names. server is what messages call it. An error is of kind fault.Config for the folder, fault.NoServer when the
+// describes. server is its name in messages. An error is of kind fault.Config for the folder, fault.NoServer when the
 // server does not answer.
 func (l *Loader) Samples(ctx context.Context, server, folder string, seed uint64) (err error) {
 	for a := range l.Apps {
@@ -60,7 +62,7 @@ func (l *Loader) Samples(ctx context.Context, server, folder string, seed uint64
 			}
 			continue
 		}
-		asked, done := context.WithTimeout(ctx, describeWithin)
+		asked, done := context.WithTimeout(ctx, describeTimeout)
 		specs, err := l.Client.Inputs(asked, app.Name)
 		done()
 		if err != nil {
@@ -73,7 +75,7 @@ func (l *Loader) Samples(ctx context.Context, server, folder string, seed uint64
 	return nil
 }
 
-// Names are the names of the apps.
+// Names returns the names of the apps.
 func (l *Loader) Names() []string {
 	out := make([]string, len(l.Apps))
 	for a := range out {
@@ -82,7 +84,7 @@ func (l *Loader) Names() []string {
 	return out
 }
 
-// Counts are how many samples there are, by the name of the app.
+// Counts returns the numbers of samples, by the name of the app.
 func (l *Loader) Counts() map[string]int32 {
 	out := make(map[string]int32)
 	for _, a := range l.Apps {
@@ -100,8 +102,8 @@ func (l *Loader) appID(name string) (serving.AppID, error) {
 	return serving.None, fmt.Errorf("app %q is unknown", name)
 }
 
-// Send sends one load and returns what came back; what had come when ctx ended. progress may be nil. An error is of
-// kind fault.Config when the workload does not go with the apps.
+// Send sends one load and returns its results; when ctx ends, those so far. progress may be nil. An error is of kind
+// fault.Config when the workload does not fit the apps.
 func (l *Loader) Send(ctx context.Context, spec *workload.Spec, progress func(loadgen.Progress)) (*loadgen.Result,
 	error) {
 	src, err := spec.Source(l.appID)
@@ -119,7 +121,7 @@ func (l *Loader) Send(ctx context.Context, spec *workload.Spec, progress func(lo
 	return loadgen.Run(ctx, l.Client, l.Apps, src, o)
 }
 
-// chosen is a workload whose queries' samples are chosen by what is known of them.
+// chosen is a workload whose samples are chosen by a function.
 type chosen struct {
 	workload.Source
 	choose func(*workload.Arrival)

@@ -13,10 +13,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// largestWorkload bounds a workload file, in bytes; traces stand in files of their own.
+// largestWorkload bounds a workload file, in bytes; traces are in files of their own.
 const largestWorkload = 1 << 20
 
-// ReadWorkload reads a workload file (docs/workload.md). Traces that it names start from its folder. An error is of
+// ReadWorkload reads a workload file (docs/workload.md). Relative paths of traces start from its folder. An error is of
 // kind fault.Config.
 func ReadWorkload(path string) (*workload.Spec, error) {
 	data, err := files.Read(path, largestWorkload)
@@ -44,7 +44,7 @@ func ReadWorkload(path string) (*workload.Spec, error) {
 	return &s, nil
 }
 
-// ReadTrace reads a file of arrival times in ms, one a line. An error is of kind fault.Config.
+// ReadTrace reads a file of arrival times in ms, one per line. An error is of kind fault.Config.
 func ReadTrace(path string) ([]serving.Time, error) {
 	f, err := os.Open(path)
 	if err != nil {

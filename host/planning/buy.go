@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// candidate is a pool and what it was found to carry; nil until it has been simulated.
+// candidate is a pool and its simulated throughput, which is nil until it has been simulated.
 type candidate struct {
 	kairos.Ranked
 	allowed *experiment.Throughput
@@ -28,10 +28,10 @@ func untried(ranked ...kairos.Ranked) []candidate {
 	return out
 }
 
-// choosing is the share of the progress that goes to the choice of a pool, the rest being for those that are shown.
-const choosing = 0.7
+// choiceProgress is the share of the progress for the choice of a pool; the remainder is for the other pools shown.
+const choiceProgress = 0.7
 
-// buy chooses the pool of a budget in $/h and describes it and others.
+// buy chooses the pool for a budget in $/h and describes it and others.
 func (m *market) buy(ctx context.Context, budget float64, progress func(float64, string)) (*Budget, error) {
 	pools, err := m.pools.Market.Pools(budget)
 	if err != nil {
@@ -40,9 +40,9 @@ func (m *market) buy(ctx context.Context, budget float64, progress func(float64,
 	out := &Budget{Budget: budget, Pools: len(pools)}
 	var shown []candidate // the chosen one first
 	if m.Demand > 0 {
-		shown, out.Tried, err = m.cheapest(ctx, pools, progress)
+		shown, out.Tried, err = m.cheapestPools(ctx, pools, progress)
 	} else {
-		shown, out.Tried, err = m.most(ctx, pools, progress)
+		shown, out.Tried, err = m.largestPool(ctx, pools, progress)
 	}
 	if err != nil || len(shown) == 0 {
 		return out, err
@@ -55,7 +55,7 @@ func (m *market) buy(ctx context.Context, budget float64, progress func(float64,
 		shown = append(shown, candidate{Ranked: *same})
 	}
 	if m.Effort != NoPools {
-		base := choosing
+		base := choiceProgress
 		if out.Tried == 0 {
 			base = 0
 		}
@@ -81,7 +81,7 @@ func (m *market) buy(ctx context.Context, budget float64, progress func(float64,
 	return out, nil
 }
 
-// simulate finds out what candidates carry that have not been tried.
+// simulate computes the throughput of the candidates that were not simulated yet.
 func (m *market) simulate(ctx context.Context, list []candidate, progress func(share float64)) error {
 	return experiment.Sweep(ctx, len(list), runtime.NumCPU(), func(done, of int) {
 		progress(float64(done) / float64(of))
@@ -96,21 +96,21 @@ func (m *market) simulate(ctx context.Context, list []candidate, progress func(s
 	})
 }
 
-// cheapest are the cheapest pools that carry the demand. It also returns how many were simulated.
-func (m *market) cheapest(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) ([]candidate, int,
-	error) {
+// cheapestPools returns the cheapest pools that carry the demand, and how many were simulated.
+func (m *market) cheapestPools(ctx context.Context, pools []kairos.Pool,
+	progress func(float64, string)) ([]candidate, int, error) {
 	found, tried, err := m.pools.Cheapest(ctx, kairos.Rank(m.pools.Market, m.fluid, pools), m.Demand, 1+m.RunnersUp,
 		func(done, of int) {
-			progress(choosing*(1-math.Pow(0.99, float64(done))),
+			progress(choiceProgress*(1-math.Pow(0.99, float64(done))),
 				fmt.Sprintf("trying pools from the cheapest, %d of at most %d", done, of))
 		})
 	return untried(found...), tried, err
 }
 
-// most is the pool that carries most, as bounds have it or as a search finds it, and after it those with the highest
-// bounds; none when no pool serves the largest queries. It also returns how many were simulated.
-func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate,
-	tried int, err error) {
+// largestPool returns the pool that carries most, by bounds or by a search, then those with the highest bounds. It
+// returns none when no pool serves the largest queries. It also returns how many were simulated.
+func (m *market) largestPool(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (
+	shown []candidate, tried int, err error) {
 	all, fluid := m.pools.Market, m.Bound == FluidBound
 	var by kairos.Bound = m.upper
 	if fluid {
@@ -120,7 +120,7 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 	ranked := untried(order...)
 	if m.Effort == UntilSure {
 		known, best, err := m.pools.Best(ctx, kairos.Rank(all, m.fluid, pools), func(share float64) {
-			progress(choosing*share, "looking for the best pool")
+			progress(choiceProgress*share, "looking for the best pool")
 		})
 		if err != nil || best < 0 {
 			return nil, len(known), err
@@ -134,7 +134,7 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 		}
 		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Throughput}), len(known)
 	} else {
-		at := kairos.Choose(all, order)
+		at := kairos.ChooseBySimilarity(all, order)
 		if at >= 0 && fluid {
 			at = 0 // as the planner does
 		}
@@ -151,14 +151,14 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 	return shown, tried, nil
 }
 
-// homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with
-// a demand the cheapest that carries it. Nil when the budget buys none.
+// homogeneous returns the pool of one base type that is compared with the chosen one. It is the one with the highest
+// bound or, with a demand, the cheapest that carries it. It is nil when the budget buys none.
 func (m *market) homogeneous(ctx context.Context, budget float64) (*kairos.Ranked, error) {
 	all := m.pools.Market
 	var best *kairos.Ranked
 	for t := range all.Types {
 		price := all.Types[t].Price
-		if !all.Base(t) || price == 0 {
+		if !all.IsBase(t) || price == 0 {
 			continue
 		}
 		most := int(min(budget/price*(1+1e-9), 1e6))
@@ -173,7 +173,7 @@ func (m *market) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 		n := most
 		if m.Demand > 0 {
 			var err error
-			if n, err = m.fewest(ctx, most, of); err != nil {
+			if n, err = m.fewestMachines(ctx, most, of); err != nil {
 				return nil, err
 			}
 		}
@@ -192,8 +192,9 @@ func (m *market) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 	return best, nil
 }
 
-// fewest is the least number of machines, of most, whose pool carries the demand; most+1 when none does.
-func (m *market) fewest(ctx context.Context, most int, of func(int) kairos.Ranked) (int, error) {
+// fewestMachines returns the least number of machines, at most most, whose pool carries the demand; most+1 when there
+// is none. of returns the pool of a number.
+func (m *market) fewestMachines(ctx context.Context, most int, of func(int) kairos.Ranked) (int, error) {
 	var failed error
 	n := 1 + sort.Search(most, func(n int) bool {
 		r := of(n + 1)

@@ -13,19 +13,19 @@ import (
 // rounding is the part of a demand that may be missing by floating point alone.
 const rounding = 1e-6
 
-// description is a plan that is being described.
+// description is a Plan while it is computed.
 type description struct {
 	spec    *serving.Spec
 	made    *plan.Plan
 	demands []capacity.StageDemand // by StageID, for a query of each app
 	stages  []carried              // by StageID
-	hosts   []float64              // what each of the plan's instances carries, in items/s
+	hosts   []float64              // capacity of each of the plan's instances, in items/s
 	out     Plan
 }
 
 // Describe describes a plan for a demand, in queries/s by AppID, of each app. It computes what an app gets from shares
-// and latencies, not from the planner's forecast: some planners forecast less than others, and a plan for throughput
-// counts an app as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
+// and latencies, not from the planner's forecast: some planners forecast fewer values than others, and a plan for
+// throughput counts demand as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
 func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
 	d := &description{spec: spec, made: made, demands: capacity.StageDemands(spec, nil)}
 	d.stages, d.hosts = capacities(spec, latencies, made)
@@ -59,7 +59,7 @@ func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, m
 	return d.out
 }
 
-// refused describes that there is no plan.
+// refused sets the description for a demand without a plan.
 func (v *Plan) refused(spec *serving.Spec, d *Demand, err error) {
 	v.Error, v.Demand, v.Shed, v.Workers = err.Error(), d.Total(), d.Total(), len(spec.Workers)
 	for a, app := range spec.Apps {
@@ -69,7 +69,7 @@ func (v *Plan) refused(spec *serving.Spec, d *Demand, err error) {
 	}
 }
 
-// apps says what each app gets, and what all get together.
+// apps describes each app, and all together.
 func (d *description) apps(demand []float64) {
 	v := &d.out
 	right := 0.0
@@ -85,7 +85,7 @@ func (d *description) apps(demand []float64) {
 			}
 		}
 		if d.made.BoundsCost && a < len(d.made.Capacity) {
-			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // what shares a worker has less than the whole of it
+			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // an instance that shares a worker carries less than alone
 		}
 		if x.Capacity > 0 {
 			x.Accuracy = &accuracy
@@ -115,7 +115,7 @@ func (d *description) apps(demand []float64) {
 	}
 }
 
-// instances says what runs where, and which workers run nothing. It comes after apps.
+// instances describes the instances, and lists the idle workers. It must be called after apps.
 func (d *description) instances() {
 	spec, v := d.spec, &d.out
 	busy := make([]bool, len(spec.Workers))
@@ -144,7 +144,8 @@ func (d *description) instances() {
 	}
 }
 
-// graphs says what the stages of apps of several get, and what is used of machines. It comes after instances.
+// graphs describes the stages of apps of several stages, and the used part of machines. It must be called after
+// instances.
 func (d *description) graphs() {
 	spec, v := d.spec, &d.out
 	at := make([]int, len(spec.Stages))
@@ -180,14 +181,14 @@ func (d *description) graphs() {
 	v.CostUsed = &used
 }
 
-// carried is what a plan gives a stage.
+// carried is the capacity of a stage in a plan.
 type carried struct {
 	capacity float64 // items/s while every instance gets its share
 	accuracy float64 // mean over items
 }
 
-// capacities says what a plan's stages and instances carry, in items/s; in queries/s where the plan was made for sizes
-// of queries.
+// capacities returns the capacities of a plan's stages and instances, in items/s, or in queries/s if the plan was made
+// for sizes of queries.
 func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (stages []carried, hosts []float64) {
 	stages, hosts = make([]carried, len(spec.Stages)), make([]float64, len(p.Instances))
 	for s := range stages {
@@ -196,7 +197,8 @@ func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (st
 	for n, i := range p.Instances {
 		active := i.Variants[0]
 		if a := spec.Stages[i.Stage].App; p.Mixes != nil {
-			// Queries of many sizes, one at a time: what the planner says, since full batches say nothing of them.
+			// Queries of many sizes run one at a time, so the capacity with full batches does not apply. The planner's
+			// is used.
 			hosts[n] = p.Capacity[a] * i.Share
 		} else {
 			run := latencies.Latency(active.Variant, i.DeviceType(spec), active.Limit, i.Slots)

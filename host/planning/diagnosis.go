@@ -14,11 +14,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Diagnosis is a proteus.Diagnosis by names.
+// Diagnosis is a proteus.Diagnosis with names instead of identifiers.
 type Diagnosis struct {
 	Headroom float64 `json:"headroom"` // factor on the demand, included in what follows
 	Carried  bool    `json:"carried"`
-	// Multiple of the demand is the largest that was found to be carried, Bound the largest that can be.
+	// Multiple is the largest multiple of the demand that was found to be carried. No multiple above Bound can be
+	// carried.
 	Multiple    float64      `json:"multiple"`
 	Bound       float64      `json:"multiple_bound"`
 	Unserved    []Unserved   `json:"unserved,omitempty"`
@@ -39,17 +40,17 @@ type Unserved struct {
 	Text          string   `json:"text"`
 }
 
-// Bottleneck is a stage that keeps the demand from being carried.
+// Bottleneck is a stage without which a larger multiple of the demand could be carried: Without.
 type Bottleneck struct {
 	App     string   `json:"app"`
 	Stage   string   `json:"stage"`
-	Without *float64 `json:"multiple_without,omitempty"` // absent when nothing else bounds it
+	Without *float64 `json:"multiple_without,omitempty"` // absent if unlimited
 	Text    string   `json:"text"`
 }
 
-// diagnose adds how much of a demand can be carried, and which changes would have all of it carried. exact is the
-// plan's planner if it can answer that; nil asks one that may put any variant on any worker.
-func (a *asker) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.Planner, r plan.Request, d *Demand,
+// diagnose adds the diagnosis of a demand that is not carried. exact is the plan's planner if that can make diagnoses;
+// nil uses one that may put any variant on any worker.
+func (a *answerer) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.Planner, r plan.Request, d *Demand,
 	v *Plan) error {
 	if exact == nil {
 		solver, err := p.Solver()
@@ -72,11 +73,11 @@ func (a *asker) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.P
 		reach := found.Multiple * total
 		v.Reach = &reach
 	}
-	v.Diagnosis = named(r.Spec, found, d)
+	v.Diagnosis = withNames(r.Spec, found, d)
 	return nil
 }
 
-// watchedSolver reports the progress of a search of many solves, as a share of the most it may take.
+// watchedSolver reports the progress of a search of many solves, as a share of the largest number of solves.
 type watchedSolver struct {
 	milp.Solver
 	done, most float64
@@ -90,8 +91,8 @@ func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limit
 	return s.Solver.Solve(ctx, p, l)
 }
 
-// named puts names into a diagnosis.
-func named(spec *serving.Spec, found *proteus.Diagnosis, d *Demand) *Diagnosis {
+// withNames returns a diagnosis with names instead of identifiers.
+func withNames(spec *serving.Spec, found *proteus.Diagnosis, d *Demand) *Diagnosis {
 	out := &Diagnosis{
 		Headroom: found.Headroom, Carried: found.Carried, Multiple: found.Multiple, Bound: found.Bound,
 	}
@@ -135,7 +136,7 @@ func namedUnserved(spec *serving.Spec, u *proteus.Unserved) Unserved {
 	return x
 }
 
-// stageTitle is the name of an app of one stage, or that of the app and the stage.
+// stageTitle returns the name of an app of one stage, or those of the app and the stage.
 func stageTitle(spec *serving.Spec, s serving.StageID) string {
 	app := &spec.Apps[spec.Stages[s].App]
 	if len(app.Stages) > 1 {

@@ -1,6 +1,6 @@
-// Package planning answers questions about fleets, without starting anything: what a system would run for a demand,
-// what keeps a demand from being carried and what would mend that, what accuracy a fleet gives at every throughput, and
-// which machines to rent for how much money. Answers are values that can be written as JSON.
+// Package planning answers questions about fleets without starting anything: the plan of a system for a demand, the
+// bottlenecks of a demand that is not carried and the mends for it, the accuracy of a fleet at every throughput, and
+// the machines to rent for a budget. Answers are values that can be written as JSON.
 //
-// In them rates are in queries/s where nothing else is said, accuracies and shares fractions in [0, 1].
+// Rates are in queries/s unless said otherwise; accuracies and shares are fractions in [0, 1].
 package planning

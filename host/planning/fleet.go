@@ -18,8 +18,8 @@ type Fleet struct {
 	moved    []serving.WorkerID // by WorkerID before; nil for none
 }
 
-// Changed is a fleet with change[d] workers more of device type d, or less where it is negative. Reports call it by
-// name.
+// Changed returns a fleet with change[d] more workers of every device type d, fewer if negative. name is its name in
+// reports. It fails when more workers are removed than there are.
 func Changed(p *host.Profiled, name string, change []int) (Fleet, error) {
 	f := Fleet{name: name, change: change}
 	var err error
@@ -32,7 +32,8 @@ func Changed(p *host.Profiled, name string, change []int) (Fleet, error) {
 	return f, nil
 }
 
-// Unmeasured names the device types of added workers that no plan can use, since no variant was measured on them.
+// Unmeasured returns the names of the device types of added workers that no plan can use, since no variant was measured
+// on them.
 func (f *Fleet) Unmeasured() (out []string) {
 	spec := f.profiled.Spec()
 	for d, n := range f.change {
@@ -48,7 +49,8 @@ func (f *Fleet) Unmeasured() (out []string) {
 	return out
 }
 
-// snapshot is what still runs on this fleet of a plan that was made for spec, before the change.
+// snapshot returns the snapshot of this fleet while the instances of a plan run that was made for spec, before the
+// change. Instances on removed workers are left out.
 func (f *Fleet) snapshot(spec *serving.Spec, p *plan.Plan) *fleet.Snapshot {
 	out := &fleet.Snapshot{Seq: 1}
 	seen := make(map[serving.WorkerID]int32)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Frontier is what a fleet gives at every throughput, with one system.
+// Frontier is the best accuracy of a fleet at several throughputs, with one system.
 type Frontier struct {
 	System   string   `json:"system"`
 	WhatIf   string   `json:"what_if,omitempty"`
@@ -28,14 +28,14 @@ type Point struct {
 	Apps       []float64 `json:"app_accuracies"`
 	Bound      *float64  `json:"bound,omitempty"`
 	Gap        *float64  `json:"gap,omitempty"`
-	// Shares are, by the frontier's variants, parts of all items served.
+	// Shares are by index in the frontier's Variants the parts of all items served.
 	Shares []float64 `json:"variant_shares,omitempty"`
 }
 
-// Frontiers answers, for every system on every fleet, with the best accuracy at so many throughputs, from all that the
-// fleet carries of the question's first demand down. points is at least 2. Errors are as those of [Plans].
+// Frontiers computes, for every system and fleet of a question, the best accuracy at so many throughputs, from the
+// largest multiple of the first demand that the fleet carries down. points is at least 2. Errors are those of [Plans].
 func Frontiers(ctx context.Context, q *Question, points int) (*Report, error) {
-	a := &asker{Question: q}
+	a := &answerer{Question: q}
 	fleets := q.fleets()
 	total := len(q.Systems) * len(fleets)
 	out := &Report{File: q.Of.Name()}
@@ -54,7 +54,7 @@ func Frontiers(ctx context.Context, q *Question, points int) (*Report, error) {
 	return out, nil
 }
 
-func (a *asker) frontier(ctx context.Context, s systems.System, f *Fleet, points int,
+func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, points int,
 	progress func(share float64)) (*Frontier, error) {
 	p, d := f.profiled, &a.Demands[0]
 	planner, err := p.Planner(s)
@@ -120,11 +120,11 @@ func pointOf(p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Poi
 }
 
 const (
-	farMultiple = 1 << 20 // of a demand: nothing is that fast
-	halvings    = 12      // of the last doubling: a part in some thousand
+	farMultiple = 1 << 20 // of a demand: no fleet carries more
+	halvings    = 12      // bisection steps after the last doubling: precise to about one in 4000
 )
 
-// sample plans the frontier of a planner that has none of its own, from the largest multiple that it carries down.
+// sample plans the frontier for a planner without a method for it, from the largest multiple that it carries down.
 func sample(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.Request, points int,
 	add func(multiple float64, made *plan.Plan)) error {
 	base := Demand{Rates: r.Rates}
@@ -135,7 +135,7 @@ func sample(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.
 			return nil, false, err
 		}
 		v := Describe(p.Spec(), p.Latencies(), d.Rates, made)
-		return made, !v.Lacks(), nil
+		return made, !v.FallsShort(), nil
 	}
 	low, high := 0.0, 1.0
 	for ; high < farMultiple; low, high = high, high*2 {

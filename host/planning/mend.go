@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Mend is a change with which a demand would be carried.
+// Mend is a change with which the demand would be carried.
 type Mend struct {
 	Kind        string             `json:"kind"` // workers, accuracy_floor, slo, accuracy_floor+slo, options or demand
 	Add         map[string]int     `json:"add,omitempty"`
@@ -17,11 +17,11 @@ type Mend struct {
 	SLOs        map[string]float64 `json:"slos_ms,omitempty"`
 	Demand      map[string]float64 `json:"demand,omitempty"`
 	CostPerHour *float64           `json:"cost_per_hour,omitempty"` // $/h of what is added
-	Proven      bool               `json:"proven,omitempty"`        // nothing less of its kind is enough
+	Proven      bool               `json:"proven,omitempty"`        // no smaller change of its kind is enough
 	Text        string             `json:"text"`
 }
 
-// namedMend puts names into a mend of a demand.
+// namedMend returns a mend with names instead of identifiers.
 func namedMend(spec *serving.Spec, m *proteus.Mend, d *Demand) Mend {
 	if len(m.Add) > 0 {
 		return namedAddition(spec, m)
@@ -63,7 +63,7 @@ func namedMend(spec *serving.Spec, m *proteus.Mend, d *Demand) Mend {
 	return x
 }
 
-// namedAddition is a mend by more workers.
+// namedAddition returns a mend by more workers, with names.
 func namedAddition(spec *serving.Spec, m *proteus.Mend) Mend {
 	x := Mend{Kind: "workers", Proven: m.Proven, Add: make(map[string]int), CostPerHour: &m.CostPerHour}
 	var parts []string

@@ -10,21 +10,21 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Question asks for plans: of every system, for every demand, on the fleet as it is and on every changed one.
+// Question asks for plans of every system, for every demand, on the fleet as it is and on every changed one.
 type Question struct {
 	Of      *host.Profiled
 	Systems []systems.System // at least one
 	Demands []Demand         // at least one
 	Changed []Fleet          // besides the fleet as it is
-	// Running is a demand in queries/s by AppID. Each planner is asked for plans that start from its own plan for this
-	// demand, which is running on the fleet as it is. With nil nothing is running.
+	// Running is a demand in queries/s by AppID. Each planner's plans start from its own plan for this demand, which
+	// runs on the fleet as it is. Nil means that nothing runs.
 	Running []float64
 }
 
 // Demand is a demand to plan for.
 type Demand struct {
 	Rates []float64 // queries/s by AppID
-	// Scale is the factor on a base demand that Rates were made with; 0 for none. The answer repeats it.
+	// Scale is the factor on a base demand that Rates were made with; 0 for none. It is copied to the answer.
 	Scale float64
 }
 
@@ -36,7 +36,7 @@ func (d *Demand) Total() (out float64) {
 	return out
 }
 
-// times is the demand that many times.
+// times returns a multiple of the demand.
 func (d *Demand) times(multiple float64) *Demand {
 	out := &Demand{Rates: make([]float64, len(d.Rates))}
 	for a, r := range d.Rates {
@@ -48,10 +48,10 @@ func (d *Demand) times(multiple float64) *Demand {
 // Single reports whether one plan is asked for. Only then the answer has a diagnosis.
 func (q *Question) Single() bool { return len(q.Systems)*(1+len(q.Changed))*len(q.Demands) == 1 }
 
-// fleets are the fleet as it is and the changed ones.
+// fleets returns the fleet as it is and the changed ones.
 func (q *Question) fleets() []Fleet { return append([]Fleet{{profiled: q.Of}}, q.Changed...) }
 
-// RunningError is the error that no plan can be made for Question.Running.
+// RunningError means that there is no plan for Question.Running.
 type RunningError struct{ Err error }
 
 func (e *RunningError) Error() string { return "the plan that is to be running: " + e.Err.Error() }
@@ -59,17 +59,17 @@ func (e *RunningError) Error() string { return "the plan that is to be running: 
 // Unwrap returns the cause.
 func (e *RunningError) Unwrap() error { return e.Err }
 
-// asker answers a question.
-type asker struct {
+// answerer answers a question.
+type answerer struct {
 	*Question
 	running map[string]*plan.Plan // by the name of the system
 }
 
-// Plans answers with a report of every plan, those of one demand beside each other. That no plan can be made is part of
-// the answer; an error is one of the context, of a planner that cannot be built (see host.Profiled.Planner), or a
-// *RunningError.
+// Plans makes every plan of a question and reports on them; plans for one demand are adjacent. A demand without a plan
+// is part of the report and no error. An error is that of ctx or of a planner that cannot be built (see
+// host.Profiled.Planner), or a *RunningError.
 func Plans(ctx context.Context, q *Question) (*Report, error) {
-	a := &asker{Question: q}
+	a := &answerer{Question: q}
 	fleets := q.fleets()
 	total := len(q.Systems) * len(fleets) * len(q.Demands)
 	out := &Report{File: q.Of.Name()}
@@ -89,7 +89,7 @@ func Plans(ctx context.Context, q *Question) (*Report, error) {
 }
 
 // plan makes one plan and describes it.
-func (a *asker) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand) (*Plan, error) {
+func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand) (*Plan, error) {
 	p := f.profiled
 	planner, err := p.Planner(s)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *asker) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand)
 	}
 	exact, ok := planner.(*proteus.Planner)
 	switch {
-	case a.Single() && (ok || v.Lacks() && v.Short == nil): // a planner that knows what is short needs no adviser
+	case a.Single() && (ok || v.FallsShort() && v.Short == nil): // a shortage is a diagnosis
 		if err := a.diagnose(ctx, p, exact, r, d, v); err != nil {
 			return nil, err
 		}
@@ -130,8 +130,8 @@ func (a *asker) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand)
 	return v, nil
 }
 
-// snapshot is what a plan for Running has left running on a fleet; nil for nothing.
-func (a *asker) snapshot(ctx context.Context, s systems.System, f *Fleet) (*fleet.Snapshot, error) {
+// snapshot returns the snapshot of a fleet on which the plan for Running runs; nil without Running.
+func (a *answerer) snapshot(ctx context.Context, s systems.System, f *Fleet) (*fleet.Snapshot, error) {
 	if a.Running == nil {
 		return nil, nil
 	}

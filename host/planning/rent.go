@@ -18,15 +18,15 @@ import (
 // Renting asks which machines to rent for one app. It ignores the configuration's workers and uses its device types.
 type Renting struct {
 	App serving.AppID // of one stage
-	// System has the rules that the simulated throughputs are of; see [RentingSystem].
+	// System is the system that is simulated; see [RentingSystem].
 	System systems.System
 	// Budgets in $/h; each is answered by itself.
 	Budgets []float64
-	// Demand in queries/s is carried by as little money as possible; with 0 as much as possible is carried.
+	// Demand in queries/s is to be carried at the lowest cost. With 0, each budget is to carry as much as possible.
 	Demand    float64
 	Bound     string // PaperBound or FluidBound: pools are ranked by it
 	Effort    Effort
-	RunnersUp int    // other pools that are shown
+	RunnersUp int    // number of other pools in the answer
 	Queries   int    // of a simulated run
 	Seed      uint64 // of simulated runs
 }
@@ -37,22 +37,22 @@ const (
 	FluidBound = "fluid" // a linear program
 )
 
-// Effort says how many pools are simulated.
+// Effort says which pools are simulated.
 type Effort int
 
 // The efforts. With a demand pools are always simulated, from the cheapest up.
 const (
 	ShownPools Effort = iota // those that are shown
 	NoPools                  // none: bounds decide
-	UntilSure                // as many as it takes to know the best
+	UntilSure                // as many as are needed to prove the best
 )
 
-// Rent is what renting was answered with, and its JSON.
+// Rent is the answer to Renting. Its JSON is that of 'sluice plan --budget --json'.
 type Rent struct {
 	File       string  `json:"file"`
 	App        string  `json:"app"`
 	Variant    string  `json:"variant"`
-	System     string  `json:"system"` // whose rules the expected throughputs are of
+	System     string  `json:"system"` // that was simulated
 	SLOMS      float64 `json:"slo_ms"`
 	Percentile float64 `json:"percentile"`
 	RankedBy   string  `json:"ranked_by"`
@@ -61,38 +61,38 @@ type Rent struct {
 	Budgets []Budget `json:"budgets"`
 }
 
-// Budget is what a budget buys.
+// Budget is the answer for one budget.
 type Budget struct {
 	Budget float64 `json:"budget"` // $/h
 	Pools  int     `json:"pools"`  // within it
-	// Tried is how many pools were simulated to find the one chosen; 0 when it was chosen by bounds alone.
+	// Tried is the number of pools that were simulated to choose one; 0 when bounds alone have decided.
 	Tried     int    `json:"tried"`
 	Chosen    *Pool  `json:"chosen,omitempty"`
 	RunnersUp []Pool `json:"runners_up,omitempty"`
-	// Homogeneous is the best pool of one type, with a demand the cheapest; Scaled is what the best would carry if the
-	// whole budget could be spent on it.
+	// Homogeneous is the best pool of one type or, with a demand, the cheapest. Scaled is its throughput, scaled up as
+	// if the whole budget could be spent on it.
 	Homogeneous *Pool    `json:"homogeneous,omitempty"`
 	Scaled      *float64 `json:"homogeneous_scaled,omitempty"`
 }
 
-// Pool is a pool of machines as people and programs read it.
+// Pool is a pool of machines in an answer.
 type Pool struct {
 	Machines    map[string]int `json:"machines"`
 	CostPerHour float64        `json:"cost_per_hour"`
 	Upper       float64        `json:"bound_paper"` // queries/s, Kairos Eq. 15
 	Fluid       float64        `json:"bound_fluid"` // queries/s, the linear program
-	// Expected is the simulated allowable throughput in queries/s; it is known to lie between Low and High.
+	// Expected is the simulated allowable throughput in queries/s; it lies between Low and High.
 	Expected *float64 `json:"expected,omitempty"`
 	Low      *float64 `json:"low,omitempty"`
 	High     *float64 `json:"high,omitempty"`
-	// PerMillion is what a million queries cost at the demand, or else at the expected throughput.
+	// PerMillion is the cost of a million queries at the demand or, without one, at the expected throughput.
 	PerMillion *float64 `json:"dollars_per_million_queries,omitempty"`
 
 	Text string `json:"-"` // the machines, in the order of the device types
 }
 
-// RentingSystem is the system to simulate pools with where nobody names one: s if its queries run one at a time, as the
-// bounds assume, otherwise kairos.
+// RentingSystem returns the default of Renting.System for a configuration with system s. That is s if its queries run
+// one at a time, as the bounds assume, else kairos.
 func RentingSystem(s systems.System) (systems.System, error) {
 	rule, err := systems.NewBatcher(s.Batcher, s.Options)
 	if err != nil {
@@ -104,8 +104,8 @@ func RentingSystem(s systems.System) (systems.System, error) {
 	return systems.Get("kairos")
 }
 
-// RentMachines answers with what every budget buys. An error is of kind fault.Config when machines cannot be rented for
-// the app, and of kind fault.Short when no variant serves its largest queries in time on any type.
+// RentMachines chooses the machines for every budget. An error is of kind fault.Config when machines cannot be rented
+// for the app, and of kind fault.Short when no variant serves its largest queries in time on any type.
 func RentMachines(ctx context.Context, p *host.Profiled, r *Renting) (*Rent, error) {
 	m, err := newMarket(p, r)
 	if err != nil {
@@ -123,7 +123,7 @@ func RentMachines(ctx context.Context, p *host.Profiled, r *Renting) (*Rent, err
 	return m.report, nil
 }
 
-// market is where the machines for one app are rented.
+// market is the machines that can be rented for one app.
 type market struct {
 	*Renting
 	pools  *experiment.Pools
@@ -155,10 +155,11 @@ func newMarket(p *host.Profiled, r *Renting) (*market, error) {
 	return out, nil
 }
 
-// newPools makes the pools of an app's most accurate variant that some type of machine serves in time at every size.
+// newPools makes the pools for an app. They run its most accurate variant that some type of machine serves in time at
+// every size.
 func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 	spec := p.Spec()
-	// Bounds are on what happens, so they are made of means, whatever statistic plans use.
+	// Bounds are on actual throughputs, so they are computed from means, whatever statistic plans use.
 	means, err := profile.NewTable(spec, p.Measurements(), profile.Mean)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
@@ -187,7 +188,7 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 				items, _ := m.Mix.Class(c)
 				m.Types[t].InTime = append(m.Types[t].InTime, machines.ShareWithin(v, m.Types[t].Device, items, within))
 			}
-			base = base || m.Base(t)
+			base = base || m.IsBase(t)
 		}
 		if base {
 			chosen = &experiment.Pools{Market: m, Variant: v}
@@ -203,7 +204,7 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 	return chosen, nil
 }
 
-// describe describes a pool.
+// describe returns the description of a candidate.
 func (m *market) describe(c *candidate) Pool {
 	types := m.pools.Market.Types
 	v := Pool{

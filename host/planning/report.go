@@ -2,55 +2,54 @@ package planning
 
 import "github.com/sluice-serving/sluice/measure/quantity"
 
-// Report is what was asked, and its JSON: plans, or frontiers.
+// Report is the answer to a question: plans or frontiers. Its JSON is that of 'sluice plan --json'.
 type Report struct {
 	File      string     `json:"file"`
 	Plans     []Plan     `json:"plans,omitempty"`
 	Frontiers []Frontier `json:"frontiers,omitempty"`
 }
 
-// Plan is one plan as people and programs read it.
+// Plan is one plan in a report.
 type Plan struct {
 	System  string  `json:"system"`
 	Planner string  `json:"planner"`
 	WhatIf  string  `json:"what_if,omitempty"` // the change of the fleet; empty for the fleet as it is
 	Scale   float64 `json:"scale,omitempty"`   // of the demand asked for, where it is scaled
-	// Error is why there is no plan at all: some app cannot be served by anything.
+	// Error says why there is no plan; empty if there is one.
 	Error  string  `json:"error,omitempty"`
 	Demand float64 `json:"demand"`
 	Served float64 `json:"served"`
 	Shed   float64 `json:"shed"` // of the demand, not served
-	// Capacity is what the plan's instances carry at its shares, Reach what the fleet could carry of this mix of apps,
-	// whatever the accuracy, with a plan made for that.
+	// Capacity is the rate that the plan's instances carry at its shares. Reach is the largest rate of this mix of apps
+	// that the fleet carries with any plan, whatever the accuracy.
 	Capacity    float64  `json:"capacity"`
 	Reach       *float64 `json:"reach,omitempty"`
-	Accuracy    *float64 `json:"accuracy,omitempty"` // mean over what is served
+	Accuracy    *float64 `json:"accuracy,omitempty"` // mean over served queries
 	CostPerHour float64  `json:"cost_per_hour"`      // $/h of the workers used
-	// CostUsed counts each worker by the part of it that is used for what is served, in $/h; of plans for apps of
-	// several stages.
+	// CostUsed is the cost in $/h with each worker counted by its used part. It is set for apps of several stages only.
 	CostUsed *float64 `json:"cost_used_per_hour,omitempty"`
 	Workers  int      `json:"workers"`
 	Idle     []string `json:"idle,omitempty"` // workers without an instance
-	Loads    int      `json:"loads"`          // variants to bring up
-	// Goal is what the planner maximises and what Bound is in; no plan is better than Bound, which is Gap from this
-	// one, relatively. Both are absent where nothing is proven.
+	Loads    int      `json:"loads"`          // variants to load
+	// Goal is the planner's objective and the unit of Bound. No plan is better than Bound, and Gap is the relative
+	// distance of this plan to it. They are absent when nothing is proven.
 	Goal   string   `json:"goal,omitempty"`
 	Bound  *float64 `json:"bound,omitempty"`
 	Gap    *float64 `json:"gap,omitempty"`
 	Apps   []App    `json:"apps"`
 	Stages []Stage  `json:"stages,omitempty"` // of apps of several stages
-	// Short is, by device type, how many workers more it would take to serve all that is asked for.
+	// Short is, by name of the device type, how many more workers would be needed to serve all of the demand.
 	Short     map[string]int `json:"short,omitempty"`
 	Instances []Instance     `json:"instances,omitempty"`
-	// Adviser is the planner that was asked for the diagnosis where the plan's own has no answers.
+	// Adviser is the planner that made the diagnosis, if the plan's own planner cannot.
 	Adviser   string     `json:"adviser,omitempty"`
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 }
 
-// GoalCost is the goal of plans that cost as little as they can.
+// GoalCost is the goal of plans that minimise costs.
 const GoalCost = "cost"
 
-// App is what a plan gives an app.
+// App is an app in a plan.
 type App struct {
 	Name     string   `json:"name"`
 	SLOMS    float64  `json:"slo_ms"`
@@ -61,7 +60,7 @@ type App struct {
 	Accuracy *float64 `json:"accuracy,omitempty"`
 }
 
-// Stage is what a plan gives a stage of a graph.
+// Stage is a stage of a graph in a plan.
 type Stage struct {
 	App         string  `json:"app"`
 	Stage       string  `json:"stage"`
@@ -78,7 +77,7 @@ type Instance struct {
 	App        string   `json:"app"`
 	Stage      string   `json:"stage"`
 	Variant    string   `json:"variant"`           // the active one
-	Standby    []string `json:"standby,omitempty"` // loaded besides
+	Standby    []string `json:"standby,omitempty"` // the other loaded variants
 	Accuracy   float64  `json:"accuracy"`          // of the active one
 	BatchLimit int      `json:"batch_limit"`       // items
 	Slots      int      `json:"slots"`             // batches at once
@@ -88,10 +87,10 @@ type Instance struct {
 	Part       float64  `json:"part"`              // of its worker that its rate takes
 }
 
-// Lacks tells that some of the demand is not served.
-func (v *Plan) Lacks() bool { return v.Error != "" || v.Shed > 0 }
+// FallsShort reports whether some of the demand is not served.
+func (v *Plan) FallsShort() bool { return v.Error != "" || v.Shed > 0 }
 
-// Verdict says in a line that a demand cannot be carried.
+// Verdict returns a line that says that the demand cannot be carried, and why.
 func (v *Plan) Verdict() string {
 	if v.Error != "" {
 		return "the demand cannot be carried: there are apps that nothing serves"

@@ -2,7 +2,7 @@
 // state of a queue, made in advance for an arrival rate. They belong to systems whose planner makes them, such as
 // ramsis.
 //
-// In what it answers with, rates are in queries/s, accuracies and shares fractions in [0, 1].
+// Rates are in queries/s; accuracies and shares are fractions in [0, 1].
 package policies
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Sets are the policies of a configuration: a set for each type of worker of each app, with a policy for each of
-// several arrival rates.
+// Sets are the policies of a configuration. Each app has a set for each type of its workers, and a set has a policy for
+// each of several arrival rates.
 type Sets struct {
 	profiled *host.Profiled
 	planner  plan.Planner
 	plan     *plan.Plan
-	notes    *noted
+	notes    *timedStore
 }
 
-// Make has a configuration's planner make the policies that are missing, and finds the others where they are kept: for
-// the given rates, or without any for as many as the system's options and the expected demand ask for. An error is of
-// kind fault.Usage when the system makes no policies.
+// Make returns the policies of a configuration for the given rates, in queries/s. Without rates it takes those that the
+// system's options and the expected demand require. Existing policies are read from the store, and the planner makes
+// the missing ones. An error is of kind fault.Usage when the system makes no policies.
 func Make(ctx context.Context, p *host.Profiled, rates []float64) (*Sets, error) {
 	system, demand := p.System(), p.Demand()
 	if len(rates) > 0 {
@@ -40,7 +40,7 @@ func Make(ctx context.Context, p *host.Profiled, rates []float64) (*Sets, error)
 		}
 		p, demand = p.Under(system), make([]float64, len(demand))
 	}
-	notes := &noted{Store: p.Policies(), since: time.Now(), notes: make(map[*plan.Choice]note)}
+	notes := &timedStore{Store: p.Policies(), since: time.Now(), notes: make(map[*plan.Choice]note)}
 	planner, err := p.PlannerWith(system, notes)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func Make(ctx context.Context, p *host.Profiled, rates []float64) (*Sets, error)
 	return &Sets{profiled: p, planner: planner, plan: made, notes: notes}, nil
 }
 
-// join writes rates as the system option does.
+// join writes rates in the form of the system option.
 func join(rates []float64) string {
 	var words []string
 	for _, r := range rates {
@@ -68,18 +68,18 @@ func join(rates []float64) string {
 	return strings.Join(words, ",")
 }
 
-// Policy is a policy with what it promises, and its JSON.
+// Policy describes a policy and its promise.
 type Policy struct {
 	App        string   `json:"app"`
 	WorkerType string   `json:"worker_type"`
 	Rate       float64  `json:"rate"` // at all workers of the app
 	Accuracy   float64  `json:"expected_accuracy"`
-	Violation  float64  `json:"expected_violation_ratio"` // negative where it is not known
-	Median     float64  `json:"median_accuracy"`          // 0 where it is not known
-	Worst99    float64  `json:"worst_99_accuracy"`        // of 99 % of the queries at least; 0 where it is not known
+	Violation  float64  `json:"expected_violation_ratio"` // negative if not known
+	Median     float64  `json:"median_accuracy"`          // 0 if not known
+	Worst99    float64  `json:"worst_99_accuracy"`        // reached by at least 99 % of the queries; 0 if not known
 	Busy       float64  `json:"utilization"`
-	TookMS     *float64 `json:"took_ms,omitempty"` // nil where it was found
-	File       string   `json:"file,omitempty"`    // where it is kept, if it is
+	TookMS     *float64 `json:"took_ms,omitempty"` // nil if it was found in the store
+	File       string   `json:"file,omitempty"`    // path of its file; empty if it is not kept
 }
 
 // All lists the policies, by set and then by rate.
@@ -93,7 +93,7 @@ func (s *Sets) All() (out []Policy) {
 	return out
 }
 
-// Kept is the folder in which the policies are kept; empty when none of them is.
+// Kept returns the folder in which the policies are kept; "" when none is kept.
 func (s *Sets) Kept() string {
 	if len(s.notes.notes) == 0 {
 		return ""
@@ -115,10 +115,10 @@ func (s *Sets) describe(set *plan.Policies, p *plan.Policy) Policy {
 	return v
 }
 
-// app is the one whose policies these are.
+// app returns the app of a set.
 func (s *Sets) app(p *plan.Policies) serving.AppID { return s.profiled.Spec().Stages[p.Stage].App }
 
-// workerType is the name of the type of worker that a set is for.
+// workerType returns the name of the type of worker of a set.
 func (s *Sets) workerType(p *plan.Policies) string {
 	if p.DeviceType == serving.None {
 		return "any"
@@ -126,7 +126,7 @@ func (s *Sets) workerType(p *plan.Policies) string {
 	return s.profiled.Spec().DeviceTypes[p.DeviceType].Name
 }
 
-// of returns the sets of an app and a type of worker, each left open by "".
+// of returns the sets of an app and a type of worker, by name; "" means any.
 func (s *Sets) of(app, workerType string) ([]*plan.Policies, error) {
 	var out []*plan.Policies
 	var known []string
@@ -144,8 +144,8 @@ func (s *Sets) of(app, workerType string) ([]*plan.Policies, error) {
 	return out, nil
 }
 
-// noted is a store that remembers where a policy lies and how long it took to be made.
-type noted struct {
+// timedStore is a store that remembers the file of a policy and the time to make it.
+type timedStore struct {
 	ramsis.Store
 	since time.Time
 	notes map[*plan.Choice]note // by the first of a policy's choices: copies of a policy share them
@@ -153,11 +153,11 @@ type noted struct {
 
 type note struct {
 	key  string
-	took time.Duration // 0 where it was found
+	took time.Duration // 0 if it was found in the store
 }
 
 // Get implements ramsis.Store.
-func (n *noted) Get(key string) (*plan.Policy, bool) {
+func (n *timedStore) Get(key string) (*plan.Policy, bool) {
 	p, ok := n.Store.Get(key)
 	if ok {
 		n.notes[&p.Choices[0]] = note{key: key}
@@ -167,7 +167,7 @@ func (n *noted) Get(key string) (*plan.Policy, bool) {
 }
 
 // Put implements ramsis.Store.
-func (n *noted) Put(key string, p *plan.Policy) {
+func (n *timedStore) Put(key string, p *plan.Policy) {
 	n.notes[&p.Choices[0]] = note{key, max(time.Since(n.since), 1)}
 	n.Store.Put(key, p)
 	n.since = time.Now()

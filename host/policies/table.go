@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Table is a policy state by state, and its JSON.
+// Table is a policy with the choice of every state.
 type Table struct {
 	Policy
 	// From and To are the rates between which the policy is in force; nil To has no end.
@@ -25,28 +25,28 @@ type Table struct {
 	Choices [][]Choice `json:"-"`
 }
 
-// Variant is one that a policy uses.
+// Variant is a variant that a policy uses.
 type Variant struct {
 	Name     string  `json:"name"`
 	Accuracy float64 `json:"accuracy"`
 }
 
-// Choice is what is run in a state.
+// Choice is the batch of a state.
 type Choice struct {
 	Variant int // index in Table.Variants
 	Queries int // taken into the batch
 }
 
-// Row is a length of the queue.
+// Row is the choices for one length of the queue.
 type Row struct {
 	Queue int   `json:"queue"` // queries
 	Runs  []Run `json:"runs"`
 }
 
-// Run is a stretch of slack in which the same is done.
+// Run is a range of slack with the same choice.
 type Run struct {
 	FromMS  float64 `json:"from_ms"` // to the first deadline
-	ToMS    float64 `json:"to_ms"`   // the next run begins there; the last holds for all that is more
+	ToMS    float64 `json:"to_ms"`   // the next run begins there; the last one has no end
 	Variant string  `json:"variant"`
 	Queries int     `json:"queries"`
 
@@ -54,8 +54,8 @@ type Run struct {
 	At   int  `json:"-"` // index of the variant in Table.Variants
 }
 
-// Tables are the policies that are in force when queries of an app arrive at a rate: one for each type of worker. An
-// empty app or workerType is any. An error is of kind fault.Usage when there are none.
+// Tables returns the policies in force when queries of an app arrive at a rate, one for each type of worker. An empty
+// app or workerType means any. An error is of kind fault.Usage when there are none.
 func (s *Sets) Tables(app, workerType string, rate float64) ([]Table, error) {
 	sets, err := s.of(app, workerType)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Sets) table(set *plan.Policies, rate float64) Table {
 	return out
 }
 
-// usedVariants lists the variants that a policy uses in a table and returns their places there.
+// usedVariants adds the variants that a policy uses to a table and returns their indices in Table.Variants.
 func (s *Sets) usedVariants(p *plan.Policy, out *Table) map[serving.VariantID]int {
 	spec := s.profiled.Spec()
 	var used []serving.VariantID

@@ -20,17 +20,17 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Verification says how policies are held against the simulator.
+// Verification are the options of Sets.Verify.
 type Verification struct {
 	Rates     []float64 // of the policies to verify; nil for all
 	Seeds     int       // simulations of every policy, at least 2
 	Queries   int       // in each
 	Parallel  int       // simulations at once
-	Measured  bool      // batches scatter as they were measured; otherwise they take as long as the profile says
-	Switching bool      // the whole set is in force and the policy follows the load, as in a server
+	Measured  bool      // batch times scatter as measured; otherwise they are those of the profile
+	Switching bool      // the whole set is in force and the policy changes with the load, as in a server
 }
 
-// Verified is what a policy promised and did, and its JSON.
+// Verified compares the promise of a policy with its observed behaviour.
 type Verified struct {
 	App         string  `json:"app"`
 	Rate        float64 `json:"rate"`
@@ -51,18 +51,18 @@ type Verified struct {
 // Promise is an accuracy and a share of violations.
 type Promise struct {
 	Accuracy  float64 `json:"accuracy"`
-	Violation float64 `json:"violation_ratio"` // negative where nothing is promised
+	Violation float64 `json:"violation_ratio"` // negative if nothing is promised
 }
 
-// Verdicts. A promise is broken when what was observed is worse by more than chance explains: by a one-sided t-test
-// over the seeds at 1 %.
+// Verdicts. A promise is broken when the observed values are significantly worse, by a one-sided t-test over the seeds
+// at 1 %.
 const (
 	Kept   = "kept"
 	Broken = "broken"
 )
 
-// Verify simulates every policy under arrivals at its own rate and compares what it does with what it promises. The
-// outcomes are by app, then by rate.
+// Verify simulates every policy under arrivals at its own rate and compares the results with its promise. The outcomes
+// are ordered by app, then by rate.
 func (s *Sets) Verify(ctx context.Context, v Verification) ([]Verified, error) {
 	rows := s.rows(v)
 	progress := s.profiled.Options().Progress
@@ -85,7 +85,7 @@ func (s *Sets) Verify(ctx context.Context, v Verification) ([]Verified, error) {
 	return rows, nil
 }
 
-// rows says what is to be simulated: each app at each rate that any of its types of worker has a policy for.
+// rows lists the simulations: each app at each rate for which one of its types of worker has a policy.
 func (s *Sets) rows(v Verification) (out []Verified) {
 	for a := range s.profiled.Spec().Apps {
 		app := serving.AppID(a)
@@ -107,7 +107,7 @@ func (s *Sets) rows(v Verification) (out []Verified) {
 	return out
 }
 
-// row is a policy before it is simulated, with the sets that are in force then.
+// row returns a policy that is not simulated yet, with the sets that are in force then.
 func (s *Sets) row(v Verification, app serving.AppID, rate float64) Verified {
 	spec := s.profiled.Spec()
 	out := Verified{App: spec.Apps[app].Name, Rate: rate, app: app, runs: make([]Promise, v.Seeds)}
@@ -128,7 +128,7 @@ func (s *Sets) row(v Verification, app serving.AppID, rate float64) Verified {
 func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, error) {
 	p := s.profiled
 	system := p.System()
-	system.Scaler = "fixed" // another plan would bring other policies
+	system.Scaler = "fixed" // another plan would have other policies
 	e, err := system.Engine(p.Spec(), p.Latencies(), s.planner.Provides())
 	if err != nil {
 		return Promise{}, err
@@ -165,7 +165,7 @@ func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, erro
 	return out, nil
 }
 
-// profiledTimes are machines that take the time that the profile has.
+// profiledTimes is a truth.Model with the latencies of a profile.
 type profiledTimes struct{ profile.Profile }
 
 // Draw implements truth.Model: nothing is random.
@@ -182,10 +182,10 @@ func (b profiledTimes) Load(v serving.VariantID, d serving.DeviceTypeID) time.Du
 	return b.Profile.Load(v, d)
 }
 
-// wronglyBroken is the chance of calling a promise broken that is just kept.
+// wronglyBroken is the probability that a promise that is just kept is called broken.
 const wronglyBroken = 0.01
 
-// judge compares what was observed with what was promised.
+// judge sets the verdict from the observed and promised values.
 func (r *Verified) judge() {
 	var accuracies, violations []float64
 	for _, x := range r.runs {
@@ -197,7 +197,7 @@ func (r *Verified) judge() {
 	var margin float64
 	r.Observed.Violation, margin = student.Margin(violations, wronglyBroken)
 	r.ViolationAtLeast = max(r.Observed.Violation-margin, 0)
-	if len(accuracies) > 0 { // else nothing was served, and all are violations
+	if len(accuracies) > 0 { // otherwise nothing was served, and all queries are violations
 		r.Observed.Accuracy, margin = student.Margin(accuracies, wronglyBroken)
 	}
 	r.AccuracyAtMost = r.Observed.Accuracy + margin

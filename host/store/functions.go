@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Function is a deployed function as it is kept: one record, written in one transaction.
+// Function is the record of a deployed function. It is written in one transaction.
 type Function struct {
 	Name     string    `json:"name"`
 	Version  int       `json:"version"` // counts the deployments under this name, from 1
@@ -28,24 +28,24 @@ type Function struct {
 	ColdWait   time.Duration     `json:"cold_wait_ns,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 
-	// Profile is what was measured or predicted of the model's latency, as profile files have it; null where it is
+	// Profile is the measured or predicted latencies of the model, in the format of profile files; null if they are
 	// learned.
 	Profile json.RawMessage `json:"profile,omitempty"`
-	// Predicted tells that Profile was predicted, and Off by how much what was predicted was off what was measured
-	// later, as a share; null before that.
+	// Predicted says that Profile was predicted. Off is its error as a share of the latencies measured later; null
+	// before they are.
 	Predicted bool     `json:"predicted,omitempty"`
 	Off       *float64 `json:"prediction_error,omitempty"`
 }
 
-// Model is a model file by its content.
+// Model identifies a model file by its content.
 type Model struct {
 	SHA256 string `json:"sha256"` // in hexadecimal
 	Bytes  int64  `json:"bytes"`
 }
 
 // Functions is the registry of a server: a bbolt file and model files beside it. It is safe for concurrent use by one
-// process; a second one is refused. What a method has written is there after a kill at any later instant; what it was
-// writing is there in whole or not at all.
+// process; a second one is refused. Data that a method has written survives a kill of the process at any later instant.
+// Data that is being written during a kill is there completely or not at all.
 type Functions struct {
 	dir string
 	db  *bbolt.DB
@@ -57,7 +57,7 @@ var (
 	versionTable  = []byte("versions") // the last version of every name, deleted ones included
 )
 
-// Tables for what others keep between runs, by keys and in forms of their own.
+// Tables for data of other packages. These define their own keys and formats.
 const (
 	OperatorTable = "operators" // latencies of single operators
 	IdleTable     = "idle"      // how long functions stay idle
@@ -68,8 +68,8 @@ const (
 	modelsFolder  = "models"
 )
 
-// OpenFunctions opens or makes the registry in a folder. Uploads that were cut short and model files that no function
-// names are removed.
+// OpenFunctions opens or makes the registry in a folder. It removes interrupted uploads and model files that no
+// function names.
 func OpenFunctions(dir string) (*Functions, error) {
 	if err := os.MkdirAll(filepath.Join(dir, modelsFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -104,7 +104,7 @@ func (f *Functions) List() (out []Function, err error) {
 	return out, err
 }
 
-// Next returns the version that the next deployment under a name has.
+// Next returns the version of the next deployment under a name.
 func (f *Functions) Next(name string) (version int, err error) {
 	err = f.db.View(func(tx *bbolt.Tx) error {
 		version = lastVersion(tx, name) + 1
@@ -118,7 +118,8 @@ func lastVersion(tx *bbolt.Tx, name string) (n int) {
 	return n
 }
 
-// Put keeps a function in place of the one of its name. Its model must be there, and its version must be the next.
+// Put stores a function. It replaces the one of the same name. Its model must be stored, and its version must be that
+// of Next.
 func (f *Functions) Put(x Function) error {
 	if st, err := os.Stat(f.ModelPath(x.Model.SHA256)); err != nil || st.Size() != x.Model.Bytes {
 		return fmt.Errorf("store: function %q: the model %.12s is not in the store in whole", x.Name, x.Model.SHA256)
@@ -136,7 +137,8 @@ func (f *Functions) Put(x Function) error {
 	})
 }
 
-// Amend keeps a function in place of the same version of it. It answers whether that is still there.
+// Amend replaces the record of the same version of a function. there is false when that version is not the stored one
+// any more.
 func (f *Functions) Amend(x Function) (there bool, err error) {
 	b, err := json.Marshal(x)
 	if err != nil {
@@ -146,7 +148,7 @@ func (f *Functions) Amend(x Function) (there bool, err error) {
 		var was Function
 		old := tx.Bucket(functionTable).Get([]byte(x.Name))
 		if old == nil || json.Unmarshal(old, &was) != nil || was.Version != x.Version {
-			return nil //nolint:nilerr // a record that cannot be read is not the version that is amended
+			return nil //nolint:nilerr // a record that cannot be read is another version
 		}
 		there = true
 		return tx.Bucket(functionTable).Put([]byte(x.Name), b)
@@ -154,7 +156,7 @@ func (f *Functions) Amend(x Function) (there bool, err error) {
 	return there, err
 }
 
-// Delete forgets a function. Its model file stays until the next start: instances may still read it.
+// Delete removes a function. Its model file stays until the next start, because instances may still read it.
 func (f *Functions) Delete(name string) error {
 	return f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(functionTable).Delete([]byte(name)) })
 }
@@ -186,26 +188,27 @@ func (f *Functions) Keep(table string, entries map[string][]byte) error {
 	})
 }
 
-// Each calls do with all entries of a table in the order of their keys, until it fails. value must not be kept.
+// Each calls do with all entries of a table in the order of their keys, until do fails, and returns its error. value
+// must not be kept.
 func (f *Functions) Each(table string, do func(key string, value []byte) error) error {
 	return f.inTable(f.db.View, table, func(b *bbolt.Bucket) error {
 		return b.ForEach(func(k, v []byte) error { return do(string(k), v) })
 	})
 }
 
-// Table is one of the tables OperatorTable and IdleTable by itself.
+// Table is one of the tables OperatorTable and IdleTable.
 type Table struct {
 	f    *Functions
 	name string
 }
 
-// Table returns one of the tables.
+// Table returns a table by its name, OperatorTable or IdleTable.
 func (f *Functions) Table(name string) Table { return Table{f, name} }
 
-// Each calls do with all entries, until it fails. value must not be kept.
+// Each calls do with all entries, as Functions.Each does.
 func (t Table) Each(do func(key string, value []byte) error) error { return t.f.Each(t.name, do) }
 
-// Keep writes entries, all or none of them. A nil value removes its key.
+// Keep writes entries, as Functions.Keep does.
 func (t Table) Keep(entries map[string][]byte) error { return t.f.Keep(t.name, entries) }
 
 func (f *Functions) inTable(run func(func(*bbolt.Tx) error) error, table string, do func(*bbolt.Bucket) error) error {

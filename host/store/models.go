@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// checksum is the form of a SHA-256 sum. It holds nothing that means something in a path.
+// checksum is the form of a SHA-256 sum. It has no characters with a meaning in paths.
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 const (
@@ -20,27 +20,28 @@ const (
 	uploadPrefix = ".upload-"
 )
 
-// ErrTooLarge tells that a model has more bytes than are taken, ErrSum that its content is not what its checksum says.
+// ErrTooLarge means that a model has more bytes than the limit, ErrSum that its content does not have its checksum.
 var (
 	ErrTooLarge = errors.New("the model has more bytes than are taken")
 	ErrSum      = errors.New("the model's content does not have the checksum that was announced")
 )
 
-// ModelPath is where the model of a checksum lies, or would lie.
+// ModelPath returns the path of the model with a checksum, which need not exist.
 func (f *Functions) ModelPath(sum string) string {
 	if !checksum.MatchString(sum) {
-		return filepath.Join(f.dir, modelsFolder, "none") // which no model is ever called
+		return filepath.Join(f.dir, modelsFolder, "none") // no model has this name
 	}
 	return filepath.Join(f.dir, modelsFolder, sum+modelEnding)
 }
 
-// HasModel reports whether a model is there.
+// HasModel reports whether the model with a checksum is stored.
 func (f *Functions) HasModel(sum string) bool {
 	_, err := os.Stat(f.ModelPath(sum))
 	return checksum.MatchString(sum) && err == nil
 }
 
-// PutModel writes a model of at most limit bytes. It is there in whole when PutModel returns nil, and not there before.
+// PutModel stores a model of at most limit bytes. The file appears completely when PutModel returns nil, and not
+// before.
 func (f *Functions) PutModel(sum string, r io.Reader, limit int64) (err error) {
 	if !checksum.MatchString(sum) {
 		return fmt.Errorf("store: %.80q is no SHA-256 sum in hexadecimal", sum)
@@ -89,8 +90,8 @@ func (f *Functions) CheckModel(m Model) error {
 	return nil
 }
 
-// removeUnused removes uploads that were cut short and models that no function uses: of deployments that a kill ended,
-// and of functions that were deleted or replaced.
+// removeUnused removes interrupted uploads and models that no function uses: those of interrupted deployments, and of
+// functions that were deleted or replaced.
 func (f *Functions) removeUnused() error {
 	list, err := f.List()
 	if err != nil {
@@ -115,7 +116,7 @@ func (f *Functions) removeUnused() error {
 	return err
 }
 
-// syncFolder makes renames in a folder last.
+// syncFolder makes renames in a folder durable.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -124,7 +125,7 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Size returns the bytes of a model that is there.
+// Size returns the bytes of a stored model.
 func (f *Functions) Size(sum string) (int64, error) {
 	st, err := os.Stat(f.ModelPath(sum))
 	if err != nil {

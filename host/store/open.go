@@ -9,11 +9,11 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// lockWait is how long a file that another process has is waited for.
+// lockWait is the longest time to wait for a file that another process has locked.
 const lockWait = 2 * time.Second
 
-// openTables opens or makes a bbolt file with its tables. own is what a server has for itself, for whoever finds the
-// file in use.
+// openTables opens or makes a bbolt file with its tables. own names the setting that each server needs a value of its
+// own for, for the error when the file is in use.
 func openTables(path, own string, tables ...[]byte) (*bbolt.DB, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
 	if errors.Is(err, bolterrors.ErrTimeout) {

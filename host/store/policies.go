@@ -16,8 +16,7 @@ import (
 )
 
 // Policies keeps policy tables in a folder, one file for each, named by the key of what it was made from. A file that
-// cannot be read, or does not hold what its name says, counts as missing: it is made again. It is safe for concurrent
-// use.
+// cannot be read, or whose content does not fit its name, counts as missing. It is safe for concurrent use.
 type Policies struct {
 	dir string
 	mu  sync.Mutex
@@ -30,7 +29,7 @@ const PolicyFormat = "sluice-policy/1"
 // maxPolicy bounds a policy file: 256 queries by 1,001 slacks take about 6 MB.
 const maxPolicy = 64 << 20
 
-// policyFile is a policy as it lies in a file.
+// policyFile is the content of a policy file.
 type policyFile struct {
 	Format   string  `json:"format"`
 	Key      string  `json:"key"`
@@ -46,22 +45,22 @@ type policyFile struct {
 	Queries  [][]int32 `json:"queries"`
 }
 
-// OpenPolicies returns the policies of a folder, which is made when the first is kept.
+// OpenPolicies returns the policies of a folder. The folder is made when the first policy is kept.
 func OpenPolicies(dir string) *Policies { return &Policies{dir: dir} }
 
-// Err returns the first trouble with writing.
+// Err returns the first error of writing.
 func (p *Policies) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// policyKey is the form of a key. It holds nothing that means something in a path.
+// policyKey is the form of a key. It has no characters with a meaning in paths.
 var policyKey = regexp.MustCompile(`^[0-9a-f]{16,64}$`)
 
 func (p *Policies) path(key string) string { return filepath.Join(p.dir, key+".json") }
 
-// Get returns the policy made from what key identifies.
+// Get returns the policy with a key (ramsis.Worker.Key); ok is false when there is none.
 func (p *Policies) Get(key string) (*plan.Policy, bool) {
 	if !policyKey.MatchString(key) {
 		return nil, false
@@ -75,7 +74,7 @@ func (p *Policies) Get(key string) (*plan.Policy, bool) {
 	return out, err == nil
 }
 
-// Put keeps a policy.
+// Put writes the policy with a key. Errors are kept for Err.
 func (p *Policies) Put(key string, x *plan.Policy) {
 	if err := p.put(key, x); err != nil {
 		p.mu.Lock()
@@ -93,7 +92,7 @@ func (p *Policies) put(key string, x *plan.Policy) error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err
 	}
-	// Written beside and renamed: whoever reads finds all of it or nothing.
+	// Written to a temporary file and renamed, so that readers find all of it or nothing.
 	f, err := os.CreateTemp(p.dir, ".policy-*")
 	if err != nil {
 		return err
@@ -108,7 +107,7 @@ func (p *Policies) put(key string, x *plan.Policy) error {
 	return nil
 }
 
-// WritePolicy writes a policy in the form of a policy file.
+// WritePolicy writes a policy in the format of a policy file.
 func WritePolicy(w io.Writer, key string, x *plan.Policy) error {
 	f := policyFile{Format: PolicyFormat, Key: key, Rate: x.Rate, Accuracy: x.Promise.Accuracy,
 		Late: x.Promise.Violation, Median: x.Promise.MedianAccuracy,
@@ -126,8 +125,8 @@ func WritePolicy(w io.Writer, key string, x *plan.Policy) error {
 	return json.NewEncoder(w).Encode(&f)
 }
 
-// ReadPolicy reads a policy file; with a key other than "", one that was made from something else is an error. It
-// checks the layout; whether the variants exist is for the plan to check (plan.Plan.Validate).
+// ReadPolicy reads a policy file. It fails when key is not "" and the file has another key. It checks the layout;
+// plan.Plan.Validate checks whether the variants exist.
 func ReadPolicy(r io.Reader, key string) (*plan.Policy, error) {
 	var f policyFile
 	if err := json.NewDecoder(io.LimitReader(r, maxPolicy)).Decode(&f); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// States keeps what stateful stages know of their streams: a bbolt file. It is safe for concurrent use by one process;
-// a second one is refused. What Keep has written is there after a kill at any later instant. Together the states take a
-// bounded number of bytes: those that were written longest ago are forgotten.
+// States keeps the states of streams at stateful stages, in a bbolt file. It is safe for concurrent use by one process;
+// a second one is refused. States that Keep has written survive a kill of the process at any later instant. All states
+// together take a bounded number of bytes: those that were written longest ago are removed.
 type States struct {
 	db    *bbolt.DB
 	limit int64
@@ -34,10 +34,10 @@ var (
 
 const statesFile = "states.db"
 
-// stateCost is what a state takes besides its key and its bytes.
+// stateCost is the bytes that a state counts besides its key and its data.
 const stateCost = 64
 
-// OpenStates opens or makes the states in a folder, which take limit bytes at the most.
+// OpenStates opens or makes the states in a folder. They take at most limit bytes.
 func OpenStates(dir string, limit int64) (*States, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -73,7 +73,7 @@ func (s *States) Get(k dataplane.StateKey) (state []byte, err error) {
 			return fmt.Errorf("store: the state of stream %.64q at stage %q is cut short", k.Stream, k.Stage)
 		}
 		if b != nil {
-			state = append([]byte{}, b[8:]...) // not nil, though it may be empty
+			state = append([]byte{}, b[8:]...) // not nil, even if empty
 		}
 		return nil
 	})
@@ -122,7 +122,7 @@ func (s *States) Keep(states map[dataplane.StateKey][]byte) error {
 	})
 }
 
-// shrink forgets the oldest states while all together take too much, and notes what they take.
+// shrink removes the oldest states while all together take too many bytes, and stores their size.
 func (s *States) shrink(tx *bbolt.Tx, total int64) error {
 	table, order := tx.Bucket(stateTable), tx.Bucket(orderTable)
 	for total > s.limit {
@@ -150,7 +150,8 @@ func size(tx *bbolt.Tx) int64 {
 	return 0
 }
 
-// keyOf writes a key so that no two are alike: only the stream's name, which clients choose, may hold any byte.
+// keyOf encodes a key. Different keys have different encodings, because only the last field, the stream's name, may
+// contain any byte.
 func keyOf(k dataplane.StateKey) ([]byte, error) {
 	if strings.ContainsRune(k.App+k.Stage, 0) || k.Stream == "" {
 		return nil, fmt.Errorf("store: app %q, stage %q, stream %.64q: names of apps and stages hold no NUL, and a "+

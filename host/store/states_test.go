@@ -16,7 +16,7 @@ func openStates(t *testing.T, dir string, limit int64) *States {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.db.NoSync = true // the disk's patience is not what is tested
+	s.db.NoSync = true // durability is not tested here
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

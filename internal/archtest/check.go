@@ -15,7 +15,7 @@ type Violation struct{ At, What, Why string }
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s\n\tbecause %s", v.At, v.What, v.Why) }
 
-// Check holds the packages against the rules of this package's tables.
+// Check returns the violations of this package's tables by the packages.
 func Check(pkgs []Package) []Violation { return check(floors, pkgs) }
 
 func check(table []row, pkgs []Package) []Violation {
@@ -154,7 +154,8 @@ func listed(edges []edge, from, to string) bool {
 	return slices.ContainsFunc(edges, func(e edge) bool { return match(e.from, from) && match(e.to, to) })
 }
 
-// folder returns the folder of a package that counts as one neighbour: the first of its path that does not only group.
+// folder returns the folder of a package that counts for rules between folders: the first one of its path that does not
+// only group.
 func folder(pkg string) string {
 	head, rest, _ := strings.Cut(pkg, "/")
 	if slices.Contains(groups, head) {

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// standing is floors without the rows' demand that something stands there, so that a fake tree can be small.
-func standing(pkgs []Package) []row {
+// withoutPlanned returns floors with all rows marked as planned, so that a fake tree need not have every package.
+func withoutPlanned(pkgs []Package) []row {
 	table := slices.Clone(floors)
 	for i := range table {
 		table[i].planned = true
@@ -27,7 +27,7 @@ func standing(pkgs []Package) []row {
 func problems(t *testing.T, files map[string]string) []Violation {
 	t.Helper()
 	pkgs := load(t, files)
-	return check(standing(pkgs), pkgs)
+	return check(withoutPlanned(pkgs), pkgs)
 }
 
 func load(t *testing.T, files map[string]string) []Package {

@@ -1,6 +1,6 @@
-// Package archtest holds the direction of imports as a test: which floor every package stands on, who may not know
-// whom, and what deciding code may not touch. Each rule carries the reason that is printed when it is broken.
+// Package archtest tests the direction of imports: the floor of every package, imports that are not allowed, and
+// effects that deciding code must not have. Each rule has a reason, which is printed when it is broken.
 //
 // Only syntax is read (go/parser over the tree), so the rules hold, and can be checked, while a package does not
-// compile. Test files are exempt: a test may look at its subject from any floor.
+// compile. Test files are exempt: a test may import packages of any floor.
 package archtest

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Package is what the rules need to know of one folder of Go files.
+// Package is one folder of Go files, as far as the rules need it.
 type Package struct {
 	Path     string   // relative to the module's root; "." for the root itself
 	Imports  []Use    // imports of files that are not tests; Name is the import path
@@ -28,7 +28,7 @@ type Use struct {
 	At         string // file:line
 }
 
-// Load parses every package of the tree. Files that do not parse count as far as they do.
+// Load parses every package of the tree. Of files that do not parse, the part before the error counts.
 func Load(tree fs.FS) ([]Package, error) {
 	byPath := map[string]*contents{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -62,7 +62,7 @@ func Load(tree fs.FS) ([]Package, error) {
 		if f.files == 0 && f.tests == 0 {
 			continue // nothing but files that no build includes
 		}
-		if f.files == 0 { // only tests: one of them speaks for the package
+		if f.files == 0 { // only tests; one of them may have the package comment
 			f.Comments = f.testComments
 		}
 		out = append(out, f.Package)
@@ -147,7 +147,7 @@ func (f *contents) add(name string, src []byte) error {
 	return nil
 }
 
-// ignored reports whether the file is kept out of every build by the customary tag.
+// ignored reports whether the file has the build tag ignore.
 func ignored(file *ast.File) bool {
 	for _, group := range file.Comments {
 		if group.Pos() > file.Package {

@@ -10,13 +10,14 @@ const pureFloors = 4
 type row struct {
 	floor   int
 	pattern string // see match
-	// planned marks a place that nothing stands in yet. It must be removed when the first package appears, so that the
-	// table never claims what is not there, and a package that was renamed away is noticed.
+	// planned marks a pattern without packages. It must be removed when the first package appears, so that the table is
+	// always right and a renamed package is noticed.
 	planned bool
 }
 
-// floors is the building, top to bottom as in ARCHITECTURE.md. The longest matching pattern decides. A package on one
-// floor may import those below it and, on its own floor, those that share its first folder; sameFloor lists the rest.
+// floors lists the floors, top to bottom as in ARCHITECTURE.md. The longest matching pattern decides. A package on one
+// floor may import those below it and, on its own floor, those that share its first folder; sameFloor lists other
+// imports within a floor.
 var floors = []row{
 	{8, "cmd/...", false},
 	{8, "cli/...", false},
@@ -69,6 +70,7 @@ var floors = []row{
 	{1, "serving/fleet", false},
 	{1, "serving/profile", false},
 	{1, "serving/monitor", false},
+	{1, "serving/pipeline", false},
 	{1, "measure/workload", false},
 	{1, "measure/report", false},
 	{1, "measure/bound", false},
@@ -81,15 +83,15 @@ var floors = []row{
 	{0, "tensor/ops", false}, // functions of them, for stages without a model
 }
 
-// groups are the folders that only group: what stands in one shares a word and nothing else, and each package in it is
-// a folder of its own to the rules.
+// groups are the folders that only group packages by a word. The rules treat each package in them as a folder of its
+// own.
 var groups = []string{"api", "host", "measure", "models", "runtime"}
 
-// adapters are the packages that meet the data plane's interfaces. They are named one by one, since a pattern would
-// match the standard library's package runtime.
+// adapters are the packages that implement the data plane's interfaces. They are named one by one, since a pattern
+// would match the standard library's package runtime.
 var adapters = []string{"runtime/onnx", "runtime/openinference", "runtime/builtin", "runtime/fake", "provider/*"}
 
-// exempt packages stand beside the building: nothing that ships imports them.
+// exempt packages have no floor: nothing that ships imports them.
 var exempt = []row{
 	{0, "internal/*", false}, // test helpers
 	{0, "tools", false},      // pins dependencies behind a build tag
@@ -98,7 +100,7 @@ var exempt = []row{
 // edge is an import that the floors alone would refuse.
 type edge struct{ from, to, why string }
 
-// sameFloor lists the imports between different folders of one floor. Each is a widening: give it a reason.
+// sameFloor lists the imports between different folders of one floor. Each widens the rules, so each has a reason.
 var sameFloor = []edge{
 	{"models/repository/...", "models/onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
 	{"config/...", "models/repository/...", "a first sluice.yaml is made from a model repository"},
@@ -124,8 +126,8 @@ var sameFloor = []edge{
 type ban struct {
 	from   []string
 	to     []string // patterns; a standard or foreign import path is matched as it is, ours without the module's path
-	except []string // patterns of to that are fine after all
-	self   bool     // whether the importer's own folder and what is below it is fine
+	except []string // patterns of to that are allowed
+	self   bool     // whether the importer's own folder and those below it are allowed
 	why    string
 }
 
@@ -194,7 +196,7 @@ var bans = []ban{
 	},
 }
 
-// unbanned names the packages that a ban on everybody ("...") was made for.
+// unbanned names the packages that are exempt from a ban on all packages ("...").
 var unbanned = []edge{
 	{"operator/...", "k8s.io/...", ""},
 	{"operator/...", "sigs.k8s.io/...", ""},

@@ -1,4 +1,4 @@
-// Package simtest makes random clusters and loads for tests: every one from a seed that a failing test prints.
+// Package simtest makes random clusters and loads for tests from random sources that are passed in.
 package simtest
 
 import (
@@ -110,89 +110,117 @@ func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) 
 // several variants and slots, drop or serve-late, in every other one parts of machines, and in every other one stateful
 // stages.
 func Random(rng *rand.Rand) *Cluster {
-	spec := &serving.Spec{}
+	r := &randomCluster{rng: rng, spec: &serving.Spec{}}
 	for d := range 1 + rng.IntN(3) {
-		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+		r.spec.DeviceTypes = append(r.spec.DeviceTypes, serving.DeviceType{
 			Name: fmt.Sprintf("d%d", d), PricePerHour: rng.Float64(), Cores: 1 + rng.IntN(4),
 		})
 	}
-	var m serving.Measurements
-	var place []static.Instance
 	for a := range 1 + rng.IntN(3) {
-		app := serving.App{Name: fmt.Sprintf("app%d", a), Weight: 1, QueueLimit: 5 + rng.IntN(200),
-			Late: serving.LatePolicy(rng.IntN(2)),
-			SLO: serving.SLO{
-				Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99,
-			}, ColdWait: time.Duration(a) * 700 * time.Millisecond}
-		stages := 1
-		if rng.IntN(3) == 0 {
-			stages = 2 + rng.IntN(3)
-			app.SLO.Latency *= 4
-		}
-		first := len(spec.Stages)
-		for s := range stages {
-			id := serving.StageID(len(spec.Stages))
-			st := serving.Stage{Name: fmt.Sprintf("app%d.%d", a, s), App: serving.AppID(a)}
-			for v := range 1 + rng.IntN(3) {
-				vid := serving.VariantID(len(spec.Variants))
-				st.Variants = append(st.Variants, vid)
-				spec.Variants = append(spec.Variants, serving.Variant{
-					Name: fmt.Sprintf("%s.v%d", st.Name, v), Stage: id, Accuracy: 0.5 + 0.5*rng.Float64(),
-					MaxBatch: 1 + rng.IntN(16),
-				})
-				for d := range spec.DeviceTypes {
-					base := time.Duration(200+rng.IntN(8000)) * time.Microsecond
-					per := time.Duration(50+rng.IntN(1500)) * time.Microsecond
-					for c := 1; c <= 2; c++ {
-						for b := 1; b <= 16; b *= 2 {
-							mean := (base + time.Duration(b)*per) * time.Duration(c+1) / 2
-							m.Latency = append(m.Latency, Point(vid, serving.DeviceTypeID(d), b, c, mean,
-								mean/time.Duration(5+rng.IntN(40))))
-						}
-					}
-					m.Load = append(m.Load, serving.LoadPoint{
-						Variant: vid, DeviceType: serving.DeviceTypeID(d),
-						Load: time.Duration(1+rng.IntN(300)) * time.Millisecond,
-					})
-				}
-			}
-			if s > 0 { // a random earlier stage feeds it, sometimes two: a join
-				from := []int{first + rng.IntN(s)}
-				if s > 1 && rng.IntN(2) == 0 && first != from[0] {
-					from = append(from, first)
-				}
-				for _, f := range from {
-					spec.Stages[f].Next = append(spec.Stages[f].Next, serving.Edge{
-						To: id, FanOut: []float64{0, 0.5, 1, 1, 2.5, 7}[rng.IntN(6)],
-					})
-				}
-				st.Joins = len(from)
-			}
-			spec.Stages = append(spec.Stages, st)
-			app.Stages = append(app.Stages, id)
-			for range 1 + rng.IntN(3) {
-				w := serving.WorkerID(len(spec.Workers))
-				if w > 0 && rng.IntN(3) == 0 {
-					w-- // several instances on one worker
-				} else {
-					spec.Workers = append(spec.Workers, serving.Worker{
-						Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(rng.IntN(len(spec.DeviceTypes))),
-					})
-				}
-				i := static.Instance{Worker: w, Stage: id, Slots: 1 + rng.IntN(2), Share: float64(rng.IntN(3))}
-				i.Variants = append(i.Variants, st.Variants...)
-				rng.Shuffle(len(i.Variants), func(x, y int) {
-					i.Variants[x], i.Variants[y] = i.Variants[y], i.Variants[x]
-				})
-				i.Variants = i.Variants[:1+rng.IntN(len(i.Variants))]
-				place = append(place, i)
-			}
-		}
-		spec.Apps = append(spec.Apps, app)
+		r.addApp(a)
 	}
-	cut(spec, &m)
-	remember(spec, &m)
-	return build(spec, m, place)
+	addParts(r.spec, &r.measurements)
+	makeStateful(r.spec, &r.measurements)
+	return build(r.spec, r.measurements, r.placement)
+}
+
+// randomCluster is a random cluster while it is made.
+type randomCluster struct {
+	rng          *rand.Rand
+	spec         *serving.Spec
+	measurements serving.Measurements
+	placement    []static.Instance
+}
+
+// addApp adds app number a with its stages.
+func (r *randomCluster) addApp(a int) {
+	app := serving.App{
+		Name: fmt.Sprintf("app%d", a), Weight: 1, QueueLimit: 5 + r.rng.IntN(200),
+		Late:     serving.LatePolicy(r.rng.IntN(2)),
+		SLO:      serving.SLO{Latency: time.Duration(50+r.rng.IntN(400)) * time.Millisecond, Percentile: 99},
+		ColdWait: time.Duration(a) * 700 * time.Millisecond,
+	}
+	stages := 1
+	if r.rng.IntN(3) == 0 {
+		stages = 2 + r.rng.IntN(3)
+		app.SLO.Latency *= 4
+	}
+	first := len(r.spec.Stages)
+	for s := range stages {
+		id := serving.StageID(len(r.spec.Stages))
+		st := serving.Stage{Name: fmt.Sprintf("app%d.%d", a, s), App: serving.AppID(a)}
+		for v := range 1 + r.rng.IntN(3) {
+			vid := r.addVariant(fmt.Sprintf("%s.v%d", st.Name, v), id)
+			st.Variants = append(st.Variants, vid)
+		}
+		if s > 0 {
+			st.Joins = r.feed(id, first, s)
+		}
+		r.spec.Stages = append(r.spec.Stages, st)
+		app.Stages = append(app.Stages, id)
+		for range 1 + r.rng.IntN(3) {
+			r.addInstance(id)
+		}
+	}
+	r.spec.Apps = append(r.spec.Apps, app)
+}
+
+// addVariant adds a variant of a stage, with latencies and load times on all device types.
+func (r *randomCluster) addVariant(name string, s serving.StageID) serving.VariantID {
+	id := serving.VariantID(len(r.spec.Variants))
+	r.spec.Variants = append(r.spec.Variants, serving.Variant{
+		Name: name, Stage: s, Accuracy: 0.5 + 0.5*r.rng.Float64(), MaxBatch: 1 + r.rng.IntN(16),
+	})
+	m := &r.measurements
+	for d := range r.spec.DeviceTypes {
+		base := time.Duration(200+r.rng.IntN(8000)) * time.Microsecond
+		per := time.Duration(50+r.rng.IntN(1500)) * time.Microsecond
+		for c := 1; c <= 2; c++ {
+			for b := 1; b <= 16; b *= 2 {
+				mean := (base + time.Duration(b)*per) * time.Duration(c+1) / 2
+				deviation := mean / time.Duration(5+r.rng.IntN(40))
+				m.Latency = append(m.Latency, Point(id, serving.DeviceTypeID(d), b, c, mean, deviation))
+			}
+		}
+		m.Load = append(m.Load, serving.LoadPoint{
+			Variant: id, DeviceType: serving.DeviceTypeID(d),
+			Load: time.Duration(1+r.rng.IntN(300)) * time.Millisecond,
+		})
+	}
+	return id
+}
+
+// feed adds edges to a stage from one of the n stages from first on, sometimes from two: a join. It returns their
+// number.
+func (r *randomCluster) feed(to serving.StageID, first, n int) int {
+	from := []int{first + r.rng.IntN(n)}
+	if n > 1 && r.rng.IntN(2) == 0 && first != from[0] {
+		from = append(from, first)
+	}
+	for _, f := range from {
+		r.spec.Stages[f].Next = append(r.spec.Stages[f].Next, serving.Edge{
+			To: to, FanOut: []float64{0, 0.5, 1, 1, 2.5, 7}[r.rng.IntN(6)],
+		})
+	}
+	return len(from)
+}
+
+// addInstance places some variants of a stage on a new worker, or on the last one.
+func (r *randomCluster) addInstance(s serving.StageID) {
+	rng := r.rng
+	w := serving.WorkerID(len(r.spec.Workers))
+	if w > 0 && rng.IntN(3) == 0 {
+		w--
+	} else {
+		r.spec.Workers = append(r.spec.Workers, serving.Worker{
+			Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(rng.IntN(len(r.spec.DeviceTypes))),
+		})
+	}
+	i := static.Instance{Worker: w, Stage: s, Slots: 1 + rng.IntN(2), Share: float64(rng.IntN(3))}
+	i.Variants = append(i.Variants, r.spec.Stages[s].Variants...)
+	rng.Shuffle(len(i.Variants), func(x, y int) { i.Variants[x], i.Variants[y] = i.Variants[y], i.Variants[x] })
+	i.Variants = i.Variants[:1+rng.IntN(len(i.Variants))]
+	r.placement = append(r.placement, i)
 }
 
 // Load returns a random bursty load of about n queries for the cluster: ties in time, several items, priorities, own
@@ -224,6 +252,6 @@ func (c *Cluster) Load(rng *rand.Rand, n int) []workload.Arrival {
 		}
 		out = append(out, a)
 	}
-	c.stream(out)
+	c.assignStreams(out)
 	return out
 }

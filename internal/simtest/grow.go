@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Grown returns n worlds, each growing out of the one before and the first out of c's: apps are added, get new versions
-// and are closed. Apps of c stay.
+// Grown returns n growths, the first of c's spec and each other of the one before: apps are added, get new versions and
+// are closed. Apps of c stay open.
 func (c *Cluster) Grown(rng *rand.Rand, n int) []*engine.Growth {
 	var out []*engine.Growth
 	spec, m := c.Spec, serving.Measurements{
@@ -70,7 +70,7 @@ func (c *Cluster) Grown(rng *rand.Rand, n int) []*engine.Growth {
 	return out
 }
 
-// Spreading makes planners like c's that place what is added, too.
+// Spreading returns a planner like c's that places added apps, too.
 func (c *Cluster) Spreading(p profile.Profile) (plan.Planner, error) {
 	return &Planner{static.Planner{Profile: p, Instances: c.Planner.Instances, Spread: true}}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cut lets instances of every other world have parts of machines: of some threads and some of an accelerator, slower
-// than the whole. It draws from what it finds, so that all else of a world is the same without it.
-func cut(spec *serving.Spec, m *serving.Measurements) {
+// addParts adds parts of machines to every other cluster: some threads and a share of an accelerator, slower than the
+// whole. It draws from a random source of its own, so that the other random choices do not change.
+func addParts(spec *serving.Spec, m *serving.Measurements) {
 	rng := rand.New(rand.NewPCG(uint64(m.Latency[0].Mean), uint64(len(spec.Workers))))
 	if rng.IntN(2) == 0 {
 		return
@@ -38,9 +38,9 @@ func cut(spec *serving.Spec, m *serving.Measurements) {
 	}
 }
 
-// share gives some instances of a plan a part of their worker, as far as there is room, and other ones in the next
-// plan.
-func share(p *plan.Plan, spec *serving.Spec) {
+// assignParts gives some instances of a plan a part of their worker, as far as there is room. In the next plan it
+// chooses other instances.
+func assignParts(p *plan.Plan, spec *serving.Spec) {
 	rng := rand.New(rand.NewPCG(6, p.Snapshot))
 	var parts []serving.DeviceTypeID
 	for d, t := range spec.DeviceTypes {

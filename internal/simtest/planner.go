@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Planner is the static one, with policies for every queue, prices for every stage and bounds of every instance's rate
-// besides, so that every rule finds what it needs. What they say is legal and otherwise arbitrary: drawn anew, and the
-// same, for every plan. An app whose demand is 0 gets nothing.
+// Planner is the static planner. It adds policies, value functions and bounds on the rates of instances, so that every
+// rule finds the sections that it needs. They are valid and otherwise arbitrary. They depend on the request alone. An
+// app whose demand is 0 gets no instance.
 type Planner struct{ static.Planner }
 
 // Provides implements plan.Planner.
@@ -27,7 +27,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	share(out, r.Spec)
+	assignParts(out, r.Spec)
 	bounds := rand.New(rand.NewPCG(5, 6))
 	for k := range out.Instances {
 		i := &out.Instances[k]

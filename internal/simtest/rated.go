@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rated plans as many equal instances for every app as its rate needs, on the first workers that are free: none for
+// Rated plans as many equal instances for every app as its rate needs, on the first free workers. A rate of 0 needs
 // none.
 type Rated struct {
 	Limit   int // of batches

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Staged returns a cluster of one app of the given stages, in a topological order, of which Name, Next and Stateful
-// count. Each has one variant, whose batch of b items takes base + b*perItem up to maxBatch at once, and n instances
+// Staged returns a cluster of one app of the given stages, in a topological order. It uses only their Name, Next and
+// Stateful. Each has one variant, whose batch of b items takes base + b*perItem up to maxBatch at once, and n instances
 // with a worker each.
 func Staged(stages []serving.Stage, n int, base, perItem, slo time.Duration, maxBatch int) *Cluster {
 	spec := &serving.Spec{

@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// remember makes some stages of every other world stateful. It draws from what it finds, as cut does.
-func remember(spec *serving.Spec, m *serving.Measurements) {
+// makeStateful makes some stages of every other cluster stateful. It draws from a random source of its own, as addParts
+// does.
+func makeStateful(spec *serving.Spec, m *serving.Measurements) {
 	rng := rand.New(rand.NewPCG(uint64(m.Latency[0].Mean), 8))
 	if rng.IntN(2) == 0 {
 		return
@@ -18,8 +19,8 @@ func remember(spec *serving.Spec, m *serving.Measurements) {
 	}
 }
 
-// stream makes queries part of one of a few streams, in every app the same names; some are of none.
-func (c *Cluster) stream(load []workload.Arrival) {
+// assignStreams assigns queries to a few streams, which have the same names in every app; some queries have no stream.
+func (c *Cluster) assignStreams(load []workload.Arrival) {
 	rng := rand.New(rand.NewPCG(uint64(c.Measurements.Latency[0].Mean), uint64(len(load))))
 	streams := 2 + rng.Uint64N(6)
 	for k := range load {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// class is queries that are alike to the program.
+// class is queries that the program does not distinguish.
 type class struct {
 	key
 	count  float64
@@ -18,20 +18,21 @@ type class struct {
 	items  []float64     // by stage of the app: the least of any
 }
 
-// key is what queries of a class have in common.
+// key is the properties that all queries of a class share.
 type key struct {
 	app         serving.AppID
 	variant     serving.VariantID
 	minAccuracy float64
-	span        int // of time to the deadline: its binary logarithm in ns, in quarters
+	span        int // of the time to the deadline, as spanOf returns it
 	from, to    int // windows of arrival and deadline
 }
 
-// spanOf cuts times to a deadline into spans of a factor of 2^(1/4): clients have deadlines of their own.
+// spanOf returns the span of a time to a deadline: its binary logarithm in ns, in quarters, rounded up. Clients may
+// have deadlines of their own, so times are rounded.
 func spanOf(d time.Duration) int { return int(math.Ceil(4 * math.Log2(float64(d)))) }
 
-// classify puts queries into at most most classes of each key. Within a class the least work stands for all, so that
-// the program is a bound however they are cut.
+// classify divides the queries of each key into at most most classes. All queries of a class count with the least work
+// of any, so the program is a bound for every division.
 func (p *program) classify(queries []Query, most int) {
 	byKey := make(map[key][]int)
 	var keys []key
@@ -58,8 +59,8 @@ func (p *program) classify(queries []Query, most int) {
 	}
 }
 
-// cut returns how many of the queries at the head of list make a class: an equal part of all, and all that are as
-// large as the last of them.
+// cut returns how many of the first queries of list form a class: an equal part of all, and all further ones of the
+// same size.
 func cut(queries []Query, list []int, all, most int) int {
 	n := min((all+most-1)/most, len(list))
 	last := queries[list[n-1]].work()
@@ -82,7 +83,7 @@ func classOf(k key, queries []Query, list []int) class {
 	return c
 }
 
-// work is what queries of a key are sorted by.
+// work returns the total items of a query. Queries of a key are sorted by it.
 func (q *Query) work() (sum float64) {
 	for _, n := range q.Items {
 		sum += n

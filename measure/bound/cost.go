@@ -9,24 +9,24 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rent says what is to be had for how little money.
+// Rent is the service that Cost must buy, and the machines that it may rent.
 type Rent struct {
 	// Late is the share of the queries of every app that need not be in time.
 	Late float64
 	// Target is by app the mean accuracy that answers in time must have; 0, or an app beyond its end, asks for none.
 	Target []float64
-	// Rented tells by device type whether machines are rented as they are needed, at a price in $/h. Those of other
-	// types are there anyway and cost nothing more.
+	// Rented is by device type whether machines are rented when needed, at a price in $/h. Machines of other types are
+	// owned and cost nothing.
 	Rented []bool
 	// Price is by device type, in $/h; nil takes the specification's.
 	Price []float64
 }
 
-// ErrTooLittle says that not even all machines could give what is asked for.
+// ErrTooLittle means that all machines together are not enough.
 var ErrTooLittle = errors.New("bound: the machines cannot give that, at whatever price")
 
-// Cost returns the least money that a load can be served for, in $/h averaged over its time, whichever machines are
-// rented when. Workers of the specification are how many of a type can be had at most.
+// Cost returns a lower bound on the cost of serving a load, in $/h averaged over its time, for every way to rent
+// machines over time. The workers of the specification are the most machines of each type.
 func Cost(ctx context.Context, solver milp.Solver, w World, queries []Query, r Rent, o Options) (float64, error) {
 	p := newProgram(&w, queries, o)
 	p.build(func(serving.AppID, float64) float64 { return 0 })
@@ -75,7 +75,7 @@ func (p *program) rent(r *Rent) {
 	}
 }
 
-// demand has every app's queries served but for a share, at its target.
+// demand adds the rows by which all queries of every app but a share are served, at its target.
 func (p *program) demand(r *Rent, queries []Query) {
 	offered := make([]float64, len(p.w.Spec.Apps))
 	for i := range queries {

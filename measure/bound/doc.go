@@ -1,6 +1,6 @@
-// Package bound says what no rule of scheduling and planning can pass in a world: the fluid bound. It is a linear
-// program over the time of machines. Every run, whatever its system, gives a point of the program, so that no run may
-// have a higher utility, or a lower cost at the same service, than the program's optimum.
+// Package bound computes the fluid bound, which no rule of scheduling and planning can exceed in a world. It is a
+// linear program over the time of machines. Every run of every system is a feasible point of the program. So no run has
+// a higher utility, or a lower cost at the same service, than the program's optimum.
 //
 // Time is cut into windows. Queries are alike (a class) when they are of one app, have the same requirements, about the
 // same size and time to their deadline, and arrive in one window i and are due in one window j. A path p gives each
@@ -25,10 +25,10 @@
 // the accuracy of a query is the product over its stages of a mean, which a mixture of paths has as well. share is 1
 // for a whole machine, and for a part of one its threads, or its per cent of an accelerator, of the machine's.
 //
-// Where machines are rented the program minimises money instead: machines_k becomes a variable with a price, all
+// If machines are rented, the program minimises the cost instead: machines_k becomes a variable with a price, all
 // queries but a share must be served, and the mean accuracy of every app must reach its target (Cost).
 //
-// The program leaves out all that only takes away: that batches are whole, that queries come one by one, that variants
-// take time to load, that nobody knows what comes. What it needs to know is how long batches take on average; where a
-// run's batches happened to be faster, its bound is computed with the times it had (World.Speed).
+// The program leaves out everything that can only lower the utility: batches are whole, queries come one by one,
+// variants take time to load, and the future is not known. It needs the mean run times of batches. If a run's batches
+// happened to be faster, its bound is computed with their times (World.Speed).
 package bound

@@ -38,7 +38,7 @@ type served struct {
 	accuracy float64
 }
 
-// group is what work is alike in.
+// group is work that the same machines do at the same rates in the same windows.
 type group struct {
 	variant  serving.VariantID
 	from, to int
@@ -72,15 +72,15 @@ func newProgram(w *World, queries []Query, o Options) *program {
 		p.start, end = 0, 1
 	}
 	span := max(end.Sub(p.start), 1)
-	// Windows shorter than the time that queries have say little more and cost much.
+	// Windows shorter than the time to a deadline tighten the bound little and take much time.
 	p.windows = max(1, min(o.windows(), int(span/max(longest, 1))))
 	p.width = span/time.Duration(p.windows) + 1
 	p.classify(queries, o.classes())
 	return p
 }
 
-// build adds the columns and rows that every form of the program has. value is what a query of an app served with an
-// accuracy brings.
+// build adds the columns and rows that both forms of the program have. value returns the objective of a query of an app
+// that is served with an accuracy.
 func (p *program) build(value func(a serving.AppID, accuracy float64) float64) {
 	p.machines()
 	paths := make(map[key][]path)
@@ -120,7 +120,7 @@ func (p *program) machines() {
 // mebi scales bytes, so that the numbers of the program lie within some orders of magnitude.
 const mebi = 1 << 20
 
-// binds tells whether a machine's memory holds less than all variants.
+// binds reports whether a machine's memory holds less than all variants.
 func (w *World) binds(d serving.DeviceTypeID) bool {
 	limit, sum := w.Spec.DeviceTypes[d].MemoryBytes, int64(0)
 	if limit <= 0 {
@@ -172,8 +172,8 @@ func (p *program) term(row, column int, coef float64) {
 	p.Rows[row].Terms = append(p.Rows[row].Terms, milp.Term{Column: column, Coef: coef})
 }
 
-// group returns the group of a variant's work for a class; ok is false when no machine does it in time. Classes for
-// which machines give the same share a group: mostly all sizes do, since small queries fill the same batches as large.
+// group returns the group of a variant's work for a class; ok is false when no machine does it in time. Classes with
+// the same rates share a group. Mostly all sizes do, since small queries fill the same batches as large ones.
 func (p *program) group(v serving.VariantID, x *class, size int) (at int, ok bool) {
 	rates := p.ratesOf(v, size, x.within)
 	if rates < 0 {
@@ -201,7 +201,7 @@ func (p *program) group(v serving.VariantID, x *class, size int) (at int, ok boo
 	return at, true
 }
 
-// rated is a variant's rates for queries of at least a size and at most a time, by kind and use one after the other.
+// rated is a variant's rates for queries of at least a size within at most a time. Rates are by kind, then use.
 type rated struct {
 	variant serving.VariantID
 	size    int
@@ -254,7 +254,7 @@ func (p *program) spend(row, k, w int, v serving.VariantID, u use, rate float64)
 	}
 }
 
-// hold has machines that run a variant hold it.
+// hold adds the rows by which machines that run a variant hold it in memory.
 func (p *program) hold(k, w int, v serving.VariantID, z int, u use) {
 	h := holding{k, w, v}
 	row, ok := p.holders[h]
@@ -266,15 +266,15 @@ func (p *program) hold(k, w int, v serving.VariantID, z int, u use) {
 		p.term(row, r, -p.width.Seconds())
 		p.term(p.memory[k][w], r, float64(p.w.memory(v))/mebi)
 	}
-	// A part runs beside others on its machine, each with a copy of its own; what counts is its share of the machine.
+	// A part runs beside others on its machine, each with a copy of the variant; its share of the machine counts.
 	p.term(row, z, max(u.threads, u.percent))
 }
 
-// Options say how fine a bound is.
+// Options are the resolution of a bound. Finer bounds are tighter and take more time.
 type Options struct {
-	// Windows is into how many windows time is cut at most; 0 means 24. More are tighter where the load changes.
+	// Windows is the most windows that time is divided into; 0 means 24. More windows are tighter if the load changes.
 	Windows int
-	// Classes is into how many sizes the queries of an app are cut at most; 0 means 12.
+	// Classes is the most sizes that the queries of an app are divided into; 0 means 12.
 	Classes int
 }
 

@@ -11,12 +11,12 @@ import (
 
 // Result is a bound.
 type Result struct {
-	// Utility is the most that a run can have: the sum over queries in time of weight * accuracy / best accuracy of the
+	// Utility is the highest utility of a run: the sum over queries in time of weight * accuracy / best accuracy of the
 	// app, divided by the sum of the weights of all queries offered.
 	Utility float64
-	// InTime is the share of the queries that are in time at that optimum. More may be, with less accuracy.
+	// InTime is the share of the queries that are in time at that optimum. A run can have more, with less accuracy.
 	InTime float64
-	// Window is the length of a window, Windows the bound of each, of the queries that arrived in it.
+	// Window is the length of a window. Windows has for each window the bound of the queries that arrive in it.
 	Window  time.Duration
 	Windows []Window
 }
@@ -28,7 +28,7 @@ type Window struct {
 	Utility float64
 }
 
-// Utility returns the highest utility that any system can have with a load.
+// Utility returns an upper bound on the utility of every system with a load.
 func Utility(ctx context.Context, solver milp.Solver, w World, queries []Query, o Options) (*Result, error) {
 	p := newProgram(&w, queries, o)
 	best := make([]float64, len(w.Spec.Apps))

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// World is what a bound is of: machines, apps and how fast they are.
+// World is the world of a bound: machines, apps and run times.
 type World struct {
 	Spec *serving.Spec
 	// Time returns the mean run time of a batch of items (>= 1) of a variant on a machine, or part of one, of a device
@@ -16,9 +16,10 @@ type World struct {
 	Time func(v serving.VariantID, d serving.DeviceTypeID, items, n int) (mean time.Duration, ok bool)
 	// Chance returns the share of such batches that take at most within; nil where all take their mean.
 	Chance func(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64
-	// Levels returns up to how many batches at once bring something; nil means one.
+	// Levels returns the largest useful number of batches at once; nil means one.
 	Levels func(v serving.VariantID, d serving.DeviceTypeID) int
-	// Speed is by device type how much faster than Time the batches of a run were, all together; nil means 1.
+	// Speed is by device type the total believed time of the batches of a run (Time) divided by their actual time; nil
+	// means 1.
 	Speed []float64
 }
 
@@ -27,12 +28,12 @@ type Query struct {
 	App         serving.AppID
 	Arrived     serving.Time
 	Deadline    serving.Time
-	Items       []float64 // by position in App.Stages: that it brings to the stage
+	Items       []float64 // by position in App.Stages: that reach the stage
 	MinAccuracy float64   // of every stage's variant
 	Variant     serving.VariantID
 }
 
-// chance is World.Chance, or whether the mean is within.
+// chance returns World.Chance or, without it, 1 if the mean is within and 0 if not.
 func (w *World) chance(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64 {
 	if w.Chance != nil {
 		return w.Chance(v, d, items, n, within)
@@ -77,23 +78,23 @@ func (w *World) rate(v serving.VariantID, d serving.DeviceTypeID, size int, with
 	return best * w.speed(d)
 }
 
-// leastChance is the share of batches in time below which a batch size counts as never in time: the sum of what it
-// leaves out is less than rounding.
+// leastChance is the share of batches in time below which a batch size counts as never in time. The sum of all that is
+// left out is below rounding errors.
 const leastChance = 1e-12
 
-// fits tells whether a variant can be held by a machine, or part, of a device type at all.
+// fits reports whether a machine, or part, of a device type has enough memory for a variant.
 func (w *World) fits(v serving.VariantID, d serving.DeviceTypeID) bool {
 	limit := w.Spec.DeviceTypes[d].MemoryBytes
 	return limit <= 0 || w.memory(v) <= limit
 }
 
-// memory is the least memory that a variant takes: with batches of one.
+// memory returns the least memory that a variant takes: that with batches of one.
 func (w *World) memory(v serving.VariantID) int64 {
 	x := &w.Spec.Variants[v]
 	return x.MemoryBytes + x.ItemBytes
 }
 
-// kind is a type of machine and what runs there: the whole of it, or parts.
+// kind is a type of machine and its uses: the whole machine, or parts.
 type kind struct {
 	device   serving.DeviceTypeID
 	machines float64
@@ -142,7 +143,7 @@ func (w *World) kind(d serving.DeviceTypeID, machines float64) kind {
 	return k
 }
 
-// paths lists, for an app, the choices of a variant for each of its stages that meet the floors, with their accuracy.
+// paths lists the paths of an app whose variants reach the floors, each with its accuracy.
 func (w *World) paths(a serving.AppID, floor float64, pin serving.VariantID) (out []path) {
 	app := &w.Spec.Apps[a]
 	out = []path{{accuracy: 1}}
@@ -171,7 +172,7 @@ type path struct {
 	accuracy float64
 }
 
-// best is the highest accuracy that an app's answers can have.
+// best returns the highest accuracy that an app's answers can have.
 func (w *World) best(a serving.AppID) float64 {
 	best := 1.0
 	for _, s := range w.Spec.Apps[a].Stages {

@@ -60,7 +60,7 @@ type Options struct {
 // MaxQueries bounds a run, whose schedule and results lie in memory with some 150 bytes for each query.
 const MaxQueries = 20_000_000
 
-// Progress is the state of a run.
+// Progress is the state of a run. Outstanding queries are sent and have not ended.
 type Progress struct {
 	Elapsed     time.Duration
 	Total       int // queries in the schedule

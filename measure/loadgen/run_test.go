@@ -293,7 +293,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// The real pacer is never early and stops when told to.
+// The real pacer is never early, and stops when its context ends.
 func TestPacer(t *testing.T) {
 	p := newPacer()
 	defer p.close()

@@ -219,7 +219,7 @@ func (c *column) rows(first, items, count int) []byte {
 
 // Right reports whether outputs answer the query of items samples from first on correctly: in every row, the label
 // output is the sample's label, or, if a row has several numbers, the index of the largest one is. known is false when
-// there are no labels or the outputs do not tell.
+// there are no labels or the outputs have no label.
 func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known bool) {
 	if s.labels == nil {
 		return false, false

@@ -129,18 +129,18 @@ func TestStopsWhenKnownWellEnough(t *testing.T) {
 		})
 		return p
 	}
-	calm, wild := samples(ms/10, Config{MaxSamples: 1e6}), samples(ms, Config{MaxSamples: 1e6})
-	if calm.Samples >= wild.Samples {
-		t.Errorf("a calm point took %d samples, a wild one %d", calm.Samples, wild.Samples)
+	steady, noisy := samples(ms/10, Config{MaxSamples: 1e6}), samples(ms, Config{MaxSamples: 1e6})
+	if steady.Samples >= noisy.Samples {
+		t.Errorf("a steady point took %d samples, a noisy one %d", steady.Samples, noisy.Samples)
 	}
 	// 1 ms plus an exponential time of mean 1 ms: mean 2 ms, 95th percentile 1 + ln 20 ms. The tolerance is three times
 	// the width.
-	if math.Abs(wild.Mean-2000) > 3*0.05*2000 || math.Abs(wild.P95-(1000+1000*math.Log(20))) > 3*0.1*4000 {
-		t.Errorf("measured %+v", wild)
+	if math.Abs(noisy.Mean-2000) > 3*0.05*2000 || math.Abs(noisy.P95-(1000+1000*math.Log(20))) > 3*0.1*4000 {
+		t.Errorf("measured %+v", noisy)
 	}
 	loose := samples(ms, Config{MaxSamples: 1e6, MeanWidth: 0.2, P95Width: 0.4})
-	if loose.Samples >= wild.Samples {
-		t.Errorf("lower demands took %d samples, higher ones %d", loose.Samples, wild.Samples)
+	if loose.Samples >= noisy.Samples {
+		t.Errorf("lower demands took %d samples, higher ones %d", loose.Samples, noisy.Samples)
 	}
 	if capped := samples(ms, Config{MaxSamples: 100}); capped.Samples != 100 {
 		t.Errorf("%d samples, at most 100 were allowed", capped.Samples)

@@ -1,4 +1,4 @@
-// Package quantity writes numbers for people: as many digits as say something, with the unit behind.
+// Package quantity formats numbers for people: with the significant digits and the unit.
 package quantity
 
 import (
@@ -29,7 +29,7 @@ func Number(x float64) string {
 	return whole
 }
 
-// Rate writes a number of things a second, or a dash where it is none.
+// Rate writes a rate in 1/s with three digits, or a dash for NaN or infinity.
 func Rate(x float64) string {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return "-"
@@ -46,7 +46,7 @@ func Dollars(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 // Accuracy writes a fraction in per cent with two digits.
 func Accuracy(x float64) string { return strconv.FormatFloat(100*x, 'f', 2, 64) + " %" }
 
-// Percent writes a fraction in per cent with one digit, or two where it is small, and without those that say nothing.
+// Percent writes a fraction in per cent with one decimal, or two if it is small, and without trailing zeros.
 func Percent(x float64) string {
 	digits := 1
 	if math.Abs(x) < 0.01 {
@@ -56,8 +56,8 @@ func Percent(x float64) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".") + " %"
 }
 
-// SmallShare writes a fraction in per cent so that next to nothing is told from nothing. A negative one is not known,
-// and written as a dash.
+// SmallShare writes a fraction in per cent such that a tiny fraction differs from 0. A negative one is not known and
+// written as a dash.
 func SmallShare(x float64) string {
 	switch {
 	case x < 0:
@@ -72,5 +72,5 @@ func SmallShare(x float64) string {
 	return fmt.Sprintf("%.1f %%", 100*x)
 }
 
-// Milliseconds is a duration in ms.
+// Milliseconds returns a duration in ms.
 func Milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -72,11 +72,11 @@ func (d *dist) add(v int64) {
 		d.sorted = false
 		return
 	}
-	d.pour()
+	d.moveToCells()
 	d.cells.add(v, 1)
 }
 
-func (d *dist) pour() {
+func (d *dist) moveToCells() {
 	d.cells = new(cells)
 	for _, v := range d.values {
 		d.cells.add(v, 1)
@@ -95,7 +95,7 @@ func (d *dist) merge(o *dist) {
 		return
 	}
 	if d.cells == nil {
-		d.pour()
+		d.moveToCells()
 	}
 	for _, v := range o.values {
 		d.cells.add(v, 1)

@@ -61,6 +61,6 @@ type Meta struct {
 	Usage    *Usage // of the whole run; nil when unknown
 	// names by VariantID; one without a name is reported as "variant N"
 	Variants []string
-	// PlanFailures are the requests for plans that none came of.
+	// PlanFailures are the requests for plans that failed.
 	PlanFailures []PlanFailure
 }

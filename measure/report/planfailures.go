@@ -8,16 +8,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// PlanFailure counts the requests for a plan that none came of, for one reason.
+// PlanFailure counts the requests for a plan that failed for one reason.
 type PlanFailure struct {
 	Reason string  `json:"reason"`
 	Count  int64   `json:"count"`
 	FirstS float64 `json:"first_s"` // when the first one failed, in seconds since the run began
-	First  string  `json:"first"`   // what the first one failed with
+	First  string  `json:"first"`   // error of the first one
 }
 
-// AddPlanFailure counts a failure at a time for a reason, with what it failed with. It returns the list, as append
-// does.
+// AddPlanFailure counts a failure for a reason at a time, with its error. It returns the list, as append does.
 func AddPlanFailure(list []PlanFailure, reason string, at serving.Time, err string) []PlanFailure {
 	k := slices.IndexFunc(list, func(f PlanFailure) bool { return f.Reason == reason })
 	if k < 0 {
@@ -28,8 +27,8 @@ func AddPlanFailure(list []PlanFailure, reason string, at serving.Time, err stri
 	return list
 }
 
-// planFailures writes a line for every reason for which plans failed in a report, and nothing where none did. names
-// says which report a line is about; they are empty where there is one.
+// planFailures writes a line for every report and reason with failed plans. A line begins with
+// names[k], the name of report k, unless that is empty.
 func planFailures(w io.Writer, names []string, reports []*Report) error {
 	begun := false
 	for k, r := range reports {

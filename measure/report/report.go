@@ -23,7 +23,7 @@ type Report struct {
 	// Variants has the variants that served a query, by rising id.
 	Variants []VariantUse `json:"variants,omitempty"`
 	Series   []Point      `json:"series"` // of all apps together
-	// PlanFailures are the requests for plans that none came of, of a run that knows of them.
+	// PlanFailures are the requests for plans that failed; nil if the run does not know of them.
 	PlanFailures []PlanFailure `json:"plan_failures,omitempty"`
 }
 

@@ -106,9 +106,9 @@ func (c *complexity) ended(now serving.Time, b *contentBatch, x *engine.Input) {
 	if x.Result != engine.OK {
 		return
 	}
-	c.factors.Ran(now, b.stage, b.believed, x.Took)
+	c.factors.AddBatch(now, b.stage, b.believed, x.Took)
 	for task, items := range b.items {
-		c.factors.Served(now, b.stage, task, int(items), x.Emitted)
+		c.factors.AddTask(now, b.stage, task, int(items), x.Emitted)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// late is the index of answers after their deadline. They are counted apart from served ones, so that nobody has to
-// subtract.
+// late is the index of answers after their deadline. They are counted apart from served ones, so that queries need no
+// subtraction.
 const late = serving.Outcomes
 
 // metrics holds the Prometheus series. Children are resolved once, so that a query costs no look-up by name.
@@ -21,7 +21,7 @@ type metrics struct {
 	spec *serving.Spec
 	apps []appMetrics
 	byV  []variantMetrics
-	add  func(*serving.Spec)
+	*vectors
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
@@ -63,98 +63,130 @@ type runningBatch struct {
 	items    int32
 }
 
-func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *metrics {
+// vectors are the series with labels of apps and variants.
+type vectors struct {
+	latency, queue, items                                     *prometheus.HistogramVec
+	outcomes, good, all, accuracySum, accuracyCount           *prometheus.CounterVec
+	nvSuccess, nvFailure, nvCount, nvExec, nvRequest, nvQueue *prometheus.CounterVec
+	nvComputed                                                *prometheus.CounterVec
+	pending, nvPending                                        *prometheus.GaugeVec
+}
+
+// registry registers series as it makes them.
+type registry struct{ *prometheus.Registry }
+
+func (r registry) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	r.MustRegister(h)
+	return h
+}
+
+func (r registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	r.MustRegister(c)
+	return c
+}
+
+func (r registry) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	r.MustRegister(g)
+	return g
+}
+
+func newMetrics(prom *prometheus.Registry, spec *serving.Spec, buckets []float64) *metrics {
+	r := registry{prom}
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &metrics{
+		vectors: newVectors(r, buckets),
 		reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState),
 		running: make(map[serving.BatchID]runningBatch),
-	}
-	histogram := func(name, help string, b []float64, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: b}, labels)
-		r.MustRegister(h)
-		return h
-	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		r.MustRegister(c)
-		return c
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-		r.MustRegister(g)
-		return g
-	}
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	latency := histogram("sluice_query_latency_seconds", "Time from acceptance to the answer, of answered queries.",
-		buckets, "app", "variant")
-	queue := histogram("sluice_query_queue_seconds",
-		"Time that answered queries waited before their last batch started.", buckets, "app", "variant")
-	items := histogram("sluice_batch_items", "Items of started batches.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
-		"app", "variant")
-	outcomes := counter("sluice_queries_total",
-		"Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome")
-	good := counter("sluice_slo_good_total", "Queries answered by their deadline.", "app")
-	all := counter("sluice_slo_total", "Queries that count for the objective: all but cancelled ones.", "app")
-	accuracySum := counter("sluice_accuracy_sum", "Sum of the profiled accuracy of answered queries.", "app")
-	accuracyCount := counter("sluice_accuracy_count", "Answered queries.", "app")
-	pending := gauge("sluice_pending_queries", "Accepted queries that have not ended.", "app")
-	m.batches = counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant",
-		"reason")
-	m.failures = counter("sluice_plan_failures_total",
-		"Requests for a plan that none came of, by reason; the plan in force stays.", "reason")
-	m.instances = gauge("sluice_instances", "Instances, by state.", "app", "state")
-	nvSuccess := counter("nv_inference_request_success", "Number of successful inference requests.", "model", "version")
-	nvFailure := counter("nv_inference_request_failure", "Number of failed inference requests.", "model", "reason")
-	nvCount := counter("nv_inference_count", "Number of inferences performed: items of answered queries.", "model",
-		"version")
-	nvExec := counter("nv_inference_exec_count", "Number of model executions: batches.", "model", "version")
-	nvRequest := counter("nv_inference_request_duration_us", "Cumulative request duration in microseconds.", "model",
-		"version")
-	nvQueue := counter("nv_inference_queue_duration_us", "Cumulative queuing duration in microseconds.", "model",
-		"version")
-	nvComputed := counter("nv_inference_compute_infer_duration_us", "Cumulative run time of batches in microseconds.",
-		"model", "version")
-	nvPending := gauge("nv_inference_pending_request_count", "Requests that wait or run.", "model")
-	m.add = func(spec *serving.Spec) {
-		m.spec = spec
-		for _, a := range spec.Apps[len(m.apps):] {
-			x := appMetrics{good: good.WithLabelValues(a.Name), all: all.WithLabelValues(a.Name),
-				accuracySum:   accuracySum.WithLabelValues(a.Name),
-				accuracyCount: accuracyCount.WithLabelValues(a.Name), pending: pending.WithLabelValues(a.Name),
-				nvPending: nvPending.WithLabelValues(a.Name)}
-			for o := range serving.Outcomes {
-				x.outcomes[o] = outcomes.WithLabelValues(a.Name, serving.Outcome(o).String())
-				if serving.Outcome(o) != serving.Served {
-					x.nvFailure[o] = nvFailure.WithLabelValues(a.Name, triton(serving.Outcome(o)))
-				}
-			}
-			x.outcomes[late] = outcomes.WithLabelValues(a.Name, "late")
-			m.apps = append(m.apps, x)
-		}
-		for id := len(m.byV); id < len(spec.Variants); id++ {
-			v := spec.Variants[id]
-			a := &spec.Apps[spec.Stages[v.Stage].App]
-			app := a.Name
-			// Versions number the variants of the last stage, which answer. Those of earlier stages are named.
-			version := v.Name
-			if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
-				version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
-			}
-			m.byV = append(m.byV, variantMetrics{
-				latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name),
-				items:     items.WithLabelValues(app, v.Name),
-				nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version),
-				nvExec:    nvExec.WithLabelValues(app, version),
-				nvRequest: nvRequest.WithLabelValues(app, version), nvQueue: nvQueue.WithLabelValues(app, version),
-				nvComputed: nvComputed.WithLabelValues(app, version),
-			})
-		}
+		batches: r.counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant",
+			"reason"),
+		failures: r.counter("sluice_plan_failures_total",
+			"Requests for a plan that none came of, by reason; the plan in force stays.", "reason"),
+		instances: r.gauge("sluice_instances", "Instances, by state.", "app", "state"),
 	}
 	m.grow(spec)
 	return m
 }
 
+func newVectors(r registry, buckets []float64) *vectors {
+	return &vectors{
+		latency: r.histogram("sluice_query_latency_seconds",
+			"Time from acceptance to the answer, of answered queries.", buckets, "app", "variant"),
+		queue: r.histogram("sluice_query_queue_seconds",
+			"Time that answered queries waited before their last batch started.", buckets, "app", "variant"),
+		items: r.histogram("sluice_batch_items", "Items of started batches.",
+			[]float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "app", "variant"),
+		outcomes: r.counter("sluice_queries_total",
+			"Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome"),
+		good: r.counter("sluice_slo_good_total", "Queries answered by their deadline.", "app"),
+		all: r.counter("sluice_slo_total", "Queries that count for the objective: all but cancelled ones.",
+			"app"),
+		accuracySum:   r.counter("sluice_accuracy_sum", "Sum of the profiled accuracy of answered queries.", "app"),
+		accuracyCount: r.counter("sluice_accuracy_count", "Answered queries.", "app"),
+		pending:       r.gauge("sluice_pending_queries", "Accepted queries that have not ended.", "app"),
+		nvSuccess: r.counter("nv_inference_request_success", "Number of successful inference requests.", "model",
+			"version"),
+		nvFailure: r.counter("nv_inference_request_failure", "Number of failed inference requests.", "model", "reason"),
+		nvCount: r.counter("nv_inference_count", "Number of inferences performed: items of answered queries.", "model",
+			"version"),
+		nvExec: r.counter("nv_inference_exec_count", "Number of model executions: batches.", "model", "version"),
+		nvRequest: r.counter("nv_inference_request_duration_us", "Cumulative request duration in microseconds.",
+			"model", "version"),
+		nvQueue: r.counter("nv_inference_queue_duration_us", "Cumulative queuing duration in microseconds.", "model",
+			"version"),
+		nvComputed: r.counter("nv_inference_compute_infer_duration_us",
+			"Cumulative run time of batches in microseconds.", "model", "version"),
+		nvPending: r.gauge("nv_inference_pending_request_count", "Requests that wait or run.", "model"),
+	}
+}
+
 // grow adds the series of new apps and variants.
-func (m *metrics) grow(spec *serving.Spec) { m.add(spec) }
+func (m *metrics) grow(spec *serving.Spec) {
+	m.spec = spec
+	for _, a := range spec.Apps[len(m.apps):] {
+		m.apps = append(m.apps, m.appMetrics(a.Name))
+	}
+	for id := len(m.byV); id < len(spec.Variants); id++ {
+		m.byV = append(m.byV, m.variantMetrics(serving.VariantID(id)))
+	}
+}
+
+func (m *metrics) appMetrics(app string) appMetrics {
+	x := appMetrics{
+		good: m.good.WithLabelValues(app), all: m.all.WithLabelValues(app),
+		accuracySum: m.accuracySum.WithLabelValues(app), accuracyCount: m.accuracyCount.WithLabelValues(app),
+		pending: m.pending.WithLabelValues(app), nvPending: m.nvPending.WithLabelValues(app),
+	}
+	for o := range serving.Outcomes {
+		x.outcomes[o] = m.outcomes.WithLabelValues(app, serving.Outcome(o).String())
+		if serving.Outcome(o) != serving.Served {
+			x.nvFailure[o] = m.nvFailure.WithLabelValues(app, triton(serving.Outcome(o)))
+		}
+	}
+	x.outcomes[late] = m.outcomes.WithLabelValues(app, "late")
+	return x
+}
+
+func (m *metrics) variantMetrics(id serving.VariantID) variantMetrics {
+	v := m.spec.Variants[id]
+	a := &m.spec.Apps[m.spec.Stages[v.Stage].App]
+	app := a.Name
+	// Versions number the variants of the last stage, which answer. Those of earlier stages are named.
+	version := v.Name
+	if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
+		version = strconv.Itoa(slices.Index(m.spec.Stages[last].Variants, id) + 1)
+	}
+	return variantMetrics{
+		latency: m.latency.WithLabelValues(app, v.Name), queue: m.queue.WithLabelValues(app, v.Name),
+		items:     m.items.WithLabelValues(app, v.Name),
+		nvSuccess: m.nvSuccess.WithLabelValues(app, version), nvCount: m.nvCount.WithLabelValues(app, version),
+		nvExec:    m.nvExec.WithLabelValues(app, version),
+		nvRequest: m.nvRequest.WithLabelValues(app, version), nvQueue: m.nvQueue.WithLabelValues(app, version),
+		nvComputed: m.nvComputed.WithLabelValues(app, version),
+	}
+}
 
 // triton returns the reason under which Triton counts a failure.
 func triton(o serving.Outcome) string {

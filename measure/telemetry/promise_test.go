@@ -50,9 +50,9 @@ func promisedWorld() (*serving.Spec, *plan.Plan) {
 
 // script feeds a telemetry with evenly spaced queries, each answered a millisecond after its arrival.
 type script struct {
-	told *Telemetry
-	now  serving.Time
-	id   serving.QueryID
+	telemetry *Telemetry
+	now       serving.Time
+	id        serving.QueryID
 }
 
 // offer sends queries at a rate for a span. late says which answers are late, accuracy how accurate they are.
@@ -62,7 +62,7 @@ func (s *script) offer(rate int, span time.Duration, late func(k int) bool, accu
 		s.now += gap
 		s.id++
 		arrived := engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: s.id, App: 0, Arrived: s.now}}
-		s.told.Observe(s.now, []engine.Input{arrived}, nil)
+		s.telemetry.Observe(s.now, []engine.Input{arrived}, nil)
 		o := report.Outcome{
 			Query: s.id, App: 0, Variant: 0, Outcome: serving.Served, Arrived: s.now, Done: s.now + 1e6,
 			Deadline: s.now + 1e8, Items: 1, Batch: 1, Accuracy: accuracy,
@@ -70,7 +70,7 @@ func (s *script) offer(rate int, span time.Duration, late func(k int) bool, accu
 		if late(k) {
 			o.Deadline = s.now
 		}
-		s.told.Outcome(o)
+		s.telemetry.Outcome(o)
 	}
 }
 
@@ -86,19 +86,19 @@ func ready(i serving.InstanceID, v serving.VariantID) engine.Input {
 // that of a plan that the engine ignores.
 func TestPromiseInForce(t *testing.T) {
 	spec, p := promisedWorld()
-	s := script{told: New(spec, Options{})}
-	x := &s.told.promises.apps[0]
-	s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}},
+	s := script{telemetry: New(spec, Options{})}
+	x := &s.telemetry.promises.apps[0]
+	s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}},
 		[]engine.Decision{
 			{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{Variants: []serving.VariantID{0, 1}}},
 		})
-	s.told.Observe(0, []engine.Input{ready(1, 0)}, nil)
+	s.telemetry.Observe(0, []engine.Input{ready(1, 0)}, nil)
 	s.offer(5, 2*time.Second, never, 0.9)
 	if value(x.queries) != 0 || value(x.accuracy) != 0 {
 		t.Errorf("while a variant loads, %v queries were promised something, accuracy %v", value(x.queries),
 			value(x.accuracy))
 	}
-	s.told.Observe(s.now, []engine.Input{ready(1, 1)}, nil)
+	s.telemetry.Observe(s.now, []engine.Input{ready(1, 1)}, nil)
 	check := func(when string, rate, accuracy, violation float64) {
 		t.Helper()
 		if value(x.rate) != rate || value(x.accuracy) != accuracy || value(x.violation) != violation {
@@ -129,18 +129,18 @@ func TestPromiseInForce(t *testing.T) {
 			},
 		},
 	}
-	s.told.Observe(s.now, nil, []engine.Decision{{Kind: engine.RequestPlan, Snapshot: &fleet.Snapshot{Seq: 5}}})
-	s.told.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
+	s.telemetry.Observe(s.now, nil, []engine.Decision{{Kind: engine.RequestPlan, Snapshot: &fleet.Snapshot{Seq: 5}}})
+	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
 	s.offer(500, time.Second, never, 0.9)
 	check("after a plan that came too late", 100, 0.85, 0.02)
 	other.Snapshot = 5
-	s.told.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
+	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
 	s.offer(500, time.Second, never, 0.9)
 	check("after the plan asked for", 1000, 0.7, 0)
-	s.told.Observe(s.now, nil, []engine.Decision{{Kind: engine.LoadVariant, Instance: 1, Variant: 1}})
+	s.telemetry.Observe(s.now, nil, []engine.Decision{{Kind: engine.LoadVariant, Instance: 1, Variant: 1}})
 	before := value(x.queries)
 	s.offer(100, time.Second, never, 0.9)
-	s.told.Observe(s.now, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost}}, nil)
+	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost}}, nil)
 	if value(x.queries) != before {
 		t.Error("promised while a variant was loaded anew")
 	}
@@ -156,10 +156,10 @@ func TestNoPromiseOfViolations(t *testing.T) {
 	for i := range p.Policies[0].ByRate {
 		p.Policies[0].ByRate[i].Promise.Violation = -1
 	}
-	s := script{told: New(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
-	s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
+	s := script{telemetry: New(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
+	s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 	s.offer(100, 70*time.Second, every(2), 0.9)
-	x := &s.told.promises.apps[0]
+	x := &s.telemetry.promises.apps[0]
 	if value(x.queries) != 0 || !math.IsNaN(value(x.violation)) || value(x.accuracyCount) != 7000 {
 		t.Errorf("%v queries were promised violations, %v, and %v an accuracy", value(x.queries), value(x.violation),
 			value(x.accuracyCount))
@@ -183,11 +183,12 @@ func TestDepartures(t *testing.T) {
 		{"less accurate", never, 0.84, promisedAccuracy},
 	} {
 		spec, p := promisedWorld()
-		var told []PromiseChange
-		s := script{told: New(spec, Options{PromiseChanged: func(d PromiseChange) { told = append(told, d) }})}
-		s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
+		var changes []PromiseChange
+		note := func(d PromiseChange) { changes = append(changes, d) }
+		s := script{telemetry: New(spec, Options{PromiseChanged: note})}
+		s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
-		x := &s.told.promises.apps[0]
+		x := &s.telemetry.promises.apps[0]
 		gauges := map[string]prometheus.Metric{
 			promisedViolations: x.violationsBroken, promisedAccuracy: x.accuracyBroken,
 		}
@@ -197,18 +198,18 @@ func TestDepartures(t *testing.T) {
 			}
 		}
 		if c.broken == "" {
-			if len(told) > 0 {
-				t.Errorf("%s: %+v", c.name, told)
+			if len(changes) > 0 {
+				t.Errorf("%s: %+v", c.name, changes)
 			}
 			continue
 		}
-		if len(told) != 1 || !told[0].Broken || told[0].What != c.broken || told[0].Queries < minQueries {
-			t.Errorf("%s: %+v", c.name, told)
+		if len(changes) != 1 || !changes[0].Broken || changes[0].What != c.broken || changes[0].Queries < minQueries {
+			t.Errorf("%s: %+v", c.name, changes)
 			continue
 		}
 		s.offer(100, 70*time.Second, never, 0.9)
-		if len(told) != 2 || told[1].Broken || told[1].What != c.broken || value(gauges[c.broken]) != 0 {
-			t.Errorf("%s: after a good minute %+v", c.name, told)
+		if len(changes) != 2 || changes[1].Broken || changes[1].What != c.broken || value(gauges[c.broken]) != 0 {
+			t.Errorf("%s: after a good minute %+v", c.name, changes)
 		}
 	}
 }

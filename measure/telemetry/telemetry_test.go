@@ -58,7 +58,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := New(c.Spec, Options{})
+	telemetry := New(c.Spec, Options{})
 	rec := report.NewRecorder([]report.AppInfo{{Name: "app", BestAccuracy: 0.9}}, report.Options{})
 	var out bytes.Buffer
 	j, err := journal.NewWriter(&out, journal.Header{
@@ -71,11 +71,11 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	if _, err := sim.Run(sim.Config{Spec: c.Spec, Engine: e, Truth: tr, Source: src, Initial: c.Plan, Recorder: rec,
 		Breaks: func(id serving.BatchID) bool { return id == 7 || id == 8 || id == 9 },
 		Observe: func(now serving.Time, in []engine.Input, d []engine.Decision) {
-			told.Observe(now, in, d)
+			telemetry.Observe(now, in, d)
 			_ = j.Step(now, in, d)
 			for k := range d {
 				if d[k].Kind == engine.EndQuery {
-					told.Outcome(d[k].Ended(now))
+					telemetry.Outcome(d[k].Ended(now))
 				}
 			}
 		}}); err != nil {
@@ -84,17 +84,17 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	if err := j.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	return told, rec.Report(report.Meta{}), out.Bytes()
+	return telemetry, rec.Report(report.Meta{}), out.Bytes()
 }
 
 // Metrics, statistics and report count the same run, so they agree in every query.
 func TestMetricsAgreeWithTheReport(t *testing.T) {
-	told, r, _ := watched(t)
+	telemetry, r, _ := watched(t)
 	o := r.Overall
 	if o.Dropped+o.Refused == 0 || o.Served == 0 || o.Late == 0 {
 		t.Fatalf("the run is too tame to tell anything: %+v", o)
 	}
-	a := told.metrics.apps[0]
+	a := telemetry.metrics.apps[0]
 	for name, x := range map[string]struct {
 		got  float64
 		want int64
@@ -106,13 +106,13 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 		"failed": {value(a.outcomes[serving.Failed]), o.Failed}, "good": {value(a.good), o.InTime},
 		"all":            {value(a.all), o.Offered},
 		"accuracy count": {value(a.accuracyCount), o.Served}, "pending at the end": {value(a.pending), 0},
-		"nv success": {value(told.metrics.byV[0].nvSuccess), o.Served},
+		"nv success": {value(telemetry.metrics.byV[0].nvSuccess), o.Served},
 	} {
 		if x.got != float64(x.want) {
 			t.Errorf("%s: %v, the report says %d", name, x.got, x.want)
 		}
 	}
-	s := told.Statistics(0)[0]
+	s := telemetry.Statistics(0)[0]
 	if o.Failed == 0 || s.Fail != uint64(o.Failed) {
 		t.Errorf("statistics count %d failures, the report %d", s.Fail, o.Failed)
 	}
@@ -129,7 +129,7 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 			s.ExecutionCount, s.InferenceCount)
 	}
 	rec := httptest.NewRecorder()
-	told.Metrics().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	telemetry.Metrics().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
 		`sluice_queries_total{app="app",outcome="late"}`,
 		`sluice_query_latency_seconds_bucket{app="app",variant="model",le="0.05"}`,
@@ -145,10 +145,10 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 
 // A query whose batch failed is explained with both of its runs, from memory and from the journal.
 func TestExplain(t *testing.T) {
-	told, _, j := watched(t)
+	telemetry, _, j := watched(t)
 	var again *Explanation
 	for id := serving.QueryID(1); again == nil; id++ {
-		if x, ok := told.Explain(id); ok && len(x.Runs) == 2 && x.Outcome != "" {
+		if x, ok := telemetry.Explain(id); ok && len(x.Runs) == 2 && x.Outcome != "" {
 			again = x
 		}
 	}
@@ -179,15 +179,15 @@ func TestExplain(t *testing.T) {
 		t.Error("a query that is not there was explained")
 	}
 	rec := httptest.NewRecorder()
-	told.Explanations().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/explain?query=99999999", nil))
+	telemetry.Explanations().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/explain?query=99999999", nil))
 	if rec.Code != http.StatusNotFound {
 		t.Errorf("unknown query: %d", rec.Code)
 	}
 }
 
 func TestDecisions(t *testing.T) {
-	told, _, _ := watched(t)
-	s := httptest.NewServer(told.Decisions())
+	telemetry, _, _ := watched(t)
+	s := httptest.NewServer(telemetry.Decisions())
 	defer s.Close()
 	get := func(query, accept string) string {
 		req, _ := http.NewRequest("GET", s.URL+query, nil)
@@ -216,7 +216,7 @@ func TestDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	told.Observe(99e9, nil, []engine.Decision{
+	telemetry.Observe(99e9, nil, []engine.Decision{
 		{
 			Kind: engine.EndQuery, Query: 4711, Outcome: serving.Dropped, Reason: engine.WaitedTooLong,
 			Variant: serving.None,
@@ -232,7 +232,7 @@ func TestDecisions(t *testing.T) {
 // BenchmarkObserve measures the cost of observing a query, at the usual size of batches.
 func BenchmarkObserve(b *testing.B) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 32)
-	told := New(c.Spec, Options{})
+	telemetry := New(c.Spec, Options{})
 	parts := make([]engine.Task, 8)
 	in := make([]engine.Input, 0, 9)
 	out := make([]engine.Decision, 0, 9)
@@ -252,32 +252,32 @@ func BenchmarkObserve(b *testing.B) {
 			})
 			d := engine.Decision{Kind: engine.EndQuery, Query: id, Items: 8, Batch: serving.BatchID(n)}
 			out = append(out, d)
-			told.Outcome(d.Ended(5))
+			telemetry.Outcome(d.Ended(5))
 		}
 		out = append(out, engine.Decision{
 			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Tasks: parts,
 		})
-		told.Observe(serving.Time(n), in, out)
+		telemetry.Observe(serving.Time(n), in, out)
 	}
 }
 
 // Requests that no plan comes of are counted by reason, and the log says why, on a line each.
 func TestPlanFailures(t *testing.T) {
-	told := New(simtest.Uniform(1, 1e6, 1e6, 1e9, 8).Spec, Options{})
+	telemetry := New(simtest.Uniform(1, 1e6, 1e6, 1e9, 8).Spec, Options{})
 	out := []engine.Decision{
 		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 3, Err: "no\nroom"}},
 		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 4, Err: "no room"}},
 		{Kind: engine.KeepPlan, Reason: engine.PlanInvalid, Failure: &engine.PlanFailure{Seq: 5, Err: "0 slots"}},
 	}
-	told.Observe(1e9, nil, out)
+	telemetry.Observe(1e9, nil, out)
 	for why, want := range map[engine.Reason]float64{engine.PlanningFailed: 2, engine.PlanInvalid: 1} {
-		if got := value(told.metrics.failures.WithLabelValues(why.String())); got != want {
+		if got := value(telemetry.metrics.failures.WithLabelValues(why.String())); got != want {
 			t.Errorf("%q is counted %v times, want %v", why, got, want)
 		}
 	}
 	text := ""
-	for _, e := range told.log.latest(9, nil) {
-		text += string(told.line(&e, false))
+	for _, e := range telemetry.log.latest(9, nil) {
+		text += string(telemetry.line(&e, false))
 	}
 	if want := `    1.000000 keep-plan no #3: no; room (planning failed)
     1.000000 keep-plan no #4: no room (planning failed)

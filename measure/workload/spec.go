@@ -260,6 +260,25 @@ func (s *Spec) build(resolve func(string) (serving.AppID, error)) (Source, error
 	return Limit(Merge(sources...), until, count), nil
 }
 
+// checkTrace returns the errors of an entry whose process is trace.
+func (a *AppSpec) checkTrace() (errs []error) {
+	switch {
+	case len(a.Trace) == 0 && a.TraceFile == "":
+		errs = append(errs, errors.New("trace: is empty, want the file of arrival times"))
+	case len(a.Trace) == 0:
+		errs = append(errs, fmt.Errorf("trace: %q was not read or holds no arrival", a.TraceFile))
+	case a.Rate != 0 || len(a.Rates) != 0:
+		errs = append(errs, errors.New("rates: given beside a trace, which brings its own times; keep one"))
+	}
+	for k := 1; k < len(a.Trace); k++ {
+		if a.Trace[k] < a.Trace[k-1] {
+			return append(errs, fmt.Errorf("trace: entry %d is earlier than the one before it", k))
+		}
+	}
+	return errs
+}
+
+// buildApp returns the source of entry i, with all errors of its fields joined.
 func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Source, error) {
 	a := &s.Apps[i]
 	var errs []error
@@ -299,19 +318,8 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	}
 	var times Times
 	if a.Process == "trace" {
-		switch {
-		case len(a.Trace) == 0 && a.TraceFile == "":
-			bad(errors.New("trace: is empty, want the file of arrival times"))
-		case len(a.Trace) == 0:
-			bad(fmt.Errorf("trace: %q was not read or holds no arrival", a.TraceFile))
-		case a.Rate != 0 || len(a.Rates) != 0:
-			bad(errors.New("rates: given beside a trace, which brings its own times; keep one"))
-		}
-		for k := 1; k < len(a.Trace); k++ {
-			if a.Trace[k] < a.Trace[k-1] {
-				bad(fmt.Errorf("trace: entry %d is earlier than the one before it", k))
-				break
-			}
+		for _, err := range a.checkTrace() {
+			bad(err)
 		}
 		times = NewTrace(a.Trace)
 	} else if process, err := a.process(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 const task = "digits"
 
-// Seeds of different uses are kept apart by these, so that training never sees a held-out picture.
+// These separate the seeds of different uses, so that training never sees a held-out picture.
 const (
 	seedHeldOut = 0x9e3779b97f4a7c15
 	seedInit    = 0xbf58476d1ce4e5b9
@@ -25,10 +25,10 @@ const (
 )
 
 // Build trains the ladder and writes it as a model repository: <dir>/<variant>/1/model.onnx and <dir>/ladder.json. A
-// ladder that is there already and was built from the same settings is returned as it is; an older one is replaced, all
-// at once at the end; a folder that holds anything else is an error. The work takes about two minutes on two cores with
-// AVX-512, half as long again with AVX2, and half an hour without either; training has use for four cores. Progress may
-// be nil; it is called from one goroutine with a stage's name and how much of the stage is done.
+// ladder in dir that was built from the same settings is returned as it is. An older one is replaced at the end, in one
+// step. A folder that holds anything else is an error. The work takes about two minutes on two cores with AVX-512,
+// three with AVX2, and half an hour without either; training uses up to four cores. progress may be nil; it is called
+// from one goroutine.
 //
 // The same seed gives the same ladder on processors of the same kind; across kinds rounding may differ.
 func Build(ctx context.Context, dir string, seed uint64, progress Progress) (*Ladder, error) {
@@ -40,7 +40,7 @@ func build(ctx context.Context, dir string, s settings, progress Progress) (*Lad
 		Seed: s.Seed ^ seedHeldOut, N: s.HeldOut,
 	},
 		Seconds: map[string]float64{}}
-	return l.make(dir, progress, func(tmp string, progress Progress) error {
+	return l.reuseOrBuild(dir, progress, func(tmp string, progress Progress) error {
 		nets, err := trainAll(ctx, s, l, progress)
 		if err != nil {
 			return err
@@ -49,12 +49,13 @@ func build(ctx context.Context, dir string, s settings, progress Progress) (*Lad
 	})
 }
 
-// Progress is told a stage's name and how much of the stage is done.
+// Progress is called with the name of a stage of the work and how much of it is done, as done of total.
 type Progress func(stage string, done, total float64)
 
-// make returns the ladder that lies in dir if it was built from the settings of l; otherwise it has fill train and
-// write the models of l into a folder of its own, which then takes the place of dir.
-func (l *Ladder) make(dir string, progress Progress, fill func(tmp string, progress Progress) error) (*Ladder, error) {
+// reuseOrBuild returns the ladder in dir if it was built from the settings of l. Otherwise fill trains the models of l
+// and writes them into a temporary folder, which then replaces dir.
+func (l *Ladder) reuseOrBuild(dir string, progress Progress, fill func(tmp string, progress Progress) error) (*Ladder,
+	error) {
 	if old, err := load(dir, l.Task); err == nil && old.Settings == l.Settings {
 		return old, nil
 	}
@@ -92,7 +93,7 @@ func (l *Ladder) make(dir string, progress Progress, fill func(tmp string, progr
 func trainAll(ctx context.Context, s settings, l *Ladder, progress Progress) (map[string]*nn.Net, error) {
 	nets := map[string]*nn.Net{}
 	for i, w := range s.Networks {
-		net, err := l.train(ctx, w, i, 10, practise, progress)
+		net, err := l.train(ctx, w, i, 10, drawTrainingPicture, progress)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +102,7 @@ func trainAll(ctx context.Context, s settings, l *Ladder, progress Progress) (ma
 	return nets, nil
 }
 
-// train trains the i-th network of a ladder to tell so many classes apart, on what fill draws.
+// train trains the i-th network of a ladder for a number of classes, on the pictures that fill draws.
 func (l *Ladder) train(ctx context.Context, w network, i, classes int, fill func(*rand.Rand, int, []float32) int,
 	progress Progress) (*nn.Net, error) {
 	began := time.Now()
@@ -124,17 +125,17 @@ func (l *Ladder) train(ctx context.Context, w network, i, classes int, fill func
 	return net, nil
 }
 
-// practise draws a picture to train on. It holds more letters than those served, because most of it lies near the
-// digit.
-func practise(rng *rand.Rand, size int, x []float32) int {
+// drawTrainingPicture draws a picture to train on. It has more letters per area than served pictures, because most of
+// it is near the digit.
+func drawTrainingPicture(rng *rand.Rand, size int, x []float32) int {
 	label := rng.IntN(10)
 	c := canvas{size, x}
 	c.render(rng, []int64{int64(label)}, 2*letters)
 	return label
 }
 
-// measureAll writes every variant's model and measures its accuracy. What a network says of a view is worked out once,
-// for all variants that use it.
+// measureAll writes every variant's model and measures its accuracy. The logits of a network for a view are computed
+// once for all variants that use them.
 func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn.Net, l *Ladder,
 	progress Progress) error {
 	if len(s.Variants) == 0 {
@@ -168,7 +169,7 @@ func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn
 			for _, at := range lattice[:v.Views] {
 				key := glance{name, at}
 				if said[key] == nil {
-					said[key] = see(nets[name], at, pictures, func() bool { return ctx.Err() != nil })
+					said[key] = viewLogits(nets[name], at, pictures, func() bool { return ctx.Err() != nil })
 					done++
 				}
 				if err := ctx.Err(); err != nil {
@@ -180,7 +181,8 @@ func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn
 		}
 		c := newClassifier(members, v.Views)
 		if err := l.add(dir, LadderVariant{
-			Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Products: c.products(),
+			Name: v.Name, Accuracy: accuracyOf(logits, labels), Parameters: c.parameters(),
+			Multiplications: c.multiplications(),
 		}, c.graph(v.Name)); err != nil {
 			return err
 		}
@@ -189,7 +191,7 @@ func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn
 	return nil
 }
 
-// add writes a variant's model and takes the variant into the ladder.
+// add writes a variant's model and adds the variant to the ladder.
 func (l *Ladder) add(dir string, v LadderVariant, g *onnxmodel.Graph) error {
 	path := Model(dir, v.Name)
 	if err := g.Write(path); err != nil {
@@ -204,8 +206,8 @@ func (l *Ladder) add(dir string, v LadderVariant, g *onnxmodel.Graph) error {
 	return nil
 }
 
-// right returns the share of rows whose largest logit is that of their label.
-func right(logits []float32, labels []int64) float64 {
+// accuracyOf returns the share of rows whose largest logit is that of the label.
+func accuracyOf(logits []float32, labels []int64) float64 {
 	sum := 0
 	for i, got := range best(logits) {
 		if got == labels[i] {

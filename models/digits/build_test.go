@@ -202,7 +202,7 @@ func TestFullLadderHasStepsWorthTaking(t *testing.T) {
 		for _, n := range v.Networks {
 			members = append(members, nets[n])
 		}
-		cost := newClassifier(members, v.Views).products()
+		cost := newClassifier(members, v.Views).multiplications()
 		t.Logf("%-8s %6.1f million products a picture", v.Name, float64(cost)/1e6)
 		if before > 0 && (cost < 2*before || cost > 5*before) {
 			t.Errorf("%s takes %d products, the variant before %d", v.Name, cost, before)

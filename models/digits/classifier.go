@@ -24,7 +24,7 @@ func newClassifier(members []*nn.Net, views int) *classifier {
 func (c *classifier) graph(name string) *onnxmodel.Graph {
 	const n = onnxmodel.Symbolic
 	g := onnxmodel.NewGraph("digits_"+name).Input("image", onnxmodel.Uint8, n, 1, Size, Size)
-	g.Initializer("grey", []float32{grey})
+	g.Initializer("grey", []float32{greyScale})
 	g.Node("Cast", []string{"image"}, []string{"levels"}, onnxmodel.AttrInt("to", int64(onnxmodel.Float32)))
 	g.Node("Mul", []string{"levels", "grey"}, []string{"picture"})
 	picture, logits := "picture", "logits"
@@ -51,7 +51,7 @@ func (c *classifier) graph(name string) *onnxmodel.Graph {
 // addViews cuts the views out of the pictures with their borders repeated, and joins them, all pictures of the first
 // view before those of the second, so that the members see views times N pictures.
 func (c *classifier) addViews(g *onnxmodel.Graph) string {
-	const f = furthest
+	const f = maxShift
 	g.InitializerInt64("margins", []int64{0, 0, f, f, 0, 0, f, f}, 8)
 	g.Node("Pad", []string{"picture", "margins"}, []string{"wide"}, onnxmodel.AttrString("mode", "edge"))
 	g.InitializerInt64("axes", []int64{2, 3}, 2)
@@ -77,25 +77,25 @@ func (c *classifier) parameters() int {
 	return sum
 }
 
-// products counts the multiplications that a picture takes.
-func (c *classifier) products() int {
+// multiplications counts the multiplications that a picture takes.
+func (c *classifier) multiplications() int {
 	sum := 0
 	for _, m := range c.members {
-		sum += m.Products()
+		sum += m.Multiplications()
 	}
 	return sum * len(c.views)
 }
 
-// grey turns a byte of a picture into a value from 0 to 1.
-const grey = float32(1) / 255
+// greyScale turns a byte of a picture into a value from 0 to 1.
+const greyScale = float32(1) / 255
 
-// predict returns the labels and logits of pictures: what the model gives, up to rounding.
+// predict returns the labels and logits of pictures. They equal the outputs of the model up to rounding errors.
 func (c *classifier) predict(pictures []uint8) (labels []int64, logits []float32) {
 	n := len(pictures) / Pixels
 	logits = make([]float32, n*10)
 	for _, m := range c.members {
 		for _, v := range c.views {
-			add(logits, see(m, v, pictures, func() bool { return false }))
+			add(logits, viewLogits(m, v, pictures, func() bool { return false }))
 		}
 	}
 	scale(logits, 1/float32(len(c.members)*len(c.views)))
@@ -128,9 +128,9 @@ func best(logits []float32) []int64 {
 	return labels
 }
 
-// see returns the logits that a network gives to a view of pictures, on all cores. It gives up, and returns nothing of
-// use, when stop says so; that is asked from any goroutine.
-func see(net *nn.Net, v view, pictures []uint8, stop func() bool) []float32 {
+// viewLogits returns the logits of a network for a view of pictures, computed on all cores. It ends early, with
+// undefined logits, when stop returns true; stop is called from several goroutines.
+func viewLogits(net *nn.Net, v view, pictures []uint8, stop func() bool) []float32 {
 	n := len(pictures) / Pixels
 	logits := make([]float32, n*10)
 	var wg sync.WaitGroup
@@ -141,9 +141,9 @@ func see(net *nn.Net, v view, pictures []uint8, stop func() bool) []float32 {
 			picture, seen := make([]float32, Pixels), make([]float32, Pixels)
 			for i := int(next.Add(1)) - 1; i < n && !stop(); i = int(next.Add(1)) - 1 {
 				for j, b := range pictures[i*Pixels : (i+1)*Pixels] {
-					picture[j] = float32(b) * grey
+					picture[j] = float32(b) * greyScale
 				}
-				v.look(picture, seen)
+				v.shift(picture, seen)
 				copy(logits[i*10:], r.Forward(seen))
 			}
 		})

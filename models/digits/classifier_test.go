@@ -77,7 +77,7 @@ func briefly(t *testing.T, layers string, seed uint64) *nn.Net {
 		t.Fatal(err)
 	}
 	err = nn.Train(context.Background(), net, nn.Training{
-		Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: seed, Fill: practise,
+		Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: seed, Fill: drawTrainingPicture,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,15 +139,15 @@ func TestViewsMovePictures(t *testing.T) {
 		t.Errorf("the first view is %v", lattice[0])
 	}
 	for _, v := range lattice {
-		v.look(picture, moved)
+		v.shift(picture, moved)
 		for i, got := range moved {
 			x, y := min(max(i%Size+v.dx, 0), Size-1), min(max(i/Size+v.dy, 0), Size-1)
 			if got != picture[y*Size+x] {
 				t.Fatalf("view %v, pixel %d: %v, want %v", v, i, got, picture[y*Size+x])
 			}
 		}
-		if max(v.dx, -v.dx, v.dy, -v.dy) > furthest {
-			t.Errorf("view %v moves further than %d", v, furthest)
+		if max(v.dx, -v.dx, v.dy, -v.dy) > maxShift {
+			t.Errorf("view %v moves further than %d", v, maxShift)
 		}
 	}
 }

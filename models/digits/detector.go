@@ -8,15 +8,14 @@ import (
 )
 
 // detector says for every place of a picture whether a digit's centre is there. Its network is trained like the
-// classifiers, with two classes, without and with a digit, and on small pictures: what it learns to tell the two apart
-// by, it scores at every place.
+// classifiers, on small pictures, with two classes: without and with a digit. On a large picture it scores every place.
 type detector struct {
 	net  *nn.Net
-	bias float64 // the odds, as a logarithm, from which on a place is taken for a digit's
+	bias float64 // the least logarithm of the odds at which a place counts as a digit's
 }
 
-// sight draws a picture that holds a digit or does not.
-func sight(rng *rand.Rand, size int, x []float32) int {
+// drawPatch draws a picture that holds a digit or does not.
+func drawPatch(rng *rand.Rand, size int, x []float32) int {
 	with := rng.IntN(2)
 	c := canvas{size, x}
 	var labels []int64
@@ -27,7 +26,7 @@ func sight(rng *rand.Rand, size int, x []float32) int {
 	return with
 }
 
-// boxes lists the squares round the centres of the places of a picture, row by row: x1, y1, x2, y2 in pixels. They
+// boxes lists the squares around the centres of the places of a picture, row by row: x1, y1, x2, y2 in pixels. They may
 // reach over the edge.
 func boxes(height, width int) []float32 {
 	out := make([]float32, 0, 4*height*width)
@@ -46,7 +45,7 @@ func boxes(height, width int) []float32 {
 func (d *detector) graph(name string) *onnxmodel.Graph {
 	const n = onnxmodel.Symbolic
 	g := onnxmodel.NewGraph("digits_"+name).Input("image", onnxmodel.Uint8, n, 1, Size, Size)
-	g.Initializer("grey", []float32{grey})
+	g.Initializer("grey", []float32{greyScale})
 	g.Node("Cast", []string{"image"}, []string{"levels"}, onnxmodel.AttrInt("to", int64(onnxmodel.Float32)))
 	g.Node("Mul", []string{"levels", "grey"}, []string{"picture"})
 	places, height, width := d.net.At(Size, Size).ExportPlaces(g, "d_", "picture")
@@ -61,7 +60,7 @@ func (d *detector) graph(name string) *onnxmodel.Graph {
 	g.Node("Sigmoid", []string{"weighed"}, []string{"chances"})
 	g.InitializerInt64("rows", []int64{0, p}, 2)
 	g.Node("Reshape", []string{"chances", "rows"}, []string{"scores"})
-	// The boxes are the same for every picture: as many copies as there are pictures.
+	// The boxes are the same for every picture, so they are copied for each.
 	g.Initializer("squares", boxes(height, width), 1, p, 4)
 	g.Node("Shape", []string{"image"}, []string{"shape"})
 	g.InitializerInt64("first", []int64{0}, 1)

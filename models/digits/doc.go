@@ -1,11 +1,11 @@
-// Package digits is the demo's task: somewhere in a picture, among letters and stray strokes, there is one digit; which
-// one is it? The package renders such pictures, trains a ladder of classifiers and writes them as ONNX models with
-// their measured accuracy.
+// Package digits makes the models and data of the demo. The task is to recognise the one digit in a picture with
+// letters and stray strokes. The package renders such pictures, trains a ladder of classifiers and writes them as ONNX
+// models with their measured accuracy.
 //
 // The variants take one input "image", UINT8 [N,1,192,192], and give "logits", FP32 [N,10], and "label", INT64 [N].
-// They cost what they cost because pictures are large: a network is trained on small ones, which is quick, and run on
-// large ones, which is not. As measured with seed 1 on 1,500 held-out pictures (one standard error is 0.5 points at the
-// top, 1.0 at the bottom), with the multiplications that a picture takes:
+// Networks are trained on small pictures, which is fast, and run on large ones, which takes most of the time. As
+// measured with seed 1 on 1,500 held-out pictures (one standard error is 0.5 points at the top, 1.0 at the bottom),
+// with the multiplications that a picture takes:
 //
 //	variant   accuracy   millions   what it is
 //	tiny        80.9 %         20   one network at half the resolution
@@ -16,8 +16,9 @@
 //
 // BenchmarkLadder measures latencies in ONNX Runtime.
 //
-// For a pipeline of models there are scenes, pictures with several digits, and models that find digits in them and read
-// one each. With seed 1, on 300 held-out scenes (a detector's accuracy is the harmonic mean of precision and recall):
+// For a pipeline of models there are scenes, which are pictures with several digits. Detectors find the digits of a
+// scene, and readers read one digit. With seed 1, on 300 held-out scenes (a detector's accuracy is the harmonic mean of
+// precision and recall):
 //
 //	stage    variant   accuracy   millions
 //	detect   coarse      84.2 %         20

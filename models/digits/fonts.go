@@ -22,7 +22,7 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 )
 
-// faces are the hands that write: upright and slanted, with and without serifs, light and bold.
+// faces are the fonts of the characters: upright and slanted, with and without serifs, light and bold.
 var faces = []struct {
 	name string
 	data []byte

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// A glyph is kept as signed distances to its outline, on a grid finer than an image: distances give strokes of any
-// width and softness after any distortion.
+// A glyph is stored as signed distances to its outline, on a grid finer than an image. From distances, strokes of any
+// width and softness can be drawn after any distortion.
 const (
 	perPixel  = 3  // grid points to a pixel
 	gridSize  = 96 // grid points across
@@ -22,19 +22,19 @@ const (
 // glyph holds distances in pixels, negative inside the strokes.
 type glyph [gridSize * gridSize]float32
 
-// signs are what is written: the digits, and letters that no hand makes look like one.
-const signs = "0123456789AEFHKMNPRTUVWXY"
+// characters are the digits, and letters that no distortion makes look like a digit.
+const characters = "0123456789AEFHKMNPRTUVWXY"
 
 const digitSigns = 10
 
-// glyphs returns the glyphs by face and sign. The fonts are part of the program, so that failing to read one is a
-// mistake in it and not in what it was given.
-var glyphs = sync.OnceValue(func() [][len(signs)]*glyph {
-	all := make([][len(signs)]*glyph, len(faces))
+// glyphs returns the glyphs by face and character. The fonts are embedded in the program, so an error in one is a bug
+// and panics.
+var glyphs = sync.OnceValue(func() [][len(characters)]*glyph {
+	all := make([][len(characters)]*glyph, len(faces))
 	var wg sync.WaitGroup
 	for i, f := range faces {
 		wg.Go(func() {
-			for s, r := range signs {
+			for s, r := range characters {
 				g, err := loadGlyph(f.data, r)
 				if err != nil {
 					panic(fmt.Sprintf("digits: font %s, %q: %v", f.name, r, err))
@@ -78,7 +78,7 @@ func loadGlyph(data []byte, r rune) (*glyph, error) {
 	return &g, nil
 }
 
-// draw rasterizes a rune at a size in points at 72 dpi and cuts away what is empty around it.
+// draw rasterizes a rune at a size in points at 72 dpi and crops it to its ink.
 func draw(f *opentype.Font, r rune, size float64) (*image.Alpha, error) {
 	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingNone})
 	if err != nil {
@@ -113,8 +113,8 @@ func draw(f *opentype.Font, r rune, size float64) (*image.Alpha, error) {
 	return cut, nil
 }
 
-// distances returns, for each grid point, how far it is from the nearest point where ink is as asked, in grid points:
-// the exact transform by lower envelopes of parabolas, first down the columns, then along the rows (Felzenszwalb and
+// distances returns, for each grid point, the distance to the nearest point where ink equals want, in grid points: the
+// exact transform by lower envelopes of parabolas, first down the columns, then along the rows (Felzenszwalb and
 // Huttenlocher, 2012, section 2).
 func distances(ink *[gridSize * gridSize]bool, want bool) []float32 {
 	d := make([]float64, len(ink))
@@ -173,8 +173,8 @@ func envelope(f, out []float64) {
 	}
 }
 
-// at returns the distance at a place given in pixels from the glyph's centre, between grid points by bilinear
-// interpolation, and far away beyond the grid.
+// at returns the distance at a place, given in pixels from the glyph's centre. It interpolates bilinearly between grid
+// points and returns a large distance beyond the grid.
 func (g *glyph) at(x, y float32) float32 {
 	const far = 10
 	gx, gy := x*perPixel+gridSize/2-0.5, y*perPixel+gridSize/2-0.5

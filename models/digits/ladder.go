@@ -9,28 +9,29 @@ import (
 	"path/filepath"
 )
 
-// Ladder is what ladder.json says of a built repository of models, cheapest variant first.
+// Ladder is the content of ladder.json, which describes a repository of models built here. Variants come cheapest
+// first.
 type Ladder struct {
 	Task     string             `json:"task"`
 	Seed     uint64             `json:"seed"`
 	Settings string             `json:"settings"` // hash of what the ladder was built from
 	Variants []LadderVariant    `json:"variants"`
 	HeldOut  HeldOut            `json:"heldout"`
-	Seconds  map[string]float64 `json:"seconds"` // what building took, by stage
+	Seconds  map[string]float64 `json:"seconds"` // time of building, by stage
 }
 
-// LadderVariant is one model. Accuracy is the share of held-out pictures it labels rightly, from 0 to 1; Products is
-// how many multiplications a picture takes.
+// LadderVariant is one model. Accuracy is the share of held-out pictures that it labels correctly, in [0, 1].
+// Multiplications is their number for one picture.
 type LadderVariant struct {
-	Name       string  `json:"name"`
-	Stage      string  `json:"stage,omitempty"` // of a pipeline, that it is for
-	Accuracy   float64 `json:"accuracy"`
-	Parameters int     `json:"parameters"`
-	Products   int     `json:"products"`
-	Bytes      int64   `json:"bytes"`
+	Name            string  `json:"name"`
+	Stage           string  `json:"stage,omitempty"` // of a pipeline, that it is for
+	Accuracy        float64 `json:"accuracy"`
+	Parameters      int     `json:"parameters"`
+	Multiplications int     `json:"products"`
+	Bytes           int64   `json:"bytes"`
 }
 
-// HeldOut says which pictures accuracies were measured on: Set(Seed, N), which no training uses.
+// HeldOut are the pictures that accuracies were measured on: Set(Seed, N). No training uses them.
 type HeldOut struct {
 	Seed uint64 `json:"seed"`
 	N    int    `json:"n"`
@@ -38,7 +39,7 @@ type HeldOut struct {
 
 const ladderFile = "ladder.json"
 
-// Model returns where a variant's model lies in the repository dir.
+// Model returns the path of a variant's model in the repository dir.
 func Model(dir, variant string) string { return filepath.Join(dir, variant, "1", "model.onnx") }
 
 // Load reads a ladder that Build has written and checks that its models are there.
@@ -102,7 +103,7 @@ func (l *Ladder) write(dir string) error {
 	return nil
 }
 
-// replace puts the folder tmp in the place of dir, which may hold an older ladder or nothing, never anything else.
+// replace moves the folder tmp to dir. dir may hold an older ladder or not exist; anything else is an error.
 func replace(dir, tmp string) error {
 	if err := replaceable(dir); err != nil {
 		return err

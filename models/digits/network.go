@@ -10,7 +10,7 @@ import (
 )
 
 // newNetwork makes a network for whole pictures from words, one per layer: avg2, max2, conv3x32 (size 3, 32 channels).
-// The search for what belongs to one of the classes comes last of itself.
+// The layer nn.Locate is added at the end.
 func newNetwork(layers string, classes int, rng *rand.Rand) (*nn.Net, error) {
 	var specs []nn.Spec
 	for _, word := range strings.Fields(layers) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// canvas is a square picture while it is drawn: size by size values, of ink at first and of grey at the end.
+// canvas is a square picture that is being drawn: size by size values, of ink at first and of grey at the end.
 type canvas struct {
 	size int
 	v    []float32
@@ -23,12 +23,12 @@ func Set(seed uint64, n int) (pictures []uint8, labels []int64) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		labels[i] = int64(rng.IntN(10))
 		c.render(rng, labels[i:i+1], letters)
-		c.levels(pictures[i*Pixels:])
+		c.writeBytes(pictures[i*Pixels:])
 	})
 	return pictures, labels
 }
 
-// drawAll has f draw n pictures of the size served, on all cores.
+// drawAll draws n pictures of the size served with f, on all cores.
 func drawAll(n int, f func(c *canvas, i int)) {
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -43,8 +43,8 @@ func drawAll(n int, f func(c *canvas, i int)) {
 	wg.Wait()
 }
 
-// levels writes a picture down in bytes.
-func (c *canvas) levels(to []uint8) {
+// writeBytes writes the picture as bytes.
+func (c *canvas) writeBytes(to []uint8) {
 	for j, v := range c.v {
 		to[j] = uint8(v*255 + 0.5)
 	}
@@ -54,10 +54,10 @@ func between(rng *rand.Rand, lo, hi float32) float32 { return lo + (hi-lo)*rng.F
 
 func normal(rng *rand.Rand) float32 { return float32(rng.NormFloat64()) }
 
-// render draws digits somewhere: each in a random face, bent, with strokes of random width and softness, among letters
-// and stray strokes, in uneven light and noise. How much else there is goes with the area, so that a small picture
-// looks like a part of a large one; letters is their mean number in a picture of the size served. It returns where the
-// digits' centres lie; where there is no room for one, it and those after it are left out.
+// render draws digits at random places, each in a random face, distorted, with strokes of random width and softness. It
+// adds letters, stray strokes, uneven light and noise. Their number is proportional to the area, so that a small
+// picture looks like a part of a large one; letters is the mean number of letters in a picture of the size served. It
+// returns the digits' centres. If there is no room for a digit, that digit and those after it are left out.
 func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place {
 	all := glyphs()
 	clear(c.v)
@@ -66,7 +66,7 @@ func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place
 	for _, label := range labels {
 		digit := newHand(rng)
 		found := false
-		for tries := 0; tries < mostTries && !found; tries++ {
+		for tries := 0; tries < maxTries && !found; tries++ {
 			digit.x, digit.y = between(rng, margin, float32(c.size-margin)),
 				between(rng, margin, float32(c.size-margin))
 			found = apart(places, digit.x, digit.y, clearance)
@@ -86,7 +86,7 @@ func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place
 				break
 			}
 		}
-		c.write(h, all[rng.IntN(len(all))][digitSigns+rng.IntN(len(signs)-digitSigns)])
+		c.write(h, all[rng.IntN(len(all))][digitSigns+rng.IntN(len(characters)-digitSigns)])
 	}
 	for range count(rng, 28*share) {
 		c.strayStroke(rng)
@@ -94,7 +94,7 @@ func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place
 	for range count(rng, 7*share) {
 		c.erase(rng)
 	}
-	c.light(rng)
+	c.shade(rng)
 	return places
 }
 
@@ -102,13 +102,13 @@ func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place
 type place struct{ x, y float32 }
 
 const (
-	// clearance is how far the centres of two digits are apart at least, in pixels: they do not touch.
+	// clearance is the least distance between the centres of two digits, in pixels. With it they do not touch.
 	clearance = 34
-	// mostTries bounds the search for room for a digit.
-	mostTries = 50
+	// maxTries bounds the search for room for a digit.
+	maxTries = 50
 )
 
-// apart tells whether a point is farther than so many pixels from all places.
+// apart reports whether a point is farther than least pixels from all places.
 func apart(places []place, x, y, least float32) bool {
 	for _, p := range places {
 		if dx, dy := x-p.x, y-p.y; dx*dx+dy*dy <= least*least {
@@ -121,9 +121,9 @@ func apart(places []place, x, y, least float32) bool {
 // count draws a whole number between 0 and twice the mean.
 func count(rng *rand.Rand, mean float32) int { return int(2*mean*rng.Float32() + rng.Float32()*0.999) }
 
-// hand is one way to write: a linear map and a smooth displacement from the picture to the glyph, and a pen.
-type hand struct {
-	x, y        float32 // where the glyph's centre comes to lie
+// penStyle is one style of writing: a linear map and a smooth displacement from the picture to the glyph, and a pen.
+type penStyle struct {
+	x, y        float32 // the glyph's centre
 	a, b, c, d  float32
 	bend        [2][bends * bends]float32
 	width, soft float32
@@ -135,8 +135,8 @@ const (
 	bends = 7  // number of points across at which the displacement is drawn
 )
 
-func newHand(rng *rand.Rand) *hand {
-	h := &hand{ink: between(rng, 0.75, 1)}
+func newHand(rng *rand.Rand) *penStyle {
+	h := &penStyle{ink: between(rng, 0.75, 1)}
 	turn := 0.2 * normal(rng)
 	sx, sy := between(rng, 0.78, 1.22), between(rng, 0.78, 1.22)
 	shear := 0.22 * normal(rng)
@@ -153,8 +153,8 @@ func newHand(rng *rand.Rand) *hand {
 	return h
 }
 
-// write adds a glyph to the picture; ink covers ink.
-func (c *canvas) write(h *hand, g *glyph) {
+// write adds a glyph to the picture. Where it has more ink than the picture, its ink counts.
+func (c *canvas) write(h *penStyle, g *glyph) {
 	const scale = float32(bends-1) / (2 * reach)
 	for y := max(0, int(h.y)-reach+1); y < min(c.size, int(h.y)+reach); y++ {
 		py := float32(y) - h.y
@@ -202,7 +202,7 @@ func (c *canvas) strayStroke(rng *rand.Rand) {
 	}
 }
 
-// erase wipes a spot.
+// erase removes the ink from a spot.
 func (c *canvas) erase(rng *rand.Rand) {
 	cx, cy := between(rng, 0, float32(c.size)), between(rng, 0, float32(c.size))
 	rx, ry := between(rng, 1.5, 4), between(rng, 1.5, 4)
@@ -216,8 +216,8 @@ func (c *canvas) erase(rng *rand.Rand) {
 	}
 }
 
-// light maps ink to grey under uneven light with little or much contrast, adds noise and keeps values between 0 and 1.
-func (c *canvas) light(rng *rand.Rand) {
+// shade maps ink to grey under uneven light with little or much contrast, adds noise and keeps values between 0 and 1.
+func (c *canvas) shade(rng *rand.Rand) {
 	paper, contrast := between(rng, 0, 0.3), between(rng, 0.45, 0.85)
 	slope := 0.002 * float32(c.size)
 	gx, gy := slope*normal(rng), slope*normal(rng)

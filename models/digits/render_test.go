@@ -84,7 +84,7 @@ func TestEveryGlyphHasInk(t *testing.T) {
 			high := low - top + 1
 			if high < inkHeight*perPixel-4 || high > inkHeight*perPixel+4 || inside < 300 ||
 				inside > gridSize*gridSize/3 {
-				t.Errorf("%s, %q: %d grid points high, %d inside", faces[f].name, signs[d], high, inside)
+				t.Errorf("%s, %q: %d grid points high, %d inside", faces[f].name, characters[d], high, inside)
 			}
 		}
 	}

@@ -30,8 +30,8 @@ type sampleLabels struct {
 }
 
 // WriteSamples writes n labelled pictures into the folder path, for a load generator: inputs.bin (UINT8), labels.bin
-// (INT64, what output "label" should be) and samples.json, which says so. Files that are there are overwritten;
-// samples.json comes last, so that where it is complete, all is.
+// (INT64, the correct output "label") and samples.json, which describes them. Existing files are overwritten.
+// samples.json is written last, so that all files are complete if it is.
 func WriteSamples(path string, seed uint64, n int) error {
 	if n < 1 || n > 1<<20 {
 		return fmt.Errorf("write samples %s: %d samples: give 1 to %d", path, n, 1<<20)
@@ -44,8 +44,8 @@ func WriteSamples(path string, seed uint64, n int) error {
 	return writeSamples(path, n, images, out)
 }
 
-// WriteScenes writes scenes for a load generator as WriteSamples does, without labels: what is right is not one number
-// for each.
+// WriteScenes writes scenes for a load generator as WriteSamples does, but without labels, because a scene has several
+// digits.
 func WriteScenes(path string, scenes []Scene) error {
 	var images []byte
 	for i := range scenes {

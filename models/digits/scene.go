@@ -5,8 +5,8 @@ import "math/rand/v2"
 // Box is the size of the square that a digit of a scene lies in, in pixels.
 const Box = 40
 
-// MostDigits is how many digits there are at most in a scene.
-const MostDigits = 12
+// MaxDigits is the largest number of digits in a scene.
+const MaxDigits = 12
 
 // Scene is a picture with several digits.
 type Scene struct {
@@ -14,19 +14,19 @@ type Scene struct {
 	Digits  []Digit
 }
 
-// Digit is one digit of a scene and where its centre lies, in pixels.
+// Digit is one digit of a scene and the place of its centre, in pixels.
 type Digit struct {
 	Label int64
 	X, Y  float32
 }
 
-// Scenes renders n scenes with as many digits each as count says, up to MostDigits and as far as there is room. Scene i
-// depends on the seed, i and its count alone.
+// Scenes renders n scenes. count returns the number of digits of scene i; it is cut to MaxDigits, and digits without
+// room are left out. Scene i depends on the seed, i and its count alone.
 func Scenes(seed uint64, n int, count func(i int) int) []Scene {
 	out := make([]Scene, n)
 	drawAll(n, func(c *canvas, i int) {
 		rng := rand.New(rand.NewPCG(seed^seedScenes, uint64(i)))
-		labels := make([]int64, min(count(i), MostDigits))
+		labels := make([]int64, min(count(i), MaxDigits))
 		for k := range labels {
 			labels[k] = int64(rng.IntN(10))
 		}
@@ -35,7 +35,7 @@ func Scenes(seed uint64, n int, count func(i int) int) []Scene {
 			s.Digits = append(s.Digits, Digit{labels[k], p.x, p.y})
 		}
 		s.Picture = make([]uint8, Pixels)
-		c.levels(s.Picture)
+		c.writeBytes(s.Picture)
 	})
 	return out
 }

@@ -20,7 +20,7 @@ func TestScenes(t *testing.T) {
 		if i < len(b) && (!slices.Equal(s.Picture, b[i].Picture) || !slices.Equal(s.Digits, b[i].Digits)) {
 			t.Fatalf("scene %d differs with the number of scenes", i)
 		}
-		if len(s.Picture) != Pixels || len(s.Digits) > min(count(i), MostDigits) || len(s.Digits) < min(count(i), 6) {
+		if len(s.Picture) != Pixels || len(s.Digits) > min(count(i), MaxDigits) || len(s.Digits) < min(count(i), 6) {
 			t.Errorf("scene %d has %d digits, asked for %d", i, len(s.Digits), count(i))
 		}
 		for k, d := range s.Digits {
@@ -60,7 +60,7 @@ func TestOverlap(t *testing.T) {
 func TestScenery(t *testing.T) {
 	startRuntime(t)
 	dir := filepath.Join(t.TempDir(), "models")
-	s := scenery{Format: 1, Seed: 5, HeldOut: 40,
+	s := sceneSettings{Format: 1, Seed: 5, HeldOut: 40,
 		Detectors: []network{
 			{"find", "avg2 conv3x16 max2 conv3x32 max2 conv3x32", []nn.Stage{{Size: Box, Steps: 120}}, 32, 2e-2},
 		},
@@ -135,7 +135,7 @@ func TestDetectorGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := nn.Train(context.Background(), net, nn.Training{
-		Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: 4, Fill: sight,
+		Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: 4, Fill: drawPatch,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestDetectorGraph(t *testing.T) {
 	got := out[0].(*ort.Tensor[float32]).GetData()
 	x := make([]float32, Pixels)
 	for i, v := range scene.Picture {
-		x[i] = float32(v) * grey
+		x[i] = float32(v) * greyScale
 	}
 	want := net.At(Size, Size).Runner().Places(x)
 	for i, p := range got {

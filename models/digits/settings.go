@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/models/digits/nn"
 )
 
-// settings say everything that the ladder depends on, apart from this package's code, for which Format stands.
+// settings are everything that the ladder depends on. Format stands for this package's code.
 type settings struct {
 	Format   int
 	Seed     uint64
@@ -39,8 +39,8 @@ type variant struct {
 	Views    int
 }
 
-// full returns the settings of the demo's ladder. Small pictures come first in training: they teach what a digit looks
-// like at a fraction of the cost, and without them larger ones teach nothing for a long time.
+// full returns the settings of the demo's ladder. Training begins with small pictures. They teach the shapes of digits
+// at a fraction of the cost; without them training on larger ones makes no progress for a long time.
 func full(seed uint64) settings {
 	const (
 		coarse = "avg2 conv3x16 max2 conv3x32 max2 conv3x48"
@@ -69,7 +69,7 @@ func full(seed uint64) settings {
 	}
 }
 
-// hash names settings, which are plain data.
+// hash returns a hash of settings, which are plain data.
 func hash(s any) string {
 	data, err := json.Marshal(s)
 	if err != nil {

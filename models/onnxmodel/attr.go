@@ -5,27 +5,27 @@ import "github.com/sluice-serving/sluice/models/onnxmodel/pb"
 // Attr is a constant argument of a node.
 type Attr = *pb.AttributeProto
 
-// AttrInt makes an integer attribute.
+// AttrInt returns a node's attribute of a name with an integer as its value.
 func AttrInt(name string, v int64) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_INT, I: v}
 }
 
-// AttrInts makes an attribute that is a list of integers.
+// AttrInts returns a node's attribute of a name with a list of integers as its value. v is kept.
 func AttrInts(name string, v ...int64) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_INTS, Ints: v}
 }
 
-// AttrFloat makes a float attribute.
+// AttrFloat returns a node's attribute of a name with a float as its value.
 func AttrFloat(name string, v float32) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_FLOAT, F: v}
 }
 
-// AttrFloats makes an attribute that is a list of floats.
+// AttrFloats returns a node's attribute of a name with a list of floats as its value. v is kept.
 func AttrFloats(name string, v ...float32) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_FLOATS, Floats: v}
 }
 
-// AttrString makes a text attribute.
+// AttrString returns a node's attribute of a name with a text as its value.
 func AttrString(name, v string) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_STRING, S: []byte(v)}
 }

@@ -2,8 +2,9 @@ package onnxmodel
 
 import "fmt"
 
-// Check reports the first thing that would make the graph unreadable: a value used before it is made, made twice or
-// never made, a constant whose bytes do not fill its shape, a missing name or output. It does not know the operators.
+// Check reports the first error that would make the graph unreadable: a value that is used before it is made, made
+// twice or never made, a constant whose bytes do not fill its shape, a missing name or output. It does not check
+// operators.
 func (g *Graph) Check() error {
 	if g.g.Name == "" {
 		return fmt.Errorf("onnx graph: the name is empty: give NewGraph one")

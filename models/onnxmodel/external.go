@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// deepest bounds how far graphs may nest in attributes of nodes.
-const deepest = 64
+// maxDepth bounds the nesting of graphs in attributes of nodes.
+const maxDepth = 64
 
-// External tells whether a model keeps tensors in other files: initializers, or constants of any node at any depth.
-// Whoever takes a model from a stranger must not run it then: it may name any file of the machine.
+// External reports whether a model keeps tensors in other files: initializers, or constants of any node at any depth.
+// Such a model must not be run if it comes from an untrusted source, because it may name any file of the machine.
 func External(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func External(path string) (bool, error) {
 
 var errExternal = errors.New("external data")
 
-// kind is a message of onnx.proto in which tensors may lie, at whatever depth.
+// kind is a message type of onnx.proto that can contain tensors, at any depth.
 type kind int
 
 const (
@@ -50,8 +50,8 @@ const (
 	trainingKind
 )
 
-// inside says in which fields of a message what lies.
-var inside = map[kind]map[protowire.Number]kind{
+// tensorFields maps the fields of a message that can contain tensors to their message types.
+var tensorFields = map[kind]map[protowire.Number]kind{
 	modelKind:     {7: graphKind, 20: trainingKind, 25: functionKind},
 	graphKind:     {1: nodeKind, 5: tensorKind, 15: sparseKind},
 	nodeKind:      {5: attributeKind},
@@ -64,18 +64,18 @@ var inside = map[kind]map[protowire.Number]kind{
 type scan struct{ w *window }
 
 func (s *scan) message(k kind, m field, depth int) error {
-	if depth > deepest*4 {
-		return fmt.Errorf("graphs nest deeper than %d", deepest)
+	if depth > maxDepth*4 {
+		return fmt.Errorf("graphs nest deeper than %d", maxDepth)
 	}
 	return s.w.fields(m.start, m.end, func(f field) error {
 		if k == tensorKind {
-			// data_location EXTERNAL, or where the data lies.
+			// data_location EXTERNAL, or external_data.
 			if f.is(14, protowire.VarintType) && f.value != 0 || f.is(13, protowire.BytesType) {
 				return errExternal
 			}
 			return nil
 		}
-		if next, ok := inside[k][f.num]; ok && f.is(f.num, protowire.BytesType) {
+		if next, ok := tensorFields[k][f.num]; ok && f.is(f.num, protowire.BytesType) {
 			return s.message(next, f, depth+1)
 		}
 		return nil

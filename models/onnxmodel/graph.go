@@ -18,11 +18,11 @@ const (
 )
 
 // Symbolic marks a dimension whose size is known only at run time. As the first dimension it is the batch size and is
-// called N in the file; elsewhere it is called after its place, such as D2.
+// called N in the file; elsewhere its name is D and its index, such as D2.
 const Symbolic = -1
 
-// Graph collects inputs, constants, nodes and outputs. Its methods return the graph, so that calls can be chained; what
-// is wrong with it Check says, and Write before it writes.
+// Graph collects inputs, constants, nodes and outputs. Its methods return the graph, so that calls can be chained. They
+// report no errors: Check does, and Write calls it.
 type Graph struct {
 	g *pb.GraphProto
 }
@@ -84,7 +84,7 @@ func (g *Graph) Model(opset, ir int64) *pb.ModelProto {
 	}
 }
 
-// Parameters returns the number of elements in the float constants, which for a model made here are its weights.
+// Parameters returns the number of elements in the float constants. For a model built here these are its weights.
 func (g *Graph) Parameters() int64 {
 	var n int64
 	for _, t := range g.g.Initializer {

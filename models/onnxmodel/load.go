@@ -9,10 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// maxLoad bounds what Load reads: no message can be longer.
+// maxLoad bounds the bytes that Load reads. No protobuf message can be longer.
 const maxLoad = 2 << 30
 
-// Load reads a whole model, weights included. Read is for those who only ask what a model takes and gives.
+// Load reads a whole model, weights included. Read is enough for inputs and outputs.
 func Load(path string) (*pb.ModelProto, error) {
 	st, err := os.Stat(path)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 )
 
 // Value is an input or output of a model. DType is 0 when it is not a tensor. Shape has -1 for a dimension that is not
-// a fixed number; it is nil, and Ranked false, when the file does not even say how many dimensions there are.
+// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are.
 type Value struct {
 	Name   string
 	DType  DType
@@ -30,8 +30,8 @@ type Value struct {
 	Ranked bool
 }
 
-// Info is what a model file says of itself. Inputs that the file also gives as constants are left out, as ONNX Runtime
-// leaves them out.
+// Info is the description of a model in its file. Inputs that the file also has as constants are left out, as in ONNX
+// Runtime.
 type Info struct {
 	IR       int64
 	Opset    int64 // of the standard operator set; 0 when the file names none
@@ -41,8 +41,8 @@ type Info struct {
 	Outputs  []Value
 }
 
-// Read returns the inputs and outputs of a model file. It reads no weights and uses little memory whatever the file
-// holds; an error names the file and what is wrong with it.
+// Read returns the inputs and outputs of a model file. It reads no weights and uses little memory for every file.
+// Errors name the file.
 func Read(path string) (*Info, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// window walks the fields of a protobuf message that lies in a file, looking only at what it needs.
+// window reads the fields of a protobuf message in a file, without reading the contents of fields that it skips.
 type window struct {
 	src   io.ReaderAt
 	size  int64
@@ -17,7 +17,7 @@ type window struct {
 	n     int
 }
 
-// field is one field: where its contents lie, or for numbers its value.
+// field is one field: the offsets of its contents, or for numbers its value.
 type field struct {
 	num        protowire.Number
 	typ        protowire.Type
@@ -27,7 +27,7 @@ type field struct {
 
 func (f field) is(num protowire.Number, typ protowire.Type) bool { return f.num == num && f.typ == typ }
 
-// header is more than the longest tag and the longest number after it.
+// header is at least the bytes of the longest tag and the longest number after it.
 const header = 20
 
 // peek returns up to header bytes at off. It does not read past end.

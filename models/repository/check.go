@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// checkConfig reports what makes the configuration unusable, and notes what is read but not acted upon.
+// checkConfig returns the errors that make the configuration unusable, and adds warnings for settings that have no
+// effect here.
 func (m *Model) checkConfig() error {
 	c := m.Config
 	if c.Name != "" && c.Name != m.Name {

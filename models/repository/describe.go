@@ -18,7 +18,7 @@ func (m *Model) describe() error {
 		if len(c.Input) == 0 || len(c.Output) == 0 {
 			return err
 		}
-		// The configuration says all that is needed, and the model may be meant for a remote server.
+		// The configuration is complete, and the model may be meant for a remote server.
 		m.warnf("the model file could not be read: %v", err)
 		m.MaxBatch = int(c.GetMaxBatchSize())
 		m.Inputs, m.Outputs = m.configured()
@@ -70,8 +70,8 @@ func (m *Model) maxBatch(in, out []tensor.Spec) int {
 	return DefaultMaxBatch
 }
 
-// wholeShapes tells whether the configured inputs have as many dimensions as the file's: dims leave the batch dimension
-// out when there is one, so a file written this way says that there is none.
+// wholeShapes reports whether the configured inputs have as many dimensions as the file's. In config.pbtxt, dims leave
+// out the batch dimension, so equal numbers mean that there is none.
 func (m *Model) wholeShapes(file []tensor.Spec) bool {
 	for _, c := range m.Config.Input {
 		for _, f := range file {
@@ -100,8 +100,9 @@ func (m *Model) configured() (in, out []tensor.Spec) {
 	return in, out
 }
 
-// merge prefers what was configured, which must be about tensors the file has. All inputs are needed to run a model, so
-// they must all be configured when some are; outputs may be a choice.
+// merge returns the configured tensors, or those of the file if none are configured. Configured tensors must exist in
+// the file. If some inputs are configured, all must be, since all are needed to run a model; outputs may be a
+// selection.
 func merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
 	if len(configured) == 0 {
 		return file, nil
@@ -137,7 +138,7 @@ func merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
 	return configured, nil
 }
 
-// fits tells whether tensors of a shape can be of the other shape too, where -1 is any number.
+// fits reports whether some tensor has both shapes, where -1 is any number.
 func fits(a, b []int64) bool {
 	return slices.EqualFunc(a, b, func(x, y int64) bool { return x == y || x == -1 || y == -1 })
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Described is what an ONNX file by itself says of its model.
+// Described is the description of a model by its ONNX file alone.
 type Described struct {
 	Inputs, Outputs []tensor.Spec
-	Batched         bool // the first dimension of every tensor is open, and counts items
+	Batched         bool // the first dimension of every tensor is variable, and counts items
 }
 
-// Describe reads an ONNX file that somebody has sent. A model that keeps tensors in other files is refused: it could
-// name any file of the machine.
+// Describe reads an ONNX file from an untrusted source. It refuses a model that keeps tensors in other files, because
+// it could name any file of the machine.
 func Describe(path string) (*Described, error) {
 	info, err := onnxmodel.Read(path)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package repository reads a model repository laid out as Triton lays one out:
+// Package repository reads a model repository in Triton's layout:
 //
 //	<root>/<model>/config.pbtxt            optional
 //	<root>/<model>/<version>/model.onnx    version is a positive number
 //
-// It reads no weights, follows no link that leaves the root, and bounds everything it reads.
+// It reads no weights, follows no link that leaves the root, and bounds the bytes that it reads.
 package repository

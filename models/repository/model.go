@@ -29,20 +29,20 @@ type Version struct {
 	Bytes  int64  // its size
 }
 
-// Model is what the repository says of one model.
+// Model is the description of one model in a repository.
 type Model struct {
 	Name     string
 	Versions []Version       // those the version policy chooses, ascending; never empty
 	Config   *pb.ModelConfig // never nil; empty when there is no config.pbtxt
 	// Inputs and Outputs are what a request carries, from config.pbtxt when it lists them and otherwise from the model
 	// file of the highest version. When MaxBatch is not 0 the first dimension is -1 and is the batch dimension. A nil
-	// Shape means that nobody says how many dimensions there are.
+	// Shape means that the number of dimensions is not known.
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
 	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
 	MaxBatch int
 	Unknown  []string // fields of config.pbtxt that sluice does not read, each with its line
-	Warnings []string // what the configuration asks for and sluice does differently
+	Warnings []string // settings of the configuration that sluice does not follow
 }
 
 // Latest returns the highest version served.
@@ -134,8 +134,8 @@ func (r *Repository) configure(m *Model) error {
 	return nil
 }
 
-// Configured reads a model's config.pbtxt alone: of models that other servers run, and of ensembles. Of the result only
-// Name, Config, Unknown and Warnings are set.
+// Configured reads a model's config.pbtxt alone. It is for models that other servers run, and for ensembles. It sets
+// only Name, Config, Unknown and Warnings of the result.
 func (r *Repository) Configured(name string) (*Model, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (r *Repository) findVersions(m *Model) error {
 	if len(all) == 0 {
 		return fmt.Errorf("no version directory: want %s", path.Join(r.dir, m.Name, "1", defaultFile))
 	}
-	chosen, err := choose(all, m.Config.GetVersionPolicy())
+	chosen, err := chooseVersions(all, m.Config.GetVersionPolicy())
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,13 @@ func Parse(text []byte) (config *pb.ModelConfig, unknown []string, err error) {
 	}
 	opts := prototext.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxNesting}
 	if err := opts.Unmarshal(text, config); err != nil {
-		return nil, nil, fmt.Errorf("%s", plain(err))
+		return nil, nil, fmt.Errorf("%s", cleanMessage(err))
 	}
 	return config, unknown, nil
 }
 
-// plain takes the library's prefix and its deliberately unstable spaces out of a message.
-func plain(err error) string {
+// cleanMessage removes the library's prefix and its deliberately unstable spaces from a message.
+func cleanMessage(err error) string {
 	s := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	return strings.TrimSpace(strings.TrimPrefix(s, "proto:"))
 }

@@ -128,7 +128,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m := &Model{Name: c.Name, Config: c}
 		if m.checkConfig() == nil {
-			_, _ = choose([]int64{1, 2, 5}, c.VersionPolicy)
+			_, _ = chooseVersions([]int64{1, 2, 5}, c.VersionPolicy)
 			m.MaxBatch = int(c.GetMaxBatchSize())
 			m.configured()
 		}

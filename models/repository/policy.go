@@ -8,8 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// choose applies a version policy to the ascending version numbers there are. Without a policy the highest is served.
-func choose(all []int64, policy *pb.ModelVersionPolicy) ([]int64, error) {
+// chooseVersions applies a version policy to the ascending version numbers there are. Without a policy the highest is
+// served.
+func chooseVersions(all []int64, policy *pb.ModelVersionPolicy) ([]int64, error) {
 	switch {
 	case policy.GetAll() != nil:
 		return all, nil

@@ -62,7 +62,7 @@ func (r *Repository) Names() ([]string, error) {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		// Stat and not the entry's type, because a link to a directory inside the root is a model too.
+		// Stat rather than the entry's type, because a link to a directory inside the root is a model, too.
 		if st, err := r.root.Stat(name); err == nil && st.IsDir() {
 			names = append(names, name)
 		}
@@ -70,8 +70,8 @@ func (r *Repository) Names() ([]string, error) {
 	return names, nil
 }
 
-// Models reads every model. A model that cannot be read is reported in err, joined, and left out; the others are
-// returned all the same.
+// Models reads every model. Models that cannot be read are left out, and err joins their errors; the others are
+// returned even then.
 func (r *Repository) Models() ([]*Model, error) {
 	names, err := r.Names()
 	if err != nil {

@@ -13,8 +13,8 @@ const (
 )
 
 // scanner walks protobuf text format far enough to tell field names from values. prototext can either refuse the first
-// unknown field or pass over all of them in silence; the scanner finds them all and where they stand. It leaves the
-// checking of values to prototext.
+// unknown field or skip all of them silently. The scanner finds all of them with their lines. It does not check values;
+// prototext does.
 type scanner struct {
 	text    string
 	at      int
@@ -97,7 +97,7 @@ func (s *scanner) report(path string, line int) {
 	s.unknown = append(s.unknown, fmt.Sprintf("%s (line %d)", path, line))
 }
 
-// value passes over one value: a message, a list, or scalars up to the next thing that cannot continue one.
+// value skips one value: a message, a list, or scalars up to the first token that cannot continue one.
 func (s *scanner) value(desc protoreflect.MessageDescriptor, path string, depth int) error {
 	switch s.peek() {
 	case '{':
@@ -191,7 +191,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// space passes over white space and comments.
+// space skips white space and comments.
 func (s *scanner) space() {
 	for s.at < len(s.text) {
 		switch c := s.text[s.at]; c {

@@ -17,7 +17,7 @@ type Instance struct {
 
 // Bundle is the instances that are to share one worker.
 type Bundle struct {
-	Group     int // index of the group of workers of which any one will do
+	Group     int // index of the group of workers of which any one can host the bundle
 	Instances []Instance
 }
 
@@ -31,10 +31,10 @@ type Assignment struct {
 // AssignWorkers gives each bundle a worker of its group, and returns the assignments by bundle. ok is false when a
 // group has fewer workers than bundles.
 //
-// Bundles go first to workers that run most of them already, so that little is loaded (Scrooge §3.6), then to workers
-// that hold something, which are rented anyway, and last to empty ones. An instance that goes on keeps its place; a new
-// one gets the lowest number that is free on the worker. running is the result of Reusable. groups list the workers
-// that may be used and have none in common.
+// Bundles go first to workers that already run most of their instances, so that little is loaded (Scrooge §3.6). Then
+// they go to workers that run or keep other instances, which are rented anyway, and last to empty ones. An instance
+// that goes on keeps its place; a new one gets the lowest number that is free on the worker. running is the result of
+// Reusable. groups list the workers that may be used and have none in common.
 func AssignWorkers(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, bundles []Bundle) (
 	out []Assignment, ok bool) {
 	holds := make(map[serving.WorkerID][]fleet.InstanceSnapshot)
@@ -68,7 +68,7 @@ func AssignWorkers(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID
 			move(p.bundle, w)
 		}
 	}
-	// Step 3: the rest, on workers that hold something before empty ones.
+	// Step 3: the remaining bundles, on workers that run or keep something before empty ones.
 	next := make([]int, len(groups))
 	var order [][]serving.WorkerID
 	for _, g := range groups {
@@ -95,8 +95,8 @@ func AssignWorkers(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID
 }
 
 // matchRunning pairs instances with those of a worker that run the same. continues is by instance the index of the one
-// that it continues, or -1. score is higher the less has to be loaded: 4 for an instance that goes on, 3 for one that
-// was kept loaded and is used again, 2 for one whose model is there with too few slots.
+// that it continues, or -1. score is higher the less has to be loaded. An instance that continues counts 4, one that
+// was kept loaded counts 3, and one whose model is loaded with too few slots counts 2.
 func matchRunning(instances []Instance, held []fleet.InstanceSnapshot) (continues []int, score int) {
 	continues = make([]int, len(instances))
 	for k := range continues {
@@ -126,7 +126,7 @@ func matchRunning(instances []Instance, held []fleet.InstanceSnapshot) (continue
 	return continues, score
 }
 
-// hosts reports whether an instance runs what another is to run.
+// hosts reports whether an instance serves the same stage with the same variant as a planned one.
 func hosts(i *fleet.InstanceSnapshot, want Instance) bool {
 	v, ok := HostedVariant(*i)
 	return ok && i.Stage == want.Stage && v == want.Variant

@@ -8,9 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Every bundle gets a worker of its own from its group. A place is taken once, by the instance that runs there if that
-// goes on. A bundle that could have kept more on a worker that is free, or on one that keeps less for another bundle,
-// does not exist.
+// Every bundle gets a worker of its own from its group. Every place is used once, by the instance that runs there if
+// that continues. No bundle could keep more instances on a free worker, or on one that keeps less for another bundle.
 func TestAssignmentsKeepMost(t *testing.T) {
 	kept, full := 0, 0
 	for seed := range uint64(300) {

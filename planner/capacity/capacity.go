@@ -1,5 +1,5 @@
-// Package capacity is what planners share: the rate that a worker carries of a variant, the demand on stages, the state
-// of a fleet by a snapshot, and the assignment of counts and bundles to workers.
+// Package capacity holds computations that planners share: the rate that a worker carries of a variant, the demand on
+// stages, the state of a fleet by a snapshot, and the assignment of counts and bundles to workers.
 package capacity
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// BatchRule says how much of a variant may be planned on a worker.
+// BatchRule says which batches of a variant may be planned on a worker.
 type BatchRule struct {
 	// Fraction of the stage's budget that a batch may take; 0 means one half (Proteus §4, "Estimation of throughput
 	// capacity").

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// The limit is the largest batch that keeps every rule, tried one by one; the rate is what that batch carries.
+// The limit is the largest batch that keeps every rule, by trying all; the rate is that of this batch.
 func TestRuleAgainstSearch(t *testing.T) {
 	zeros := 0
 	for seed := range uint64(200) {
@@ -176,7 +176,7 @@ func TestPlaceAgainstAll(t *testing.T) {
 				counts[4*g+v]++
 			}
 		}
-		cost := func(w, k int) int { // a load counts 100, an instance that does not live on 1
+		cost := func(w, k int) int { // a load costs 100, an instance that does not stay costs 1
 			i, ok := running[serving.WorkerID(w)]
 			switch {
 			case ok && i.Variants[0].Variant == hosts[k].Variant:

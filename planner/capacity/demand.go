@@ -4,16 +4,16 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // MinRate is the rate in queries/s that an idle app is planned for, so that its first query finds it served.
 const MinRate = 0.01
 
-// StageDemand is what an app asks of one of its stages.
+// StageDemand is the demand on one stage of an app.
 type StageDemand struct {
 	App serving.AppID
-	// FanOut is the items that reach the stage for each item of a query. It uses mean fan-outs: where they scatter, a
-	// join gets more, because the mean of a maximum is at least the maximum of the means.
+	// FanOut is the items that reach the stage for each item of a query (pipeline.Graph.MeanItems).
 	FanOut float64
 	// Rate is the items/s that reach the stage, without head-room.
 	Rate float64
@@ -32,25 +32,15 @@ func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
 		if a < len(rates) {
 			rate = max(rates[a], MinRate)
 		}
-		depth, longest := make(map[serving.StageID]int), 1
-		for _, s := range app.Stages {
+		g := pipeline.New(spec, serving.AppID(a))
+		budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(g.LongestPath()))
+		for at, fanOut := range g.MeanItems() {
+			s := g.Stage(at)
 			st := &out[s]
-			if depth[s] == 0 {
-				depth[s], st.FanOut = 1, 1
-			}
-			longest = max(longest, depth[s])
-			st.App, st.Rate = serving.AppID(a), rate*st.FanOut
+			st.App, st.FanOut, st.Rate, st.Budget = serving.AppID(a), fanOut, rate*fanOut, budget
 			for _, v := range spec.Stages[s].Variants {
 				st.BestAccuracy = max(st.BestAccuracy, spec.Variants[v].Accuracy)
 			}
-			for _, e := range spec.Stages[s].Next {
-				depth[e.To] = max(depth[e.To], depth[s]+1)
-				// A join takes the most that any edge delivers, as the engine does.
-				out[e.To].FanOut = max(out[e.To].FanOut, st.FanOut*e.FanOut)
-			}
-		}
-		for _, s := range app.Stages {
-			out[s].Budget = time.Duration(float64(app.SLO.Latency-app.Slack) / float64(longest))
 		}
 	}
 	return out

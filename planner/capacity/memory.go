@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// FitMemory removes elements of list until the memory of device type d holds the variants of the rest. The list is
-// ordered fastest first, with rising accuracy; of names the variant of an element. The fastest variant always stays,
-// because it answers when no other can. Of the others, the one goes whose accuracy is least above that of the next
-// faster one. It changes list and returns it.
+// FitMemory removes elements of list until the memory of device type d holds all remaining variants together. The list
+// must be ordered fastest first, with rising accuracy; of returns the variant of an element. The fastest variant always
+// stays, because it answers when no other can. Of the others, FitMemory removes the one that adds least accuracy to the
+// next faster one. A memory of 0 is not known and holds all of them. It changes list and returns it.
 func FitMemory[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
 	memory := spec.DeviceTypes[d].MemoryBytes
 	accuracy := func(i int) float64 { return spec.Variants[of(&list[i])].Accuracy }

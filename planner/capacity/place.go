@@ -20,8 +20,9 @@ type GroupVariant struct {
 // hosts of every worker that gets one, and the number of variants that have to be loaded.
 //
 // Per group this is a transportation problem. A worker that already runs the variant costs nothing. All others cost the
-// same, a little less if the worker stays with its stage, since then the instance lives on. So it is optimal to keep
-// all that can be kept, then to fill from the same stage, then from the rest. Ties go to the smaller worker and host.
+// same, a little less if the worker stays with its stage, since then the instance stays. So the optimum keeps all
+// variants that can be kept, then fills from workers of the same stage, then from all others. Ties go to the smaller
+// worker and host.
 func PlaceCounts(groups [][]serving.WorkerID, hosts []GroupVariant, counts []int,
 	running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
 	at = make(map[serving.WorkerID]int)

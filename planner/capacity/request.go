@@ -33,8 +33,8 @@ func UsableWorkers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	return out
 }
 
-// Reusable returns the instances of a snapshot that run, start, or are kept loaded: those that a plan can have without
-// a load. A nil snapshot has none.
+// Reusable returns the instances of a snapshot that run, start, or are kept loaded. A plan can use them without a load.
+// A nil snapshot has none.
 func Reusable(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
 	if snapshot == nil {
 		return nil

@@ -105,8 +105,8 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// Three workers carry 10/s each of the 25/s needed. One is to go: the change of another to 20/s suffices, that to 40/s
-// costs more than it must.
+// Three workers carry 10/s each of the 25/s needed. One is given up: it suffices that another changes to 20/s; a change
+// to 40/s costs more accuracy than needed.
 func TestRelief(t *testing.T) {
 	spec, believed := cluster{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
 	p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
@@ -123,7 +123,8 @@ func TestRelief(t *testing.T) {
 	}
 }
 
-// Of two stages with several workers the one that keeps four times what it needs gives, not the one left with half.
+// Of two stages with several workers, the one that keeps four times its need gives a worker, not the one that keeps
+// half.
 func TestSpare(t *testing.T) {
 	spec, believed := cluster{workers: []int{0, 0, 0, 0, 0}, apps: [][]offer{ladder, ladder, ladder}}.build()
 	for _, rates := range [][]float64{{5, 20, 9}, {40, 1, 9}} {

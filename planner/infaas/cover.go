@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cover gives every stage without an instance one, the more important apps first. An app gets none if there is not a
-// worker for each of its stages: with a stage missing it could answer nothing.
+// cover gives every stage without an instance one, the more important apps first. An app gets none if there are too few
+// workers for all of its stages, because an app with a missing stage answers nothing.
 func (x *state) cover() {
 	apps := make([]serving.AppID, len(x.spec.Apps))
 	for a := range apps {
@@ -33,7 +33,7 @@ func (x *state) cover() {
 	}
 }
 
-// restore sets the counts back and with them the idle workers.
+// restore sets the counts, by option, and adjusts the idle workers.
 func (x *state) restore(counts []int) {
 	for k, n := range counts {
 		x.idle[x.options[k].group] += x.counts[k] - n

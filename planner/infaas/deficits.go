@@ -13,7 +13,7 @@ type action struct {
 	slower, faster int     // the donor's change, or idle
 	added          float64 // items/s that the stage in need gets, up to what it lacks
 	lost           float64 // weighted mean accuracy that is lost
-	rank           int     // idle worker, own worker, spare worker, other's worker: the less disturbance, the lower
+	rank           int     // the lower, the less disturbance: idle worker, own worker, spare worker, other's worker
 }
 
 // closeDeficits brings stages that carry less than they need up to it, and reports whether it changed anything. For
@@ -21,12 +21,12 @@ type action struct {
 // faster variant, whichever costs less), else the action that costs least, and repeats. More important apps come first,
 // then the stage with the smallest part of its need.
 func (x *state) closeDeficits() (changed bool) {
-	stuck := make([]bool, len(x.stages))
+	blocked := make([]bool, len(x.stages))
 	for {
 		at, part := -1, 0.0
 		for s := range x.stages {
 			st := &x.stages[s]
-			if stuck[s] || st.workers == 0 || st.carries(st.rate, 1) {
+			if blocked[s] || st.workers == 0 || st.carries(st.rate, 1) {
 				continue
 			}
 			heavier := at >= 0 && x.spec.Apps[st.App].Weight > x.spec.Apps[x.stages[at].App].Weight
@@ -40,7 +40,7 @@ func (x *state) closeDeficits() (changed bool) {
 		}
 		a := x.bestAction(at)
 		if a == nil {
-			stuck[at] = true
+			blocked[at] = true
 			continue
 		}
 		x.move(a.from, a.to)
@@ -86,8 +86,8 @@ func (x *state) bestAction(s int) *action {
 }
 
 // better reports whether a is preferred to b: actions that close the gap first, then by accuracy lost, rate added and
-// disturbance. Among actions that do not close the gap, those that lose nothing count as equal in that. Otherwise one
-// slow instance of the most accurate variant after the other would use up the idle workers.
+// disturbance. Among actions that do not close the gap, those that lose nothing count as equal in that. Otherwise slow
+// instances of the most accurate variant would use up the idle workers one by one.
 func (a *action) better(b *action, missing float64) bool {
 	closes := a.added >= missing
 	if closes != (b.added >= missing) {
@@ -107,8 +107,8 @@ func (a *action) better(b *action, missing float64) bool {
 }
 
 // donors lists the workers that other stages can give up, by what they host. Such a stage carries its need without the
-// worker, as it is or after one of its other workers has changed to a faster variant. A greedy planner looks no
-// further.
+// worker, as it is or after one of its other workers has changed to a faster variant. Changes of several workers are
+// not considered: the planner is greedy.
 func (x *state) donors(s int) []action {
 	var out []action
 	for t := range x.stages {

@@ -1,6 +1,7 @@
 // Package infaas plans as INFaaS (ATC 2021, §4.2) scales models, with accuracy in place of cost (Proteus §6.1.1,
-// "INFaaS-Accuracy"). It starts from what runs and takes one greedy action after the other. It solves no program, so a
-// plan can be made while queries arrive. It ends where no single action helps, which need not be the best placement.
+// "INFaaS-Accuracy"). It starts from the placement that runs and takes one greedy action after the other. It solves no
+// program, so a plan can be made while queries arrive. It ends where no single action helps, which need not be the best
+// placement.
 package infaas
 
 import (
@@ -72,8 +73,8 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		return x.plan(r), nil
 	}
 	x.cover()
-	// An instance that one stage gives up may be what another lacks. Every action raises the served rate, or else
-	// accuracy, or else makes a worker idle, so this ends.
+	// A worker that one stage gives up may help another stage, so the steps are repeated. Every action raises the
+	// served rate, or else the accuracy, or else makes a worker idle, so the loop ends.
 	for changed := true; changed; {
 		changed = x.closeDeficits()
 		changed = x.upgrade() || changed

@@ -74,8 +74,8 @@ func value(spec *serving.Spec, got *plan.Plan, need []float64) float64 {
 }
 
 // A plan that sheds nothing is never more accurate than the best of all placements, and it sheds nothing only if one of
-// them carries the demand. The loss by greed on these small clusters is bounded by measured values, with room for small
-// changes of the rules: a much larger loss is a mistake.
+// them carries the demand. The loss of the greedy planner on these small clusters is bounded by measured values, with a
+// margin for small changes of the rules: a much larger loss is a bug.
 func TestAgainstAllPlacements(t *testing.T) {
 	possible, missed, lost, worst := 0, 0, 0.0, 0.0
 	for seed := range uint64(400) {

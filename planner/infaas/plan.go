@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes the placement down. Shares are in proportion to what instances carry, so that all instances of a stage
-// are loaded to the same part.
+// plan makes the plan from the placement. Shares are in proportion to what instances carry, so that all instances of a
+// stage have the same utilisation.
 func (x *state) plan(r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "infaas", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {

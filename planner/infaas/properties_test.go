@@ -15,8 +15,8 @@ import (
 )
 
 // Plans over random clusters, one after the other while demand varies, workers fail, variants break and queues fill.
-// Each keeps the rules, its forecast agrees with what is recomputed here from its instances, and it comes out the same
-// twice.
+// Each keeps the rules, its forecast agrees with values recomputed here from its instances, and the same request gives
+// the same plan.
 func TestPlansAreSound(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -88,7 +88,7 @@ func servable(r plan.Request, p *Planner) bool {
 	return true
 }
 
-// checkFigures recomputes what a plan says of itself.
+// checkFigures recomputes the forecast of a plan.
 func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *plan.Plan) {
 	t.Helper()
 	spec := r.Spec

@@ -22,9 +22,9 @@ const scalePeriod, scaleWindow = 10 * time.Second, time.Second
 //   - up sizes by a latency, down by a queue, and an instance that is not removed becomes the least accurate: see
 //     there.
 //
-// Two things are not repeated. The release starts variants on devices where they never meet the objective and then
-// cannot use them, but a plan has no batch limit of zero. And down does not try smaller batches and slower devices for
-// what is the least accurate already.
+// Two things of the release are left out. It starts variants on devices where they never meet the objective and then
+// cannot use them; a plan has no batch limit of zero. And it tries smaller batches and slower devices for the least
+// accurate variant; down does not.
 func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	queued := make([]int, len(x.stages))
 	hasRoom := make([]bool, len(x.stages))
@@ -161,7 +161,7 @@ func (x *state) inactive(s int) int {
 	return idle
 }
 
-// hosting lists the options of a stage's workers, one entry for each worker.
+// hosting lists the options that a stage's workers host, one entry for each worker.
 func (x *state) hosting(s int) []int {
 	var out []int
 	for k, o := range x.options {

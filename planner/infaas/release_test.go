@@ -61,9 +61,9 @@ func TestReleaseTakesLatencyForThroughput(t *testing.T) {
 	expect(t, "up at 9.2/s", x, map[[2]int]int{{0, 0}: 2})
 }
 
-// No worker is left for the best variant. Three copies of what runs (10 ms: 95/s usable) cost 3 x 0.1; as many as the
-// release thinks are needed of another variant, 2.7 and more. It decides for copies, and starts three of the least
-// accurate.
+// No worker is left for the best variant. Three copies of the running variant (10 ms: 95/s usable) cost 3 x 0.1. The
+// number that the release computes for another variant costs 2.7 and more. It chooses copies, and starts three of the
+// least accurate variant.
 func TestReleaseReplicatesTheLeastAccurate(t *testing.T) {
 	w := cluster{
 		workers: []int{0, 0, 0, 0, 0, 1}, apps: [][]offer{
@@ -75,7 +75,7 @@ func TestReleaseReplicatesTheLeastAccurate(t *testing.T) {
 	expect(t, "up", x, map[[2]int]int{{1, 0}: 1, {2, 0}: 3, {0, 1}: 1})
 }
 
-// Down-scaling looks at queues, not at the load, and leaves nothing but the least accurate.
+// Scaling down looks at queues, not at the load, and leaves only the least accurate variant.
 func TestReleaseScalesDownByQueues(t *testing.T) {
 	w := cluster{workers: []int{0, 0, 0, 0}, apps: [][]offer{ladder}}
 	x, _, _ := at(t, w, 28, 0, 0, 0)

@@ -39,7 +39,7 @@ type option struct {
 	accuracy float64 // normalised by the stage's most accurate variant
 }
 
-// stage is what is asked of a stage and what it has.
+// stage is the need of a stage and the workers that serve it.
 type stage struct {
 	capacity.StageDemand
 	need     float64 // items/s, head-room included
@@ -133,8 +133,8 @@ func (x *state) addStage(believed profile.Profile, s serving.StageID, asked capa
 	return nil
 }
 
-// hosted returns the option that a worker of group g runs, or idle: also when what it runs is broken or too slow by
-// now.
+// hosted returns the option that a worker of group g runs. It returns idle when it runs none, or one that is broken or
+// too slow by now.
 func (x *state) hosted(g int, w serving.WorkerID) int {
 	i, ok := x.running[w]
 	if !ok {
@@ -167,8 +167,8 @@ func (x *state) groupOf(from, to int) int {
 	return x.options[from].group
 }
 
-// add changes how many workers host an option. It sums anew what the stage carries, so that the state does not depend
-// on the way that led to it.
+// add changes how many workers host an option. It recomputes the sums of the stage, so that rounding errors do not
+// depend on the order of actions.
 func (x *state) add(k, n int) {
 	if k == idle {
 		return

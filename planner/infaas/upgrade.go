@@ -16,7 +16,8 @@ func (x *state) upgrade() (changed bool) {
 			for _, k := range st.options {
 				try := func(old int) {
 					rate, accuracy := x.afterMove(serving.StageID(s), old, k)
-					// A stage without demand has no weight, but is to be accurate too when its queries come.
+					// A stage without demand has no weight. It still gets a small one, since its next queries are to be
+					// accurate, too.
 					gain := max(st.weight, tolerance) * (accuracy - st.accuracy())
 					if accuracy > st.accuracy()+tolerance && st.carries(rate, 1+x.o.Slack) &&
 						gain > best*(1+tolerance) {
@@ -42,8 +43,8 @@ func (x *state) upgrade() (changed bool) {
 }
 
 // retire gives up instances of stages that are lightly loaded without them, the least accurate first, as long as the
-// mean accuracy does not fall. Their workers become idle, which is where other stages look first. It reports whether it
-// changed anything.
+// mean accuracy does not fall. Their workers become idle, and other stages take idle workers first. It reports whether
+// it changed anything.
 func (x *state) retire() (changed bool) {
 	for s := range x.stages {
 		st := &x.stages[s]

@@ -20,18 +20,19 @@ const (
 	fewestServers
 )
 
-// packBalanced is a rule of ours in place of Algorithm 1. Measurements showed three weaknesses of that: the largest
-// batch need not serve most for what it takes; weights by computing power make the scarcer resource cheap; and since an
-// instance that fills a server counts a thousand times better, servers are filled with what serves least.
+// packBalanced is a rule of ours in place of Algorithm 1. Measurements showed three weaknesses of that algorithm. The
+// largest batch need not have the highest rate per resource. Weights by computing power make the scarcer resource
+// cheap. An instance that fills a server counts a thousand times better, so servers are filled with inefficient
+// instances.
 //
 // Here the function with the largest unserved part of its load gets the next instance, in the configuration that serves
-// most of the rest for its price. Prices are beta's as long as resources are plentiful, else weights that save what is
-// scarce. The instance goes onto the server that keeps threads and accelerators in the ratio nearest to the cluster's.
-// A load that is nearly served gets the instance that just serves it.
+// most of that part for its price. Prices are beta's as long as resources are plentiful, else weights that save the
+// scarce resource. The instance goes onto the server that keeps threads and accelerators in the ratio nearest to the
+// cluster's. A load that is nearly served gets the instance that just serves it.
 //
-// With byDuals prices follow scarcity from the first instance on: that carries most. With fewestServers an instance
-// goes onto a server in use rather than an empty one, also in a configuration that serves a little less: Eq. 2 counts
-// servers.
+// With byDuals prices follow scarcity from the first instance on. That carries the largest load. With fewestServers an
+// instance goes onto a server in use rather than an empty one, also in a configuration that serves a little less: Eq. 2
+// counts servers.
 func (x *state) packBalanced(short []*function, how packingRule) {
 	for _, f := range short {
 		f.kept = len(f.running)
@@ -46,16 +47,16 @@ func (x *state) packBalanced(short []*function, how packingRule) {
 		} else {
 			w, _ = dualWeights(c, short)
 		}
-		todo := 0.0
+		unservedPart := 0.0
 		for _, f := range short {
 			if !f.exhausted {
-				todo = max(todo, 1-f.rate/f.load)
+				unservedPart = max(unservedPart, 1-f.rate/f.load)
 			}
 		}
-		if todo <= tolerance {
+		if unservedPart <= tolerance {
 			return
 		}
-		for until := todo*(1-1.0/reweighings) - tolerance; ; {
+		for until := unservedPart*(1-1.0/reweighings) - tolerance; ; {
 			var f *function
 			most := 0.0
 			for _, y := range short {
@@ -81,7 +82,7 @@ func unserved(functions []*function) (most float64) {
 	return most
 }
 
-// withdraw takes away what packBalanced has given, and returns it by function.
+// withdraw removes the instances that packBalanced has added, and returns them by function.
 func (x *state) withdraw(functions []*function) (out [][]placed) {
 	for _, f := range functions {
 		had := slices.Clone(f.running[f.kept:])
@@ -92,7 +93,7 @@ func (x *state) withdraw(functions []*function) (out [][]placed) {
 	return out
 }
 
-// restore gives back what was withdrawn.
+// restore gives functions the instances that withdraw returned.
 func (x *state) restore(functions []*function, had [][]placed) {
 	for k, f := range functions {
 		for _, i := range had[k] {
@@ -102,7 +103,8 @@ func (x *state) restore(functions []*function, had [][]placed) {
 	}
 }
 
-// addInstance gives a function an instance; false when nothing fits. With packed it prefers servers in use.
+// addInstance gives a function one more instance, and returns false when none fits. With packed it prefers servers in
+// use.
 func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 	if f.bounds.reached(len(f.running)) {
 		return false
@@ -135,14 +137,14 @@ func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 		return false
 	}
 	cfg := &f.configurations[best]
-	at := x.evenestServer(cfg, w, scarce, packed)
+	at := x.mostBalancedServer(cfg, w, scarce, packed)
 	on, _ := x.cluster.allocate(at, cfg, -1)
 	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
 	f.rate += cfg.Up
 	return true
 }
 
-// usedBonus is by how much better an instance counts that needs no further server, where servers are packed.
+// usedBonus is the factor by which an instance on a server in use is preferred, where servers are packed.
 const usedBonus = 1.25
 
 // hasRoom reports whether an instance fits somewhere and, with packed, whether it fits on a server in use.
@@ -157,10 +159,10 @@ func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
 	return room, used
 }
 
-// evenestServer returns the server on which the prices of the threads and of the accelerators that are left differ
-// least. Of equal ones it takes the fullest. As long as nothing is scarce only that counts, so that servers stay empty.
-// With packed, servers in use come first.
-func (x *state) evenestServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
+// mostBalancedServer returns the server on which the prices of the threads and of the accelerators that are left differ
+// least. Of equal ones it takes the fullest. As long as nothing is scarce, only fullness counts, so that other servers
+// stay empty. With packed, servers in use come first.
+func (x *state) mostBalancedServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
 	var best *group
 	least := math.Inf(1)
 	for _, g := range x.cluster.groups {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// bounds are the least and the most instances of a function; max 0 sets no bound. The paper has none: a developer may
-// want some instances to stay, or pay for no more than some.
+// bounds are the least and the most instances of a function; max 0 sets no bound. The paper has none. A developer may
+// want some instances to stay, or a limit on costs.
 type bounds struct{ min, max int }
 
-// reached reports whether a function with n instances may not have another.
+// reached reports whether a function with n instances has as many as it may have.
 func (b bounds) reached(n int) bool { return b.max > 0 && n >= b.max }
 
 // fills reports whether a load in queries/s fills the batches of a configuration in time.
@@ -42,7 +42,7 @@ func (x *state) roomFor(f *function) func(k int) bool {
 	}
 }
 
-// trim gives back the instances beyond a function's limit, those that serve least first.
+// trim removes the instances beyond a function's limit, those that serve least first.
 func (x *state) trim(f *function) {
 	if f.bounds.max == 0 || len(f.running) <= f.bounds.max {
 		return
@@ -61,8 +61,8 @@ func (x *state) fill() {
 	}
 }
 
-// filled adds instances of a function to has until it has its least number: the smallest ones that leave the rest able
-// to carry the load.
+// filled adds instances of a function to has until it has its least number. It adds the smallest ones with which the
+// instances still to come can carry the load.
 func (x *state) filled(f *function, has []placed) []placed {
 	for len(has) < f.bounds.min {
 		left := f.load
@@ -82,15 +82,15 @@ func (x *state) filled(f *function, has []placed) []placed {
 		if best == nil {
 			break
 		}
-		at := x.tightestServer(best)
+		at := x.fullestServer(best)
 		on, _ := x.cluster.allocate(at, best, -1)
 		has = append(has, placed{Configuration: best, server: at, accelerator: on})
 	}
 	return has
 }
 
-// tightestServer returns the fullest server with room, or -1.
-func (x *state) tightestServer(cfg *Configuration) int32 {
+// fullestServer returns the fullest server with room, or -1.
+func (x *state) fullestServer(cfg *Configuration) int32 {
 	for _, g := range x.cluster.groups {
 		if g.fits(cfg) {
 			return g.servers[len(g.servers)-1]
@@ -144,7 +144,7 @@ func (x *state) packLargest(f *function) (out []placed) {
 			break
 		}
 		cfg := &f.configurations[best]
-		at := x.tightestServer(cfg)
+		at := x.fullestServer(cfg)
 		on, _ := x.cluster.allocate(at, cfg, -1)
 		out = append(out, placed{Configuration: cfg, server: at, accelerator: on})
 		left -= cfg.Up

@@ -117,7 +117,7 @@ func TestBoundsCarry(t *testing.T) {
 			if best == nil {
 				break
 			}
-			x.cluster.allocate(x.tightestServer(best), best, -1)
+			x.cluster.allocate(x.fullestServer(best), best, -1)
 			carries += best.Up
 		}
 		got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})

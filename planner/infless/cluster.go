@@ -7,12 +7,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cluster is what is left of every machine. Machines of which the same is left form a group: the choice of a machine
-// depends on nothing else, so the work per instance grows with the groups and not with the machines.
+// cluster is the free resources of every machine. Machines with the same free resources form a group. The choice of a
+// machine depends on nothing else, so the work per instance grows with the number of groups and not of machines.
 type cluster struct {
 	space   *space
 	servers []server
-	groups  []*group // groups with a server, by what is left, ascending
+	groups  []*group // groups with a server, by left, ascending
 	byKey   map[string]*group
 	// working memory of join
 	keyBuffer []byte
@@ -31,7 +31,7 @@ type server struct {
 	group  *group
 }
 
-// group is servers of which the same is left.
+// group is servers with the same free resources.
 type group struct {
 	key     string
 	left    float64 // threads and per cents, weighed by beta
@@ -44,7 +44,7 @@ type group struct {
 	servers []int32 // the last is used next
 }
 
-// unlimited stands for the memory of a machine of which it is not known.
+// unlimited is the memory of a machine whose memory is not known.
 const unlimited = math.MaxInt64 / 2
 
 // newCluster returns the workers that are up, empty.
@@ -80,7 +80,7 @@ func newCluster(x *space, down []bool) *cluster {
 func (c *cluster) regroup() {
 	c.groups, c.byKey = nil, make(map[string]*group)
 	whole := make([]*group, len(c.space.spec.DeviceTypes))
-	for at := len(c.servers) - 1; at >= 0; at-- { // the first worker ends up as the one used next
+	for at := len(c.servers) - 1; at >= 0; at-- { // so that the first worker is used next
 		s := &c.servers[at]
 		if g := whole[s.device]; g != nil {
 			g.servers, s.group = append(g.servers, int32(at)), g
@@ -91,7 +91,7 @@ func (c *cluster) regroup() {
 	}
 }
 
-// join puts a server into the group of what is left of it.
+// join puts a server into the group of its free resources.
 func (c *cluster) join(at int32) {
 	s := &c.servers[at]
 	sorted := append(make([]int, 0, 8), s.percents...)
@@ -194,7 +194,7 @@ func (c *cluster) release(at int32, cfg *Configuration, accelerator int) {
 	c.join(at)
 }
 
-// change adds what an instance takes to what is left, or subtracts it with a sign of -1.
+// change adds the resources of an instance to the free ones, or subtracts them with a sign of -1.
 func (s *server) change(cfg *Configuration, accelerator, sign int) {
 	s.used -= sign
 	if cfg.Whole {

@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Configuration is one way to run an instance of a function: the b, c and g of the paper with what follows from them.
+// Configuration is one way to run an instance of a function: the b, c and g of the paper with the values that follow
+// from them.
 type Configuration struct {
 	Variant serving.VariantID
 	Batch   int // items
@@ -58,7 +59,7 @@ func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok
 // roundingTolerance is the relative error of floating point that rounding forgives.
 const roundingTolerance = 1e-12
 
-// space is what configurations are made from.
+// space is the input that configurations are made from.
 type space struct {
 	believed profile.Profile
 	spec     *serving.Spec
@@ -73,9 +74,8 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
 	parts := false
 	for d, t := range spec.DeviceTypes {
-		if !t.Part || t.Placed || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool {
-			return has(&spec.DeviceTypes[w.DeviceType], &t)
-		}) {
+		fits := func(w serving.Worker) bool { return fitsMachine(&spec.DeviceTypes[w.DeviceType], &t) }
+		if !t.Part || t.Placed || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, fits) {
 			continue
 		}
 		parts = true
@@ -94,8 +94,8 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	return x
 }
 
-// has reports whether a machine has room for a part.
-func has(machine, part *serving.DeviceType) bool {
+// fitsMachine reports whether a machine has room for a part.
+func fitsMachine(machine, part *serving.DeviceType) bool {
 	return part.Cores <= machine.Cores && (part.Percent == 0 || machine.Accelerators > 0) &&
 		(machine.MemoryBytes == 0 || part.MemoryBytes <= machine.MemoryBytes)
 }
@@ -119,8 +119,8 @@ func (x *space) variant(s serving.StageID, broken []bool) serving.VariantID {
 	return best
 }
 
-// configurations lists what a variant can run as within an objective, the largest batches first (Algorithm 1), then by
-// device. items is the mean size of a query. With late, batches may take all of the objective (BATCH).
+// configurations lists the configurations of a variant within an objective, the largest batches first (Algorithm 1),
+// then by device. items is the mean size of a query. With late, batches may take all of the objective (BATCH).
 func (x *space) configurations(v serving.VariantID, within time.Duration, items float64,
 	late bool) (out []Configuration) {
 	variant := &x.spec.Variants[v]

@@ -1,9 +1,9 @@
 // Package infless packs instances of many small models onto shared machines as INFless (ASPLOS 2022, §3.2 and §3.4)
 // does. Every instance gets a batch size and a part of a machine of its own. The largest batches that the load fills
-// come first. Each instance goes where it serves most for what it takes and leaves the smallest fragment.
+// come first. Each instance goes where its rate per resource is highest and the fragment that it leaves is smallest.
 //
-// Beside the greedy rule stand an exact program (MinResources) and a bound of ours (CapacityBound), which say how far
-// from the best it is.
+// An exact program (MinResources) and a bound of ours (CapacityBound) say how far from the best plan the greedy rule
+// is.
 package infless
 
 import (
@@ -38,8 +38,7 @@ type Options struct {
 	// Balanced packs by a rule of ours instead of Algorithm 1, with the least resources by Beta; Dense does so with the
 	// fewest servers. See packBalanced.
 	Balanced, Dense bool
-	// Undivided compares instances by what they serve instead of what they serve for what they take, as the authors'
-	// release does.
+	// Undivided compares instances by their rate instead of their rate per resource, as the authors' release does.
 	Undivided bool
 	// Single plans for batches of one (§5.2, without BB).
 	Single bool
@@ -85,9 +84,9 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Bands
 }
 
-// Plan implements plan.Planner. It keeps what runs as far as that still serves. A function whose load has grown beyond
-// that gets more instances; one whose load has fallen below its band loses some. Shed says what the cluster has no room
-// for. It fails when nothing can serve any of the functions that have a load.
+// Plan implements plan.Planner. It keeps running instances as far as they are useful. A function whose load has grown
+// beyond them gets more instances. One whose load has fallen below its band loses some. Shed is the load that the
+// cluster has no room for. It fails when nothing can serve any of the functions that have a load.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(r)
 	if err != nil {
@@ -99,9 +98,9 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		x.release(&x.functions[k])
 	}
 	x.fill()
-	// Step 2: functions with too little get more.
+	// Step 2: functions that are short get more.
 	x.serveShort()
-	// Step 3: instances that waste resources are replaced, and what that gives up is used.
+	// Step 3: instances that waste resources are replaced, and the resources that become free are used.
 	x.consolidateAll()
 	x.fill()
 	return x.plan(r), nil
@@ -114,8 +113,8 @@ func (x *state) rule() packingRule {
 	return byBeta
 }
 
-// consolidateAll replaces instances that waste resources: beside what runs or, if some function has too little, also in
-// its place.
+// consolidateAll replaces instances that waste resources. New instances are placed beside the old ones or, if some
+// function is short, also in their room.
 func (x *state) consolidateAll() {
 	if x.o.Merge < 0 {
 		return
@@ -160,7 +159,7 @@ func (x *state) addInstances() {
 	if x.o.Balanced || x.o.Dense {
 		x.packBalanced(short, x.rule())
 		if before := unserved(short); before > tolerance {
-			// What is cheap by beta at first may take the room that the rest needs.
+			// Instances that are cheap by beta at first may take the room that later ones need.
 			had := x.withdraw(short)
 			x.packBalanced(short, byDuals)
 			if unserved(short) > before {

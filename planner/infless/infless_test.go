@@ -39,7 +39,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// naive is Algorithm 1 as it is printed: every configuration on every server, for every instance.
+// naive is Algorithm 1 as printed: it tries every configuration on every server for every instance.
 func naive(x *state, f *function, load float64) (out []placed) {
 	for load > tolerance*f.load {
 		var at int32
@@ -115,7 +115,7 @@ func TestScheduleAgainstEveryServer(t *testing.T) {
 }
 
 // At random rates, with every set of options, plans are legal, forecast what their instances carry, keep what runs
-// while loads grow, and come out the same twice.
+// while loads grow, and the same request gives the same plan.
 func TestPlansThroughRandomRates(t *testing.T) {
 	sets := []Options{
 		{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true},
@@ -201,7 +201,7 @@ func TestPlansThroughRandomRates(t *testing.T) {
 	}
 }
 
-// §3.2, case iii: releasing instances brings the load back into the band, and the rest carries it.
+// §3.2, case iii: releasing instances brings the load back into the band, and the remaining instances carry it.
 func TestRelease(t *testing.T) {
 	spec, believed := testSpec(4, 32, 2, 0, []model{{200 * ms, 8, 5 * ms, 40 * ms}})
 	p := &Planner{Profile: believed, Options: Options{Merge: -1}}

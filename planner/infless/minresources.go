@@ -22,9 +22,9 @@ const (
 
 // MinResources returns the least resources, in per cent of an accelerator with threads weighed by beta, that carry all
 // rates of a request from scratch (Eqs. 2 to 9). Lower bounds are kept: those of a function's instances add up to no
-// more than its load, so that batches fill in time. If limits end the search early, least is the best that was found
-// and bound says that nothing is below it. Both are +Inf when no plan carries the rates. Machines that are taken as a
-// whole are an error.
+// more than its load, so that batches fill in time. If limits end the search early, least is the best value found and
+// bound is proven to be at most the least value. Both are +Inf when no plan carries the rates. Machines that are taken
+// as a whole are an error.
 //
 // It is an integer program with a column for each configuration and accelerator, for small clusters.
 func (p *Planner) MinResources(ctx context.Context, solver milp.Solver, r plan.Request, goal Goal,
@@ -90,11 +90,11 @@ func (f *function) columns(m *milp.Program, machines []machine, goal Goal) error
 			return errors.New("the least resources of machines that are taken as a whole: name their parts")
 		}
 		for s := range machines {
-			spots := 1
+			places := 1
 			if c.Percent > 0 {
-				spots = len(machines[s].percents)
+				places = len(machines[s].percents)
 			}
-			for a := range spots {
+			for a := range places {
 				j := m.Column(milp.Column{Upper: math.Ceil(f.load / c.Up), Integer: true})
 				if goal == Allocated {
 					m.Columns[j].Objective = c.Resources

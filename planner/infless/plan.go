@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes down what runs. Shares are those for a load within the band (§3.2, case ii): every instance is as far
-// between its lower and upper bound as the function is.
+// plan makes the plan from the placed instances. Shares are those for a load within the band (§3.2, case ii): the load
+// of each instance lies between its bounds as the load of the function lies between the function's.
 func (x *state) plan(r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "infless", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
@@ -53,8 +53,8 @@ func share(low, up, lows, ups, load float64) float64 {
 	return (up - (ups-load)/(ups-lows)*(up-low)) / load
 }
 
-// place numbers a new instance of a worker: the first number that nothing there has, or had when the plan was asked
-// for.
+// place returns the place of a new instance on a worker: the first number that no instance there has, or had in the
+// snapshot.
 func (x *state) place(w serving.WorkerID) int32 {
 	n := int32(1)
 	for slices.Contains(x.numbers[w], n) {

@@ -8,12 +8,12 @@ import (
 // bandEdge is the load below which instances are released. §3.2 prints alpha of the lower bound and 1 - alpha of the
 // upper. Eq. 7, and the authors' release, bound a function's instances by alpha of the upper and 1 - alpha of the
 // lower. With alpha = 0.8 the printed form would keep instances down to about a fifth of what they carry, where §3.2
-// wants loads near to that: Eq. 7 is meant.
+// wants loads near to that. So Eq. 7 is meant.
 func bandEdge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low }
 
-// release gives back instances of a function whose load is below its band (§3.2, case iii), those that serve least for
-// what they take first. The paper does not say which ones; the authors' release tries subsets in binary order. The rest
-// always carries the load: where that is impossible within the band, the load stays below it.
+// release removes instances of a function whose load is below its band (§3.2, case iii), those with the lowest rate per
+// resource first. The paper does not say which ones; the authors' release tries subsets in binary order. The remaining
+// instances always carry the load. If that is impossible within the band, the load stays below it.
 func (x *state) release(f *function) {
 	up, low := f.up(), f.low()
 	if f.load >= bandEdge(low, up, x.o.Alpha) {
@@ -56,7 +56,8 @@ func (x *state) release(f *function) {
 
 // consolidate replaces all instances of a function by those that Algorithm 1 would give it now, if that saves enough
 // (§3.2 shows it in Figure 6b and gives no rule): a load that grew in small steps has many small instances. The new
-// ones are placed beside the old, so that nothing is missing while they start, or with inPlace in the room of the old.
+// ones are placed beside the old, so that no capacity is missing while they start. With inPlace they take the room of
+// the old ones.
 func (x *state) consolidate(f *function, inPlace bool) {
 	has := f.resources()
 	if len(f.running) == 0 || f.load <= 0 || has*(1-x.o.Merge) <= f.load/f.maxEfficiency {
@@ -86,7 +87,7 @@ func (x *state) consolidate(f *function, inPlace bool) {
 	}
 }
 
-// scheduleAnew places all that a function needs beside what runs.
+// scheduleAnew places all instances that a function needs, beside those that run.
 func (x *state) scheduleAnew(f *function) (out []placed) {
 	if !x.o.Balanced && !x.o.Dense {
 		return x.schedule(f, nil, f.load)

@@ -8,7 +8,7 @@ type placed struct {
 	place       int32 // as plan.Instance.Place; 0 for a new one
 }
 
-// placements keeps, while one function is scheduled, where an instance of each of its sizes would go.
+// placements remembers, while one function is scheduled, where an instance of each of its sizes would be placed.
 type placements struct {
 	*cluster
 	// take the first server with room
@@ -40,7 +40,7 @@ func (c *cluster) placementsOf(f *function, first bool) *placements {
 	return x
 }
 
-// refresh finds where a shape would go.
+// refresh finds where a shape would be placed.
 func (x *placements) refresh(s int) {
 	cfg := x.shapes[s]
 	x.where[s] = nil
@@ -61,8 +61,8 @@ func (x *placements) refresh(s int) {
 	}
 }
 
-// place places an instance and updates where others would go. Only one server has changed, and it has less room than
-// before.
+// place places an instance and updates where others would be placed. Only one server has changed, and it has less room
+// than before.
 func (x *placements) place(k int, cfg *Configuration) placed {
 	at := x.from[x.shape[k]]
 	if !x.first {
@@ -92,17 +92,17 @@ func (x *placements) place(k int, cfg *Configuration) placed {
 const tolerance = 1e-9
 
 // minFragment is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0;
-// the authors' release adds a thousandth. Servers that are filled up still come first, and among them the instance that
-// serves most for what it takes.
+// the authors' release adds a thousandth. Servers that are filled up still come first, and among them the instance with
+// the highest rate per resource.
 const minFragment = 1e-3
 
-// schedule is Algorithm 1. It adds instances for a load beyond what runs: the largest batches that the rest of the load
-// fills and the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. A rest
-// below every batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then to
-// the first part and server.
+// schedule is Algorithm 1. It adds instances for the load that is not served yet. It takes the largest batches that the
+// remaining load fills and the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has
+// room. A remainder below every batch's lower bound is left to batches of one, which have none. Ties go to the higher
+// upper bound, then to the first part and server.
 //
-// If the function has a limit on instances, those of has count, and each new one must serve its part of the rest at
-// least.
+// If the function has a limit on instances, those of has count, and each new one must serve at least its part of the
+// remainder.
 func (x *state) schedule(f *function, has []placed, load float64) (out []placed) {
 	if len(f.configurations) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// state is what runs on a cluster while a planner changes it.
+// state is the instances on a cluster while a plan is made.
 type state struct {
 	o         Options
 	spec      *serving.Spec
@@ -23,7 +23,7 @@ type state struct {
 	numbers map[serving.WorkerID][]int32
 }
 
-// function is a stage of an app: what can serve it and what does.
+// function is a stage of an app, with the configurations that can serve it and the instances that do.
 type function struct {
 	capacity.StageDemand
 	stage serving.StageID
@@ -44,7 +44,8 @@ type function struct {
 	undominated []int
 }
 
-// read turns a request into what runs. It fails when none of the functions that have a load can be served.
+// read makes the state of a request, with the instances that run. It fails when none of the functions that have a load
+// can be served.
 func (p *Planner) read(r plan.Request) (*state, error) {
 	x := &state{o: p.Options.filled(), spec: r.Spec, numbers: make(map[serving.WorkerID][]int32)}
 	believed := r.Believed(p.Profile)
@@ -83,7 +84,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	if len(unserved) > 0 && !loaded {
 		return nil, errors.Join(unserved...)
 	}
-	x.takeUp(r.Snapshot)
+	x.adoptRunning(r.Snapshot)
 	return x, nil
 }
 
@@ -107,9 +108,9 @@ func unservable(x *space, f *function, broken []bool) error {
 			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Budget, what)
 }
 
-// takeUp takes what runs into the plan, where it runs. It leaves out what could not be planned any more; such a
-// function is served anew.
-func (x *state) takeUp(snapshot *fleet.Snapshot) {
+// adoptRunning takes running instances into the plan, on their servers. It leaves out those that could not be planned
+// any more; their functions are served anew.
+func (x *state) adoptRunning(snapshot *fleet.Snapshot) {
 	if snapshot == nil {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 // cheapest returns the configuration with which a query costs least (BATCH: a platform charges for the resources of an
 // instance while it runs); for whole machines, one per type. BATCH fills batches on top of the platform, from all
 // queries of the function. The time in which the load fills a batch, plus its run, must be within the objective. BATCH
-// bounds a percentile of waits under fitted arrivals. INFless does not say how it rebuilt that; here the mean has to
-// do.
+// bounds a percentile of waits under fitted arrivals. INFless does not say how it rebuilt that; here the mean is
+// bounded instead.
 func cheapest(all []Configuration, load, items float64, within time.Duration) (out []Configuration) {
 	var types []serving.DeviceTypeID
 	for k := range all {

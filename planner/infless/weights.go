@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// weights are the prices of a thread and of a per cent of an accelerator among what is left of a cluster. All threads
-// and per cents together cost 1.
+// weights are the prices of a free thread and of a free per cent of an accelerator. All free threads and per cents of a
+// cluster together cost 1.
 type weights struct{ thread, percent float64 }
 
 // of returns the price of an instance of a configuration.
@@ -59,7 +59,7 @@ func dualWeights(c *cluster, functions []*function) (best weights, bound float64
 			low = a
 		}
 	}
-	// Neither ever has price 0: the next function may want it.
+	// Neither ever has price 0, since the next function may need it.
 	part := min(max((low+high)/2, minShare), 1-minShare)
 	return at(part), of(at((low + high) / 2))
 }
@@ -90,7 +90,8 @@ func undominated(all []Configuration) (out []int) {
 // minShare is the least part of the price that all threads, or all accelerators, have together.
 const minShare = 0.02
 
-// packable is the part of what is left that loads may take before it counts as scarce: not all of it can be packed.
+// packable is the part of the free resources that loads may take before the resource counts as scarce. Not all of it
+// can be packed.
 const packable = 0.9
 
 // scarcityWeights returns the weights at which the cheapest configurations of the unserved load fit, and of these those
@@ -133,8 +134,8 @@ func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool)
 	}
 	best, _ := dualWeights(c, functions)
 	to := best.thread * max(threads, 1)
-	// Towards the dual weights more and more is saved of what is scarce at beta's. Bisection finds the first point that
-	// saves enough.
+	// Towards the dual weights less and less is used of the resource that is scarce at beta's weights. Bisection finds
+	// the first point that saves enough.
 	byThreads := t > 0
 	for range 12 {
 		middle := (from + to) / 2

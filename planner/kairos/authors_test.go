@@ -18,7 +18,7 @@ func TestChoiceOfTheAuthorsInputs(t *testing.T) {
 			t.Errorf("place %d: %v, want %v", i+1, ranked[i].Pool, want)
 		}
 	}
-	if at := Choose(m, ranked); at != 2 {
+	if at := ChooseBySimilarity(m, ranked); at != 2 {
 		t.Errorf("place %d is chosen, want the third", at+1)
 	}
 }

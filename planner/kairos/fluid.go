@@ -19,12 +19,12 @@ import (
 // slightly beyond the objective counts as never in time though some of its runs are; then it bounds the means only.
 //
 // Its dual has a price y_t for the time of each type and one for lateness, theta = min sum_t n_t y_t. The dual
-// constraints are the same for every pool: one for each way to assign every class to a type or to nobody. There are too
+// constraints are the same for every pool: one for each way to assign every class to a type or to none. There are too
 // many to list, but the one that prices violate most is found by giving each class to the type where it gains most. So
 // this is column generation: the simplex method runs on the assignments found last, for whatever pool, and looks for
 // another when they gain nothing more.
 //
-// A Fluid keeps what it has found. It is not for concurrent use.
+// A Fluid keeps the assignments that it has found for the next pool. It is not for concurrent use.
 type Fluid struct {
 	lateShare float64
 	types     int // number of types; each has a row of the program, and the last row is lateness
@@ -34,21 +34,21 @@ type Fluid struct {
 	inTime    []float64 // by class, then type
 	unit      float64   // seconds; chosen to bring the numbers of the program near 1
 	// by the set of a pool's types: whether they serve as much of the mix as must be in time
-	servable  map[uint64]bool
-	slacks    []column  // by row
-	found     []column  // assignments, for whatever pool they were found; a new one replaces the oldest
-	rows      []float64 // the rows of found, one column after the other
-	known     int       // how many of found are filled
-	next      int       // where the next assignment goes
-	basis     []column
-	inverse   [][]float64 // of the basis, by position in the basis, then row
-	prices    []float64   // dual prices by row, as the basis implies them
-	violation float64     // by how much the prices violate the constraint that they violate most
-	amounts   []float64   // of the columns of the basis
-	pivots    int         // since the basis was made of slacks
-	enters    []float64   // the entering column in terms of the basis
-	set       uint64      // types that are priced; no queries are sent to others
-	active    []int       // the types of set
+	servable       map[uint64]bool
+	slacks         []column  // by row
+	assignments    []column  // found for any pool before; a new one replaces the oldest
+	assignmentRows []float64 // the rows of assignments, one column after the other
+	filled         int       // number of entries of assignments in use
+	next           int       // index of the entry of assignments that is replaced next
+	basis          []column
+	inverse        [][]float64 // of the matrix of the basis, by position in the basis, then row
+	prices         []float64   // dual prices by row, as the basis implies them
+	violation      float64     // of the dual constraint that the prices violate most
+	amounts        []float64   // of the columns of the basis
+	pivots         int         // number since the basis was made of slacks
+	direction      []float64   // the entering column in terms of the basis
+	set            uint64      // types that are priced, one bit each; no queries are sent to others
+	active         []int       // the types of set
 }
 
 // column is a variable of the program: the queries/s that are sent by one assignment. Its rows are the time of each
@@ -60,19 +60,21 @@ type column struct {
 	set    uint64    // types that it sends queries to
 }
 
-// maxTypes is how many types fit a set.
+// maxTypes is the number of types that a set has bits for.
 const maxTypes = 64
 
 const (
-	nobody = -1
-	// zeroTolerance is what the simplex method takes for 0. It decides when to stop; the bound is valid whatever it is.
+	none = -1
+	// zeroTolerance is the largest number that the simplex method treats as 0. It decides when to stop; the bound is
+	// valid for any value of it.
 	zeroTolerance = 1e-12
 	// perturbation is added to the machines of each type while a basis is looked for. It makes the program
 	// nondegenerate, and gives a type without machines the price that its first machine is worth.
 	perturbation = 1e-9
-	// maxPivotsPerBasis is after how many pivots the basis is made anew, so that rounding does not add up.
+	// maxPivotsPerBasis is the number of pivots after which the basis is made anew, so that rounding errors do not add
+	// up.
 	maxPivotsPerBasis = 100
-	// keptColumns is how many assignments are kept, maxPivots after how many pivots the prices are taken as they are.
+	// keptColumns is the number of assignments that are kept. After maxPivots pivots the prices are taken as they are.
 	keptColumns, maxPivots = 64, 1000
 )
 
@@ -108,7 +110,7 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		for t := range m.Types {
 			took, chance := m.Types[t].Latency[c].Seconds()/f.unit, m.inTime(t, c)
 			if chance == 0 {
-				took = 0 // never sent there; it may be as long as what was never measured
+				took = 0 // no query is sent there, and the time may be Unknown, which is too large for the program
 			}
 			f.took, f.inTime = append(f.took, took), append(f.inTime, chance)
 		}
@@ -120,13 +122,13 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		f.slacks, f.basis = append(f.slacks, slack), append(f.basis, newColumn(rows))
 		f.inverse = append(f.inverse, make([]float64, rows))
 	}
-	f.rows = make([]float64, keptColumns*rows)
+	f.assignmentRows = make([]float64, keptColumns*rows)
 	for i := range keptColumns {
 		c := newColumn(rows)
-		c.rows = f.rows[i*rows:][:rows:rows]
-		f.found = append(f.found, c) // its reward is 0 until one is found
+		c.rows = f.assignmentRows[i*rows:][:rows:rows]
+		f.assignments = append(f.assignments, c) // its reward is 0 until one is found
 	}
-	f.prices, f.amounts, f.enters = make([]float64, rows), make([]float64, rows), make([]float64, rows)
+	f.prices, f.amounts, f.direction = make([]float64, rows), make([]float64, rows), make([]float64, rows)
 	f.restart()
 	return f, nil
 }
@@ -135,7 +137,8 @@ func newColumn(rows int) column {
 	return column{rows: make([]float64, rows), at: make([]float64, rows)}
 }
 
-// Of returns the bound of a pool in queries/s; 0 when its machines cannot serve as much of the mix as must be in time.
+// Of returns the bound of a pool in queries/s. It is 0 when the pool's types cannot serve the share of the mix that
+// must be in time.
 func (f *Fluid) Of(p Pool) float64 {
 	set := uint64(0)
 	for t, n := range p {
@@ -143,12 +146,12 @@ func (f *Fluid) Of(p Pool) float64 {
 			set |= 1 << t
 		}
 	}
-	return f.of(p, set)
+	return f.boundOver(p, set)
 }
 
-// of is Of with prices for the types of a set only, which includes those of the pool. Pricing a type without machines
-// takes time and does not change the bound.
-func (f *Fluid) of(p Pool, set uint64) float64 {
+// boundOver is Of with prices for the types of a set only, which includes those of the pool. Pricing a type without
+// machines takes time and does not change the bound.
+func (f *Fluid) boundOver(p Pool, set uint64) float64 {
 	if !f.servesEnough(p) {
 		return 0
 	}
@@ -191,20 +194,20 @@ func (f *Fluid) servesEnough(p Pool) bool {
 	return known
 }
 
-// Optimum is what the program says of a pool besides its bound.
+// Optimum is the bound of a pool with the solution of the linear program that reaches it.
 type Optimum struct {
 	Bound float64
-	// MarginalRates are by type the queries/s that one more machine adds, as long as it adds at that rate: the dual
-	// prices. Nil when Bound is 0.
+	// MarginalRates are by type the queries/s that one more machine adds to the bound: the dual prices. They hold for
+	// small changes. Nil when Bound is 0.
 	MarginalRates []float64
-	// Use is by type, then class, the share of the class's queries that run there. What is missing to 1 is left out as
+	// Use is by type, then class, the share of the class's queries that run there. The remainder to 1 is left out as
 	// late. Nil when Bound is 0.
 	Use [][]float64
 }
 
-// Solve returns the bound of a pool and the solution that reaches it.
+// Solve returns the optimum of the linear program for a pool. The slices belong to the caller.
 func (f *Fluid) Solve(p Pool) Optimum {
-	out := Optimum{Bound: f.of(p, 1<<f.types-1)}
+	out := Optimum{Bound: f.boundOver(p, 1<<f.types-1)}
 	if out.Bound == 0 {
 		return out
 	}
@@ -219,9 +222,9 @@ func (f *Fluid) Solve(p Pool) Optimum {
 	to, spare := make([]int, f.classes), newColumn(f.types+1)
 	for k := range f.basis {
 		if b := &f.basis[k]; b.reward > 0 {
-			f.priceOut(b.at, &spare, to)
+			f.solvePricing(b.at, &spare, to)
 			for c, t := range to {
-				if t != nobody {
+				if t != none {
 					out.Use[t][c] += max(f.amounts[k], 0) / all
 				}
 			}
@@ -244,7 +247,7 @@ func (f *Fluid) shares(use [][]float64) (each []float64, sum float64) {
 }
 
 // solve finds the optimal basis of a pool and its prices by the revised simplex method. It starts from the basis of the
-// pool before if that is feasible for this one, else from the basis in which nothing is served.
+// previous pool if that is feasible for this one, else from the basis in which nothing is served.
 func (f *Fluid) solve(p Pool, set uint64) {
 	if set != f.set {
 		f.set, f.active = set, f.active[:0]
@@ -263,25 +266,25 @@ func (f *Fluid) solve(p Pool, set uint64) {
 		c, most := f.entering()
 		if most <= zeroTolerance {
 			if f.violation <= zeroTolerance {
-				return // the prices are those of the pool before
+				return // the prices of the previous pool are optimal here, too
 			}
-			c = &f.found[f.next]
-			f.violation = f.priceOut(f.prices, c, nil)
-			f.known = max(f.known, f.next+1)
+			c = &f.assignments[f.next]
+			f.violation = f.solvePricing(f.prices, c, nil)
+			f.filled = max(f.filled, f.next+1)
 			if f.violation <= zeroTolerance {
 				return
 			}
 			f.next = (f.next + 1) % keptColumns
 			most = f.violation
 		}
-		leaves, least := nobody, math.Inf(1)
+		leaves, least := none, math.Inf(1)
 		for k, row := range f.inverse {
-			f.enters[k] = dot(row, c.rows)
-			if x := f.enters[k]; x > zeroTolerance && max(f.amounts[k], 0) < least*x {
+			f.direction[k] = dot(row, c.rows)
+			if x := f.direction[k]; x > zeroTolerance && max(f.amounts[k], 0) < least*x {
 				leaves, least = k, max(f.amounts[k], 0)/x
 			}
 		}
-		if leaves == nobody {
+		if leaves == none {
 			return // every assignment takes time or lateness, so only rounding leads here
 		}
 		f.pivot(leaves, c, most, least)
@@ -323,25 +326,25 @@ func (f *Fluid) entering() (c *column, most float64) {
 			c, most = &f.slacks[r], -y
 		}
 	}
-	at, rows := nobody, len(f.prices)
-	for i := range f.known {
-		if f.found[i].set&^f.set != 0 {
+	at, rows := none, len(f.prices)
+	for i := range f.filled {
+		if f.assignments[i].set&^f.set != 0 {
 			continue
 		}
-		gain := 1 - dot(f.prices, f.rows[i*rows:])
+		gain := 1 - dot(f.prices, f.assignmentRows[i*rows:])
 		if gain > most {
 			at, most = i, gain
 		}
 	}
-	if at != nobody {
-		c = &f.found[at]
+	if at != none {
+		c = &f.assignments[at]
 	}
 	return c, most
 }
 
-// priceOut makes c the assignment whose constraint the prices violate most, and returns the violation. to, unless nil,
-// gets the type of every class.
-func (f *Fluid) priceOut(prices []float64, c *column, to []int) float64 {
+// solvePricing makes c the assignment whose constraint the prices violate most, and returns the violation. to, unless
+// nil, gets the type of every class.
+func (f *Fluid) solvePricing(prices []float64, c *column, to []int) float64 {
 	for r, y := range prices {
 		c.at[r], c.rows[r] = max(y, 0), 0
 	}
@@ -351,7 +354,7 @@ func (f *Fluid) priceOut(prices []float64, c *column, to []int) float64 {
 	for k, share := range f.share {
 		took := f.took[k*f.types:][:len(y)]
 		chance := f.inTime[k*f.types:][:len(y)]
-		at, most := nobody, 0.0
+		at, most := none, 0.0
 		for _, t := range f.active {
 			if gain := chance[t]*late - took[t]*y[t]; gain > most {
 				at, most = t, gain
@@ -360,7 +363,7 @@ func (f *Fluid) priceOut(prices []float64, c *column, to []int) float64 {
 		if to != nil {
 			to[k] = at
 		}
-		if at != nobody {
+		if at != none {
 			gained += share * most
 			served += share * chance[at]
 			c.rows[at] += share * took[at]
@@ -378,14 +381,14 @@ func (f *Fluid) pivot(leaves int, c *column, gain, amount float64) {
 	b.reward = c.reward
 	copy(b.rows, c.rows)
 	copy(b.at, c.at)
-	row, by := f.inverse[leaves], 1/f.enters[leaves]
+	row, by := f.inverse[leaves], 1/f.direction[leaves]
 	f.pivots++
 	f.violation = 1
 	for r := range row {
 		row[r] *= by
 		f.prices[r] += gain * row[r]
 	}
-	for k, x := range f.enters {
+	for k, x := range f.direction {
 		if k != leaves && x != 0 {
 			other := f.inverse[k]
 			for r := range other {

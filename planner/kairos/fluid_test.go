@@ -217,9 +217,10 @@ func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) fl
 	return float64(len(queries)) / last
 }
 
-// Where Eq. 15 is not a bound: both types gain from sending the smallest queries to the base machine, which is a
-// hundred times as fast at them, and the middle ones to the auxiliary machine, which is as fast; Eq. 15 has it serve
-// all small ones. Where it is loose: two auxiliary types with regions of their own.
+// First, a market for which Eq. 15 is not a bound: it is better to send the smallest queries to the base machine, which
+// serves them a hundred times as fast, and the middle ones to the auxiliary machine, which is as fast as the base
+// machine. Eq. 15 sends all small queries to the auxiliary machine. Then, a market for which Eq. 15 is loose: two
+// auxiliary types with different regions.
 func TestFluidAgainstUpper(t *testing.T) {
 	at := time.Millisecond
 	m := &Market{Mix: serving.Mix{

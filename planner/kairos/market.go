@@ -1,7 +1,7 @@
-// Package kairos chooses machines of several types under a budget as Kairos (HPDC 2023, §5.2) does: it tries no pool,
-// but ranks pools by an upper bound on what each serves in time and looks at where the highest bounds lie. Beside the
-// paper's bound (Upper) stands one of ours, a linear program over sizes of queries (Fluid), which holds for any number
-// of types.
+// Package kairos chooses machines of several types under a budget as Kairos (HPDC 2023, §5.2) does. It evaluates no
+// pool. It ranks pools by an upper bound on the queries/s that each serves in time and chooses among the highest
+// bounds. Upper is the paper's bound. Fluid is a bound of ours for any number of types, a linear program over sizes of
+// queries.
 package kairos
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Market is what can be rented to serve one model, and everything that a bound is computed from. It is not changed once
-// made.
+// Market is the types of machines that can be rented to serve one model, and everything that a bound is computed from.
+// It does not change once it is made.
 type Market struct {
 	Types []Type
 	Mix   serving.Mix
@@ -58,7 +58,7 @@ func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID
 	return m, m.Validate()
 }
 
-// Validate reports the first thing about m that its fields forbid.
+// Validate reports the first field of m that breaks the rules of its comment.
 func (m *Market) Validate() error {
 	if err := m.Mix.Validate(); err != nil {
 		return fmt.Errorf("mix: %w", err)
@@ -94,8 +94,9 @@ func (m *Market) Validate() error {
 // Serves reports whether a type, by index, serves queries of a class in time, by the mean.
 func (m *Market) Serves(t, class int) bool { return m.Types[t].Latency[class] <= m.Within }
 
-// Region returns how many classes, from the smallest up, a type serves in time without a gap. The size of the next
-// class is s of §5.2. A larger size that noise puts below the objective again does not count.
+// Region returns how many classes in a row, from the smallest up, a type (by index) serves in time. The size of the
+// next class is s of §5.2. Classes after the first one that is late do not count, even if noise puts them below the
+// objective.
 func (m *Market) Region(t int) int {
 	c := 0
 	for c < m.Mix.Classes() && m.Serves(t, c) {
@@ -104,8 +105,9 @@ func (m *Market) Region(t int) int {
 	return c
 }
 
-// Base reports whether a type is a base type: one that serves every size in time. All others are auxiliary.
-func (m *Market) Base(t int) bool { return m.Region(t) == m.Mix.Classes() }
+// IsBase reports whether a type, by index, is a base type: one that serves every size in time. All others are
+// auxiliary.
+func (m *Market) IsBase(t int) bool { return m.Region(t) == m.Mix.Classes() }
 
 // inTime returns the share of the queries of a class that a type serves in time.
 func (m *Market) inTime(t, class int) float64 {
@@ -118,7 +120,7 @@ func (m *Market) inTime(t, class int) float64 {
 	return 0
 }
 
-// Useful reports whether a type serves any size in time.
+// Useful reports whether a type, by index, serves some size in time.
 func (m *Market) Useful(t int) bool {
 	for c := range m.Types[t].Latency {
 		if m.inTime(t, c) > 0 {

@@ -172,8 +172,8 @@ func TestRegionsAndBases(t *testing.T) {
 		region       int
 		base, useful bool
 	}{{3, true, true}, {1, false, true}, {0, false, false}, {0, false, true}} {
-		if m.Region(i) != want.region || m.Base(i) != want.base || m.Useful(i) != want.useful {
-			t.Errorf("type %d: region %d, base %v, useful %v; want %v", i, m.Region(i), m.Base(i), m.Useful(i), want)
+		if m.Region(i) != want.region || m.IsBase(i) != want.base || m.Useful(i) != want.useful {
+			t.Errorf("type %d: region %d, base %v, useful %v; want %v", i, m.Region(i), m.IsBase(i), m.Useful(i), want)
 		}
 	}
 	if !(Pool{1, 0, 2}).SubsetOf(Pool{1, 1, 2}) || (Pool{1, 2}).SubsetOf(Pool{3, 1}) {
@@ -227,7 +227,7 @@ func TestServable(t *testing.T) {
 	for _, fluid := range []bool{false, true} {
 		cut, without := m.Servable(fluid, 0.01)
 		if math.Abs(without-0.1) > 1e-12 || cut.Mix.Classes() != 1 || cut.Mix.Validate() != nil ||
-			len(cut.Types[0].Latency) != 1 || !cut.Base(0) {
+			len(cut.Types[0].Latency) != 1 || !cut.IsBase(0) {
 			t.Errorf("fluid %v: left %+v, without %v", fluid, cut, without)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Oracle is ORCL of §7: what a pool serves when the sequence of queries is known in advance and no query waits for
-// another. A free base machine takes the largest query that is left. A free auxiliary machine takes the smallest,
-// unless it cannot serve that in time; then it is done. The throughput is the number of queries divided by the end of
-// the last one, so it includes the final moments in which some machines have nothing left to do.
+// Oracle is ORCL of §7: the queries/s that a pool serves when the sequence of queries is known in advance and no query
+// waits for another. A free base machine takes the largest query that is left. A free auxiliary machine takes the
+// smallest, unless it cannot serve that in time; then it takes no more. The throughput is the number of queries divided
+// by the end of the last one, so it includes the final moments in which some machines have nothing left to do.
 //
 // It is a greedy schedule and no bound: taking the largest query first is not always the best use of a base machine.
 type Oracle struct {
@@ -24,13 +24,13 @@ type Oracle struct {
 func NewOracle(m *Market, classes []int) *Oracle {
 	o := &Oracle{market: m, sequence: slices.Sorted(slices.Values(classes))}
 	for t := range m.Types {
-		o.base, o.region = append(o.base, m.Base(t)), append(o.region, m.Region(t))
+		o.base, o.region = append(o.base, m.IsBase(t)), append(o.region, m.Region(t))
 	}
 	return o
 }
 
-// Quantiles returns the classes of n queries whose sizes follow the mix as closely as n queries can, ascending: its
-// quantiles.
+// Quantiles returns the classes of n queries that follow the mix as closely as n queries can, ascending. They are the
+// mix's quantiles.
 func (m *Market) Quantiles(n int) []int {
 	out := make([]int, 0, n)
 	sum := 0.0

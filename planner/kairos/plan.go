@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes down what is rented. Machines that already run what they are to run keep it, so that little has to be
+// plan makes the plan from the pools. A machine that already runs the chosen variant keeps it, so that little has to be
 // loaded.
 func (x *state) plan() (*plan.Plan, error) {
 	spec := x.r.Spec
@@ -45,8 +45,8 @@ func (x *state) plan() (*plan.Plan, error) {
 		out.Mixes = append(out.Mixes, *x.r.Mix(n.app))
 		out.Demand[n.app] = n.rate
 		if n.bound != nil {
-			// In a larger demand the sizes that cannot be served take nothing away from the others.
-			out.Capacity[n.app] = n.bound.Of(n.pool) / (1 - n.without)
+			// Sizes that cannot be served are dropped and take no machine time, however large the demand is.
+			out.Capacity[n.app] = n.bound.Of(n.pool) / (1 - n.excluded)
 		}
 	}
 	at, loads := capacity.PlaceCounts(x.workers, hosts, counts, capacity.RunningByWorker(x.r.Snapshot))
@@ -71,7 +71,7 @@ func (x *state) plan() (*plan.Plan, error) {
 // shares returns, by DeviceTypeID, how many machines of each type an app gets, the share of its queries that one
 // machine of each type gets, and the queries/s that one more of each type would add. Shares are those of the linear
 // program, whichever bound has chosen the pool, since Eq. 15 gives none. Machines rented to learn get as much as if all
-// were alike; while there are such machines marginal is nil, because it is not known.
+// machines were alike. While there are such machines, marginal is nil, because it is not known.
 func (x *state) shares(n *appRent) (machines []int, parts, marginal []float64, err error) {
 	machines, parts = slices.Clone(n.explored), make([]float64, len(n.explored))
 	learning := 0
@@ -155,8 +155,8 @@ func (x *state) forecast(out *plan.Plan) {
 		n := &x.apps[a]
 		queries += n.rate
 		accuracy += n.rate * x.r.Spec.Variants[n.variant].Accuracy
-		without += n.rate * n.without
-		out.Forecast.Throughput += out.Capacity[a] * (1 - n.without)
+		without += n.rate * n.excluded
+		out.Forecast.Throughput += out.Capacity[a] * (1 - n.excluded)
 		if n.bound != nil && n.rate > out.Capacity[a]*(1+rounding) {
 			missing[a], shed = n.rate-out.Capacity[a], true
 		}

@@ -20,13 +20,13 @@ type Options struct {
 	// Fluid takes the pool with the highest bound of the linear program (Fluid) instead of the one that §5.2 chooses by
 	// Eq. 15 (Upper) and similarity.
 	Fluid bool
-	// Late is the share of the queries that the linear program leaves out; 0 takes what the app's percentile allows, a
-	// negative number none.
+	// Late is the share of the queries that the linear program may leave out. 0 means the share that the app's
+	// percentile allows, a negative number means none.
 	Late float64
 }
 
-// Planner implements plan.Planner. It rents workers: from those of the spec it takes the pool that §5.2 chooses under
-// the budget, with one instance on each, and leaves the others empty. It keeps nothing between plans.
+// Planner implements plan.Planner. Of the spec's workers it rents the pool that §5.2 chooses under the budget and
+// leaves the others empty. Each rented worker runs one instance. The planner keeps nothing between plans.
 //
 // Without a budget one app gets every worker that serves anything in time. Several apps share the budget such that the
 // smallest ratio of bound to demand is as large as possible while each takes the cheapest pool that reaches it; the
@@ -39,13 +39,13 @@ type Planner struct {
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "kairos" }
 
-// Provides implements plan.Planner. Limits are missing because the batch limits are what a model takes, not what the
-// objective allows: one query runs at a time (§6), and the router decides which may run where.
+// Provides implements plan.Planner. Limits are missing: batch limits are those of the model and do not follow from the
+// objective. One query runs at a time (§6), and the router decides which query may run where.
 func (p *Planner) Provides() plan.Sections { return plan.Shares }
 
-// Plan implements plan.Planner. Sizes that no machine serves in time are left out of what it plans for;
-// Forecast.Violation is then their share. It fails when an app has several stages, when nothing serves even its
-// smallest queries in time, or when the budget is too small.
+// Plan implements plan.Planner. It does not plan for sizes that no machine serves in time; Forecast.Violation is then
+// their share. It fails when an app has several stages, when nothing serves even its smallest queries in time, or when
+// the budget is too small.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,12 +65,12 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return out, out.Validate(r.Spec)
 }
 
-// state is a request while it is answered.
+// state is a request and the plan for it as far as it is made.
 type state struct {
-	r          plan.Request
-	o          Options
-	budgetLeft float64 // in $/h
-	left       []int   // workers that are left, by DeviceTypeID
+	r           plan.Request
+	o           Options
+	budgetLeft  float64 // in $/h
+	workersLeft []int   // workers that are left, by DeviceTypeID
 	// by DeviceTypeID: those that are up
 	workers [][]serving.WorkerID
 	apps    []appRent // by AppID
@@ -82,15 +82,15 @@ type appRent struct {
 	stage    serving.StageID
 	variant  serving.VariantID
 	rate     float64 // queries/s
-	market   *Market // the sizes that can be served, on the types that are left; nil where nothing is known
-	without  float64 // share of the queries that the market leaves out
+	market   *Market // sizes that can be served, on the types that are left; nil where no latency is known
+	excluded float64 // share of the queries that the market leaves out
 	bound    Bound
 	pool     Pool   // of market
 	unknown  []bool // by DeviceTypeID: it is not known how fast the variant is there
 	explored []int  // by DeviceTypeID: workers rented to find out
 }
 
-// read finds out what there is to rent and what each app can use of it.
+// read lists the workers that can be rented and makes the market of each app.
 func (p *Planner) read(r plan.Request) (*state, error) {
 	x := &state{r: r, o: p.Options, budgetLeft: p.Options.Budget}
 	if !(x.budgetLeft >= 0) || math.IsInf(x.budgetLeft, 0) {
@@ -99,19 +99,19 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	}
 	believed := r.Believed(p.Profile)
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
-	x.workers, x.left = make([][]serving.WorkerID, len(r.Spec.DeviceTypes)), make([]int, len(r.Spec.DeviceTypes))
+	x.workers, x.workersLeft = make([][]serving.WorkerID, len(r.Spec.DeviceTypes)), make([]int, len(r.Spec.DeviceTypes))
 	for w, y := range r.Spec.Workers {
 		if !down[w] {
 			x.workers[y.DeviceType] = append(x.workers[y.DeviceType], serving.WorkerID(w))
 		}
 	}
 	all := 0
-	for d := range x.left {
-		x.left[d] = len(x.workers[d])
+	for d := range x.workersLeft {
+		x.workersLeft[d] = len(x.workers[d])
 		if most := r.Spec.DeviceTypes[d].MaxMachines; most > 0 {
-			x.left[d] = min(x.left[d], most)
+			x.workersLeft[d] = min(x.workersLeft[d], most)
 		}
-		all += x.left[d]
+		all += x.workersLeft[d]
 	}
 	if all == 0 {
 		return nil, fmt.Errorf("no worker is left to plan for: all %d are down", len(r.Spec.Workers))
@@ -200,7 +200,7 @@ func (x *state) marketOf(believed profile.Profile, v serving.VariantID, asked ca
 	unknown = make([]bool, len(spec.DeviceTypes))
 	var types []Type
 	for _, t := range m.Types {
-		t.Max = x.left[t.Device]
+		t.Max = x.workersLeft[t.Device]
 		limit := maxItems(spec, v, t.Device)
 		switch {
 		case t.Max == 0 || limit == 0:

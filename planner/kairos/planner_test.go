@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// linear is a profile in which what is not listed is not known.
+// linear is a profile in which latencies that are not listed are Unknown.
 type linear map[[2]int]struct{ base, item time.Duration }
 
 func (l linear) Latency(v serving.VariantID, d serving.DeviceTypeID, items, _ int) time.Duration {
@@ -116,7 +116,7 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pools, err := m.Pools(2.5) // more than 12 machines of a type are too many, but none is so good
+		pools, err := m.Pools(2.5) // none with more than 12 machines of a type ranks first
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		}
 		pools = slices.DeleteFunc(pools, func(x Pool) bool { return slices.Max(x) > 12 })
 		ranked := Rank(m, b, pools)
-		want := ranked[BestSuperset(ranked, Choose(m, ranked))]
+		want := ranked[BestSuperset(ranked, ChooseBySimilarity(m, ranked))]
 		if got := counts(spec, out, 0); !slices.Equal(got, want.Pool) {
 			t.Errorf("fluid %v: rented %v, want %v", fluid, got, want.Pool)
 		}
@@ -170,7 +170,8 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 	}
 }
 
-// A new plan changes no more than it must: from any placement as many workers go on as the two pools have in common.
+// A new plan changes as little as possible: from any placement as many workers continue as the two pools have in
+// common.
 func TestPlanKeepsWhatRuns(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -315,7 +316,7 @@ func two(s *serving.Spec, p *Planner) {
 func TestPlanExplores(t *testing.T) {
 	spec, known := testSpec(1, 12)
 	p := &Planner{Profile: linear{}, Options: Options{Budget: 2.5}}
-	// Round and round: 0.1 + 0.2 + 0.5, three times, and then one of 0.1.
+	// One machine of each type in turn: 0.1 + 0.2 + 0.5, three times, and then one of 0.1.
 	if got := counts(spec, must(t, p, plan.Request{Spec: spec}), 0); !slices.Equal(got, Pool{3, 3, 4}) {
 		t.Errorf("nothing known: %v", got)
 	}
@@ -390,8 +391,8 @@ func TestPlanDividesTheBudget(t *testing.T) {
 	}
 }
 
-// For random requests a plan is valid, keeps budget, limits and failed workers, and comes out the same twice; or the
-// planner fails with a reason.
+// For random requests a plan is valid, keeps budget, limits and failed workers, and the same request gives the same
+// plan; or the planner fails with a reason.
 func TestPlanProperties(t *testing.T) {
 	made := 0
 	for seed := range uint64(400) {

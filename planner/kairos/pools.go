@@ -27,7 +27,7 @@ func (p Pool) Machines() (n int) {
 	return n
 }
 
-// maxPools bounds the pools that are listed: beyond it ranking takes seconds and hundreds of megabytes.
+// maxPools bounds the number of pools that are listed. With more pools ranking takes seconds and hundreds of megabytes.
 const maxPools = 2_000_000
 
 // rounding forgives the error of sums of prices in floating point: five machines of 0.5 $/h cost 2.5 $/h.
@@ -37,8 +37,8 @@ const rounding = 1e-9
 var ErrUnbounded = errors.New("neither a budget nor a limit bounds how many machines can be rented")
 
 // Pools returns all pools of at least one machine that cost at most budget, in $/h, in lexicographic order. A budget of
-// 0 is none: then the limits of the types bound the pools. Machines that serve no size in time are not rented. It fails
-// with ErrUnbounded, or when there are more than two million pools. The pools belong to the caller.
+// 0 sets no limit; then the limits of the types bound the pools. Machines that serve no size in time are not rented. It
+// fails with ErrUnbounded, or when there are more than two million pools. The pools belong to the caller.
 func (m *Market) Pools(budget float64) ([]Pool, error) {
 	if !(budget >= 0) || math.IsInf(budget, 0) {
 		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", budget)
@@ -59,7 +59,7 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 	return list.pools, nil
 }
 
-// limits returns the most machines of each type that a pool for so much money can have, in $/h.
+// limits returns by type the most machines that a pool for so much money, in $/h, can have.
 func (m *Market) limits(money float64) (Pool, error) {
 	most := make(Pool, len(m.Types))
 	for t := range m.Types {
@@ -90,8 +90,8 @@ type poolList struct {
 	block  []int // memory that pools are cut from: one allocation for many
 }
 
-// add adds all pools that begin as at does up to type t and cost at most money more. It reports whether there was room
-// for all of them.
+// add adds all pools that agree with at on the types before t and cost at most money more. It returns false when there
+// are more than maxPools.
 func (l *poolList) add(t int, money float64) bool {
 	if t == len(l.at) {
 		return l.at.Machines() == 0 || l.keep()
@@ -107,7 +107,7 @@ func (l *poolList) add(t int, money float64) bool {
 	return true
 }
 
-// keep copies the pool being made.
+// keep adds a copy of at to the list. It returns false when the list is full.
 func (l *poolList) keep() bool {
 	if len(l.pools) == maxPools {
 		return false

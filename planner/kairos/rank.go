@@ -41,13 +41,13 @@ func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	return sorted
 }
 
-// sortKey is what pools are ordered by.
+// sortKey is the order of a pool: bound, cost, then pools[at].
 type sortKey struct {
 	bound, cost float64
 	at          int
 }
 
-// rounded drops what lies beyond the eighth digit or so, where rounding may have made equal numbers differ.
+// rounded rounds to about eight digits, so that numbers that differ by rounding errors alone become equal.
 func rounded(x float64) float64 {
 	return math.Float64frombits((math.Float64bits(x) + 1<<25) &^ (1<<26 - 1))
 }

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// choosePool takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 only
-// estimates. The linear program needs none: with it the highest bound was the better choice wherever the two differ
-// (docs/papers.md).
+// choosePool takes one of the pools, which are ranked by bound. Eq. 15 is an estimate, for which the similarity rule of
+// §5.2 compensates. The linear program needs no such rule: in our measurements its highest bound was the better choice
+// wherever the two differ (docs/papers.md).
 func (x *state) choosePool(m *Market, ranked []Ranked) Ranked {
 	if x.o.Fluid {
 		return ranked[0]
 	}
-	return ranked[BestSuperset(ranked, Choose(m, ranked))]
+	return ranked[BestSuperset(ranked, ChooseBySimilarity(m, ranked))]
 }
 
-// rent chooses the pools of the apps of which something is known.
+// rent chooses the pools of the apps that have a market.
 func (x *state) rent() error {
 	var open []*contender
 	for a := range x.apps {
@@ -54,7 +54,7 @@ func (x *state) rent() error {
 		copy(l.pool, x.choosePool(l.market, l.byBound).Pool)
 		return nil
 	}
-	return x.split(open)
+	return x.splitBudget(open)
 }
 
 // prepare reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
@@ -63,13 +63,13 @@ func (x *state) prepare(n *appRent) (err error) {
 	m := *n.market
 	m.Types = nil
 	for _, t := range n.market.Types {
-		if t.Max = x.left[t.Device]; t.Max > 0 {
+		if t.Max = x.workersLeft[t.Device]; t.Max > 0 {
 			m.Types = append(m.Types, t)
 		}
 	}
-	n.market, n.without = m.Servable(x.o.Fluid, x.lateShare(n.app))
+	n.market, n.excluded = m.Servable(x.o.Fluid, x.lateShare(n.app))
 	if n.market == nil {
-		n.without = 0
+		n.excluded = 0
 		return nil // the machines rented to learn have used up the last one
 	}
 	n.pool = make(Pool, len(n.market.Types))
@@ -89,7 +89,7 @@ type contender struct {
 	assigned *Ranked // the cheapest pool that it gets by now
 }
 
-// rankPools ranks what an app could get if it were alone.
+// rankPools ranks the pools that an app could get if it were alone.
 func (x *state) rankPools(l *contender) error {
 	var pools []Pool
 	if x.o.Budget == 0 || x.budgetLeft > 0 {
@@ -108,11 +108,11 @@ func (x *state) rankPools(l *contender) error {
 	return nil
 }
 
-// halvings is the number of bisection steps for the multiple of the demand that all apps reach.
-const halvings = 50
+// bisectionSteps is the number of bisection steps for the multiple of the demand that all apps reach.
+const bisectionSteps = 50
 
-// split gives every app a pool.
-func (x *state) split(open []*contender) error {
+// splitBudget gives every app a pool, in two steps.
+func (x *state) splitBudget(open []*contender) error {
 	// Step 1: the largest multiple of the demand that all apps reach with the cheapest pools, by bisection.
 	low, high := 0.0, math.Inf(1)
 	for _, l := range open {
@@ -124,7 +124,7 @@ func (x *state) split(open []*contender) error {
 				"device types", x.o.Budget)
 	}
 	if !x.cheapestReaching(open, high) {
-		for range halvings {
+		for range bisectionSteps {
 			if middle := (low + high) / 2; x.cheapestReaching(open, middle) {
 				low = middle
 			} else {
@@ -134,16 +134,16 @@ func (x *state) split(open []*contender) error {
 		x.cheapestReaching(open, low)
 		high = low
 	}
-	// Step 2: each app takes, of the pools that reach it, the one that a single app would, with its part of the money
-	// that is left and the machines that are.
+	// Step 2: each app chooses among the pools that reach the multiple as a single app would. It may spend its part of
+	// the budget, in proportion to its pool of step 1, and use the workers that the others leave.
 	spent := 0.0
-	left := slices.Clone(x.left)
+	left := slices.Clone(x.workersLeft)
 	for _, l := range open {
 		spent += l.assigned.Cost
-		l.take(left, l.assigned.Pool, 1)
+		l.take(left, l.assigned.Pool)
 	}
 	for _, l := range open {
-		l.take(left, l.assigned.Pool, -1)
+		l.giveBack(left, l.assigned.Pool)
 		part := math.Inf(1)
 		if x.o.Budget > 0 {
 			part = l.assigned.Cost
@@ -158,15 +158,15 @@ func (x *state) split(open []*contender) error {
 			}
 		}
 		copy(l.pool, x.choosePool(l.market, may).Pool)
-		l.take(left, l.pool, 1)
+		l.take(left, l.pool)
 	}
 	return nil
 }
 
-// cheapestReaching gives each app in turn the cheapest pool whose bound is at least a multiple of its demand, from what
-// the apps before it have left. It reports whether all get one.
+// cheapestReaching gives each app in turn the cheapest pool whose bound is at least a multiple of its demand, from the
+// workers and the money that earlier apps leave. It reports whether all apps get one.
 func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
-	left, money := slices.Clone(x.left), x.budgetLeft
+	left, money := slices.Clone(x.workersLeft), x.budgetLeft
 	for _, l := range open {
 		at := slices.IndexFunc(l.byCost, func(r Ranked) bool {
 			return r.Bound >= multiple*l.rate*(1-rounding) &&
@@ -176,13 +176,13 @@ func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
 			return false
 		}
 		l.assigned = &l.byCost[at]
-		l.take(left, l.assigned.Pool, 1)
+		l.take(left, l.assigned.Pool)
 		money -= l.assigned.Cost
 	}
 	return true
 }
 
-// fits reports whether workers are left for a pool.
+// fits reports whether the workers that are left, by DeviceTypeID, are enough for a pool.
 func (l *contender) fits(left []int, p Pool) bool {
 	for t, n := range p {
 		if n > left[l.market.Types[t].Device] {
@@ -192,9 +192,16 @@ func (l *contender) fits(left []int, p Pool) bool {
 	return true
 }
 
-// take takes a pool, as often as times, from the workers that are left.
-func (l *contender) take(left []int, p Pool, times int) {
+// take removes the workers of a pool from those that are left, which are by DeviceTypeID.
+func (l *contender) take(left []int, p Pool) {
 	for t, n := range p {
-		left[l.market.Types[t].Device] -= times * n
+		left[l.market.Types[t].Device] -= n
+	}
+}
+
+// giveBack is the inverse of take.
+func (l *contender) giveBack(left []int, p Pool) {
+	for t, n := range p {
+		left[l.market.Types[t].Device] += n
 	}
 }

@@ -13,11 +13,11 @@ import (
 var ErrTooSlow = errors.New("no type of machine serves every size of query in time")
 
 // ExplainNoBase says why a market has no base type: it names the smallest size that the type with the largest region
-// does not serve in time, and the type that is fastest at it. It is nil when there is a base type or no type at all.
-// The error wraps ErrTooSlow.
+// does not serve in time, and the type that is fastest at it. It returns nil when there is a base type or no type at
+// all. The error wraps ErrTooSlow.
 func (m *Market) ExplainNoBase() error {
-	at := m.widest()
-	if at < 0 || m.Base(at) {
+	at := m.largestRegion()
+	if at < 0 || m.IsBase(at) {
 		return nil
 	}
 	c := m.Region(at)
@@ -38,8 +38,8 @@ func (m *Market) ExplainNoBase() error {
 		ErrTooSlow, items, took.Round(10*time.Microsecond), m.Types[fastest].Name, m.Within)
 }
 
-// widest returns the type with the largest region, of several the first; -1 when there is no type.
-func (m *Market) widest() int {
+// largestRegion returns the type with the largest region, of several the first; -1 when there is no type.
+func (m *Market) largestRegion() int {
 	at := -1
 	for t := range m.Types {
 		if at < 0 || m.Region(t) > m.Region(at) {
@@ -49,12 +49,12 @@ func (m *Market) widest() int {
 	return at
 }
 
-// Servable returns the market of the queries that can be planned for, and the share of the queries that cannot. For Eq.
-// 15, which needs a base type, those are the sizes beyond the largest region. For the linear program they are the sizes
-// that no type serves, if they are more than may be late. It returns nil when nothing can be served, and m itself when
-// nothing is left out. The paper assumes a base type.
+// Servable returns m without the sizes that cannot be planned for, and the share of the queries of these sizes. Eq. 15
+// needs a base type, so it excludes sizes beyond the largest region. With fluid, only sizes that no type serves are
+// excluded, and only if they are more than the share late. Servable returns nil when nothing can be served, and m
+// itself when nothing is excluded. The paper assumes a base type.
 func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
-	at := m.widest()
+	at := m.largestRegion()
 	if at < 0 {
 		return nil, 1
 	}

@@ -31,13 +31,13 @@ func TestChoose(t *testing.T) {
 		{"none", nil, -1},
 		{"none serves anything", none, -1},
 	} {
-		if got := Choose(m, c.in); got != c.want {
+		if got := ChooseBySimilarity(m, c.in); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 }
 
-// The eleventh pool has no say, and of several base types each must agree.
+// The eleventh pool does not count, and with several base types each must agree.
 func TestChooseLooksAtTen(t *testing.T) {
 	m := ec2()
 	m.Types[1].Latency = m.Types[0].Latency
@@ -45,12 +45,12 @@ func TestChooseLooksAtTen(t *testing.T) {
 	for i := range 10 {
 		in = append(in, Ranked{Pool: Pool{1, i % 2, i, 0}, Bound: 100 - float64(i)})
 	}
-	want := Choose(m, in)
+	want := ChooseBySimilarity(m, in)
 	if want == 0 {
 		t.Fatal("the second base type differs among the first three, so the first is not chosen outright")
 	}
 	in = append(in, Ranked{Pool: Pool{1, 0, 1000, 0}, Bound: 1})
-	if got := Choose(m, in); got != want {
+	if got := ChooseBySimilarity(m, in); got != want {
 		t.Errorf("the eleventh pool changes the choice from %d to %d", want, got)
 	}
 }
@@ -87,7 +87,7 @@ func TestGrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranked := Rank(m, NewUpper(m), pools)
-	at := Choose(m, ranked)
+	at := ChooseBySimilarity(m, ranked)
 	if ranked[at].Pool[0] != 3 {
 		t.Errorf("the rule takes %v, want the higher one of the middle of one to four", ranked[at].Pool)
 	}

@@ -83,13 +83,13 @@ func published(t *testing.T, m *Market, model string) *Upper {
 	for i := range types {
 		u.region[i] = slices.Index(sizes, late[i])
 		x := &u.regions[u.region[i]]
-		x.small, x.all, x.large, x.few = small[i], make([]float64, types), make([]float64, types),
-			make([]float64, types)
-		x.all[0], x.large[0] = base, base*(1-small[i])/(1-time[i])
+		x.smallShare, x.baseAll = small[i], make([]float64, types)
+		x.baseLarge, x.auxiliarySmall = make([]float64, types), make([]float64, types)
+		x.baseAll[0], x.baseLarge[0] = base, base*(1-small[i])/(1-time[i])
 	}
 	for _, row := range rows[1:] {
 		if row[0] == model && row[5] != "all" {
-			u.regions[u.region[at(row[5])]].few[at(row[1])] = number(row[6])
+			u.regions[u.region[at(row[5])]].auxiliarySmall[at(row[1])] = number(row[6])
 		}
 	}
 	return u
@@ -115,7 +115,7 @@ func TestUpperScenarios(t *testing.T) {
 		{Pool{1, 1}, 50},     // 20 <= 40*0.4/0.6: 20/0.4
 		{Pool{2, 1}, 87.5},   // 40 > 26.67: 40/0.6 + (40-26.67)/40*62.5
 		{Pool{2, 0}, 62.5},   // no auxiliary machine
-		{Pool{0, 5}, 0},      // nobody serves the large ones
+		{Pool{0, 5}, 0},      // no machine serves the large ones
 		{Pool{1, 9}, 50},     // more auxiliary machines do not help
 		{Pool{3, 1}, 118.75}, // 60 > 26.67: 66.67 + 33.33/60*93.75
 		{Pool{3, 2}, 143.75}, // 60 > 53.33: 133.33 + 6.67/60*93.75
@@ -150,7 +150,7 @@ func TestUpperAgainstTheFormula(t *testing.T) {
 func formula(m *Market, p Pool) float64 {
 	r := 0
 	for t, n := range p {
-		if n > 0 && !m.Base(t) {
+		if n > 0 && !m.IsBase(t) {
 			r = max(r, m.Region(t))
 		}
 	}
@@ -165,7 +165,7 @@ func formula(m *Market, p Pool) float64 {
 	}
 	var all, large, few, f float64
 	for t, n := range p {
-		if m.Base(t) {
+		if m.IsBase(t) {
 			_, q := rate(t, 0, m.Mix.Classes())
 			all += float64(n) * q
 			_, q = rate(t, r, m.Mix.Classes())

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// AllVariants loads every variant on every worker and leaves each choice to the batcher: for batchers that choose
-// without a policy.
+// AllVariants loads every variant on every worker. It is for batchers that choose the variant without a policy.
 type AllVariants struct {
 	Profile profile.Profile
 }

@@ -27,8 +27,8 @@ func (j Jellyfish) headroom() float64 {
 	return j.Headroom
 }
 
-// rates returns the rates at which the choice changes, and one beyond for overload. So the policies are the rule itself
-// at every rate.
+// rates returns the rates at which the choice changes, and a higher one for overload. So the policies equal the rule at
+// every rate.
 func (j Jellyfish) rates(s *stage) []float64 {
 	var out []float64
 	for at := range s.variants {
@@ -50,19 +50,19 @@ func (j Jellyfish) rates(s *stage) []float64 {
 	return append(out, overload)
 }
 
-// roundingRoom forgives rounding where a rate is compared with one that was computed from it.
-const roundingRoom = 1 - 1e-12
+// roundingMargin forgives rounding errors where a rate is compared with one that was computed from it.
+const roundingMargin = 1 - 1e-12
 
 func (j Jellyfish) choose(s *stage, rate float64) choice {
 	for at := range s.variants {
 		v := &s.variants[at]
 		all := s.capacity(v, s.budget/2)
-		if all < roundingRoom*j.headroom()*rate {
+		if all < roundingMargin*j.headroom()*rate {
 			continue
 		}
 		c := choice{variant: at, promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: rate / all}}
-		// Each worker may fall behind its best rate by the same part as the whole fleet may.
-		c.limits = v.largestBatches(s.budget/2, roundingRoom*j.headroom()*rate/all)
+		// Each worker must reach the same part of its best rate as the whole fleet of its own.
+		c.limits = v.largestBatches(s.budget/2, roundingMargin*j.headroom()*rate/all)
 		return c
 	}
 	at := s.fastest()

@@ -1,6 +1,6 @@
-// Package loadwise holds the planners that decide by the load alone: one variant and one batch limit for every arrival
-// rate, however long the queue is and however little time is left (load-granular selection, RAMSIS §2.2). All variants
-// are loaded on every worker, so that a change of the load changes the variant at once. Each rule has a file.
+// Package loadwise holds the planners that decide by the load alone (load-granular selection, RAMSIS §2.2). Each
+// arrival rate has one variant and one batch limit. The length of the queue and the time left do not matter. All
+// variants are loaded on every worker, so that a change of the load changes the variant at once. Each rule has a file.
 package loadwise
 
 import (
@@ -22,7 +22,7 @@ type Rule interface {
 	// rates returns the arrival rates, in queries/s and in any order, that choices are made for unless Options name
 	// some.
 	rates(s *stage) []float64
-	// choose answers for one rate.
+	// choose returns the choice for one rate, in queries/s.
 	choose(s *stage, rate float64) choice
 }
 
@@ -135,8 +135,8 @@ func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	return out, nil
 }
 
-// policy writes a choice as a table over the length of the queue: a batch takes all that waits, up to the limit. Slack
-// makes no difference.
+// policy writes a choice as a table over the length of the queue: a batch takes all queries that wait, up to the limit.
+// Slack makes no difference.
 func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 	out := plan.Policy{Rate: rate, Slacks: oneSlack, Promise: c.promise}
 	for n := range c.limits[g] {
@@ -145,7 +145,7 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 	return out
 }
 
-// stages gathers what the rules work on.
+// stages makes the input of the rules, by StageID.
 func (p *Planner) stages(r plan.Request) ([]*stage, error) {
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)

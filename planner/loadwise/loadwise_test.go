@@ -188,8 +188,8 @@ func TestJellyfishAgainstItsRule(t *testing.T) {
 	}
 }
 
-// One worker, batches of one, an objective as long as a batch: late is who must wait, which under Poisson arrivals is
-// the share of the time in which the worker is busy.
+// One worker, batches of one, an objective as long as a batch: queries that must wait are late. Under Poisson arrivals
+// their share is the share of the time in which the worker is busy.
 func TestResponseAgainstTheory(t *testing.T) {
 	spec, p := testSpec(t, 1, []float64{100})
 	spec.Apps[0].SLO.Percentile = 1
@@ -206,7 +206,7 @@ func TestResponseAgainstTheory(t *testing.T) {
 	}
 }
 
-// The same arrivals through a simulation that looks at everything at every step.
+// The same arrivals through a simulation that checks all workers at every step.
 func TestResponseAgainstScanning(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -231,7 +231,8 @@ func TestResponseAgainstScanning(t *testing.T) {
 		free := make([]int64, workers)
 		late := 0
 		for next := 0; next < len(arrivals); {
-			// The worker that is free first takes what has come by then; when nothing has, it waits for the next.
+			// The worker that is free first takes the queries that have arrived by then; if there are none, it waits
+			// for the next.
 			w := 0
 			for k := range free {
 				if max(free[k], arrivals[next]) < max(free[w], arrivals[next]) {
@@ -335,7 +336,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// All variants fit or the plan says what does not; several apps share the workers out.
+// All variants fit, or the plan names those that do not; several apps share the workers.
 func TestHosting(t *testing.T) {
 	spec, p := testSpec(t, 2, mid, fast)
 	got, err := AllVariants{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})

@@ -25,7 +25,7 @@ const (
 // Name implements Rule.
 func (ModelSwitching) Name() string { return "modelswitching" }
 
-// rates returns equally spaced rates up to what the fastest variant carries, and one beyond.
+// rates returns equally spaced rates up to the capacity of the fastest variant, and one beyond.
 func (ModelSwitching) rates(s *stage) []float64 {
 	most := s.capacity(&s.variants[s.fastest()], anyTime)
 	out := make([]float64, modelSwitchingRates+1)
@@ -46,7 +46,7 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 		if s.capacityWithin(v, limits) <= rate {
 			continue // the queue would grow without end
 		}
-		// All variants get the same arrivals, so that they differ in nothing else.
+		// All variants get the same arrivals, so that results differ by the variant alone.
 		r := rand.New(rand.NewPCG(m.Seed, uint64(rate*1e6)))
 		if late, ok := s.simulate(v, limits, rate, span, r); ok {
 			return choice{

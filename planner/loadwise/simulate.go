@@ -10,8 +10,8 @@ import (
 
 // simulate runs the stage's workers with one variant for a span of Poisson arrivals. It returns the share of queries
 // that are answered later than the objective after they arrived, and whether the objective's percentile allows it. It
-// stops as soon as that is certain to be exceeded. A worker that ends a batch takes what waits, up to its limit, at
-// once. Idle workers are taken in order.
+// stops as soon as it is certain that the percentile is missed. A worker that ends a batch at once takes the queries
+// that wait, up to its limit. Idle workers are taken in order.
 func (s *stage) simulate(v *variant, limits []int, rate float64, span time.Duration, r *rand.Rand) (share float64,
 	ok bool) {
 	allowed := 1 - s.percentile/100
@@ -20,7 +20,7 @@ func (s *stage) simulate(v *variant, limits []int, rate float64, span time.Durat
 	var (
 		busy, idle pq.Heap // workers: the busy ones by when they are free
 		queue      []int64 // arrivals
-		first      int     // index of the first that waits
+		first      int     // index in queue of the first query that waits
 		late       float64
 		count      float64
 	)
@@ -32,7 +32,7 @@ func (s *stage) simulate(v *variant, limits []int, rate float64, span time.Durat
 		busy.Set(w, ends)
 		for _, at := range arrivals {
 			if ends-at <= int64(s.budget) {
-				break // those that came later are in time as well
+				break // later arrivals are in time as well
 			}
 			late++
 		}

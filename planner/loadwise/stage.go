@@ -12,10 +12,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// oneSlack is the only slack of a policy that does not look at it.
+// oneSlack is the slacks of a policy that does not look at slack.
 var oneSlack = []time.Duration{0}
 
-// stage is what a rule sees.
+// stage is the input of a rule.
 type stage struct {
 	spec       *serving.Spec
 	id         serving.StageID
@@ -25,7 +25,7 @@ type stage struct {
 	workers    []serving.WorkerID
 	groupOf    []int   // by index in workers
 	groups     []group // workers of one device type each
-	// variants may be used; the most accurate comes first, of equal ones the fastest.
+	// variants are those that may be used, the most accurate first, of equal ones the fastest first.
 	variants []variant
 }
 

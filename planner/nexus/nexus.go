@@ -1,8 +1,8 @@
 // Package nexus plans as Nexus (Shen et al., SOSP 2019) does, for comparison. Graphs of models are split into models
 // with objectives of their own, and these are packed by their batches and the cycles in which they take turns.
 //
-// As §4.2 of Scrooge (SoCC 2021) describes it, all machines count as one type, a machine runs a batch at a time, and
-// front-ends that nobody plans run what accelerators do not.
+// As §4.2 of Scrooge (SoCC 2021) describes it, all machines count as one type, and a machine runs one batch at a time.
+// Stages that accelerators do not run are on front-ends, which are not planned.
 package nexus
 
 import (
@@ -142,7 +142,7 @@ func (x *request) variants(s serving.StageID) []serving.VariantID {
 	})
 }
 
-// chooseType finds the type that all machines are taken for.
+// chooseType sets believedType.
 func (x *request) chooseType(workers [][]serving.WorkerID) error {
 	x.believedType = serving.None
 	best, most := -1, 0
@@ -226,8 +226,8 @@ const (
 	minGain  = 1e-3 // by which another slot must raise the rate, relatively
 )
 
-// interleaveTypes lists the backends: the workers that run everything that the believed type runs. Types take turns in
-// proportion to their number, since they are the same to Nexus.
+// interleaveTypes lists the backends: the workers that run everything that the believed type runs. Types alternate in
+// proportion to their number, since Nexus does not distinguish them.
 func (x *request) interleaveTypes(workers [][]serving.WorkerID) []serving.WorkerID {
 	type place struct {
 		at     float64

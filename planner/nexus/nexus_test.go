@@ -14,9 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// graphed is an app detect -> crop -> read with three readings for each frame: crop runs on machines without an
+// graphSpec is an app detect -> crop -> read with three readings for each frame: crop runs on machines without an
 // accelerator only, the others on two types with one, of which the second is twice as fast.
-func graphed(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table) {
+func graphSpec(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{
@@ -62,10 +62,10 @@ func graphed(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table)
 	return spec, p
 }
 
-// There are as many front-ends as the option says, whatever the load, and they run what no accelerator runs. The rest
-// is planned as if all machines were of the most common type.
+// There are as many front-ends as the option says, whatever the load. They run the stages that no accelerator runs. The
+// other stages are planned as if all machines were of the most common type.
 func TestPlan(t *testing.T) {
-	spec, p := graphed(t, 8, 6, 9)
+	spec, p := graphSpec(t, 8, 6, 9)
 	for _, c := range []struct{ frontends, want int }{{0, 1}, {3, 3}, {20, 9}} {
 		for _, rate := range []float64{5, 60} {
 			out, err := (&Planner{Profile: p, Options: Options{Frontends: c.frontends}}).Plan(context.Background(),
@@ -112,7 +112,7 @@ func TestPlan(t *testing.T) {
 
 // The believed type decides how many machines are taken, not which: machines of both types are used in turn.
 func TestHomogeneousView(t *testing.T) {
-	spec, p := graphed(t, 8, 6, 1)
+	spec, p := graphSpec(t, 8, 6, 1)
 	machines := make(map[string]int)
 	for _, alike := range []string{"slow", "fast", ""} {
 		out, err := (&Planner{Profile: p, Options: Options{Alike: alike}}).Plan(context.Background(),
@@ -138,9 +138,9 @@ func TestHomogeneousView(t *testing.T) {
 	}
 }
 
-// If there are too few machines, the plan serves as much as they hold and sheds the rest.
+// If there are too few machines, the plan serves as much as they carry and sheds the remainder.
 func TestShed(t *testing.T) {
-	spec, p := graphed(t, 2, 0, 1)
+	spec, p := graphSpec(t, 2, 0, 1)
 	last := 0.0
 	for _, rate := range []float64{5, 20, 80, 320} {
 		out, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{rate}})

@@ -119,8 +119,8 @@ func (x *request) split(app *serving.App, part float64) error {
 	return nil
 }
 
-// plan writes down nodes, whose sessions are stages. part is the part of the demand that they carry, short the number
-// of machines that are missing for all of it.
+// plan makes the plan from nodes whose sessions are stages. part is the part of the demand that they carry. short is
+// the number of machines that are missing to carry all of it.
 func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
 	out := &plan.Plan{
 		Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages)),
@@ -194,8 +194,8 @@ func (x *request) bundles(nodes []Node) (out []capacity.Bundle, carried []float6
 	return out, carried
 }
 
-// fillForecast fills in what the plan is made for, carries and leaves out. growth is by AppID the factor by which the
-// load may grow before a node is full. Front-ends do not count, since nobody plans them.
+// fillForecast fills in the demand, the capacity and the shed rates. growth is by AppID the factor by which the load
+// may grow before a node is full. Front-ends do not count, since they are not planned.
 func (x *request) fillForecast(out *plan.Plan, growth []float64, part float64, short int) {
 	out.Demand, out.Capacity = x.rates, make([]float64, len(x.rates))
 	var accuracy, queries float64

@@ -22,9 +22,10 @@ type Stage struct {
 const budgetSteps = 100
 
 // Split returns the budget of each stage, by index, such that the fewest machines serve all of them within the
-// objective; a machine counts by the part that is used. It is Nexus's dynamic program over multiples of a step (§6.2),
-// extended to graphs that fork and join. If a graph is not series-parallel, its stages get equal parts of the longest
-// path. Split returns nil when no division keeps the objective.
+// objective. A machine counts by its used part. Stages must come in a topological order: After names earlier ones. It
+// is Nexus's dynamic program over multiples of a step (§6.2), extended to graphs that fork and join. If a graph is not
+// series-parallel, its stages get equal parts of the longest path. Split returns nil when no division keeps the
+// objective.
 func Split(stages []Stage, within time.Duration) []time.Duration {
 	after := make([][]int, len(stages))
 	for k := range stages {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Session is one model with the load and the objective it is to be served with.
+// Session is one model with its load and objective.
 type Session struct {
 	Rate   float64 // items/s, > 0
 	Budget time.Duration
@@ -25,10 +25,10 @@ type Node struct {
 	Sessions []NodeSession
 }
 
-// NodeSession is the load of a session on a node.
+// NodeSession is the part of a session's load that a node carries.
 type NodeSession struct {
-	Session int
-	Batch   int
+	Session int     // index of the session
+	Batch   int     // items
 	Rate    float64 // items/s
 }
 
@@ -72,12 +72,13 @@ func largest(most int, ok func(int) bool) int {
 // is the index of a session. memory is that of a machine in bytes, 0 for no limit. If not even a batch of one is in
 // time for a session, ok is false and failed is its index. It takes O(n^2) merges for n sessions.
 func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) {
-	// Step 1: sessions fill nodes with their largest batches in time. Each rest gets a node of its own for now.
-	type rest struct {
+	// Step 1: sessions fill nodes with their largest batches in time. Each residual load gets a node of its own for
+	// now.
+	type residual struct {
 		node      Node
 		occupancy float64
 	}
-	var rests []rest
+	var residuals []residual
 	for k := range sessions {
 		s := &sessions[k]
 		b := s.saturatingBatch()
@@ -91,14 +92,14 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 		}
 		if left > rounding*s.Rate {
 			n := s.residualNode(k, left)
-			rests = append(rests, rest{n, n.Occupancy(sessions)})
+			residuals = append(residuals, residual{n, n.Occupancy(sessions)})
 		}
 	}
-	// Step 2: rests are merged, the busiest first, each into the node that it fills most. Merging shortens the duty
-	// cycle, and batches shrink to fit it.
-	slices.SortStableFunc(rests, func(a, b rest) int { return cmp.Compare(b.occupancy, a.occupancy) })
+	// Step 2: the nodes of residual loads are merged, the busiest first, each into the node that it fills most. Merging
+	// shortens the duty cycle, and batches shrink to fit it.
+	slices.SortStableFunc(residuals, func(a, b residual) int { return cmp.Compare(b.occupancy, a.occupancy) })
 	first := len(nodes)
-	for _, r := range rests {
+	for _, r := range residuals {
 		best, most := -1, 0.0
 		var with Node
 		for k := first; k < len(nodes); k++ {
@@ -122,10 +123,10 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 // rounding is the part of a rate that may be missing by floating point alone.
 const rounding = 1e-9
 
-// residualNode returns a node of its own for a rate that does not fill one: the largest batch whose last item arrives
-// early enough for the first to be in time, with the longest duty cycle that the rate and the objective allow. As in
-// the authors' release a batch of b takes (b-1)/rate to form, not b/rate. If that batch is too small for the rate, the
-// node runs one batch after the other, like a full one.
+// residualNode returns a node for a rate that does not fill one. Its batch is the largest whose last item arrives early
+// enough for the first to be in time. Its duty cycle is the longest that the rate and the objective allow. As in the
+// authors' release a batch of b takes (b-1)/rate to form, not b/rate. If that batch is too small for the rate, the node
+// runs one batch after the other, like a full one.
 func (s *Session) residualNode(session int, rate float64) Node {
 	full := s.saturatingBatch()
 	b := largest(full, func(b int) bool { return s.Latency(b)+seconds(float64(b-1)/rate) <= s.Budget })

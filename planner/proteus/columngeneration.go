@@ -12,9 +12,9 @@ import (
 )
 
 // master is the program once more, with a column for every way to serve a whole stage instead of one for every pair
-// (Dantzig and Wolfe 1960). Stages only compete for workers, so its relaxation splits no more stages than there are
-// groups, where that of the program splits workers everywhere. Its bound is far closer, and so is its rounding. There
-// are too many columns to list. Those that matter are found by column generation, which proves the bound as well.
+// (Dantzig and Wolfe 1960). Stages compete for workers only, so its relaxation splits at most as many stages as there
+// are groups. The relaxation of the program splits workers everywhere. So the master's bound is far closer, and so is
+// its rounding. There are too many columns to list. Column generation finds those that matter and proves the bound.
 type master struct {
 	m           *problem
 	fractions   []float64
@@ -94,9 +94,10 @@ func (x *master) add(s int, counts []int) {
 	x.columns[s] = append(x.columns[s], w)
 }
 
-// generate adds the best columns of every stage at the given dual prices, at most listed of a stage and none that is by
-// more than slack worse than its best, and tightens the bound. complete reports whether no other column of that quality
-// exists, except ones that are no better with the same workers. It proves nothing when ctx ends it.
+// generate adds the best columns of every stage at the given dual prices, and tightens the bound. Of each stage it adds
+// at most listed columns, and none that is worse than the best by more than slack. complete reports whether no other
+// column of that quality exists, except ones that are no better with the same workers. It is false when ctx ends the
+// search.
 func (x *master) generate(ctx context.Context, at duals, slack float64, listed int) (complete bool) {
 	m := x.m
 	_, smallest := m.goal()
@@ -330,8 +331,8 @@ func (p *Planner) generateColumns(ctx context.Context, m *problem, out *found, n
 	if err != nil || out.bound-value <= within {
 		return err
 	}
-	// The best columns of all stages rarely add up to the workers there are. A better allocation than out has no column
-	// that is by more than the gap worse than the best at these duals.
+	// The best columns of all stages rarely add up to the workers there are. In a better allocation than out, no column
+	// is worse than the best at these duals by more than the gap.
 	complete := x.generate(ctx, x.duals, x.bound-value, columnsInLastRound)
 	choice, chosen, _ := x.program()
 	s, err := p.Solver.Solve(ctx, choice, milp.Limits{Gap: near / 2, Nodes: m.o.Nodes})
@@ -339,7 +340,7 @@ func (p *Planner) generateColumns(ctx context.Context, m *problem, out *found, n
 		return err
 	}
 	if complete {
-		rewards := 0.0 // for kept workers that serve nothing, which no column has
+		rewards := 0.0 // for kept workers that serve nothing; no column has them
 		for _, n := range x.running {
 			rewards += x.keepReward * float64(n)
 		}

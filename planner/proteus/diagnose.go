@@ -92,10 +92,10 @@ type Demand struct {
 }
 
 // Diagnose says what a fleet can carry of the demand in r, and what would mend it when that is not all. It keeps the
-// planner's rules (which variants may be used where, in which batches, with which head-room) but does not ask for
-// accuracy. It is exact up to the planner's node limit and to one part in a thousand of the multiples. Objectives are
-// searched to one per cent, assuming that more time never carries less. Every mend was tried: it is enough. Diagnose
-// fails when ctx ends, when the solver fails, or when no worker is up.
+// planner's rules (which variants may be used where, in which batches, with which head-room) but leaves accuracy out.
+// It is exact up to the planner's node limit and to one part in a thousand of the multiples. Objectives are searched to
+// one per cent, assuming that more time never carries less. Every mend was tried and found to be enough. Diagnose fails
+// when ctx ends, when the solver fails, or when no worker is up.
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, error) {
 	m, broken := p.read(r)
 	if len(m.groups) == 0 {
@@ -120,7 +120,7 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 		return nil, err
 	}
 	for _, mend := range []func(context.Context) error{
-		d.workers, d.floors, d.objectives, d.options, d.demands, d.together,
+		d.workers, d.floors, d.objectives, d.options, d.demands, d.combined,
 	} {
 		if err := mend(ctx); err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ type diagnoser struct {
 	out    *Diagnosis
 }
 
-// unserved finds the stages that nothing serves, and what would let them be served.
+// unserved finds the stages that nothing serves, with the floors and objectives at which they could be served.
 func (d *diagnoser) unserved() {
 	for s := range d.m.stages {
 		st := &d.m.stages[s]
@@ -187,7 +187,8 @@ func (d *diagnoser) altered(change func(apps []serving.App)) plan.Request {
 	return out
 }
 
-// needed returns the shortest objective of its app with which a variant serves a stage on a device type; 0 for none.
+// needed returns the shortest objective of a stage's app with which a variant serves the stage on a device type; 0 for
+// none.
 func (d *diagnoser) needed(v serving.VariantID, device serving.DeviceTypeID, s serving.StageID) time.Duration {
 	if d.broken[v] {
 		return 0
@@ -233,11 +234,11 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + unit - 1) / unit * unit
 }
 
-// minRelief is by how much the multiple must rise without a stage for the stage to be a bottleneck: more than the
-// search is off.
+// minRelief is the least relative increase of the multiple without a stage that makes the stage a bottleneck. It
+// exceeds the error of the search.
 const minRelief = 5 * multipleTolerance
 
-// bottlenecks finds the stages whose demand keeps the rest from being carried.
+// bottlenecks finds the stages whose demand keeps more from being carried.
 func (d *diagnoser) bottlenecks(ctx context.Context) error {
 	if len(d.out.Unserved) > 0 {
 		rest, _, _, err := d.p.largestMultiple(ctx, d.m, func(s serving.StageID) role {

@@ -13,11 +13,11 @@ type Point struct {
 	Plan     *plan.Plan
 }
 
-// Frontier plans for so many equal steps of a demand, from the largest multiple that can be carried down (up to one
-// part in a thousand, head-room included): the best accuracy of the fleet at every throughput. A plan for more is a
-// plan for less, so each search starts from the plan before, and the objective never rises with the multiple. What runs
-// gets no reward, and no accuracy is given up for head-room. The sequence is empty when nothing serves some stage. When
-// ctx ends, the last pair holds the error.
+// Frontier makes plans for so many equally spaced multiples of a demand, from the largest that can be carried down (up
+// to one part in a thousand, head-room included). They show the best accuracy of the fleet at every throughput. A plan
+// for more is a plan for less, so each search starts from the previous plan, and the objective never rises with the
+// multiple. Running instances get no reward, and no accuracy is given up for head-room. The sequence is empty when
+// nothing serves some stage. When ctx ends, the last pair holds the error.
 func Frontier(ctx context.Context, p *Planner, r plan.Request, points int) iter.Seq2[Point, error] {
 	return func(yield func(Point, error) bool) {
 		q := *p

@@ -26,7 +26,7 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		m.scale(headrooms[k])
 		relaxed, err := p.Solver.Solve(ctx, &m.build(nil).Program, milp.Limits{Relax: true})
 		if err != nil || relaxed.Status != milp.Optimal {
-			break // the search says why, or does without
+			break // the search reports the error, or does without a relaxation
 		}
 		all = append(all, relaxed)
 		if k == 0 {
@@ -37,9 +37,9 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		}
 		room = k
 	}
-	// Step 2: search at the largest of these head-rooms, then at the next smaller ones. The relaxation promises more
-	// than whole workers keep, and counts the tolerance for kept ones. A plan that is good enough here is closer to its
-	// bound than the search needs to be: the solver has nothing to do.
+	// Step 2: search at the largest of these head-rooms, then at the next smaller ones. The relaxation is more
+	// optimistic than whole workers can be, and includes the tolerance for kept ones. A plan that is good enough here
+	// is closer to its bound than the search requires, so the solver is not needed.
 	for ; room > 0 && ctx.Err() == nil; room-- {
 		m.scale(headrooms[room])
 		f, err := p.search(ctx, m, all[room], true)
@@ -57,8 +57,8 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	return p.search(ctx, m, all[0], false)
 }
 
-// keepRunning keeps what runs if it has the head-room but for one step: demand that varies around a step must not cause
-// loads.
+// keepRunning keeps the running placement if its head-room is at most one step smaller. Demand that varies around a
+// step must not cause loads.
 func (m *problem) keepRunning(ctx context.Context, f *found, room int, limit float64) *found {
 	if m.o.Tolerance <= 0 || room == 0 {
 		return f

@@ -2,9 +2,9 @@ package proteus
 
 import "math"
 
-// useIdleWorkers gives workers that the plan does not need something to do: what they run already, if that is accurate
-// enough to take a part of its stage's load, else the most accurate variant of the stage with the least to spare.
-// Accuracy never falls, and a less loaded stage is late less often.
+// useIdleWorkers gives variants to the workers that the plan does not need. A worker keeps its variant if that is
+// accurate enough for a part of its stage's load. Else it gets the most accurate variant of the stage with the least
+// spare capacity. Accuracy never falls, and a less loaded stage is late less often.
 func (m *problem) useIdleWorkers(counts []int) {
 	have := m.running()
 	load := make([]float64, len(m.stages)) // items/s by stage at the accuracy in use

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// knapsack is the pricing problem of one stage: workers of its pairs must carry its target, at the most value of what
-// they serve less their prices. The last worker is cut to fit. A branch-and-bound search of limited nodes solves it;
-// what the search does not settle is covered by its bound.
+// knapsack is the pricing problem of one stage: workers of its pairs must carry its target, such that the value of the
+// served items less the workers' prices is largest. The last worker may serve less than it carries. A branch-and-bound
+// search with a limit on nodes solves it; its bound covers the branches that it does not visit.
 type knapsack struct {
 	items []item  // by falling density
 	left  []int   // by group, workers that may still be taken
@@ -71,8 +71,9 @@ func (f *knapsack) take(i, n int) {
 	}
 }
 
-// branch decides how many workers of the items from i on serve what is left, all but one of them in full. Below dust
-// nothing is left. fresh says that the items before i have changed since the last worker was tried.
+// branch decides how many workers of the items from i on serve what is left, all but one of them in full. A left below
+// dust counts as nothing. fresh says that the counts of the items before i have changed since the last worker was
+// tried.
 func (f *knapsack) branch(i int, left, dust, value float64, fresh bool) {
 	if left <= dust {
 		f.record(value)

@@ -9,8 +9,8 @@ import (
 // localSearch is a local search over counts. A step changes one stage or two: each gives up at most one worker of one
 // group and gets at most one of another, together with the best swap of variants among its own workers. The objective
 // is a sum over stages, for fair goals plus a minimum over them, and the value of a change depends on its stage alone.
-// So values are tabulated, and after a step only the stages that took part are evaluated again: a step costs the same
-// in a fleet of thousands as in one of ten.
+// So values are tabulated, and after a step only the stages that took part are evaluated again: the cost of a step does
+// not grow with the fleet.
 type localSearch struct {
 	ctx            context.Context // ends it, between two evaluations of a stage
 	m              *problem
@@ -23,11 +23,11 @@ type localSearch struct {
 	keepReward float64   // for each worker that keeps what it runs
 	groups     [][]int   // by stage, the groups that can serve it, and none
 
-	counts    []int        // by pair
-	free      []int        // workers by group
-	values    []stageValue // by stage
-	changes   [][]change   // by stage
-	looksLeft int          // evaluations that the search may still take
+	counts          []int        // by pair
+	free            []int        // workers by group
+	values          []stageValue // by stage
+	changes         [][]change   // by stage
+	evaluationsLeft int          // evaluations that the search may still take
 }
 
 // stageValue is the value of a stage's workers.
@@ -50,18 +50,19 @@ type swap struct{ from, to int }
 
 const (
 	none = -1
-	// minGain is what a step must gain: rounding errors must not go in circles.
+	// minGain is the least gain of a step, so that rounding errors cannot cause an endless loop.
 	minGain = 1e-9
-	// maxLooks bounds a search to some seconds. In fleets of a few device types no search comes near it.
-	maxLooks = 20_000_000
+	// maxEvaluations bounds a search to some seconds. In fleets of a few device types no search comes near it.
+	maxEvaluations = 20_000_000
 )
 
 // newLocalSearch begins a search at counts, by pair. It aims to serve the given fractions, by stage, of the demand; nil
-// is all of it. Steps that serve more of that come first.
+// means all of it. Steps that serve more of it are preferred.
 func (m *problem) newLocalSearch(ctx context.Context, counts []int, fractions []float64) *localSearch {
 	c := &localSearch{
-		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), looksLeft: maxLooks,
-		target: make([]float64, len(m.stages)), shedCost: make([]float64, len(m.stages)),
+		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)),
+		evaluationsLeft: maxEvaluations,
+		target:          make([]float64, len(m.stages)), shedCost: make([]float64, len(m.stages)),
 		groups: make([][]int, len(m.stages)),
 		values: make([]stageValue, len(m.stages)), changes: make([][]change, len(m.stages)),
 	}
@@ -110,7 +111,7 @@ func (c *localSearch) setKeepReward(keep float64) {
 
 // climb takes steps until none gains.
 func (c *localSearch) climb() {
-	for c.looksLeft > 0 && c.ctx.Err() == nil && c.step() {
+	for c.evaluationsLeft > 0 && c.ctx.Err() == nil && c.step() {
 	}
 }
 
@@ -127,7 +128,7 @@ func (c *localSearch) objective() float64 {
 // stageValue computes the value of a stage's counts.
 func (c *localSearch) stageValue(s int) (out stageValue) {
 	st := &c.m.stages[s]
-	c.looksLeft--
+	c.evaluationsLeft--
 	left, sum := c.target[s], 0.0
 	for _, k := range st.pairs {
 		if n := c.counts[k]; n > 0 {

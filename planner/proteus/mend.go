@@ -39,13 +39,13 @@ func (d *diagnoser) workers(ctx context.Context) error {
 		return err
 	}
 	var growing []serving.DeviceTypeID
-	dearest := 0.0
+	highestPrice := 0.0
 	for t := range types {
 		if d.r.Spec.DeviceTypes[t].Part {
 			continue // no worker is of such a type
 		}
 		growing = append(growing, serving.DeviceTypeID(t))
-		dearest = max(dearest, d.r.Price(serving.DeviceTypeID(t)))
+		highestPrice = max(highestPrice, d.r.Price(serving.DeviceTypeID(t)))
 		price := slices.Repeat([]float64{-1}, types)
 		price[t] = 1
 		if err := try(price, almostOne, []serving.DeviceTypeID{serving.DeviceTypeID(t)}); err != nil {
@@ -59,7 +59,7 @@ func (d *diagnoser) workers(ctx context.Context) error {
 		price := make([]float64, types)
 		for t := range price {
 			// Among equal costs the fewest workers win; without prices only their number counts.
-			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(dearest, 1)*workerCost
+			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(highestPrice, 1)*workerCost
 			if d.r.Spec.DeviceTypes[t].Part {
 				price[t] = -1
 			}
@@ -130,7 +130,7 @@ func (d *diagnoser) floors(ctx context.Context) error {
 	}
 	mend := Mend{}
 	for _, a := range having {
-		// One after the other, each as high as possible while those that follow have none.
+		// One app after the other gets the highest possible floor while the apps after it have none.
 		to, _, err := d.lower(ctx, floors, a)
 		if err != nil {
 			return err
@@ -304,9 +304,9 @@ func (d *diagnoser) options(ctx context.Context) error {
 	return nil
 }
 
-// together makes every unserved stage servable, by a lower floor where that is enough and by a longer objective
-// elsewhere. It is tried when no change of one kind mends.
-func (d *diagnoser) together(ctx context.Context) error {
+// combined makes every unserved stage servable, by a lower floor where that is enough and by a longer objective
+// elsewhere. It is tried when changes of one kind are not enough.
+func (d *diagnoser) combined(ctx context.Context) error {
 	if len(d.out.Mends) > 0 || len(d.out.Unserved) == 0 {
 		return nil
 	}

@@ -22,8 +22,8 @@ type Options struct {
 	Headroom float64
 	// Gap is the relative gap at which a plan is good enough; 0 means 0.005.
 	Gap float64
-	// Nodes limits the search tree; 0 means 60. A node takes a fiftieth of a second, and what the first few dozen do
-	// not find, thousands do not find either.
+	// Nodes limits the search tree; 0 means 60. A node takes a fiftieth of a second. Thousands of nodes find nothing
+	// better than the first few dozen.
 	Nodes int64
 	// Select restricts the variants of an app.
 	Select Selection
@@ -52,8 +52,9 @@ type Options struct {
 // Selection says which variants of an app a plan may use.
 type Selection uint8
 
-// MostAccurate and LeastAccurate leave each app one variant, among those that meet its objective on some device type:
-// Clipper-HA and Clipper-HT (§6.1.1), and Proteus without model selection (§6.5).
+// The selections. AnyVariant allows all variants that meet the objective on some device type. MostAccurate and
+// LeastAccurate leave each app one of them: Clipper-HA and Clipper-HT (§6.1.1), and Proteus without model selection
+// (§6.5).
 const (
 	AnyVariant Selection = iota
 	MostAccurate
@@ -63,8 +64,8 @@ const (
 // Placement says whether a worker may change the app it serves.
 type Placement uint8
 
-// With Fixed a worker keeps the app of the snapshot and changes only its variant: Sommelier (§6.1.1), and Proteus
-// without model placement (§6.5). A worker that serves nothing yet is free.
+// The placements. With Fixed a worker keeps the app of the snapshot and changes only its variant: Sommelier (§6.1.1),
+// and Proteus without model placement (§6.5). A worker that serves nothing yet is free.
 const (
 	Free Placement = iota
 	Fixed

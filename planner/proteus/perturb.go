@@ -15,13 +15,13 @@ const (
 	perturbedWorkers = 4
 )
 
-// perturb perturbs the local optimum and climbs again, repeatedly; what is worse is undone. It ends when done accepts
-// the objective, after a number of perturbations, or with ctx.
+// perturb perturbs the local optimum and climbs from there, repeatedly. It undoes a perturbation that ends in a worse
+// optimum. It ends when done accepts the objective, after a number of perturbations, or with ctx.
 func (c *localSearch) perturb(done func(objective float64) bool) {
 	where := goldenSequence(0)
 	best := c.objective()
 	for range perturbations {
-		if c.looksLeft <= 0 || done(best) || c.ctx.Err() != nil {
+		if c.evaluationsLeft <= 0 || done(best) || c.ctx.Err() != nil {
 			return
 		}
 		counts, free, at, changes := slices.Clone(c.counts), slices.Clone(c.free), slices.Clone(c.values),

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes an allocation down.
+// plan makes the plan of an allocation.
 func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "proteus", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
@@ -114,7 +114,7 @@ func (m *problem) fillForecast(out *plan.Plan, f *found, served, able []float64)
 }
 
 // prove fills in how good the plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest
-// normalised accuracy, their blend, or multiple of the demand. If not all is served, it is about what is served. The
+// normalised accuracy, their blend, or multiple of the demand. If not all is served, it refers to the served part. The
 // bound counts the reward for kept workers, so it is loose by the tolerance at most.
 func (m *problem) prove(out *plan.Plan, f *found) {
 	value, bound := f.multiple, f.bound

@@ -31,7 +31,7 @@ type group struct {
 	workers []serving.WorkerID
 }
 
-// stage is what is asked of a stage.
+// stage is the demand on a stage and the pairs that can serve it.
 type stage struct {
 	capacity.StageDemand
 	demand float64 // items/s, with head-room
@@ -102,7 +102,7 @@ func (m *problem) readDemand(r plan.Request) {
 		if asked.FanOut > 0 {
 			weight *= asked.Rate / asked.FanOut / max(asked.Rate, capacity.MinRate)
 		}
-		// A stage that hardly any items reach is served all the same, as an idle app is.
+		// A stage that hardly any items reach is served like an idle app.
 		asked.Rate = max(asked.Rate, capacity.MinRate)
 		m.stages[s] = stage{StageDemand: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
 	}
@@ -113,8 +113,8 @@ func (m *problem) rule() capacity.BatchRule {
 	return capacity.BatchRule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
 }
 
-// addPairs lists what can serve a stage: per group every variant that meets the objective and is not dominated by one
-// at least as accurate and fast in the same group.
+// addPairs lists the pairs that can serve a stage: per group every variant that meets the objective and is not
+// dominated by one at least as accurate and fast in the same group.
 func (m *problem) addPairs(believed profile.Profile, s serving.StageID, broken []bool) {
 	st := &m.stages[s]
 	rule := m.rule()
@@ -156,7 +156,7 @@ func (m *problem) addPairs(believed profile.Profile, s serving.StageID, broken [
 	})
 }
 
-// selected leaves each stage the variant that the selection wants.
+// selected returns the pairs that the option Select leaves each stage.
 func (m *problem) selected(all []pair) []pair {
 	if m.o.Select == AnyVariant || len(all) == 0 {
 		return all

@@ -13,7 +13,7 @@ import (
 // For random requests, also with no demand at all at a stage behind an edge of fan-out 0, the programs are well formed,
 // and a plan without a search has finite numbers.
 func TestProgramsAreWellFormed(t *testing.T) {
-	unfed := 0
+	unreached := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := simtest.Random(rng)
@@ -26,7 +26,7 @@ func TestProgramsAreWellFormed(t *testing.T) {
 		for _, st := range c.Spec.Stages {
 			for _, e := range st.Next {
 				if e.FanOut == 0 {
-					unfed++
+					unreached++
 				}
 			}
 		}
@@ -54,8 +54,8 @@ func TestProgramsAreWellFormed(t *testing.T) {
 			}
 		}
 	}
-	if unfed < 20 {
-		t.Errorf("only %d edges of fan-out 0 in all", unfed)
+	if unreached < 20 {
+		t.Errorf("only %d edges of fan-out 0 in all", unreached)
 	}
 }
 

@@ -28,16 +28,16 @@ type program struct {
 	floors          []int // by stage: row of the smallest accuracy; nil without
 }
 
-// importanceClass is stages whose apps have the same importance. If not all can be served, they are served to the same
-// part as far as they compete, and less important classes get what the more important ones leave.
+// importanceClass is stages whose apps have the same importance. If not all can be served, stages that compete get the
+// same served part, and less important classes get the workers that the more important ones leave.
 type importanceClass struct {
 	weight float64
 	stages []int
 }
 
-// shedCost is the cost of leaving out all of a class in the relaxation, in units of accuracy: far more than accuracy
-// can gain by it. The next more important class costs shedCost times as much, up to maxShedCost, which the solver's
-// arithmetic can take.
+// shedCost is the cost of leaving out all of a class in the relaxation, in units of accuracy. It far exceeds any gain
+// of accuracy. The next more important class costs shedCost times as much, up to maxShedCost, beyond which the solver's
+// arithmetic becomes inexact.
 const (
 	shedCost    = 20
 	maxShedCost = shedCost * shedCost * shedCost
@@ -77,8 +77,8 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		// No worker serves more than what is asked: that makes a tighter relaxation, and a smaller search, for lightly
-		// loaded apps.
+		// No worker serves more than the demand. That tightens the relaxation of lightly loaded apps and shortens the
+		// search.
 		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
 		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.accuracy / total, Upper: most * rate})
@@ -115,7 +115,7 @@ func (m *problem) build(fractions []float64) *program {
 	return x
 }
 
-// rewardKept makes the program prefer what already runs.
+// rewardKept makes the program prefer variants that already run.
 func (m *problem) rewardKept(x *program) {
 	have, each := m.keepRewards()
 	if each == 0 {

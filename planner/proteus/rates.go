@@ -21,7 +21,7 @@ type allocation struct {
 // servedTolerance is the difference of served parts that counts as none.
 const servedTolerance = 1e-6
 
-// better reports whether a is preferred to b. What is served counts before everything else, that of the more important
+// better reports whether a is preferred to b. The served parts count before everything else, those of more important
 // classes first.
 func (a *allocation) better(b *allocation) bool {
 	for k := len(a.least) - 1; k >= 0; k-- {
@@ -125,9 +125,9 @@ func (m *problem) byApp(a *allocation) []float64 {
 	return out
 }
 
-// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it. If that is
-// not all, it is reduced by a part of the gap: the most that a fleet can serve leaves no choice of accuracy, a little
-// less does, and the most is not known any closer (searchServed).
+// fractions returns, by stage, the part of its app's demand that an allocation serves, for a search that keeps to it.
+// If that is not all, it is reduced by a part of the gap. The most that a fleet can serve leaves no choice of accuracy,
+// but a little less does, and searchServed knows the most only to within the gap.
 func (m *problem) fractions(a *allocation) []float64 {
 	out := make([]float64, len(m.stages))
 	by := m.byApp(a)

@@ -35,7 +35,7 @@ const (
 // everyStage gives every stage one role.
 func everyStage(r role) func(serving.StageID) role { return func(serving.StageID) role { return r } }
 
-// role returns how a stage's demand counts; that of a stage that no query reaches never counts.
+// role returns how a stage's demand counts. A stage that no query reaches is absent.
 func (m *problem) role(roles func(serving.StageID) role, s int) role {
 	if m.stages[s].demand <= 0 {
 		return absent
@@ -95,7 +95,8 @@ func (m *problem) newReachProgram(roles func(serving.StageID) role, limit float6
 			n := x.Column(milp.Column{Upper: upper, Integer: true})
 			x.workers, x.pairs = append(x.workers, n), append(x.pairs, k)
 			workers[p.group] = append(workers[p.group], milp.Term{Column: n, Coef: 1})
-			// No worker counts for more than what is asked of its stage: a tighter relaxation, and numbers of one size.
+			// No worker counts for more than the demand on its stage. That tightens the relaxation and keeps
+			// coefficients near 1.
 			row = append(row, milp.Term{Column: n, Coef: min(p.rate/m.stages[s].demand, most)})
 		}
 		x.Row(atLeast, milp.Inf, row...)
@@ -130,8 +131,8 @@ func (m *problem) fastest(s int) (pairs []int, most float64) {
 	return pairs, most
 }
 
-// addGrowth makes the columns of added workers. It is never worth adding more of a type than would carry everything it
-// can serve.
+// addGrowth makes the columns of added workers. The columns are bounded by the workers that would carry everything the
+// type can serve.
 func (x *reachProgram) addGrowth(fastest [][]int, price []float64) {
 	x.added = make([]int, len(x.m.spec.DeviceTypes))
 	for d := range x.added {

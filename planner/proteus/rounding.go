@@ -3,7 +3,7 @@ package proteus
 import "math"
 
 // round turns fractional counts, by pair, into whole ones: it rounds down and gives the workers that are left, one by
-// one, where they gain most. The outcome is a plan before the search for a better one has begun.
+// one, where they gain most. The result is the first allocation of a search.
 func (m *problem) round(fractional func(k int) float64) *allocation {
 	counts := make([]int, len(m.pairs))
 	free := make([]int, len(m.groups))
@@ -20,8 +20,8 @@ func (m *problem) round(fractional func(k int) float64) *allocation {
 }
 
 // giveFreeWorkers gives free workers, one at a time, to the pair that gains most: first to stages that are not served
-// in full, the more important and the worse served first, then by accuracy. Ties go to the pair of which the relaxation
-// wanted more.
+// in full, the more important and the worse served first, then by accuracy. Ties are decided for the pair whose rounded
+// count is furthest below the relaxation's.
 func (m *problem) giveFreeWorkers(counts, free []int, wanted func(k int) float64) {
 	served, sums := make([]float64, len(m.stages)), make([]float64, len(m.stages))
 	for s := range m.stages {

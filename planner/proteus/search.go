@@ -49,7 +49,7 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	if a := m.rate(best.counts, 1); a.better(out.allocation) {
 		out.allocation = a
 	}
-	// Step 2: where that leaves out some of the demand, settle what is served before accuracy is looked at.
+	// Step 2: if that leaves out some of the demand, decide which parts are served before accuracy is considered.
 	if m.sheds(out.allocation) {
 		if best, err = p.serveMost(ctx, m, out, best); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 		m.objective(a.counts, out.fractions) > m.objective(out.counts, out.fractions) {
 		out.allocation = a
 	}
-	// Step 3: generate columns where the relaxation does not prove the outcome to be good enough.
+	// Step 3: generate columns if the relaxation does not prove the result to be good enough.
 	near := m.o.Gap * negligible
 	if shallow {
 		near = min(near, m.o.Slack*negligible)
@@ -70,7 +70,7 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 			err = fmt.Errorf("planner proteus: %w", err)
 		}
 	}
-	// Step 4: where that is not enough either, the solver searches the program itself.
+	// Step 4: if that is not enough either, the solver searches the program itself.
 	gap := m.o.Gap
 	if len(m.byWorker) > 0 {
 		gap = max(gap/2, gap-m.o.Tolerance) // the bound counts the reward for kept workers, the plan's gap does not
@@ -134,7 +134,7 @@ func (m *problem) relativeGap(f *found) float64 {
 	return (f.bound - value) / max(math.Abs(value), 1e-9)
 }
 
-// negligible is the part of the gap below which a search finds nothing worth having.
+// negligible is the part of the gap below which an improvement is not worth a search.
 const negligible = 0.25
 
 // maximizeThroughput is the search for goal Throughput.

@@ -9,12 +9,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// serveMost finds the most that can be served where out leaves something out, and returns a local search for the best
-// goal at that.
+// serveMost is called when out leaves out some of the demand. It finds the largest served parts and returns a local
+// search for the best goal with them.
 //
-// The most comes first and by itself: in one program with the accuracy, its gap would drown the accuracy. Classes go
-// from the most important down, each to one served part for all its stages. Then every app that does not compete with
-// the worst served one gets more, which may lack workers that are of no use to the others.
+// The served parts are maximised first and by themselves. In one program with the accuracy, their gap would exceed all
+// differences of accuracy. Classes go from the most important down, each to one served part for all its stages. Then
+// every app that does not compete with the worst served one gets more: the worst served one may lack workers that are
+// of no use to the others.
 func (p *Planner) serveMost(ctx context.Context, m *problem, out *found, best *localSearch) (*localSearch, error) {
 	out.proven, out.bound = false, math.Inf(1)
 	for k := len(out.least) - 1; k >= 0; k-- {
@@ -40,8 +41,7 @@ func (p *Planner) serveMost(ctx context.Context, m *problem, out *found, best *l
 			return nil, fmt.Errorf("planner proteus: %w", err)
 		}
 	}
-	// A search from the counts that carry most and one from the most accurate ones: both matter, and they are far
-	// apart.
+	// Two searches, from the counts that carry most and from the most accurate ones. They end at different optima.
 	c := m.newLocalSearch(ctx, out.counts, fractions)
 	c.climb()
 	best = m.newLocalSearch(ctx, best.counts, fractions)
@@ -82,8 +82,8 @@ type servedTogether struct {
 	cost, maxUnserved float64
 }
 
-// byClass returns what is served together to serve as much of class k as possible: the more important classes keep what
-// an allocation gives them, the less important ones may get anything.
+// byClass returns the stages that are served together to serve as much of class k as possible. The more important
+// classes keep what an allocation gives them; the less important ones may get anything.
 func (m *problem) byClass(a *allocation, k int) []servedTogether {
 	var out []servedTogether
 	for n, c := range m.classes() {
@@ -99,8 +99,8 @@ func (m *problem) byClass(a *allocation, k int) []servedTogether {
 	return out
 }
 
-// byApps returns what is served together to serve as many queries as possible, weighed by importance, while every class
-// keeps what an allocation gives it.
+// byApps returns the stages that are served together to serve as many queries as possible, weighed by importance, while
+// every class keeps what an allocation gives it.
 func (m *problem) byApps(a *allocation) []servedTogether {
 	out, all := make([]servedTogether, len(m.spec.Apps)), 0.0
 	for n := range out {
@@ -122,8 +122,8 @@ func (m *problem) byApps(a *allocation) []servedTogether {
 // maxUnserved leaves room for the solver's rounding.
 func maxUnserved(least float64) float64 { return 1 - least*(1-1e-9) }
 
-// servedProgram is the program of what can be served, whatever the accuracy. Of a stage's pairs in a group only the
-// fastest matters, and rates need no columns. fastest is by index in workers the pair.
+// servedProgram is the program that maximises the served parts, whatever the accuracy. Of a stage's pairs in a group
+// only the fastest matters, and rates need no columns. fastest is by index in workers the pair.
 func (m *problem) servedProgram(shares []servedTogether) (x *program, fastest []int) {
 	x = &program{smallest: -1}
 	x.Maximize = true

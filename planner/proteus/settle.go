@@ -2,7 +2,7 @@ package proteus
 
 import "context"
 
-// settle keeps as much of what runs as the tolerance allows, and finds work for workers that are left over.
+// settle keeps as many running variants as the tolerance allows, and gives idle workers variants.
 func (m *problem) settle(ctx context.Context, out *found) {
 	if m.o.Goal != Throughput {
 		if out.fractions == nil {
@@ -21,9 +21,9 @@ func (m *problem) settle(ctx context.Context, out *found) {
 	out.allocation = m.rate(counts, max(1, out.multiple))
 }
 
-// reduceLoads looks for an allocation that loads less than out and is as good within the tolerance: first what runs as
-// it is, then what a search from there reaches if a load costs the tolerance, a quarter of it, and so on. Demand that
-// varies by some per cent between two plans always has a slightly better one.
+// reduceLoads looks for an allocation that loads less than out and is as good within the tolerance: first the running
+// one, then those that a search from there reaches if a load costs the tolerance, a quarter of it, and so on. Without
+// this, demand that varies by some per cent between two plans would cause loads for a slightly better plan each time.
 func (m *problem) reduceLoads(ctx context.Context, out *found) {
 	have := m.running()
 	least := m.value(out.counts, out.fractions) - m.o.Tolerance

@@ -10,7 +10,7 @@ import (
 // Arrivals is the distribution PF(k, T) of §3.1.1: how many queries come in how much time.
 type Arrivals interface {
 	// LogCount returns the logarithm of the probability of k >= 0 arrivals within t seconds from any moment; -Inf for
-	// what cannot be.
+	// probability 0.
 	LogCount(k int, t float64) float64
 	// LogAfter is LogCount for t seconds that begin just after an arrival. The paper assumes that this makes no
 	// difference (independent increments, §4.4.2), but for gaps other than Poisson's it does.
@@ -68,9 +68,9 @@ func (g Gamma) LogAfter(k int, t float64) float64 {
 	return math.Log(max(g.gapsEnded(k, x)-g.gapsEnded(k+1, x), 0))
 }
 
-// LogCount implements Arrivals. At any moment the first gap is the rest of one that is under way. The probability of at
-// least k arrivals is the rate times the integral of that of k-1 arrivals after an arrival (Cox, Renewal Theory, 1962,
-// §3.2).
+// LogCount implements Arrivals. At any moment the first gap is the remainder of one that has begun before. The
+// probability of at least k arrivals is the rate times the integral of that of k-1 arrivals after an arrival (Cox,
+// Renewal Theory, 1962, §3.2).
 func (g Gamma) LogCount(k int, t float64) float64 {
 	x := g.PerSecond * g.Shape * t
 	// The integral of gapsEnded over 0 to x.
@@ -178,7 +178,8 @@ func (c *Counted) LogCount(k int, t float64) float64 {
 	return math.Log(p)
 }
 
-// LogAfter implements Arrivals as LogCount: windows laid end to end do not tell the difference.
+// LogAfter implements Arrivals. It equals LogCount, because counts in windows laid end to end do not show the
+// difference.
 func (c *Counted) LogAfter(k int, t float64) float64 { return c.LogCount(k, t) }
 
 func binomial(n, k int, p float64) float64 {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// negligible is the probability below which an outcome is left out. It is added to the outcome that nobody has come,
-// the most likely one.
+// negligible is the probability below which an outcome is left out. It is added to the outcome of no arrival, the most
+// likely one.
 const negligible = 1e-12
 
 // firstStep computes the distributions of the first steps of one state's actions.
@@ -51,8 +51,8 @@ func (f *firstStep) during(took time.Duration) *table {
 	return t
 }
 
-// addWhole adds the row of a batch of everything that waits. The first arrival since comes in one of the pieces of the
-// time, or nobody comes.
+// addWhole adds the row of a batch of all queries that wait. The first arrival after its start comes in one of the
+// pieces of the time, or there is none.
 func (f *firstStep) addWhole(took time.Duration) {
 	if took == 0 {
 		f.Next.Add(0, 1)
@@ -60,11 +60,11 @@ func (f *firstStep) addWhole(took time.Duration) {
 	}
 	t := f.during(took)
 	base := 1 + f.class*len(f.level)
-	for i, come := range t.come {
+	for i, come := range t.arrivesBefore {
 		f.before[i] = dot(f.weight, come)
 	}
 	nobody := 1.0
-	for i := range len(t.come) - 1 {
+	for i := range len(t.arrivesBefore) - 1 {
 		if x := f.before[i] - f.before[i+1]; x > negligible {
 			f.Next.Add(base+i, x)
 			nobody -= x
@@ -76,7 +76,7 @@ func (f *firstStep) addWhole(took time.Duration) {
 // addPartial adds the row of a batch that leaves queries behind. Their first one is the batch*K-th arrival of the
 // process after the first query. Given how many arrivals came in that time, its age has a beta distribution, because
 // the order of arrivals is uniform. The paper leaves variable batching to the reader ("follows similar reasoning",
-// §4.4). Neglected is that the slack and the number of arrivals during the batch depend on the same phase.
+// §4.4). It is neglected that the slack and the number of arrivals during the batch depend on the same phase.
 func (f *firstStep) addPartial(n, level, batch int, took time.Duration) {
 	s := f.streams[f.class]
 	k := float64(s.phases)
@@ -97,12 +97,12 @@ func (f *firstStep) addPartial(n, level, batch int, took time.Duration) {
 	left := n - batch
 	rest, below := 1.0, 0.0
 	for j := low; j <= high; j++ {
-		upto := 1.0
+		cumulative := 1.0
 		if j < high && age > 0 {
-			upto = beta(a, b, (seconds(f.levels[j+1])-base+l)/age)
+			cumulative = beta(a, b, (seconds(f.levels[j+1])-base+l)/age)
 		}
-		x := upto - below
-		below = upto
+		x := cumulative - below
+		below = cumulative
 		for more, y := range f.arrivals {
 			if x*y < negligible {
 				continue
@@ -136,15 +136,15 @@ func (f *firstStep) countArrivals(took time.Duration) {
 	}
 	before := 0.0
 	for more := 0; more <= f.MaxQueue; more++ {
-		upto := 0.0
+		cumulative := 0.0
 		for r, w := range f.weight {
-			upto += w * fewer((more+1)*k-r)
+			cumulative += w * fewer((more+1)*k-r)
 		}
 		if more == f.MaxQueue {
-			upto = 1
+			cumulative = 1
 		}
-		f.arrivals = append(f.arrivals, max(upto-before, 0))
-		if before = upto; before > 1-negligible {
+		f.arrivals = append(f.arrivals, max(cumulative-before, 0))
+		if before = cumulative; before > 1-negligible {
 			return
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // Options tune the planner. The zero value is what the paper evaluates (§6).
 type Options struct {
 	Levels   int     // of the fixed-length discretisation; 0 means 100, negative the model-based one
-	MaxQueue int     // longest queue that policies tell apart; 0 means 32
+	MaxQueue int     // longest queue with choices of its own; 0 means 32
 	Variable bool    // batches may leave queries behind
 	Balance  Balance // of the router that the plan is for
 	// Shape of gamma-distributed gaps between arrivals; 0 means Poisson.
@@ -48,8 +48,8 @@ func (p *Planner) Provides() plan.Sections {
 }
 
 // The range of rates that a set covers by default, as multiples of the rate that the fastest variant carries. Below the
-// first, or below a lower rate if the most accurate variant is not yet chosen nearly always, all policies are the same.
-// So they are beyond the last.
+// first, all policies are the same, or below a lower rate if the most accurate variant is not yet chosen nearly always.
+// Beyond the last they are the same, too.
 const (
 	lowestRate  = 0.02
 	highestRate = 1.1
@@ -220,7 +220,7 @@ func (p *Planner) levels() int {
 	return p.Options.Levels
 }
 
-// maxQueue is the longest queue that the options tell apart.
+// maxQueue is the longest queue of the options that has choices of its own.
 func (p *Planner) maxQueue() int {
 	if p.Options.MaxQueue <= 0 {
 		return 32
@@ -228,7 +228,7 @@ func (p *Planner) maxQueue() int {
 	return p.Options.MaxQueue
 }
 
-// queueLimit is the longest queue that policies tell apart: no longer than the largest batch.
+// queueLimit is the longest queue that has choices of its own in a policy, at most the largest batch.
 func (p *Planner) queueLimit(models []Model) int {
 	most := 1
 	for _, m := range models {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Store keeps policies between runs, by a key that says everything they were made from.
+// Store keeps policies between runs. A key identifies everything they were made from.
 type Store interface {
 	Get(key string) (*plan.Policy, bool)
 	Put(key string, p *plan.Policy)
@@ -70,7 +70,7 @@ func (m *policySet) at(ctx context.Context, rate float64) (*plan.Policy, error) 
 
 // Limits of refining a set.
 const (
-	minRateRatio = 1.01 // neighbours whose rates differ by less need nothing between them
+	minRateRatio = 1.01 // neighbours whose rates differ by less get no policy between them
 	maxViolation = 0.1  // share of late queries beyond which policies are not refined
 )
 

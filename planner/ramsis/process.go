@@ -18,11 +18,11 @@ type action struct {
 // problem is a worker's decision process with the meaning of its states and actions.
 //
 // A state is (n, T_j): n queries wait and the first has at least T_j left (§4.2). The empty queue is no state of its
-// own: whatever leads to it leads on to (1, SLO) with the next arrival (Eq. 1).
+// own: an action that empties the queue leads to (1, SLO) with the next arrival (Eq. 1).
 //
-// Transitions take two steps. The first leads from an action to the age that the first arrival since has when the batch
-// ends, or to nobody having come. The second leads to the number of queries that came after it. The second step does
-// not depend on the action: that is what solves tables of several thousand states in a tenth of a second.
+// Transitions take two steps. The first leads from an action to the age of the first new arrival at the end of the
+// batch, or to no arrival. The second leads to the number of queries that came after it. The second step does not
+// depend on the action. Therefore tables of several thousand states are solved in a tenth of a second.
 type problem struct {
 	*Worker
 	mdp.Process
@@ -148,10 +148,10 @@ func (p *problem) addChoices(f *firstStep, n, level int) {
 	}
 }
 
-// addLate adds the action for a state in which not everything can be in time.
+// addLate adds the action for a state in which not all queries can be in time.
 func (p *problem) addLate(f *firstStep, n, level, m, b int) {
 	if !p.Drop {
-		// Better late than never, and as soon as possible.
+		// Late queries are served, as soon as possible.
 		p.addAction(f, action{model: int32(m), batch: int32(b)}, n, level)
 		return
 	}

@@ -65,8 +65,8 @@ func TestByHand(t *testing.T) {
 		Levels: 1,
 	}
 	p := newProblem(w)
-	// States (1, 0), (1, SLO), overflow. A batch takes 50 ms: nobody comes with exp(-1); exactly one, which then has
-	// between 50 and 100 ms left, rounded down to none, with exp(-1); else the queue is too long.
+	// States (1, 0), (1, SLO), overflow. A batch takes 50 ms. With probability exp(-1) no query arrives. With exp(-1)
+	// exactly one does, which then has between 50 and 100 ms left, rounded down to 0. Otherwise the queue is too long.
 	if p.States() != 3 || p.Actions() != 3 {
 		t.Fatalf("%d states and %d actions", p.States(), p.Actions())
 	}
@@ -195,7 +195,7 @@ func observe(p *problem, policy mdp.Policy, rng *rand.Rand, decisions int) (shar
 			}
 			s = p.state(len(queue), level)
 		} else {
-			queue = queue[len(queue)-p.MaxQueue:] // §4.2.3: what is too much is lost
+			queue = queue[len(queue)-p.MaxQueue:] // §4.2.3: queries beyond the longest queue are lost
 		}
 		n++
 		share[s] += 1 / float64(decisions)

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// overloadTolerance is the part of the served load by which arrivals may exceed it: more is an overload, less is
-// queries lost in a rare burst.
+// overloadTolerance is the part of the served load by which arrivals may exceed it: a larger excess is an overload, a
+// smaller one is queries lost in rare bursts.
 const overloadTolerance = 1e-4
 
 // lookahead is the number of decisions that the policy looks ahead. The authors' code makes 100 sweeps without a
@@ -78,7 +78,7 @@ func (p *problem) promise(policy mdp.Policy) plan.Promise {
 		}
 	}
 	// A worker's queries come at its share of the rate and keep it busy for a share of the time. If more come than are
-	// served, the process loses them beyond its longest queue. A real queue grows, and in the long run all queries are
+	// served, the model loses queries beyond its longest queue. A real queue grows, and in the long run all queries are
 	// late.
 	out.Utilization = busy * p.Arrivals.Rate() / float64(p.Workers) / all
 	out.Violation /= all

@@ -53,9 +53,9 @@ func (w *Worker) modelRate(rate float64) float64 {
 	return best
 }
 
-// laterArrivals calls tell for 0, 1, ... with the probability that so many of the worker's own arrivals come within t
+// laterArrivals calls visit for 0, 1, ... with the probability that so many of the worker's own arrivals come within t
 // seconds after one of them, as long as the queue has room for them.
-func (s *stream) laterArrivals(t float64, longest int, tell func(more int, share float64)) {
+func (s *stream) laterArrivals(t float64, longest int, visit func(more int, share float64)) {
 	sum := 0.0
 	for more := range longest {
 		share := 0.0
@@ -63,7 +63,7 @@ func (s *stream) laterArrivals(t float64, longest int, tell func(more int, share
 			share += math.Exp(s.LogAfter(k, t))
 		}
 		if share > 1e-15 {
-			tell(more, share)
+			visit(more, share)
 		}
 		if sum += share; sum > 1-1e-13 {
 			return
@@ -119,10 +119,10 @@ func (s *stream) nextArrival(t float64, out []float64) {
 
 // table is the arrivals of a stream during a batch.
 type table struct {
-	// come is by edge, then phase: the probability that the worker's next own arrival comes before the time less the
-	// edge.
-	come  [][]float64
-	fewer []float64 // by k: probability of fewer than k arrivals of the process
+	// arrivesBefore is by edge, then phase: the probability that the worker's next own arrival comes before the end of
+	// the batch less the edge.
+	arrivesBefore [][]float64
+	fewer         []float64 // by k: probability of fewer than k arrivals of the process
 }
 
 func (p *problem) table(s *stream, took time.Duration) *table {
@@ -131,7 +131,7 @@ func (p *problem) table(s *stream, took time.Duration) *table {
 	for _, e := range p.edges {
 		row := make([]float64, s.phases)
 		s.nextArrival(l-e, row)
-		t.come = append(t.come, row)
+		t.arrivesBefore = append(t.arrivesBefore, row)
 		if e >= l {
 			break
 		}

@@ -16,13 +16,13 @@ type Worker struct {
 	// Arrivals at all of them together.
 	Arrivals Arrivals
 	Models   []Model
-	// MaxQueue is the longest queue that the policy tells apart, N_w; at least 1.
+	// MaxQueue is the longest queue that has choices of its own in the policy, N_w; at least 1.
 	MaxQueue int
 	// Levels is D of the fixed-length discretisation (§4.2.2): slacks are multiples of SLO/D. 0 takes one level for
 	// every latency that a batch can have (model-based discretisation, §4.2.1).
 	Levels int
-	// Variable lets a batch leave queries behind (variable batching, §4.3.2). Otherwise a batch is everything that
-	// waits.
+	// Variable lets a batch leave queries behind (variable batching, §4.3.2). Otherwise a batch is all queries that
+	// wait.
 	Variable bool
 	// Balance says how arrivals are shared among workers.
 	Balance Balance
@@ -100,8 +100,8 @@ func (m *Model) bestRate(within time.Duration) float64 {
 	return most
 }
 
-// Pareto leaves out every model for which another one is as accurate and in no batch slower (§4.3.3), and returns the
-// rest by latency of one query. models is not changed; the results share its latencies.
+// Pareto returns the models for which no other is as accurate and in no batch slower (§4.3.3), by latency of one query.
+// models is not changed; the results share its latencies.
 func Pareto(models []Model) []Model {
 	var out []Model
 	for i := range models {

@@ -85,7 +85,7 @@ func TestAnyRate(t *testing.T) {
 					t.Fatalf("seed %d, module %d, within %v: any rates cost %v, those searched %v", seed, i, within, c,
 						m.curve.cost(within))
 				}
-				m.add(point{within, c}, func() way { return way{} })
+				m.add(point{within, c}, func() composition { return composition{} })
 			}
 			curves[i] = m.curve
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 )
 
-// AsWritten allocates as the paper does (§3.3): one program that counts every machine as full (2a-2d), then another for
-// each machine that is not, with its longer wait (Eq. 3). It fills in what the text leaves open:
+// AsWritten allocates as the paper does (§3.3). One program counts every machine as full (2a-2d). Another one follows
+// for each machine that is not full, with its longer wait (Eq. 3). Details that the text leaves open are settled as
+// follows:
 //
 //   - 2b has the product of x and t. Here t <= r*x, and the sum of t is r: the same.
 //   - l is in whole milliseconds in the paper, in fractions here.
@@ -23,8 +24,8 @@ import (
 //     all types, as the paper's example does (Table 3: X full, Y partial), where the text says "on this machine type".
 //   - Modules are refined in the graph's order. Each gets what the others leave: those before it with their result,
 //     those after it as if their machines were full.
-//   - If no mode is left, full machines are given back, one by one, until machines alike in some mode can share what
-//     then remains; the cheapest such mode is taken. If there is none either, Greedy allocates the whole graph.
+//   - If no mode is left, full machines are removed, one by one, until machines of one mode can share the remaining
+//     rate; the cheapest such mode is taken. If there is none either, Greedy allocates the whole graph.
 //
 // The error is *Infeasible, or ctx's or the solver's.
 func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, error) {
@@ -93,7 +94,7 @@ func (w *paperMethod) first(ctx context.Context) ([][]load, float64, error) {
 			return nil, 0, nil
 		}
 		if m.rate == 0 {
-			w.follow(x, begins, i)
+			w.addPrecedence(x, begins, i)
 			continue
 		}
 		var sum, mean, one []milp.Term
@@ -105,11 +106,11 @@ func (w *paperMethod) first(ctx context.Context) ([][]load, float64, error) {
 			modes[i], shares[i] = append(modes[i], of[k]), append(shares[i], share)
 			one = append(one, milp.Term{Column: use, Coef: 1})
 			mean = append(mean, milp.Term{Column: share, Coef: milli(at.latency)})
-			w.follow(x, begins, i, milp.Term{Column: use, Coef: milli(at.latency)})
+			w.addPrecedence(x, begins, i, milp.Term{Column: use, Coef: milli(at.latency)})
 		}
 		x.Row(1, 1, sum...)
 		x.Row(1, 1, one...)
-		w.follow(x, begins, i, mean...)
+		w.addPrecedence(x, begins, i, mean...)
 	}
 	out, err := w.solver.Solve(ctx, x, milp.Limits{})
 	if err != nil {
@@ -149,9 +150,9 @@ func balance(loads []load, rate float64) {
 	}
 }
 
-// follow adds 2c for a module that takes so long: the modules that it feeds begin after it, and the objective is kept
-// (2d).
-func (w *paperMethod) follow(x *milp.Program, begins []int, i int, took ...milp.Term) {
+// addPrecedence adds the rows by which the modules that module i feeds begin after it (2c), and the objective is kept
+// (2d). took is the time of module i.
+func (w *paperMethod) addPrecedence(x *milp.Program, begins []int, i int, took ...milp.Term) {
 	for _, n := range w.p.Modules[i].Next {
 		terms := append([]milp.Term{{Column: begins[i], Coef: 1}, {Column: begins[n], Coef: -1}}, took...)
 		x.Row(-milp.Inf, 0, terms...)
@@ -163,8 +164,8 @@ func (w *paperMethod) follow(x *milp.Program, begins []int, i int, took ...milp.
 
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// refine gives module i its machines: the full ones, and one for the rest in every mode. It returns nil when there are
-// none.
+// refine gives module i its machines: in every mode the full ones, and one for the remaining rate. It returns nil when
+// there are none.
 func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
 	m := w.modules[i]
 	before, behind := w.g.pathsAround(w.latency)
@@ -172,9 +173,9 @@ func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, e
 	var uses []Use
 	for _, l := range loads {
 		x := &m.modes[l.mode]
-		full := math.Floor(l.rate/x.cap + restTolerance)
+		full := math.Floor(l.rate/x.cap + remainderTolerance)
 		left := l.rate - full*x.cap
-		if left > restTolerance*m.rate {
+		if left > remainderTolerance*m.rate {
 			mode, err := w.partial(ctx, m, left, within)
 			if err != nil {
 				return nil, err
@@ -188,7 +189,7 @@ func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, e
 				}
 				left += x.cap
 			}
-			uses = append(uses, m.uses(way{rest: mode, left: left})...)
+			uses = append(uses, m.uses(composition{remainderMode: mode, remainder: left})...)
 		}
 		if full > 0 {
 			uses = append(uses, Use{Mode: l.mode, Count: int(full), Rate: x.cap})
@@ -207,7 +208,7 @@ func (w *paperMethod) partial(ctx context.Context, m *module, rate float64, with
 	var modes []int
 	var one []milp.Term
 	for k := range m.modes {
-		if mode := &m.modes[k]; mode.cap*(1+restTolerance) >= rate {
+		if mode := &m.modes[k]; mode.cap*(1+remainderTolerance) >= rate {
 			use := x.Column(milp.Column{Objective: rate * mode.price, Upper: 1, Integer: true})
 			x.Row(-milp.Inf, milli(within), milp.Term{Column: use, Coef: milli(mode.sharedLatency(rate))})
 			modes, one = append(modes, k), append(one, milp.Term{Column: use, Coef: 1})

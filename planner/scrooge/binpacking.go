@@ -17,7 +17,7 @@ func (x *request) fewestMachines(device int, pieces []piece) []bin {
 		sum += one.utilization()
 		memory += x.memoryOf(&one)
 	}
-	least := int(math.Ceil(sum - tiny))
+	least := int(math.Ceil(sum - roomTolerance))
 	if has := x.spec.DeviceTypes[device].MemoryBytes; has > 0 {
 		least = max(least, int((memory+has-1)/has))
 	}

@@ -65,7 +65,7 @@ func steps(rng *rand.Rand) costCurve {
 // The objective is divided as well as possible over any graph: all choices of steps are tried. With few nodes there is
 // a bound.
 func TestLeast(t *testing.T) {
-	knots, short := 0, 0
+	irreducible, short := 0, 0
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		p := &Problem{}
@@ -84,7 +84,7 @@ func TestLeast(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !g.exact {
-			knots++
+			irreducible++
 		}
 		curves := make([]costCurve, n)
 		for i := range curves {
@@ -131,7 +131,7 @@ func TestLeast(t *testing.T) {
 			}
 		}
 	}
-	if knots < 20 || short == 0 {
-		t.Errorf("%d graphs were not series-parallel, %d searches were cut short", knots, short)
+	if irreducible < 20 || short == 0 {
+		t.Errorf("%d graphs were not series-parallel, %d searches were cut short", irreducible, short)
 	}
 }

@@ -17,8 +17,8 @@ const (
 )
 
 // BruteForce finds the least cost by trying every allocation that is searched (see module): all numbers of full
-// machines, all modes for the rest, and all combinations over the modules. It shares nothing with Exact but the
-// definition of a problem, and is for small problems. The error is ctx's, *Infeasible where nothing keeps the
+// machines, all modes for the remaining rate, and all combinations over the modules. It shares nothing with Exact but
+// the definition of a problem, and is for small problems. The error is ctx's, *Infeasible where nothing keeps the
 // objective, or says that the problem is too large.
 func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 	if err := p.Check(); err != nil {
@@ -39,13 +39,13 @@ func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 		}
 		b.ways = append(b.ways, e.useful())
 	}
-	b.rest = make([]float64, len(p.Modules)+1)
+	b.leastCostFrom = make([]float64, len(p.Modules)+1)
 	for i := len(p.Modules) - 1; i >= 0; i-- {
 		least := math.Inf(1)
 		for _, w := range b.ways[i] {
 			least = min(least, w.cost)
 		}
-		b.rest[i] = b.rest[i+1] + least
+		b.leastCostFrom[i] = b.leastCostFrom[i+1] + least
 	}
 	b.try(0, 0)
 	if b.err != nil {
@@ -133,21 +133,21 @@ func (e *enumeration) useful() []moduleAllocation {
 }
 
 type brute struct {
-	p     *Problem
-	ctx   context.Context
-	ways  [][]moduleAllocation
-	rest  []float64 // by module: the least cost of it and those after it
-	at    []time.Duration
-	now   [][]Use
-	best  [][]Use
-	cost  float64
-	tries int
-	err   error
+	p             *Problem
+	ctx           context.Context
+	ways          [][]moduleAllocation
+	leastCostFrom []float64 // by module: the least cost of it and those after it
+	at            []time.Duration
+	now           [][]Use
+	best          [][]Use
+	cost          float64
+	tries         int
+	err           error
 }
 
 // try tries the allocations of module i, given those of the modules before it.
 func (b *brute) try(i int, cost float64) {
-	if b.err != nil || cost+b.rest[i] >= b.cost {
+	if b.err != nil || cost+b.leastCostFrom[i] >= b.cost {
 		return
 	}
 	if i == len(b.p.Modules) {

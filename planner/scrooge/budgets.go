@@ -2,9 +2,9 @@ package scrooge
 
 import "time"
 
-// finish fills in what follows from the uses: cost, latency and budgets. What a path leaves of the objective is shared
-// among its modules in proportion to their worst latencies: a module's budget is its worst latency times the objective
-// over the longest path through it, so that no path exceeds the objective.
+// finish fills in what follows from the uses: cost, latency and budgets. The time that a path leaves of the objective
+// is shared among its modules in proportion to their worst latencies. A module's budget is its worst latency times the
+// objective over the longest path through it, so that no path exceeds the objective.
 func (a *Allocation) finish(p *Problem, g *graph) error {
 	worst, err := a.measure(p, g)
 	if err != nil {
@@ -59,15 +59,15 @@ func (g *graph) pathsAround(latency []time.Duration) (before, behind []time.Dura
 	return before, behind
 }
 
-// uses returns the machines of a way, without a rest that is rounding.
-func (m *module) uses(w way) []Use {
+// uses returns the machines of a composition, without a remainder that is a rounding error.
+func (m *module) uses(w composition) []Use {
 	var out []Use
 	for _, f := range w.full {
 		out = append(out, Use{Mode: f.mode, Count: f.count, Rate: m.modes[f.mode].cap})
 	}
-	if w.rest >= 0 {
-		n := m.modes[w.rest].machines(w.left)
-		out = append(out, Use{Mode: w.rest, Count: int(n), Rate: w.left / n})
+	if w.remainderMode >= 0 {
+		n := m.modes[w.remainderMode].machines(w.remainder)
+		out = append(out, Use{Mode: w.remainderMode, Count: int(n), Rate: w.remainder / n})
 	}
 	return out
 }

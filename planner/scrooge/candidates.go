@@ -28,7 +28,7 @@ type candidate struct {
 
 // candidateSearch looks for the candidate that rents least.
 //
-// Allocation counts machines by the part that is used, but whole ones are paid. The cheapest allocation may use a
+// Allocation counts machines by the part that is used, but whole machines are paid. The cheapest allocation may use a
 // little of many types where a more expensive one fills a few machines of one type. So the search also makes
 // allocations without one or more of the types that were used, packs each, and takes the one that rents least. The
 // paper tries the cheapest allocation only; it allocates again without a type when that cannot be rented.
@@ -141,8 +141,8 @@ func (s *candidateSearch) allocate(ctx context.Context, g int, part float64, wit
 	return out, nil
 }
 
-// bound returns what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best must
-// have been called for the part.
+// bound returns a proven lower bound, in $/h, on the use of any plan for a part of the demand; NaN where there is none.
+// best must have been called for the part.
 func (s *candidateSearch) bound(part float64) (out float64) {
 	for g := range s.pipelines {
 		x := s.solved[name(g, part, make([]bool, len(s.spec.DeviceTypes)))]
@@ -212,7 +212,8 @@ func (c *candidate) better(o *candidate) bool {
 	return c.used < o.used && !near(c.used, o.used)
 }
 
-// leaveOut lists the types to do without next: those of which there are too few first, then those that are used least.
+// leaveOut lists the types to leave out in the next candidates: those of which there are too few first, then those that
+// are used least.
 func (c *candidate) leaveOut() (out []serving.DeviceTypeID) {
 	use := make([]float64, len(c.request.prices))
 	for d, n := range c.packing.used {

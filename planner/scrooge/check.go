@@ -93,7 +93,8 @@ func (p *Problem) Only(keep func(m *Mode) bool) *Problem {
 	return out
 }
 
-// OneSlot accepts modes without spatial multiplexing: one batch at a time.
+// OneSlot reports whether a mode runs one batch at a time, without spatial multiplexing. It is an argument for
+// Problem.Only.
 func OneSlot(m *Mode) bool { return m.Slots == 1 }
 
 // pricePerItem returns the $/h of carrying one item/s in a mode: machines are paid by the part that is used (2a).

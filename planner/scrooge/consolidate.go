@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// consolidate rents less by serving again what single machines serve: in the spare capacity of others or on a cheaper
-// machine, in any mode within the module's budget.
+// consolidate lowers the rent by moving the load of single machines: into the spare capacity of others or onto a
+// cheaper machine, in any mode within the module's budget.
 func (c *candidate) consolidate() {
 	for c.emptyMachine() {
 	}
@@ -22,7 +22,7 @@ func (c *candidate) emptyMachine() bool {
 	})
 	for _, k := range order {
 		price := c.request.prices[c.packing.bins[k].device]
-		if bins, cost := c.withoutBin(k, price*(1-tiny)); bins != nil && cost < price {
+		if bins, cost := c.withoutBin(k, price*(1-roomTolerance)); bins != nil && cost < price {
 			c.packing.bins = bins
 			c.count()
 			return true
@@ -31,10 +31,10 @@ func (c *candidate) emptyMachine() bool {
 	return false
 }
 
-// withoutBin serves elsewhere what bin k serves, on new machines for less than most $/h in all. It returns the bins
+// withoutBin moves the load of bin k elsewhere, with new machines for less than most $/h in all. It returns the bins
 // that are then used, or nil, and the cost of the new ones.
 func (c *candidate) withoutBin(k int, most float64) ([]bin, float64) {
-	m := rehost{candidate: c, most: most, left: make([]int, len(c.request.prices))}
+	m := relocation{candidate: c, most: most, left: make([]int, len(c.request.prices))}
 	for d := range m.left {
 		m.left[d] = len(c.request.workers[d]) - c.packing.used[d]
 	}
@@ -59,17 +59,17 @@ func (c *candidate) withoutBin(k int, most float64) ([]bin, float64) {
 	return m.bins, m.spent
 }
 
-// rehost serves pieces elsewhere.
-type rehost struct {
+// relocation moves pieces to other machines.
+type relocation struct {
 	*candidate
 	most, spent float64
 	left        []int // machines that may be rented, by type
-	bins        []bin // with room, those that were rented for it included
+	bins        []bin // with room, those rented for the relocation included
 }
 
 // host serves a piece elsewhere, in several parts if it must.
-func (m *rehost) host(p piece) bool {
-	for rest := p.rate; rest > tiny*p.rate; {
+func (m *relocation) host(p piece) bool {
+	for rest := p.rate; rest > roomTolerance*p.rate; {
 		at, as := m.existingMachine(p, rest)
 		if at < 0 {
 			var ok bool
@@ -89,19 +89,19 @@ func (m *rehost) host(p piece) bool {
 	return true
 }
 
-// existingMachine finds the bin with room for all of a rate of a piece's module on which it costs least; -1 for none.
-func (m *rehost) existingMachine(p piece, rate float64) (at int, as piece) {
+// existingMachine finds the bin that carries a rate of a piece's module at the least cost; at is -1 for none.
+func (m *relocation) existingMachine(p piece, rate float64) (at int, as piece) {
 	at = -1
 	least := math.Inf(1)
 	for k := range m.bins {
 		b := &m.bins[k]
-		if b.room <= tiny {
+		if b.room <= roomTolerance {
 			continue
 		}
 		m.eachMode(p, b.device, func(mode Mode) {
 			one := piece{p.graph, p.stage, mode, rate, p.budget}
 			if cost := one.utilization() * m.request.prices[b.device]; one.withinBudget() && m.request.fits(b, &one) &&
-				cost < least*(1-tiny) {
+				cost < least*(1-roomTolerance) {
 				at, as, least = k, one, cost
 			}
 		})
@@ -111,7 +111,7 @@ func (m *rehost) existingMachine(p piece, rate float64) (at int, as piece) {
 
 // newMachine finds the machine to rent for a rate: the cheapest that carries all of it, and of these the one of which
 // it takes least; else the one that carries most for its price, for as much as it carries.
-func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
+func (m *relocation) newMachine(p piece, rate float64) (as piece, ok bool) {
 	cheapest, part, most := math.Inf(1), math.Inf(1), 0.0
 	complete := false
 	for d, price := range m.request.prices {
@@ -123,7 +123,7 @@ func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
 			if !one.withinBudget() {
 				return
 			}
-			if all := rate <= mode.Rate()*(1+tiny); all {
+			if all := rate <= mode.Rate()*(1+roomTolerance); all {
 				if price < cheapest || price == cheapest && one.utilization() < part {
 					as, ok, complete, cheapest, part = one, true, true, price, one.utilization()
 				}
@@ -135,8 +135,8 @@ func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
 	return as, ok
 }
 
-// eachMode calls f for the modes of a piece's module on a type, including those that its solution did without.
-func (m *rehost) eachMode(p piece, device int, f func(Mode)) {
+// eachMode calls f for the modes of a piece's module on a type, including those that its solution leaves out.
+func (m *relocation) eachMode(p piece, device int, f func(Mode)) {
 	for _, mode := range m.solutions[p.graph].modes[p.stage] {
 		if mode.Type == device {
 			f(mode)
@@ -146,5 +146,5 @@ func (m *rehost) eachMode(p piece, device int, f func(Mode)) {
 
 // withinBudget reports whether a piece keeps its module's budget.
 func (p *piece) withinBudget() bool {
-	return p.utilization() <= 1+tiny && p.mode.WorstLatency(p.rate) <= p.budget
+	return p.utilization() <= 1+roomTolerance && p.mode.WorstLatency(p.rate) <= p.budget
 }

@@ -27,7 +27,7 @@ func Exact(p *Problem) (*Allocation, error) {
 	}
 	a := &Allocation{Modules: make([]Allocated, len(modules))}
 	for i, k := range steps {
-		a.Modules[i].Uses = modules[i].uses(modules[i].ways[k])
+		a.Modules[i].Uses = modules[i].uses(modules[i].compositions[k])
 	}
 	if err := a.finish(p, g); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ const maxCurveWork = 1 << 15
 // frontier computes the module's curve up to a latency, in so many steps of search.
 func (m *module) frontier(within time.Duration, work int) {
 	if m.rate == 0 {
-		m.curve, m.ways = costCurve{{}}, []way{{rest: -1}}
+		m.curve, m.compositions = costCurve{{}}, []composition{{remainderMode: -1}}
 		m.lower, m.complete = m.curve, true
 		return
 	}
@@ -21,7 +21,9 @@ func (m *module) frontier(within time.Duration, work int) {
 	for _, k := range m.byPrice {
 		if x := &m.modes[k]; x.full <= within {
 			if at := x.sharedLatency(m.rate); at <= within {
-				m.add(point{at, m.rate * x.price}, func() way { return way{rest: k, left: m.rate} })
+				m.add(point{at, m.rate * x.price}, func() composition {
+					return composition{remainderMode: k, remainder: m.rate}
+				})
 			}
 		}
 	}
@@ -43,8 +45,8 @@ func (m *module) frontier(within time.Duration, work int) {
 	// Step 3: windows whose search was cut short may hold anything down to the fractional curve.
 	m.lower, m.complete = m.curve, len(open) == 0
 	for _, p := range open {
-		l := &module{curve: slices.Clone(m.lower), ways: make([]way, len(m.lower))}
-		l.add(p, func() way { return way{} })
+		l := &module{curve: slices.Clone(m.lower), compositions: make([]composition, len(m.lower))}
+		l.add(p, func() composition { return composition{} })
 		m.lower = l.curve
 	}
 }
@@ -65,13 +67,13 @@ type full struct {
 	above float64
 }
 
-// search adds all allocations of the window that belong to the curve. It reports whether it came to its end.
+// search adds all allocations of the window that belong to the curve. It reports whether the search was complete.
 func (w *window) search() bool {
 	b := &w.modes[w.base]
 	for _, k := range w.byPrice {
 		if x := &w.modes[k]; k != w.base && x.full < w.to {
 			w.others = append(w.others, k)
-			if x.cap <= w.rate*(1+restTolerance) {
+			if x.cap <= w.rate*(1+remainderTolerance) {
 				w.fulls = append(w.fulls, full{k, (x.price - b.price) * x.cap})
 			}
 		}
@@ -96,7 +98,7 @@ func (w *window) choose(first int, left float64, latency time.Duration, above fl
 		if !w.useful(above+w.fulls[f].above, latency) {
 			return // all that follow cost more
 		}
-		if x.cap > left*(1+restTolerance) || x.full >= w.to {
+		if x.cap > left*(1+remainderTolerance) || x.full >= w.to {
 			continue
 		}
 		w.work--
@@ -121,21 +123,21 @@ func (w *window) pop() {
 	}
 }
 
-// finish serves what is left with full machines in the base mode, as many as possible or fewer, and the rest in one
-// mode.
+// finish serves the rate left with full machines in the base mode, as many as possible or fewer, and the remainder in
+// one mode.
 func (w *window) finish(left float64, latency time.Duration, above float64) {
 	b := &w.modes[w.base]
-	if len(w.chosen) > 0 && left > restTolerance*w.rate {
+	if len(w.chosen) > 0 && left > remainderTolerance*w.rate {
 		w.try(0, w.base, left, latency, above)
 	}
-	most := int(left/b.cap + restTolerance)
+	most := int(left/b.cap + remainderTolerance)
 	for n := most; n >= 0 && w.work > 0; n-- {
 		w.work--
 		rest, at := left-float64(n)*b.cap, latency
 		if n > 0 {
 			at = max(at, b.full)
 		}
-		if rest <= restTolerance*w.rate {
+		if rest <= remainderTolerance*w.rate {
 			w.try(n, -1, 0, at, above)
 			continue
 		}
@@ -143,7 +145,7 @@ func (w *window) finish(left float64, latency time.Duration, above float64) {
 			more := above + (w.modes[k].price-b.price)*rest
 			if !w.useful(more, at) {
 				if i == 0 {
-					return // a larger rest costs even more
+					return // a larger remainder costs even more
 				}
 				break
 			}
@@ -152,7 +154,7 @@ func (w *window) finish(left float64, latency time.Duration, above float64) {
 	}
 }
 
-// try adds an allocation: the chosen full machines, n in the base mode, and a rest.
+// try adds an allocation: the chosen full machines, n in the base mode, and the remainder in one mode.
 func (w *window) try(n, rest int, left float64, latency time.Duration, above float64) {
 	if rest >= 0 {
 		latency = max(latency, w.modes[rest].sharedLatency(left))
@@ -160,8 +162,8 @@ func (w *window) try(n, rest int, left float64, latency time.Duration, above flo
 	if latency >= w.to {
 		return
 	}
-	w.add(point{latency, w.rate*w.modes[w.base].price + above}, func() way {
-		out := way{full: slices.Clone(w.chosen), rest: rest, left: left}
+	w.add(point{latency, w.rate*w.modes[w.base].price + above}, func() composition {
+		out := composition{full: slices.Clone(w.chosen), remainderMode: rest, remainder: left}
 		if n > 0 {
 			out.full = append(out.full, fulls{w.base, n})
 		}

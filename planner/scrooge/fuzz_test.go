@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
-// foreign reads a problem from bytes: anything may come.
-func foreign(data []byte) *scrooge.Problem {
+// decodeProblem reads a problem from arbitrary bytes.
+func decodeProblem(data []byte) *scrooge.Problem {
 	next := func() uint64 {
 		var b [8]byte
 		data = data[copy(b[:], data):]
@@ -37,8 +37,8 @@ func foreign(data []byte) *scrooge.Problem {
 	return p
 }
 
-// written is the inverse of foreign.
-func paperMethod(p *scrooge.Problem) []byte {
+// encodeProblem is the inverse of decodeProblem.
+func encodeProblem(p *scrooge.Problem) []byte {
 	var out []byte
 	put := func(x uint64) { out = binary.LittleEndian.AppendUint64(out, x) }
 	put(uint64(p.SLO))
@@ -69,13 +69,13 @@ func paperMethod(p *scrooge.Problem) []byte {
 func FuzzAllocate(f *testing.F) {
 	f.Add([]byte{})
 	p := example()
-	f.Add(paperMethod(p))
+	f.Add(encodeProblem(p))
 	p.Modules[0].Rate, p.Modules[1].Rate = 1e9, 1e-9
-	f.Add(paperMethod(p))
+	f.Add(encodeProblem(p))
 	p.SLO = scrooge.MaxTime
-	f.Add(paperMethod(p))
+	f.Add(encodeProblem(p))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p := foreign(data)
+		p := decodeProblem(data)
 		a, err := scrooge.Exact(p)
 		if err != nil {
 			var no *scrooge.Infeasible

@@ -11,7 +11,7 @@ import (
 )
 
 // graph is the modules' order as a tree. If the graph is not series-parallel, the tree is that of the graph without
-// some edges; what it allows may break the objective on a path that the tree does not have.
+// some edges; a choice that keeps the objective in the tree may break it on a path that the tree does not have.
 type graph struct {
 	next  [][]int
 	tree  *dag.Tree
@@ -155,7 +155,7 @@ func (g *graph) leastCost(curves []costCurve, within time.Duration, limit int) (
 
 // search is branch and bound over the steps that modules may take. The tree gives the least cost of any choice in a
 // node. If the choice with that cost breaks the objective on a path of the graph, a module of that path must be faster
-// than chosen, or it is as slow and others must be faster.
+// than chosen, or stay as slow while others become faster.
 type search struct {
 	*graph
 	curves []costCurve

@@ -71,7 +71,7 @@ func Greedy(p *Problem) (*Allocation, error) {
 	}
 	a := &Allocation{Modules: make([]Allocated, len(modules))}
 	for i, m := range modules {
-		a.Modules[i].Uses = m.uses(way{rest: at[i], left: m.rate})
+		a.Modules[i].Uses = m.uses(composition{remainderMode: at[i], remainder: m.rate})
 	}
 	err = a.finish(p, g)
 	a.Bound = min(Bound(p), a.Cost)

@@ -10,7 +10,8 @@ type Infeasible struct {
 	SLO time.Duration
 	// Least is the shortest objective that could be kept; 0 when none could, because Module has no mode.
 	Least time.Duration
-	// Module is the bottleneck: of the modules on the path that takes Least, the one with the largest part of it, Own.
+	// Module is the bottleneck, by its index in Problem.Modules: of the modules on the path that takes Least, the one
+	// with the largest part of it, Own.
 	Module int
 	Own    time.Duration
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// lagrangian bounds the cost of the rest of a graph when a part of it takes so long: at least base + slope*seconds. A
-// point of the part whose total exceeds the best known cost need not be kept, which makes long chains fast.
+// lagrangian bounds the cost of the remaining graph when a part of it takes a given time: at least base +
+// slope*seconds. A point of the part whose total exceeds the best known cost need not be kept, which makes long chains
+// fast.
 //
 // It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts in
 // series all pay the same. Parts in parallel share the price in any way, since the whole takes as long as each of them.
@@ -113,19 +114,19 @@ func splitSlope(t *dag.Tree, slope float64, curves []costCurve) []float64 {
 	return out
 }
 
-// halvings is the number of steps in the search for a price of time.
-const halvings = 24
+// bisectionSteps is the number of steps in the search for a price of time.
+const bisectionSteps = 24
 
 // bestSlope finds the price of a second with the highest bound on a tree within a latency. The bound is concave in the
 // price, so ternary search finds it.
 func bestSlope(t *dag.Tree, curves []costCurve, within time.Duration) (slope float64) {
 	bound := func(s float64) float64 { return relaxedCost(t, s, curves, nil) - s*within.Seconds() }
 	low, high := 0.0, 1.0
-	for n := 0; n < halvings && bound(2*high) > bound(high); n++ {
+	for n := 0; n < bisectionSteps && bound(2*high) > bound(high); n++ {
 		high *= 2
 	}
 	high *= 2
-	for range halvings {
+	for range bisectionSteps {
 		a, b := low+(high-low)/3, high-(high-low)/3
 		if bound(a) < bound(b) {
 			low = a

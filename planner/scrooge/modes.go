@@ -28,7 +28,7 @@ func (x *request) addBursts(s *stage, items float64) {
 	}
 }
 
-// modes lists what a stage can run as: on every type with a machine, every variant that meets the floor, in every batch
+// modes lists the modes of a stage: on every type with a machine, every variant that meets the floor, in every batch
 // size and at every concurrency that was measured, up to the level at which another batch at once serves no more
 // (§3.2). Dominated modes are left out.
 func (x *request) modes(s serving.StageID, floor float64, broken []bool) (out []Mode) {

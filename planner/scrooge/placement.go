@@ -19,7 +19,7 @@ type piece struct {
 // utilization returns the part of a machine that the piece takes: input rate proportionality (§3.3).
 func (p *piece) utilization() float64 { return p.rate / p.mode.Rate() }
 
-// bin is a machine of a type, before it is known which.
+// bin is a machine of a type that has no worker yet.
 type bin struct {
 	device int
 	room   float64 // unused part of it, in [0, 1]
@@ -35,12 +35,12 @@ type packing struct {
 	used []int // machines by type
 }
 
-// tiny is the room that rounding may leave of a machine, or take from it.
-const tiny = 1e-9
+// roomTolerance is the part of a machine by which rounding errors may change its room.
+const roomTolerance = 1e-9
 
-// pack puts a candidate's uses on machines, and counts what that rents. Full uses take a machine each; partial ones
-// share machines. §3.4 packs them by best fit in the order in which they come. Otherwise each type gets as few machines
-// as possible, and then fewer or cheaper ones by serving some of the load in other modes within the module's budget.
+// pack puts a candidate's uses on machines and computes their rent. Full uses take a machine each; partial ones share
+// machines. §3.4 packs them by best fit in the order in which they come. Otherwise each type gets as few machines as
+// possible, and then fewer or cheaper ones by serving some of the load in other modes within the module's budget.
 func (c *candidate) pack() {
 	x := c.request
 	var partial []piece
@@ -53,7 +53,7 @@ func (c *candidate) pack() {
 			for _, u := range s.Modules[i].Uses {
 				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Budget}
 				for range u.Count {
-					if one.utilization() > 1-tiny {
+					if one.utilization() > 1-roomTolerance {
 						p.bins = append(p.bins, x.bin(one.mode.Type))
 						x.put(&p.bins[len(p.bins)-1], one)
 						continue
@@ -81,7 +81,8 @@ func (c *candidate) pack() {
 	}
 }
 
-// farTooLarge notes what a candidate takes that is far beyond what there is, without packing it.
+// farTooLarge reports whether a candidate takes far more machines than there are. If so, it counts them without
+// packing.
 func (c *candidate) farTooLarge() bool {
 	x := c.request
 	used, all := make([]int, len(x.prices)), 0
@@ -101,7 +102,7 @@ func (c *candidate) farTooLarge() bool {
 	return true
 }
 
-// maxOvercommit is by how many times more machines than there are a packing is still made.
+// maxOvercommit is the largest ratio of machines taken to machines there are for which a packing is made.
 const maxOvercommit = 4
 
 // count sums what is rented and used, and lists the bins with room.
@@ -115,7 +116,7 @@ func (c *candidate) count() {
 		p.used[b.device]++
 		c.cost += c.request.prices[b.device]
 		c.used += (1 - b.room) * c.request.prices[b.device]
-		if b.room > tiny {
+		if b.room > roomTolerance {
 			p.open = append(p.open, k)
 		}
 	}
@@ -144,7 +145,7 @@ func (x *request) bin(device int) bin {
 	return b
 }
 
-// unlimited stands for the memory of a machine of which it is not known.
+// unlimited is the memory of a machine whose memory is not known.
 const unlimited = 1 << 62
 
 // memoryOf returns the bytes that a piece takes.
@@ -154,13 +155,13 @@ func (x *request) memoryOf(p *piece) int64 {
 
 // fits reports whether a bin has room for a piece.
 func (x *request) fits(b *bin, p *piece) bool {
-	return b.device == p.mode.Type && p.utilization() <= b.room+tiny && x.memoryOf(p) <= b.memory &&
+	return b.device == p.mode.Type && p.utilization() <= b.room+roomTolerance && x.memoryOf(p) <= b.memory &&
 		x.meetsBudgets(b, p)
 }
 
-// meetsBudgets reports whether a bin's pieces and one more, run together, keep their budgets extended by what is kept
-// free (ours: §3.4 shares machines by their rates only, and so does a plan with all of the objective). Beside a piece
-// run as many batches of the others as do on average.
+// meetsBudgets reports whether a bin's pieces and one more, run together, keep their budgets, extended by the part of
+// the objective that is kept free. It is ours: §3.4 shares machines by their rates only, and so does a plan with all of
+// the objective. It assumes the mean number of other batches beside each piece.
 func (x *request) meetsBudgets(b *bin, p *piece) bool {
 	if x.o.AsWritten || x.slackFactor <= 1 {
 		return true
@@ -180,7 +181,7 @@ func (x *request) meetsBudgets(b *bin, p *piece) bool {
 // meanBatches returns how many of its batches run on average.
 func (p *piece) meanBatches() float64 { return float64(p.mode.Slots) * p.utilization() }
 
-// inTimeBeside reports whether a piece is in time on a machine where so many batches run on average, its own included.
+// inTimeBeside reports whether a piece is in time on a machine where busy batches run on average, its own included.
 func (x *request) inTimeBeside(p *piece, busy float64) bool {
 	m := p.mode
 	others := int(math.Ceil(busy - p.meanBatches() - negligibleBatches))
@@ -191,7 +192,7 @@ func (x *request) inTimeBeside(p *piece, busy float64) bool {
 	return m.WorstLatency(p.rate)+max(0, took-m.Latency) <= time.Duration(float64(p.budget)*x.slackFactor)
 }
 
-// negligibleBatches is the mean number of others' batches that counts as none.
+// negligibleBatches is the mean number of other batches that is ignored.
 const negligibleBatches = 0.1
 
 func (x *request) put(b *bin, p piece) {

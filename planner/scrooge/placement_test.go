@@ -194,7 +194,7 @@ func TestStretched(t *testing.T) {
 }
 
 // With spare capacity, batches are smaller than the cheapest ones, with as many at once, and in time earlier. Machines
-// are used up to one half for it, and the rent stays.
+// with smaller batches are used up to one half, and the rent stays the same.
 func TestCalm(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, margin{part: 1})
@@ -231,7 +231,7 @@ func TestCalm(t *testing.T) {
 				smaller++
 			}
 		}
-		if smaller > 0 && b.room < 1-smallBatchLimit-tiny {
+		if smaller > 0 && b.room < 1-smallBatchLimit-roomTolerance {
 			t.Errorf("machine %d is used by %v", k, 1-b.room)
 		}
 	}

@@ -48,8 +48,8 @@ func (c *candidate) continuing() (n int) {
 // stage returns the stage of a piece.
 func (x *request) stage(p *piece) *stage { return &x.pipelines[p.graph].stages[p.stage] }
 
-// plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, if that does not fit;
-// else nil. bound is the result of candidateSearch.bound.
+// plan makes the plan of a candidate for a part of the demand. wanted is the candidate for all of it, if that does not
+// fit; else nil. bound is the result of candidateSearch.bound.
 func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
 	if !x.o.AsWritten {
 		c.useSpareCapacity()
@@ -91,7 +91,7 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 				out.Loads++
 			}
 			a := x.pipelines[p.graph].app
-			growth[a] = min(growth[a], 1/max(1-b.room, tiny))
+			growth[a] = min(growth[a], 1/max(1-b.room, roomTolerance))
 			right[st.id] += i.Share * x.spec.Variants[variant(&p.mode)].Accuracy
 			out.Instances = append(out.Instances, i)
 		}
@@ -117,7 +117,8 @@ func (x *request) rent(r plan.Request, c *candidate) (out float64) {
 	return out
 }
 
-// fillForecast fills in what the plan is made for and carries. growth is by AppID, right by StageID the mean accuracy.
+// fillForecast fills in the demand, the capacity and the forecast. growth is by AppID the factor by which the load may
+// grow. right is by StageID the mean accuracy.
 func (x *request) fillForecast(out *plan.Plan, growth, right []float64, part float64) {
 	out.Demand, out.Capacity = slices.Clone(x.rates), make([]float64, len(x.rates))
 	var accuracy, queries float64
@@ -135,7 +136,7 @@ func (x *request) fillForecast(out *plan.Plan, growth, right []float64, part flo
 }
 
 // fillBound fills in how good the plan is proven to be, in $/h of rent. No plan uses less than the sum of the
-// pipelines' bounds. Machines are rented as a whole, so the least sum of whole prices from there on is a bound.
+// pipelines' bounds. Machines are rented as a whole, so the least sum of whole prices that reaches this is a bound.
 func (x *request) fillBound(out *plan.Plan, c *candidate, bound float64) {
 	if x.unpriced || math.IsNaN(bound) {
 		return
@@ -146,8 +147,8 @@ func (x *request) fillBound(out *plan.Plan, c *candidate, bound float64) {
 			prices = append(prices, price)
 		}
 	}
-	out.Bound, out.Proven, out.BoundsCost = min(leastWholePrices(bound*(1-tiny), prices), c.cost), true, true
-	out.Gap = (c.cost - out.Bound) / max(out.Bound, tiny)
+	out.Bound, out.Proven, out.BoundsCost = min(leastWholePrices(bound*(1-roomTolerance), prices), c.cost), true, true
+	out.Gap = (c.cost - out.Bound) / max(out.Bound, roomTolerance)
 }
 
 // useful reports whether some module runs on a type.

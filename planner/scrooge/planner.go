@@ -39,10 +39,10 @@ type Options struct {
 	Within float64
 }
 
-// margin is what a plan leaves room for besides the worst latency of §3.3. That assumes that items come one by one and
-// wait for nothing but a batch to fill.
+// margin is the time that a plan keeps free besides the worst latency of §3.3. That assumes that items come one by one
+// and wait for nothing but a batch to fill.
 type margin struct {
-	// burstFactor is by how much the items of a query that come at once exceed their mean; 0 for items that come one by
+	// burstFactor is the ratio of the items of a query that come at once to their mean; 0 for items that come one by
 	// one.
 	burstFactor float64
 	// part is the part of the objective that is planned with.
@@ -62,7 +62,7 @@ func (o *Options) margins() []margin {
 	}
 }
 
-// burstFactor: streams differ, and items wait in those that send most at once.
+// burstFactor exceeds 1 because streams differ, and items wait in those that send most at once.
 const burstFactor = 2
 
 // Name implements plan.Planner.

@@ -135,9 +135,9 @@ func TestPlacementAsWritten(t *testing.T) {
 	}
 }
 
-// Plans of random worlds keep every rule: all that is asked for is served or said to be shed, no machine is used by
-// more than the whole of it, every instance is in time within its stage's budget and budgets along every path within
-// the objective, memory is enough, and nothing rents less than the bound.
+// Plans of random worlds keep every rule: all of the demand is served or shed, no machine is used by more than the
+// whole of it, every instance is in time within its stage's budget and budgets along every path within the objective,
+// memory is enough, and nothing rents less than the bound.
 func TestPlanProperties(t *testing.T) {
 	shed, sum, bound, served := 0, 0.0, 0.0, 0
 	for seed := range uint64(150) {
@@ -304,7 +304,7 @@ func TestReuse(t *testing.T) {
 }
 
 // A type that cannot be rented is left out. If all machines are too few, the plan serves as much as they carry and
-// sheds the rest.
+// sheds the remainder.
 func TestShort(t *testing.T) {
 	spec, p := tables34(t, 10, 0)
 	for _, o := range []Options{{}, {AsWritten: true}} {

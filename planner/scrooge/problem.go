@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Problem is what the allocation of one graph is made from (Table 5).
+// Problem is the input of the allocation of one graph (Table 5).
 type Problem struct {
 	SLO     time.Duration // from the arrival of a query to the end of its last module
 	Prices  []float64     // by machine type, in $/h
@@ -31,7 +31,7 @@ type Mode struct {
 	// Burst is how long the last item of a query waits for the batches of the items before it, if a query sends more
 	// items at once than a machine runs at once; 0 if items come one by one, as the paper assumes.
 	Burst time.Duration
-	// Tag is the caller's, to find the variant by.
+	// Tag belongs to the caller. The planner keeps the VariantID in it.
 	Tag int
 }
 
@@ -42,10 +42,11 @@ func (m *Mode) Rate() float64 { return float64(m.Batch*m.Slots) / m.Latency.Seco
 const longest = time.Duration(1<<63-1) / (4 * MaxModules)
 
 // WorstLatency returns the longest time that an item spends at a machine in the mode to which so many items/s are sent:
-// while its batch fills and while it runs (§3.3; for a machine that is not full, Eq. 3). rate is in (0, m.Rate()].
+// while its batch fills and while it runs (§3.3; for a machine that is not full, Eq. 3). rate is in (0, m.Rate()]; m
+// must be valid (Problem.Check).
 //
 // Deviation: a batch of one has nothing to wait for, whatever the rate (footnote 1 of the paper). Eq. 3 would let it
-// wait for the next item and so refuse every low rate. It is given the wait of a full machine, until a slot is free.
+// wait for the next item and so refuse every low rate. Here it waits as at a full machine, until a slot is free.
 func (m *Mode) WorstLatency(rate float64) time.Duration {
 	if m.Batch == 1 {
 		rate = m.Rate()
@@ -64,7 +65,7 @@ type Allocation struct {
 	Proven bool
 }
 
-// Allocated is what one module gets.
+// Allocated is the machines and the budget of one module.
 type Allocated struct {
 	Uses    []Use
 	Budget  time.Duration // its part of the objective, at least the worst latency of its Uses

@@ -3,8 +3,8 @@ package scrooge
 import "time"
 
 // proportionalBudgets divides the objective over the modules in proportion to the worst latency of their machines. The
-// allocation's budgets are what its uses need and leave some time to nobody. Each module's latency is stretched by the
-// longest path through it, so every path adds up to the objective at most.
+// budgets of the allocation are those that its uses need; they leave some of the objective unused. Here each module's
+// latency is stretched by the longest path through it, so every path adds up to the objective at most.
 func (g *pipeline) proportionalBudgets(worst []time.Duration) []time.Duration {
 	n := len(g.stages)
 	// by module, the longest path to it and from its end

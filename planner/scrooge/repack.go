@@ -7,14 +7,15 @@ import (
 )
 
 // repack serves all modules anew with the budgets that the allocation gave them, and keeps the result if it rents less.
-// One module after the other fills whole machines with the mode that serves most for its price, and puts the rest into
-// the spare capacity of other machines or onto the cheapest machine that carries it. An allocation counts machines by
-// the part that is used, so it has no reason to fill them: two machines at two thirds cost it the same as a full one
-// and a third of another, which others can share. The order of the modules matters, so several orders are tried.
+// One module after the other fills whole machines with the mode that serves most for its price, and puts the remaining
+// rate into the spare capacity of other machines or onto the cheapest machine that carries it. An allocation counts
+// machines by the part that is used, so it has no reason to fill them: two machines at two thirds cost it the same as a
+// full one and a third of another, which others can share. The order of the modules matters, so several orders are
+// tried.
 func (c *candidate) repack() {
 	best := *c
 	for _, order := range c.orders() {
-		m := rehost{candidate: c, most: math.Inf(1), left: make([]int, len(c.request.prices))}
+		m := relocation{candidate: c, most: math.Inf(1), left: make([]int, len(c.request.prices))}
 		for d := range m.left {
 			m.left[d] = len(c.request.workers[d])
 		}

@@ -32,7 +32,7 @@ type pipeline struct {
 	budget time.Duration
 }
 
-// stage is a module with all that it can run as.
+// stage is a module with its modes.
 type stage struct {
 	id   serving.StageID
 	rate float64 // items/s at all of the demand
@@ -41,8 +41,8 @@ type stage struct {
 	modes []Mode // Tag is the VariantID
 }
 
-// unpricedCost is what a type without a price counts as, as a part of the highest price: fewer machines are better all
-// the same.
+// unpricedCost is the cost of a type without a price, as a part of the highest price. It is above 0, so that fewer
+// machines are preferred.
 const unpricedCost = 1e-6
 
 // read reads a request with a margin.
@@ -55,12 +55,12 @@ func (p *Planner) read(r plan.Request, c margin) *request {
 		x.prices = append(x.prices, r.Price(serving.DeviceTypeID(d)))
 		x.unpriced = x.unpriced && x.prices[d] <= 0
 	}
-	dearest := slices.Max(append(x.prices, 0))
+	highestPrice := slices.Max(append(x.prices, 0))
 	for d := range x.prices {
 		if x.unpriced {
 			x.prices[d] = 1 // without prices, machines are counted
 		}
-		x.prices[d] = max(x.prices[d], dearest*unpricedCost)
+		x.prices[d] = max(x.prices[d], highestPrice*unpricedCost)
 	}
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
 	asked := capacity.StageDemands(r.Spec, x.rates)

@@ -36,7 +36,7 @@ func fold(t *dag.Tree, curves []costCurve, within time.Duration, o lagrangian) *
 		for k, q := range t.Children {
 			own := within
 			if t.Kind == dag.Chain {
-				own -= least - fastest(q, curves) // what the others leave at least
+				own -= least - fastest(q, curves) // the least time of the others is taken off
 			}
 			part := fold(q, curves, own, o.of(t, k, curves))
 			if whole == nil {
@@ -74,7 +74,7 @@ func fastest(t *dag.Tree, curves []costCurve) time.Duration {
 	return least
 }
 
-// pick sets steps to the steps of the modules' curves that point k is made of.
+// pick sets steps, by module, to the steps of the modules' curves that make up point k.
 func (s *split) pick(k int, steps []int) {
 	if s.a == nil {
 		if s.module != empty {

@@ -17,7 +17,7 @@ type numbered struct {
 
 // placeRest places the stages that Instances leaves out: as many instances of each as its app wants at least, or one,
 // each on one core of the least loaded worker. That is never more than an app may have at most. Instances that run stay
-// where they are; superfluous ones are left out.
+// on their worker; those beyond the number are left out.
 func (p *Planner) placeRest(r *plan.Request) []numbered {
 	given := make([]bool, len(r.Spec.Stages))
 	load := make([]int, len(r.Spec.Workers)) // cores in use

@@ -13,7 +13,8 @@ import (
 )
 
 // Stages without a placement are spread over the workers by cores in use. Running instances stay, and numbers on a
-// worker are used once. An app never has more instances than it may have: the rest, from before a lower limit, goes.
+// worker are used once. An app never has more instances than its limit: surplus ones, from before the limit was
+// lowered, are removed.
 func TestSpread(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 2}}, Workers: []serving.Worker{{Name: "a"}, {Name: "b"},

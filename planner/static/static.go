@@ -1,5 +1,5 @@
-// Package static plans placements that a person has written down. It adds batch limits from the objective (the largest
-// batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
+// Package static makes plans from placements that a person has written down. It adds batch limits from the objective
+// (the largest batch within half the SLO, Proteus §4), and shares in proportion to the rate that each instance carries.
 package static
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -115,8 +116,10 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 		Worker: i.Worker, Place: i.place, Stage: i.Stage, Cores: i.Cores, Part: i.Part, Share: i.Share,
 	}
 	device := out.DeviceType(r.Spec)
-	app := &r.Spec.Apps[r.Spec.Stages[i.Stage].App]
-	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
+	a := r.Spec.Stages[i.Stage].App
+	app := &r.Spec.Apps[a]
+	// Where no planner sets budgets, each stage gets an equal part of the objective.
+	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(pipeline.New(r.Spec, a).LongestPath()))
 	slots := i.Slots
 	if slots < 1 {
 		slots = p.payingSlots(r, believed, i.Variants[0], device, time.Duration(fraction*float64(budget)))
@@ -149,8 +152,8 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	return out, float64(slots*active.Limit) / run.Seconds(), nil
 }
 
-// payingSlots returns how many batches of a variant at once carry most. A further one counts where it adds 2 % (the rule
-// of 'sluice profile'). Only what was measured counts: it is 1 where the profile has only batches that run alone.
+// payingSlots returns how many batches of a variant at once carry most. A further one counts where it adds 2 % (the
+// rule of 'sluice profile'). Only what was measured counts: it is 1 where the profile has only batches that run alone.
 func (p *Planner) payingSlots(r *plan.Request, believed profile.Profile, v serving.VariantID, d serving.DeviceTypeID,
 	within time.Duration) int {
 	best, most := 1, 0.0
@@ -196,20 +199,4 @@ func (p *Planner) forecast(out *plan.Plan, spec *serving.Spec, capacity []float6
 	if throughput > 0 {
 		out.Forecast.Accuracy = accuracy / throughput
 	}
-}
-
-// Depth returns the number of stages, at least 1, on the longest path through the app that contains stage s. Each stage
-// of the app gets an equal part of the objective by it where no planner sets budgets.
-func Depth(spec *serving.Spec, s serving.StageID) int {
-	app := spec.Apps[spec.Stages[s].App]
-	depth := make(map[serving.StageID]int, len(app.Stages))
-	longest := 1
-	for _, at := range app.Stages {
-		depth[at] = max(depth[at], 1)
-		longest = max(longest, depth[at])
-		for _, e := range spec.Stages[at].Next {
-			depth[e.To] = max(depth[e.To], depth[at]+1)
-		}
-	}
-	return longest
 }

@@ -129,7 +129,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	return &plan.ValueFunctions{Stage: s, Workers: len(workers), ByRate: rates}, nil
 }
 
-// values returns the value functions of a pool, from the cache where it has them.
+// values returns the value functions of a stage's pool, from the cache where it has them.
 func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction,
 	error) {
 	m := &p.cache[s]

@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Model is a variant as a worker of the pool runs it.
+// Model is a variant on a worker of the pool.
 type Model struct {
 	Variant  serving.VariantID
 	Accuracy float64
-	Latency  []time.Duration // of batches of 1, 2, .. queries
+	Latency  []time.Duration // by batch size less one, in queries; never falls
 }
 
 // Pool is what a value function is made for: Poisson arrivals at one queue that workers of one type share.

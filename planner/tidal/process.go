@@ -14,7 +14,7 @@ import "math"
 type process struct {
 	pool           *Pool
 	actions        []action
-	cheapest       int     // the action that takes the least worker time per query
+	cheapest       int     // index of the action that takes the least worker time per query
 	residual       float64 // assumed mean time in s that a busy worker's batch has left
 	queriesPerStep float64 // queries between neighbouring positions
 	zero           int     // index of position 0
@@ -47,9 +47,9 @@ const (
 
 // newProcess makes the process for a residual time in s and a penalty. Its first policy is the cheapest action
 // everywhere.
-func newProcess(p *Pool, rest, late float64) *process {
-	x := &process{pool: p, actions: p.actions(), residual: rest, latePenalty: late}
-	span := p.Rate * (rest + p.SLO.Seconds())
+func newProcess(p *Pool, residual, late float64) *process {
+	x := &process{pool: p, actions: p.actions(), residual: residual, latePenalty: late}
+	span := p.Rate * (residual + p.SLO.Seconds())
 	x.queriesPerStep = span / min(max(span, minPositions), maxPositions)
 	bySize := make(map[float64][]float64)
 	for i := range x.actions {
@@ -68,7 +68,7 @@ func newProcess(p *Pool, rest, late float64) *process {
 			x.cheapest = i
 		}
 	}
-	x.zero = int(p.Rate * rest / x.queriesPerStep)
+	x.zero = int(p.Rate * residual / x.queriesPerStep)
 	x.n = x.zero + int(p.Rate*p.SLO.Seconds()/x.queriesPerStep) + 1
 	x.policy = make([]int, x.n)
 	x.value = make([]float64, x.n)
@@ -172,8 +172,8 @@ func (x *process) expectedValue(s int, a *action, busy float64) float64 {
 // exist.
 const discountHorizon = 1e8
 
-// evaluate computes the values of the policy and what it leads to. The system of equations is banded because no step
-// leads far.
+// evaluate computes the values of the policy, its gain, and the share of late queries, worker time and residual that it
+// leads to. The system of equations is banded because no step leads far.
 func (x *process) evaluate() {
 	below, above := 1, 1
 	for s, i := range x.policy {

@@ -47,7 +47,7 @@ func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept 
 	return x.valueFunction(), false
 }
 
-// valueFunction returns the solution in the terms of a plan.
+// valueFunction returns the solution as a plan holds it.
 func (x *process) valueFunction() *plan.ValueFunction {
 	inTime := (x.gain + x.latePenalty*x.lateShare) / (1 - x.lateShare)
 	return &plan.ValueFunction{

@@ -5,12 +5,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// AIMD is Clipper's reactive batching (Crankshaw et al., NSDI 2017, §4.3.1): run at once what waits, at most a target
-// that grows by one after a batch in time and shrinks by a tenth after one in which a query was late. The target never
-// exceeds the plan's batch limit.
+// AIMD is Clipper's reactive batching (Crankshaw et al., NSDI 2017, §4.3.1). It runs what waits at once, up to a
+// target. The target grows by one after a batch in time, and shrinks by a tenth after a batch with a late query. It
+// never exceeds the plan's batch limit.
 type AIMD struct {
-	// Release does as the code published with Proteus, for comparisons with its results: the target moves by one step
-	// over 1, 2, 4 and 8, and nothing below it starts, so that a short queue waits until its queries are given up.
+	// Release selects the variant in the code published with Proteus, for comparisons with its results. The target
+	// moves over 1, 2, 4 and 8, and no smaller batch starts, so that queries of a short queue wait until they are
+	// dropped.
 	Release bool
 }
 
@@ -29,7 +30,7 @@ func (AIMD) Traits() Traits { return Traits{} }
 // New implements Rule.
 func (r AIMD) New() Batcher {
 	if r.Release {
-		return &stalling{target: 1}
+		return &releaseAIMD{target: 1}
 	}
 	return &aimd{target: 1}
 }
@@ -54,10 +55,10 @@ func (a *aimd) Finished(_ int, late bool) {
 	}
 }
 
-// stalling is AIMD as the release of Proteus has it.
-type stalling struct{ target int }
+// releaseAIMD is AIMD as in the release of Proteus.
+type releaseAIMD struct{ target int }
 
-func (s *stalling) Decide(v *View) Decision {
+func (s *releaseAIMD) Decide(v *View) Decision {
 	for s.target > v.Limit && s.target > 1 {
 		s.target /= 2
 	}
@@ -69,7 +70,7 @@ func (s *stalling) Decide(v *View) Decision {
 }
 
 // Finished implements Batcher.
-func (s *stalling) Finished(_ int, late bool) {
+func (s *releaseAIMD) Finished(_ int, late bool) {
 	if late {
 		s.target = max(1, s.target/2)
 	} else {

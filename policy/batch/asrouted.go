@@ -5,9 +5,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// AsRouted runs at once all that the router has queued, on the variant it has chosen (fleet.Instance.Choice): for
-// routers that make up batches themselves. Where the router left the variant open, or the variant is gone meanwhile,
-// MostAccurate decides.
+// AsRouted runs everything that the router has queued, at once, on the variant that it has chosen
+// (fleet.Instance.Choice). It is for routers that form batches. Where the router chose no variant, or the variant is no
+// longer usable, MostAccurate decides.
 type AsRouted struct{}
 
 // Name implements Rule.
@@ -22,11 +22,11 @@ func (AsRouted) Traits() Traits { return Traits{NeedsChoice: true} }
 // New implements Rule.
 func (AsRouted) New() Batcher { return asRouted{} }
 
-type asRouted struct{ unlearned }
+type asRouted struct{ noLearning }
 
 func (asRouted) Decide(v *View) Decision {
 	c := v.Instance.Choice()
-	if q := v.Instance.Queue(); c != serving.None && q.Plain() && q.Unit() {
+	if q := v.Instance.Queue(); c != serving.None && q.Unconstrained() && q.SingleItems() {
 		if at := v.Instance.Find(c); at >= 0 {
 			if l := v.Instance.Variant(at); l.Usable() && v.Ready <= l.Limit {
 				return Decision{Action: Run, N: v.Ready, Variant: c, Reason: Routed}

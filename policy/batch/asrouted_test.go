@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// What is queued runs on the router's choice, also one that no rule here would make; where that cannot be, as
-// mostaccurate says.
+// Queued queries run on the router's choice, even on one that no rule here would make. Without a usable choice
+// mostaccurate decides.
 func TestAsRouted(t *testing.T) {
 	for _, c := range []struct {
 		name   string

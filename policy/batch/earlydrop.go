@@ -2,9 +2,9 @@ package batch
 
 import "github.com/sluice-serving/sluice/policy/plan"
 
-// EarlyDrop is Nexus's work-conserving batching (Shen et al., SOSP 2019, §4.3): as soon as the instance is free it runs
-// the largest batch that ends before its first query expires, and gives up a first query that not even a batch of one
-// can save.
+// EarlyDrop is Nexus's work-conserving batching (Shen et al., SOSP 2019, §4.3). As soon as the instance is free, it
+// runs the largest batch that ends before its first query expires. It drops a first query that would be late even in a
+// batch of one.
 type EarlyDrop struct{}
 
 // Name implements Rule.
@@ -19,7 +19,7 @@ func (EarlyDrop) Traits() Traits { return Traits{} }
 // New implements Rule. The rule keeps no state.
 func (EarlyDrop) New() Batcher { return earlyDrop{} }
 
-type earlyDrop struct{ unlearned }
+type earlyDrop struct{ noLearning }
 
 func (earlyDrop) Decide(v *View) Decision {
 	all, items := v.Fit(v.Limit)
@@ -30,15 +30,16 @@ func (earlyDrop) Decide(v *View) Decision {
 	case n > 0:
 		return v.run(n, Idle)
 	case v.MayDrop:
-		// The earliest deadline may be behind the head when priorities differ; the head itself may still make it.
+		// When priorities differ, the earliest deadline may belong to a query behind the head. The head may still be in
+		// time.
 		if n, _ = v.Fit(v.InTime(v.Head().Deadline(), items)); n > 0 {
 			return v.run(n, Idle)
 		}
-		// Nor is a query late yet that has used up its stage's part of the objective.
+		// A query that has used up its stage's budget may still be in time at the end.
 		if n, _ = v.Fit(v.InTime(v.Head().LatestEnd(), items)); n > 0 {
 			return v.run(n, Idle)
 		}
-		return Decision{Action: Drop, Reason: Hopeless}
+		return Decision{Action: Drop, Reason: TooLate}
 	}
 	return v.run(all, Idle)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // FillTimeout waits until the batch is full or its first query has waited for a time-out (INFless §3.2; also the rule
-// of Triton and TensorFlow Serving). The time-out is the plan's Hold, which INFless derives as the objective less the
-// execution time of a full batch; Timeout, where positive, replaces it.
+// of Triton and TensorFlow Serving). The time-out is the plan's Hold: INFless takes the objective less the execution
+// time of a full batch. Timeout, where positive, replaces it.
 type FillTimeout struct{ Timeout time.Duration }
 
 // Name implements Rule.
@@ -29,7 +29,7 @@ func (FillTimeout) Traits() Traits { return Traits{} }
 func (f FillTimeout) New() Batcher { return fillTimeout{timeout: f.Timeout} }
 
 type fillTimeout struct {
-	unlearned
+	noLearning
 	timeout time.Duration
 }
 
@@ -42,9 +42,8 @@ func (f fillTimeout) Decide(v *View) Decision {
 	if hold == 0 {
 		hold = v.Instance.Hold()
 	}
-	// The query that waits longest is the head unless deadlines or priorities were set by clients; a head that jumped
-	// the queue only makes the batch start later than the time-out of the one behind it, never later than the head's
-	// own.
+	// The head waits longest unless clients set deadlines or priorities. A head that overtook others may start the
+	// batch later than their time-outs, but never later than its own.
 	if until := v.Head().ReadyAt().Add(hold); v.Now < until {
 		return wait(until)
 	}

@@ -2,9 +2,9 @@ package batch
 
 import "github.com/sluice-serving/sluice/policy/plan"
 
-// Fixed runs batches of exactly Size items (Scrooge §3.3 plans them so), or of the plan's batch limit when Size is 0. A
-// batch that does not fill goes when its first query must: the paper's steady streams always fill it, real traffic
-// ends.
+// Fixed runs batches of exactly Size items, as Scrooge §3.3 plans them, or of the plan's batch limit when Size is 0.
+// The paper's steady streams fill every batch. Real traffic may not: then a smaller batch starts at the last moment for
+// its first query.
 type Fixed struct{ Size int }
 
 // Name implements Rule.
@@ -20,7 +20,7 @@ func (Fixed) Traits() Traits { return Traits{} }
 func (f Fixed) New() Batcher { return fixed{size: f.Size} }
 
 type fixed struct {
-	unlearned
+	noLearning
 	size int
 }
 
@@ -36,5 +36,5 @@ func (f fixed) Decide(v *View) Decision {
 	if last := v.earliest(n).Add(-v.Latency(items)); v.Now < last {
 		return wait(last)
 	}
-	return v.run(n, MustGo)
+	return v.run(n, MustStart)
 }

@@ -5,9 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Greedy runs everything that waits, as one batch, on the most accurate variant that ends it before the first deadline,
-// and on the fastest one when none does: selection that sees no further than the batch at hand (RAMSIS §2.2 argues
-// against it).
+// Greedy runs everything that waits as one batch. It takes the most accurate variant that ends it before the first
+// deadline, or the fastest one when none does. RAMSIS §2.2 argues against selection by the present batch alone.
 type Greedy struct{}
 
 // Name implements Rule.
@@ -22,19 +21,19 @@ func (Greedy) Traits() Traits { return Traits{} }
 // New implements Rule. The rule keeps no state.
 func (Greedy) New() Batcher { return greedy{} }
 
-type greedy struct{ unlearned }
+type greedy struct{ noLearning }
 
 func (greedy) Decide(v *View) Decision {
-	if !v.Instance.Queue().Plain() || !v.Instance.Queue().Unit() {
+	if !v.Instance.Queue().Unconstrained() || !v.Instance.Queue().SingleItems() {
 		return mostAccurate{}.Decide(v)
 	}
-	most := 1 // the longest batch that any variant takes
+	largest := 1 // the largest batch that any variant takes
 	for at := range v.Instance.Variants() {
 		if l := v.Instance.Variant(at); l.Usable() {
-			most = max(most, v.Fleet.Spec().Variants[l.Variant].MaxBatch)
+			largest = max(largest, v.Fleet.Spec().Variants[l.Variant].MaxBatch)
 		}
 	}
-	n := min(v.Ready, most)
+	n := min(v.Ready, largest)
 	left := v.earliest(n).Sub(v.Now)
 	best, fastest := -1, -1
 	for at := range v.Instance.Variants() {
@@ -46,7 +45,7 @@ func (greedy) Decide(v *View) Decision {
 			if fastest < 0 || took < v.latencyOf(v.Instance.Variant(fastest), n) {
 				fastest = at
 			}
-			if took <= left && (best < 0 || v.better(at, best)) {
+			if took <= left && (best < 0 || v.moreAccurate(at, best)) {
 				best = at
 			}
 		}

@@ -7,13 +7,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// MostAccurate chooses the variant of every batch: the most accurate one loaded that can take everything that waits in
-// one batch and end it before the first deadline. So accuracy is given up as the queue grows and won back as it
-// shrinks, with no plan and no knob. It is work-conserving. When no variant can take everything in time, the one that
-// serves most items a second runs the largest batch that is in time.
+// MostAccurate chooses the variant of every batch: the most accurate one loaded that can take all waiting queries in
+// one batch and end it before the first deadline. So accuracy falls as the queue grows and rises as it shrinks, without
+// a plan. The rule is work-conserving. When no variant can take all queries in time, the variant with the most items
+// per second runs the largest batch that is in time.
 //
-// It is greedy selection (the most accurate model that meets the earliest deadline) plus the condition on the batch
-// limit: limits are half the objective, so that whoever arrives while the batch runs can still make the next one. Ours.
+// This is greedy selection with a condition on the batch limit: limits take half the objective, so that queries that
+// arrive during a batch can be in time in the next one. Ours.
 type MostAccurate struct{}
 
 // Name implements Rule.
@@ -28,29 +28,29 @@ func (MostAccurate) Traits() Traits { return Traits{} }
 // New implements Rule. The rule keeps no state.
 func (MostAccurate) New() Batcher { return mostAccurate{} }
 
-type mostAccurate struct{ unlearned }
+type mostAccurate struct{ noLearning }
 
 func (mostAccurate) Decide(v *View) Decision {
-	if !v.Instance.Queue().Plain() {
-		// Queries that want a variant of their own: the engine's choice for the first of them stands.
+	if !v.Instance.Queue().Unconstrained() {
+		// Some query has requirements of its own: the engine's choice for the first one holds.
 		return earlyDrop{}.Decide(v)
 	}
 	all := v.Ready
-	first := v.earliest(min(all, v.most()))
+	first := v.earliest(min(all, v.maxLimit()))
 	best := -1
 	for at := range v.Instance.Variants() {
 		l := v.Instance.Variant(at)
 		if !l.Usable() || v.Items > l.Limit || v.Now.Add(v.latencyOf(l, v.Items)) > first {
 			continue
 		}
-		if best < 0 || v.better(at, best) {
+		if best < 0 || v.moreAccurate(at, best) {
 			best = at
 		}
 	}
 	if best >= 0 {
 		return Decision{Action: Run, N: all, Variant: v.Instance.Variant(best).Variant, Reason: Idle}
 	}
-	// Too much waits: whoever clears it soonest.
+	// Too much waits for one batch: take the variant with the highest throughput.
 	fastest, rate := -1, 0.0
 	for at := range v.Instance.Variants() {
 		l := v.Instance.Variant(at)
@@ -68,8 +68,8 @@ func (mostAccurate) Decide(v *View) Decision {
 	return earlyDrop{}.Decide(&w)
 }
 
-// most is the largest batch limit of the instance's variants.
-func (v *View) most() int {
+// maxLimit returns the largest batch limit, in items, of the instance's variants.
+func (v *View) maxLimit() int {
 	m := 1
 	for at := range v.Instance.Variants() {
 		m = max(m, v.Instance.Variant(at).Limit)
@@ -81,8 +81,9 @@ func (v *View) latencyOf(l fleet.Loaded, items int) time.Duration {
 	return v.Fleet.Latency(l.Variant, v.Instance.DeviceType(), items, v.Fleet.Concurrency(v.Instance)+1)
 }
 
-// better tells whether variant a of the instance is more accurate than b, or as accurate and faster.
-func (v *View) better(a, b int) bool {
+// moreAccurate reports whether the a-th variant of the instance is more accurate than the b-th, or as accurate and
+// faster.
+func (v *View) moreAccurate(a, b int) bool {
 	x, y := v.Instance.Variant(a), v.Instance.Variant(b)
 	ax, ay := v.Fleet.Spec().Variants[x.Variant].Accuracy, v.Fleet.Spec().Variants[y.Variant].Accuracy
 	if ax != ay {

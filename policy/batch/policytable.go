@@ -4,10 +4,10 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// PolicyTable runs what a table made in advance says for the length of the queue and the time left to its first
-// deadline: variant and size, queries in the order of their deadlines (RAMSIS §3.2.2). Which table, is said by the
-// arrival rate of the last half second. It is work-conserving. Queues with queries that have requirements of their own,
-// or bring several inputs, are states no table knows: MostAccurate serves them until they have gone.
+// PolicyTable looks up variant and batch size in a table made in advance, by the length of the queue and the time left
+// to its first deadline (RAMSIS §3.2.2). The arrival rate of the last half second selects the table. The rule is
+// work-conserving. Tables have no state for queries with requirements of their own or with several items: MostAccurate
+// serves a queue that holds any.
 type PolicyTable struct{}
 
 // Name implements Rule.
@@ -23,7 +23,7 @@ func (PolicyTable) Traits() Traits { return Traits{} }
 func (PolicyTable) New() Batcher { return &policyTable{} }
 
 type policyTable struct {
-	unlearned
+	noLearning
 	of       *plan.Plan
 	policies *plan.Policies
 }
@@ -33,7 +33,7 @@ func (b *policyTable) Decide(v *View) Decision {
 		b.of, b.policies = v.Plan, v.Plan.PoliciesOf(v.Instance.Stage(), v.Instance.DeviceType())
 	}
 	q := v.Instance.Queue()
-	if b.policies == nil || !q.Plain() || !q.Unit() {
+	if b.policies == nil || !q.Unconstrained() || !q.SingleItems() {
 		return mostAccurate{}.Decide(v)
 	}
 	app := v.Fleet.Spec().Stages[v.Instance.Stage()].App
@@ -45,7 +45,7 @@ func (b *policyTable) Decide(v *View) Decision {
 		return mostAccurate{}.Decide(v)
 	}
 	if l := v.Instance.Variant(at); !l.Usable() || int(c.Queries) > l.Limit {
-		return mostAccurate{}.Decide(v) // still loading: the table holds once it is there
+		return mostAccurate{}.Decide(v) // the variant is still loading
 	}
-	return Decision{Action: Run, N: min(int(c.Queries), v.Ready), Variant: c.Variant, Reason: Tabled}
+	return Decision{Action: Run, N: min(int(c.Queries), v.Ready), Variant: c.Variant, Reason: FromPolicy}
 }

@@ -22,7 +22,7 @@ type situation struct {
 	ready         []int // when each began to wait, ms; nil: 0
 	keep          bool  // late queries are served
 	hold          int   // ms
-	last          int   // ms: until when those behind their part of the objective may end; 0: due
+	last          int   // ms: LatestEnd of each; 0: due
 }
 
 func (s situation) view() *View {
@@ -233,7 +233,7 @@ func TestAIMDMoves(t *testing.T) {
 	}
 }
 
-// MostAccurate gives accuracy up as the queue grows, and only as far as it must.
+// MostAccurate lowers accuracy as the queue grows, no further than it must.
 func TestMostAccurateFollowsTheQueue(t *testing.T) {
 	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
 		Variants: []serving.Variant{
@@ -280,8 +280,8 @@ func (perVariant) Learner() profile.Learner { return nil }
 
 func (p perVariant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// On random situations: InTime and Fit equal a search by counting, and adaptive neither starts a batch that it believes
-// to end after the first deadline nor waits beyond T_max_wait(q+1).
+// On random situations, InTime and Fit equal a search by counting. Adaptive neither starts a batch that it believes to
+// end after the first deadline, nor waits beyond T_max_wait(q+1).
 func TestAgainstBruteForce(t *testing.T) {
 	for seed := uint64(1); seed <= 3000; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))

@@ -2,7 +2,7 @@ package batch
 
 import "github.com/sluice-serving/sluice/policy/plan"
 
-// Single runs one query at a time, as soon as a slot is free (Kairos §4: a query is a batch already).
+// Single runs one query at a time, as soon as a slot is free (Kairos §4: a query is already a batch).
 type Single struct{}
 
 // Name implements Rule.
@@ -17,6 +17,6 @@ func (Single) Traits() Traits { return Traits{Unbatched: true} }
 // New implements Rule. The rule keeps no state.
 func (Single) New() Batcher { return single{} }
 
-type single struct{ unlearned }
+type single struct{ noLearning }
 
 func (single) Decide(v *View) Decision { return v.run(1, Idle) }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// byVariant believes that n items take n times the variant's number in milliseconds.
+// byVariant is a profile in which n items take n times the variant's number of milliseconds.
 type byVariant []int
 
 func (b byVariant) Latency(v serving.VariantID, _ serving.DeviceTypeID, items, _ int) time.Duration {
@@ -22,14 +22,14 @@ func (byVariant) Learner() profile.Learner { return nil }
 
 func (b byVariant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// queue is an instance with three variants, 40, 20 and 5 ms an item, best first, and queries due at the given
-// milliseconds.
+// queue returns the view of an instance with three variants of 40, 20 and 5 ms an item, best first, and queries with
+// the given deadlines in ms.
 func queue(due ...int) *View {
 	_, v := queueOf(due...)
 	return v
 }
 
-// queueOf is queue, with the fleet that the instance is in.
+// queueOf is queue and returns the instance's fleet as well.
 func queueOf(due ...int) (*fleet.Fleet, *View) {
 	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
 		Variants: []serving.Variant{
@@ -114,14 +114,14 @@ func TestPolicyTable(t *testing.T) {
 		}
 		v.Monitor = &seen.View
 		if d := b.Decide(v); d.Action != Run || d.N != int(c.want.Queries) || d.Variant != c.want.Variant ||
-			d.Reason != Tabled {
+			d.Reason != FromPolicy {
 			t.Errorf("%d queries within half a second, due at %v: %d on %d, want %v", c.load, c.due, d.N, d.Variant,
 				c.want)
 		}
 	}
 }
 
-// A look into the table and at the load: what RAMSIS decides online.
+// The cost of a decision: a look-up of the rate and of the table.
 func BenchmarkPolicyTable(b *testing.B) {
 	v := queue(45, 50, 60)
 	x := plan.Policy{Rate: 4000}

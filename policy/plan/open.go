@@ -111,8 +111,8 @@ func (p *Plan) Expanded(o *serving.Open) *Plan {
 	return &out
 }
 
-// Nothing returns the plan that runs no instance: for a spec in which no app is open. A nil snapshot is allowed.
-func Nothing(planner string, snapshot *fleet.Snapshot) *Plan {
+// Empty returns a plan without instances, for a spec in which no app is open. A nil snapshot is allowed.
+func Empty(planner string, snapshot *fleet.Snapshot) *Plan {
 	p := &Plan{Planner: planner, Forecast: Forecast{Violation: -1}}
 	if snapshot != nil {
 		p.Snapshot = snapshot.Seq

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// byVariant is a profile in which the answer says what was asked.
+// byVariant is a profile whose latency identifies the variant that was asked for.
 type byVariant struct{}
 
 func (byVariant) Latency(v serving.VariantID, _ serving.DeviceTypeID, _, _ int) time.Duration {

@@ -37,7 +37,7 @@ func TestPartsFit(t *testing.T) {
 		},
 		{[]Instance{at(0, 3, 2)}, "accelerator 2 does not exist"},
 		{[]Instance{at(0, 1, 0)}, "is not 1 + the number of a device type that is a part"},
-		{[]Instance{at(0, 0, 0), at(0, 4, 0), at(0, 4, 0)}, ""}, // who has the whole machine is not counted
+		{[]Instance{at(0, 0, 0), at(0, 4, 0), at(0, 4, 0)}, ""}, // an instance with the whole machine is not counted
 	} {
 		err := (&Plan{Instances: c.instances}).Validate(spec)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {

@@ -1,5 +1,5 @@
-// Package plan is the common currency between planners and everything that runs: what to run where, how traffic is
-// shared, what is promised, and how good that is proven to be. It is plain data. Planners stand in planner/*.
+// Package plan defines plans, which planners make and engines follow: the instances to run, the shares of the traffic,
+// the forecast, and the proven bound. A plan is plain data. The planners are in planner/*.
 package plan
 
 import (

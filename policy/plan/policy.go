@@ -24,8 +24,8 @@ type Policy struct {
 	Rate float64 // arrivals at the whole stage, queries/s
 	// Slacks ascend from 0. The slack of a queue is the largest entry that does not exceed the time left.
 	Slacks []time.Duration
-	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that the policy tells
-	// apart. A longer queue counts as the longest one without slack (§4.2.3).
+	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that has choices of its
+	// own. A longer queue counts as the longest one without slack (§4.2.3).
 	Choices []Choice
 	Promise Promise
 }
@@ -36,7 +36,7 @@ type Choice struct {
 	Queries int32
 }
 
-// Promise is what a policy is expected to lead to (RAMSIS §5.1)..
+// Promise is the accuracy and the share of late queries that a policy is expected to lead to (RAMSIS §5.1).
 type Promise struct {
 	Accuracy  float64 // mean over queries in time, a lower bound
 	Violation float64 // share of late queries, an upper bound; negative when not promised

@@ -4,7 +4,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Promised is what a plan's policies or value functions for a stage promise at every arrival rate.
+// Promised is the promises of a plan's policies or value functions for a stage, at every arrival rate.
 type Promised struct {
 	sets   []weightedSet
 	values *ValueFunctions
@@ -16,7 +16,8 @@ type weightedSet struct {
 	share float64
 }
 
-// Promised returns what the plan promises for a stage, or nil when it promises nothing. The result refers to p.
+// Promised returns the promises of a plan's policies or value functions for a stage, or nil if the plan has neither for
+// it. The result refers to p.
 func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 	if prices := p.ValuesOf(s); prices != nil && len(p.Policies) == 0 {
 		return &Promised{values: prices}
@@ -41,9 +42,9 @@ func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 	return out
 }
 
-// At returns what is promised while queries arrive at a rate in queries/s, and the rate that the policies then in force
-// were made for. Violation is negative when none is promised. The median and the worst 99 % of the accuracy are not
-// filled in.
+// At returns the promise while queries arrive at a rate in queries/s, and the rate that the policies then in force were
+// made for. Violation is negative when none is promised. The median and the worst 99 % of the accuracy are not filled
+// in.
 func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
 	add := func(share float64, x *Promise) {
 		out.Accuracy += share * x.Accuracy

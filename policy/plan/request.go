@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Request is what a planner is asked. Planners do not change what it refers to.
+// Request is the input of a planner. Planners do not change the data that it refers to.
 type Request struct {
 	Spec     *serving.Spec
 	Snapshot *fleet.Snapshot // nil before anything runs
@@ -16,8 +16,8 @@ type Request struct {
 	Rates []float64
 	// Mixes are by AppID the observed sizes of queries; nil, or too short, takes the expected ones (serving.App.Mix).
 	Mixes []serving.Mix
-	// Beliefs is what is believed of latency now, where latency is learned while serving or batches were seen to
-	// balloon. It does not change any more. Nil leaves the planner with the profile it was made with; see Believed.
+	// Beliefs are the latencies believed now, if latency is learned while serving or batches were seen to balloon. They
+	// do not change any more. Nil means the profile that the planner was made with; see Believed.
 	Beliefs profile.Profile
 	// Prices are by DeviceTypeID the rent of a machine in $/h; nil takes those of Spec. Read them through Price.
 	Prices []float64
@@ -53,7 +53,8 @@ func (r *Request) Mix(a serving.AppID) *serving.Mix {
 	return &r.Spec.Apps[a].Mix
 }
 
-// Believed returns what to believe of latency: Beliefs, or made, the profile a planner was made with.
+// Believed returns the profile to plan with: Beliefs, or made if there are none. made is the profile that the planner
+// was made with.
 func (r *Request) Believed(made profile.Profile) profile.Profile {
 	if r.Beliefs != nil {
 		return r.Beliefs
@@ -62,7 +63,7 @@ func (r *Request) Believed(made profile.Profile) profile.Profile {
 }
 
 // Planner makes plans. It must be deterministic: it is bounded by gap and node count rather than by time, so that the
-// same request has the same answer on every machine. The data plane ends ctx when its patience ends.
+// same request has the same answer on every machine. The data plane ends ctx after a timeout.
 type Planner interface {
 	// Name returns the planner's registry name.
 	Name() string

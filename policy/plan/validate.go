@@ -59,7 +59,8 @@ func (i *Instance) validate(spec *serving.Spec) error {
 	}
 	if c := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Cores; i.TimeShared && (i.Part > 0 ||
 		i.Cores > 0 && i.Cores < c) {
-		return fmt.Errorf("takes turns on its worker, and has %d of its %d cores, or a part of it, for itself", i.Cores, c)
+		return fmt.Errorf("takes turns on its worker, and has a part of it, or %d of its %d cores, for itself", i.Cores,
+			c)
 	}
 	if !(i.Low >= 0 && i.Low <= i.Up) || math.IsInf(i.Up, 0) {
 		return fmt.Errorf("rates from %v to %v, want 0 <= low <= up", i.Low, i.Up)

@@ -46,8 +46,8 @@ type ValueFunction struct {
 	Promise Promise
 }
 
-// At returns the value of position x. It is linear between entries, constant below the first, and falls on beyond the
-// last as between the last two. It does not allocate.
+// At returns the value of position x. It is linear between entries, constant below the first, and continued beyond the
+// last with the slope of the last two. It does not allocate.
 func (p *ValueFunction) At(x float64) float64 {
 	y := x*p.PerQuery + float64(p.Zero)
 	last := len(p.Value) - 1
@@ -64,8 +64,8 @@ func (p *ValueFunction) At(x float64) float64 {
 }
 
 // Between returns the value functions made for the rates next to the given one, in queries/s, and how far the rate is
-// from low to high, in [0, 1]. Both are the same below the first and beyond the last rate: what no policy can serve in
-// time has no value function. The results point into p.
+// from low to high, in [0, 1]. Both are the same below the first and beyond the last rate: there is no value function
+// for a rate that no policy can serve in time. The results point into p.
 func (p *ValueFunctions) Between(rate float64) (low, high *ValueFunction, part float64) {
 	at := sort.Search(len(p.ByRate), func(k int) bool { return p.ByRate[k].Rate >= rate })
 	if at == 0 || at == len(p.ByRate) {

@@ -11,36 +11,36 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Bands keeps the rate of every instance between what it needs for its batches to fill and what it can carry (INFless
-// §3.2). With R queries/s for a stage whose instances are bounded by Low and Up, and Rmin and Rmax the sums of the
-// bounds:
+// Bands keeps the rate of every instance between the rate with which its batches fill and the rate that it can carry
+// (INFless §3.2). A stage has R queries/s. Its instances have bounds Low and Up, whose sums are Rmin and Rmax.
 //
-//   - R >= Rmax: each instance its Up; what is beyond waits centrally until something is free or more instances come.
-//   - in the band: instance i gets Up - (Rmax-R)/(Rmax-Rmin) (Up-Low).
-//   - below it (R < alpha Rmin + (1-alpha) Rmax): the paper leaves this to the scaler, which gives instances up. Until
-//     it has, as few instances as carry the rate get the rates above, the largest first, each only if the rest of the
-//     rate can fill its batches; the others get nothing.
+//   - R >= Rmax: each instance gets its Up. The excess waits centrally until something is free or more instances
+//     come.
+//   - In the band: instance i gets Up - (Rmax-R)/(Rmax-Rmin) (Up-Low).
+//   - Below it (R < alpha Rmin + (1-alpha) Rmax): the paper leaves this to the scaler, which stops instances. Until
+//     then, the fewest instances that carry the rate get the rates above, the largest first, each only if the
+//     remaining rate fills its batches. The others get nothing.
 //
-// Queries follow these rates one by one and deterministically, as in Weighted; when R, the rate of the last second, has
-// changed, every instance begins with what it is owed or has had too much by then, up to one query.
+// Queries follow these rates one by one and deterministically, as in Weighted. R is the rate of the last second. When
+// it changes, every instance keeps what it is owed or has received too much, up to one query.
 //
-// An instance whose next batch is full and has not started gets nothing (Figure 6a), and none of which it is believed
-// that the batch after the one that runs ends too late: the query goes to another, one without a rate as well, or waits
-// centrally. The paper has no word on the latter. A batch of one may take all of the objective, and then none may wait
+// An instance whose next batch is full and has not started gets nothing (Figure 6a). Nor does one on which the query is
+// believed to end too late behind the running batch. The query then goes to another instance, even one without a rate,
+// or waits centrally. The latter is ours: a batch of one may take all of the objective, and then no query may wait
 // behind another.
-type Bands struct{ stages []bandedStage }
+type Bands struct{ stages []bandStage }
 
-type bandedStage struct {
+type bandStage struct {
 	weightedStage
-	rate  float64 // R
-	parts []part  // by index into the ready instances
-	order []int32 // of parts, the largest Up first
+	rate  float64        // R, queries/s
+	bands []instanceBand // by index into the ready instances
+	order []int32        // of parts, the largest Up first
 }
 
-// part is what an instance may have of a stage's queries.
-type part struct {
+// instanceBand are the bounds of an instance's rate, in queries/s.
+type instanceBand struct {
 	low, up float64
-	chosen  bool
+	chosen  bool // gets queries
 }
 
 const (
@@ -60,11 +60,11 @@ func (*Bands) Needs() plan.Sections { return plan.Bands }
 // Traits implements Router.
 func (*Bands) Traits() Traits { return Traits{} }
 
-// Route implements Router: logarithmic in the stage's instances for a query, linear while some of them are full, and
-// ten times a second.
+// Route implements Router. A query costs time logarithmic in the stage's instances, or linear where some of them are
+// full, and ten times a second.
 func (o *Bands) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, bandedStage{})
+		o.stages = append(o.stages, bandStage{})
 	}
 	s := &o.stages[v.Stage]
 	all := v.Instances()
@@ -75,52 +75,53 @@ func (o *Bands) Route(v *View) {
 	rate := v.Monitor.Rate(v.Now, v.Fleet.Spec().Stages[v.Stage].App, bandWindow)
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(all, v.Fleet.Epoch())
-		s.divide(rate)
+		s.setRates(rate)
 	} else if rate != s.rate {
-		s.divide(rate)
+		s.setRates(rate)
 	}
 	for r := v.Waiting().Head(); r != fleet.Nil; {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
 		at := s.next()
-		if at < 0 || !takes(v, all[at], t) {
-			at = s.nextThat(func(k int) bool { return takes(v, all[k], t) }, len(all))
+		if at < 0 || !mayTake(v, all[at], t) {
+			at = s.nextAccepting(func(k int) bool { return mayTake(v, all[k], t) }, len(all))
 		}
 		if at >= 0 {
 			s.serve(at)
 			v.Assign(r, all[at])
-		} else if !t.Special() && t.Items() == 1 {
-			return // there is room for nothing
+		} else if !t.Constrained() && t.Items() == 1 {
+			return // no instance has room
 		}
 		r = next
 	}
 }
 
-// build takes over the instances that are ready now, without debts.
-func (s *bandedStage) build(all []*fleet.Instance, epoch uint64) {
+// build takes over the instances that are ready now. Nothing is owed to them.
+func (s *bandStage) build(all []*fleet.Instance, epoch uint64) {
 	s.weightedStage.build(all, epoch)
-	s.parts, s.order = s.parts[:0], s.order[:0]
+	s.bands, s.order = s.bands[:0], s.order[:0]
 	for at, i := range all {
 		low, up := i.Band()
-		s.parts = append(s.parts, part{low: low, up: up})
+		s.bands = append(s.bands, instanceBand{low: low, up: up})
 		s.order = append(s.order, int32(at))
 	}
-	slices.SortStableFunc(s.order, func(a, b int32) int { return cmp.Compare(s.parts[b].up, s.parts[a].up) })
+	slices.SortStableFunc(s.order, func(a, b int32) int { return cmp.Compare(s.bands[b].up, s.bands[a].up) })
 }
 
-// divide shares a rate out.
-func (s *bandedStage) divide(rate float64) {
+// setRates gives each instance its part of rate, in queries/s.
+func (s *bandStage) setRates(rate float64) {
 	s.rate = rate
 	low, up := 0.0, 0.0
-	for k := range s.parts {
-		p := &s.parts[k]
+	for k := range s.bands {
+		p := &s.bands[k]
 		p.chosen = true
 		low, up = low+p.low, up+p.up
 	}
 	if rate < bandAlpha*low+(1-bandAlpha)*up {
-		low, up = s.choose(rate)
+		low, up = s.chooseInstances(rate)
 	}
-	// down is the part of the way from Up to Low, less where even all of it is too much.
+	// down is how far rates move from Up to Low, in [0, 1]. scale reduces them further when even the sum of Low is too
+	// much.
 	down, scale := 0.0, 1.0
 	switch {
 	case rate >= up:
@@ -129,50 +130,49 @@ func (s *bandedStage) divide(rate float64) {
 	case low > 0:
 		down, scale = 1, max(rate, math.SmallestNonzeroFloat64)/low
 	}
-	for n := range s.parts {
-		p := &s.parts[n]
-		s.owed[n] = min(max(s.owed[n]+s.share[n]*float64(s.n)-float64(s.given[n]), -1), 1)
+	for n := range s.bands {
+		p := &s.bands[n]
+		s.owed[n] = min(max(s.owed[n]+s.share[n]*float64(s.n)-float64(s.received[n]), -1), 1)
 		s.share[n] = 0
 		if p.chosen {
 			s.share[n] = (p.up - down*(p.up-p.low)) * scale
 		}
 	}
-	s.begin()
+	s.reset()
 }
 
-// choose marks the instances that carry a rate below the band and returns the sums of their bounds.
-func (s *bandedStage) choose(rate float64) (low, up float64) {
-	for k := range s.parts {
-		s.parts[k].chosen = false
+// chooseInstances marks the instances that carry a rate below the band. It returns the sums of their bounds.
+func (s *bandStage) chooseInstances(rate float64) (low, up float64) {
+	for k := range s.bands {
+		s.bands[k].chosen = false
 	}
 	for _, at := range s.order {
-		if p := &s.parts[at]; up < rate && p.low <= rate-low && p.up > 0 {
+		if p := &s.bands[at]; up < rate && p.low <= rate-low && p.up > 0 {
 			p.chosen = true
 			low, up = low+p.low, up+p.up
 		}
 	}
-	// Too little is left for any other to fill its batches: the one that needs least of them.
+	// The remaining rate fills the batches of no other instance: take the one with the least Low.
 	for up < rate || up == 0 {
 		least := -1
-		for k := range s.parts {
-			if p := &s.parts[k]; !p.chosen && p.up > 0 && (least < 0 || p.low < s.parts[least].low) {
+		for k := range s.bands {
+			if p := &s.bands[k]; !p.chosen && p.up > 0 && (least < 0 || p.low < s.bands[least].low) {
 				least = k
 			}
 		}
 		if least < 0 {
 			break
 		}
-		p := &s.parts[least]
+		p := &s.bands[least]
 		p.chosen = true
 		low, up = low+p.low, up+p.up
 	}
 	return low, up
 }
 
-// takes tells whether an instance may be given a query: its next batch has room and, where it has to wait for the one
-// that runs, is believed to end in time, unless late ones are served all the same, as those are that have waited for a
-// start.
-func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
+// mayTake reports whether an instance may be given a query. Its next batch must have room. A query that waits for the
+// running batch must be believed to end in time, unless its app serves late queries or it has waited for a cold start.
+func mayTake(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
 		return false
 	}

@@ -22,13 +22,13 @@ func bounded(limit int, bounds ...[2]float64) *fleet.Fleet {
 	return f
 }
 
-// divided returns the rates at which instances with the given bounds are sent queries.
+// divided returns the rates at which instances with the given bounds get queries.
 func divided(rate float64, bounds ...[2]float64) []float64 {
-	var s bandedStage
+	var s bandStage
 	s.build(bounded(8, bounds...).Ready(0), 1)
-	s.divide(rate)
-	out := make([]float64, len(s.parts))
-	for k := range s.parts {
+	s.setRates(rate)
+	out := make([]float64, len(s.bands))
+	for k := range s.bands {
 		out[k] = s.share[k] * rate
 	}
 	return out
@@ -63,9 +63,9 @@ func TestBandsByHand(t *testing.T) {
 	}
 }
 
-// Against the rule as the paper has it, for random bounds and rates: everything is sent somewhere, in the band by the
-// formula and within the bounds; below it as few instances as can be get something, within their bounds where the rate
-// allows any.
+// Against the paper's rule, for random bounds and rates: all queries are sent. In the band each instance has the rate
+// of the formula, within its bounds. Below it the fewest possible instances get queries, within their bounds where the
+// rate allows any.
 func TestBandsAgainstTheRule(t *testing.T) {
 	below := 0
 	for seed := uint64(1); seed <= 2000; seed++ {
@@ -122,8 +122,8 @@ func TestBandsAgainstTheRule(t *testing.T) {
 	}
 }
 
-// After n queries every instance has received what its rates add up to, to within less than one while they do not
-// change (as Weighted promises), and to within two where the rate changes all the time.
+// After n queries every instance has received what its rates add up to: to within less than one while they do not
+// change (as in Weighted), and to within two where the rate changes all the time.
 func TestBandsSpacing(t *testing.T) {
 	worst := 0.0
 	for seed := uint64(1); seed <= 100; seed++ {
@@ -136,15 +136,15 @@ func TestBandsSpacing(t *testing.T) {
 			up += u
 		}
 		steady := seed%2 == 0
-		var s bandedStage
+		var s bandStage
 		f := bounded(1<<20, bounds...)
 		all := f.Ready(0)
 		s.build(all, 1)
-		s.divide(up * (0.7 + 0.3*rng.Float64()))
+		s.setRates(up * (0.7 + 0.3*rng.Float64()))
 		due := make([]float64, len(bounds))
 		for range 3000 {
 			if !steady && rng.IntN(20) == 0 {
-				s.divide(up * (0.7 + 0.3*rng.Float64()))
+				s.setRates(up * (0.7 + 0.3*rng.Float64()))
 			}
 			at := s.next()
 			for k := range due {
@@ -166,8 +166,8 @@ func TestBandsSpacing(t *testing.T) {
 	t.Logf("off by at most %.2f queries while the rate changes", worst)
 }
 
-// A batch that is full and not submitted gets no more (INFless Figure 6a): queries go to instances that would get none,
-// and wait centrally when nothing has room. Instances that come or go are taken up at once.
+// A full batch that has not started gets no more (INFless Figure 6a): queries go to instances without a rate, and wait
+// centrally when nothing has room. Instances that come or go count at once.
 func TestBandsDoNotOverfill(t *testing.T) {
 	f := bounded(4, [2]float64{28, 80}, [2]float64{28, 80}, [2]float64{28, 80})
 	m := monitor.NewRates(1)
@@ -175,7 +175,7 @@ func TestBandsDoNotOverfill(t *testing.T) {
 		m.Add(serving.Time(k)*3e7, 0) // 30/s: one instance is enough
 	}
 	o := NewBands()
-	v := seeWith(f, 9e8, nil, m)
+	v := viewWith(f, 9e8, nil, m)
 	arrive(f, 1, 3)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{3, 0, 0}) {
@@ -210,13 +210,13 @@ func TestBandsDoNotOverfill(t *testing.T) {
 	}
 }
 
-// A query does not wait behind a batch after which it would end too late: it goes to an instance that is free, or waits
-// until one is, unless its app serves late queries.
-func TestBandsWaitForNoneThatIsTooLate(t *testing.T) {
+// A query does not wait behind a batch after which it would end too late. It goes to a free instance or waits for one,
+// unless its app serves late queries.
+func TestBandsDoNotQueueBehindALateBatch(t *testing.T) {
 	for _, late := range []serving.LatePolicy{serving.DropLate, serving.ServeLate} {
 		f := bounded(1, [2]float64{1, 5}, [2]float64{1, 5}) // a query takes 2 ms
 		f.Spec().Apps[0].Late = late
-		v := seeAt(f, 1e9-5e6)
+		v := viewAt(f, 1e9-5e6)
 		o := NewBands()
 		arrive(f, 1, 2)
 		o.Route(v)
@@ -249,7 +249,7 @@ func BenchmarkBands(b *testing.B) {
 			}
 			f := bounded(1<<30, bounds...)
 			m := monitor.NewRates(1)
-			o, v := NewBands(), seeWith(f, 1e9, nil, m)
+			o, v := NewBands(), viewWith(f, 1e9, nil, m)
 			now, n := serving.Time(0), 0
 			b.ReportAllocs()
 			for b.Loop() {

@@ -5,9 +5,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Eager keeps queries in a central queue; an instance with nothing to do takes, in order of deadlines, as many as the
-// policy in force runs together (RAMSIS §7: the workers of Jellyfish+ and ModelSwitching grab from the central queue up
-// to a maximum batch size), instances in order of their numbers.
+// Eager keeps queries in a central queue. An idle instance takes, in order of deadlines, as many as the policy in force
+// runs together. Instances come in order of their IDs. RAMSIS §7: workers of Jellyfish+ and ModelSwitching take up to a
+// maximum batch size from the central queue.
 type Eager struct{}
 
 // Name implements Router.
@@ -31,7 +31,8 @@ func (Eager) Route(v *View) {
 			continue
 		}
 		take := i.Limit()
-		if x := v.Plan.PoliciesOf(v.Stage, i.DeviceType()); x != nil && waiting.Plain() && waiting.Unit() {
+		x := v.Plan.PoliciesOf(v.Stage, i.DeviceType())
+		if x != nil && waiting.Unconstrained() && waiting.SingleItems() {
 			first := v.Fleet.Task(waiting.Head()).Deadline()
 			take = int(x.At(v.Monitor.Recent(v.Now, app)).Choice(waiting.Len(), first.Sub(v.Now)).Queries)
 		}

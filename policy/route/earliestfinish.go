@@ -7,9 +7,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// EarliestFinish gives each query on arrival to the queue of the instance on which it is believed to end first, knowing
-// when every instance becomes free and what already waits there: the central controller of Clockwork as Kairos §7 uses
-// it for the baseline CLKWRK. A query is late only if no instance could have made it. Ties go to the lowest ID.
+// EarliestFinish gives each query on arrival to the queue of the instance on which it is believed to end first. It
+// knows when every instance becomes free and what already waits there. It is the central controller of Clockwork, as
+// Kairos §7 uses it for the baseline CLKWRK. A query is late only if it would be late on every instance. Ties go to the
+// lowest ID.
 type EarliestFinish struct{}
 
 // NewEarliestFinish returns the rule.
@@ -24,7 +25,7 @@ func (EarliestFinish) Needs() plan.Sections { return 0 }
 // Traits implements Router.
 func (EarliestFinish) Traits() Traits { return Traits{} }
 
-// Route implements Router. It takes time in proportion to the stage's instances for each query.
+// Route implements Router. Each query costs time linear in the stage's instances.
 func (EarliestFinish) Route(v *View) {
 	all := v.Instances()
 	v.each(func(_ fleet.Ref, t *fleet.Task) *fleet.Instance {

@@ -9,14 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// FCFS keeps queries in a central queue and gives the first one to a free instance of the preferred device type: the
-// order of the plan's Prefer, otherwise the type believed fastest for the largest query that all instances serve
-// (Ribbon's rule as Kairos §3 and §7 describe it: the base type first). It does not ask whether the query will be in
-// time there. An instance is free while it has a free slot and room for the query in the batch it is filling, so that
+// FCFS keeps queries in a central queue and gives the first one to a free instance of the preferred device type.
+// Preferred is the order of the plan's Prefer, otherwise the type believed fastest for the largest query that all
+// instances serve (Ribbon's rule as Kairos §3 and §7 describe it: the base type first). It does not ask whether the
+// query will be in time. An instance is free while it has a free slot and room in the batch that it is filling, so that
 // any batcher can fill its batch.
 type FCFS struct {
-	// Idle has an instance take a query only for a slot that is free and that no other query waits for: one at a time,
-	// as Ribbon has it.
+	// Idle restricts it to instances with a free slot that no queued query waits for: one query at a time, as in
+	// Ribbon.
 	Idle   bool
 	stages []fcfsStage
 }
@@ -48,15 +48,15 @@ func (o *FCFS) Route(v *View) {
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}
-	// Instances that were full for a query without requirements stay full for the rest of this round.
+	// Instances that are full for a query without requirements are skipped for the remaining queries.
 	from := 0
 	for r := v.Waiting().Head(); r != fleet.Nil && from < len(s.order); {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
 		for at := from; at < len(s.order); at++ {
 			i := s.order[at]
-			if o.Idle && !open(i) || !Free(v.Fleet, i, t) {
-				if at == from && (i.FreeSlots() == 0 || i.Queue().Items() >= i.Limit() || o.Idle && !open(i)) {
+			if o.Idle && !hasSpareSlot(i) || !Free(v.Fleet, i, t) {
+				if at == from && (i.FreeSlots() == 0 || i.Queue().Items() >= i.Limit() || o.Idle && !hasSpareSlot(i)) {
 					from++
 				}
 				continue
@@ -97,7 +97,7 @@ func (s *fcfsStage) build(v *View) {
 }
 
 // largest returns the items of the largest query that every ready instance of the stage serves on its active variant,
-// at least one.
+// at least 1.
 func largest(v *View) int {
 	n := math.MaxInt32
 	for _, i := range v.Instances() {
@@ -108,16 +108,16 @@ func largest(v *View) int {
 	return max(n, 1)
 }
 
-// open tells whether i has a free slot that no queued query waits for.
-func open(i *fleet.Instance) bool { return i.FreeSlots() > i.Queue().Len() }
+// hasSpareSlot reports whether i has a free slot that no queued query waits for.
+func hasSpareSlot(i *fleet.Instance) bool { return i.FreeSlots() > i.Queue().Len() }
 
-// Free tells whether instance i has a free slot and room for t in the batch it is filling.
+// Free reports whether instance i has a free slot, and room for t in the batch that it is filling.
 func Free(f *fleet.View, i *fleet.Instance, t *fleet.Task) bool {
 	if i.FreeSlots() == 0 {
 		return false
 	}
 	limit := i.Limit()
-	if t.Special() || t.Items() > limit { // another variant than the active one may take it
+	if t.Constrained() || t.Items() > limit { // a variant that is not active may take it
 		at := f.Choose(i, t)
 		if at < 0 {
 			return false

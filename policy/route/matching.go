@@ -13,26 +13,26 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Matching keeps queries in a central queue and pairs them with instances, busy ones too, so that the time they take,
-// weighed by what the time of an instance is worth, adds up to the least (Kairos §5.1, Eqs. 4-8). Only pairs whose
-// instance is free begin; the rest is matched again at the next event. The first 2n queries that can still be in time
-// somewhere take part, n being the number of instances (the authors' window). Of pairings that cost the same, earlier
-// queries are served first and on lower instances.
+// Matching keeps queries in a central queue and pairs them with instances, busy ones too. The sum of the times that
+// queries take, weighed by the worth of an instance's time, is least (Kairos §5.1, Eqs. 4-8). Only pairs whose instance
+// is free begin; other queries are matched again at the next event. The first 2n queries that can still be in time
+// somewhere take part, for n instances (the authors' window). Of pairings with equal cost, earlier queries are served
+// first and on lower instances.
 //
 // A pair that would be late by Eq. 5 costs ten times the objective. The paper weighs that by the instance like all
-// costs (Eq. 8 in Eq. 4); with weights below a tenth being late would then be cheaper than a good pair, so it is not
+// costs (Eq. 8 in Eq. 4). With weights below a tenth, being late would then be cheaper than a good pair. So it is not
 // weighed here, as in the authors' code. A pair that would be late does not begin while its query can be in time on
-// another instance: Eq. 7 only demands it because every query must be somewhere. Queries that can be in time nowhere
-// get what is left, first come first served.
+// another instance: Eq. 7 demands it only because every query must be placed. Queries that can be in time nowhere get
+// the instances that remain, first come first served.
 //
-// With several cells (§6, after POP, SOSP 2021) the instances are dealt into that many groups of the same mix, and
-// queries are dealt in turn to the groups that have a free instance, which are matched on their own.
+// With several cells (§6, after POP, SOSP 2021) the instances are dealt into that many groups of the same mix. Queries
+// are dealt in turn to the groups that have a free instance. Each group is matched on its own.
 type Matching struct {
 	cells  int
 	stages []matchingStage
 }
 
-// NewMatching returns the rule for so many cells, at least one.
+// NewMatching returns the rule with so many cells, at least 1.
 func NewMatching(cells int) *Matching { return &Matching{cells: max(cells, 1)} }
 
 // Name implements Router.
@@ -45,42 +45,41 @@ func (*Matching) Needs() plan.Sections { return 0 }
 func (*Matching) Traits() Traits { return Traits{} }
 
 const (
-	// xi is the part of the objective that may be used by what is believed (§5.1, "noise safeguard").
+	// xi is the part of the objective that believed times may use (§5.1, "noise safeguard").
 	xi = 0.98
-	// lateness is the cost of a pair that would be late, in objectives (Eq. 8).
-	lateness = 10
-	// window is how many queries are matched for each instance (the authors' code).
+	// latePenalty is the cost of a pair that would be late, in objectives (Eq. 8).
+	latePenalty = 10
+	// window is how many queries are matched per instance (the authors' code).
 	window = 2
 )
 
 type matchingStage struct {
 	epoch   uint64
 	built   bool
-	kinds   []matchingKind
-	largest int // query, in items, that all instances serve
+	kinds   []instanceKind
+	largest int // items of the largest query that all instances serve
 	cells   []matchingCell
-	slots   bool // whether an instance has several
-	turn    int  // which of the open cells is dealt the next query
-	open    []int
-	late    []fleet.Ref // as many of the first that can be in time nowhere as there could be room for
+	slots   bool        // some instance has several slots
+	turn    int         // index into open of the cell that gets the next query
+	open    []int       // indices of cells with a free instance
+	late    []fleet.Ref // first queries that can be in time nowhere, as many as there could be room for
 }
 
-// matchingKind is a way in which instances serve: what they believe and what their time is worth depends on nothing
-// else.
-type matchingKind struct {
+// instanceKind groups instances of equal believed latency and weight.
+type instanceKind struct {
 	variant serving.VariantID
 	device  serving.DeviceTypeID
 	slots   int
 	limit   int
 	weight  float64 // C_j
-	takes   float64 // of the query at hand, in ns; infinite when it is too large
+	takes   float64 // ns for the present query; infinite when it is too large
 }
 
 type matchingCell struct {
 	instances []*fleet.Instance
 	kind      []int32
 	free      []bool
-	wait      []float64 // ns until the instance begins with what it is given
+	wait      []float64 // ns until the instance would begin a new query
 	queries   []fleet.Ref
 	cost      []float64
 	penalty   []float64 // by query
@@ -101,16 +100,16 @@ func (o *Matching) Route(v *View) {
 	}
 }
 
-// round matches once and tells whether anything began.
+// round matches once and reports whether any query was assigned.
 func (s *matchingStage) round(v *View) bool {
-	if v.Waiting().Len() == 0 || !s.look(v) {
+	if v.Waiting().Len() == 0 || !s.openCells(v) {
 		return false
 	}
 	weigh(v, s.kinds, s.largest)
 	s.deal(v)
 	began := false
 	for _, at := range s.open {
-		if s.cells[at].begin(v) {
+		if s.cells[at].assignInTime(v) {
 			began = true
 		}
 	}
@@ -147,14 +146,14 @@ func (s *matchingStage) build(v *View, cells int) {
 	}
 }
 
-// look finds the cells with a free instance and what the instances have left to do.
-func (s *matchingStage) look(v *View) bool {
+// openCells finds the cells with a free instance, and the believed backlogs of their instances.
+func (s *matchingStage) openCells(v *View) bool {
 	s.open = s.open[:0]
 	for k := range s.cells {
 		c := &s.cells[k]
 		some := false
 		for j, i := range c.instances {
-			c.free[j] = open(i)
+			c.free[j] = hasSpareSlot(i)
 			some = some || c.free[j]
 		}
 		if !some {
@@ -171,9 +170,9 @@ func (s *matchingStage) look(v *View) bool {
 	return len(s.open) > 0
 }
 
-// kindOf returns the place of an instance's kind among kinds, which it is added to if it is new.
-func kindOf(kinds []matchingKind, i *fleet.Instance) ([]matchingKind, int) {
-	x := matchingKind{
+// kindOf returns the index of an instance's kind in kinds. A new kind is appended.
+func kindOf(kinds []instanceKind, i *fleet.Instance) ([]instanceKind, int) {
+	x := instanceKind{
 		variant: i.Variant(i.Active()).Variant, device: i.DeviceType(), slots: i.Slots(), limit: i.Limit(),
 	}
 	for at := range kinds {
@@ -184,9 +183,9 @@ func kindOf(kinds []matchingKind, i *fleet.Instance) ([]matchingKind, int) {
 	return append(kinds, x), len(kinds)
 }
 
-// weigh finds what a second of each kind of instance is worth, in seconds of the fastest (C_j, Definition 1): the ratio
-// of what they take for the largest query that all serve. It follows what is believed at the time.
-func weigh(v *View, kinds []matchingKind, largest int) {
+// weigh sets the worth of a second of each kind of instance, in seconds of the fastest (C_j, Definition 1): the ratio
+// of their times for the largest query that all serve. It follows the present beliefs.
+func weigh(v *View, kinds []instanceKind, largest int) {
 	least := profile.Unknown
 	for k := range kinds {
 		x := &kinds[k]
@@ -199,7 +198,7 @@ func weigh(v *View, kinds []matchingKind, largest int) {
 	}
 }
 
-// deal gives each waiting query that can be in time a row in one of the open cells, until they are full.
+// deal gives each waiting query that can be in time a row in one of the open cells, until all are full.
 func (s *matchingStage) deal(v *View) {
 	s.late = s.late[:0]
 	slo := v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[v.Stage].App].SLO.Latency
@@ -211,7 +210,7 @@ func (s *matchingStage) deal(v *View) {
 	for r := v.Waiting().Head(); r != fleet.Nil && open > 0; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
 		left := t.Deadline().Sub(v.Now) - margin
-		slow := t.Special() || t.Items() > s.largest
+		special := t.Constrained() || t.Items() > s.largest
 		placed, full := false, false
 		if left > 0 {
 			for k := range s.kinds {
@@ -221,7 +220,7 @@ func (s *matchingStage) deal(v *View) {
 					x.takes = float64(v.Fleet.Latency(x.variant, x.device, t.Items(), x.slots))
 				}
 			}
-			penalty := lateness * float64(max(slo, left+margin)) // with an objective of its own, of that
+			penalty := latePenalty * float64(max(slo, left+margin)) // relative to the query's own objective
 			for n := range s.open {
 				at := s.turn + n
 				for at >= len(s.open) {
@@ -232,7 +231,7 @@ func (s *matchingStage) deal(v *View) {
 					full = true
 					continue
 				}
-				if !c.row(v, t, s.kinds, slow, float64(left), penalty) {
+				if !c.row(v, t, s.kinds, special, float64(left), penalty) {
 					continue
 				}
 				placed = true
@@ -253,17 +252,17 @@ func (s *matchingStage) deal(v *View) {
 	}
 }
 
-// row appends the costs of a query on the cell's instances; it takes them back and returns false when it would be late
-// on all.
-func (c *matchingCell) row(v *View, t *fleet.Task, kinds []matchingKind, slow bool, left, penalty float64) bool {
-	begin := len(c.cost)
-	c.cost = slices.Grow(c.cost, len(c.instances))[:begin+len(c.instances)]
-	row := c.cost[begin:]
+// row appends the costs of a query on the cell's instances. It removes them and returns false when the query would be
+// late on all.
+func (c *matchingCell) row(v *View, t *fleet.Task, kinds []instanceKind, special bool, left, penalty float64) bool {
+	start := len(c.cost)
+	c.cost = slices.Grow(c.cost, len(c.instances))[:start+len(c.instances)]
+	row := c.cost[start:]
 	some := false
 	for j, i := range c.instances {
 		x := &kinds[c.kind[j]]
 		takes := x.takes
-		if slow {
+		if special {
 			takes = float64(believed(v.Fleet, i, t))
 		}
 		row[j] = penalty
@@ -273,7 +272,7 @@ func (c *matchingCell) row(v *View, t *fleet.Task, kinds []matchingKind, slow bo
 		}
 	}
 	if !some {
-		c.cost = c.cost[:begin]
+		c.cost = c.cost[:start]
 	}
 	return some
 }
@@ -287,15 +286,16 @@ func believed(f *fleet.View, i *fleet.Instance, t *fleet.Task) time.Duration {
 	return f.Latency(i.Variant(at).Variant, i.DeviceType(), t.Items(), i.Slots())
 }
 
-// begin matches a cell's queries and assigns those that are in time on a free instance.
-func (c *matchingCell) begin(v *View) bool {
+// assignInTime matches a cell's queries and assigns those that are in time on a free instance. It reports whether there
+// were any.
+func (c *matchingCell) assignInTime(v *View) bool {
 	if len(c.queries) == 0 {
 		return false
 	}
 	c.match = slices.Grow(c.match[:0], len(c.queries))[:len(c.queries)]
 	c.solver.Warm = true // an event changes one column and a few rows
 	if _, err := c.solver.Solve(len(c.queries), len(c.instances), c.cost, c.match); err != nil {
-		panic("route: " + err.Error()) // costs are finite and the shape is right, whatever waits
+		panic("route: " + err.Error()) // costs are finite and have the right shape
 	}
 	began := false
 	for q, j := range c.match {
@@ -309,7 +309,7 @@ func (c *matchingCell) begin(v *View) bool {
 	return began
 }
 
-// serveLate gives queries that can be in time nowhere to instances that are still free, each to where it costs least.
+// serveLate gives queries that can be in time nowhere to instances that are still free, each where it costs least.
 func (s *matchingStage) serveLate(v *View) bool {
 	began := false
 	for _, r := range s.late {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// linear is latency by device type: a base and a time for each item.
+// linear is a latency by device type: a base and a time per item.
 type linear [][2]time.Duration
 
 func (l linear) Latency(_ serving.VariantID, d serving.DeviceTypeID, items, _ int) time.Duration {
@@ -23,8 +23,8 @@ func (linear) Learner() profile.Learner { return nil }
 
 func (linear) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// mixed is a fleet of one variant with so many instances of each type.
-func mixed(p profile.Profile, counts []int, slo time.Duration, late serving.LatePolicy) *fleet.Fleet {
+// mixedFleet is a fleet of one variant with so many instances of each type.
+func mixedFleet(p profile.Profile, counts []int, slo time.Duration, late serving.LatePolicy) *fleet.Fleet {
 	spec := &serving.Spec{
 		Workers: []serving.Worker{{Name: "w"}},
 		Apps: []serving.App{
@@ -50,21 +50,21 @@ func mixed(p profile.Profile, counts []int, slo time.Duration, late serving.Late
 	return f
 }
 
-// come lets a query of so many items wait centrally.
-func come(f *fleet.Fleet, id int, items int, deadline serving.Time) fleet.Ref {
+// addWaiting lets a query of so many items wait centrally.
+func addWaiting(f *fleet.Fleet, id int, items int, deadline serving.Time) fleet.Ref {
 	r := f.Add(&fleet.Work{Query: serving.QueryID(id), Items: int32(items), Pin: serving.None, Deadline: deadline})
 	f.Wait(r)
 	return r
 }
 
-// busy makes an instance run a query until a time.
-func busy(f *fleet.Fleet, i *fleet.Instance, id int, until time.Duration) {
-	f.Assign(come(f, id, 1, serving.Never), i, 0)
+// runUntil makes an instance run a query until a time.
+func runUntil(f *fleet.Fleet, i *fleet.Instance, id int, until time.Duration) {
+	f.Assign(addWaiting(f, id, 1, serving.Never), i, 0)
 	f.Start(i, serving.BatchID(id), 0, 1, 0, until)
 }
 
-// given lists the queries in each instance's queue.
-func given(f *fleet.Fleet) [][]int {
+// queued lists the queries in each instance's queue.
+func queued(f *fleet.Fleet) [][]int {
 	out := make([][]int, len(f.Ready(0)))
 	for k, i := range f.Ready(0) {
 		for r := i.Queue().Head(); r != fleet.Nil; r = f.Next(r) {
@@ -74,19 +74,19 @@ func given(f *fleet.Fleet) [][]int {
 	return out
 }
 
-func alike(got [][]int, want ...[]int) bool {
+func sameQueues(got [][]int, want ...[]int) bool {
 	return slices.EqualFunc(got, want, slices.Equal[[]int])
 }
 
 const ms = time.Millisecond
 
-// run serves queries, each by arrival and items, on a fleet under a rule, one at a time on each instance, and returns
-// how many ended by their deadlines.
+// run serves queries, each given by arrival and items, under a rule, one at a time on each instance. It returns how
+// many ended by their deadlines.
 func run(f *fleet.Fleet, o Router, slo time.Duration, queries [][2]int) int {
 	now, inTime, batch := serving.Time(0), 0, serving.BatchID(0)
 	for next := 0; ; {
 		for ; next < len(queries) && serving.Time(queries[next][0])*1e6 <= now; next++ {
-			come(f, next+1, queries[next][1], serving.Time(queries[next][0])*1e6+serving.Time(slo))
+			addWaiting(f, next+1, queries[next][1], serving.Time(queries[next][0])*1e6+serving.Time(slo))
 		}
 		for _, i := range f.Ready(0) {
 			if i.Running() > 0 && i.Batch(0).Expected <= now {
@@ -97,7 +97,7 @@ func run(f *fleet.Fleet, o Router, slo time.Duration, queries [][2]int) int {
 				f.Release(b.Head)
 			}
 		}
-		o.Route(seeAt(f, now))
+		o.Route(viewAt(f, now))
 		wake := serving.Never
 		if next < len(queries) {
 			wake = serving.Time(queries[next][0]) * 1e6
@@ -119,13 +119,13 @@ func run(f *fleet.Fleet, o Router, slo time.Duration, queries [][2]int) int {
 	}
 }
 
-// Figure 5: two instances, four queries; those that gain most from the strong instance get it, and all four are in time
-// where first come first served makes three.
+// Figure 5: two instances, four queries. Those that gain most from the strong instance get it, and all four are in
+// time. First come first served makes three.
 func TestMatchingFigure5(t *testing.T) {
 	beliefs := linear{{10 * ms, ms / 10}, {10 * ms, ms}}
 	queries := [][2]int{{0, 50}, {0, 400}, {30, 60}, {35, 500}}
 	count := func(o Router) int {
-		return run(mixed(beliefs, []int{1, 1}, 100*ms, serving.ServeLate), o, 100*ms, queries)
+		return run(mixedFleet(beliefs, []int{1, 1}, 100*ms, serving.ServeLate), o, 100*ms, queries)
 	}
 	if n := count(NewMatching(1)); n != 4 {
 		t.Errorf("matching serves %d of 4 in time", n)
@@ -135,8 +135,8 @@ func TestMatchingFigure5(t *testing.T) {
 	}
 }
 
-// The pairs that begin are those of a cheapest pairing by Eq. 4 with Eq. 8, found by trying all, on free instances and
-// in time.
+// The pairs that begin are those, on free instances and in time, of a cheapest pairing by Eq. 4 with Eq. 8, found by
+// trying all.
 func TestMatchingAgainstBruteForce(t *testing.T) {
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -150,18 +150,18 @@ func TestMatchingAgainstBruteForce(t *testing.T) {
 		}
 		counts[0]++
 		slo := time.Duration(50+rng.IntN(300)) * ms
-		f := mixed(beliefs, counts, slo, serving.DropLate)
+		f := mixedFleet(beliefs, counts, slo, serving.DropLate)
 		ready := f.Ready(0)
 		wait := make([]time.Duration, len(ready))
 		for k, i := range ready {
 			if rng.IntN(3) == 0 {
 				wait[k] = time.Duration(1+rng.IntN(100)) * ms
-				busy(f, i, 1000+k, wait[k])
+				runUntil(f, i, 1000+k, wait[k])
 			}
 		}
 		var tasks []fleet.Task
 		for q := range 1 + rng.IntN(5) {
-			r := come(f, q+1, 1+rng.IntN(500), serving.Time(rng.Int64N(int64(slo))))
+			r := addWaiting(f, q+1, 1+rng.IntN(500), serving.Time(rng.Int64N(int64(slo))))
 			tasks = append(tasks, *f.Task(r))
 		}
 		slices.SortFunc(tasks, func(a, b fleet.Task) int { return int(a.Deadline() - b.Deadline()) })
@@ -217,8 +217,8 @@ func TestMatchingAgainstBruteForce(t *testing.T) {
 		for _, x := range tasks {
 			late[int(x.Query())] = !slices.Contains(ids, int(x.Query()))
 		}
-		NewMatching(1).Route(see(f))
-		for k, got := range given(f) {
+		NewMatching(1).Route(viewOf(f))
+		for k, got := range queued(f) {
 			if want[k] != 0 && !slices.Equal(got, []int{want[k]}) || want[k] == 0 && len(got) > 0 && !late[got[0]] {
 				t.Fatalf("seed %d: instance %d was given %v, want %d of %v", seed, k, got, want[k], want)
 			}
@@ -234,10 +234,10 @@ func TestMatchingMargin(t *testing.T) {
 	}{{98 * ms, [][]int{nil, {1}}}, {98*ms + 1, [][]int{{1}, nil}}} {
 		// The second instance is so slow for the largest query that its time is worth nearly nothing.
 		p := weighted{linear{{50 * ms, 0}, {c.takes - 1000, 1000}}}
-		f := mixed(p, []int{1, 1}, 100*ms, serving.DropLate)
-		come(f, 1, 1, serving.Time(100*ms))
-		NewMatching(1).Route(see(f))
-		if got := given(f); !alike(got, c.want...) {
+		f := mixedFleet(p, []int{1, 1}, 100*ms, serving.DropLate)
+		addWaiting(f, 1, 1, serving.Time(100*ms))
+		NewMatching(1).Route(viewOf(f))
+		if got := queued(f); !sameQueues(got, c.want...) {
 			t.Errorf("the cheap instance takes %v of 100ms: %v, want %v", c.takes, got, c.want)
 		}
 	}
@@ -252,79 +252,79 @@ func (w weighted) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	return w.Profile.Latency(v, d, items, concurrency)
 }
 
-// A query waits for a busy instance rather than beginning where it would be late, and begins there at the next event.
+// A query waits for a busy instance rather than be late on a free one, and begins there at the next event.
 func TestMatchingWaitsAndMatchesAgain(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{1, 1}, 100*ms, serving.ServeLate)
-	busy(f, f.Ready(0)[0], 99, 20*ms)
-	come(f, 1, 300, serving.Time(100*ms)) // 40 ms on the first, 310 ms on the second
+	f := mixedFleet(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{1, 1}, 100*ms, serving.ServeLate)
+	runUntil(f, f.Ready(0)[0], 99, 20*ms)
+	addWaiting(f, 1, 300, serving.Time(100*ms)) // 40 ms on the first, 310 ms on the second
 	o := NewMatching(1)
-	o.Route(see(f))
-	if got := given(f); !alike(got, nil, nil) {
+	o.Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, nil, nil) {
 		t.Errorf("%v, want nothing to begin", got)
 	}
 	f.Finish(f.Ready(0)[0], 99, serving.Time(20*ms))
-	o.Route(seeAt(f, serving.Time(20*ms)))
-	if got := given(f); !alike(got, []int{1}, nil) {
+	o.Route(viewAt(f, serving.Time(20*ms)))
+	if got := queued(f); !sameQueues(got, []int{1}, nil) {
 		t.Errorf("%v, want query 1 on the first", got)
 	}
 }
 
-// Queries that can be in time nowhere take no row, however many they are, and get what the others leave.
-func TestMatchingHopelessDoNotBlock(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}}, []int{2}, 100*ms, serving.ServeLate)
+// Queries that can be in time nowhere take no row, however many they are, and get the instances that remain.
+func TestMatchingLateQueriesDoNotBlock(t *testing.T) {
+	f := mixedFleet(linear{{10 * ms, ms / 10}}, []int{2}, 100*ms, serving.ServeLate)
 	for q := range 10 {
-		come(f, q+1, 100, serving.Time(5*ms))
+		addWaiting(f, q+1, 100, serving.Time(5*ms))
 	}
-	come(f, 11, 100, serving.Time(50*ms))
+	addWaiting(f, 11, 100, serving.Time(50*ms))
 	o := NewMatching(1)
-	v := seeAt(f, serving.Time(10*ms))
+	v := viewAt(f, serving.Time(10*ms))
 	o.Route(v)
-	if got := given(f); !alike(got, []int{11}, []int{1}) {
+	if got := queued(f); !sameQueues(got, []int{11}, []int{1}) {
 		t.Errorf("%v, want the one that can be in time, and the first late one", got)
 	}
 	// With queries in time for every instance the late ones wait; when those are gone they are served in their order.
-	f = mixed(linear{{10 * ms, ms / 10}}, []int{2}, 100*ms, serving.ServeLate)
-	come(f, 1, 100, 1)
-	come(f, 2, 100, 2)
-	come(f, 3, 100, 3)
-	come(f, 4, 100, serving.Time(90*ms))
-	come(f, 5, 100, serving.Time(91*ms))
+	f = mixedFleet(linear{{10 * ms, ms / 10}}, []int{2}, 100*ms, serving.ServeLate)
+	addWaiting(f, 1, 100, 1)
+	addWaiting(f, 2, 100, 2)
+	addWaiting(f, 3, 100, 3)
+	addWaiting(f, 4, 100, serving.Time(90*ms))
+	addWaiting(f, 5, 100, serving.Time(91*ms))
 	o = NewMatching(1)
-	o.Route(see(f))
-	if got := given(f); !alike(got, []int{4}, []int{5}) {
+	o.Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{4}, []int{5}) {
 		t.Fatalf("%v, want 4 and 5", got)
 	}
 	for k, i := range f.Ready(0) {
 		f.Start(i, serving.BatchID(k+1), 0, 1, 0, 20*ms)
 		f.Finish(i, serving.BatchID(k+1), serving.Time(20*ms))
 	}
-	o.Route(seeAt(f, serving.Time(20*ms)))
-	if got := given(f); !alike(got, []int{1}, []int{2}) {
+	o.Route(viewAt(f, serving.Time(20*ms)))
+	if got := queued(f); !sameQueues(got, []int{1}, []int{2}) {
 		t.Errorf("%v, want 1 and 2", got)
 	}
 }
 
 // The first 2n that can be in time take part, no more.
 func TestMatchingWindow(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}}, []int{1}, 400*ms, serving.DropLate)
+	f := mixedFleet(linear{{10 * ms, ms / 10}}, []int{1}, 400*ms, serving.DropLate)
 	for q, items := range []int{500, 400, 1} {
-		come(f, q+1, items, serving.Time(300*ms)+serving.Time(q))
+		addWaiting(f, q+1, items, serving.Time(300*ms)+serving.Time(q))
 	}
-	NewMatching(1).Route(see(f))
-	if got := given(f); !alike(got, []int{2}) {
+	NewMatching(1).Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{2}) {
 		t.Errorf("%v, want the smaller of the first two", got)
 	}
 }
 
-// foresighted are the rules that weigh all instances, each fresh.
-var foresighted = map[string]func() Router{"matching": func() Router {
+// lookAheadRules are new instances of the rules that compare all instances.
+var lookAheadRules = map[string]func() Router{"matching": func() Router {
 	return NewMatching(1)
 }, "schedule": func() Router { return NewSchedule() }}
 
-// A query that only some instances may serve, by what it asks for or by its size, goes to those.
+// A query that only some instances may serve, because of its requirements or its size, goes to one of those.
 func TestRequirementsAreKept(t *testing.T) {
-	for name, rule := range foresighted {
-		f := mixed(linear{{10 * ms, ms / 10}, {20 * ms, ms / 10}}, []int{1, 1}, time.Second, serving.ServeLate)
+	for name, rule := range lookAheadRules {
+		f := mixedFleet(linear{{10 * ms, ms / 10}, {20 * ms, ms / 10}}, []int{1, 1}, time.Second, serving.ServeLate)
 		f.Spec().Variants = append(f.Spec().Variants, serving.Variant{Name: "other", Accuracy: 0.9, MaxBatch: 2000})
 		i := f.Ready(0)[1]
 		f.AddVariant(i, fleet.Loaded{Variant: 1, Limit: 2000, Wanted: true})
@@ -332,14 +332,14 @@ func TestRequirementsAreKept(t *testing.T) {
 		o := rule()
 		r := f.Add(&fleet.Work{Query: 1, Items: 1, Pin: 1, Deadline: serving.Time(time.Second)})
 		f.Wait(r)
-		come(f, 2, 1500, serving.Time(time.Second)+1)
-		o.Route(see(f))
-		if got := given(f); !alike(got, nil, []int{1}) {
+		addWaiting(f, 2, 1500, serving.Time(time.Second)+1)
+		o.Route(viewOf(f))
+		if got := queued(f); !sameQueues(got, nil, []int{1}) {
 			t.Errorf("%s: %v, want the pinned query on the second", name, got)
 		}
 		f.Dequeue(r)
-		o.Route(see(f))
-		if got := given(f); !alike(got, nil, []int{2}) {
+		o.Route(viewOf(f))
+		if got := queued(f); !sameQueues(got, nil, []int{2}) {
 			t.Errorf("%s: %v, want the large query on the second", name, got)
 		}
 	}
@@ -347,28 +347,28 @@ func TestRequirementsAreKept(t *testing.T) {
 
 // An instance with several slots is given as many queries as it can begin.
 func TestSlotsAreFilled(t *testing.T) {
-	for name, rule := range foresighted {
-		f := mixed(linear{{10 * ms, ms / 10}}, []int{2}, time.Second, serving.DropLate)
+	for name, rule := range lookAheadRules {
+		f := mixedFleet(linear{{10 * ms, ms / 10}}, []int{2}, time.Second, serving.DropLate)
 		f.SetTerms(f.Ready(0)[0], fleet.Terms{Slots: 3})
 		f.Refresh(f.Ready(0)[0])
 		for q := range 6 {
-			come(f, q+1, 10, serving.Time(time.Second)+serving.Time(q))
+			addWaiting(f, q+1, 10, serving.Time(time.Second)+serving.Time(q))
 		}
-		rule().Route(see(f))
+		rule().Route(viewOf(f))
 		if got := lengths(f); !equal(got, []int{3, 1}) {
 			t.Errorf("%s: %v, want 3 and 1", name, got)
 		}
 	}
 }
 
-// Cells: instances of every type are dealt evenly, and every query that can be served somewhere is.
+// Instances of every type are dealt evenly to cells, and every query that some instance can serve is served.
 func TestMatchingCells(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{4, 8}, 400*ms, serving.DropLate)
+	f := mixedFleet(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{4, 8}, 400*ms, serving.DropLate)
 	o := NewMatching(4)
 	for q := range 12 {
-		come(f, q+1, 20+q, serving.Time(400*ms)+serving.Time(q))
+		addWaiting(f, q+1, 20+q, serving.Time(400*ms)+serving.Time(q))
 	}
-	o.Route(see(f))
+	o.Route(viewOf(f))
 	for _, c := range o.stages[0].cells {
 		types := [2]int{}
 		for _, i := range c.instances {
@@ -383,40 +383,41 @@ func TestMatchingCells(t *testing.T) {
 	}
 }
 
-// Ribbon's rule: the base type is the one that is fastest for large queries even where another is for small ones; the
+// Ribbon's rule: the base type is the fastest one for large queries even where another is faster for small ones. The
 // next idle instance takes the head of the queue even if it will be late there.
 func TestFCFSPrefersTheBaseType(t *testing.T) {
-	f := mixed(linear{{5 * ms, ms}, {10 * ms, ms / 10}}, []int{2, 1}, 100*ms, serving.ServeLate)
+	f := mixedFleet(linear{{5 * ms, ms}, {10 * ms, ms / 10}}, []int{2, 1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{1, 900, 2, 3} {
-		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
+		addWaiting(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
 	}
-	(&FCFS{Idle: true}).Route(see(f))
-	if got := given(f); !alike(got, []int{2}, []int{3}, []int{1}) {
+	(&FCFS{Idle: true}).Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{2}, []int{3}, []int{1}) {
 		t.Errorf("%v, want 1 on the third instance, 2 and 3 on the others", got)
 	}
 }
 
-// DRS: by size alone, first come first served in each class, and to the other class only where its own has no instance.
+// DRS: by size alone, first come first served in each class. A query goes to the other class only where its own has no
+// instance.
 func TestThreshold(t *testing.T) {
 	beliefs := linear{{10 * ms, ms}, {10 * ms, ms / 10}}
-	f := mixed(beliefs, []int{2, 1}, 100*ms, serving.ServeLate)
+	f := mixedFleet(beliefs, []int{2, 1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{101, 100, 500, 7, 8} {
-		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
+		addWaiting(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
 	}
-	NewThreshold(100).Route(see(f))
-	if got := given(f); !alike(got, []int{2}, []int{4}, []int{1}) {
+	NewThreshold(100).Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{2}, []int{4}, []int{1}) {
 		t.Errorf("%v, want the first large query on the third instance, which is of the base type, the first small "+
 			"ones on the others", got)
 	}
-	f = mixed(beliefs, []int{0, 1}, 100*ms, serving.ServeLate)
-	come(f, 1, 5, serving.Time(100*ms))
-	NewThreshold(100).Route(see(f))
-	if got := given(f); !alike(got, []int{1}) {
+	f = mixedFleet(beliefs, []int{0, 1}, 100*ms, serving.ServeLate)
+	addWaiting(f, 1, 5, serving.Time(100*ms))
+	NewThreshold(100).Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{1}) {
 		t.Errorf("%v: a small query must go to the base type where there is no other", got)
 	}
 }
 
-// A decision, by instances, half of them free, and cells, with as many queries as take part.
+// The cost of a decision, by instances, half of them free, and cells, with as many queries as take part.
 func BenchmarkMatching(b *testing.B) {
 	for _, c := range []struct {
 		name             string
@@ -425,25 +426,25 @@ func BenchmarkMatching(b *testing.B) {
 		b.Run("instances="+c.name, func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(7, 7))
 			n := c.instances
-			f := mixed(linear{
+			f := mixedFleet(linear{
 				{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms},
 			}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
 			for k, i := range f.Ready(0) {
 				if k%2 == 0 {
-					busy(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)
+					runUntil(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)
 				}
 			}
 			for q := range n {
-				come(f, q+1, 10*(1+rng.IntN(100)), serving.Time(150+rng.IntN(200))*1e6)
+				addWaiting(f, q+1, 10*(1+rng.IntN(100)), serving.Time(150+rng.IntN(200))*1e6)
 			}
 			o := NewMatching(c.cells)
-			v := see(f)
+			v := viewOf(f)
 			o.stages = make([]matchingStage, 1)
 			s := &o.stages[0]
 			s.build(v, c.cells)
 			b.ReportAllocs()
 			for b.Loop() {
-				s.look(v)
+				s.openCells(v)
 				weigh(v, s.kinds, s.largest)
 				s.deal(v)
 				for _, at := range s.open {

@@ -7,15 +7,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Random draws for each query an instance, with the probability of its planned share: what a load balancer without
-// memory does, and the release of Proteus. Each instance's arrivals are then as bursty as a Poisson process at the
-// least, where weighted keeps them as even as the whole.
+// Random draws an instance for each query, with the probability of its planned share, as a load balancer without memory
+// and the release of Proteus do. Each instance's arrivals are then at least as bursty as a Poisson process. Weighted
+// keeps them as even as the stage's.
 type Random struct {
 	rng   *rand.Rand
-	draws []int // indices of instances that may serve the query at hand
+	draws []int // indices of instances that may serve the present query
 }
 
-// NewRandom returns the rule, which draws from rng.
+// NewRandom returns the rule, which keeps rng and draws from it.
 func NewRandom(rng *rand.Rand) *Random { return &Random{rng: rng} }
 
 // Name implements Router.
@@ -48,7 +48,7 @@ func (o *Random) Route(v *View) {
 	}
 }
 
-// draw picks one of the candidates; without shares among them, each alike.
+// draw picks one of the candidates, with equal probabilities when their shares add up to 0.
 func (o *Random) draw(all []*fleet.Instance, total float64) int {
 	if total <= 0 {
 		return o.draws[o.rng.IntN(len(o.draws))]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Over many draws every instance gets its share, within four standard deviations; without shares each alike.
+// Over many draws every instance gets its share, within four standard deviations. Without shares all get the same.
 func TestRandomFollowsTheShares(t *testing.T) {
 	const n = 20000
 	for seed := range uint64(20) {

@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// RoundRobin gives each query to the next instance in turn (RAMSIS §4.1's dispatcher), skipping instances that cannot
-// serve it. It looks neither at queues nor at shares.
+// RoundRobin gives each query to the next instance in turn (RAMSIS §4.1's dispatcher). It skips instances that cannot
+// serve the query, and reads neither queues nor shares.
 type RoundRobin struct{ turn []int } // by stage: index of the next instance
 
 // NewRoundRobin returns the rule at the start of its first turn.

@@ -9,46 +9,45 @@ import (
 )
 
 // Router assigns waiting tasks to instances. The engine calls Route whenever tasks wait centrally at a stage and one
-// arrived, an instance became free, or the ready instances changed. A rule that queues per instance assigns everything
-// that has somewhere to go; a rule with a central queue leaves there what should not be assigned yet and is called
-// again.
+// arrived, an instance became free, or the ready instances changed. A rule with a queue per instance assigns every task
+// that some instance can serve. A rule with a central queue leaves tasks there and is called again.
 //
-// A rule that wraps another one embeds it, or answers every method itself: nothing is asked for beside the port.
+// A rule that wraps another one embeds it, or implements every method: the engine asks for nothing beside this
+// interface.
 type Router interface {
 	// Name is the rule's registry name.
 	Name() string
 	// Needs lists the sections of the plan the rule reads.
 	Needs() plan.Sections
-	// Traits says what else a composition has to know of the rule. The answer never changes.
+	// Traits returns what else a composition has to know of the rule. The answer never changes.
 	Traits() Traits
-	// Route assigns by v.Assign. It must keep neither v nor what v hands out.
+	// Route assigns tasks by v.Assign. It must keep neither v nor what v hands out.
 	Route(v *View)
 }
 
-// Traits is what a composition has to know of a Router.
+// Traits is what a composition has to know of a Router. The zero value is a rule with no special abilities.
 type Traits struct {
-	// Chooses tells that the rule makes up batches and says by View.Choose on which variant each is to run. Batchers
-	// that run what was chosen need such a rule (batch.Traits.NeedsChoice).
+	// Chooses is set when the rule forms batches and says by View.Choose on which variant each runs. Batchers that run
+	// the chosen variant need such a rule (batch.Traits.NeedsChoice).
 	Chooses bool
 }
 
-// View is what a rule may see of one stage, and the two things that it may do: Assign and Choose.
+// View is what a rule may read of one stage, and its two actions: Assign and Choose.
 type View struct {
 	Now     serving.Time
 	Stage   serving.StageID
 	Fleet   *fleet.View
 	Plan    *plan.Plan    // in force, not to be changed; nil before the first
-	Monitor *monitor.View // what has been seen of the demand
+	Monitor *monitor.View // demand seen so far
 
-	owned   *fleet.Fleet // Fleet, for what the rule may do to it
+	owned   *fleet.Fleet // the same fleet, for Assign and Choose
 	touched []*fleet.Instance
 }
 
-// Open has the view show a fleet, and lets a rule act on it. An engine uses one view for all calls; Begin prepares it
-// for each.
+// Open makes the view read and change a fleet. An engine uses one view for all calls; Begin prepares it for each.
 func (v *View) Open(f *fleet.Fleet, m *monitor.View) { v.Fleet, v.Monitor, v.owned = &f.View, m, f }
 
-// Begin prepares the view for a call of Route at a stage. What Touched returned before is gone.
+// Begin prepares the view for a call of Route at a stage. It empties Touched. p may be nil.
 func (v *View) Begin(now serving.Time, stage serving.StageID, p *plan.Plan) {
 	v.Now, v.Stage, v.Plan, v.touched = now, stage, p, v.touched[:0]
 }
@@ -72,11 +71,11 @@ func (v *View) Assign(r fleet.Ref, to *fleet.Instance) {
 	}
 }
 
-// Choose says on which variant the tasks that the rule assigns to an instance now are to run; serving.None leaves it to
-// the batcher. Only batchers with the trait NeedsChoice ask.
+// Choose sets the variant on which the tasks assigned to an instance now are to run. serving.None leaves it to the
+// batcher. Only batchers with the trait NeedsChoice read it.
 func (v *View) Choose(to *fleet.Instance, variant serving.VariantID) { v.owned.SetChoice(to, variant) }
 
-// each calls pick for every waiting task in order and assigns it to what pick returns, where that is not nil.
+// each calls pick for every waiting task in order and assigns it to the instance returned, unless that is nil.
 func (v *View) each(pick func(r fleet.Ref, t *fleet.Task) *fleet.Instance) {
 	for r := v.Waiting().Head(); r != fleet.Nil; {
 		next := v.Fleet.Next(r)

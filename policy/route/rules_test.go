@@ -11,13 +11,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// see is what a router sees of a fleet at the start of a run, seeAt at a time, seeWith with a plan in force and what
-// was seen of the demand.
-func see(f *fleet.Fleet) *View { return seeAt(f, 0) }
+// viewOf is a router's view of a fleet at the start of a run, viewAt at a time, viewWith with a plan in force and the
+// demand seen.
+func viewOf(f *fleet.Fleet) *View { return viewAt(f, 0) }
 
-func seeAt(f *fleet.Fleet, now serving.Time) *View { return seeWith(f, now, nil, monitor.NewRates(1)) }
+func viewAt(f *fleet.Fleet, now serving.Time) *View {
+	return viewWith(f, now, nil, monitor.NewRates(1))
+}
 
-func seeWith(f *fleet.Fleet, now serving.Time, p *plan.Plan, m *monitor.Rates) *View {
+func viewWith(f *fleet.Fleet, now serving.Time, p *plan.Plan, m *monitor.Rates) *View {
 	v := &View{}
 	v.Open(f, &m.View)
 	v.Begin(now, 0, p)
@@ -48,15 +50,15 @@ func TestRoundRobinTakesTurns(t *testing.T) {
 	f := pool([]float64{1, 1, 1}, 8)
 	o := NewRoundRobin()
 	arrive(f, 1, 2)
-	o.Route(see(f))
+	o.Route(viewOf(f))
 	arrive(f, 3, 5)
-	o.Route(see(f))
+	o.Route(viewOf(f))
 	if got := lengths(f); !equal(got, []int{3, 2, 2}) {
 		t.Errorf("7 queries in turns over 3 instances: %v", got)
 	}
 }
 
-// Against a scan: every query goes to an instance than which none has fewer queries waiting or running.
+// Against a scan: every query goes to an instance with the fewest queries waiting or running.
 func TestShortestQueueIsShortest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	f := pool([]float64{1, 1, 1, 1, 1}, 8)
@@ -70,7 +72,7 @@ func TestShortestQueueIsShortest(t *testing.T) {
 			least = min(least, i.Outstanding())
 		}
 		arrive(f, n, 1)
-		o.Route(see(f))
+		o.Route(viewOf(f))
 		for _, i := range f.Ready(0) {
 			if i.Outstanding() > before[i.ID()] && before[i.ID()] != least {
 				t.Fatalf("query %d went to an instance with %d queries, the shortest had %d", n, before[i.ID()], least)
@@ -92,7 +94,7 @@ func TestShortestQueueIsShortest(t *testing.T) {
 	}
 }
 
-// Idle instances of the preferred device type come first; an instance takes no more than the batch it fills.
+// Idle instances of the preferred device type come first. An instance takes no more than the batch that it fills.
 func TestFCFSPrefersAndFills(t *testing.T) {
 	f := pool([]float64{1, 1}, 2)
 	f.Spec().DeviceTypes = append(f.Spec().DeviceTypes, serving.DeviceType{Name: "base"})
@@ -101,7 +103,7 @@ func TestFCFSPrefersAndFills(t *testing.T) {
 		Variants: []fleet.Loaded{{Limit: 2, Wanted: true}},
 	}, 0), 0)
 	o := NewFCFS()
-	v := seeWith(f, 0, &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}, monitor.NewRates(1))
+	v := viewWith(f, 0, &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}, monitor.NewRates(1))
 	arrive(f, 1, 3)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{1, 0, 2}) {
@@ -119,8 +121,8 @@ func TestFCFSPrefersAndFills(t *testing.T) {
 	}
 }
 
-// CLKWRK's statement (Kairos §7): against an independent computation of when every instance would end the query, the
-// rule takes the first; so a query is late only if every instance would be late.
+// CLKWRK (Kairos §7), against an independent computation of when every instance would end the query: the rule takes the
+// first, so a query is late only if it would be late on every instance.
 func TestEarliestFinishAgainstBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	f := pool([]float64{1, 1, 1, 1}, 1)
@@ -156,7 +158,7 @@ func TestEarliestFinishAgainstBruteForce(t *testing.T) {
 		}
 		before := f.Instance(first).Queue().Len()
 		arrive(f, n, 1)
-		NewEarliestFinish().Route(seeAt(f, now))
+		NewEarliestFinish().Route(viewAt(f, now))
 		if f.Instance(first).Queue().Len() != before+1 {
 			t.Fatalf("query %d did not go to instance %d, where it ends first", n, first)
 		}

@@ -9,26 +9,25 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Schedule keeps queries in a central queue and schedules them anew at every event: which instance runs which of them
-// and in what order, busy instances too, so that as many as can be are in time. What comes first on a free instance
-// begins; the rest stays in the queue. It is ours and grew out of Matching, which gives an instance one query at a time
-// and does not see those behind it.
+// Schedule keeps queries in a central queue and schedules them anew at every event: it decides which instance runs
+// which of them in what order, busy instances too, so that as many as possible are in time. The first query on a free
+// instance begins; the others stay in the queue. The rule is ours. It grew out of Matching, which gives an instance one
+// query at a time and does not see the queries behind it.
 //
-//   - Queries are placed by priority, then by how long they can still wait where they can wait longest, the least
-//     first: those that have no choice choose first. On an instance they run in the order of the queue: by deadline,
-//     which meets all deadlines if any order does.
-//   - A query goes where the time that it takes, and half of the time that it waits, is worth least. Worth is the
-//     plan's (Plan.MarginalRates) where it has that: dual prices know the sizes that come and how many instances there
+//   - Queries are placed by priority, then by slack on the seat where that is longest, least slack first. On an
+//     instance they run in the order of the queue, by deadline, which meets all deadlines if any order does.
+//   - A query goes where its latency and half of its wait cost least. The cost of time is the plan's
+//     (Plan.MarginalRates) where the plan has it: dual prices know the sizes that come and how many instances there
 //     are. Otherwise it is Kairos's C_j.
-//   - A query keeps the margin of Kairos's xi to its deadline where it can, and goes without where it would be left
-//     out: one that may be late is better than one that is.
-//   - Where a query fits nowhere, another one is moved to make room. Where none can be moved, the query that takes most
-//     is left out: percentiles count queries and not their time, so one large query gives its place to several small
-//     ones.
-//   - A query that can be in time nowhere any more has nothing to lose. It is served when no other waits and half of
-//     the instances are idle, or, once it is very late, when no other waits.
+//   - A query keeps the margin of Kairos's xi to its deadline where it can. It gives the margin up where it would
+//     be left out otherwise.
+//   - Where a query fits nowhere, another one is moved to make room. Where none can be moved, the query with the
+//     largest cost is left out: percentiles count queries and not their time, so one large query yields to several
+//     small ones.
+//   - A query that can no longer be in time anywhere is served when no other waits and half of the instances are
+//     idle, or, once it is very late, when no other waits.
 //
-// Only so many queries for each instance take part, in the order of the queue.
+// Only a number of queries per instance takes part, in the order of the queue.
 type Schedule struct{ stages []scheduleStage }
 
 // NewSchedule returns the rule.
@@ -44,54 +43,54 @@ func (*Schedule) Needs() plan.Sections { return 0 }
 func (*Schedule) Traits() Traits { return Traits{} }
 
 const (
-	// ahead is how many queries take part for each seat, and atLeast in all.
-	ahead, atLeast = 4, 16
-	// searches is for how many queries room is made at an event: it looks at all pairs of queries and instances.
-	searches = 8
-	// waiting is what the time until a query begins counts, relative to the time it takes: it holds no instance, but
-	// what waits longer is later if anything goes wrong. Measured: 0.5 is up to 0.8 % better than 1, and 0.25 alike.
-	waiting = 0.5
-	// forbearance is after how many objectives a late query no longer waits for instances to be idle.
-	forbearance = 100
-	// unplaced is the place of a query that is not in the schedule, and what follows the last query on a seat.
+	// queriesPerSeat and minQueries bound the queries that take part: so many for each seat, and so many in all.
+	queriesPerSeat, minQueries = 4, 16
+	// maxSearches is for how many queries an event makes room. Each search looks at all pairs of queries and instances.
+	maxSearches = 8
+	// waitWeight is the cost of waiting time relative to run time. Waiting holds no instance, but raises the risk of
+	// being late. Measured: 0.5 is up to 0.8 % better than 1, and as good as 0.25.
+	waitWeight = 0.5
+	// veryLate is after how many objectives a late query no longer waits for instances to be idle.
+	veryLate = 100
+	// unplaced is the seat of a query that is not in the schedule, and the query after the last one on a seat.
 	unplaced = -1
 )
 
 type scheduleStage struct {
 	epoch     uint64
 	built     bool
-	kinds     []matchingKind
-	largest   int // query, in items, that all instances serve
+	kinds     []instanceKind
+	largest   int // items of the largest query that all instances serve
 	instances []*fleet.Instance
 	kind      []int32
 	seats     []seat
 	queries   []placed  // in the order of the queue
-	took      []float64 // of the queries, in ns
-	order     []int32   // in which they are placed
-	margin    float64   // ns that queries keep to their deadlines where they can
-	hopeful   int       // queries that can be in time and have not begun
+	latencies []float64 // of the queries, in ns: by kind, or by instance for special ones
+	order     []int32   // indices of queries in the order in which they are placed
+	margin    float64   // ns before their deadlines at which queries should end
+	pending   int       // queries that can be in time and were not assigned
 }
 
 // seat is room for one query at a time: a free slot of an instance, or one that is busy.
 type seat struct {
 	instance, kind int32
 	free           bool
-	wait           float64 // ns until it begins what it is given
+	wait           float64 // ns until it would begin a new query
 	weight         float64
-	first          int32 // query
+	first          int32 // index of its first query
 }
 
 // placed is a query that can be in time and its place in the schedule.
 type placed struct {
 	ref     fleet.Ref
 	left    float64 // ns to its deadline
-	slack   float64 // how long it can wait, in ns, on the seat where that is longest
-	least   float64 // the worth of the time that it takes, where that is least
+	slack   float64 // ns that it can wait, on the seat where that is longest
+	least   float64 // weighed latency, on the seat where that is least
 	rank    int32
-	at      int32 // in took: from there by kind, or by instance if it is special
+	at      int32 // index into latencies of its first
 	special bool
 	seat    int32
-	next    int32 // query on the same seat
+	next    int32 // index of the next query on the same seat
 }
 
 // Route implements Router.
@@ -103,13 +102,13 @@ func (o *Schedule) Route(v *View) {
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}
-	if v.Waiting().Len() == 0 || !s.look(v) {
+	if v.Waiting().Len() == 0 || !s.findSeats(v) {
 		return
 	}
-	s.read(v)
-	s.place()
-	s.begin(v)
-	if s.hopeful == 0 {
+	s.collect(v)
+	s.placeAll()
+	s.assignFirst(v)
+	if s.pending == 0 {
 		s.serveLate(v)
 	}
 }
@@ -127,21 +126,21 @@ func (s *scheduleStage) build(v *View) {
 	}
 }
 
-// look finds the seats and tells whether one is free.
-func (s *scheduleStage) look(v *View) bool {
+// findSeats lists the seats and reports whether one is free.
+func (s *scheduleStage) findSeats(v *View) bool {
 	s.seats = s.seats[:0]
 	some := false
 	for _, i := range s.instances {
-		some = some || open(i)
+		some = some || hasSpareSlot(i)
 	}
 	if !some {
 		return false
 	}
 	weigh(v, s.kinds, s.largest)
-	s.price(v)
+	s.applyMarginalRates(v)
 	for j, i := range s.instances {
 		x := seat{instance: int32(j), kind: s.kind[j], weight: s.kinds[s.kind[j]].weight, first: unplaced}
-		if open(i) {
+		if hasSpareSlot(i) {
 			x.free = true
 			for range i.FreeSlots() - i.Queue().Len() {
 				s.seats = append(s.seats, x)
@@ -154,8 +153,9 @@ func (s *scheduleStage) look(v *View) bool {
 	return true
 }
 
-// price weighs by the plan's worths, where it has them and some instance is worth anything.
-func (s *scheduleStage) price(v *View) {
+// applyMarginalRates weighs kinds by the plan's marginal rates, where it has them and some kind present has one above
+// 0.
+func (s *scheduleStage) applyMarginalRates(v *View) {
 	if v.Plan == nil || int(v.Stage) >= len(v.Plan.MarginalRates) || v.Plan.MarginalRates[v.Stage] == nil {
 		return
 	}
@@ -171,27 +171,27 @@ func (s *scheduleStage) price(v *View) {
 	}
 }
 
-// read collects the queries that take part and that can be in time on some seat.
-func (s *scheduleStage) read(v *View) {
-	s.queries, s.took, s.hopeful = s.queries[:0], s.took[:0], 0
+// collect lists the queries that take part and can be in time on some seat.
+func (s *scheduleStage) collect(v *View) {
+	s.queries, s.latencies, s.pending = s.queries[:0], s.latencies[:0], 0
 	s.margin = (1 - xi) * float64(v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[v.Stage].App].SLO.Latency)
 	for r := v.Waiting().Head(); r != fleet.Nil; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
 		x := placed{
-			ref: r, rank: t.Rank(), left: float64(t.Deadline().Sub(v.Now)), at: int32(len(s.took)), seat: unplaced,
+			ref: r, rank: t.Rank(), left: float64(t.Deadline().Sub(v.Now)), at: int32(len(s.latencies)), seat: unplaced,
 			next: unplaced, slack: -1, least: math.Inf(1),
 		}
 		if x.left <= 0 {
 			continue
 		}
-		if x.special = t.Special() || t.Items() > s.largest; x.special {
+		if x.special = t.Constrained() || t.Items() > s.largest; x.special {
 			for _, i := range s.instances {
-				s.took = append(s.took, float64(believed(v.Fleet, i, t)))
+				s.latencies = append(s.latencies, float64(believed(v.Fleet, i, t)))
 			}
 		} else {
 			for k := range s.kinds {
 				y := &s.kinds[k]
-				s.took = append(s.took, float64(v.Fleet.Latency(y.variant, y.device, t.Items(), y.slots)))
+				s.latencies = append(s.latencies, float64(v.Fleet.Latency(y.variant, y.device, t.Items(), y.slots)))
 			}
 		}
 		for j := range s.seats {
@@ -202,27 +202,27 @@ func (s *scheduleStage) read(v *View) {
 			}
 		}
 		if x.slack < 0 {
-			s.took = s.took[:x.at]
+			s.latencies = s.latencies[:x.at]
 			continue
 		}
-		s.hopeful++
+		s.pending++
 		s.queries = append(s.queries, x)
-		if len(s.queries) == max(ahead*len(s.seats), atLeast) {
+		if len(s.queries) == max(queriesPerSeat*len(s.seats), minQueries) {
 			return
 		}
 	}
 }
 
-// takes is how long a query takes on a seat.
+// takes is the believed latency of a query on a seat, in ns.
 func (s *scheduleStage) takes(q *placed, x *seat) float64 {
 	if q.special {
-		return s.took[q.at+x.instance]
+		return s.latencies[q.at+x.instance]
 	}
-	return s.took[q.at+x.kind]
+	return s.latencies[q.at+x.kind]
 }
 
-// place makes the schedule. A query that is left out stays in the queue and is looked at again at the next event.
-func (s *scheduleStage) place() {
+// placeAll makes the schedule. A query that is left out stays in the queue until the next event.
+func (s *scheduleStage) placeAll() {
 	s.order = s.order[:0]
 	for q := range s.queries {
 		s.order = append(s.order, int32(q))
@@ -231,33 +231,33 @@ func (s *scheduleStage) place() {
 		x, y := &s.queries[a], &s.queries[b]
 		return cmp.Or(int(x.rank-y.rank), cmp.Compare(x.slack, y.slack), int(a-b))
 	})
-	tries := searches
+	tries := maxSearches
 	for _, q := range s.order {
 		if j, end := s.cheapest(q, unplaced, s.margin); j != unplaced {
 			if x := &s.queries[q]; end <= x.left-s.margin {
-				x.left -= s.margin // from here on it keeps that
+				x.left -= s.margin // later moves must keep the margin
 			}
-			s.put(q, j)
+			s.insert(q, j)
 			continue
 		}
 		if tries > 0 {
 			tries--
-			if !s.move(q) {
-				s.sacrifice(q)
+			if !s.relocate(q) {
+				s.replaceLarger(q)
 			}
 		}
 	}
 }
 
-// cheapest is the seat, besides one, where the time that q takes and waits is worth least, of those where every query
-// stays in time, and when q ends there. Seats where it keeps a margin come before those where it does not.
-func (s *scheduleStage) cheapest(q, besides int32, margin float64) (best int32, soonest float64) {
+// cheapest returns the seat, other than except, where q costs least, of those where every query stays in time, and when
+// q ends there. Seats where q keeps the margin come before the others. The seat is unplaced when there is none.
+func (s *scheduleStage) cheapest(q, except int32, margin float64) (best int32, soonest float64) {
 	best, soonest = unplaced, math.Inf(1)
 	safe, least := s.queries[q].left-margin, math.Inf(1)
-	var seen uint64 // kinds of which a seat was looked at that has nothing to do: others like it are no better
+	var seen uint64 // kinds with an empty seat already seen: other empty ones cost the same
 	for j := range s.seats {
 		x := &s.seats[j]
-		if int32(j) == besides {
+		if int32(j) == except {
 			continue
 		}
 		if x.free && x.first == unplaced && !s.queries[q].special && x.kind < 64 {
@@ -277,14 +277,14 @@ func (s *scheduleStage) cheapest(q, besides int32, margin float64) (best int32, 
 	return best, soonest
 }
 
-// cost is what q costs on a seat where it ends then.
+// cost is the cost of q on seat j where it ends at end.
 func (s *scheduleStage) cost(q, j int32, end float64) float64 {
 	x := &s.seats[j]
 	takes := s.takes(&s.queries[q], x)
-	return x.weight * (takes + waiting*(end-takes))
+	return x.weight * (takes + waitWeight*(end-takes))
 }
 
-// fits tells when q would end on a seat without one of the queries there, and whether every query would be in time.
+// fits returns when q would end on seat j without one of the queries there, and whether every query would be in time.
 func (s *scheduleStage) fits(q, j, without int32) (end float64, ok bool) {
 	x := &s.seats[j]
 	at, in := x.wait, false
@@ -308,8 +308,8 @@ func (s *scheduleStage) fits(q, j, without int32) (end float64, ok bool) {
 	return end, end <= s.queries[q].left
 }
 
-// put places q on a seat, in the order of the queue.
-func (s *scheduleStage) put(q, j int32) {
+// insert puts q on seat j, in the order of the queue.
+func (s *scheduleStage) insert(q, j int32) {
 	at := &s.seats[j].first
 	for *at != unplaced && *at < q {
 		at = &s.queries[*at].next
@@ -318,8 +318,8 @@ func (s *scheduleStage) put(q, j int32) {
 	*at = q
 }
 
-// take removes q from its seat.
-func (s *scheduleStage) take(q int32) {
+// remove takes q off its seat.
+func (s *scheduleStage) remove(q int32) {
 	at := &s.seats[s.queries[q].seat].first
 	for *at != q {
 		at = &s.queries[*at].next
@@ -328,8 +328,9 @@ func (s *scheduleStage) take(q int32) {
 	s.queries[q].next, s.queries[q].seat = unplaced, unplaced
 }
 
-// move places q on a seat from which another query moves to a third, as cheaply as can be.
-func (s *scheduleStage) move(q int32) bool {
+// relocate puts q on a seat from which another query moves to a third, at the least cost. It reports whether there is
+// such a move.
+func (s *scheduleStage) relocate(q int32) bool {
 	moves, to, least := int32(unplaced), int32(unplaced), math.Inf(1)
 	for e := range s.queries {
 		e := int32(e)
@@ -353,15 +354,15 @@ func (s *scheduleStage) move(q int32) bool {
 		return false
 	}
 	from := s.queries[moves].seat
-	s.take(moves)
-	s.put(moves, to)
-	s.put(q, from)
+	s.remove(moves)
+	s.insert(moves, to)
+	s.insert(q, from)
 	return true
 }
 
-// sacrifice places q where it fits without a query that takes more and has no priority over it, of those the one that
-// takes most.
-func (s *scheduleStage) sacrifice(q int32) {
+// replaceLarger puts q in the place of a query with a larger cost and no higher priority, the one with the largest cost
+// that makes enough room.
+func (s *scheduleStage) replaceLarger(q int32) {
 	out, most := int32(unplaced), s.queries[q].least
 	for e := range s.queries {
 		x := &s.queries[e]
@@ -374,23 +375,23 @@ func (s *scheduleStage) sacrifice(q int32) {
 	}
 	if out != unplaced {
 		j := s.queries[out].seat
-		s.take(out)
-		s.put(q, j)
+		s.remove(out)
+		s.insert(q, j)
 	}
 }
 
-// begin assigns what comes first on the free seats.
-func (s *scheduleStage) begin(v *View) {
+// assignFirst assigns the first queries of the free seats.
+func (s *scheduleStage) assignFirst(v *View) {
 	for j := range s.seats {
 		if x := &s.seats[j]; x.free && x.first != unplaced {
 			x.free = false
-			s.hopeful--
+			s.pending--
 			v.Assign(s.queries[x.first].ref, s.instances[x.instance])
 		}
 	}
 }
 
-// serveLate gives queries that can be in time nowhere to seats that are still free, each to where it costs least.
+// serveLate gives queries that can be in time nowhere to seats that are still free, each where it costs least.
 func (s *scheduleStage) serveLate(v *View) {
 	free := 0
 	for j := range s.seats {
@@ -402,7 +403,7 @@ func (s *scheduleStage) serveLate(v *View) {
 	for r := v.Waiting().Head(); r != fleet.Nil && free > 0; {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
-		if 2*free >= len(s.seats) || v.Now.Sub(t.Deadline()) > forbearance*slo {
+		if 2*free >= len(s.seats) || v.Now.Sub(t.Deadline()) > veryLate*slo {
 			best, least := unplaced, math.Inf(1)
 			for j := range s.seats {
 				x := &s.seats[j]

@@ -14,38 +14,39 @@ import (
 
 // Kairos's Figure 5: all four are in time, as with Matching.
 func TestScheduleFigure5(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{1, 1}, 100*ms, serving.ServeLate)
+	f := mixedFleet(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{1, 1}, 100*ms, serving.ServeLate)
 	if n := run(f, NewSchedule(), 100*ms, [][2]int{{0, 50}, {0, 400}, {30, 60}, {35, 500}}); n != 4 {
 		t.Errorf("%d of 4 in time", n)
 	}
 }
 
-// What waits behind a query counts: the cheapest first makes the large one late, which was in time if it had begun.
+// Queries behind the first one count: to serve the cheapest first makes the large one late, which would be in time as
+// the first.
 func TestScheduleSeesWhatWaits(t *testing.T) {
 	queries := [][2]int{{0, 10}, {5, 810}, {6, 10}}
 	for _, c := range []struct {
 		router Router
 		want   int
 	}{{NewSchedule(), 3}, {NewMatching(1), 2}} {
-		f := mixed(linear{{10 * ms, ms / 10}}, []int{1}, 107*ms, serving.ServeLate)
+		f := mixedFleet(linear{{10 * ms, ms / 10}}, []int{1}, 107*ms, serving.ServeLate)
 		if n := run(f, c.router, 107*ms, queries); n != c.want {
 			t.Errorf("%s: %d of 3 in time, want %d", c.router.Name(), n, c.want)
 		}
 	}
 }
 
-// There is room for one large query or for three small ones.
+// There is room for either one large query or three small ones.
 func TestScheduleLeavesOutTheLargest(t *testing.T) {
-	f := mixed(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
+	f := mixedFleet(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{900, 300, 300, 300} {
-		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
+		addWaiting(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
 	}
-	NewSchedule().Route(see(f))
-	if got := given(f); !alike(got, []int{2}) {
+	NewSchedule().Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{2}) {
 		t.Errorf("%v, want the first small one", got)
 	}
-	// Priority is no matter of size.
-	f = mixed(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
+	// Priority comes before size.
+	f = mixedFleet(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{900, 300, 300, 300} {
 		r := f.Add(&fleet.Work{
 			Query: serving.QueryID(q + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(100*ms) +
@@ -53,30 +54,31 @@ func TestScheduleLeavesOutTheLargest(t *testing.T) {
 		})
 		f.Wait(r)
 	}
-	NewSchedule().Route(see(f))
-	if got := given(f); !alike(got, []int{1}) {
+	NewSchedule().Route(viewOf(f))
+	if got := queued(f); !sameQueues(got, []int{1}) {
 		t.Errorf("%v, want the large one, which has priority", got)
 	}
 }
 
-// A large query that only the first instance serves in time drives out a small one that the other takes, too.
+// A large query that only the first instance serves in time displaces a small one that the other instance can take as
+// well.
 func TestScheduleMakesRoom(t *testing.T) {
 	beliefs := linear{{0, ms / 10}, {0, ms}}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		f := mixed(beliefs, []int{1, 1}, 100*ms, serving.ServeLate)
+		f := mixedFleet(beliefs, []int{1, 1}, 100*ms, serving.ServeLate)
 		small := 60 + rng.IntN(30) // 6 to 9 ms on the first, 60 to 90 ms on the second
-		come(f, 1, small, serving.Time(100*ms))
-		come(f, 2, 950, serving.Time(100*ms)+1)
-		NewSchedule().Route(see(f))
-		if got := given(f); !alike(got, []int{2}, []int{1}) {
+		addWaiting(f, 1, small, serving.Time(100*ms))
+		addWaiting(f, 2, 950, serving.Time(100*ms)+1)
+		NewSchedule().Route(viewOf(f))
+		if got := queued(f); !sameQueues(got, []int{2}, []int{1}) {
 			t.Errorf("small query of %d items: %v, want it on the second", small, got)
 		}
 	}
 }
 
-// Types compare by the plan's worth where it has one.
-func TestScheduleHeedsWorth(t *testing.T) {
+// Types are compared by the plan's marginal rates where it has them.
+func TestScheduleUsesMarginalRates(t *testing.T) {
 	for _, c := range []struct {
 		plan *plan.Plan
 		want [][]int
@@ -87,40 +89,40 @@ func TestScheduleHeedsWorth(t *testing.T) {
 		{&plan.Plan{MarginalRates: [][]float64{{10, 1}}}, [][]int{nil, {1}}},
 		{&plan.Plan{MarginalRates: [][]float64{{10, 2}}}, [][]int{{1}, nil}},
 	} {
-		f := mixed(linear{{0, 200 * time.Microsecond}, {20 * ms, ms}}, []int{1, 1}, 500*ms, serving.ServeLate)
-		come(f, 1, 100, serving.Time(500*ms))
-		NewSchedule().Route(seeWith(f, 0, c.plan, monitor.NewRates(1)))
-		if got := given(f); !alike(got, c.want...) {
+		f := mixedFleet(linear{{0, 200 * time.Microsecond}, {20 * ms, ms}}, []int{1, 1}, 500*ms, serving.ServeLate)
+		addWaiting(f, 1, 100, serving.Time(500*ms))
+		NewSchedule().Route(viewWith(f, 0, c.plan, monitor.NewRates(1)))
+		if got := queued(f); !sameQueues(got, c.want...) {
 			t.Errorf("%+v: %v, want %v", c.plan, got, c.want)
 		}
 	}
 }
 
-// Late queries wait for half of the instances to be idle and for others to be served, very late ones only for the
-// others.
+// Late queries wait until half of the instances are idle and no other query waits. Very late ones wait only for other
+// queries.
 func TestScheduleServesLateInTheBackground(t *testing.T) {
 	slo := 100 * ms
 	for _, c := range []struct {
-		now   time.Duration
-		busy  int
-		other bool
-		want  int // queries that begin
+		now      time.Duration
+		runUntil int
+		other    bool
+		want     int // queries that are assigned
 	}{
 		{150 * ms, 1, false, 1}, {150 * ms, 2, false, 1}, {150 * ms, 3, false, 0}, {11 * time.Second, 3, false, 1},
 		{11 * time.Second, 3, true, 1}, {150 * ms, 1, true, 1}, {90 * ms, 1, false, 1}, {90 * ms, 3, false, 0},
 	} {
-		f := mixed(linear{{0, ms / 10}}, []int{4}, slo, serving.ServeLate)
-		for k := range c.busy {
-			busy(f, f.Ready(0)[k], 100+k, c.now+50*ms)
+		f := mixedFleet(linear{{0, ms / 10}}, []int{4}, slo, serving.ServeLate)
+		for k := range c.runUntil {
+			runUntil(f, f.Ready(0)[k], 100+k, c.now+50*ms)
 		}
-		late := come(f, 1, 500, serving.Time(slo))
+		late := addWaiting(f, 1, 500, serving.Time(slo))
 		if c.other { // it is in time on a busy instance, too, but not all of these are
-			for k := range 4 - c.busy + 1 {
-				come(f, 2+k, 900, serving.Time(c.now+99*ms))
+			for k := range 4 - c.runUntil + 1 {
+				addWaiting(f, 2+k, 900, serving.Time(c.now+99*ms))
 			}
 		}
-		NewSchedule().Route(seeAt(f, serving.Time(c.now)))
-		began := -c.busy
+		NewSchedule().Route(viewAt(f, serving.Time(c.now)))
+		began := -c.runUntil
 		for _, i := range f.Ready(0) {
 			began += i.Queue().Len() + i.Running()
 		}
@@ -136,8 +138,8 @@ func TestScheduleServesLateInTheBackground(t *testing.T) {
 	}
 }
 
-// scattered is a fleet of up to three types with some busy instances, and queries that wait.
-func scattered(rng *rand.Rand, queries int) *fleet.Fleet {
+// randomFleet is a fleet of up to three types with some busy instances, and waiting queries.
+func randomFleet(rng *rand.Rand, queries int) *fleet.Fleet {
 	var beliefs linear
 	var counts []int
 	for range 1 + rng.IntN(3) {
@@ -147,21 +149,21 @@ func scattered(rng *rand.Rand, queries int) *fleet.Fleet {
 		counts = append(counts, rng.IntN(2))
 	}
 	counts[0]++
-	f := mixed(beliefs, counts, 300*ms, serving.ServeLate)
+	f := mixedFleet(beliefs, counts, 300*ms, serving.ServeLate)
 	for k, i := range f.Ready(0) {
 		if k > 0 && rng.IntN(2) == 0 {
-			busy(f, i, 1000+k, time.Duration(1+rng.IntN(100))*ms)
+			runUntil(f, i, 1000+k, time.Duration(1+rng.IntN(100))*ms)
 		}
 	}
 	for q := range queries {
-		come(f, q+1, 1+rng.IntN(500), serving.Time(rng.Int64N(int64(300*ms))))
+		addWaiting(f, q+1, 1+rng.IntN(500), serving.Time(rng.Int64N(int64(300*ms))))
 	}
 	return f
 }
 
-// inTime is how many of the queries can be in time at most, found by trying every instance for each; on an instance by
+// mostInTime is the most queries that can be in time, found by trying every instance for each; on an instance by
 // deadline.
-func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
+func mostInTime(f *fleet.Fleet, tasks []fleet.Task) int {
 	at := make([]time.Duration, len(f.Ready(0)))
 	for j, i := range f.Ready(0) {
 		at[j] = f.Backlog(i, 0, 0)
@@ -173,11 +175,11 @@ func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
 		}
 		n := most(q + 1)
 		for j, i := range f.Ready(0) {
-			took := f.Fastest(i, &tasks[q])
-			if at[j]+took <= tasks[q].Deadline().Sub(0) {
-				at[j] += took
+			latencies := f.Fastest(i, &tasks[q])
+			if at[j]+latencies <= tasks[q].Deadline().Sub(0) {
+				at[j] += latencies
 				n = max(n, 1+most(q+1))
-				at[j] -= took
+				at[j] -= latencies
 			}
 		}
 		return n
@@ -185,13 +187,13 @@ func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
 	return most(0)
 }
 
-// Whatever is in the schedule is in time there, in the order of the queue; it has nearly as many queries as any
-// schedule could have, and what begins is what comes first on the free instances.
+// Every query in the schedule is in time there, in the order of the queue. The schedule has nearly as many queries as
+// any could have, and the first ones on free instances are assigned.
 func TestScheduleAgainstBruteForce(t *testing.T) {
 	all, best := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		f := scattered(rng, 1+rng.IntN(6))
+		f := randomFleet(rng, 1+rng.IntN(6))
 		var tasks []fleet.Task
 		for r := f.Central(0).Head(); r != fleet.Nil; r = f.Next(r) {
 			tasks = append(tasks, *f.Task(r))
@@ -199,11 +201,11 @@ func TestScheduleAgainstBruteForce(t *testing.T) {
 		before := make([]float64, len(f.Ready(0)))
 		free := make([]bool, len(before))
 		for j, i := range f.Ready(0) {
-			before[j], free[j] = float64(f.Backlog(i, 0, 0)), open(i)
+			before[j], free[j] = float64(f.Backlog(i, 0, 0)), hasSpareSlot(i)
 		}
-		want := inTime(f, tasks)
+		want := mostInTime(f, tasks)
 		o := NewSchedule()
-		o.Route(see(f))
+		o.Route(viewOf(f))
 		s := &o.stages[0]
 		if len(s.queries) > len(tasks) {
 			t.Fatalf("seed %d: %d queries take part of %d that wait", seed, len(s.queries), len(tasks))
@@ -236,7 +238,7 @@ func TestScheduleAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// Under random loads it serves more in time than Matching, of every load nearly as many or more.
+// Under random loads it serves more queries in time than Matching; under each load nearly as many or more.
 func TestScheduleAgainstMatching(t *testing.T) {
 	ours, theirs := 0, 0
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -248,7 +250,8 @@ func TestScheduleAgainstMatching(t *testing.T) {
 			queries = append(queries, [2]int{int(at), 1 + rng.IntN(300) + rng.IntN(2)*rng.IntN(2)*rng.IntN(700)})
 		}
 		count := func(o Router) int {
-			return run(mixed(linear{{5 * ms, ms / 4}, {6 * ms, ms * 4 / 10}}, []int{1, 3}, 350*ms, serving.ServeLate),
+			pool := mixedFleet(linear{{5 * ms, ms / 4}, {6 * ms, ms * 4 / 10}}, []int{1, 3}, 350*ms, serving.ServeLate)
+			return run(pool,
 				o, 350*ms, queries)
 		}
 		a, b := count(NewSchedule()), count(NewMatching(1))
@@ -263,23 +266,24 @@ func TestScheduleAgainstMatching(t *testing.T) {
 	}
 }
 
-// Half of the instances are free, and as many queries wait as take part; of some there is no room for all.
+// scheduleBench has half of the instances free, and as many waiting queries as take part; of some there is no room for
+// all.
 func scheduleBench(n int, slack time.Duration) (*scheduleStage, *View) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	f := mixed(linear{
+	f := mixedFleet(linear{
 		{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms},
 	}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
 	for k, i := range f.Ready(0) {
 		if k%2 == 0 {
-			busy(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)
+			runUntil(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)
 		}
 	}
 	for q := range n {
-		come(f, q+1, 10*(1+rng.IntN(100)), serving.Time(slack)+serving.Time(rng.IntN(200))*1e6)
+		addWaiting(f, q+1, 10*(1+rng.IntN(100)), serving.Time(slack)+serving.Time(rng.IntN(200))*1e6)
 	}
 	o := NewSchedule()
 	o.stages = make([]scheduleStage, 1)
-	v := see(f)
+	v := viewOf(f)
 	o.stages[0].build(v)
 	return &o.stages[0], v
 }
@@ -288,15 +292,15 @@ func scheduleBench(n int, slack time.Duration) (*scheduleStage, *View) {
 func TestScheduleAllocates(t *testing.T) {
 	s, v := scheduleBench(20, 50*ms)
 	if n := testing.AllocsPerRun(100, func() {
-		s.look(v)
-		s.read(v)
-		s.place()
+		s.findSeats(v)
+		s.collect(v)
+		s.placeAll()
 	}); n != 0 {
 		t.Errorf("%v allocations in a round, want none", n)
 	}
 }
 
-// A decision, by instances and by whether all queries fit.
+// The cost of a decision, by instances and by whether all queries fit.
 func BenchmarkSchedule(b *testing.B) {
 	for _, n := range []int{20, 100, 400} {
 		for name, slack := range map[string]time.Duration{"all": 250 * ms, "tight": 50 * ms} {
@@ -304,9 +308,9 @@ func BenchmarkSchedule(b *testing.B) {
 				s, v := scheduleBench(n, slack)
 				b.ReportAllocs()
 				for b.Loop() {
-					s.look(v)
-					s.read(v)
-					s.place()
+					s.findSeats(v)
+					s.collect(v)
+					s.placeAll()
 				}
 			})
 		}

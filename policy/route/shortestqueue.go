@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// ShortestQueue gives each query to the instance with the fewest queries waiting or running (RAMSIS App. I), ties to
-// the one that comes next in turn, so that an idle pool is used evenly.
+// ShortestQueue gives each query to the instance with the fewest queries waiting or running (RAMSIS App. I). Ties go to
+// the next one in turn, so that an idle pool is used evenly.
 type ShortestQueue struct{ turn []int } // by stage
 
 // NewShortestQueue returns the rule.
@@ -21,7 +21,7 @@ func (*ShortestQueue) Needs() plan.Sections { return 0 }
 // Traits implements Router.
 func (*ShortestQueue) Traits() Traits { return Traits{} }
 
-// Route implements Router. It takes time in proportion to the stage's instances for each query.
+// Route implements Router. Each query costs time linear in the stage's instances.
 func (o *ShortestQueue) Route(v *View) {
 	for len(o.turn) <= int(v.Stage) {
 		o.turn = append(o.turn, 0)

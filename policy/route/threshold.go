@@ -8,11 +8,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Threshold keeps queries in a central queue and sends those of more than so many items to instances of the base type,
-// the others to the other types, first come first served in both classes, whatever the objective (DeepRecSys as Kairos
-// §7 describes it, DRS). The base type is the one believed fastest for the largest query that all types serve. Small
-// queries go to it only where there is no other type that may serve them, large ones to others only where no base
-// instance may.
+// Threshold keeps queries in a central queue. Queries of more than a number of items go to instances of the base type,
+// others to the other types, first come first served in both classes, whatever the objective (DeepRecSys as Kairos §7
+// describes it, DRS). The base type is the one believed fastest for the largest query that all types serve. A query
+// goes to the other class only where no instance of its own class may serve it.
 type Threshold struct {
 	items  int
 	stages []thresholdStage
@@ -22,7 +21,7 @@ type thresholdStage struct {
 	epoch uint64
 	built bool
 	base  serving.DeviceTypeID
-	free  [2]bool // whether an instance of the class [others, base] may be
+	free  [2]bool // some instance of the class has a spare slot, by class
 }
 
 // NewThreshold returns the rule for queries of more than so many items.
@@ -52,7 +51,7 @@ func (o *Threshold) Route(v *View) {
 		s.free[k] = false
 	}
 	for _, i := range all {
-		if open(i) {
+		if hasSpareSlot(i) {
 			s.free[class(i.DeviceType() == s.base)] = true
 		}
 	}
@@ -63,7 +62,7 @@ func (o *Threshold) Route(v *View) {
 		if !exists(v.Fleet, all, s.base, large, t) {
 			large = !large
 		}
-		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Special() && t.Items() == 1 {
+		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Constrained() && t.Items() == 1 {
 			s.free[class(large)] = false
 		}
 		r = next
@@ -74,7 +73,7 @@ func (o *Threshold) Route(v *View) {
 func (o *Threshold) give(v *View, s *thresholdStage, all []*fleet.Instance, large bool, r fleet.Ref) bool {
 	t := v.Fleet.Task(r)
 	for _, i := range all {
-		if (i.DeviceType() == s.base) == large && open(i) && v.Fleet.CanServe(i, t) {
+		if (i.DeviceType() == s.base) == large && hasSpareSlot(i) && v.Fleet.CanServe(i, t) {
 			v.Assign(r, i)
 			return true
 		}
@@ -82,7 +81,7 @@ func (o *Threshold) give(v *View, s *thresholdStage, all []*fleet.Instance, larg
 	return false
 }
 
-// exists tells whether an instance of the class may serve t at all.
+// exists reports whether an instance of the class may serve t at all.
 func exists(f *fleet.View, all []*fleet.Instance, base serving.DeviceTypeID, large bool, t *fleet.Task) bool {
 	for _, i := range all {
 		if (i.DeviceType() == base) == large && f.CanServe(i, t) {

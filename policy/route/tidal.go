@@ -10,23 +10,22 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Tidal keeps queries in a central queue and, for an instance with nothing to do, weighs all batches that could be made
-// of what waits: their variant, their size and which queries, the oldest that would still be in time. It is ours. The
-// batch is taken that brings most of
+// Tidal keeps queries in a central queue. For an idle instance it compares all batches that could be made of the
+// waiting queries: variant, size, and which queries, the oldest that would still be in time. The rule is ours. It takes
+// the batch with the largest
 //
-//	accuracy of its queries - what queries bring on average
+//	accuracy of its queries - average gain of a query
 //	+ value of the pool's position after - value of the position now
-//	+ what its queries would lose by being left for the next opportunity
+//	+ expected loss of its queries if they were left for the next batch
 //
-// where positions and values are the plan's (plan.ValueFunction), for the load of the last half second. The last term
-// is what knows the slack of every query: one that is left behind has fewer variants to choose from, valued at the
-// present price of a worker's time, which is by how much the position's value falls. So the fresh go to slow variants
-// and the old to fast ones.
+// Positions and values are the plan's (plan.ValueFunction), for the load of the last half second. The last term uses
+// the slack of every query. A query that is left behind has fewer variants to choose from, at the present price of a
+// worker's time, which is the slope of the value. So young queries go to slow variants and old ones to fast ones.
 //
-// When nothing is worth taking, the queries wait for others to share a batch with, if a batch is about to end before
-// they lose by it. A query that cannot be in time any more is served when an instance has nothing better to do, or when
-// there are more instances than needed. Priorities are not known to it: deadlines are what counts. A query that brings
-// several inputs or has requirements of its own goes alone to an idle instance that can serve it.
+// When no batch has a positive gain, queries wait to share a batch, provided that a running batch ends before they lose
+// by waiting. A query that can no longer be in time is served when an instance has nothing better to do, or when there
+// are more instances than needed. The rule ignores priorities and orders by deadlines. A query with several items or
+// requirements of its own goes alone to an idle instance that can serve it.
 type Tidal struct{ stages []tidalStage }
 
 // NewTidal returns the rule.
@@ -41,57 +40,57 @@ func (*Tidal) Needs() plan.Sections { return plan.Values }
 // Traits implements Router.
 func (*Tidal) Traits() Traits { return Traits{Chooses: true} }
 
-// A query left behind is taken to wait longer for a time that is exponentially distributed, its mean this part of the
-// objective, or with few workers half the objective over their number. The tail is what matters: queries that every
-// batch skips because fresh ones do better would otherwise be thought of only when each of them needs a worker of its
-// own.
-const patience = 1. / 15
+// meanWaitShare is the mean of the further wait of a query that is left behind, as a part of the objective. The wait is
+// taken to be exponentially distributed. With few workers the mean is half the objective over their number. The tail
+// matters: without it, queries that every batch skips for younger ones would count only when each of them needs a
+// worker of its own.
+const meanWaitShare = 1. / 15
 
-// dread is how much worse than in the plan's process a late query is for those that are left behind: there it is an
-// average, here the end of a query that could still be saved. While the load is beyond what there are prices for, some
-// query must be late, and that it is this one is no worse.
-const dread = 10
+// lateFactor multiplies the plan's late penalty for queries that are left behind. In the plan's process the penalty is
+// an average; here it is the end of a query that could still be saved. It does not apply while the load is beyond the
+// plan's rates, because some query must then be late.
+const lateFactor = 10
 
-// beyond is how far above the last price a load has to be seen to be taken for one that has none: rates counted over
-// half a second are that uncertain.
-const beyond = 1.05
+// overload is the rate, relative to the highest of the plan, above which the load counts as beyond it. A rate over half
+// a second is uncertain by as much.
+const overload = 1.05
 
-// tidalStage is what can be known of a stage before anything waits, and room for what cannot.
+// tidalStage holds what a stage's plan and instances determine, and memory for each call.
 type tidalStage struct {
 	plan   *plan.Plan
 	epoch  uint64
 	built  bool
-	prices *plan.ValueFunctions
+	values *plan.ValueFunctions
 	app    serving.AppID
 	slo    time.Duration
 
-	batches []poolBatch // that can be in time, ascending by latency
-	clear   poolBatch   // takes least of a worker for each query, in time or not
-	alike   bool        // every instance has all variants warm
+	batches  []poolBatch // that meet the objective, ascending by latency
+	cheapest poolBatch   // takes least time of a worker per query, in time or not
+	uniform  bool        // every instance has all variants warm
 
-	patience time.Duration
-	// by number of batches that are fast enough: the most that one brings for a query, less its price
+	meanWait time.Duration
+	// best is, by number of batches that are fast enough, the most that one of them gains for a query.
 	best    []float64
-	rising  []float64      // by the same number: what each adds to that, times how much sooner than at 0 it is lost
-	waiting []fleet.Ref    // that can be in time, the latest deadline first
+	expGain []float64      // by the same number: sum of steps of best, each times expLatency
+	waiting []fleet.Ref    // queries that can be in time, latest deadline first
 	ends    []serving.Time // their deadlines
-	late    int            // queries that cannot
-	loss    []float64      // by how many of the latest are taken: what they lose when left behind
+	late    int            // number of queries that cannot be in time
+	loss    []float64      // prefix sums of the losses of waiting when left behind
 	idle    []*fleet.Instance
 }
 
-// poolBatch is a batch of one size on one variant.
+// poolBatch is a batch of a given size on one variant.
 type poolBatch struct {
-	variant  serving.VariantID
-	size     int
-	takes    time.Duration
-	seconds  float64
-	each     float64 // s for each query
-	sooner   float64 // e to the latency in units of patience
-	accuracy float64
+	variant    serving.VariantID
+	size       int
+	takes      time.Duration
+	seconds    float64
+	perQuery   float64 // s of a worker per query
+	expLatency float64 // e to the power of latency/meanWait
+	accuracy   float64
 }
 
-// Route implements Router. It takes time in proportion to the stage's instances and the queries that wait.
+// Route implements Router. It costs time linear in the stage's instances and in the waiting queries.
 func (o *Tidal) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
 		o.stages = append(o.stages, tidalStage{})
@@ -100,25 +99,25 @@ func (o *Tidal) Route(v *View) {
 	if !s.built || s.epoch != v.Fleet.Epoch() || s.plan != v.Plan {
 		s.build(v)
 	}
-	pool := s.look(v)
+	pool := s.observe(v)
 	if len(s.idle) == 0 {
 		return
 	}
 	waiting := v.Waiting()
-	plain := waiting.Plain() && waiting.Unit()
-	if !plain || s.prices == nil || len(s.batches) == 0 {
-		s.alone(v)
+	plain := waiting.Unconstrained() && waiting.SingleItems()
+	if !plain || s.values == nil || len(s.batches) == 0 {
+		s.serveSingly(v)
 	}
-	if s.prices == nil || len(s.batches) == 0 {
+	if s.values == nil || len(s.batches) == 0 {
 		return
 	}
 	s.collect(v, plain)
-	pool.price(s, v.Monitor.Recent(v.Now, s.app), len(v.Instances()))
+	pool.setLoad(s, v.Monitor.Recent(v.Now, s.app), len(v.Instances()))
 	for len(s.idle) > 0 {
 		i := s.idle[0]
 		b, last := s.choose(v, &pool, i)
 		if s.late > 0 && (b == nil || pool.position(len(s.waiting)) <= 0) {
-			s.clearUp(v, &pool, i)
+			s.serveLate(v, &pool, i)
 			continue
 		}
 		if b == nil {
@@ -140,15 +139,15 @@ func (s *tidalStage) build(v *View) {
 	spec := v.Fleet.Spec()
 	*s = tidalStage{
 		plan: v.Plan, epoch: v.Fleet.Epoch(), built: true, app: spec.Stages[v.Stage].App, batches: s.batches[:0],
-		alike:   true,
+		uniform: true,
 		waiting: s.waiting, ends: s.ends, loss: s.loss, idle: s.idle,
 	}
 	s.slo = spec.Apps[s.app].SLO.Latency
 	if v.Plan != nil {
-		s.prices = v.Plan.ValuesOf(v.Stage)
+		s.values = v.Plan.ValuesOf(v.Stage)
 	}
 	all := v.Instances()
-	s.patience = time.Duration(max(float64(s.slo)*patience, float64(s.slo)/2/float64(len(all))))
+	s.meanWait = time.Duration(max(float64(s.slo)*meanWaitShare, float64(s.slo)/2/float64(len(all))))
 	seen := make(map[serving.VariantID]bool)
 	for _, i := range all {
 		for k := range i.Variants() {
@@ -161,14 +160,14 @@ func (s *tidalStage) build(v *View) {
 				takes := v.Fleet.Latency(l.Variant, i.DeviceType(), n, 1)
 				b := poolBatch{
 					variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(),
-					each: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy,
+					perQuery: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy,
 				}
-				b.sooner = math.Exp(float64(takes) / float64(s.patience))
+				b.expLatency = math.Exp(float64(takes) / float64(s.meanWait))
 				if takes <= s.slo {
 					s.batches = append(s.batches, b)
 				}
-				if s.clear.size == 0 || b.each < s.clear.each {
-					s.clear = b
+				if s.cheapest.size == 0 || b.perQuery < s.cheapest.perQuery {
+					s.cheapest = b
 				}
 			}
 		}
@@ -181,35 +180,35 @@ func (s *tidalStage) build(v *View) {
 				n++
 			}
 		}
-		s.alike = s.alike && n == len(seen)
+		s.uniform = s.uniform && n == len(seen)
 	}
 	full := slices.Clone(s.batches)
 	s.batches = slices.DeleteFunc(s.batches, func(a poolBatch) bool {
-		return s.alike && slices.ContainsFunc(full, func(b poolBatch) bool {
+		return s.uniform && slices.ContainsFunc(full, func(b poolBatch) bool {
 			return a.size == b.size && b.takes <= a.takes && b.accuracy >= a.accuracy &&
 				(b.takes < a.takes || b.accuracy > a.accuracy || b.variant < a.variant)
 		})
 	})
 	slices.SortStableFunc(s.batches, func(a, b poolBatch) int { return int(a.takes - b.takes) })
-	s.best, s.rising = make([]float64, len(s.batches)+1), make([]float64, len(s.batches)+1)
+	s.best, s.expGain = make([]float64, len(s.batches)+1), make([]float64, len(s.batches)+1)
 }
 
-// tide is the state of the pool, and the worth of such states at the present load.
-type tide struct {
-	left      float64      // s of work that busy instances have left, together
-	next      serving.Time // when the next of them is due; Never if none is
+// poolState is the state of the pool and the value functions for the present load.
+type poolState struct {
+	left      float64      // s of work left on busy instances, in all
+	next      serving.Time // believed end of the next batch; Never without any
 	low, high *plan.ValueFunction
-	part      float64 // how far the load is from low to high
+	fraction  float64 // position of the load between low and high, in [0, 1]
 	rate      float64 // queries/s
 	workers   float64
-	rest      float64 // s
+	residual  float64 // s; as in plan.ValueFunction
 	gain      float64
-	late      float64 // what a query left behind loses when it ends up late
+	late      float64 // loss of a query left behind that ends late
 }
 
-// look finds out which instances are idle and what the others have left.
-func (s *tidalStage) look(v *View) tide {
-	t := tide{next: serving.Never}
+// observe lists the idle instances and adds up the work left on the others.
+func (s *tidalStage) observe(v *View) poolState {
+	t := poolState{next: serving.Never}
 	left := time.Duration(0)
 	s.idle = s.idle[:0]
 	for _, i := range v.Instances() {
@@ -228,43 +227,43 @@ func (s *tidalStage) look(v *View) tide {
 	return t
 }
 
-// price finds the worth of positions at a load. Fewer instances than planned for are like as many with a higher load.
-func (t *tide) price(s *tidalStage, rate float64, workers int) {
-	rates := s.prices.ByRate
-	scale := float64(s.prices.Workers) / float64(workers)
+// setLoad sets the value functions for a rate in queries/s. Fewer instances than planned count as a higher load.
+func (t *poolState) setLoad(s *tidalStage, rate float64, workers int) {
+	rates := s.values.ByRate
+	scale := float64(s.values.Workers) / float64(workers)
 	t.workers = float64(workers)
 	t.rate = min(max(rate*scale, rates[0].Rate), rates[len(rates)-1].Rate) / scale
-	t.low, t.high, t.part = s.prices.Between(t.rate * scale)
-	mix := func(a, b float64) float64 { return a + t.part*(b-a) }
-	t.rest = mix(t.low.Residual.Seconds(), t.high.Residual.Seconds())
+	t.low, t.high, t.fraction = s.values.Between(t.rate * scale)
+	mix := func(a, b float64) float64 { return a + t.fraction*(b-a) }
+	t.residual = mix(t.low.Residual.Seconds(), t.high.Residual.Seconds())
 	t.gain, t.late = mix(t.low.Gain, t.high.Gain), mix(t.low.LatePenalty, t.high.LatePenalty)
-	if rate*scale <= beyond*rates[len(rates)-1].Rate {
-		t.late *= dread
+	if rate*scale <= overload*rates[len(rates)-1].Rate {
+		t.late *= lateFactor
 	}
 }
 
-// position is the pool's when so many queries wait that can be in time.
-func (t *tide) position(waiting int) float64 {
-	return float64(waiting) + t.rate*(t.left/t.workers-t.rest)
+// position returns the pool's position with so many queries waiting that can be in time.
+func (t *poolState) position(waiting int) float64 {
+	return float64(waiting) + t.rate*(t.left/t.workers-t.residual)
 }
 
-func (t *tide) value(x float64) float64 {
+func (t *poolState) value(x float64) float64 {
 	low := t.low.At(x)
 	if t.high == t.low {
 		return low
 	}
-	return low + t.part*(t.high.At(x)-low)
+	return low + t.fraction*(t.high.At(x)-low)
 }
 
 // collect lists the queries that can be in time.
 func (s *tidalStage) collect(v *View, plain bool) {
 	s.waiting, s.ends, s.late = s.waiting[:0], s.ends[:0], 0
 	q := v.Waiting()
-	first := v.Now.Add(s.batches[0].takes) // the first deadline that can be kept
+	first := v.Now.Add(s.batches[0].takes) // earliest deadline that can be met
 	ordered := v.Fleet.Uniform(q)
 	for r := q.Tail(); r != fleet.Nil; r = v.Fleet.Previous(r) {
 		t := v.Fleet.Task(r)
-		if !plain && odd(t) {
+		if !plain && needsOwnBatch(t) {
 			continue
 		}
 		if t.Deadline() < first {
@@ -286,10 +285,10 @@ func (s *tidalStage) collect(v *View, plain bool) {
 	}
 }
 
-func odd(t *fleet.Task) bool { return t.Special() || t.Items() != 1 }
+func needsOwnBatch(t *fleet.Task) bool { return t.Constrained() || t.Items() != 1 }
 
 // choose returns the best batch for an idle instance and the index of its oldest query, or nil to let all wait.
-func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, int) {
+func (s *tidalStage) choose(v *View, t *poolState, i *fleet.Instance) (*poolBatch, int) {
 	n := len(s.waiting)
 	if n == 0 {
 		return nil, 0
@@ -297,18 +296,18 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	perWorker := t.rate / t.workers
 	x := t.position(n)
 	now := t.value(x)
-	price := max(t.value(x-1)-t.value(x+1), 0) / 2 * perWorker // accuracy for a second of a worker
-	// What a query brings at best, by how fast it has to go, and from that what each loses when left behind: the
-	// expectation over how much longer it waits, step by step of what it brings.
-	top, rising := -t.late, 0.0
+	price := max(t.value(x-1)-t.value(x+1), 0) / 2 * perWorker // accuracy per second of a worker
+	// First the best gain of a query by how fast it has to go. From that follows the loss of each when left behind: the
+	// expectation over its further wait.
+	top, expGain := -t.late, 0.0
 	s.best[0] = top
 	for k := range s.batches {
 		b := &s.batches[k]
-		if x := b.accuracy - price*b.each; x > top {
-			rising += (x - top) * b.sooner
+		if x := b.accuracy - price*b.perQuery; x > top {
+			expGain += (x - top) * b.expLatency
 			top = x
 		}
-		s.best[k+1], s.rising[k+1] = top, rising
+		s.best[k+1], s.expGain[k+1] = top, expGain
 	}
 	s.loss = append(s.loss[:0], 0)
 	sum, k := 0.0, len(s.batches)
@@ -317,12 +316,12 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 		for k > 0 && s.batches[k-1].takes > left {
 			k--
 		}
-		sum += top - s.best[k] + s.rising[k]*math.Exp(-float64(left)/float64(s.patience))
+		sum += top - s.best[k] + s.expGain[k]*math.Exp(-float64(left)/float64(s.meanWait))
 		s.loss = append(s.loss, sum)
 	}
 	var best *poolBatch
 	most, last := math.Inf(-1), 0
-	fits := n // queries that the batch at hand leaves in time
+	fits := n // queries that are in time with the present batch
 	for k := range s.batches {
 		b := &s.batches[k]
 		for fits > 0 && s.ends[fits-1] < v.Now.Add(b.takes) {
@@ -331,7 +330,7 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 		if fits < b.size {
 			continue
 		}
-		if !s.alike && !i.Serves(b.variant) {
+		if !s.uniform && !i.Serves(b.variant) {
 			continue
 		}
 		worth := float64(b.size)*(b.accuracy-t.gain) + t.value(x-float64(b.size)+perWorker*b.seconds) - now +
@@ -343,7 +342,7 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	if best == nil || most > 0 {
 		return best, last
 	}
-	// Nobody will ask again before the next batch ends, unless queries arrive.
+	// The rule is called again when the next batch ends, or a query arrives.
 	if t.next != serving.Never && t.next.Add(best.takes) <= s.ends[last] &&
 		t.next.Add(s.batches[0].takes) <= s.ends[n-1] {
 		return nil, 0
@@ -351,22 +350,22 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	return best, last
 }
 
-// clearUp serves queries that are late already, as many at once as costs least.
-func (s *tidalStage) clearUp(v *View, t *tide, i *fleet.Instance) {
+// serveLate serves queries that are already late, as many at once as costs least per query.
+func (s *tidalStage) serveLate(v *View, t *poolState, i *fleet.Instance) {
 	s.idle = slices.Delete(s.idle, 0, 1)
-	v.Choose(i, s.clear.variant)
-	if !i.Serves(s.clear.variant) {
+	v.Choose(i, s.cheapest.variant)
+	if !i.Serves(s.cheapest.variant) {
 		v.Choose(i, serving.None)
 	}
-	takes := s.clear.takes
-	n := min(s.late, s.clear.size)
+	takes := s.cheapest.takes
+	n := min(s.late, s.cheapest.size)
 	s.late -= n
 	t.left += takes.Seconds()
 	t.next = min(t.next, v.Now.Add(takes))
 	first := v.Now.Add(s.batches[0].takes)
 	for r := v.Waiting().Head(); r != fleet.Nil && n > 0; {
 		next := v.Fleet.Next(r)
-		if t := v.Fleet.Task(r); t.Deadline() < first && !odd(t) && v.Fleet.CanServe(i, t) {
+		if t := v.Fleet.Task(r); t.Deadline() < first && !needsOwnBatch(t) && v.Fleet.CanServe(i, t) {
 			v.Assign(r, i)
 			n--
 		}
@@ -374,13 +373,13 @@ func (s *tidalStage) clearUp(v *View, t *tide, i *fleet.Instance) {
 	}
 }
 
-// alone gives queries that no batch can be made of, one each, to idle instances: those with requirements of their own,
-// and all while there are no prices.
-func (s *tidalStage) alone(v *View) {
-	all := s.prices == nil || len(s.batches) == 0
+// serveSingly gives queries without a batch, one each, to idle instances: those with requirements of their own or
+// several items, and all while there are no values.
+func (s *tidalStage) serveSingly(v *View) {
+	all := s.values == nil || len(s.batches) == 0
 	for r := v.Waiting().Head(); r != fleet.Nil && len(s.idle) > 0; {
 		next := v.Fleet.Next(r)
-		if t := v.Fleet.Task(r); all || odd(t) {
+		if t := v.Fleet.Task(r); all || needsOwnBatch(t) {
 			for k, i := range s.idle {
 				if v.Fleet.CanServe(i, t) {
 					v.Choose(i, serving.None)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// ladder is a pool of workers that all have the same variants: accuracies 0.6, 0.7 and so on, batches of n taking
-// (4 + 3n) ms times 1, 2 and so on.
+// ladder is a pool of workers with the same variants: accuracies 0.6, 0.7 and so on; a batch of n takes (4 + 3n) ms
+// times 1, 2 and so on.
 func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePolicy) *fleet.Fleet {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}},
@@ -62,7 +62,7 @@ func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePo
 	return f
 }
 
-// priced is a plan whose values fall ever faster with the position.
+// priced is a plan with values whose slope grows with the position.
 func priced(workers int, rate, steep float64) *plan.Plan {
 	x := plan.ValueFunction{Rate: rate, Residual: 20 * time.Millisecond, Gain: 0.75, LatePenalty: 1, PerQuery: 1,
 		Zero: 40}
@@ -78,9 +78,8 @@ func waitFor(f *fleet.Fleet, id int, deadline serving.Time) {
 	f.Wait(r)
 }
 
-// A pool is run by hand for a while: every choice of a batch is compared with a search through all variants, sizes and
-// runs of consecutive queries, worked out from the plan without any of the rule's tables. Everything is served in the
-// end.
+// A pool runs for a while. Every choice of a batch is compared with a search through all variants, sizes and runs of
+// consecutive queries that uses the plan and none of the rule's tables. In the end everything is served.
 func TestTidalAgainstSearch(t *testing.T) {
 	const slo = 60 * time.Millisecond
 	chosen, waited, cleared := 0, 0, 0
@@ -127,7 +126,7 @@ func TestTidalAgainstSearch(t *testing.T) {
 			}
 			want := search(f, p, now, slo, mon.Recent(now, 0))
 			before := f.Central(0).Len()
-			o.Route(seeWith(f, now, p, mon))
+			o.Route(viewWith(f, now, p, mon))
 			first := true
 			for _, i := range f.Ready(0) {
 				if i.Queue().Len() == 0 {
@@ -184,7 +183,7 @@ type found struct {
 
 func fastest(f *fleet.Fleet) time.Duration { return f.Latency(0, 0, 1, 1) }
 
-// search is the rule by its definition, for the first idle instance.
+// search finds the batch by the rule's definition, for the first idle instance.
 func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, seen float64) found {
 	x := &p.Values[0].ByRate[0]
 	late := 10 * x.LatePenalty
@@ -217,7 +216,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 		}
 		return best
 	}
-	// The expected loss of being left behind, over many equally likely times of waiting longer.
+	// The expected loss of waiting, over many equally likely waits.
 	patience := math.Max(float64(slo)/15, float64(slo)/2/workers)
 	loses := func(task *fleet.Task) float64 {
 		slack := task.Deadline().Sub(now)
@@ -267,7 +266,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 	return best
 }
 
-// A decision, with 60 workers of which one is idle and twenty queries waiting.
+// The cost of a decision, with 60 workers of which one is idle and twenty waiting queries.
 func BenchmarkTidal(b *testing.B) {
 	const slo = 150 * time.Millisecond
 	f := ladder(60, 4, 8, slo, serving.ServeLate)
@@ -284,15 +283,15 @@ func BenchmarkTidal(b *testing.B) {
 		waitFor(f, k+1, now.Add(slo-time.Duration(20-k)*500*time.Microsecond))
 	}
 	o := NewTidal()
-	v := seeWith(f, now, p, mon)
+	v := viewWith(f, now, p, mon)
 	o.stages = make([]tidalStage, 1)
 	s := &o.stages[0]
 	s.build(v)
 	b.ReportAllocs()
 	for b.Loop() {
-		t := s.look(v)
+		t := s.observe(v)
 		s.collect(v, true)
-		t.price(s, mon.Recent(now, 0), 60)
+		t.setLoad(s, mon.Recent(now, 0), 60)
 		if x, _ := s.choose(v, &t, s.idle[0]); x == nil {
 			b.Fatal("no batch")
 		}

@@ -9,26 +9,26 @@ import (
 )
 
 // Weighted gives each instance its planned share of the stage's queries, deterministically: after n queries an instance
-// of share w has received n*w to within less than one. It is Tijdeman's solution of the chairman assignment problem
-// (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980): with k instances and
-// d = 1/(2k-2), the n-th query goes to the instance that must be served soonest among those with n*w - served >= d.
-// Over a window that does not begin with the plan the deviation is below two, which no sequence for three or more
-// unequal shares can in general bring below one.
+// of share w has received n*w, to within less than one. It is Tijdeman's solution of the chairman assignment problem
+// (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980). With k instances and d = 1/(2k-2),
+// the n-th query goes to the instance with the earliest deadline among those with n*w - served >= d. Over a window that
+// does not begin with the plan the deviation is below two. For three or more unequal shares no sequence brings it below
+// one in general.
 //
-// Proteus §4 routes by the plan's y this way; the authors' release draws instances uniformly.
+// Proteus §4 routes by the plan's y this way. The authors' release draws instances uniformly.
 type Weighted struct{ stages []weightedStage }
 
 type weightedStage struct {
-	epoch uint64
-	built bool
-	n     int64 // queries assigned since the shares were set
-	delta float64
-	share []float64 // by index into the ready instances; adds up to 1
-	given []int64
-	// what an instance is to receive besides its share, negative for what it has had too much; below one
+	epoch    uint64
+	built    bool
+	n        int64 // queries assigned since the shares were set
+	delta    float64
+	share    []float64 // by index into the ready instances; adds up to 1
+	received []int64
+	// what an instance gets beside its share; negative after it got too much; its absolute value is at most one
 	owed     []float64
-	due      pq.Heap // eligible instances by the query number at which they must have been served
-	upcoming pq.Heap // the others by the query number at which they become eligible
+	due      pq.Heap // eligible instances by deadline, a query number
+	upcoming pq.Heap // other instances by the query number at which they become eligible
 }
 
 // NewWeighted returns the rule.
@@ -43,7 +43,7 @@ func (*Weighted) Needs() plan.Sections { return plan.Shares }
 // Traits implements Router.
 func (*Weighted) Traits() Traits { return Traits{} }
 
-// Route implements Router: logarithmic in the stage's instances for each query without requirements of its own.
+// Route implements Router. A query without requirements costs time logarithmic in the stage's instances.
 func (o *Weighted) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
 		o.stages = append(o.stages, weightedStage{})
@@ -62,7 +62,7 @@ func (o *Weighted) Route(v *View) {
 		if at := s.next(); at >= 0 && v.Fleet.CanServe(all[at], t) {
 			s.serve(at)
 			v.Assign(r, all[at])
-		} else if at := s.nextThat(func(i int) bool { return v.Fleet.CanServe(all[i], t) }, len(all)); at >= 0 {
+		} else if at := s.nextAccepting(func(i int) bool { return v.Fleet.CanServe(all[i], t) }, len(all)); at >= 0 {
 			s.serve(at)
 			v.Assign(r, all[at])
 		}
@@ -76,15 +76,15 @@ func (s *weightedStage) build(all []*fleet.Instance, epoch uint64) {
 	for _, i := range all {
 		s.share, s.owed = append(s.share, i.Share()), append(s.owed, 0)
 	}
-	s.begin()
+	s.reset()
 }
 
-// begin makes shares of what share holds, and counts from here on.
-func (s *weightedStage) begin() {
+// reset normalises the shares and restarts all counts.
+func (s *weightedStage) reset() {
 	s.n = 0
 	s.due.Reset()
 	s.upcoming.Reset()
-	s.given = s.given[:0]
+	s.received = s.received[:0]
 	total, k := 0.0, 0
 	for _, w := range s.share {
 		total += w
@@ -92,16 +92,16 @@ func (s *weightedStage) begin() {
 			k++
 		}
 	}
-	s.delta = 0.5 // for one instance any value in [0, 1) serves
+	s.delta = 0.5 // for one instance any value in [0, 1) will do
 	if k > 1 {
 		s.delta = 1 / float64(2*k-2)
 	}
 	for at := range s.share {
-		s.given = append(s.given, 0)
+		s.received = append(s.received, 0)
 		if total > 0 {
 			s.share[at] /= total
 		} else {
-			s.share[at] = 1 / float64(len(s.share)) // a plan that shares nothing out: equal shares
+			s.share[at] = 1 / float64(len(s.share)) // a plan without shares: equal ones
 		}
 	}
 	for at, w := range s.share {
@@ -113,18 +113,19 @@ func (s *weightedStage) begin() {
 
 // eligible is the number of the first query at which instance at may be served again.
 func (s *weightedStage) eligible(at int) int64 {
-	return max(int64(math.Ceil((float64(s.given[at])-s.owed[at]+s.delta)/s.share[at]-1e-9)), s.n+1)
+	return max(int64(math.Ceil((float64(s.received[at])-s.owed[at]+s.delta)/s.share[at]-1e-9)), s.n+1)
 }
 
-// deadline orders eligible instances by when they must have been served, in millionths of a query.
+// deadline is the query number, in millionths, by which instance at must have been served.
 func (s *weightedStage) deadline(at int) int64 {
-	d := (float64(s.given[at]) - s.owed[at] + 1 - s.delta) / s.share[at] * 1e6
+	d := (float64(s.received[at]) - s.owed[at] + 1 - s.delta) / s.share[at] * 1e6
 	if d > math.MaxInt64/2 {
 		return math.MaxInt64 / 2
 	}
 	return int64(d)
 }
 
+// next returns the index of the instance for the next query; -1 without any.
 func (s *weightedStage) next() int {
 	for {
 		at, n, ok := s.upcoming.Min()
@@ -138,16 +139,17 @@ func (s *weightedStage) next() int {
 		return at
 	}
 	if at, _, ok := s.upcoming.Min(); ok {
-		return at // rounding left nobody eligible: the nearest one
+		return at // rounding left no instance eligible: take the next one
 	}
 	return -1
 }
 
-// nextThat returns the acceptable instance that must be served soonest, or -1.
-func (s *weightedStage) nextThat(accept func(int) bool, n int) int {
+// nextAccepting returns the accepting instance, of the first n, with the earliest deadline; -1 without any. Instances
+// without a share come last.
+func (s *weightedStage) nextAccepting(accept func(int) bool, n int) int {
 	best, soonest := -1, int64(math.MaxInt64)
 	for at := range n {
-		d := int64(math.MaxInt64 - 1) // without a share: only when nothing else will do
+		d := int64(math.MaxInt64 - 1) // without a share
 		if s.share[at] > 0 {
 			d = s.deadline(at)
 		}
@@ -158,9 +160,10 @@ func (s *weightedStage) nextThat(accept func(int) bool, n int) int {
 	return best
 }
 
+// serve records that instance at gets the next query.
 func (s *weightedStage) serve(at int) {
 	s.n++
-	s.given[at]++
+	s.received[at]++
 	if s.share[at] == 0 {
 		return
 	}

@@ -46,9 +46,9 @@ func arrive(f *fleet.Fleet, from, n int) {
 	}
 }
 
-// The promise of the rule: after n queries an instance of share w has received n*w to within less than one, for random
-// shares, however the queries are grouped; over any window the deviation stays below two.
-func TestWeightedKeepsItsPromise(t *testing.T) {
+// After n queries an instance of share w has received n*w to within less than one, for random shares, however the
+// queries are grouped. Over any window the deviation stays below two.
+func TestWeightedDeviation(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		k := 1 + rng.IntN(50)
@@ -70,7 +70,7 @@ func TestWeightedKeepsItsPromise(t *testing.T) {
 		for n := 0; n < 3000; {
 			group := 1 + rng.IntN(5)
 			arrive(f, n+1, group)
-			o.Route(see(f))
+			o.Route(viewOf(f))
 			n += group
 			for i, in := range f.Ready(0) {
 				d := float64(in.Queue().Len()) - float64(n)*shares[i]/total
@@ -102,7 +102,7 @@ func TestWeightedRespectsRequirements(t *testing.T) {
 	f.Refresh(second)
 	r := f.Add(&fleet.Work{Query: 1, Items: 1, Pin: serving.None, MinAccuracy: 0.95, Deadline: 1e9})
 	f.Wait(r)
-	NewWeighted().Route(see(f))
+	NewWeighted().Route(viewOf(f))
 	if second.Queue().Len() != 1 {
 		t.Errorf("the query that wants 0.95 did not go to the only instance that has it")
 	}

@@ -15,9 +15,9 @@ type idled struct {
 	idle time.Duration
 }
 
-// remembered are the idle times in minutes, cut off at four hours, that a histogram over so many slices still has at a
+// recorded are the idle times in minutes, cut off at four hours, that a histogram of so many slices still holds at a
 // time.
-func remembered(all []idled, now serving.Time, tracked time.Duration, slices int) (in []int, out int) {
+func recorded(all []idled, now serving.Time, tracked time.Duration, slices int) (in []int, out int) {
 	slice := int64(tracked) / int64(slices)
 	for _, x := range all {
 		if int64(x.at)/slice <= int64(now)/slice-int64(slices) {
@@ -32,8 +32,8 @@ func remembered(all []idled, now serving.Time, tracked time.Duration, slices int
 	return in, out
 }
 
-// headAndTail are the rounded percentiles of idle times in minutes, and whether HHP relies on them.
-func headAndTail(in []int) (head, tail float64, says bool) {
+// recordedHeadAndTail returns the rounded percentiles of idle times in minutes, and whether HHP relies on them.
+func recordedHeadAndTail(in []int) (head, tail float64, representative bool) {
 	if len(in) < 5 {
 		return 0, 0, false
 	}
@@ -51,7 +51,7 @@ func headAndTail(in []int) (head, tail float64, says bool) {
 	return float64(rank(0.05)), float64(rank(0.99) + 1), math.Sqrt(variance)/mean >= 2
 }
 
-// idleTimes feeds keepers random idle times of several manners and calls check before each.
+// idleTimes feeds keepers random idle times of several distributions and calls check before each.
 func idleTimes(seed uint64, keepers []Keeper, check func(all []idled, now serving.Time)) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	var all []idled
@@ -89,7 +89,7 @@ func TestHistogramsAgainstRecorded(t *testing.T) {
 		lsth.Gamma = 0.3
 		idleTimes(seed, []Keeper{hhp, lsth}, func(all []idled, now serving.Time) {
 			window := func(tracked time.Duration, slices int) (Span, bool) {
-				in, out := remembered(all, now, tracked, slices)
+				in, out := recorded(all, now, tracked, slices)
 				if 2*out > len(in)+out {
 					last := append([]idled(nil), all[max(len(all)-8, 0):]...)
 					for i := range last { // the median, by selection
@@ -103,8 +103,8 @@ func TestHistogramsAgainstRecorded(t *testing.T) {
 					took["forecast"]++
 					return Span{minutes(0.85 * x), minutes(1.15 * x)}, false
 				}
-				head, tail, says := headAndTail(in)
-				if !says {
+				head, tail, representative := recordedHeadAndTail(in)
+				if !representative {
 					took["standard"]++
 					return Span{0, 4 * time.Hour}, false
 				}
@@ -115,9 +115,9 @@ func TestHistogramsAgainstRecorded(t *testing.T) {
 			if got := hhp.Warm(now); len(got) != 1 || !near(got[0], want) {
 				t.Fatalf("seed %d after %d idle times: hybridhistogram %v, by definition %v", seed, len(all), got, want)
 			}
-			long, says := window(24*time.Hour, 24)
-			in, _ := remembered(all, now, time.Hour, 12)
-			if head, tail, too := headAndTail(in); says && too {
+			long, representative := window(24*time.Hour, 24)
+			in, _ := recorded(all, now, time.Hour, 12)
+			if head, tail, too := recordedHeadAndTail(in); representative && too {
 				took["both"]++
 				long.From = minutes(0.3*long.From.Minutes() + 0.7*0.9*head)
 				long.To = minutes(0.3*long.To.Minutes() + 0.7*1.1*tail)
@@ -134,8 +134,8 @@ func TestHistogramsAgainstRecorded(t *testing.T) {
 	}
 }
 
-// Cheapest against a search through all spans of whole minutes: what it answers costs least of those that begin at
-// once, or least of all and a tenth less than that.
+// Cheapest against a search through all spans of whole minutes: its answer costs least of those that begin at once, or
+// least of all and a tenth less than that.
 func TestCheapestAgainstSearch(t *testing.T) {
 	later := 0
 	for seed := uint64(1); seed <= 6; seed++ {
@@ -157,7 +157,7 @@ func TestCheapestAgainstSearch(t *testing.T) {
 				slices  int
 				counts  float64
 			}{{7 * 24 * time.Hour, 14, 1}, {24 * time.Hour, 24, 3}, {time.Hour, 12, 10}} {
-				in, out := remembered(all, now, l.tracked, l.slices)
+				in, out := recorded(all, now, l.tracked, l.slices)
 				for _, m := range in {
 					counts[m] += l.counts
 				}
@@ -204,7 +204,7 @@ func TestCheapestAgainstSearch(t *testing.T) {
 	}
 }
 
-// Calls that come like clockwork find the app warm, and it was let go meanwhile.
+// An app with regular calls is warm at each of them and let go in between.
 func TestClockwork(t *testing.T) {
 	for _, k := range []Keeper{NewHybridHistogram(0), NewLSTH(), NewCheapest(0)} {
 		now := serving.Time(0)
@@ -238,8 +238,8 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-// A rule that is written down and recalled by a fresh one, whose time begins anew, decides as before; what is cut off
-// is refused, and the app's rule begins anew.
+// A fresh rule that recalls a record decides as the old one, although its time starts at zero. A record that is cut off
+// is refused, and the app's rule starts from nothing.
 func TestRememberAndRecall(t *testing.T) {
 	for name, keeper := range map[string]func() Keeper{
 		"hybridhistogram": func() Keeper {

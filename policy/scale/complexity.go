@@ -10,37 +10,39 @@ import (
 
 const (
 	complexityPause = time.Second
-	complexityLook  = 100 * time.Millisecond
-	// receding is how long the demand has to stay below what the plan in force was asked for.
-	receding = 10 * time.Second
-	// receded is the part of that demand below which a smaller plan is asked for.
-	receded = 0.8
-	// unanswered is the pause after a request that led to no plan, or to one after which as much waits as before:
-	// instances may just be starting.
-	unanswered = 5 * time.Second
+	// fallHold is how long the demand has to stay low before a smaller plan is asked for.
+	fallHold = 10 * time.Second
+	// fallShare is the part of the plan's demand below which a smaller plan is asked for.
+	fallShare = 0.8
+	// retryPause is the pause after a request that led to no plan, or to a plan with which as much waits as before.
+	// Instances may still be starting.
+	retryPause = 5 * time.Second
 )
 
-// Complexity asks for a plan when the content of queries changes (Scrooge §3.5): when the items that an edge sends for
-// each item served, or the time that a stage's batches take, differs from what the plan in force was made with, by more
-// than chance and by the part Change (monitor.Factors). It also asks when a client joins or leaves (§3.4), which shows
-// in what is declared of streams (View.BasisChanged) and, of clients that declare nothing, in the rate: at once when
-// that exceeds what the plan was made for by more than chance, and after a while when more waits than can be served in
-// time; and when it has been a fifth lower for ten seconds. And it asks when a worker is lost or back, and when
-// anything else that plans are made from has changed. It never asks within Pause of the last request, or five seconds
-// of one that no plan came of. It inflates nothing: the factors go out with the request, and the demand is what is
-// seen.
+// Complexity asks for a plan when the content of queries changes (Scrooge §3.5) or when clients join or leave (§3.4).
+//
+//   - Content: a fan-out or a ballooning factor differs from the one that the plan in force was made with, by more
+//     than chance and by the part Change (monitor.Factors).
+//   - Declared rates: View.BasisChanged shows changes.
+//   - Clients that declare nothing: it asks at once when the rate exceeds the planned one by more than chance,
+//     after retryPause when more waits than can be served in time, and after fallHold when the rate is below
+//     fallShare of the planned one.
+//   - Any other input of planning that changed, such as a lost worker.
+//
+// It never asks within Pause of the last request, or within retryPause of a request that no plan followed. It adds no
+// head-room: factors go out with the request, and the demand is the rate that was seen.
 type Complexity struct {
-	Pause  time.Duration // 0 means one second
+	Pause  time.Duration // 0 means 1 s
 	Change float64       // 0 means monitor.LeastChange
 
 	plan *plan.Plan // in force at the last request
-	apps []received
+	apps []appDemand
 }
 
-// received is what is remembered of an app.
-type received struct {
-	asked float64 // the demand given with the last request; negative before there was one
-	means peaks   // of the rate over five seconds
+// appDemand is the state of one app.
+type appDemand struct {
+	lastDemand float64    // the demand given with the last request; negative before there was one
+	means      slidingMax // of the rate over five seconds
 }
 
 // NewComplexity returns the rule. Every engine needs its own.
@@ -59,85 +61,87 @@ func (*Complexity) Traits() Traits { return Traits{Follows: true} }
 
 // Decide implements Scaler.
 func (c *Complexity) Decide(v *View) (bool, serving.Time) {
-	again := v.Now.Add(complexityLook)
+	wake := v.Now.Add(poll)
 	falls := c.falls(v)
-	pause := or(c.Pause, complexityPause)
+	pause := positiveOr(c.Pause, complexityPause)
 	if v.LastRequest > 0 && v.Plan == c.plan && v.BasisChanged <= v.LastRequest {
-		pause = max(pause, unanswered)
+		pause = max(pause, retryPause)
 	}
 	if v.Requested || v.Plan != nil && v.Now < v.LastRequest.Add(pause) {
-		return false, again
+		return false, wake
 	}
-	if v.Plan == nil || v.BasisChanged > v.LastRequest || falls || c.rises(v) || v.piled() &&
-		v.Now.Sub(v.LastRequest) >= unanswered {
-		return true, again
+	if v.Plan == nil || v.BasisChanged > v.LastRequest || falls || c.rises(v) || v.backlogged() &&
+		v.Now.Sub(v.LastRequest) >= retryPause {
+		return true, wake
 	}
-	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, c.Change), again
+	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, c.Change), wake
 }
 
-func (c *Complexity) app(a serving.AppID) *received {
+func (c *Complexity) app(a serving.AppID) *appDemand {
 	for len(c.apps) <= int(a) {
-		c.apps = append(c.apps, received{asked: -1})
+		c.apps = append(c.apps, appDemand{lastDemand: -1})
 	}
 	return &c.apps[a]
 }
 
-// rate is the demand of an app: what its clients declare; or, where they declare nothing or far more comes, the highest
-// mean of five seconds of late, or the rate of the last second or fifth of one where that is clearly above.
+// rate is the demand of an app in queries/s: the declared rate, or the rate that was seen where clients declare nothing
+// or clearly exceed it. The rate seen is the highest mean of steadyWindow within fallHold, or the rate of the last
+// burstWindow or jumpWindow where that is clearly higher.
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 	if d := v.Monitor.Declared(app); d > 0 {
-		// In the second after a client has left, what it sent still counts as seen.
-		if v.Now.Sub(v.BasisChanged) < burst || !v.bursts(app, d) || receded*v.Monitor.Rate(v.Now, app, steady) < d {
+		// Queries of a client that has just left still count as seen for a second.
+		left := v.Now.Sub(v.BasisChanged) < burstWindow
+		if left || !v.burstAbove(app, d) || fallShare*v.Monitor.Rate(v.Now, app, steadyWindow) < d {
 			return d
 		}
 	}
-	x := max(v.above(app, burst, 1), v.above(app, glance, 2))
-	if v.Now > serving.Time(burst) {
-		x = max(x, c.app(app).means.highest(v.Now, receding, v.Monitor.Rate(v.Now, app, steady)))
+	x := max(v.rateAbove(app, burstWindow, 1), v.rateAbove(app, jumpWindow, 2))
+	if v.Now > serving.Time(burstWindow) {
+		x = max(x, c.app(app).means.highest(v.Now, fallHold, v.Monitor.Rate(v.Now, app, steadyWindow)))
 	}
-	return max(x, least)
+	return max(x, minDemand)
 }
 
-// rises tells whether more of an app comes, by more than chance, than the plan in force carries and was made for, so
-// that a plan would be asked for more. A plan that does not say is one for what was asked.
+// rises reports whether an app needs more than the plan in force carries and was made for, by more than chance. A plan
+// that states no capacity counts as one for the last demand.
 func (c *Complexity) rises(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
-		_, planned := v.promised(app)
+		_, planned := v.planned(app)
 		if planned == 0 {
-			planned = max(c.app(app).asked, 0)
+			planned = max(c.app(app).lastDemand, 0)
 		}
-		if v.bursts(app, planned) && c.rate(v, app) > planned {
+		if v.burstAbove(app, planned) && c.rate(v, app) > planned {
 			return true
 		}
 	}
 	return false
 }
 
-// falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was
-// made for, and is not on its way to asking for even less.
+// falls records the rates and reports whether an app needs less than the plan in force was made for, by more than
+// chance, and its rate is no longer falling.
 func (c *Complexity) falls(v *View) bool {
 	found := false
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
-		asked, rate, mean := c.app(app).asked, c.rate(v, app), v.Monitor.Rate(v.Now, app, steady)
-		if asked < 0 && mean > 0 && v.Plan != nil && a < len(v.Plan.Demand) {
-			asked = v.Plan.Demand[a] // the first plan was made for what was expected
+		lastDemand, rate, mean := c.app(app).lastDemand, c.rate(v, app), v.Monitor.Rate(v.Now, app, steadyWindow)
+		if lastDemand < 0 && mean > 0 && v.Plan != nil && a < len(v.Plan.Demand) {
+			lastDemand = v.Plan.Demand[a] // the first plan was made for what was expected
 		}
-		falling := above(rate, mean)
-		found = found || rate < receded*asked && above(asked, rate) && !falling
+		falling := aboveNoise(rate, mean)
+		found = found || rate < fallShare*lastDemand && aboveNoise(lastDemand, rate) && !falling
 	}
-	return found && v.Plan != c.plan && v.Now.Sub(v.LastRequest) >= receding
+	return found && v.Plan != c.plan && v.Now.Sub(v.LastRequest) >= fallHold
 }
 
-// above tells whether a rate is above the mean of five seconds by more than chance.
-func above(rate, mean float64) bool { return rate-mean > 2*math.Sqrt(rate/steady.Seconds()) }
+// aboveNoise reports whether a rate is above a mean over steadyWindow by more than chance.
+func aboveNoise(rate, mean float64) bool { return rate-mean > 2*math.Sqrt(rate/steadyWindow.Seconds()) }
 
 // Demand implements Scaler.
 func (c *Complexity) Demand(v *View, rates []float64) {
 	c.plan = v.Plan
 	for a := range rates {
 		rates[a] = c.rate(v, serving.AppID(a))
-		c.app(serving.AppID(a)).asked = rates[a]
+		c.app(serving.AppID(a)).lastDemand = rates[a]
 	}
 }

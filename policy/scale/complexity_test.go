@@ -20,7 +20,7 @@ type scene struct {
 	sends   func(at serving.Time) float64
 	seen    *monitor.Rates
 	factors *monitor.Factors
-	refuses bool // nothing comes of requests
+	refuses bool // no plan follows a request
 	asked   []serving.Time
 	rates   []float64
 	fans    []float64
@@ -44,14 +44,14 @@ func newScene(seed uint64) *scene {
 	return s
 }
 
-// until plays frames and has the scaler look when it wants to; a plan comes at once.
+// until plays frames and calls the scaler when it asked to be called. A plan comes at once.
 func (s *scene) until(t *testing.T, end serving.Time) {
 	t.Helper()
 	next, wake := s.v.Now+1, s.v.Now+1
 	for min(next, wake) < end {
 		if next <= wake {
 			s.seen.Add(next, 0)
-			s.factors.Sent(next, 0, 0, 1, s.sends(next))
+			s.factors.AddItems(next, 0, 0, 1, s.sends(next))
 			next += max(1, serving.Time(s.rng.ExpFloat64()/s.rate(next)*1e9))
 			continue
 		}
@@ -79,12 +79,13 @@ func (s *scene) until(t *testing.T, end serving.Time) {
 	s.v.Now = end
 }
 
-// Content that gets busier is planned for within a second, the same frames coming; what is as it was is left alone.
+// Busier content leads to a plan within a second although frames come as before. Content that stays the same leads to
+// none.
 func TestComplexityFollowsContent(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(seed)
 		s.until(t, 20e9)
-		if len(s.asked) > 3 { // chance now and then
+		if len(s.asked) > 3 { // a few by chance
 			t.Fatalf("seed %d: steady frames are asked about at %v", seed, s.asked)
 		}
 		begun := len(s.asked)
@@ -100,7 +101,7 @@ func TestComplexityFollowsContent(t *testing.T) {
 	}
 }
 
-// Clients that join are planned for within a second or two, those that leave once, after ten.
+// Clients that join lead to a plan within two seconds, those that leave to one plan after ten.
 func TestComplexityFollowsDemand(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(seed)
@@ -125,8 +126,8 @@ func TestComplexityFollowsDemand(t *testing.T) {
 	}
 }
 
-// A worker that is lost is asked about at once; a planner that fails is left in peace for five seconds, but not when
-// another worker is lost.
+// A lost worker leads to a request at once. A planner that fails is not asked for five seconds, unless another worker
+// is lost.
 func TestComplexityAfterLoss(t *testing.T) {
 	s := newScene(1)
 	s.until(t, 12e9)
@@ -153,9 +154,9 @@ func TestComplexityAfterLoss(t *testing.T) {
 	}
 }
 
-// Where clients declare their rates, plans are made for those, at once when one leaves; far more than that is seen all
-// the same.
-func TestComplexityGoesByWhatIsDeclared(t *testing.T) {
+// Plans are made for declared rates, at once when a client leaves. A rate far above the declared one counts all the
+// same.
+func TestComplexityFollowsDeclaredRates(t *testing.T) {
 	s := newScene(4)
 	open := func(stream uint64, rate float64) {
 		s.seen.Open(0, stream, rate)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Fixed never asks: the first plan stays.
+// Fixed never asks for a plan. The first plan stays.
 type Fixed struct{}
 
 // Name implements Scaler.
@@ -22,7 +22,7 @@ func (Fixed) Traits() Traits { return Traits{} }
 // Decide implements Scaler.
 func (Fixed) Decide(*View) (bool, serving.Time) { return false, serving.Never }
 
-// Demand implements Scaler with the mean of the last ten seconds.
+// Demand implements Scaler: the mean rate of the last ten seconds.
 func (Fixed) Demand(v *View, rates []float64) {
 	for a := range rates {
 		rates[a] = v.Monitor.Rate(v.Now, serving.AppID(a), 10*time.Second)

@@ -8,28 +8,28 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// hybridTracked is over how long INFless §3.5 has HHP look back.
+// hybridTracked is the tracked duration that INFless §3.5 gives HHP.
 const hybridTracked = 4 * time.Hour
 
-// HybridHistogram is the hybrid histogram policy (HHP; Shahrad et al., ATC 2020, §4.2): from a histogram of an app's
-// idle times in minutes up to four hours, the app is warm from their head to their tail percentile, with a margin of a
-// tenth. Where the histogram says nothing, because it holds little or its counts are spread over all bins, the app
-// stays warm for four hours. Where most idle times are longer than that, the next is forecast, and the app is warm
-// around it: where the paper fits an ARIMA model, here it is the median of the last eight.
+// HybridHistogram is the hybrid histogram policy (HHP; Shahrad et al., ATC 2020, §4.2). It counts an app's idle times
+// in minutes, up to four hours. The app is warm from the head to the tail percentile of the histogram, with a margin of
+// a tenth. While the histogram is not representative, the app stays warm for four hours. Where most idle times are
+// longer than that, the app is warm around a forecast of the next one. The paper forecasts with an ARIMA model; here
+// the forecast is the median of the last eight.
 //
-// The paper tracks idle times without an end; INFless compares with a tracked duration of four hours.
+// The paper tracks idle times without an end. INFless compares with a tracked duration of four hours.
 type HybridHistogram struct {
-	Head, Tail float64 // percentiles as shares; 0 means 0.05 and 0.99
+	Head, Tail float64 // quantiles in [0, 1]; 0 means 0.05 and 0.99
 
 	seen  *histogram.Sliding
-	last  [keptIdle]time.Duration
+	last  [recentIdle]time.Duration
 	n     int
 	spans [1]Span
 }
 
 // NewHybridHistogram returns the policy with a tracked duration; 0 means four hours.
 func NewHybridHistogram(tracked time.Duration) *HybridHistogram {
-	return &HybridHistogram{seen: newIdle(or(tracked, hybridTracked), 16)}
+	return &HybridHistogram{seen: newIdle(positiveOr(tracked, hybridTracked), 16)}
 }
 
 // Name implements Keeper.
@@ -38,7 +38,7 @@ func (*HybridHistogram) Name() string { return "hybridhistogram" }
 // Idled implements Keeper.
 func (h *HybridHistogram) Idled(now serving.Time, idle time.Duration) {
 	h.seen.Add(int64(now), int64(idle))
-	h.last[h.n%keptIdle] = idle
+	h.last[h.n%recentIdle] = idle
 	h.n++
 }
 
@@ -52,29 +52,22 @@ func (h *HybridHistogram) Warm(now serving.Time) []Span {
 func (h *HybridHistogram) window() Span {
 	in, out := h.seen.Inside(), h.seen.Outside()
 	switch {
-	case float64(out) > unbounded*float64(in+out):
+	case float64(out) > maxOutside*float64(in+out):
 		x := h.forecast()
 		return Span{scaled(x, 1-forecastMargin), scaled(x, 1+forecastMargin)}
-	case !says(h.seen):
-		return Span{0, reach}
+	case !representative(h.seen):
+		return Span{0, maxIdle}
 	}
-	from, to := ends(h.seen, share(h.Head, headAt), share(h.Tail, tailAt))
+	from, to := headAndTail(h.seen, positiveOr(h.Head, headQuantile), positiveOr(h.Tail, tailQuantile))
 	return Span{scaled(from, 1-margin), scaled(to, 1+margin)}
 }
 
-// forecast is the median of the idle times remembered.
+// forecast is the median of the last idle times.
 func (h *HybridHistogram) forecast() time.Duration {
 	sorted := h.last
-	n := min(h.n, keptIdle)
+	n := min(h.n, recentIdle)
 	slices.Sort(sorted[:n])
 	return sorted[n/2]
 }
 
 func scaled(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
-
-func share(x, otherwise float64) float64 {
-	if x > 0 {
-		return x
-	}
-	return otherwise
-}

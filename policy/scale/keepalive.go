@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Alive is how long OpenFaaS+ keeps instances (INFless §5.1).
+// Alive is the keep-alive of OpenFaaS+ (INFless §5.1).
 const Alive = 300 * time.Second
 
-// KeepAlive keeps an app warm for a fixed time, whatever was seen.
+// KeepAlive keeps an app warm for a fixed time.
 type KeepAlive struct {
 	For   time.Duration // 0 means Alive
 	spans [1]Span
@@ -23,12 +23,12 @@ func (*KeepAlive) Idled(serving.Time, time.Duration) {}
 
 // Warm implements Keeper.
 func (k *KeepAlive) Warm(serving.Time) []Span {
-	k.spans[0] = Span{0, or(k.For, Alive)}
+	k.spans[0] = Span{0, positiveOr(k.For, Alive)}
 	return k.spans[:]
 }
 
 // Remember implements Keeper: nothing is learned.
 func (*KeepAlive) Remember(b []byte, _ serving.Time) []byte { return b }
 
-// Recall implements Keeper: there is nothing to take up.
+// Recall implements Keeper: nothing was learned.
 func (*KeepAlive) Recall([]byte, serving.Time, time.Duration) error { return nil }

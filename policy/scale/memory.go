@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-var errMemory = errors.New("what is to be recalled is cut off, or of another rule")
+var errRemembered = errors.New("the record of idle times is cut off, or of another rule")
 
-// recall takes histograms up from b one after the other and returns what follows.
+// recall merges the histograms encoded in b into list, in order, and returns the remaining bytes.
 func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.Sliding) (_ []byte, err error) {
 	for _, h := range list {
 		if b, err = h.MergeEncoded(b, int64(now), int64(older)); err != nil {
@@ -26,10 +26,10 @@ func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.
 // Remember implements Keeper.
 func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
 	b = h.seen.AppendEncoded(b, int64(now))
-	n := min(h.n, keptIdle)
+	n := min(h.n, recentIdle)
 	b = binary.AppendUvarint(b, uint64(n))
 	for k := h.n - n; k < h.n; k++ {
-		b = binary.AppendUvarint(b, uint64(h.last[k%keptIdle]))
+		b = binary.AppendUvarint(b, uint64(h.last[k%recentIdle]))
 	}
 	return b
 }
@@ -46,17 +46,17 @@ func (h *HybridHistogram) recall(b []byte, now serving.Time, older time.Duration
 		return nil, err
 	}
 	n, size := binary.Uvarint(b)
-	if size <= 0 || n > keptIdle {
-		return nil, errMemory
+	if size <= 0 || n > recentIdle {
+		return nil, errRemembered
 	}
 	b = b[size:]
 	for range n {
 		idle, size := binary.Uvarint(b)
 		if size <= 0 || idle > 1<<62 {
-			return nil, errMemory
+			return nil, errRemembered
 		}
 		b = b[size:]
-		h.last[h.n%keptIdle] = time.Duration(idle)
+		h.last[h.n%recentIdle] = time.Duration(idle)
 		h.n++
 	}
 	return b, nil
@@ -90,21 +90,22 @@ func (c *Cheapest) Recall(b []byte, now serving.Time, older time.Duration) error
 	return err
 }
 
-// Recaller is a Scaler that learns of every app what may outlive a run.
+// Recaller is a Scaler whose learned idle times outlive a run.
 type Recaller interface {
-	// Learned counts what was learned of an app in this run; what is remembered is another once it has changed.
+	// Learned counts what was learned of an app in this run. Remember returns something new only after it has changed.
 	Learned(app serving.AppID) int
-	// Remember returns what is known of an app at now; nil for nothing.
+	// Remember returns a record of what is known of an app at now; nil for nothing. The slice is the caller's.
 	Remember(app serving.AppID, now serving.Time) []byte
-	// Recall takes up what was remembered of an app, older ago. With an error what was learned of the app is gone as
-	// well.
+	// Recall reads what Remember of an earlier run wrote, older before now. On an error the app's rule starts from
+	// nothing. It does not keep b.
 	Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error
 }
 
-// Learned implements Recaller: it counts calls.
+// Learned implements Recaller: it counts the calls that ended an idle time.
 func (o *RateBands) Learned(app serving.AppID) int { return o.app(app).calls }
 
-// Remember implements Recaller. The name of the app's rule comes first; an app that was never called has nothing.
+// Remember implements Recaller. The record begins with the name of the app's rule. An app that was never called has
+// none.
 func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
 	a := o.app(app)
 	if !a.called {
@@ -114,7 +115,7 @@ func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
 	return a.keeper.Remember(b, now)
 }
 
-// Recall implements Recaller. It refuses what another rule remembered.
+// Recall implements Recaller. It refuses the record of another rule.
 func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error {
 	a := o.app(app)
 	name, rest, ok := bytes.Cut(b, []byte{0})
@@ -125,6 +126,6 @@ func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older 
 		a.keeper = o.fresh()
 		return err
 	}
-	a.called, a.since = true, serving.Never // the spans of this idle time are asked for again
+	a.called, a.since = true, serving.Never // ask the rule again for the spans of this idle time
 	return nil
 }

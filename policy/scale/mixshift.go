@@ -10,25 +10,26 @@ import (
 
 const (
 	mixPause = 5 * time.Second // between two requests for plans, at least
-	mixLook  = 100 * time.Millisecond
-	// mixFirst is how many queries are seen before a plan that was made for no sizes in particular is made anew, once.
-	mixFirst = 1000
-	// mixEvery is how many new queries a look takes, at least; an eighth of those compared, when that is more.
-	mixEvery = 250
-	// mixLeast is the smallest change of a share that is worth a plan, however sure it is.
-	mixLeast = 0.05
+	// mixMinQueries is how many queries of an app are awaited, once, before a plan that was made for no sizes in
+	// particular is replaced.
+	mixMinQueries = 1000
+	// mixStep is how many new queries come between two comparisons, at least. It is an eighth of the queries compared
+	// where that is more.
+	mixStep = 250
+	// mixMinShift is the smallest change of a share that is worth a plan.
+	mixMinShift = 0.05
 )
 
-// MixShift asks for a plan when the sizes of an app's queries are no longer those that the plan in force was made for
-// (Kairos §8.4): by a statistic of the queries since then, monitor.Rates.Shift, and not by a timer. It also asks when
-// anything else that plans are made from has changed, and never within Pause of the last request.
+// MixShift asks for a plan when the sizes of an app's queries differ from those that the plan in force was made for
+// (Kairos §8.4). It uses a statistic over the queries since then (monitor.View.Shift) and no timer. It also asks when
+// any other input of planning has changed. It never asks within Pause of the last request.
 type MixShift struct {
 	Pause time.Duration // 0 means 5 s
 
-	plan *plan.Plan
-	from []uint64 // by app: sizes counted when the plan came into force
-	next []uint64 // by app: of those since, how many the next look waits for
-	told bool     // a plan for no sizes in particular was asked about
+	plan         *plan.Plan
+	from         []uint64 // by app: sizes counted when the plan came into force
+	next         []uint64 // by app: how many since then the next comparison waits for
+	unsizedAsked bool     // a plan for no sizes in particular was to be replaced
 }
 
 // NewMixShift returns the rule. Every engine needs its own.
@@ -48,44 +49,44 @@ func (m *MixShift) Decide(v *View) (bool, serving.Time) {
 	if v.Plan != m.plan || m.from == nil {
 		m.begin(v)
 	}
-	from := v.LastRequest.Add(or(m.Pause, mixPause))
+	from := v.LastRequest.Add(positiveOr(m.Pause, mixPause))
 	if v.LastRequest == 0 {
 		from = 0
 	}
-	again := max(v.Now.Add(mixLook), from)
+	wake := max(v.Now.Add(poll), from)
 	if v.Requested || v.Now < from {
-		return false, again
+		return false, wake
 	}
-	return v.BasisChanged > v.LastRequest || m.shifted(v), again
+	return v.BasisChanged > v.LastRequest || m.shifted(v), wake
 }
 
-// begin takes note of a plan that came into force.
+// begin resets the counts for a plan that came into force.
 func (m *MixShift) begin(v *View) {
 	m.plan, m.from, m.next = v.Plan, m.from[:0], m.next[:0]
 	for a := range v.Spec.Apps {
-		m.from, m.next = append(m.from, v.Monitor.Sized(serving.AppID(a))), append(m.next, mixEvery)
+		m.from, m.next = append(m.from, v.Monitor.SizesSeen(serving.AppID(a))), append(m.next, mixStep)
 	}
 }
 
-// shifted looks at every app of which enough new queries were seen.
+// shifted compares the sizes of every app that enough new queries were seen of.
 func (m *MixShift) shifted(v *View) bool {
 	found := false
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		if v.Plan == nil || a >= len(v.Plan.Mixes) {
-			if !m.told && v.Monitor.Sized(app) >= mixFirst {
-				m.told, found = true, true
+			if !m.unsizedAsked && v.Monitor.SizesSeen(app) >= mixMinQueries {
+				m.unsizedAsked, found = true, true
 			}
 			continue
 		}
-		seen := v.Monitor.Sized(app) - m.from[a]
+		seen := v.Monitor.SizesSeen(app) - m.from[a]
 		if seen < m.next[a] {
 			continue
 		}
-		n := int(min(seen, monitor.Kept))
-		m.next[a] = seen + uint64(max(mixEvery, n/8))
+		n := int(min(seen, monitor.KeptSizes))
+		m.next[a] = seen + uint64(max(mixStep, n/8))
 		statistic, critical := v.Monitor.Shift(app, &v.Plan.Mixes[a], n)
-		found = found || statistic > max(critical, mixLeast)
+		found = found || statistic > max(critical, mixMinShift)
 	}
 	return found
 }

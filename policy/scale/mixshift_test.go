@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// watch lets queries of drawn sizes come, 1,000/s, and answers every request with a plan for the mix seen, a second
-// later. It returns when plans were asked for.
+// watch lets queries of drawn sizes arrive, 1,000/s, and answers every request a second later with a plan for the mix
+// seen. It returns when plans were asked for.
 func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(second int) float64) (
 	asked []serving.Time) {
 	t.Helper()
@@ -24,7 +24,7 @@ func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(s
 	for now := serving.Time(1e6); now <= serving.Time(seconds)*1e9; now += 1e6 {
 		v.Now = now
 		r.Add(now, 0)
-		r.Size(0, int32(min(max(math.Exp(mean(int(now/1e9))+rng.NormFloat64()), 1), 1000)))
+		r.AddSize(0, int32(min(max(math.Exp(mean(int(now/1e9))+rng.NormFloat64()), 1), 1000)))
 		if next != nil && now == v.LastRequest.Add(time.Second) {
 			v.Plan, v.Requested, next = next, false, nil
 		}
@@ -43,8 +43,8 @@ func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(s
 	return asked
 }
 
-// A plan for no sizes in particular is asked about once; then a steady mix is left alone, and a shift is found within
-// seconds, once or twice while it fills the window.
+// A plan for no sizes in particular is replaced once. Then a steady mix leads to no request, and a shift leads to one
+// or two within seconds.
 func TestMixShift(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		asked := watch(t, seed, &plan.Plan{}, 60, func(second int) float64 {
@@ -53,13 +53,13 @@ func TestMixShift(t *testing.T) {
 			}
 			return 4
 		})
-		if len(asked) < 2 || len(asked) > 4 || asked[0] != mixFirst*1e6 || asked[1] < 40e9 || asked[1] > 44e9 {
+		if len(asked) < 2 || len(asked) > 4 || asked[0] != mixMinQueries*1e6 || asked[1] < 40e9 || asked[1] > 44e9 {
 			t.Errorf("seed %d: asked at %v, want at 1s and soon after 40s", seed, asked)
 		}
 	}
 }
 
-// A mix that was given and not counted is held against what comes as well.
+// A configured mix is compared with the sizes seen as well.
 func TestMixShiftFromGiven(t *testing.T) {
 	given := &plan.Plan{Mixes: []serving.Mix{{Sizes: []int32{500}, Shares: []float64{1}}}}
 	if asked := watch(t, 1, given, 3, func(int) float64 { return 4 }); len(asked) != 1 || asked[0] > 1e9 {
@@ -67,8 +67,8 @@ func TestMixShiftFromGiven(t *testing.T) {
 	}
 }
 
-// Other changes are asked about at once, but for the pause.
-func TestMixShiftOfTheRest(t *testing.T) {
+// Other changes lead to a request at once, but for the pause.
+func TestMixShiftAsksForOtherChanges(t *testing.T) {
 	rule := NewMixShift(2 * time.Second)
 	v := View{
 		Now: 1e9, Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: &monitor.NewRates(1).View,

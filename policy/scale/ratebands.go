@@ -9,71 +9,73 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Of RateBands.
+// Constants of RateBands.
 const (
-	// Alpha says where in an app's band scaling in begins (INFless §3.2).
+	// Alpha sets where in an app's band scaling in begins (INFless §3.2).
 	Alpha = 0.8
 
-	bandPause = time.Second // between two requests, at least
-	// the same when queries wait for an app of which nothing runs; doubled up to calm while plans have no room for it
-	coldPause = 100 * time.Millisecond
-	bandLook  = 100 * time.Millisecond
-	glance    = 200 * time.Millisecond // over which a jump of the rate shows
-	steady    = 5 * time.Second        // over which a small excess shows
-	// over which the rate has to be below the band, and how long it has to stay there
-	calm = 10 * time.Second
-	// ahead is how far beyond the rate seen plans reach, so that a rising load does not ask at every step.
-	bandAhead = 1.1
-	// chance is how many deviations of a second's count plans have room for.
-	chance = 2
-	// smallest is the demand of an app that is kept warm, or called now and then: the lowest rate at which an instance
+	bandPause = time.Second // least time between two requests
+	// coldPause is the same while an app with waiting queries has no instance. It doubles with each failed plan, up to
+	// fallWindow.
+	coldPause    = 100 * time.Millisecond
+	jumpWindow   = 200 * time.Millisecond // in which a jump of the rate shows
+	steadyWindow = 5 * time.Second        // in which a small excess shows
+	// fallWindow is over what time the rate has to be below the band, and how long it has to stay there.
+	fallWindow = 10 * time.Second
+	// bandHeadRoom is a factor on the rate that keeps a rising load from asking for a plan at every step.
+	bandHeadRoom = 1.1
+	// noiseSigmas is how many standard deviations of one second's count plans have room for.
+	noiseSigmas = 2
+	// warmDemand is the least demand, in queries/s, of an app that is kept warm: the lowest rate at which an instance
 	// that runs one query at a time counts as used (INFless's artifact).
-	smallest = 1.0
-	// shrunk is the part of what the plan in force was made for to which the demand has to fall before a smaller one is
-	// asked for; and by one over it it has to rise for a larger one where there was no room.
-	shrunk = 0.8
+	warmDemand = 1.0
+	// bandFallShare is the part of the planned demand below which a smaller plan is asked for. Where there was no room,
+	// 1/bandFallShare is the rise that leads to another request.
+	bandFallShare = 0.8
 )
 
-// RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2): at
-// once when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and
-// when over ten seconds it is below alpha Rmax + (1-alpha) Rmin, where Rmin is the sum of what they need for their
-// batches to fill, and instances have lingered. That is the band of Eq. 7 and of the authors' release; §3.2 prints the
-// two the other way round, and with its alpha of 0.8 instances that need little for their batches would stay down to a
-// fifth of what they carry. Instances that are starting count as if they were there, and only arrivals count as load:
-// neither the queue that builds up during a start nor batches that wait to fill do. A smaller plan is asked for once
-// the demand has fallen by a fifth below what the plan in force was made for, and a larger one, where there was no room
-// for that, when it has risen as much or after ten seconds.
+// RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2).
 //
-// An app that has nothing to do is kept warm as its Keeper says (§3.5): with the smallest demand in the Keeper's spans
-// of its idle time, and with none, which lets its last instance go, outside. A query for an app of which nothing runs
-// is answered with a request at once, and while plans have no room for it with further ones ever more seldom. An app
-// that nobody has called yet is not idle: what runs of it from the start is kept as if it were, and where nothing does
-// its first call starts it.
+//   - Scaling out: at once, when the rate exceeds Rmax by more than chance over one second or over five. Rmax is
+//     the sum of what the instances carry at most.
+//   - Scaling in: when the rate over ten seconds is below alpha Rmax + (1-alpha) Rmin, and instances have lingered.
+//     Rmin is the sum of the rates with which their batches fill. This is the band of Eq. 7 and of the authors'
+//     release. §3.2 prints the two bounds the other way round; with alpha = 0.8, instances with a low Rmin would
+//     then stay down to a fifth of what they carry.
+//
+// Instances that are starting count as ready. Only arrivals count as load, not the queue that builds up during a start.
+// A smaller plan is asked for once the demand is below bandFallShare of the planned one. Where a plan had no room for
+// more, the next larger one is asked for when the demand has risen as much, or after ten seconds.
+//
+// An idle app is kept warm as its Keeper says (§3.5): its demand is warmDemand within the Keeper's spans, and 0
+// outside, which lets its last instance go. A query for an app without instances leads to a request at once. While
+// plans have no room for the app, further requests come ever more seldom. An app that was never called is not idle: its
+// instances from the start are kept, and without any its first call starts one.
 type RateBands struct {
 	Alpha float64       // 0 means Alpha
-	Pause time.Duration // between two requests; 0 means one second
-	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest load of so
-	// long a time. 0 means ten seconds.
+	Pause time.Duration // between two requests; 0 means 1 s
+	// Linger is how long instances stay after the load has fallen: plans are made for the highest load of that time. 0
+	// means 10 s.
 	Linger time.Duration
 	// Keeper makes the rule that keeps an app warm; nil means LSTH.
 	Keeper func() Keeper
 
-	apps []banded
+	apps []appBand
 	plan *plan.Plan // in force at the last request
 }
 
-// banded is what is remembered of an app.
-type banded struct {
-	keeper Keeper
-	lead   time.Duration // that a start is believed to take at least; negative before it is known
-	spans  []Span        // of the idle time that began at since
-	since  serving.Time  // Never before the first
-	below  serving.Time  // since when the rate has been below the band; Never while it is not
-	asked  float64       // the demand given with the last request; negative before there was one
-	means  peaks         // of the rate over five seconds
-	called bool          // in this run, or in one that was recalled
-	calls  int           // that ended an idle time
-	vain   int           // requests in a row after which nothing runs of it
+// appBand is the state of one app.
+type appBand struct {
+	keeper     Keeper
+	leadTime   time.Duration // believed time of a start; negative before it is known
+	spans      []Span        // of the idle time that began at since
+	since      serving.Time  // Never before the first
+	below      serving.Time  // since when the rate has been below the band; Never while it is not
+	lastDemand float64       // the demand given with the last request; negative before there was one
+	means      slidingMax    // of the rate over five seconds
+	called     bool          // in this run, or in a recalled one
+	calls      int           // calls that ended an idle time
+	failures   int           // consecutive requests after which it has no instance
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
@@ -88,22 +90,21 @@ func (*RateBands) Needs() plan.Sections { return plan.Bands }
 // Traits implements Scaler.
 func (o *RateBands) Traits() Traits { return Traits{Waker: o, Recaller: o} }
 
-// Invoked implements Waker. Decide is called for every app that was idle for a while, since it may have said that it
-// need not be called for long.
+// Invoked implements Waker. It asks for Decide where an earlier answer of Decide may have let the app sleep.
 func (o *RateBands) Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool {
 	b := o.app(app)
-	if b.called { // what went before the first call was no time between calls
+	if b.called { // an idle time lies between two calls
 		b.keeper.Idled(now, idle)
 	}
 	b.called = true
 	b.calls++
-	return idle > bandLook
+	return idle > poll
 }
 
-func (o *RateBands) app(a serving.AppID) *banded {
+func (o *RateBands) app(a serving.AppID) *appBand {
 	for len(o.apps) <= int(a) {
-		o.apps = append(o.apps, banded{
-			keeper: o.fresh(), since: serving.Never, below: serving.Never, lead: -1, asked: -1,
+		o.apps = append(o.apps, appBand{
+			keeper: o.fresh(), since: serving.Never, below: serving.Never, leadTime: -1, lastDemand: -1,
 		})
 	}
 	return &o.apps[a]
@@ -118,16 +119,16 @@ func (o *RateBands) fresh() Keeper {
 
 // Decide implements Scaler.
 func (o *RateBands) Decide(v *View) (bool, serving.Time) {
-	pause := or(o.Pause, bandPause)
+	pause := positiveOr(o.Pause, bandPause)
 	from := v.LastRequest.Add(pause)
 	if v.LastRequest == 0 {
 		from = 0
 	}
 	may := !v.Requested && v.Now >= from
-	answered := v.Plan != o.plan // the plan in force was made for what the apps' asked says
+	answered := v.Plan != o.plan // the plan in force is younger than the last request
 	ask := may && (v.Plan == nil || v.BasisChanged > v.LastRequest)
-	again := serving.Never
-	next := v.Now.Add(bandLook)
+	wake := serving.Never
+	next := v.Now.Add(poll)
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		b := o.app(app)
@@ -139,44 +140,43 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 		}
 		switch {
 		case need > 0 && none:
-			// Nothing runs of it and nothing is coming; a planner that has just failed is left in peace for the longer
-			// pause.
+			// The app has no instance, present or coming. A planner that has just failed gets the longer pause.
 			wait := pause
-			if answered || b.asked <= 0 {
+			if answered || b.lastDemand <= 0 {
 				wait = min(pause, coldPause)
 			}
-			wait = min(wait<<min(b.vain, 10), max(wait, calm))
+			wait = min(wait<<min(b.failures, 10), max(wait, fallWindow))
 			wants = !v.Requested && (v.LastRequest == 0 || v.Now >= v.LastRequest.Add(wait))
 		case need == 0 && none:
 			look = serving.Never
 		case need == 0:
-			if answered && b.asked == 0 {
-				look = serving.Never // the planner keeps something
+			if answered && b.lastDemand == 0 {
+				look = serving.Never // the planner keeps an instance all the same
 			} else {
 				wants = may
 			}
 		default:
-			wants = o.leaves(v, app, b, answered, need, low, up) && may
-			if v.Idle[a] != serving.Never && b.below == serving.Never && v.Monitor.Rate(v.Now, app, calm) == 0 {
+			wants = o.leftBand(v, app, b, answered, need, low, up) && may
+			if v.Idle[a] != serving.Never && b.below == serving.Never && v.Monitor.Rate(v.Now, app, fallWindow) == 0 {
 				look = serving.Never
 			}
 		}
 		ask = ask || wants
-		again = min(again, look, until)
+		wake = min(wake, look, until)
 	}
-	return ask, again
+	return ask, wake
 }
 
-// need is the demand of an app, 0 when it may be let go (one that is to have an instance at least is not) or has not
-// been called yet and has none, and until when that holds if nothing happens.
-func (o *RateBands) need(v *View, app serving.AppID, b *banded, none bool) (rate float64, until serving.Time) {
+// need returns the demand of an app in queries/s and until when that holds if nothing happens. It is 0 when the app's
+// last instance may go, or when the app has none and was never called. An app with MinInstances always needs one.
+func (o *RateBands) need(v *View, app serving.AppID, b *appBand, none bool) (rate float64, until serving.Time) {
 	if v.Spec.Apps[app].Closed {
 		return 0, serving.Never
 	}
 	since := v.Idle[app]
 	demand := o.demand(v, app, b)
 	if since == serving.Never || v.Spec.Apps[app].MinInstances > 0 {
-		return max(demand, smallest), serving.Never
+		return max(demand, warmDemand), serving.Never
 	}
 	if none && !b.called {
 		return 0, serving.Never
@@ -188,50 +188,52 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded, none bool) (rate
 	for _, s := range b.spans {
 		from, to := since.Add(s.From), since.Add(s.To)
 		if s.From > 0 {
-			from = max(from.Add(-o.leads(v, app, b)), since)
+			from = max(from.Add(-o.leadTime(v, app, b)), since)
 		}
 		if v.Now < from {
 			return 0, from
 		}
 		if v.Now < to {
-			return max(demand, smallest), to
+			return max(demand, warmDemand), to
 		}
 	}
 	return 0, serving.Never
 }
 
-// leads is how long before a call a start has to begin: what the fastest variant of the slowest stage is believed to
-// load in.
-func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
-	if b.lead >= 0 {
-		return b.lead
+// leadTime is how long before an expected call a start has to begin: the believed load time of the fastest variant at
+// the slowest stage.
+func (o *RateBands) leadTime(v *View, app serving.AppID, b *appBand) time.Duration {
+	if b.leadTime >= 0 {
+		return b.leadTime
 	}
-	b.lead = 0
+	b.leadTime = 0
 	for _, s := range v.Spec.Apps[app].Stages {
-		least := time.Duration(math.MaxInt64)
+		fastest := time.Duration(math.MaxInt64)
 		for _, x := range v.Spec.Stages[s].Variants {
 			for d := range v.Spec.DeviceTypes {
-				least = min(least, v.Fleet.LoadTime(x, serving.DeviceTypeID(d)))
+				fastest = min(fastest, v.Fleet.LoadTime(x, serving.DeviceTypeID(d)))
 			}
 		}
-		b.lead = max(b.lead, least)
+		b.leadTime = max(b.leadTime, fastest)
 	}
-	return b.lead
+	return b.leadTime
 }
 
-// demand is what a plan for an app is made for: the highest mean of five seconds while instances linger, or the rate of
-// the last second or fifth of one when that is clearly above, a tenth more, and two deviations of what chance brings in
-// a second: a plan for no more than the mean has its instances at their upper bounds, where batches wait for each
-// other.
-func (o *RateBands) demand(v *View, app serving.AppID, b *banded) float64 {
-	rate := max(v.above(app, burst, 1), v.above(app, glance, 2))
-	if v.Now > serving.Time(burst) {
-		rate = max(rate, b.means.highest(v.Now, or(o.Linger, calm), v.Monitor.Rate(v.Now, app, steady)))
+// demand is what a plan for an app is made for, in queries/s: the highest mean of steadyWindow within Linger, or the
+// rate of the last burstWindow or jumpWindow where that is clearly higher; plus head-room of a tenth and noiseSigmas
+// deviations of a second's count. A plan for the mean alone would run its instances at their upper bounds, where
+// batches wait for each other.
+func (o *RateBands) demand(v *View, app serving.AppID, b *appBand) float64 {
+	rate := max(v.rateAbove(app, burstWindow, 1), v.rateAbove(app, jumpWindow, 2))
+	if v.Now > serving.Time(burstWindow) {
+		mean := v.Monitor.Rate(v.Now, app, steadyWindow)
+		rate = max(rate, b.means.highest(v.Now, positiveOr(o.Linger, fallWindow), mean))
 	}
-	return bandAhead*rate + chance*math.Sqrt(rate*burst.Seconds())/burst.Seconds()
+	return bandHeadRoom*rate + noiseSigmas*math.Sqrt(rate*burstWindow.Seconds())/burstWindow.Seconds()
 }
 
-// bounds returns Rmin and Rmax of the app's narrowest stage, and whether some stage has no instance, present or coming.
+// bounds returns Rmin and Rmax of the app's stage with the least Rmax, in queries/s. none reports whether some stage
+// has no instance, present or coming.
 func (o *RateBands) bounds(v *View, app serving.AppID) (low, up float64, none bool) {
 	up = math.Inf(1)
 	for _, s := range v.Spec.Apps[app].Stages {
@@ -249,17 +251,18 @@ func (o *RateBands) bounds(v *View, app serving.AppID) (low, up float64, none bo
 	return low, up, none
 }
 
-// leaves tells whether an app's rate has left its band and a plan is to be asked for.
-func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool, need, low, up float64) bool {
-	answered = answered && b.asked >= 0
-	if v.over(app, up) {
+// leftBand reports whether an app's rate has left its band so that a plan is to be asked for. low and up are the bounds
+// of the band.
+func (o *RateBands) leftBand(v *View, app serving.AppID, b *appBand, answered bool, need, low, up float64) bool {
+	answered = answered && b.lastDemand >= 0
+	if v.rateExceeds(app, up) {
 		b.below = serving.Never
-		short := answered && up < b.asked && need < b.asked/shrunk // there is no room for more
-		return !short || v.Now.Sub(v.LastRequest) >= calm
+		short := answered && up < b.lastDemand && need < b.lastDemand/bandFallShare // the fleet has no room for more
+		return !short || v.Now.Sub(v.LastRequest) >= fallWindow
 	}
-	alpha := share(o.Alpha, Alpha)
-	rate := max(v.Monitor.Rate(v.Now, app, calm), v.Monitor.Rate(v.Now, app, burst))
-	if rate >= alpha*up+(1-alpha)*low || answered && need > shrunk*b.asked {
+	alpha := positiveOr(o.Alpha, Alpha)
+	rate := max(v.Monitor.Rate(v.Now, app, fallWindow), v.Monitor.Rate(v.Now, app, burstWindow))
+	if rate >= alpha*up+(1-alpha)*low || answered && need > bandFallShare*b.lastDemand {
 		b.below = serving.Never
 		return false
 	}
@@ -277,11 +280,11 @@ func (o *RateBands) Demand(v *View, rates []float64) {
 		b := o.app(app)
 		_, _, none := o.bounds(v, app)
 		rates[a], _ = o.need(v, app, b, none)
-		if none && b.asked > 0 && rates[a] > 0 {
-			b.vain++
+		if none && b.lastDemand > 0 && rates[a] > 0 {
+			b.failures++
 		} else {
-			b.vain = 0
+			b.failures = 0
 		}
-		b.asked = rates[a]
+		b.lastDemand = rates[a]
 	}
 }

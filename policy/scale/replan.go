@@ -14,21 +14,20 @@ const (
 	Interval = 30 * time.Second
 	// Com is the centre of mass, in seconds, of the demand's exponential mean (Proteus's artifact).
 	Com = 1.6
-	// Pause is the least time between a plan and a request for the next because of a burst: shorter, and the effect of
-	// the last plan has not been seen yet.
+	// Pause is the least time between a plan and a request because of a burst. With less, the effect of the last plan
+	// does not show yet.
 	Pause = time.Second
 
-	look  = 100 * time.Millisecond // how often a burst is looked for
-	burst = time.Second            // over which one shows
-	sigma = 3                      // standard deviations of a Poisson count that are not yet a burst
-	least = 0.1                    // queries/s: an app that nobody calls yet keeps an instance for the first who does
+	poll        = 100 * time.Millisecond // how often rules look at rates
+	burstWindow = time.Second            // over which a burst shows
+	burstSigmas = 3                      // standard deviations of a Poisson count that are not yet a burst
+	minDemand   = 0.1                    // queries/s: an app without calls keeps an instance for its first one
 )
 
-// Replan asks for a plan periodically and, with Bursts, as soon as the demand exceeds what the plan in force was made
-// for, or more waits than it can serve within the objective (Proteus §3 "Load Balancer", §4: the Resource Manager is
-// invoked periodically, and by the monitoring daemon when the demand changes rapidly). It also asks when a worker was
-// lost or came back. Its demand is the exponential mean of the last seconds, or the last second's rate when that is
-// clearly above: the mean of a steep rise is what was needed a moment ago.
+// Replan asks for a plan periodically. With Bursts it also asks as soon as the demand exceeds what the plan in force
+// was made for, or more waits than that plan can serve within the objective (Proteus §3 "Load Balancer", §4). It also
+// asks when a worker was lost or came back. Its demand is the exponential mean of the last seconds, or the last
+// second's rate where that is clearly higher, because the mean lags behind a steep rise.
 type Replan struct {
 	Interval time.Duration // 0 means Interval
 	Bursts   bool
@@ -53,79 +52,81 @@ func (Replan) Traits() Traits { return Traits{} }
 
 // Decide implements Scaler.
 func (r Replan) Decide(v *View) (bool, serving.Time) {
-	interval, pause := or(r.Interval, Interval), or(r.Pause, Pause)
+	interval, pause := positiveOr(r.Interval, Interval), positiveOr(r.Pause, Pause)
 	due := v.LastRequest.Add(interval)
 	if v.BasisChanged > v.LastRequest {
 		due = v.Now
 	}
-	again := max(due, v.Now+1)
+	wake := max(due, v.Now+1)
 	if r.Bursts {
 		from := v.LastRequest.Add(pause)
 		if v.Now >= from && v.Now < due && Overloaded(v) {
 			due = v.Now
 		}
-		again = min(again, max(from, v.Now.Add(look)))
+		wake = min(wake, max(from, v.Now.Add(poll)))
 	}
 	if v.Requested {
-		return false, max(again, v.Now.Add(look)) // the answer comes as a plan; then this is asked again
+		return false, max(wake, v.Now.Add(poll)) // the plan that comes leads to another call
 	}
 	if v.Now >= due {
 		return true, v.Now.Add(min(pause, interval))
 	}
-	return false, again
+	return false, wake
 }
 
-func or(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
+// positiveOr returns x where it is positive, else otherwise.
+func positiveOr[T time.Duration | float64](x, otherwise T) T {
+	if x > 0 {
+		return x
 	}
 	return otherwise
 }
 
-// Overloaded tells whether some app sees a demand beyond what the plan in force carries and was made for, chance left
-// aside, or has more waiting than could be served within its objective.
+// Overloaded reports whether some app has a demand beyond what the plan in force carries and was made for, by more than
+// chance, or has more queries waiting than could be served within its objective. It is true before the first plan.
 func Overloaded(v *View) bool {
-	return v.Plan == nil || v.exceeds() || v.piled()
+	return v.Plan == nil || v.demandExceeded() || v.backlogged()
 }
 
-// promised is what the plan in force carries of an app, and what that or its demand is, in queries/s.
-func (v *View) promised(app serving.AppID) (able, asked float64) {
+// planned returns the capacity that the plan in force has for an app, and the larger of that and the demand it was made
+// for, in queries/s.
+func (v *View) planned(app serving.AppID) (capacity, asked float64) {
 	a := int(app)
 	if a < len(v.Plan.Capacity) {
-		able = v.Plan.Capacity[a]
+		capacity = v.Plan.Capacity[a]
 	}
-	if asked = able; a < len(v.Plan.Demand) {
-		asked = max(able, v.Plan.Demand[a])
+	if asked = capacity; a < len(v.Plan.Demand) {
+		asked = max(capacity, v.Plan.Demand[a])
 	}
-	return able, asked
+	return capacity, asked
 }
 
-// exceeds tells whether the rate of some app is beyond what the plan in force carries and was made for, by more than
-// chance.
-func (v *View) exceeds() bool {
+// demandExceeded reports whether the rate of some app is beyond what the plan in force carries and was made for, by
+// more than chance.
+func (v *View) demandExceeded() bool {
 	for a := range v.Spec.Apps {
-		_, asked := v.promised(serving.AppID(a))
-		if v.bursts(serving.AppID(a), asked) {
+		_, asked := v.planned(serving.AppID(a))
+		if v.burstAbove(serving.AppID(a), asked) {
 			return true
 		}
 	}
 	return false
 }
 
-// bursts tells whether the rate of an app over the last second exceeds another by more than chance.
-func (v *View) bursts(app serving.AppID, than float64) bool {
-	n := than * burst.Seconds()
-	return v.Monitor.Rate(v.Now, app, burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1
+// burstAbove reports whether the rate of an app over the last second exceeds another rate by more than chance.
+func (v *View) burstAbove(app serving.AppID, than float64) bool {
+	n := than * burstWindow.Seconds()
+	return v.Monitor.Rate(v.Now, app, burstWindow)*burstWindow.Seconds() > n+burstSigmas*math.Sqrt(n)+1
 }
 
-// piled tells whether more waits of some app than the plan in force could serve within its objective. What it sheds on
-// purpose waits until it is dropped: no news.
-func (v *View) piled() bool {
+// backlogged reports whether more queries of some app wait than the plan in force could serve within its objective.
+// Apps that the plan sheds do not count: their excess waits until it is dropped.
+func (v *View) backlogged() bool {
 	for a := range v.Spec.Apps {
-		able, _ := v.promised(serving.AppID(a))
-		stages := float64(max(len(v.Spec.Apps[a].Stages), 1)) // at each of which a query may wait
+		capacity, _ := v.planned(serving.AppID(a))
+		stages := float64(max(len(v.Spec.Apps[a].Stages), 1)) // queries may wait at each
 		shed := a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0
-		if !shed && float64(v.Waiting[a]) > max(able*v.Spec.Apps[a].SLO.Latency.Seconds(), 8)*stages {
+		if !shed && float64(v.Waiting[a]) > max(capacity*v.Spec.Apps[a].SLO.Latency.Seconds(), 8)*stages {
 			return true
 		}
 	}
@@ -140,12 +141,12 @@ func (r Replan) Demand(v *View, rates []float64) {
 	}
 	for a := range rates {
 		app := serving.AppID(a)
-		rates[a] = max(v.Monitor.EWMA(v.Now, app, com), least)
+		rates[a] = max(v.Monitor.EWMA(v.Now, app, com), minDemand)
 		if r.Plain {
 			continue
 		}
-		// One deviation of the count is taken off: it is there by chance half the time.
-		n := v.Monitor.Rate(v.Now, app, burst) * burst.Seconds()
-		rates[a] = max(rates[a], (n-math.Sqrt(n))/burst.Seconds())
+		// One standard deviation of the count is subtracted: a random excess is no demand.
+		n := v.Monitor.Rate(v.Now, app, burstWindow) * burstWindow.Seconds()
+		rates[a] = max(rates[a], (n-math.Sqrt(n))/burstWindow.Seconds())
 	}
 }

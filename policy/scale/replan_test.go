@@ -12,7 +12,7 @@ import (
 )
 
 // drive feeds Poisson arrivals of the given rate by second and returns the times at which r asked for a plan. Each plan
-// is for the demand asked for, with 5 % head-room, at once.
+// comes at once, for the demand asked for with 5 % head-room.
 func drive(t *testing.T, r Replan, seed uint64, rates []float64) (asked []serving.Time, planned []float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -57,8 +57,8 @@ func steps(parts ...float64) []float64 { // rate, seconds, rate, seconds ...
 	return out
 }
 
-// A step of the load is answered within a second, and the plan that answers it covers it after at most three requests;
-// a rule without bursts waits for its interval.
+// A step of the load leads to a request within a second, and at most three requests lead to a plan that covers it. A
+// rule without bursts waits for its interval.
 func TestBurst(t *testing.T) {
 	for seed := range uint64(20) {
 		asked, planned := drive(t, Replan{Bursts: true}, seed, steps(100, 15, 400, 10))
@@ -97,7 +97,7 @@ func TestSteadyLoadIsNoBurst(t *testing.T) {
 	t.Logf("%d requests beyond the periodic ones in 10 minutes", extra)
 }
 
-// What the plan in force was made for, shedding included, is no news; what waits beyond the objective is.
+// Demand that the plan in force was made for, shed or not, is no overload. A backlog beyond the objective is.
 func TestOverloaded(t *testing.T) {
 	m := monitor.NewRates(1)
 	for k := range serving.Time(500) {
@@ -130,8 +130,8 @@ func TestOverloaded(t *testing.T) {
 	}
 }
 
-// A worker that is lost or back is asked about at once, and only once.
-func TestShift(t *testing.T) {
+// A worker that is lost or back leads to one request at once.
+func TestLostWorkerLeadsToOneRequest(t *testing.T) {
 	m := monitor.NewRates(1)
 	v := View{
 		Now: 5e9, Spec: &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 1e9}}}}, Monitor: &m.View,

@@ -1,5 +1,4 @@
-// Package scale decides when to ask for a new plan and for what demand. One file, one rule. What to run is the
-// planner's business.
+// Package scale decides when to ask for a new plan and for what demand. Planners decide what runs. One file, one rule.
 package scale
 
 import (
@@ -12,80 +11,82 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// Scaler decides when to plan anew. The engine calls Decide at the time the last answer asked for, and after a change
-// of the instances.
+// Scaler decides when to ask for a plan. The engine calls Decide at the time that the last answer asked for, and after
+// a change of the instances.
 //
-// A rule that wraps another one embeds it, or answers every method itself: nothing is asked for beside the port.
+// A rule that wraps another one embeds it, or implements every method: the engine asks for nothing beside this
+// interface.
 type Scaler interface {
 	// Name is the rule's registry name.
 	Name() string
 	// Needs lists the sections of the plan the rule reads.
 	Needs() plan.Sections
-	// Decide answers whether to request a plan now and when to ask again (serving.Never: only after a change).
-	Decide(v *View) (replan bool, again serving.Time)
-	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for. The engine raises
-	// them to what the clients of open streams have declared.
+	// Decide returns whether to request a plan now, and when to call again (serving.Never: only after a change). It
+	// must not keep v.
+	Decide(v *View) (replan bool, wake serving.Time)
+	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is made for. The engine raises them
+	// to the rates that clients of open streams have declared.
 	Demand(v *View, rates []float64)
-	// Traits says what else the rule can do. The engine asks once.
+	// Traits returns what else the rule can do. The engine calls it once.
 	Traits() Traits
 }
 
-// Traits is what a Scaler can do beyond its port; the zero value is nothing.
+// Traits are the optional abilities of a Scaler. The zero value has none.
 type Traits struct {
-	// Waker is not nil for a rule that lets apps go which nobody calls, and starts them again. The engine lets the
-	// queries of an app that has no instance wait for it, for as long as the app's late policy and cold wait allow, and
-	// calls Decide whenever one finds nothing ready.
+	// Waker is not nil for a rule that lets idle apps go to zero instances and starts them again. Queries of an app
+	// without an instance then wait, for as long as the app's late policy and cold wait allow. The engine calls Decide
+	// whenever one finds nothing ready.
 	Waker Waker
-	// Recaller is not nil for a rule that learns of every app what may outlive a run.
+	// Recaller is not nil for a rule whose learned state may outlive a run.
 	Recaller Recaller
-	// Follows tells that the rule follows the content of queries (Scrooge §3.5). The engine then counts factors, shows
-	// them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen to
-	// take then.
+	// Follows is set for a rule that follows the content of queries (Scrooge §3.5). The engine then counts factors,
+	// shows them in View.Factors, requests every plan with the factors observed, and uses them when it decides which
+	// queries to give up.
 	Follows bool
 }
 
-// Waker is told when idle apps are called.
+// Waker is called when an idle app is called.
 type Waker interface {
-	// Invoked tells that an app is called at now after it had nothing to do for idle. It answers whether Decide is to
-	// be called in this step.
+	// Invoked records that an app is called at now after an idle time of idle. It reports whether Decide is to be
+	// called in this step.
 	Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool
 }
 
-// View is what a rule may see.
+// View is what a rule may read. Rules must not change what it points to, and must not keep it.
 type View struct {
 	Now     serving.Time
 	Spec    *serving.Spec
 	Fleet   *fleet.View
 	Monitor *monitor.View
 	Plan    *plan.Plan // in force, not to be changed; nil before the first
-	// Requested tells that a request is under way. LastRequest is when the last one was made; 0 before the first.
+	// Requested is set while a request is under way. LastRequest is when the last one was made; 0 before the first.
 	Requested   bool
 	LastRequest serving.Time
-	// BasisChanged is when something that plans are made from last changed: a worker or a variant was found unfit for
-	// planning, or fit again; a price changed; other latencies are believed; a client that declares its rate joined or
-	// left. 0 for never.
+	// BasisChanged is when an input of planning last changed: a worker or a variant became unusable or usable, a price
+	// changed, the believed latencies changed, or a client that declares its rate joined or left. 0 for never.
 	BasisChanged serving.Time
-	Waiting      []int // by AppID: queries that wait
-	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.
+	Waiting      []int // by AppID: number of waiting queries
+	// Idle is, by AppID, since when an app has been idle; serving.Never for one that is not.
 	Idle []serving.Time
-	// Factors is what content makes of the apps' graphs, for a rule that Follows; nil for others.
+	// Factors are the scaling and ballooning factors seen, for a rule that Follows; nil for others.
 	Factors *monitor.FactorView
 }
 
-// above is the arrival rate of an app over a time, less so many deviations of what chance brings.
-func (v *View) above(app serving.AppID, window time.Duration, deviations float64) float64 {
+// rateAbove is a lower bound of an app's arrival rate in queries/s: the rate over a window, less so many standard
+// deviations of the count.
+func (v *View) rateAbove(app serving.AppID, window time.Duration, deviations float64) float64 {
 	s := min(window, max(time.Duration(v.Now), 1)).Seconds()
 	n := v.Monitor.Rate(v.Now, app, window) * s
 	return max(n-deviations*math.Sqrt(n), 0) / s
 }
 
-// over tells whether an app's rate exceeds another, such as what its instances carry, by more than chance, over a
-// second or over five.
-func (v *View) over(app serving.AppID, up float64) bool {
+// rateExceeds reports whether an app's rate exceeds up, in queries/s, by more than chance, over one second or over
+// five.
+func (v *View) rateExceeds(app serving.AppID, up float64) bool {
 	for _, o := range [...]struct {
 		window time.Duration
 		sigmas float64
-	}{{burst, sigma}, {steady, 1}} {
+	}{{burstWindow, burstSigmas}, {steadyWindow, 1}} {
 		window := min(o.window, time.Duration(v.Now))
 		n := up * window.Seconds()
 		if v.Monitor.Rate(v.Now, app, window)*window.Seconds() > n+o.sigmas*math.Sqrt(n)+1 {

@@ -1,15 +1,13 @@
 package scale
 
 import (
-	"time"
-
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // Uncovered asks for a plan when the arrival rate of the last half second exceeds every rate that the plan in force has
-// a policy for; the one for most serves until the answer comes (RAMSIS §3.2.2). It also asks when a worker was lost or
-// came back.
+// a policy for (RAMSIS §3.2.2). The policy for the highest rate serves until the plan comes. It also asks when a worker
+// was lost or came back.
 type Uncovered struct{}
 
 // Name implements Scaler.
@@ -22,36 +20,35 @@ func (Uncovered) Needs() plan.Sections { return plan.Tables }
 func (Uncovered) Traits() Traits { return Traits{} }
 
 const (
-	uncoveredLook = 100 * time.Millisecond
-	// ahead is how far beyond the rate seen the new policy reaches, so that a rising load does not ask at every step.
-	ahead = 1.1
+	// uncoveredHeadRoom is a factor on the rate that keeps a rising load from asking for a plan at every step.
+	uncoveredHeadRoom = 1.1
 )
 
 // Decide implements Scaler.
 func (Uncovered) Decide(v *View) (bool, serving.Time) {
-	again := v.Now.Add(uncoveredLook)
+	wake := v.Now.Add(poll)
 	if v.Requested {
-		return false, again
+		return false, wake
 	}
 	if v.BasisChanged > v.LastRequest {
-		return true, again
+		return true, wake
 	}
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		rate := v.Monitor.Recent(v.Now, app)
-		if v.Now < serving.Time(uncoveredLook) {
-			continue // too early to tell a rate
+		if v.Now < serving.Time(poll) {
+			continue // too early to know a rate
 		}
-		if beyond(v.Plan, v.Spec, app, rate) {
-			return true, again
+		if policyMissing(v.Plan, v.Spec, app, rate) {
+			return true, wake
 		}
 	}
-	return false, again
+	return false, wake
 }
 
-// beyond tells whether some policy of an app's stages does not reach a rate. What exceeds the capacity of the workers
-// has no policy of its own: all are the same there.
-func beyond(p *plan.Plan, spec *serving.Spec, app serving.AppID, rate float64) bool {
+// policyMissing reports whether some stage of an app has no policy for a rate. The rate counts up to the plan's
+// capacity, beyond which no policies are made.
+func policyMissing(p *plan.Plan, spec *serving.Spec, app serving.AppID, rate float64) bool {
 	if p == nil {
 		return false
 	}
@@ -69,7 +66,7 @@ func beyond(p *plan.Plan, spec *serving.Spec, app serving.AppID, rate float64) b
 // Demand implements Scaler.
 func (Uncovered) Demand(v *View, rates []float64) {
 	for a := range rates {
-		rates[a] = v.Monitor.Recent(v.Now, serving.AppID(a)) * ahead
+		rates[a] = v.Monitor.Recent(v.Now, serving.AppID(a)) * uncoveredHeadRoom
 		if v.Plan != nil && a < len(v.Plan.Capacity) && v.Plan.Capacity[a] > 0 {
 			rates[a] = min(rates[a], v.Plan.Capacity[a])
 		}

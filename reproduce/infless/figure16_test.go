@@ -96,7 +96,7 @@ func TestTraces(t *testing.T) {
 	// The daily wave shows: more calls in its highest quarter of a day than in its lowest. So do the bursts: more calls
 	// in a minute than Poisson arrivals of the hour's rate would have.
 	high, low, total := 0, 0, 0
-	crowded := 0
+	busyMinutes := 0
 	for seed := uint64(1); seed <= 20; seed++ {
 		counts := make(map[int]int)
 		calls := drawMixture(1, seed)
@@ -115,7 +115,7 @@ func TestTraces(t *testing.T) {
 		}
 		for _, n := range counts {
 			if n >= 10 {
-				crowded++
+				busyMinutes++
 			}
 		}
 	}
@@ -128,8 +128,8 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%.1f times as many calls at the top of the wave as at its bottom, want (1+0.81)/(1-0.81) = 9.5",
 			ratio)
 	}
-	if crowded < 20*50 {
-		t.Errorf("%d minutes of ten calls and more, bursts have hundreds a week", crowded)
+	if busyMinutes < 20*50 {
+		t.Errorf("%d minutes of ten calls and more, bursts have hundreds a week", busyMinutes)
 	}
 }
 

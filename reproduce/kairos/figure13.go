@@ -28,7 +28,7 @@ func (s *deployment) topPools() (*topPools, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &topPools{ranked: ranked[:min(topCount, len(ranked))], chosen: planner.Choose(s.market, ranked)}
+	out := &topPools{ranked: ranked[:min(topCount, len(ranked))], chosen: planner.ChooseBySimilarity(s.market, ranked)}
 	for _, r := range out.ranked {
 		out.fluid = append(out.fluid, f.Of(r.Pool))
 	}

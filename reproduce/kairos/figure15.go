@@ -5,17 +5,18 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// variation holds the contests of all models in a setup that differs in one thing from Figure 8, and those of Figure 8.
+// variation holds the comparisons of all models in a setup that differs in one thing from Figure 8, and those of Figure
+// 8.
 type variation struct {
-	name     string // key of the rows' setting
-	value    string
-	budget   float64
-	change   func(*setup)
-	contests []*contest
-	baseline []*contest
+	name        string // key of the rows' setting
+	value       string
+	budget      float64
+	change      func(*setup)
+	comparisons []*poolComparison
+	baseline    []*poolComparison
 }
 
-// addVariations adds the contests of variations and of Figure 8, and a report that compares them.
+// addVariations adds the comparisons of variations and of Figure 8, and a report that compares them.
 func (run *runner) addVariations(figure string, all []*variation) error {
 	for _, x := range all {
 		for _, m := range models {
@@ -23,21 +24,21 @@ func (run *runner) addVariations(figure string, all []*variation) error {
 			if x.change != nil {
 				x.change(&changed)
 			}
-			c, err := run.contest(changed, wholeMillis, x.budget)
+			c, err := run.comparePools(changed, wholeMillis, x.budget)
 			if err != nil {
 				return err
 			}
-			p, err := run.contest(paperSetup(m.name), wholeMillis, budget)
+			p, err := run.comparePools(paperSetup(m.name), wholeMillis, budget)
 			if err != nil {
 				return err
 			}
-			x.contests, x.baseline = append(x.contests, c), append(x.baseline, p)
+			x.comparisons, x.baseline = append(x.comparisons, c), append(x.baseline, p)
 		}
 	}
 	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, x := range all {
-			for i, c := range x.contests {
+			for i, c := range x.comparisons {
 				setting := map[string]string{x.name: x.value}
 				c.addRows(o, figure, setting, nil)
 				o.AddRow(row(figure, "kairos", "over homogeneous in Figure 8", "x", setting), x.baseline[i].gain()...)
@@ -46,7 +47,7 @@ func (run *runner) addVariations(figure string, all []*variation) error {
 			for _, c := range x.baseline {
 				plain.Y = append(plain.Y, reproduce.Mean(c.gain()))
 			}
-			p := gainPanel(x.contests)
+			p := gainPanel(x.comparisons)
 			p.Name = x.name + " " + x.value + ": " + p.Name
 			p.Lines = append(p.Lines, plain)
 			panels = append(panels, p)

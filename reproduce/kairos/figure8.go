@@ -15,7 +15,7 @@ func (s *deployment) chosenPool(budget float64) (pool, error) {
 	if err != nil {
 		return pool{}, err
 	}
-	at := planner.Choose(s.market, ranked)
+	at := planner.ChooseBySimilarity(s.market, ranked)
 	if at < 0 {
 		return pool{}, errors.New("kairos: no pool serves the model")
 	}
@@ -35,8 +35,8 @@ func (s *deployment) fluidPool(budget float64) (pool, error) {
 	return pool(ranked[0].Pool), nil
 }
 
-// contest compares Kairos on the pool that it chooses with the best homogeneous pool under the same budget.
-type contest struct {
+// poolComparison compares Kairos on the pool that it chooses with the best homogeneous pool under the same budget.
+type poolComparison struct {
 	setup       setup
 	arrivals    arrivals
 	budget      float64
@@ -48,13 +48,13 @@ type contest struct {
 	schedule    throughputs
 }
 
-// contest adds the tasks of a contest.
-func (run *runner) contest(at setup, by arrivals, budget float64) (*contest, error) {
+// comparePools adds the tasks of a comparison of pools.
+func (run *runner) comparePools(at setup, by arrivals, budget float64) (*poolComparison, error) {
 	s, err := run.deployment(at)
 	if err != nil {
 		return nil, err
 	}
-	c := &contest{setup: at, arrivals: by, budget: budget}
+	c := &poolComparison{setup: at, arrivals: by, budget: budget}
 	if c.pool, err = s.chosenPool(budget); err != nil {
 		return nil, err
 	}
@@ -73,16 +73,16 @@ func (run *runner) contest(at setup, by arrivals, budget float64) (*contest, err
 }
 
 // scaled returns the throughput of the homogeneous pool, scaled up to the whole budget, by seed.
-func (c *contest) scaled() []float64 {
+func (c *poolComparison) scaled() []float64 {
 	return reproduce.Scaled(c.homogeneous.rates(), budgetScale(homogeneous(c.budget), c.budget))
 }
 
 // gain returns the throughput of Kairos over that of the scaled homogeneous pool, by seed.
-func (c *contest) gain() []float64 { return reproduce.Ratios(c.kairos.rates(), c.scaled()) }
+func (c *poolComparison) gain() []float64 { return reproduce.Ratios(c.kairos.rates(), c.scaled()) }
 
-// addRows adds the rows of a contest. It adds model and arrivals to setting. published, which may be nil, adds the
-// published number to the row of the gain.
-func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[string]string,
+// addRows adds the rows of a comparison of pools. It adds model and arrivals to setting. published, which may be nil,
+// adds the published number to the row of the gain.
+func (c *poolComparison) addRows(o *reproduce.Outcome, figure string, setting map[string]string,
 	published func(reproduce.Row) reproduce.Row) {
 	setting["model"], setting["arrivals"] = c.setup.model, c.arrivals.String()
 	o.AddRow(row(figure, "homogeneous, scaled", throughputRow, "queries/s", setting), c.scaled()...)
@@ -113,10 +113,10 @@ const (
 
 // figure8 compares Kairos with the best homogeneous pool (§8.1).
 func figure8(run *runner) error {
-	var all []*contest
+	var all []*poolComparison
 	for _, by := range bothArrivals {
 		for _, m := range models {
-			c, err := run.contest(paperSetup(m.name), by, budget)
+			c, err := run.comparePools(paperSetup(m.name), by, budget)
 			if err != nil {
 				return err
 			}
@@ -152,8 +152,8 @@ func figure8(run *runner) error {
 	return nil
 }
 
-// gainPanel draws contests, a group of bars for each.
-func gainPanel(all []*contest) plot.Panel {
+// gainPanel draws comparisons, a group of bars for each.
+func gainPanel(all []*poolComparison) plot.Panel {
 	var groups []string
 	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: fluidLabel}, plot.Line{Name: scheduleRule}
 	for _, c := range all {

@@ -189,24 +189,24 @@ func (f *foresightSearch) allot(low, high int) bool {
 	if take(0, false) <= budget {
 		return true
 	}
-	cheap, dear := 0.0, 1.0
-	for take(dear, false) > budget {
-		if dear > 1e9 {
+	lowPrice, highPrice := 0.0, 1.0
+	for take(highPrice, false) > budget {
+		if highPrice > 1e9 {
 			return false
 		}
-		cheap, dear = dear, 2*dear
+		lowPrice, highPrice = highPrice, 2*highPrice
 	}
 	for range 60 {
-		if m := (cheap + dear) / 2; take(m, false) > budget {
-			cheap = m
+		if m := (lowPrice + highPrice) / 2; take(m, false) > budget {
+			lowPrice = m
 		} else {
-			dear = m
+			highPrice = m
 		}
 	}
 	// Queries that are indifferent at this price share the rest of the time.
-	most := take(cheap, true)
+	most := take(lowPrice, true)
 	upper := slices.Clone(f.gets[low:high])
-	least := take(dear, false)
+	least := take(highPrice, false)
 	part := 0.0
 	if most > least {
 		part = min(max((budget-least)/(most-least), 0), 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// Backend runs instances of functions itself and leaves those of models to another backend. It is safe for concurrent
+// Backend runs instances of functions itself and passes those of models to another backend. It is safe for concurrent
 // use.
 type Backend struct {
 	functions map[serving.VariantID]*ops.Function
@@ -19,8 +19,8 @@ type Backend struct {
 
 var _ dataplane.Backend = (*Backend)(nil)
 
-// New returns a backend for variants that are functions; all others are left to models, which may be nil when there are
-// none.
+// New returns a backend for the variants in functions. All other variants belong to models, which may be nil when there
+// are none. functions is kept.
 func New(functions map[serving.VariantID]*ops.Function, models dataplane.Backend) *Backend {
 	return &Backend{functions, models}
 }
@@ -54,7 +54,7 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 	return in, nil
 }
 
-// instance runs functions, on the goroutine of whoever asks.
+// instance runs functions on the caller's goroutine.
 type instance struct {
 	functions map[serving.VariantID]*ops.Function
 

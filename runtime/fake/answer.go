@@ -35,8 +35,8 @@ func answer(outputs []Output, p *dataplane.Part) ([]tensor.Tensor, error) {
 	return out, nil
 }
 
-// found adds what is found in the items of a part, in the place of outputs of the same names.
-func found(out []tensor.Tensor, finds []Found, p *dataplane.Part) []tensor.Tensor {
+// addRowOutputs adds the row outputs of a part. They replace outputs of the same names.
+func addRowOutputs(out []tensor.Tensor, finds []RowOutput, p *dataplane.Part) []tensor.Tensor {
 	for _, f := range finds {
 		upTo := func(items int) int64 { return int64(math.Round(float64(items) * f.PerItem)) }
 		n := upTo(p.Offset+p.Items) - upTo(p.Offset)

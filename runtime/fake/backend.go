@@ -21,7 +21,7 @@ type Backend struct {
 
 var _ dataplane.Backend = (*Backend)(nil)
 
-// Stats counts what a backend was asked to do since it was made.
+// Stats counts the work of a backend since it was made.
 type Stats struct {
 	Launches int // asked for, failed ones included
 	Loads    int // variants loaded, those of launches included
@@ -32,7 +32,7 @@ type Stats struct {
 	Live     int // instances launched and neither closed nor lost
 }
 
-// New returns a backend that behaves as cfg says, or an error that names the field that makes no sense.
+// New returns a backend that behaves as cfg says. It fails when a field of cfg is not valid; the error names it.
 func New(cfg Config) (*Backend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 	b.mu.Unlock()
 	if b.cfg.LoseAfter != nil {
 		if d, ok := b.cfg.LoseAfter(spec.ID); ok {
-			in.doom = time.AfterFunc(d, in.lose)
+			in.lossTimer = time.AfterFunc(d, in.lose)
 		}
 	}
 	return in, nil
@@ -99,7 +99,7 @@ func (b *Backend) Stats() Stats {
 	return s
 }
 
-// forget takes an instance out of the live ones, unless its id has been reused since.
+// forget removes an instance from the live ones, unless its id has been reused since.
 func (b *Backend) forget(in *instance) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,8 +114,8 @@ func (b *Backend) count(f func(*Stats)) {
 	b.mu.Unlock()
 }
 
-// fails decides the fate of a batch from its id alone (a splitmix64 finalizer spreads the bits), so that a run with the
-// same seed loses the same batches whatever the timing.
+// fails reports whether a batch fails. That depends on the seed and the batch's id alone (a splitmix64 finalizer
+// spreads the bits), so the same batches fail whatever the timing.
 func (b *Backend) fails(id serving.BatchID) bool {
 	if b.cfg.ErrorRate <= 0 {
 		return false

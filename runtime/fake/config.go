@@ -11,32 +11,32 @@ import (
 
 // Config says how the fake machines behave. The zero value answers at once, with copies of the inputs, and never fails.
 type Config struct {
-	// Latency is how long one run of items inputs takes; nil means no time at all. It is called by many goroutines. See
-	// Table for measured latencies.
+	// Latency returns the time of one run of items inputs; nil means 0. It is called by many goroutines. See Table for
+	// measured latencies.
 	Latency func(v serving.VariantID, items int) time.Duration
-	// Load is how long one variant takes to come up; nil means no time at all. An instance loads its variants one after
-	// the other.
+	// Load returns the time to load one variant; nil means 0. An instance loads its variants one after the other.
 	Load func(v serving.VariantID) time.Duration
 
 	// Seed chooses which batches fail. The choice depends on the seed and the batch's id only, never on timing.
 	Seed uint64
 	// ErrorRate is the probability in [0, 1] that a batch fails after having taken its full time.
 	ErrorRate float64
-	// LaunchFailures is how many launches fail, counted over the backend's life, before the first one succeeds.
+	// LaunchFailures is the number of launches that fail before the first one succeeds.
 	LaunchFailures int
-	// LoseAfter says how long after its launch an instance is lost; nil, or false, means never. Kill loses one at once.
+	// LoseAfter returns the time from the launch of an instance to its loss; nil, or false, means never. Kill loses one
+	// at once.
 	LoseAfter func(id serving.InstanceID) (time.Duration, bool)
 
 	// Outputs lists what every answer contains; empty means one copy of every input under its own name.
 	Outputs []Output
-	// Finds lists, by variant, what is found in the items besides.
-	Finds map[serving.VariantID][]Found
+	// RowOutputs lists, by variant, outputs whose rows are not items.
+	RowOutputs map[serving.VariantID][]RowOutput
 }
 
-// Found is a tensor of every answer whose rows are no items but what is found in them.
-type Found struct {
+// RowOutput is a tensor of every answer whose rows are not items but, for instance, detections in them.
+type RowOutput struct {
 	Name    string
-	PerItem float64 // at least 0; parts of a query have together as many as the whole, rounded
+	PerItem float64 // rows per item, at least 0; the parts of a query together have as many rows as the whole, rounded
 }
 
 // Output is one tensor of every answer.
@@ -48,10 +48,10 @@ type Output struct {
 	Row tensor.Tensor
 }
 
-// maxPerItem bounds what is found in an item.
+// maxPerItem bounds the rows for an item.
 const maxPerItem = 1 << 16
 
-// validate reports the first field that makes no sense.
+// validate reports the first field that is not valid.
 func (c *Config) validate() error {
 	if !(c.ErrorRate >= 0 && c.ErrorRate <= 1) {
 		return fmt.Errorf("fake backend: error_rate is %v, want a number in [0, 1]", c.ErrorRate)
@@ -59,7 +59,7 @@ func (c *Config) validate() error {
 	if c.LaunchFailures < 0 {
 		return fmt.Errorf("fake backend: launch_failures is %d, want at least 0", c.LaunchFailures)
 	}
-	for v, list := range c.Finds {
+	for v, list := range c.RowOutputs {
 		for _, f := range list {
 			if !(f.PerItem >= 0 && f.PerItem <= maxPerItem) {
 				return fmt.Errorf("fake backend: finds[%d] %q: %v per item, want a number in [0, %d]", v, f.Name,

@@ -1,5 +1,5 @@
-// Package fake is a dataplane.Backend without models: it takes as long as it is told, fails as often as it is told and
-// answers with copies of its inputs or with constants. Tests and benchmarks of everything above the backend run on it,
-// also inside testing/synctest bubbles: it starts no goroutine, waits only on timers and channels, and a run of zero
-// latency returns inline.
+// Package fake is a dataplane.Backend without models. Its latencies and failures are configured, and it answers with
+// copies of its inputs or with constants. Tests and benchmarks of everything above the backend use it, also inside
+// testing/synctest bubbles. It starts no goroutine and waits only on timers and channels. A run of zero latency returns
+// at once.
 package fake

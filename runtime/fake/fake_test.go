@@ -137,7 +137,7 @@ func TestEchoesCopies(t *testing.T) {
 }
 
 func TestErrorRateDependsOnTheBatchOnly(t *testing.T) {
-	fate := func(seed uint64, order []int) []int {
+	failedBatches := func(seed uint64, order []int) []int {
 		r := mustLaunch(t, mustNew(t, Config{Seed: seed, ErrorRate: 0.2}), spec(1, 0))
 		var failed []int
 		for _, id := range order {
@@ -156,12 +156,12 @@ func TestErrorRateDependsOnTheBatchOnly(t *testing.T) {
 	for i := range order {
 		order[i] = i + 1
 	}
-	a := fate(7, order)
+	a := failedBatches(7, order)
 	slices.Reverse(order)
-	if !slices.Equal(a, fate(7, order)) {
+	if !slices.Equal(a, failedBatches(7, order)) {
 		t.Error("the order of batches changed which of them fail")
 	}
-	if slices.Equal(a, fate(8, order)) {
+	if slices.Equal(a, failedBatches(8, order)) {
 		t.Error("another seed fails the same batches")
 	}
 	// 5,000 draws of p = 0.2 have a standard deviation of 28.
@@ -363,7 +363,7 @@ func BenchmarkZeroLatencyRun(b *testing.B) {
 // What is found in the items of a query comes to as much in parts as in one.
 func TestFinds(t *testing.T) {
 	r := mustLaunch(t, mustNew(t, Config{
-		Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}},
+		RowOutputs: map[serving.VariantID][]RowOutput{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}},
 	}), spec(1, 0))
 	whole := batch(1, 0, 5)
 	parts := batch(2, 0, 2, 3)
@@ -389,7 +389,7 @@ func TestFinds(t *testing.T) {
 	if n := rows(&whole.Parts[0], "none"); n != 0 {
 		t.Errorf("%d rows of nothing", n)
 	}
-	if _, err := New(Config{Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: -1}}}}); err == nil {
+	if _, err := New(Config{RowOutputs: map[serving.VariantID][]RowOutput{0: {{Name: "x", PerItem: -1}}}}); err == nil {
 		t.Error("fewer than nothing was found")
 	}
 }

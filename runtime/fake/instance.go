@@ -15,9 +15,9 @@ import (
 var ErrBatch = errors.New("batch failed on purpose")
 
 type instance struct {
-	b    *Backend
-	spec dataplane.InstanceSpec
-	doom *time.Timer
+	b         *Backend
+	spec      dataplane.InstanceSpec
+	lossTimer *time.Timer
 
 	mu      sync.Mutex
 	loaded  map[serving.VariantID]int
@@ -54,7 +54,7 @@ func (in *instance) usable() error {
 	return nil
 }
 
-// wait lets d pass, or less when ctx ends or the instance is lost.
+// wait waits for d, or until ctx ends or the instance is lost.
 func (in *instance) wait(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -113,15 +113,15 @@ func (in *instance) Close() error {
 	in.mu.Lock()
 	in.closed = true
 	in.mu.Unlock()
-	if in.doom != nil {
-		in.doom.Stop()
+	if in.lossTimer != nil {
+		in.lossTimer.Stop()
 	}
 	in.b.forget(in)
 	return nil
 }
 
-// Run implements dataplane.Runner. Besides the failures it was configured with it refuses what no caller may ask for: a
-// variant that is not loaded, more batches at once than slots, a batch over the limit or of inconsistent size.
+// Run implements dataplane.Runner. Besides the configured failures it refuses calls that break the interface: a variant
+// that is not loaded, more batches at once than slots, a batch over the limit or of inconsistent size.
 func (in *instance) Run(ctx context.Context, b *dataplane.Batch) (err error) {
 	in.b.count(func(s *Stats) { s.Batches++; s.Items += b.Items })
 	defer func() {
@@ -151,7 +151,7 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) (err error) {
 		if err != nil {
 			return fmt.Errorf("fake instance %d: batch %d: query %d: %w", in.spec.ID, b.ID, b.Parts[i].Query, err)
 		}
-		b.Parts[i].Outputs = found(out, in.b.cfg.Finds[b.Variant], &b.Parts[i])
+		b.Parts[i].Outputs = addRowOutputs(out, in.b.cfg.RowOutputs[b.Variant], &b.Parts[i])
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 
 // guest is the state of a module instance that the functions it imports work on.
 type guest struct {
-	clock  uint64 // ns; moves by a step a reading, so that no result can depend on the machine's speed
-	denied bool   // memory was asked for and not given
-	log    []byte // the tail of what was written
+	clock  uint64 // ns; advances by tick per reading, so that no result depends on the machine's speed
+	denied bool   // a request for memory was denied
+	log    []byte // the end of the solver's output
 }
 
 type guestKey struct{}
@@ -33,8 +33,8 @@ var (
 
 type hostFunc func(g *guest, m api.Module, stack []uint64)
 
-// host is what the module may ask of the outside: memory, a clock, a place for messages. Everything else says that it
-// is not there.
+// host is the functions that the module may import: memory, a clock and a log. All others return that they do not
+// exist.
 var host = map[string]hostFunc{
 	"abort_js":                           func(*guest, api.Module, []uint64) { panic(errAborted) },
 	"cxa_throw":                          func(*guest, api.Module, []uint64) { panic(errAborted) },
@@ -94,7 +94,7 @@ func put32(m api.Module, at, v uint32) { m.Memory().WriteUint32Le(at, v) }
 
 func put64(m api.Module, at uint32, v uint64) { m.Memory().WriteUint64Le(at, v) }
 
-// write keeps the last of what the solver says, for its errors.
+// write keeps the end of the solver's output, for errors.
 func write(g *guest, m api.Module, s []uint64) {
 	at, n := uint32(s[1]), uint32(s[2])
 	total := uint32(0)
@@ -120,7 +120,7 @@ func write(g *guest, m api.Module, s []uint64) {
 	s[0] = 0
 }
 
-// instantiateHost offers the functions under the names and with the types that the module imports them with.
+// instantiateHost provides the functions with the names and types of the module's imports.
 func instantiateHost(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule) error {
 	b := r.NewHostModuleBuilder("a")
 	types := make(map[string]api.FunctionDefinition)

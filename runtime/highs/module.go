@@ -17,7 +17,7 @@ type module struct {
 	guest guest
 	m     api.Module
 	funcs map[string]api.Function
-	owned []uint32 // what the solve in progress has allocated
+	owned []uint32 // memory that the present solve has allocated
 }
 
 func (s *Solver) instantiate(ctx context.Context) (*module, error) {
@@ -58,13 +58,13 @@ func (x *module) call(ctx context.Context, name string, args ...uint64) (result 
 	}
 	text := err.Error()
 	if line, _, ok := strings.Cut(text, "\n"); ok {
-		text = line // the rest is a trace through machine code
+		text = line // the other lines are a trace through machine code
 	}
-	return 0, fmt.Errorf("highs: %s; it said last: %q", text, x.said())
+	return 0, fmt.Errorf("highs: %s; it said last: %q", text, x.lastLog())
 }
 
-// said is the end of the solver's log.
-func (x *module) said() string {
+// lastLog returns the end of the solver's log.
+func (x *module) lastLog() string {
 	t := strings.TrimSpace(string(x.guest.log))
 	if len(t) > 200 {
 		t = t[len(t)-200:]
@@ -72,7 +72,7 @@ func (x *module) said() string {
 	return t
 }
 
-// alloc takes n bytes that are released by release.
+// alloc allocates n bytes of the module's memory, until release.
 func (x *module) alloc(ctx context.Context, n int) (uint32, error) {
 	p, err := x.call(ctx, exportMalloc, uint64(max(n, 8)))
 	if err != nil {

@@ -37,7 +37,7 @@ func (s *Solver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*mi
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if crossed(p) {
+	if boundsCross(p) {
 		return &milp.Solution{Status: milp.Infeasible}, nil
 	}
 	x, err := s.take(ctx)
@@ -49,13 +49,13 @@ func (s *Solver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*mi
 	}
 	r := run{x: x, ctx: ctx, p: p, l: l}
 	out, err := r.solve()
-	s.give(x, err)
+	s.putBack(x, err)
 	return out, err
 }
 
-// crossed finds what HiGHS takes for an error or passes over: bounds that cross, and rows without terms that cannot
-// hold.
-func crossed(p *milp.Program) bool {
+// boundsCross reports infeasibilities that HiGHS treats as errors or ignores: bounds that cross, and rows without terms
+// that cannot hold.
+func boundsCross(p *milp.Program) bool {
 	for _, c := range p.Columns {
 		if c.Lower > c.Upper {
 			return true
@@ -76,7 +76,7 @@ type run struct {
 	p     *milp.Program
 	l     milp.Limits
 	highs uint64
-	err   error // the first one; all later calls do nothing
+	err   error // the first error; calls after it do nothing
 }
 
 func (r *run) call(name string, args ...uint64) int32 {
@@ -88,10 +88,10 @@ func (r *run) call(name string, args ...uint64) int32 {
 	return int32(out)
 }
 
-// must is for calls that answer with HiGHS's status, of which -1 is an error.
+// must makes a call that returns HiGHS's status, of which -1 is an error.
 func (r *run) must(what, name string, args ...uint64) {
 	if r.call(name, args...) < 0 && r.err == nil {
-		r.err = fmt.Errorf("highs: %s was refused; it said last: %q", what, r.x.said())
+		r.err = fmt.Errorf("highs: %s was refused; it said last: %q", what, r.x.lastLog())
 	}
 }
 
@@ -157,10 +157,10 @@ func (r *run) solve() (*milp.Solution, error) {
 	r.int("threads", 1)
 	r.word("parallel", "off")
 	r.int("random_seed", 0)
-	// The feasibility jump takes 45 ms whatever the program: longer than most programs here take altogether.
+	// The feasibility jump takes 45 ms for every program, longer than the whole solve of most programs here.
 	r.bool("mip_heuristic_run_feasibility_jump", 0)
-	// Neighbourhood searches and restarts cost plans at the limit of a fleet two thirds of their time, and find nothing
-	// there that branching does not (BenchmarkPlan in test/).
+	// At the limit of a fleet, neighbourhood searches and restarts take two thirds of the time of a plan and find
+	// nothing that branching does not (BenchmarkPlan in test/).
 	r.bool("mip_heuristic_run_rins", 0)
 	r.bool("mip_heuristic_run_rens", 0)
 	r.bool("mip_allow_restart", 0)
@@ -169,15 +169,15 @@ func (r *run) solve() (*milp.Solution, error) {
 	if r.l.Nodes > 0 {
 		r.int("mip_max_nodes", int32(min(r.l.Nodes, math.MaxInt32)))
 	}
-	r.pass(mip)
+	r.passProgram(mip)
 	if mip && len(r.l.Start) == len(r.p.Columns) && len(r.p.Columns) > 0 {
 		r.call(exportSetSolution, r.highs, r.floats(r.l.Start), 0, 0, 0)
 	}
 	refused := r.call(exportRun, r.highs) < 0
 	status := r.call(exportGetModelStatus, r.highs)
 	if (refused || status == statusUnboundedOrInfeasible) && r.err == nil {
-		// Presolve cannot tell unbounded from infeasible, and its answers break a row at times, which HiGHS notices and
-		// refuses to call a solution (TestPresolveIsNotTrusted); the solver itself does neither.
+		// Presolve does not distinguish unbounded from infeasible, and its solutions sometimes violate a row, which
+		// HiGHS then reports as no solution (TestPresolveIsNotTrusted). The solver itself has neither fault.
 		r.word("presolve", "off")
 		r.must("the program", exportRun, r.highs)
 		status = r.call(exportGetModelStatus, r.highs)
@@ -193,8 +193,8 @@ func (r *run) solve() (*milp.Solution, error) {
 	return out, nil
 }
 
-// pass hands the program over, column by column.
-func (r *run) pass(mip bool) {
+// passProgram passes the program to HiGHS, column by column.
+func (r *run) passProgram(mip bool) {
 	p := r.p
 	n := len(p.Columns)
 	cost, low, high, kind := make([]float64, n), make([]float64, n), make([]float64, n), make([]int32, n)
@@ -238,30 +238,14 @@ func (r *run) pass(mip bool) {
 	}
 }
 
+// result reads the solution of a solve that has ended with a status of HiGHS; nil with r.err set when there is none.
 func (r *run) result(status int32, mip bool) *milp.Solution {
 	out := &milp.Solution{}
-	switch status {
-	case statusInfeasible:
-		out.Status = milp.Infeasible
+	if !r.setStatus(out, status) {
+		return nil
+	}
+	if out.Status == milp.Infeasible || out.Status == milp.Unbounded {
 		return out
-	case statusUnbounded:
-		out.Status = milp.Unbounded
-		return out
-	case statusUnboundedOrInfeasible:
-		r.fail("cannot tell an infeasible from an unbounded program")
-		return nil
-	case statusModelEmpty, statusOptimal:
-		out.Status = milp.Optimal
-	case statusIterationLimit, statusSolutionLimit:
-		out.Status = milp.Feasible
-	case statusMemoryLimit:
-		if r.err == nil {
-			r.err = milp.ErrMemory
-		}
-		return nil
-	default:
-		r.fail(fmt.Sprintf("ended with model status %d", status))
-		return nil
 	}
 	if mip {
 		out.Nodes = int64(r.info(exportGetInt64InfoValue, "mip_node_count", 8))
@@ -302,19 +286,51 @@ func (r *run) result(status int32, mip bool) *milp.Solution {
 		r.fail(fmt.Sprintf("its answer breaks a constraint by %.3g of its size", worst))
 		return nil
 	}
+	r.setGap(out)
+	return out
+}
+
+// setStatus sets the status of a solution by HiGHS's. It returns false, with r.err set, when there is none.
+func (r *run) setStatus(out *milp.Solution, status int32) bool {
+	switch status {
+	case statusInfeasible:
+		out.Status = milp.Infeasible
+	case statusUnbounded:
+		out.Status = milp.Unbounded
+	case statusUnboundedOrInfeasible:
+		r.fail("cannot tell an infeasible from an unbounded program")
+		return false
+	case statusModelEmpty, statusOptimal:
+		out.Status = milp.Optimal
+	case statusIterationLimit, statusSolutionLimit:
+		out.Status = milp.Feasible
+	case statusMemoryLimit:
+		if r.err == nil {
+			r.err = milp.ErrMemory
+		}
+		return false
+	default:
+		r.fail(fmt.Sprintf("ended with model status %d", status))
+		return false
+	}
+	return true
+}
+
+// setGap sets the gap. Rounding to whole numbers may exceed the bound by the solver's tolerance; the bound is then the
+// objective.
+func (r *run) setGap(out *milp.Solution) {
 	better := out.Bound - out.Objective
 	if !r.p.Maximize {
 		better = -better
 	}
 	if better < 0 {
-		out.Bound = out.Objective // rounding to whole numbers may pass a bound by the solver's tolerance
+		out.Bound = out.Objective
 	}
 	out.Gap = math.Abs(out.Bound-out.Objective) / max(math.Abs(out.Objective), 1e-9)
-	return out
 }
 
 func (r *run) fail(what string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("highs: %s; it said last: %q", what, r.x.said())
+		r.err = fmt.Errorf("highs: %s; it said last: %q", what, r.x.lastLog())
 	}
 }

@@ -27,7 +27,7 @@ type Options struct {
 	CacheDir string
 	// Memory in bytes that one solve may take at most; 0 means 1 GiB.
 	Memory int64
-	// Keep is the number of module instances kept for the next solve; 0 means one a core.
+	// Keep is the number of module instances kept for the next solves; 0 means one per core.
 	Keep int
 }
 
@@ -57,8 +57,8 @@ const (
 	keepBelow = 256 << 20
 )
 
-// Solver runs HiGHS. Every solve has a module instance to itself, so that solves run side by side and a fault in one
-// leaves the others alone.
+// Solver runs HiGHS. Every solve has a module instance to itself, so that solves run concurrently and a crash of one
+// does not affect the others. It is safe for concurrent use.
 type Solver struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
@@ -100,7 +100,7 @@ func New(o Options) (*Solver, error) {
 	if o.CacheDir != "" {
 		if s.cache, err = wazero.NewCompilationCacheWithDir(o.CacheDir); err == nil {
 			c = c.WithCompilationCache(s.cache)
-		} // without a cache folder it only starts slower
+		} // without a cache folder only the start is slower
 	}
 	s.runtime = wazero.NewRuntimeWithConfig(ctx, c)
 	if s.compiled, err = s.runtime.CompileModule(ctx, wasm); err == nil {
@@ -137,8 +137,8 @@ func (s *Solver) take(ctx context.Context) (*module, error) {
 	return s.instantiate(ctx)
 }
 
-// give keeps an instance for the next solve, unless it went wrong or has grown large.
-func (s *Solver) give(x *module, err error) {
+// putBack keeps an instance for the next solve, unless the solve failed or its memory has grown large.
+func (s *Solver) putBack(x *module, err error) {
 	if err == nil && x.m.Memory().Size() <= keepBelow {
 		s.mu.Lock()
 		if !s.done && len(s.idle) < s.keep {

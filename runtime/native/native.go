@@ -1,5 +1,5 @@
 // Package native finds the libraries that sluice loads at run time and does not contain: ONNX Runtime (a shared
-// library) and HiGHS (WebAssembly). `make setup` brings them; the program builds and starts without them.
+// library) and HiGHS (WebAssembly). `make setup` installs them; the program builds and starts without them.
 package native
 
 import (
@@ -11,10 +11,10 @@ import (
 	"runtime"
 )
 
-// ErrMissing is wrapped by the error that says a library is not there and how to get it.
+// ErrMissing is wrapped by errors about a library that was not found. They say how to get it.
 var ErrMissing = errors.New("library not found")
 
-// The variables that name a library outside the project, a GPU build for instance. They win over everything else.
+// The environment variables that name a library outside the project, a GPU build for instance. They take precedence.
 const (
 	EnvONNXRuntime = "SLUICE_ONNXRUNTIME" // path of libonnxruntime
 	EnvHiGHS       = "SLUICE_HIGHS"       // path of highs.wasm
@@ -24,13 +24,13 @@ const modulePath = "github.com/sluice-serving/sluice"
 
 // ONNXRuntime returns the absolute path of the ONNX Runtime library: what SLUICE_ONNXRUNTIME names, else the one in
 // node_modules beside the program (or beside the bin folder it lies in), else the one in node_modules at the root of
-// the sluice checkout that holds the working directory. The error wraps ErrMissing and says what mends it.
+// the sluice checkout that holds the working directory. The error wraps ErrMissing and says what to do.
 func ONNXRuntime() (path string, err error) { return here().onnxRuntime() }
 
 // HiGHS returns the absolute path of highs.wasm, looked for as ONNXRuntime does; SLUICE_HIGHS names another one.
 func HiGHS() (path string, err error) { return here().highs() }
 
-// place is everything the search depends on, so that tests need neither change the environment nor the directory.
+// place is all inputs of the search, so that tests need not change the environment or the directory.
 type place struct {
 	getenv     func(string) string
 	executable string // empty when unknown
@@ -43,7 +43,7 @@ func here() place {
 	exe, err := os.Executable()
 	if err == nil {
 		if real, err := filepath.EvalSymlinks(exe); err == nil {
-			exe = real // node_modules lies beside the program, not beside a link to it
+			exe = real // node_modules is beside the program, not beside a link to it
 		}
 	}
 	wd, _ := os.Getwd()
@@ -62,7 +62,7 @@ func (p place) highs() (string, error) {
 	return p.find("HiGHS", EnvHiGHS, filepath.Join("highs", "build", "highs.wasm"))
 }
 
-// onnxRuntimeFile is where the npm package onnxruntime-node keeps its library, below node_modules.
+// onnxRuntimeFile returns the path of the library of the npm package onnxruntime-node, below node_modules.
 func onnxRuntimeFile(goos, goarch string) (string, error) {
 	name, arch := map[string]string{
 		"linux":  "libonnxruntime.so.1",
@@ -76,7 +76,7 @@ func onnxRuntimeFile(goos, goarch string) (string, error) {
 	return filepath.Join("onnxruntime-node", "bin", "napi-v6", goos, arch, name), nil
 }
 
-// find returns the first of the places where the library may lie that holds a regular file.
+// find returns the first of the possible paths of a library at which there is a regular file.
 func (p place) find(what, env, file string) (string, error) {
 	if named := p.getenv(env); named != "" {
 		abs := named
@@ -102,9 +102,9 @@ func (p place) find(what, env, file string) (string, error) {
 		what, ErrMissing, filepath.Base(file), roots, env)
 }
 
-// roots lists the folders whose node_modules is searched. Those between the working directory and the checkout's root
-// are not among them, nor any outside a checkout: loading a library is running code, and it must not depend on where
-// one stands.
+// roots lists the folders whose node_modules is searched. Folders between the working directory and the checkout's
+// root, or outside of a checkout, are not searched: loading a library runs its code, so it must not depend on the
+// working directory.
 func (p place) roots() []string {
 	var out []string
 	add := func(dir string) {

@@ -101,7 +101,7 @@ func (b *Backend) provider(o *ort.SessionOptions, w serving.WorkerID) error {
 	return nil
 }
 
-// model returns what is known of a variant, reading its file the first time.
+// model returns the description of a variant's model. The first call reads its file.
 func (b *Backend) model(v serving.VariantID) (*model, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +120,7 @@ func (b *Backend) model(v serving.VariantID) (*model, error) {
 	return m, nil
 }
 
-// Bind says which file a variant is run from, in place of what was said before. Instances that run already are left
-// alone.
+// Bind sets the model file of a variant and replaces the one set before. Running instances keep theirs.
 func (b *Backend) Bind(v serving.VariantID, m Model) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +128,7 @@ func (b *Backend) Bind(v serving.VariantID, m Model) {
 	delete(b.models, v)
 }
 
-// Interface is what a model takes and gives.
+// Interface is the inputs and outputs of a model.
 type Interface struct {
 	Inputs, Outputs []tensor.Spec
 	// Batched says that the first dimension of every tensor counts items. A model that is not batched runs one query at
@@ -137,7 +136,8 @@ type Interface struct {
 	Batched bool
 }
 
-// Interface returns what a variant's model takes and gives, after configuration. It loads the model briefly, once.
+// Interface returns the inputs and outputs of a variant's model, with the configuration applied. The first call loads
+// the model for a short time.
 func (b *Backend) Interface(v serving.VariantID) (Interface, error) {
 	m, err := b.model(v)
 	if err != nil {

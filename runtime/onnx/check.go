@@ -22,7 +22,7 @@ func input(p *dataplane.Part, i int, name string) *tensor.Tensor {
 	return nil
 }
 
-// check refuses a batch that the model cannot take, before any byte of it reaches the runtime. It may reorder the
+// check returns an error for a batch that the model cannot take, before the runtime gets any of it. It may reorder the
 // inputs of the parts into the model's order.
 func (m *model) check(b *dataplane.Batch, limit int) error {
 	items := 0
@@ -105,7 +105,7 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	return nil
 }
 
-// sameRows says whether two parts can be joined: all their inputs agree in every dimension but the first.
+// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first.
 func (m *model) sameRows(a, b *dataplane.Part) bool {
 	for k := range m.inputs {
 		s, t := input(a, k, m.inputs[k].Name), input(b, k, m.inputs[k].Name)

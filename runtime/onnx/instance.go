@@ -102,7 +102,7 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 }
 
 // warm runs every batch size twice: the first run of a size plans its memory, the second uses the plan. A slow model is
-// not run twice, planning being a small part of its time.
+// run once, because planning is a small part of its time.
 func (s *session) warm(ctx context.Context, limit int) error {
 	const slow = 100 * time.Millisecond
 	for _, items := range warmSizes(limit, s.m.batched) {
@@ -124,7 +124,7 @@ func (s *session) warm(ctx context.Context, limit int) error {
 			}
 		}
 	}
-	// These batches were of one part each and needed no joining. Make room for it now rather than under load.
+	// These batches had one part each and were not joined. Allocate the memory for joining now rather than under load.
 	for k := range s.m.inputs {
 		if row := s.m.inputs[k].rowBytes; row > 0 && s.m.batched && limit > 1 && row*int64(limit) <= maxTensorBytes {
 			s.grow(k, row*int64(limit))

@@ -11,10 +11,10 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxTensorBytes bounds what one tensor of a batch may take, so that a wrong shape cannot exhaust the memory.
+// maxTensorBytes bounds the bytes of one tensor of a batch, so that a wrong shape cannot exhaust the memory.
 const maxTensorBytes = 1 << 32
 
-// model is what is known of a model file before it is loaded.
+// model is the description of a model file.
 type model struct {
 	path            string
 	inputs, outputs []port
@@ -27,14 +27,14 @@ type model struct {
 type port struct {
 	tensor.Spec
 	ort ort.TensorElementDataType
-	// rowBytes is the size of one item (of the whole tensor, when the model is not batched), or -1 when the shape
-	// leaves it open or the elements vary in size.
+	// rowBytes is the size of one item (of the whole tensor, if the model is not batched), or -1 when it varies with
+	// the shape or the elements.
 	rowBytes int64
 }
 
-// readModel asks the runtime what a model takes and gives, and applies the configuration to it.
+// readModel reads the inputs and outputs of a model through the runtime, and applies the configuration to them.
 func readModel(cfg Model) (*model, error) {
-	// Optimising the graph is for the sessions that will run it.
+	// The graph is optimised only in the sessions that will run it.
 	opts, err := ort.NewSessionOptions()
 	if err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
@@ -70,7 +70,7 @@ func readModel(cfg Model) (*model, error) {
 	return m, nil
 }
 
-// ports converts the runtime's description of inputs or outputs and narrows it by what the configuration says.
+// ports converts the runtime's description of inputs or outputs and applies the configuration to it.
 func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec) ([]port, error) {
 	ps := make([]port, len(infos))
 	for i, info := range infos {
@@ -104,7 +104,7 @@ func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec) ([]
 	return ps, nil
 }
 
-// narrow fixes open dimensions. An empty shape or datatype leaves the file's.
+// narrow fixes variable dimensions. An empty shape or datatype keeps the file's.
 func (p *port) narrow(o tensor.Spec) error {
 	if o.DType != tensor.Invalid && o.DType != p.DType {
 		return fmt.Errorf("configured as %s, but the model has %s", o.DType, p.DType)

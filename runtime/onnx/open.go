@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Open loads one model file, as variant 0, beside the backend's own models: for measuring. Batches of up to limit items
-// are warmed up; a model whose first dimension is fixed has none. asIs is Model.AsIs.
+// Open loads one model file as variant 0, for measurements. The backend's own models are not affected. Batches of up to
+// limit items are warmed up; a model whose first dimension is fixed has no batches. asIs is Model.AsIs.
 func (b *Backend) Open(ctx context.Context, path string, threads, limit int, asIs bool) (dataplane.Runner, error) {
 	cfg := b.cfg
 	cfg.Models = map[serving.VariantID]Model{0: {Path: path, AsIs: asIs}}

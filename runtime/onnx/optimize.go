@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// Optimize writes the graph that a model's sessions run: the runtime fuses operators, folds constants and changes how
-// channels lie in memory, for the machine at hand. What is written is meant for this machine and for Model.AsIs.
+// Optimize writes the graph that a model's sessions run to the file to. For this machine, the runtime fuses operators,
+// folds constants and changes the memory layout of channels. The file is valid on this machine only, with Model.AsIs.
 func (b *Backend) Optimize(model, to string) error {
 	o, err := b.options(dataplane.InstanceSpec{Cores: 1})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/runtime/native"
 )
 
-// runtimeState is the process's one ONNX Runtime environment. It is never torn down: the library does not survive being
-// unloaded while any of its threads lives.
+// runtimeState is the process's one ONNX Runtime environment. It is never closed: the library crashes if it is unloaded
+// while one of its threads is alive.
 var runtimeState struct {
 	sync.Mutex
 	library string
@@ -41,7 +41,7 @@ func initRuntime(library string) error {
 	}
 	if !ort.IsInitialized() {
 		ort.SetSharedLibraryPath(library)
-		// What goes wrong comes back as an error; the runtime's own log would print it a second time.
+		// Failures are returned as errors; the runtime's own log would print them a second time.
 		if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
 			return fmt.Errorf(
 				"onnx: load %s: %w; run `make setup`, or set %s to an ONNX Runtime library for this machine",

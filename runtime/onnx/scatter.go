@@ -67,7 +67,8 @@ func (s *session) split(k int, parts []dataplane.Part, items int) error {
 	return nil
 }
 
-// contents returns what output k holds: bytes, or elements when it is BYTES. The memory is Go's and outlives the run.
+// contents returns the content of output k: bytes, or elements when it is BYTES. It is in Go memory and stays valid
+// after the run.
 func (s *session) contents(k int) ([]byte, []string, error) {
 	if s.data[k] != nil {
 		return s.data[k], nil, nil
@@ -108,7 +109,8 @@ func (s *session) contents(k int) ([]byte, []string, error) {
 	return nil, nil, fmt.Errorf("the model gave a %s, which cannot be served", s.outs[k].GetONNXType())
 }
 
-// bytesOf views elements as bytes. Every machine ONNX Runtime is built for is little-endian, as the protocol is.
+// bytesOf views elements as bytes. ONNX Runtime is built for little-endian machines only, and the protocol is
+// little-endian, too.
 func bytesOf[T any](v []T) []byte {
 	if len(v) == 0 {
 		return nil

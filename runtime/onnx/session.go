@@ -88,7 +88,7 @@ func (s *session) run(ctx context.Context, parts []dataplane.Part, items int) er
 		if err == nil {
 			break
 		}
-		k, shape, why := s.learn(err, items)
+		k, shape, why := s.wantedShape(err, items)
 		if why != nil {
 			return why
 		}
@@ -131,7 +131,7 @@ func (s *session) call(ctx context.Context) error {
 	return err
 }
 
-// release gives back what one run borrowed.
+// release releases the values and pins of one run.
 func (s *session) release() {
 	for i, v := range s.temp {
 		_ = v.Destroy()
@@ -183,8 +183,8 @@ func (s *session) gather(k int, parts []dataplane.Part, items int) (ort.Value, e
 	return s.describe(shape, buf, p.ort)
 }
 
-// describe tells the runtime of a tensor in Go memory, for one run. The memory is pinned meanwhile, as cgo demands of
-// what C code keeps a pointer to.
+// describe makes a value of the runtime for a tensor in Go memory, for one run. The memory is pinned meanwhile, because
+// cgo requires it of memory that C code points to.
 func (s *session) describe(shape []int64, data []byte, d ort.TensorElementDataType) (ort.Value, error) {
 	s.pins.Pin(&data[0])
 	v, err := ort.NewCustomDataTensor(shape, data, d)
@@ -195,7 +195,7 @@ func (s *session) describe(shape []int64, data []byte, d ort.TensorElementDataTy
 	return v, nil
 }
 
-// empty makes a tensor without elements; the binding makes them for Go's own types only.
+// empty makes a tensor without elements, also of types for which the binding cannot.
 func (s *session) empty(p *port, shape []int64) (ort.Value, error) {
 	var v ort.Value
 	var err error
@@ -232,7 +232,7 @@ func (s *session) empty(p *port, shape []int64) (ort.Value, error) {
 	return v, nil
 }
 
-// prepare sets output k up: in our own memory when the shape is known, else left to the runtime.
+// prepare prepares output k: in our own memory when the shape is known, else allocated by the runtime.
 func (s *session) prepare(k int, shape []int64) error {
 	s.outs[k], s.data[k] = nil, nil
 	if shape == nil {
@@ -255,8 +255,8 @@ func (s *session) prepare(k int, shape []int64) error {
 	return nil
 }
 
-// outputShapes returns the shape of every output that is to be written into our memory, nil for the others, and the key
-// under which shapes that had to be learnt are kept.
+// outputShapes returns the shape of every output that is written into our memory, nil for the others, and the key in
+// shapes under which learned shapes are kept.
 func (s *session) outputShapes(parts []dataplane.Part, items int) ([][]int64, string) {
 	shapes := make([][]int64, len(s.m.outputs))
 	var key string
@@ -270,7 +270,7 @@ func (s *session) outputShapes(parts []dataplane.Part, items int) ([][]int64, st
 				shapes[k][0] = int64(items)
 			}
 		case p.DType == tensor.FP16 || p.DType == tensor.BF16:
-			// The binding cannot take these from the runtime, so the shape has to be found out.
+			// The binding cannot return these outputs from the runtime, so their shape must be learned.
 			if key == "" {
 				key = s.shapeKey(parts, items)
 			}
@@ -311,9 +311,9 @@ var wrongShape = regexp.MustCompile(
 	`has shape \{([-0-9,]*)\} but the computed output shape for this run is \{([-0-9,]*)\}` +
 		`|shape verification failed\. Current shape:\{([-0-9,]*)\} Requested shape:\{([-0-9,]*)\}`)
 
-// learn finds the output that a failed run wanted in another shape, and that shape; or returns -1 and why there is
-// none.
-func (s *session) learn(err error, items int) (int, []int64, error) {
+// wantedShape returns the output that a failed run wanted in another shape, and that shape. It returns -1 and an error
+// when there is none.
+func (s *session) wantedShape(err error, items int) (int, []int64, error) {
 	match := wrongShape.FindStringSubmatch(err.Error())
 	if match == nil {
 		return -1, nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// gatherText joins the parts' strings. ONNX Runtime keeps strings in memory of its own, so they are always copied.
+// gatherText joins the parts' strings. ONNX Runtime stores strings in its own memory, so they are always copied.
 func (s *session) gatherText(k int, parts []dataplane.Part, first *tensor.Tensor, items int) (ort.Value, error) {
 	shape := first.Shape
 	if len(parts) > 1 {

@@ -1,5 +1,5 @@
 // Package openinference runs batches on servers that speak the Open Inference Protocol v2 over gRPC (Triton, OVMS,
-// KServe, MLServer, another sluice), so that sluice can stand in front of what people already run.
+// KServe, MLServer, another sluice), so that sluice can be used in front of existing servers.
 package openinference
 
 import (
@@ -29,13 +29,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Model is what a variant is called on the server.
+// Model is the name and version of a variant on the server.
 type Model struct {
 	Name    string
 	Version string // "" leaves the choice to the server
 }
 
-// Config says where the server is and what it serves.
+// Config is the address of a server and the models that it serves.
 type Config struct {
 	Address string // HOST:PORT
 	TLS     bool
@@ -43,14 +43,14 @@ type Config struct {
 	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
 	LoadModels bool
 	Models     map[serving.VariantID]Model
-	// CallTimeout bounds one inference (default 60 s), PollEvery the wait between questions whether a model is ready
-	// (default 100 ms), MaxMessage an answer (default 64 MiB).
+	// CallTimeout bounds one inference (default 60 s), PollEvery is the time between two checks whether a model is
+	// ready (default 100 ms), MaxMessage the largest answer in bytes (default 64 MiB).
 	CallTimeout, PollEvery time.Duration
 	MaxMessage             int
 }
 
-// Backend is a dataplane.Backend. Instances share nothing: each has its own connection, so that losing one is seen by
-// that one.
+// Backend is a dataplane.Backend. Each instance has its own connection, so that a lost connection fails one instance
+// only.
 type Backend struct {
 	c           Config
 	credentials credentials.TransportCredentials
@@ -112,7 +112,7 @@ func (b *Backend) model(v serving.VariantID) (Model, error) {
 	return m, nil
 }
 
-// Interface asks the server what a variant takes and gives.
+// Interface asks the server for the inputs and outputs of a variant.
 func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (inputs, outputs []tensor.Spec, err error) {
 	m, err := b.model(v)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *runner) hold(model string) {
 	r.b.users.add(model, 1)
 }
 
-// release notes that an instance needs a model no more, and tells whether it was the last that did.
+// release notes that an instance does not need a model any more, and reports whether it was the last that did.
 func (r *runner) release(model string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,8 +188,8 @@ func (r *runner) release(model string) bool {
 	return r.b.users.add(model, -1) == 0
 }
 
-// users counts the instances that need each model of the server: it holds one copy for all of them, which may go only
-// with the last.
+// users counts the instances that need each model of the server. The server has one copy for all of them, which is
+// unloaded with the last.
 type users struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -212,7 +212,7 @@ func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
 		return err
 	}
 	if r.b.c.LoadModels {
-		// Also when another instance has asked before: a server that has the model takes it for a question.
+		// Ask even if another instance has asked before: a server that has loaded the model just confirms it.
 		r.hold(m.Name)
 		if _, err := r.client.RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: m.Name},
 			grpc.WaitForReady(true)); err != nil {
@@ -250,7 +250,7 @@ func (r *runner) Unload(ctx context.Context, v serving.VariantID) error {
 	return err
 }
 
-// Close implements dataplane.Runner. Models that no other instance needs leave the server; one that is gone has none.
+// Close implements dataplane.Runner. Models that no other instance needs are unloaded, unless the server is lost.
 func (r *runner) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,8 +293,8 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	return split(b.Parts, b.Items, outputs)
 }
 
-// failure tells a lost server from one that refused the batch. A call that got no answer in time says nothing of the
-// queries, but nothing more can be expected of the instance either.
+// failure distinguishes a lost server from one that refused the batch. A call without an answer in time counts as a
+// lost server, although its queries may be valid.
 func (r *runner) failure(err error) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated, codes.PermissionDenied:

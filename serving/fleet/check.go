@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Check walks the whole state and reports the first broken invariant: every task in exactly one place, counters equal
-// to what the lists hold, queues in order, slots and batch limits respected, nothing on a stopped instance.
+// Check verifies all invariants and returns the first violation: every task is in exactly one place, counters equal the
+// lists' contents, queues are in order, slots and batch limits are kept, stopped instances hold nothing.
 func (f *View) Check() error {
 	found := make(map[Ref]bool)
 	for s := range f.central {
@@ -34,8 +34,8 @@ func (f *View) Check() error {
 	}
 	for w, x := range f.shared {
 		if x.running != running[w] {
-			return fmt.Errorf("%d batches are counted on the instances that share worker %d, there are %d", x.running, w,
-				running[w])
+			return fmt.Errorf("%d batches are counted on the instances that share worker %d, there are %d", x.running,
+				w, running[w])
 		}
 	}
 	for r := range f.tasks {
@@ -46,9 +46,9 @@ func (f *View) Check() error {
 	return nil
 }
 
-// checkQueue checks a queue, and adds its tasks to those that were found.
+// checkQueue checks a queue and adds its tasks to found.
 func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serving.InstanceID) error {
-	n, items, special, uneven := 0, 0, 0, 0
+	n, items, constrained, uneven := 0, 0, 0, 0
 	var takes time.Duration
 	prev := Nil
 	for r := q.head; r != Nil; r = f.tasks[r].next {
@@ -68,22 +68,22 @@ func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serv
 		n++
 		items += t.Items()
 		takes += t.takes
-		if t.special {
-			special++
+		if t.constrained {
+			constrained++
 		}
 		if t.w.Items != 1 {
 			uneven++
 		}
 		prev = r
 	}
-	if q.tail != prev || n != q.n || items != q.items || special != q.special || uneven != q.uneven ||
+	if q.tail != prev || n != q.n || items != q.items || constrained != q.constrained || uneven != q.uneven ||
 		takes != q.takes {
 		return fmt.Errorf("it counts %d tasks and %d items, it holds %d and %d", q.n, q.items, n, items)
 	}
 	return nil
 }
 
-// checkInstance checks an instance's queue, batches and variants, and adds its tasks to those that were found.
+// checkInstance checks an instance's queue, batches and variants, and adds its tasks to found.
 func (f *View) checkInstance(found map[Ref]bool, i *Instance) error {
 	if err := f.checkQueue(found, &i.queue, Queued, i.id); err != nil {
 		return fmt.Errorf("its queue: %w", err)

@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Batches that run at the same time slow each other down. Those of an instance do, and so do those of several instances
-// that share all of a worker: neither on a part of it nor with cores of their own. How much was measured between
-// batches of one variant, and is taken to hold between those of different ones (docs/profiling.md).
+// Batches that run at the same time slow each other down: those of one instance, and those of instances that share all
+// of a worker, without parts or cores of their own. The slow-down was measured between batches of one variant. It is
+// taken to hold between different variants (docs/profiling.md).
 
 // sharedWorker is what the instances that share all of a worker have in common.
 type sharedWorker struct {
@@ -17,7 +17,7 @@ type sharedWorker struct {
 	level     int         // batches that may run on those that take turns: the most slots that one of them has
 }
 
-// Concurrency returns how many batches run beside each other where i runs, its own included.
+// Concurrency returns how many batches run at the same time as those of i, its own included.
 func (f *View) Concurrency(i *Instance) int {
 	if i.shared != nil {
 		return i.shared.running
@@ -34,9 +34,9 @@ func (f *View) Sharing(i *Instance) []*Instance {
 	return i.shared.instances
 }
 
-// Join has a batch that began a moment ago count all those that began beside it at the same time. It returns the run
-// time that is then believed, and false when the batch has counted them already.
-func (f *Fleet) Join(i *Instance, id serving.BatchID) (expected time.Duration, changed bool) {
+// RecountConcurrency corrects the concurrency of a batch that just began, after others began at the same instant. It
+// returns the run time that is then believed, and false when nothing has changed.
+func (f *Fleet) RecountConcurrency(i *Instance, id serving.BatchID) (expected time.Duration, changed bool) {
 	n := f.Concurrency(i)
 	for k := range i.running {
 		if b := &i.running[k]; b.ID == id && b.Concurrency < n {

@@ -9,12 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Batches of instances that share all of a worker count for each other; those on a part of it or with cores of their
-// own count for themselves alone, and so do other workers. Counted anew after every one of many random starts and ends.
+// Batches of instances that share all of a worker count for each other. Those on a part of it, with cores of their own,
+// or on other workers do not. Counted anew after each of many random starts and ends.
 func TestConcurrencyAgainstCounting(t *testing.T) {
-	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{Cores: 2}, {Part: true, Cores: 1}},
-		Workers: make([]serving.Worker, 3),
-		Stages:  []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
+	spec := &serving.Spec{
+		Apps:        []serving.App{{}},
+		DeviceTypes: []serving.DeviceType{{Cores: 2}, {Part: true, Cores: 1}},
+		Workers:     make([]serving.Worker, 3),
+		Stages:      []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
 	for seed := uint64(1); seed <= 20; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		f := New(spec, profile.Constant{Base: time.Millisecond})

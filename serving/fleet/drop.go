@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// centralDrop is the latest start of a task that waits at its stage: what the fastest ready instance could still make,
-// and LatestEnd while nothing ready may serve it. A task that waits for a cold start has as long as that may take, and
-// no longer while nothing is ready: perhaps nothing ever will be.
+// centralDrop is the latest start of a task that waits at its stage: the one with which the fastest ready instance
+// meets LatestEnd, or LatestEnd itself without such an instance. A task that waits for a cold start may start until
+// ColdUntil, and no later while nothing is ready, because a start may never succeed.
 func (f *View) centralDrop(t *Task) serving.Time {
 	if app := f.app(&t.w); app.Late == serving.ServeLate {
 		if t.w.ColdUntil > 0 && len(f.ready[t.w.Stage]) == 0 {
@@ -17,7 +17,7 @@ func (f *View) centralDrop(t *Task) serving.Time {
 		}
 		return max(giveUpAt(app, t), t.w.ColdUntil)
 	}
-	return max(latestStart(t, f.soonest(t)), t.w.ColdUntil)
+	return max(latestStart(t, f.fastestReady(t)), t.w.ColdUntil)
 }
 
 // instanceDrop is the latest start of a task in the queue of an instance.
@@ -36,8 +36,8 @@ func giveUpAt(app *serving.App, t *Task) serving.Time {
 	return t.w.Deadline.Add(app.GiveUp)
 }
 
-// latestStart is the start with which a task that takes so long meets its LatestEnd. A probe, and a task of which it is
-// not known how long it takes, may start until then.
+// latestStart is the start with which a task of a given run time meets its LatestEnd. A probe, and a task of unknown
+// run time, may start until LatestEnd.
 func latestStart(t *Task, takes time.Duration) serving.Time {
 	if t.probe || takes == profile.Unknown {
 		return t.w.LatestEnd
@@ -45,10 +45,10 @@ func latestStart(t *Task, takes time.Duration) serving.Time {
 	return t.w.LatestEnd.Add(-takes)
 }
 
-// soonest is the least time in which a ready instance of its stage is believed to serve t.
-func (f *View) soonest(t *Task) time.Duration {
+// fastestReady is the least believed time in which a ready instance of its stage serves t.
+func (f *View) fastestReady(t *Task) time.Duration {
 	best := profile.Unknown
-	if t.special {
+	if t.constrained {
 		for _, i := range f.ready[t.w.Stage] {
 			best = min(best, f.Fastest(i, t))
 		}
@@ -60,7 +60,7 @@ func (f *View) soonest(t *Task) time.Duration {
 	return best
 }
 
-// Probe lets a task that waits start until its LatestEnd, whatever is believed of how long it takes.
+// Probe lets a waiting task start until its LatestEnd, whatever its believed run time.
 func (f *Fleet) Probe(r Ref) {
 	t := &f.tasks[r]
 	t.probe, t.dropAt = true, max(t.w.LatestEnd, t.w.ColdUntil)

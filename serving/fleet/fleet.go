@@ -1,7 +1,7 @@
-// Package fleet is what is running: instances with their life cycle, slots and queues, and the tasks that wait or run,
-// each in exactly one place. It records; it decides nothing.
+// Package fleet holds the state of what runs: instances with their life cycle, slots and queues, and the tasks that
+// wait or run, each in exactly one place. It records and decides nothing.
 //
-// A View reads a fleet and a Fleet changes it. Rules are handed a View, an engine owns the Fleet.
+// A View reads a fleet and a Fleet changes it. Rules get a View; an engine owns the Fleet.
 package fleet
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Ref names a record of a slab; Nil names none. A Ref is valid until its record is freed.
+// Ref names a record of a slab, Nil none. A Ref is valid until its record is freed.
 type Ref int32
 
 // Nil is the Ref of nothing.
 const Nil Ref = -1
 
-// View reads a fleet. It sees every change that the Fleet around it makes. It is not safe for concurrent use.
+// View reads a fleet. It shows every change of the Fleet around it. It is not safe for concurrent use.
 type View struct {
 	spec    *serving.Spec
 	profile profile.Profile
@@ -25,20 +25,20 @@ type View struct {
 	instances []*Instance     // by ID-1; nil once stopped
 	live      []*Instance     // not stopped, ascending by ID
 	ready     [][]*Instance   // by stage, ascending by ID
-	central   []Queue         // by stage: tasks not yet given to an instance
-	turns     []Queue         // by stage: tasks that wait for their turn
-	kinds     [][]kind        // by stage: distinct ways in which ready instances serve a task without requirements
-	shared    []*sharedWorker // by worker
+	central   []Queue         // by stage: tasks that no instance has
+	turns     []Queue         // by stage: tasks that wait for their turn in their stream
+	kinds     [][]kind        // by stage: distinct kinds of its ready instances
+	shared    []*sharedWorker // by worker: the instances that share all of it
 
 	tasks     []Task
 	freeTasks []Ref
 
-	learns    bool // latency is learned: a batch that has run for longer than was believed tells something
+	learns    bool // latency is learned, so that overdue batches correct beliefs
 	unbatched bool
 	epoch     uint64
 }
 
-// kind is what the latency of an instance depends on.
+// kind is what the latency of an instance depends on for tasks without requirements.
 type kind struct {
 	variant serving.VariantID
 	device  serving.DeviceTypeID
@@ -47,7 +47,7 @@ type kind struct {
 // Fleet is a View that can be changed. One engine owns it.
 type Fleet struct{ View }
 
-// New returns an empty fleet over spec. Both are shared and not changed.
+// New returns an empty fleet. It keeps spec and p and does not change them.
 func New(spec *serving.Spec, p profile.Profile) *Fleet {
 	n := len(spec.Stages)
 	f := &Fleet{View{
@@ -60,11 +60,11 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 	return f
 }
 
-// Unbatched says that queries run one at a time and are never joined to a batch. The time that a queue takes is then
-// the sum of its queries' own. It must be said before anything waits.
-func (f *Fleet) Unbatched() { f.unbatched = true }
+// SetUnbatched makes the time of a queue the sum of its queries' own times: queries run one at a time and are never
+// joined to a batch. It must be called before any task waits.
+func (f *Fleet) SetUnbatched() { f.unbatched = true }
 
-// Grow takes up a spec that has grown. SetProfile must follow with what is believed of it.
+// Grow replaces spec by one that has grown at its ends. SetProfile must follow with a profile of it.
 func (f *Fleet) Grow(spec *serving.Spec) {
 	f.spec = spec
 	for len(f.central) < len(spec.Stages) {
@@ -73,34 +73,34 @@ func (f *Fleet) Grow(spec *serving.Spec) {
 	}
 }
 
-// SetProfile replaces what is believed of latency. Refresh what follows from it with ProfileChanged.
+// SetProfile replaces the beliefs about latency. ProfileChanged must follow.
 func (f *Fleet) SetProfile(p profile.Profile) { f.profile = p }
 
-// Spec returns the world that the fleet serves. It must not be changed.
+// Spec returns the tables that the fleet serves. They must not be changed.
 func (f *View) Spec() *serving.Spec { return f.spec }
 
-// Epoch counts changes to which instances are ready, what they have loaded and their shares. Rules that keep tables by
-// instance rebuild them when it moves.
+// Epoch counts changes of which instances are ready, of their loaded variants and of their shares. Rules with tables by
+// instance rebuild them when it changes.
 func (f *View) Epoch() uint64 { return f.epoch }
 
-// Task returns the task behind r. The pointer is valid until the next task is added.
+// Task returns the task of r. The pointer is valid until the next task is added.
 func (f *View) Task(r Ref) *Task { return &f.tasks[r] }
 
-// Central returns the queue of the tasks of a stage that no instance has been given.
+// Central returns the queue of a stage's tasks that no instance has.
 func (f *View) Central(s serving.StageID) *Queue { return &f.central[s] }
 
-// AwaitingTurn returns the queue of the tasks of a stage that wait for their turn in their stream.
+// AwaitingTurn returns the queue of a stage's tasks that wait for their turn in their stream.
 func (f *View) AwaitingTurn(s serving.StageID) *Queue { return &f.turns[s] }
 
 // Ready returns the ready instances of a stage, ascending by ID. The slice is the fleet's own: it must not be changed,
-// nor kept beyond the present call of the rule.
+// nor kept beyond the present call.
 func (f *View) Ready(s serving.StageID) []*Instance { return f.ready[s] }
 
 // Live returns all instances that are not stopped, ascending by ID. The slice is the fleet's own: it must not be
-// changed, nor kept while instances come and go.
+// changed, nor kept beyond the next launch or removal.
 func (f *View) Live() []*Instance { return f.live }
 
-// Instance returns the instance with the given ID, or nil when it never existed or is stopped.
+// Instance returns the instance with an ID, or nil when it never existed or is stopped.
 func (f *View) Instance(id serving.InstanceID) *Instance {
 	if id < 1 || int(id) > len(f.instances) {
 		return nil
@@ -118,12 +118,12 @@ func (f *View) Previous(r Ref) Ref { return f.tasks[r].prev }
 func (f *View) Sibling(r Ref) Ref { return f.tasks[r].sibling }
 
 // Latency returns the believed time of a batch of items of variant v on device type d while concurrency batches run
-// beside each other, this one included; profile.Unknown when it was never measured.
+// there, this one included; profile.Unknown when there is no belief.
 func (f *View) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	return f.profile.Latency(v, d, items, concurrency)
 }
 
-// LoadTime returns the believed time to bring variant v up on device type d; 0 when it was never measured.
+// LoadTime returns the believed time to load variant v on device type d; 0 when there is no belief.
 func (f *View) LoadTime(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	return f.profile.Load(v, d)
 }

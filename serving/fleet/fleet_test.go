@@ -73,7 +73,7 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 	}
 }
 
-// Check must find planted corruption: otherwise the invariant tests prove nothing.
+// Check finds planted corruption; otherwise the invariant tests prove nothing.
 func TestCheckFindsCorruption(t *testing.T) {
 	for name, spoil := range map[string]func(f *Fleet, i *Instance){
 		"a counter": func(f *Fleet, i *Instance) { i.queue.items++ },
@@ -137,14 +137,13 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Where queries run unbatched, a backlog is the sum of their own times, whatever joins and leaves; otherwise they share
-// batches.
+// Where queries run unbatched, a backlog is the sum of their own times. Otherwise they share batches.
 func TestBacklogOfUnbatchedQueries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, unbatched := range []bool{true, false} {
 		f := newFleet() // 10 ms and 1 ms an item
 		if unbatched {
-			f.Unbatched()
+			f.SetUnbatched()
 		}
 		i := f.Launch(Placement{Terms: Terms{Slots: 1}, Variants: []Loaded{{Limit: 64, Wanted: true}}}, 0)
 		f.Warm(i, 0)

@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// State is where an instance stands in its life.
+// State is a phase in the life of an instance.
 type State uint8
 
-// An instance is launched, becomes ready when its first variant is warm, drains when it is no longer wanted (what it
-// holds is finished or handed back, nothing new comes), and is then stopped; a lost one goes from any state at once.
+// An instance is launched, and ready once its first variant is warm. It drains when it is no longer wanted: tasks it
+// holds are finished or handed back, and no new ones come. Then it is stopped. A lost one is stopped from any state.
 const (
 	Launching State = iota
 	Ready
@@ -35,11 +35,11 @@ type Loaded struct {
 	Variant serving.VariantID
 	Limit   int  // items of the largest batch to run
 	Warm    bool // false while it loads
-	Wanted  bool // false once the plan has dropped it and it only finishes
-	Delayed bool // its load is not ordered yet: the worker's memory is still taken
+	Wanted  bool // false once the plan has dropped it: it finishes its batches
+	Delayed bool // its load waits for memory of the worker
 }
 
-// Usable tells whether the variant may be given work: it is warm, and wanted.
+// Usable reports whether the variant may get work: it is warm and wanted.
 func (l Loaded) Usable() bool { return l.Warm && l.Wanted }
 
 // Batch is tasks running together on an instance.
@@ -51,30 +51,31 @@ type Batch struct {
 	Head     Ref // first task; the others follow by Next
 	Started  serving.Time
 	Expected serving.Time // believed end
-	// Concurrency is how many batches ran beside each other where it runs when it began, itself included.
+	// Concurrency is how many batches ran at the same time when it began, itself included.
 	Concurrency int
 }
 
-// Placement says what an instance is launched as.
+// Placement describes an instance at its launch.
 type Placement struct {
 	Key        Key
 	DeviceType serving.DeviceTypeID
 	Stage      serving.StageID
-	// Built is how many batches it can run at once, at least Terms.Slots: a plan may change Slots up to there.
+	// Built is how many batches it can run at once, at least Terms.Slots. Plans may raise Slots up to Built without a
+	// load.
 	Built int
-	Cores int // threads of its own; 0 when it shares its worker's
-	// Accelerator says which of its worker's accelerators it has a part of, from 0.
+	Cores int // threads of its own; 0 when it shares those of its worker
+	// Accelerator is the index of the accelerator of its worker that it has a part of.
 	Accelerator int32
 	Variants    []Loaded // the first is loaded first
 	Terms
 }
 
-// Terms are what a plan may change of an instance without a load.
+// Terms are the attributes that a plan may change without a load.
 type Terms struct {
 	Slots   int           // batches that may run at once
 	Share   float64       // of its stage's traffic, in [0, 1]
-	Hold    time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
-	Low, Up float64       // queries/s between which it is to be sent, for routers that want that; 0 when not planned
+	Hold    time.Duration // longest wait while a batch fills; 0 when not planned
+	Low, Up float64       // bounds of its rate in queries/s; 0 when not planned
 	// TimeShared has it take turns with the other such instances on its worker: together they run no more batches at
 	// once than the one with the most slots may.
 	TimeShared bool
@@ -109,13 +110,13 @@ func (i *Instance) Key() Key { return i.p.Key }
 // Worker returns where it runs.
 func (i *Instance) Worker() serving.WorkerID { return i.p.Key.Worker }
 
-// DeviceType returns what it runs on: its worker's, or that of the part of the worker that it has.
+// DeviceType returns the device type that latencies are known for: its worker's, or that of its part of the worker.
 func (i *Instance) DeviceType() serving.DeviceTypeID { return i.p.DeviceType }
 
 // Stage returns the stage that it serves.
 func (i *Instance) Stage() serving.StageID { return i.p.Stage }
 
-// State returns where it stands in its life.
+// State returns the phase of its life.
 func (i *Instance) State() State { return i.state }
 
 // Slots returns how many batches may run at once.
@@ -124,22 +125,22 @@ func (i *Instance) Slots() int { return i.p.Slots }
 // Built returns how many batches it can run at once; see Placement.
 func (i *Instance) Built() int { return i.p.Built }
 
-// Cores returns the threads of its own; 0 when it shares its worker's.
+// Cores returns the threads of its own; 0 when it shares those of its worker.
 func (i *Instance) Cores() int { return i.p.Cores }
 
-// Accelerator says which of its worker's accelerators it has a part of, from 0.
+// Accelerator returns the index of the accelerator of its worker that it has a part of.
 func (i *Instance) Accelerator() int32 { return i.p.Accelerator }
 
 // Share returns its planned share of its stage's traffic, in [0, 1].
 func (i *Instance) Share() float64 { return i.p.Share }
 
-// Hold returns the longest planned wait of a batch being filled; 0 when not planned.
+// Hold returns the longest planned wait while a batch fills; 0 when not planned.
 func (i *Instance) Hold() time.Duration { return i.p.Hold }
 
-// Band returns the rates, in queries/s, between which it is to be sent; 0 when not planned.
+// Band returns the bounds of its rate in queries/s; 0 when not planned.
 func (i *Instance) Band() (low, up float64) { return i.p.Low, i.p.Up }
 
-// Variants returns how many variants it has, loading ones and those on their way out included.
+// Variants returns how many variants it has, loading and unwanted ones included.
 func (i *Instance) Variants() int { return len(i.p.Variants) }
 
 // Variant returns the k-th of its variants, from 0.
@@ -148,24 +149,24 @@ func (i *Instance) Variant(k int) Loaded { return i.p.Variants[k] }
 // Active returns the index of the variant that is used unless a task needs another; -1 before any is warm.
 func (i *Instance) Active() int { return i.active }
 
-// Queue returns the tasks that wait on it.
+// Queue returns the queue of tasks that wait on it.
 func (i *Instance) Queue() *Queue { return &i.queue }
 
 // Running returns how many batches run on it.
 func (i *Instance) Running() int { return len(i.running) }
 
-// Batch returns the k-th of its running batches, from 0, in no order that means anything.
+// Batch returns a copy of the k-th of its running batches, from 0. Their order has no meaning.
 func (i *Instance) Batch(k int) Batch { return i.running[k] }
 
-// Choice returns the variant on which the router wants what it has queued here to run; serving.None leaves it to the
+// Choice returns the variant that the router has chosen for the tasks queued here; serving.None leaves it to the
 // batcher.
 func (i *Instance) Choice() serving.VariantID { return i.choice }
 
-// Standby tells whether it is loaded and waits for its predecessor at the same place to finish.
+// Standby reports whether it is loaded and waits for its predecessor at the same place to finish.
 func (i *Instance) Standby() bool { return i.standby }
 
-// WarmUntil returns until when it stays loaded although it drains, so that a plan can take it up again; 0 for one that
-// goes as soon as it is idle.
+// WarmUntil returns the end of its turn-off delay, in which it drains, stays loaded, and a plan may resume it; 0 for
+// one that stops as soon as it is idle.
 func (i *Instance) WarmUntil() serving.Time { return i.warmUntil }
 
 // Wake returns when its batcher asked to be called again; serving.Never when it did not.
@@ -178,7 +179,7 @@ func (i *Instance) Launched() serving.Time { return i.launched }
 func (i *Instance) Busy() serving.Time { return i.busy }
 
 // FreeSlots returns how many more batches may start now. An instance that takes turns has none while the others on its
-// worker use them up. It is negative when a plan has taken slots away that are used.
+// worker use them up. It is negative when a plan has reduced slots below those in use.
 func (i *Instance) FreeSlots() int {
 	if i.state != Ready && i.state != Draining {
 		return 0
@@ -190,10 +191,10 @@ func (i *Instance) FreeSlots() int {
 	return free
 }
 
-// Idle tells whether nothing runs and nothing waits on the instance.
+// Idle reports whether nothing runs and nothing waits on the instance.
 func (i *Instance) Idle() bool { return len(i.running) == 0 && i.queue.n == 0 }
 
-// Outstanding returns the tasks that wait or run on the instance.
+// Outstanding returns the number of tasks that wait or run on the instance.
 func (i *Instance) Outstanding() int {
 	n := i.queue.n
 	for b := range i.running {
@@ -214,7 +215,7 @@ func (i *Instance) Find(v serving.VariantID) int {
 	return slices.IndexFunc(i.p.Variants, func(l Loaded) bool { return l.Variant == v })
 }
 
-// Serves tells whether v is among its variants, and usable.
+// Serves reports whether v is among its variants and usable.
 func (i *Instance) Serves(v serving.VariantID) bool {
 	k := i.Find(v)
 	return k >= 0 && i.p.Variants[k].Usable()
@@ -228,7 +229,7 @@ func (i *Instance) Limit() int {
 	return i.p.Variants[i.active].Limit
 }
 
-// Uses tells whether a running batch uses v.
+// Uses reports whether a running batch uses v.
 func (i *Instance) Uses(v serving.VariantID) bool {
 	return slices.ContainsFunc(i.running, func(b Batch) bool { return b.Variant == v })
 }

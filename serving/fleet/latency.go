@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Fastest returns the least time in which instance i is believed to serve t, over the warm variants that t accepts;
+// Fastest returns the least believed time in which instance i serves t, over the warm variants that t accepts;
 // profile.Unknown when there is none.
 func (f *View) Fastest(i *Instance, t *Task) time.Duration { return f.FastestFor(i, &t.w) }
 
-// FastestFor is Fastest for work that is no task yet.
+// FastestFor is Fastest for work that has no task yet.
 func (f *View) FastestFor(i *Instance, w *Work) time.Duration {
 	if w.Pin == serving.None && w.MinAccuracy == 0 {
 		if i.fastest < 0 {
@@ -28,24 +28,24 @@ func (f *View) FastestFor(i *Instance, w *Work) time.Duration {
 	return best
 }
 
-// Accepts tells whether variant v meets the requirements of t.
-func (f *View) Accepts(t *Task, v serving.VariantID) bool { return !t.special || f.Meets(&t.w, v) }
+// Accepts reports whether variant v meets the requirements of t.
+func (f *View) Accepts(t *Task, v serving.VariantID) bool { return !t.constrained || f.Meets(&t.w, v) }
 
-// Meets tells whether variant v meets the requirements of work.
+// Meets reports whether variant v meets the requirements of w.
 func (f *View) Meets(w *Work, v serving.VariantID) bool {
 	return (w.Pin == serving.None || w.Pin == v) && f.spec.Variants[v].Accuracy >= w.MinAccuracy
 }
 
-// Choose returns the index of the variant of i to use for t unless a batcher knows better: the active one where it
-// meets t's requirements, else the believed fastest that does; -1 when none may serve it.
+// Choose returns the index of the variant of i to use for t, unless a batcher chooses another: the active one where it
+// meets t's requirements, else the one believed fastest that does; -1 when none may serve it.
 func (f *View) Choose(i *Instance, t *Task) int {
-	if !t.special && i.active >= 0 && t.Items() <= i.p.Variants[i.active].Limit {
+	if !t.constrained && i.active >= 0 && t.Items() <= i.p.Variants[i.active].Limit {
 		return i.active // it is usable: see Refresh
 	}
 	return f.ChooseFor(i, &t.w)
 }
 
-// ChooseFor is Choose for work that is no task yet.
+// ChooseFor is Choose for work that has no task yet.
 func (f *View) ChooseFor(i *Instance, w *Work) int {
 	if i.active >= 0 {
 		if l := &i.p.Variants[i.active]; int(w.Items) <= l.Limit && f.Meets(w, l.Variant) {
@@ -65,14 +65,14 @@ func (f *View) ChooseFor(i *Instance, w *Work) int {
 	return at
 }
 
-// CanServe tells whether ready instance i may be given t.
+// CanServe reports whether ready instance i may be given t.
 func (f *View) CanServe(i *Instance, t *Task) bool { return f.Choose(i, t) >= 0 }
 
-// Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come:
-// queued items run in full batches of the active variant, or each query on its own where queries run unbatched; slots
-// work in parallel, beside what runs on other instances that share the worker. Where instances take turns, what runs
-// and waits on all of them counts. extra is the items of one more query for i, or 0. It is profile.Unknown for an
-// instance without an active variant.
+// Backlog returns the believed time until all running and queued work of i is done, if no more comes. Queued items run
+// in full batches of the active variant, or each query on its own where queries run unbatched. Slots work in parallel,
+// at the same time as other instances that share the worker. Where instances take turns, the work of all of them
+// counts. extra is the items of one more query, or 0. The result is profile.Unknown for an instance without an active
+// variant.
 func (f *View) Backlog(i *Instance, now serving.Time, extra int) time.Duration {
 	if i.Limit() < 1 {
 		return profile.Unknown
@@ -129,8 +129,8 @@ func (f *View) nextSlot(i *Instance, now, free serving.Time) serving.Time {
 	for k := range i.running {
 		end := max(now, i.running[k].Expected)
 		if f.learns && end == now {
-			// Believed to have ended, and has not: as long again. Else an instance of which nothing is known, whose
-			// batches are believed to be short, would be given everything until the first of them ends.
+			// The batch is overdue: believe that it takes as long again. Otherwise an instance without measurements,
+			// whose batches are believed to be short, would get every query until the first batch ends.
 			end = now.Add(now.Sub(i.running[k].Started))
 		}
 		free = min(free, end)
@@ -138,10 +138,11 @@ func (f *View) nextSlot(i *Instance, now, free serving.Time) serving.Time {
 	return free
 }
 
-// longest bounds the time of a query, so that a sum over a queue of what was never measured does not overflow.
+// longest bounds the time of one query, so that sums over a queue of unmeasured ones do not overflow.
 const longest = 10 * time.Hour
 
-// takesAlone is the believed time of a query of so many items on its own, on the active variant, while all slots work.
+// takesAlone is the believed time of a query of so many items on its own, on the active variant, while all slots are
+// busy.
 func (f *View) takesAlone(i *Instance, items int) time.Duration {
 	if i.active < 0 {
 		return 0

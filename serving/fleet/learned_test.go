@@ -25,8 +25,8 @@ func learned(n int) (*Fleet, *Instance, *profile.Learned) {
 	return f, i, l
 }
 
-// A batch that should have ended long ago by what is believed, which is a guess, is believed to take as long again.
-func TestBacklogOfTheOverdue(t *testing.T) {
+// A batch that should long have ended by a guessed belief is believed to take as long again.
+func TestBacklogWithAnOverdueBatch(t *testing.T) {
 	f, i, _ := learned(1)
 	f.Assign(f.Central(0).Head(), i, 0)
 	one := f.Backlog(i, 0, 0)
@@ -39,7 +39,7 @@ func TestBacklogOfTheOverdue(t *testing.T) {
 	}
 }
 
-// When other latencies are believed, waiting tasks are dropped at other times, wherever they wait. A probe is not.
+// A changed profile changes when waiting tasks are dropped, in every place. A probe's time stays.
 func TestProfileChanged(t *testing.T) {
 	f, i, l := learned(2)
 	f.Assign(f.Central(0).Head(), i, 0)

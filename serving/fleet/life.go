@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Launch adds an instance in state Launching and gives it the next ID. What p holds is copied.
+// Launch adds an instance in state Launching and gives it the next ID. It copies p.
 func (f *Fleet) Launch(p Placement, now serving.Time) *Instance {
 	p.Built = max(p.Built, p.Slots)
 	p.Variants = slices.Clone(p.Variants)
@@ -20,15 +20,16 @@ func (f *Fleet) Launch(p Placement, now serving.Time) *Instance {
 	return i
 }
 
-// MarkWarm records that variant v of instance i answers in its steady-state time, without having it serve.
+// MarkWarm records that variant v of instance i has been loaded and run. The variant gets no work before Warm or
+// Refresh.
 func (f *Fleet) MarkWarm(i *Instance, v serving.VariantID) {
 	if k := i.Find(v); k >= 0 {
 		i.p.Variants[k].Warm = true
 	}
 }
 
-// Warm records that variant v of instance i answers in its steady-state time; the first one makes the instance ready.
-// It does nothing for a variant that is not there.
+// Warm records that variant v of instance i has been loaded and run. The first one makes the instance ready. It does
+// nothing for a variant that is not there.
 func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
 	if i.Find(v) < 0 || i.state == Stopped {
 		return
@@ -41,10 +42,10 @@ func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
 	f.Refresh(i)
 }
 
-// SetStandby says whether an instance that is loaded waits for its predecessor.
+// SetStandby records whether a loaded instance waits for its predecessor.
 func (f *Fleet) SetStandby(i *Instance, waits bool) { i.standby = waits }
 
-// SetWake notes when the batcher of an instance wants to be called again; serving.Never when it does not.
+// SetWake records when the batcher of an instance wants to be called again; serving.Never when it does not.
 func (f *Fleet) SetWake(i *Instance, at serving.Time) { i.wake = at }
 
 // SetTerms gives an instance the terms of another plan. Refresh must follow.
@@ -55,10 +56,10 @@ func (f *Fleet) SetTerms(i *Instance, t Terms) {
 	}
 }
 
-// AddVariant adds a variant to those of an instance. Refresh must follow.
+// AddVariant appends a variant to those of an instance. Refresh must follow.
 func (f *Fleet) AddVariant(i *Instance, l Loaded) { i.p.Variants = append(i.p.Variants, l) }
 
-// RemoveVariant takes the k-th of its variants from an instance. Those behind it move up. Refresh must follow.
+// RemoveVariant removes the k-th variant of an instance. Those behind it move up. Refresh must follow.
 func (f *Fleet) RemoveVariant(i *Instance, k int) {
 	i.p.Variants = slices.Delete(i.p.Variants, k, k+1)
 	if i.active > k {
@@ -68,28 +69,28 @@ func (f *Fleet) RemoveVariant(i *Instance, k int) {
 	}
 }
 
-// UnwantAll says that no variant of an instance is wanted. Want for some of them and Refresh must follow.
+// UnwantAll marks all variants of an instance as unwanted. Want for some of them and Refresh must follow.
 func (f *Fleet) UnwantAll(i *Instance) {
 	for k := range i.p.Variants {
 		i.p.Variants[k].Wanted = false
 	}
 }
 
-// Want says that the k-th variant of an instance is wanted. Refresh must follow.
+// Want marks the k-th variant of an instance as wanted. Refresh must follow.
 func (f *Fleet) Want(i *Instance, k int) { i.p.Variants[k].Wanted = true }
 
 // SetLimit sets the batch limit, in items, of the k-th variant of an instance. Refresh must follow.
 func (f *Fleet) SetLimit(i *Instance, k, limit int) { i.p.Variants[k].Limit = limit }
 
-// LoadOrdered notes that the load of the k-th variant of an instance, which was delayed, is ordered.
+// LoadOrdered records that the delayed load of the k-th variant of an instance is ordered.
 func (f *Fleet) LoadOrdered(i *Instance, k int) { i.p.Variants[k].Delayed = false }
 
-// Prefer makes the k-th variant of an instance its active one. Refresh must follow, which undoes it for a variant that
-// is not usable.
-func (f *Fleet) Prefer(i *Instance, k int) { i.active = k }
+// SetActive makes the k-th variant of an instance its active one. Refresh must follow; it reverts the choice of a
+// variant that is not usable.
+func (f *Fleet) SetActive(i *Instance, k int) { i.active = k }
 
-// Refresh recomputes what is derived from an instance's variants and terms, after they changed. Its active variant
-// stays if it is usable, otherwise the first usable one takes its place.
+// Refresh recomputes what follows from an instance's variants and terms, after they changed. Its active variant stays
+// if it is usable; otherwise the first usable one becomes active.
 func (f *Fleet) Refresh(i *Instance) {
 	f.chooseFastest(i)
 	if i.active >= len(i.p.Variants) || i.active >= 0 && !i.p.Variants[i.active].Usable() {
@@ -115,7 +116,7 @@ func (f *Fleet) refreshQueue(i *Instance) {
 	i.queue.known = false
 }
 
-// ProfileChanged recomputes what is derived from the profile, after its answers changed.
+// ProfileChanged recomputes what follows from the profile, after its answers changed.
 func (f *Fleet) ProfileChanged() {
 	for _, i := range f.live {
 		f.chooseFastest(i)
@@ -140,7 +141,7 @@ func (f *Fleet) chooseFastest(i *Instance) {
 	}
 }
 
-// Drain keeps new work from an instance. Queued tasks stay where they are until they are moved.
+// Drain stops new work for an instance. Queued tasks stay until they are moved.
 func (f *Fleet) Drain(i *Instance) {
 	if i.state == Launching || i.state == Ready {
 		i.state = Draining
@@ -148,14 +149,13 @@ func (f *Fleet) Drain(i *Instance) {
 	}
 }
 
-// KeepWarm has a draining instance stay loaded until a time.
+// KeepWarm keeps a draining instance loaded until a time.
 func (f *Fleet) KeepWarm(i *Instance, until serving.Time) { i.warmUntil = until }
 
-// EndKeepWarm ends that: the instance goes when it is idle.
+// EndKeepWarm ends that: the instance stops when it is idle.
 func (f *Fleet) EndKeepWarm(i *Instance) { i.warmUntil = 0 }
 
-// Resume takes up a draining instance that was kept warm, at a place in the plan on the same worker: work may come to
-// it again.
+// Resume makes a kept instance ready again, at a place in the plan on the same worker.
 func (f *Fleet) Resume(i *Instance, at Key) {
 	i.warmUntil, i.p.Key = 0, at
 	if i.state == Draining {
@@ -164,7 +164,7 @@ func (f *Fleet) Resume(i *Instance, at Key) {
 	}
 }
 
-// Remove takes an instance out of the fleet. It must hold no task.
+// Remove takes an instance out of the fleet. No task may wait or run on it.
 func (f *Fleet) Remove(i *Instance) {
 	i.state = Stopped
 	f.instances[i.id-1] = nil
@@ -187,7 +187,7 @@ func (f *Fleet) refreshReady(s serving.StageID) {
 	f.refreshCentral(s)
 }
 
-// refreshCentral recomputes what the tasks that wait at a stage derive from its ready instances.
+// refreshCentral recomputes what the waiting tasks of a stage derive from its ready instances.
 func (f *Fleet) refreshCentral(s serving.StageID) {
 	f.kinds[s] = f.kinds[s][:0]
 	for _, i := range f.ready[s] {

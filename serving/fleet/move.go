@@ -10,7 +10,7 @@ import (
 // Wait puts a task that is in no place into its stage's central queue.
 func (f *Fleet) Wait(r Ref) { f.wait(r, Central, f.central) }
 
-// WaitTurn puts a task that is in no place where it waits for its turn at its stage.
+// WaitTurn puts a task that is in no place into the queue of those that wait for their turn at its stage.
 func (f *Fleet) WaitTurn(r Ref) { f.wait(r, Turn, f.turns) }
 
 func (f *Fleet) wait(r Ref, p Place, at []Queue) {
@@ -39,11 +39,11 @@ func (f *Fleet) Assign(r Ref, to *Instance, now serving.Time) {
 	f.push(&to.queue, r)
 }
 
-// SetChoice notes on which variant the router wants what it queues on an instance to run; serving.None leaves it to
-// the batcher.
+// SetChoice records the variant that the router has chosen for the tasks that it queues on an instance; serving.None
+// leaves it to the batcher.
 func (f *Fleet) SetChoice(i *Instance, v serving.VariantID) { i.choice = v }
 
-// Dequeue removes a task from the queue where it waits; it is then in no place.
+// Dequeue removes a waiting task from its queue. It is then in no place. It panics when the task does not wait.
 func (f *Fleet) Dequeue(r Ref) {
 	t := &f.tasks[r]
 	q := f.queue(t)
@@ -54,7 +54,7 @@ func (f *Fleet) Dequeue(r Ref) {
 	t.place = Free
 }
 
-// queue returns where a task waits; nil for one that does not.
+// queue returns the queue in which a task waits; nil for one that does not wait.
 func (f *View) queue(t *Task) *Queue {
 	switch t.place {
 	case Turn:
@@ -67,8 +67,8 @@ func (f *View) queue(t *Task) *Queue {
 	return nil
 }
 
-// Start moves the first n tasks of an instance's queue into a new running batch of variant v, which is believed to take
-// the time expected. n must be at least 1 and no more than wait. It returns a copy of the batch.
+// Start moves the first n tasks of an instance's queue into a new running batch of variant v with the believed run time
+// expected. n must be in [1, length of the queue]. It returns a copy of the batch.
 func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time,
 	expected time.Duration) Batch {
 	b := Batch{
@@ -94,8 +94,8 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 	return b
 }
 
-// Finish takes a running batch off an instance and returns it; ok is false when it does not run there. Its tasks are
-// then in no place; they follow each other by Next until they are put elsewhere or released.
+// Finish removes a running batch from an instance and returns it; ok is false when it does not run there. Its tasks are
+// then in no place. They follow each other by Next until they are put elsewhere or released.
 func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Batch, ok bool) {
 	for at := range i.running {
 		if i.running[at].ID != id {

@@ -6,22 +6,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Queue is a doubly linked list of tasks in the order priority, deadline, arrival. A task whose deadline is not before
-// its neighbours' joins the end in constant time, which is every task when objectives and priorities are uniform.
+// Queue is a doubly linked list of tasks in the order priority, deadline, arrival. A task that sorts last is appended
+// in constant time: every task, where objectives and priorities are uniform.
 type Queue struct {
-	head, tail Ref
-	n, items   int
-	special    int           // tasks with requirements of their own
-	uneven     int           // tasks with other than one item
-	takes      time.Duration // sum over the tasks, where queries run unbatched
+	head, tail  Ref
+	n, items    int
+	constrained int           // tasks with requirements of their own
+	uneven      int           // tasks with other than one item
+	takes       time.Duration // sum over the tasks, where queries run unbatched
 
-	earliest serving.Time // smallest drop time, while known
+	earliest serving.Time // smallest DropAt, while known
 	known    bool
 }
 
 func newQueue() Queue { return Queue{head: Nil, tail: Nil} }
 
-// Len returns the number of waiting tasks.
+// Len returns the number of tasks.
 func (q *Queue) Len() int { return q.n }
 
 // Items returns the sum of their items.
@@ -33,11 +33,11 @@ func (q *Queue) Head() Ref { return q.head }
 // Tail returns the last task, or Nil.
 func (q *Queue) Tail() Ref { return q.tail }
 
-// Plain tells whether no waiting task has a requirement of its own.
-func (q *Queue) Plain() bool { return q.special == 0 }
+// Unconstrained reports whether no waiting task has requirements of its own.
+func (q *Queue) Unconstrained() bool { return q.constrained == 0 }
 
-// Unit tells whether every waiting task has exactly one item.
-func (q *Queue) Unit() bool { return q.uneven == 0 }
+// SingleItems reports whether every waiting task has exactly one item.
+func (q *Queue) SingleItems() bool { return q.uneven == 0 }
 
 func (f *Fleet) push(q *Queue, r Ref) {
 	t := &f.tasks[r]
@@ -61,8 +61,8 @@ func (f *Fleet) push(q *Queue, r Ref) {
 	q.n++
 	q.items += int(t.w.Items)
 	q.takes += t.takes
-	if t.special {
-		q.special++
+	if t.constrained {
+		q.constrained++
 	}
 	if t.w.Items != 1 {
 		q.uneven++
@@ -88,8 +88,8 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	q.n--
 	q.items -= int(t.w.Items)
 	q.takes -= t.takes
-	if t.special {
-		q.special--
+	if t.constrained {
+		q.constrained--
 	}
 	if t.w.Items != 1 {
 		q.uneven--
@@ -99,14 +99,14 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	}
 }
 
-// EarliestDrop returns the smallest DropAt of the tasks in q, or serving.Never. It is the head's, without a scan, when
-// all tasks are alike; a mixed queue is scanned once after its earliest task has left.
+// EarliestDrop returns the smallest DropAt of the tasks in q, or serving.Never. Where tasks are alike it is the head's.
+// A mixed queue is scanned once after its earliest task has left.
 func (f *View) EarliestDrop(q *Queue) serving.Time {
 	if q.n == 0 {
 		return serving.Never
 	}
 	head := &f.tasks[q.head]
-	if q.special == 0 && q.uneven == 0 && head.rank == f.tasks[q.tail].rank {
+	if q.constrained == 0 && q.uneven == 0 && head.rank == f.tasks[q.tail].rank {
 		return head.dropAt
 	}
 	if !q.known {
@@ -118,8 +118,8 @@ func (f *View) EarliestDrop(q *Queue) serving.Time {
 	return q.earliest
 }
 
-// Prefix returns how many of the first ready tasks of q make up a batch of at most limit items, and their items. q must
-// hold at least ready tasks.
+// Prefix returns how many of the first ready tasks of q fit into a batch of at most limit items, and the sum of their
+// items. q must hold at least ready tasks.
 func (f *View) Prefix(q *Queue, ready, limit int) (n, items int) {
 	if q.uneven == 0 {
 		n = min(ready, limit)
@@ -136,7 +136,7 @@ func (f *View) Prefix(q *Queue, ready, limit int) (n, items int) {
 	return n, items
 }
 
-// Uniform tells whether all tasks of q have the same priority, so that the first has the earliest deadline.
+// Uniform reports whether all tasks of q have the same priority, so that the first has the earliest deadline.
 func (f *View) Uniform(q *Queue) bool {
 	return q.n == 0 || f.tasks[q.head].rank == f.tasks[q.tail].rank
 }

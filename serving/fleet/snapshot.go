@@ -6,14 +6,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Snapshot is a copy of what planners may know of the fleet: plain data that stays valid while the fleet moves on.
+// Snapshot is a copy of the fleet for planners. It stays valid while the fleet changes.
 type Snapshot struct {
-	Seq       uint64 // of the request it was made for
+	Seq       uint64 // number of the request that it was made for
 	At        serving.Time
 	Instances []InstanceSnapshot // ascending by ID
-	// Down lists workers on which nothing could be started of late; planners leave them out.
+	// Down lists workers on which starts failed of late; planners do not use them.
 	Down []serving.WorkerID
-	// Broken lists variants that could not be loaded of late; planners leave them out.
+	// Broken lists variants whose load failed of late; planners do not use them.
 	Broken []serving.VariantID
 }
 
@@ -25,18 +25,18 @@ type InstanceSnapshot struct {
 	Stage      serving.StageID
 	State      State
 	Slots      int
-	Built      int // slots that a plan may want of it without a load; 0 means Slots
+	Built      int // slots that a plan may give it without a load; 0 means Slots
 	Cores      int
-	// Accelerator says which of its worker's accelerators the instance has a part of, from 0.
+	// Accelerator is the index of the accelerator of its worker that the instance has a part of.
 	Accelerator int32
 	Share       float64
 	Variants    []Loaded
-	Kept        bool // it drains and stays loaded: a plan that wants it there takes it up without a load
+	Kept        bool // it drains and stays loaded: a plan may resume it without a load
 	Queued      int  // tasks
 	Running     int  // batches
 }
 
-// Snapshot copies the present state, for the request with a number. Nothing of it is shared with the fleet.
+// Snapshot copies the present state for the request numbered seq. The result shares nothing with the fleet.
 func (f *View) Snapshot(seq uint64, now serving.Time) *Snapshot {
 	s := &Snapshot{Seq: seq, At: now}
 	for _, i := range f.live {

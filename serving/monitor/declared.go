@@ -7,31 +7,31 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// declared is what the clients of an app's session have said that they will send (Scrooge §3.1: the rate of each is
-// fixed, and the session's is their sum).
+// declared are the rates that the clients of an app's session have declared (Scrooge §3.1: the rate of each is fixed,
+// and the session's is their sum).
 type declared struct {
-	streams []opened // ascending by stream
-	sum     float64  // queries/s, added up anew after every change, so that nothing is left of those that have gone
+	streams []openStream // ascending by stream
+	sum     float64      // queries/s, added up anew after every change, so that closed streams leave no rounding errors
 }
 
-type opened struct {
+type openStream struct {
 	stream uint64
 	rate   float64
 }
 
-// Open takes note of a stream of app and its rate in queries/s, or of its new rate. It tells whether what is declared
-// has changed.
+// Open records a stream of app and its rate in queries/s, or its new rate. It reports whether the declared rate has
+// changed.
 func (r *Rates) Open(app serving.AppID, stream uint64, rate float64) bool {
 	d := &r.declared[app]
 	at, found := slices.BinarySearchFunc(d.streams, stream, byStream)
 	if !found {
-		d.streams = slices.Insert(d.streams, at, opened{stream: stream})
+		d.streams = slices.Insert(d.streams, at, openStream{stream: stream})
 	}
 	d.streams[at].rate = rate
 	return d.add()
 }
 
-// Close takes note of the end of a stream. It tells whether what is declared has changed.
+// Close records the end of a stream. It reports whether the declared rate has changed.
 func (r *Rates) Close(app serving.AppID, stream uint64) bool {
 	d := &r.declared[app]
 	at, found := slices.BinarySearchFunc(d.streams, stream, byStream)
@@ -42,7 +42,7 @@ func (r *Rates) Close(app serving.AppID, stream uint64) bool {
 	return d.add()
 }
 
-func byStream(o opened, stream uint64) int { return cmp.Compare(o.stream, stream) }
+func byStream(o openStream, stream uint64) int { return cmp.Compare(o.stream, stream) }
 
 func (d *declared) add() bool {
 	before := d.sum

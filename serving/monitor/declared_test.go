@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What is declared is the sum over the open streams of each app, whatever came and went, to the last bit.
+// The declared rate is the sum over the open streams of each app, to the last bit, whatever was opened and closed.
 func TestDeclaredAgainstMaps(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))

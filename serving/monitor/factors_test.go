@@ -18,9 +18,9 @@ func chain(fan float64) *serving.Spec {
 	}
 }
 
-// follow plays content: frames come at a rate, what each sends is drawn, and every tenth of a second somebody looks and
-// plans with what he finds when it has changed, a second after the last plan at the earliest. It returns when plans
-// were made and with what.
+// follow plays content: frames come at a rate, the items of each are drawn, and every tenth of a second a plan is made
+// where factors have changed, at the earliest a second after the last plan. It returns the times of the plans and their
+// factors.
 func follow(t *testing.T, fan, fps float64, until time.Duration, seed uint64,
 	sends func(rng *rand.Rand, frame int, at serving.Time) float64) (at []serving.Time, with []float64) {
 	t.Helper()
@@ -30,7 +30,7 @@ func follow(t *testing.T, fan, fps float64, until time.Duration, seed uint64,
 	next, frame, last := serving.Time(0), 0, -serving.Time(time.Second)
 	for look := serving.Time(1); look < serving.Time(until); look += width {
 		for ; next < look; frame++ {
-			f.Sent(next, 0, 0, 1, sends(rng, frame, next))
+			f.AddItems(next, 0, 0, 1, sends(rng, frame, next))
 			next += serving.Time(float64(time.Second) / fps * (0.5 + rng.Float64()))
 		}
 		if look-last >= serving.Time(time.Second) && f.Changed(look, fans, nil, 0) {
@@ -46,8 +46,8 @@ func follow(t *testing.T, fan, fps float64, until time.Duration, seed uint64,
 	return at, with
 }
 
-// A step from nothing to 8 is seen within a second and planned for as it is after at most two plans; the way back is
-// planned for once, after the hold.
+// A step from nothing to 8 shows within a second and is planned for in full after at most two plans. The way back is
+// planned for once, after FallDelay.
 func TestStep(t *testing.T) {
 	for _, fps := range []float64{5, 10, 30, 200} {
 		for seed := range uint64(20) {
@@ -62,7 +62,7 @@ func TestStep(t *testing.T) {
 				t.Fatalf("seed %d, %v frames/s: a step at 20 s is planned for at %v", seed, fps, at)
 			}
 			n := len(at)
-			if n > 3 || at[n-1] < down+serving.Time(Hold) || at[n-1] > down+serving.Time(Hold)+
+			if n > 3 || at[n-1] < down+serving.Time(FallDelay) || at[n-1] > down+serving.Time(FallDelay)+
 				serving.Time(7*time.Second) {
 				t.Errorf("seed %d, %v frames/s: plans at %v with %v: want one or two up and one down", seed, fps, at,
 					with)
@@ -77,9 +77,9 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Content that varies about what was planned for is no news, however it does: from frame to frame, by chance, in bursts
-// of a third of a second. The first plan may be too small for what comes in bursts; then there is one for the bursts.
-func TestVaryingContentIsNoNews(t *testing.T) {
+// Content that varies around the planned level leads to no plan, whether it varies by frame, by chance, or in bursts of
+// a third of a second. The first plan may be too small for bursts; then there is one more for them.
+func TestVaryingContentLeadsToNoPlan(t *testing.T) {
 	counts := func(mean float64) func(*rand.Rand, int, serving.Time) float64 {
 		return func(rng *rand.Rand, _ int, _ serving.Time) float64 {
 			n, p := -1.0, 1.0
@@ -122,8 +122,8 @@ func TestVaryingContentIsNoNews(t *testing.T) {
 	}
 }
 
-// Run times twice as long show within a second; a batch now and then that is five times as long does not, nor does what
-// is believed too long; and a stage of which nothing runs any more is believed in again.
+// Doubled run times show within a second. A rare batch of five times the length does not, nor does a belief that is too
+// long. The factor of a stage that runs nothing returns to 1.
 func TestBallooning(t *testing.T) {
 	spec := chain(1)
 	for seed := range uint64(20) {
@@ -131,7 +131,7 @@ func TestBallooning(t *testing.T) {
 		f := NewFactors(spec)
 		run := func(from, to serving.Time, took func() float64) (changed serving.Time) {
 			for now := from; now < to; now += 40e6 {
-				f.Ran(now, 0, 30*time.Millisecond, time.Duration(30e6*took()))
+				f.AddBatch(now, 0, 30*time.Millisecond, time.Duration(30e6*took()))
 				if changed == 0 && f.Changed(now, nil, nil, 0) {
 					changed = now
 				}
@@ -170,14 +170,14 @@ func TestBallooning(t *testing.T) {
 	}
 }
 
-// An edge along which nothing goes any more keeps a little; one of a stage that serves nothing is as configured.
+// An edge along which nothing is sent any more keeps leastFan. An edge of a stage that serves nothing is as configured.
 func TestScalingOfNothing(t *testing.T) {
 	f := NewFactors(chain(2))
 	if f.Scalings(0) != nil || f.Changed(0, nil, nil, 0) {
 		t.Error("before anything was seen, something differs")
 	}
 	for now := serving.Time(0); now < 20e9; now += 50e6 {
-		f.Sent(now, 0, 0, 1, 0)
+		f.AddItems(now, 0, 0, 1, 0)
 	}
 	if x := f.Scaling(20e9, 0, 0); x != 0.1 {
 		t.Errorf("planned with %v, want a twentieth of what is configured", x)
@@ -196,8 +196,8 @@ func TestFactorsDoNotAllocate(t *testing.T) {
 	fans := [][]float64{{2}}
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 30e6
-		f.Sent(now, 0, 0, 1, 2)
-		f.Ran(now, 0, 10e6, 11e6)
+		f.AddItems(now, 0, 0, 1, 2)
+		f.AddBatch(now, 0, 10e6, 11e6)
 		f.Changed(now, fans, nil, 0)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
@@ -210,7 +210,7 @@ func BenchmarkFactors(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now += 1e6
-		f.Sent(now, 0, 0, 1, 2)
-		f.Ran(now, 0, 10e6, 11e6)
+		f.AddItems(now, 0, 0, 1, 2)
+		f.AddBatch(now, 0, 10e6, 11e6)
 	}
 }

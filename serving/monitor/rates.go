@@ -1,4 +1,4 @@
-// Package monitor is what has been seen of the demand, over passed-in time.
+// Package monitor counts the demand seen: rates, sizes, factors of content. Time is passed in.
 package monitor
 
 import (
@@ -14,19 +14,19 @@ const (
 	second  = serving.Time(time.Second) / width
 )
 
-// View reads what a Rates has counted. Its methods move its windows on to the time they are given, and change nothing
-// else. It is not safe for concurrent use.
+// View reads the counts of a Rates. Its methods move windows on to the time given, and change nothing else. It is not
+// safe for concurrent use.
 type View struct {
 	counts   [][buckets]int32
 	newest   serving.Time // number of the newest bucket
 	recent   []recent     // by app
 	sizes    []sizes      // by app
 	declared []declared   // by app
-	sorted   [2][]int32   // room to work in
+	sorted   [2][]int32   // scratch memory
 }
 
-// Rates counts, by app, the arrivals in buckets of a tenth of a second over the last half minute, the sizes of queries
-// and the rates that clients declare.
+// Rates counts by app: arrivals in buckets of a tenth of a second over the last half minute, sizes of queries, and
+// rates that clients declare.
 type Rates struct{ View }
 
 // NewRates returns counters for n apps.
@@ -37,7 +37,7 @@ func NewRates(n int) *Rates {
 	}}
 }
 
-// Grow makes room for so many apps. It keeps what was counted.
+// Grow makes room for so many apps. It keeps all counts.
 func (r *Rates) Grow(apps int) {
 	for len(r.counts) < apps {
 		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}),
@@ -66,7 +66,7 @@ func (r *View) advance(now serving.Time) {
 	r.newest = b
 }
 
-// sum counts the arrivals of buckets from, from+1 .. to-1.
+// sum counts the arrivals of the buckets from <= k < to.
 func (r *View) sum(app serving.AppID, from, to serving.Time) int64 {
 	n := int64(0)
 	for k := from; k < to; k++ {
@@ -75,8 +75,8 @@ func (r *View) sum(app serving.AppID, from, to serving.Time) int64 {
 	return n
 }
 
-// Rate returns the mean arrival rate of app in queries/s over the last whole tenths of a second, at most window and at
-// most half a minute of them; before the first tenth has passed, over what there is of it.
+// Rate returns the mean arrival rate of app in queries/s over the last whole tenths of a second: at most window, and at
+// most half a minute. Within the first tenth it is over the time passed.
 func (r *View) Rate(now serving.Time, app serving.AppID, window time.Duration) float64 {
 	r.advance(now)
 	n := min(serving.Time(window)/width, buckets-1, r.newest)
@@ -89,18 +89,18 @@ func (r *View) Rate(now serving.Time, app serving.AppID, window time.Duration) f
 	return float64(r.sum(app, r.newest-n, r.newest)) / (n * width).Seconds()
 }
 
-// smoothed seconds of an EWMA: what Proteus's controller keeps.
-const smoothed = 20
+// ewmaSeconds is how many seconds an EWMA covers, as in Proteus's controller.
+const ewmaSeconds = 20
 
-// EWMA returns the exponentially weighted mean of the rates of the last 20 whole seconds in queries/s, the newest
-// weighing most: weight (1-a)^k for the second k before the newest, a = 1/(1+com), divided by the sum of the weights.
-// Proteus plans with a centre of mass com of 1.6 seconds. Before the first second has passed it is Rate.
+// EWMA returns the exponentially weighted mean of the rates of the last 20 whole seconds in queries/s. The second k
+// before the newest has weight (1-a)^k, with a = 1/(1+com), divided by the sum of the weights. Proteus plans with a
+// centre of mass com of 1.6 seconds. Within the first second it is Rate.
 func (r *View) EWMA(now serving.Time, app serving.AppID, com float64) float64 {
 	r.advance(now)
 	keep := com / (1 + com)
 	var sum, weights float64
 	weight := 1.0
-	for k := range serving.Time(smoothed) {
+	for k := range serving.Time(ewmaSeconds) {
 		to := r.newest - k*second
 		if to < second {
 			break

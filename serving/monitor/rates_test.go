@@ -30,7 +30,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// The smoothed rate against its definition, and that it follows a step with the promised weights.
+// The EWMA against its definition, and its weights after a step.
 func TestEWMA(t *testing.T) {
 	r := NewRates(1)
 	rates := []int{3, 0, 40, 7, 7, 90}

@@ -7,21 +7,21 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Of ratios: their windows, in buckets of a tenth of a second.
+// Constants of ratios. Windows are in buckets of a tenth of a second.
 const (
-	ratioMean  = 50  // the mean that is planned with: five seconds
-	ratioLook  = 20  // a change shows in the newest of these: as few as hold enough
-	ratioHold  = 100 // a fall has to last for so long: ten seconds
-	ratioRing  = 64  // at least ratioMean + 1
-	levelRing  = 128 // at least ratioHold + 1
-	ratioLeast = 3   // fewer observations say nothing
-	ratioSigma = 4.5 // standard deviations that are not yet a change: many looks are taken, at windows of many lengths
-	highSigma  = 2   // by which the highest of several is above their mean without saying anything
-	// spread is the deviation of a run time, as a part of it, that is always allowed for.
+	ratioMean            = 50  // five seconds: the window of the mean that plans are made with
+	ratioRiseWindow      = 20  // the longest window of newest buckets in which a rise is looked for
+	ratioFallDelay       = 100 // ten seconds: how long a fall has to last
+	ratioRing            = 64  // at least ratioMean + 1
+	levelRing            = 128 // at least ratioFallDelay + 1
+	ratioMinObservations = 3   // fewest observations of a window
+	ratioSigma           = 4.5 // standard deviations of a change: high, because many windows are tested
+	highSigma            = 2   // standard deviations by which the highest of several means is above the last by chance
+	// spread is the least relative deviation that run times are taken to have.
 	spread = 0.1
 )
 
-// sums are of observations (w, y) whose ratio y to w is followed.
+// sums are sums over observations (w, y). The ratio of y to w is followed.
 type sums struct {
 	n                int
 	w, y, ww, wy, yy float64
@@ -47,7 +47,7 @@ func (s *sums) less(o *sums) {
 
 func (s *sums) ratio() float64 { return s.y / s.w }
 
-// unit is the variance of y for each w: that of a sum of y over w is unit times w.
+// unit is the variance of y per unit of w: a sum of y over w has the variance unit times w.
 func (s *sums) unit() float64 {
 	if s.n < 2 {
 		return 0
@@ -56,20 +56,20 @@ func (s *sums) unit() float64 {
 	return max(s.yy-2*r*s.wy+r*r*s.ww, 0) / s.w * float64(s.n) / float64(s.n-1)
 }
 
-// level is what a ratio was at the end of a bucket, with its standard error; n is 0 where too little was seen.
+// level is a ratio at the end of a bucket, with its standard error. n is 0 where too little was seen.
 type level struct {
 	n            int
-	w            float64 // of what mean is the mean of
+	w            float64 // sum of w over the window of mean
 	at, mean     float64
 	err, meanErr float64 // of at and of mean
 }
 
-// ratio follows the ratio of two sums over time: it rises as soon as the newest observations are above the mean by more
-// than chance, and falls once nothing in its hold was. It is small enough to be kept for every edge and stage, and
-// allocates nothing.
+// ratio follows the ratio of two sums over time. It rises as soon as the newest observations are above the mean by more
+// than chance, and falls once none in the last ratioFallDelay buckets was. It is small enough for every edge and stage,
+// and allocates nothing.
 type ratio struct {
-	// counts tells that y counts things, so that chance is that of a count at least; otherwise it is a spread of every
-	// observation.
+	// counts is set when y is a count, whose variance is at least that of a Poisson count. Otherwise y has at least the
+	// relative deviation spread.
 	counts  bool
 	newest  serving.Time // number of the newest bucket
 	buckets [ratioRing]sums
@@ -98,24 +98,24 @@ func (r *ratio) advance(now serving.Time) {
 	r.newest = max(r.newest, b)
 }
 
-// level is the ratio at the end of bucket k: the mean, or what the newest observations have where that is clearly above
-// what was before them.
+// level is the ratio at the end of bucket k: the mean, or the ratio of the newest observations where it is clearly
+// above that of the earlier ones.
 func (r *ratio) level(k serving.Time) level {
 	var mean, some sums
 	for j := max(k-ratioMean+1, 0); j <= k; j++ {
 		mean.add(&r.buckets[j%ratioRing])
 	}
-	if mean.n < ratioLeast {
+	if mean.n < ratioMinObservations {
 		return level{}
 	}
 	m := mean.ratio()
 	out := level{n: mean.n, w: mean.w, at: m, mean: m, meanErr: math.Sqrt(r.unit(&mean, &mean) / mean.w)}
 	out.err = out.meanErr
-	for j := k; j >= max(k-ratioLook+1, 0); j-- {
+	for j := k; j >= max(k-ratioRiseWindow+1, 0); j-- {
 		some.add(&r.buckets[j%ratioRing])
 		before := mean
 		before.less(&some)
-		if some.n < ratioLeast || before.n < ratioLeast {
+		if some.n < ratioMinObservations || before.n < ratioMinObservations {
 			continue
 		}
 		x, e := some.ratio(), math.Sqrt(r.unit(&some, &before)*(1/some.w+1/before.w))
@@ -126,8 +126,8 @@ func (r *ratio) level(k serving.Time) level {
 	return out
 }
 
-// unit is the variance of y for each w that is allowed for: how some vary, how others do, and what chance brings in any
-// case.
+// unit is the variance of y per unit of w that tests allow for: the largest of the two samples' and of the least by
+// chance.
 func (r *ratio) unit(some, others *sums) float64 {
 	high := max(some.ratio(), others.ratio())
 	chance := high
@@ -145,25 +145,26 @@ func (r *ratio) last() level {
 	return r.levels[(r.newest-1)%levelRing]
 }
 
-// value is the ratio to plan with: the mean; or, if it is more, the highest that was clearly above it at a time of the
-// hold, or the highest mean of the hold where that was higher by more than the highest of several is by chance. settled
-// tells that it is the mean and has been seen for at least half of the hold, known that it was seen at all.
+// value returns the ratio to plan with: the last mean, or a higher one of the last ratioFallDelay buckets. That is the
+// highest level clearly above its mean, or the highest mean where that exceeds the last by more than chance. settled
+// reports whether the result is the last mean and was seen for half of the time at least; known, whether there is any
+// observation.
 func (r *ratio) value(now serving.Time) (x float64, settled, known bool) {
-	jump, high, last, seen := r.held(now)
+	jump, high, last, seen := r.levelsInDelay(now)
 	if high.mean-last.mean > highSigma*math.Hypot(high.meanErr, last.meanErr) {
 		jump = max(jump, high.mean)
 	}
 	if jump > last.mean {
 		return jump, false, true
 	}
-	return last.mean, 2*seen >= ratioHold, seen > 0
+	return last.mean, 2*seen >= ratioFallDelay, seen > 0
 }
 
-// held are, of the levels in the hold, the highest that was above its mean, that with the highest mean, the last, and
-// how many there are.
-func (r *ratio) held(now serving.Time) (jump float64, high, last level, seen int) {
+// levelsInDelay returns, of the levels of the last ratioFallDelay buckets, the highest above its mean, the one with the
+// highest mean, the last, and their number.
+func (r *ratio) levelsInDelay(now serving.Time) (jump float64, high, last level, seen int) {
 	r.advance(now)
-	for k := max(r.newest-ratioHold, 0); k < r.newest; k++ {
+	for k := max(r.newest-ratioFallDelay, 0); k < r.newest; k++ {
 		l := &r.levels[k%levelRing]
 		if l.n == 0 {
 			continue
@@ -179,43 +180,43 @@ func (r *ratio) held(now serving.Time) (jump float64, high, last level, seen int
 	return jump, high, last, seen
 }
 
-// silent tells whether nothing was seen for all of the hold.
+// silent reports whether nothing was seen for ratioFallDelay buckets.
 func (r *ratio) silent(now serving.Time) bool {
 	_, _, known := r.value(now)
 	return !known
 }
 
-// changed tells whether the ratio is no longer what was planned with: above by more than chance now, or below for as
-// long as the hold. A change of a smaller part than least is none.
+// changed reports whether the ratio differs from planned: above it by more than chance now, or below it for
+// ratioFallDelay buckets. A relative difference below least is no change.
 func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	r.advance(now)
 	if l := r.last(); l.n > 0 && l.at > planned*(1+least) && l.at-planned > ratioSigma*l.err {
 		return true
 	}
-	if r.risen(planned, least*lasting) {
+	if r.risen(planned, least*lastingShare) {
 		return true
 	}
 	x, settled, _ := r.value(now)
 	if !settled || x >= planned/(1+least) {
 		return false
 	}
-	_, _, last, _ := r.held(now)
+	_, _, last, _ := r.levelsInDelay(now)
 	err := last.meanErr
 	if r.counts {
-		err = max(err, math.Sqrt(planned/last.w)) // nothing sent at all varies by nothing
+		err = max(err, math.Sqrt(planned/last.w)) // a sum of 0 has no variance of its own
 	}
 	return planned-x > ratioSigma*err
 }
 
-// lasting is the part of the least change that is one, too, where the mean was above by as much, and by more than
-// chance, all the time for as long as a mean is taken: what was planned with was seen for a moment only, and too little
-// stays too little.
+// lastingShare is the part of the least change that counts as a change where the mean was above the planned ratio by as
+// much, and by more than chance, for ratioMean buckets. A small but lasting lack of capacity is a lack all the same.
 const (
-	lasting      = 0.4
+	lastingShare = 0.4
 	lastingSigma = 2.5
 )
 
-// risen tells whether the mean was above what was planned with all the time, by more than a part of it and than chance.
+// risen reports whether the mean was above planned for ratioMean buckets, by more than the part by and by more than
+// chance.
 func (r *ratio) risen(planned, by float64) bool {
 	seen := 0
 	for k := max(r.newest-ratioMean, 0); k < r.newest; k++ {
@@ -228,5 +229,5 @@ func (r *ratio) risen(planned, by float64) bool {
 	return 2*seen > ratioMean
 }
 
-// Hold is how long a factor has to be lower before plans are made with less.
-const Hold = time.Duration(ratioHold * width)
+// FallDelay is how long a factor has to be lower before plans are made with a lower one.
+const FallDelay = time.Duration(ratioFallDelay * width)

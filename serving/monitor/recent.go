@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Window is the span over which Recent looks back: what RAMSIS §6 takes for all systems that follow the load at once.
-const Window = 500 * time.Millisecond
+// RecentWindow is the window of Recent, as RAMSIS §6 takes it for all systems that follow the load at once.
+const RecentWindow = 500 * time.Millisecond
 
-// recent holds the arrivals of the last Window, to the nanosecond, in a ring that grows to the busiest window seen.
+// recent holds the arrival times of the last RecentWindow in a ring, which grows to the busiest window seen.
 type recent struct {
 	ring  []serving.Time // its length is a power of two
 	first int
@@ -31,20 +31,20 @@ func (r *recent) add(now serving.Time) {
 }
 
 func (r *recent) trim(now serving.Time) {
-	for r.n > 0 && r.ring[r.first] <= now-serving.Time(Window) {
+	for r.n > 0 && r.ring[r.first] <= now-serving.Time(RecentWindow) {
 		r.first = (r.first + 1) & (len(r.ring) - 1)
 		r.n--
 	}
 }
 
-// Recent returns the mean arrival rate of app in queries/s over the Window before now, the arrivals of now included;
-// earlier in a run, over what there is of it, and +Inf before any of it has passed: who follows the load begins
-// cautiously.
+// Recent returns the mean arrival rate of app in queries/s over the RecentWindow before now, with the arrivals at now.
+// Early in a run it is over the time passed; at time 0 it is +Inf, so that systems that follow the load begin with the
+// policy for the highest.
 func (r *View) Recent(now serving.Time, app serving.AppID) float64 {
 	if now <= 0 {
 		return math.Inf(1)
 	}
 	x := &r.recent[app]
 	x.trim(now)
-	return float64(x.n) / min(now, serving.Time(Window)).Seconds()
+	return float64(x.n) / min(now, serving.Time(RecentWindow)).Seconds()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The ring against counting all arrivals anew, through bursts and silences.
+// The ring against a count of all arrivals, through bursts and silences.
 func TestRecent(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -30,11 +30,11 @@ func TestRecent(t *testing.T) {
 			}
 			n := 0
 			for _, at := range all {
-				if at > now-serving.Time(Window) {
+				if at > now-serving.Time(RecentWindow) {
 					n++
 				}
 			}
-			if got, want := r.Recent(now, 0), float64(n)/min(now, serving.Time(Window)).Seconds(); got != want {
+			if got, want := r.Recent(now, 0), float64(n)/min(now, serving.Time(RecentWindow)).Seconds(); got != want {
 				t.Fatalf("seed %d at %v: %v, want %v", seed, now, got, want)
 			}
 		}

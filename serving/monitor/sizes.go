@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// Kept is how many sizes of an app are remembered: what Kairos §5.2 watches.
-	Kept = 10000
-	// shortest is the least window that a mix is counted over once there is as much.
-	shortest = 156
-	// tailed is the deviation, in units of sqrt(1/n+1/m), that two samples of one distribution exceed once in 10,000
-	// looks (Kolmogorov and Smirnov: sqrt(-ln(p/2)/2)). Discrete sizes only make it rarer.
-	tailed = 2.2253
+	// KeptSizes is how many sizes of an app are kept, as many as Kairos §5.2 watches.
+	KeptSizes = 10000
+	// minWindow is the least number of sizes that a mix is counted over, once there are as many.
+	minWindow = 156
+	// criticalDeviation is the deviation, in units of sqrt(1/n+1/m), that two samples of one distribution exceed once
+	// in 10,000 comparisons (Kolmogorov and Smirnov: sqrt(-ln(p/2)/2)). For discrete sizes it is rarer still.
+	criticalDeviation = 2.2253
 )
 
-// sizes holds the last sizes of an app's queries. Nothing is kept while all are 1.
+// sizes holds the last sizes of an app's queries. It stores nothing while all are 1.
 type sizes struct {
 	ring []int32 // nil while only size 1 was seen
-	n    uint64  // that were ever counted
+	n    uint64  // how many were ever counted
 }
 
-// Size counts the items of a query.
-func (r *Rates) Size(app serving.AppID, items int32) {
+// AddSize counts the items of a query of an app.
+func (r *Rates) AddSize(app serving.AppID, items int32) {
 	s := &r.sizes[app]
 	if s.ring != nil || items != 1 {
 		s.keep(items)
@@ -34,37 +34,37 @@ func (r *Rates) Size(app serving.AppID, items int32) {
 
 func (s *sizes) keep(items int32) {
 	if s.ring == nil {
-		s.ring = make([]int32, Kept)
+		s.ring = make([]int32, KeptSizes)
 		for k := range s.ring {
 			s.ring[k] = 1
 		}
 	}
-	s.ring[s.n%Kept] = items
+	s.ring[s.n%KeptSizes] = items
 }
 
-// Sized returns how many sizes of an app were ever counted.
-func (r *View) Sized(app serving.AppID) uint64 { return r.sizes[app].n }
+// SizesSeen returns how many sizes of an app were ever counted.
+func (r *View) SizesSeen(app serving.AppID) uint64 { return r.sizes[app].n }
 
-// newest appends to out the sizes of the queries before the last skip ones, n of them.
+// newest appends to out n sizes: those before the last skip ones, oldest first.
 func (s *sizes) newest(out []int32, skip, n int) []int32 {
 	for k := s.n - uint64(skip+n); k < s.n-uint64(skip); k++ {
-		out = append(out, s.ring[k%Kept])
+		out = append(out, s.ring[k%KeptSizes])
 	}
 	return out
 }
 
-// Mix returns the sizes of the app's last queries: of the longest of the windows 10,000, 5,000, 2,500, ... whose older
-// and newer half do not differ by more than chance, so that what was before a shift is left out soon and what was
-// before it in a steady stream is not (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only).
+// Mix returns the sizes of an app's last queries. Of the windows 10,000, 5,000, 2,500, ... it takes the longest whose
+// older and newer half differ by no more than chance. So queries before a shift drop out soon, and a steady stream is
+// counted in full (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only). The mix is a new one.
 func (r *View) Mix(app serving.AppID) serving.Mix {
 	s := &r.sizes[app]
-	n := int(min(s.n, Kept))
+	n := int(min(s.n, KeptSizes))
 	if s.ring == nil {
 		return serving.CountMix(map[int32]int{1: n})
 	}
-	for n >= 2*shortest {
+	for n >= 2*minWindow {
 		older, newer := r.sort(s, 0, n/2, n/2), r.sort(s, 1, 0, n/2)
-		if distance(older, newer) <= tailed*math.Sqrt(4/float64(n)) {
+		if distance(older, newer) <= criticalDeviation*math.Sqrt(4/float64(n)) {
 			break
 		}
 		n /= 2
@@ -82,7 +82,7 @@ func (r *View) sort(s *sizes, room, skip, n int) []int32 {
 	return r.sorted[room]
 }
 
-// distance is the largest difference between the shares that two sorted samples have up to any size.
+// distance is the largest difference between the cumulative shares of two sorted samples.
 func distance(a, b []int32) float64 {
 	largest := 0.0
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -98,19 +98,19 @@ func distance(a, b []int32) float64 {
 	return largest
 }
 
-// Shift compares the sizes of the app's last queries, n of them or as many as are kept, with a mix. The statistic is
-// the largest difference between the shares of queries up to any size, which is what plans over mixed machines turn on:
-// a type takes all queries up to some size, whichever that is. Chance alone exceeds critical once in 10,000 looks.
+// Shift compares the sizes of an app's last n queries, or as many as are kept, with a mix. statistic is the largest
+// difference between the shares of queries up to any size. Plans over mixed machines depend on those, because a type
+// takes all queries up to some size. By chance alone it exceeds critical once in 10,000 comparisons.
 func (r *View) Shift(app serving.AppID, mix *serving.Mix, n int) (statistic, critical float64) {
 	s := &r.sizes[app]
-	if n = min(n, int(min(s.n, Kept))); n < 1 {
+	if n = min(n, int(min(s.n, KeptSizes))); n < 1 {
 		return 0, 1
 	}
 	critical = 1 / float64(n)
 	if mix.Count > 0 {
 		critical += 1 / float64(mix.Count)
 	}
-	critical = tailed * math.Sqrt(critical)
+	critical = criticalDeviation * math.Sqrt(critical)
 	if s.ring == nil {
 		items, share := mix.Class(0)
 		if items != 1 {
@@ -128,7 +128,7 @@ func (r *View) Shift(app serving.AppID, mix *serving.Mix, n int) (statistic, cri
 	}
 	for k := range mix.Classes() {
 		items, share := mix.Class(k)
-		statistic = max(statistic, math.Abs(upTo(int32(items)-1)-sum)) // sizes that the mix has not
+		statistic = max(statistic, math.Abs(upTo(int32(items)-1)-sum)) // sizes that are not in the mix
 		sum += share
 		statistic = max(statistic, math.Abs(upTo(int32(items))-sum))
 	}

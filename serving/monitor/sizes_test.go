@@ -14,7 +14,7 @@ func lognormal(rng *rand.Rand, mean float64) int32 {
 	return int32(min(max(math.Exp(mean+rng.NormFloat64()), 1), 1000))
 }
 
-// The statistic against its definition, for samples and mixes of few and of many sizes, some of which only one has.
+// The statistic against its definition, for samples and mixes of few and of many sizes, some of them in one only.
 func TestShiftAgainstDefinition(t *testing.T) {
 	for seed := uint64(1); seed <= 300; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -23,7 +23,7 @@ func TestShiftAgainstDefinition(t *testing.T) {
 		var all []int32
 		for range 1 + rng.IntN(500) {
 			all = append(all, 1+rng.Int32N(int32(most)))
-			r.Size(0, all[len(all)-1])
+			r.AddSize(0, all[len(all)-1])
 		}
 		counts := map[int32]int{}
 		for range 1 + rng.IntN(100) {
@@ -51,14 +51,14 @@ func TestShiftAgainstDefinition(t *testing.T) {
 		if math.Abs(got-want) > 1e-9 {
 			t.Fatalf("seed %d: %v, by definition %v", seed, got, want)
 		}
-		if c := tailed * math.Sqrt(1/float64(len(last))+1/float64(mix.Count)); math.Abs(c-critical) > 1e-9 {
+		if c := criticalDeviation * math.Sqrt(1/float64(len(last))+1/float64(mix.Count)); math.Abs(c-critical) > 1e-9 {
 			t.Fatalf("seed %d: critical %v, want %v", seed, critical, c)
 		}
 	}
 }
 
-// How often a steady mix is taken for a shifted one under repeated looks, and how soon shifts are seen. That single
-// looks exceed the deviation for one in twenty about as often as that shows that the statistic is not merely timid.
+// How often a steady mix counts as shifted under repeated comparisons, and how soon shifts show. Single comparisons
+// exceed the deviation for one in twenty about that often, so the statistic is not merely too small.
 func TestFalseAlarms(t *testing.T) {
 	const streams, length, every = 100, 10000, 500
 	alarms, twentieth := 0, 0
@@ -66,17 +66,17 @@ func TestFalseAlarms(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r := NewRates(1)
 		for range 5000 {
-			r.Size(0, lognormal(rng, 4))
+			r.AddSize(0, lognormal(rng, 4))
 		}
 		planned, alarm := r.Mix(0), 0
 		for n := 1; n <= length; n++ {
-			r.Size(0, lognormal(rng, 4))
+			r.AddSize(0, lognormal(rng, 4))
 			if n%every == 0 {
 				statistic, critical := r.Shift(0, &planned, n)
 				if statistic > critical {
 					alarm = 1
 				}
-				if n == every && statistic > critical*1.3581/tailed {
+				if n == every && statistic > critical*1.3581/criticalDeviation {
 					twentieth++
 				}
 			}
@@ -94,12 +94,12 @@ func TestFalseAlarms(t *testing.T) {
 		for seed := uint64(1); seed <= 20; seed++ {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			r := NewRates(1)
-			for range Kept {
-				r.Size(0, lognormal(rng, 4))
+			for range KeptSizes {
+				r.AddSize(0, lognormal(rng, 4))
 			}
 			planned := r.Mix(0)
 			for n := 1; len(seen) < int(seed); n++ {
-				r.Size(0, lognormal(rng, 4+c.more))
+				r.AddSize(0, lognormal(rng, 4+c.more))
 				if n%250 == 0 {
 					if statistic, critical := r.Shift(0, &planned, n); statistic > critical {
 						seen = append(seen, n)
@@ -116,20 +116,20 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// The mix follows a shift without what was before it, and takes all there is of a steady stream.
+// After a shift the mix drops what was before it. Of a steady stream it takes everything.
 func TestMixFollows(t *testing.T) {
 	short := 0
 	for seed := uint64(1); seed <= 30; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		r := NewRates(2)
-		for range 3 * Kept {
-			r.Size(1, lognormal(rng, 4))
+		for range 3 * KeptSizes {
+			r.AddSize(1, lognormal(rng, 4))
 		}
-		if m := r.Mix(1); m.Count != Kept {
+		if m := r.Mix(1); m.Count != KeptSizes {
 			short++
 		}
 		for range 1250 {
-			r.Size(1, lognormal(rng, 5))
+			r.AddSize(1, lognormal(rng, 5))
 		}
 		m := r.Mix(1)
 		if err := m.Validate(); err != nil {
@@ -153,24 +153,25 @@ func TestMixFollows(t *testing.T) {
 	}
 }
 
-// Queries of one item cost nothing, and count once others come.
+// Queries of one item take no memory, and count once others come.
 func TestOnes(t *testing.T) {
 	r := NewRates(1)
-	if n := testing.AllocsPerRun(100, func() { r.Size(0, 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { r.AddSize(0, 1) }); n != 0 {
 		t.Errorf("%v allocations for a query of one item", n)
 	}
-	for r.Sized(0) < 900 {
-		r.Size(0, 1)
+	for r.SizesSeen(0) < 900 {
+		r.AddSize(0, 1)
 	}
 	if m := r.Mix(0); m.Count != 900 || m.Classes() != 1 || m.Largest() != 1 {
 		t.Errorf("900 of one item: %v", m)
 	}
 	given := serving.Mix{Sizes: []int32{1, 4}, Shares: []float64{0.25, 0.75}}
-	if statistic, critical := r.Shift(0, &given, 900); statistic != 0.75 || math.Abs(critical-tailed/30) > 1e-12 {
+	statistic, critical := r.Shift(0, &given, 900)
+	if statistic != 0.75 || math.Abs(critical-criticalDeviation/30) > 1e-12 {
 		t.Errorf("statistic %v, critical %v", statistic, critical)
 	}
 	for range 100 {
-		r.Size(0, 4)
+		r.AddSize(0, 4)
 	}
 	if m := r.Mix(0); m.Count > 312 || m.Largest() != 4 {
 		t.Errorf("after a shift from 1 to 4: %v", m)
@@ -186,7 +187,7 @@ func BenchmarkSize(b *testing.B) {
 			r := NewRates(1)
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Size(0, c.items)
+				r.AddSize(0, c.items)
 			}
 		})
 	}
@@ -195,12 +196,12 @@ func BenchmarkSize(b *testing.B) {
 func BenchmarkShift(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	r := NewRates(1)
-	for range Kept {
-		r.Size(0, lognormal(rng, 4))
+	for range KeptSizes {
+		r.AddSize(0, lognormal(rng, 4))
 	}
 	mix := r.Mix(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Shift(0, &mix, Kept)
+		r.Shift(0, &mix, KeptSizes)
 	}
 }

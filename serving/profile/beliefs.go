@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// beliefs is what a Learned answers with.
+// beliefs are the latencies that a Learned answers with.
 type beliefs struct {
 	prior   Profile // nil for none
 	devices int
@@ -14,7 +14,7 @@ type beliefs struct {
 	cells []believed
 }
 
-// believed is what is believed of a variant on a device type.
+// believed is the latencies believed of a variant on a device type.
 type believed struct {
 	maxItems int // of a batch
 	// tables are by concurrency-1, then by size class. A concurrency without a table of its own shares that of the
@@ -34,8 +34,9 @@ func (b *beliefs) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	return b.guess(v, d, items, concurrency)
 }
 
-// guess answers for what was not seen often enough: with the prior, else with half of the least latency that is
-// believed of any device type. A low guess makes a router that compares try the device type, and then it is known.
+// guess answers for a variant that was not observed often enough on a device type. It takes the prior, else half of the
+// least latency that is believed of any device type. A low guess makes routers that compare latencies try the device
+// type, and then it is known.
 func (b *beliefs) guess(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	if l := b.priorLatency(v, d, items, concurrency); l != Unknown {
 		return l
@@ -75,7 +76,7 @@ func (b *beliefs) Known(v serving.VariantID, d serving.DeviceTypeID) bool {
 	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.priorLatency(v, d, 1, 1) != Unknown
 }
 
-// frozen is beliefs of one moment without the guesses: a plan must not count on a guess.
+// frozen is a copy of beliefs that does not answer with guesses: a plan must not rely on a guess.
 type frozen struct{ beliefs }
 
 // Latency implements Profile. It is Unknown for what is not Known.
@@ -86,5 +87,5 @@ func (f *frozen) Latency(v serving.VariantID, d serving.DeviceTypeID, items, con
 	return f.beliefs.Latency(v, d, items, concurrency)
 }
 
-// Learner implements Profile: what is frozen does not learn.
+// Learner implements Profile: frozen beliefs do not learn.
 func (f *frozen) Learner() Learner { return nil }

@@ -7,7 +7,7 @@ import (
 )
 
 // noteRatio notes the ratio of an observed time to the believed one. It returns the factor by which the machine has
-// changed: 1 unless most of the recent ratios are off to one side, and by more than the usual deviation.
+// changed. That is 1 unless most of the recent ratios lie on one side of 1, further away than the usual deviation.
 func (o *observed) noteRatio(ratio float64) float64 {
 	x := math.Log(ratio)
 	copy(o.logs[1:], o.logs[:recentRatios-1])
@@ -31,14 +31,14 @@ func (o *observed) noteRatio(ratio float64) float64 {
 	return 1
 }
 
-// rescale multiplies what is remembered of every size by a factor, since the machine has changed.
+// rescale multiplies the remembered times of every size by a factor, since the machine has changed.
 func (o *observed) rescale(by float64) {
 	o.above, o.below = 0, 0
 	for k, r := range o.rings {
 		if r == nil {
 			continue
 		}
-		// A size that has observations of the changed machine among its own needs less of it.
+		// A size that was already observed on the changed machine is scaled by less.
 		scale := by
 		if o.table != nil {
 			scale = by * float64(o.table[k]) / r.median

@@ -57,8 +57,8 @@ func (c *curve) at(items, reach int) float64 {
 }
 
 // fitLine draws a line through the anchors with the median of the slopes between them (Theil 1950, Sen 1968). A fourth
-// of bad anchors cannot bend it. Neither part of the line is negative. While no two sizes are far enough apart to have
-// a slope, it is the lowest curve that one point leaves possible: proportional below the point, constant above.
+// of bad anchors cannot bend it. Neither the base nor the slope is negative. While no two sizes are far enough apart to
+// have a slope, it is the lowest curve that one point allows: proportional below the point, constant above.
 func (l *Learned) fitLine() curve {
 	l.slopes = l.slopes[:0]
 	for i := range l.points {

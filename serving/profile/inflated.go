@@ -24,7 +24,7 @@ func (p Inflated) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	return time.Duration(min(float64(l)*p.Factors[s], float64(Unknown)))
 }
 
-// MeasuredPoints answers for the profile underneath; see the function MeasuredPoints.
+// MeasuredPoints returns that of the profile that is inflated; see the function MeasuredPoints.
 func (p Inflated) MeasuredPoints() MeasuredFunc {
 	return MeasuredPoints(p.Profile)
 }

@@ -12,8 +12,8 @@ const (
 	minObservations   = 5
 	ringSize          = 15    // observations of a size that are remembered
 	maxAnchors        = 32    // sizes that a line is drawn through, at most
-	concurrencyLevels = 8     // that are told apart; a higher concurrency counts as this one
-	recentRatios      = 16    // observations that tell whether a machine has changed
+	concurrencyLevels = 8     // levels with a table of their own; a higher concurrency counts as the last
+	recentRatios      = 16    // observations by which a change of the machine is recognised
 	changedMajority   = 13    // of them must be off to one side
 	minLogRatio       = 0.095 // by which they must be off, as a logarithm: a tenth
 	// maxDeviation bounds what an observation adds to the usual deviation, so that an accident does not make a change
@@ -28,17 +28,18 @@ const (
 	maxBelieved   = float64(Unknown / 2) // believed of anything that was observed, at most
 )
 
-// Learned is a Profile that begins with little and ends as a table. Its base is a line through the sizes seen, since
-// latency is close to linear in the items (Kairos §5.1). On the line, every size that was seen often enough answers
-// with the median of its last observations. A prior, where there is one, takes the place of the line, scaled to what is
-// seen.
+// Learned is a Profile that starts with few beliefs and learns a table from observations. Its base is a line through
+// the sizes seen, since latency is close to linear in the items (Kairos §5.1). On the line, every size that was seen
+// often enough answers with the median of its last observations. A prior, where there is one, takes the place of the
+// line, scaled to the observations.
 //
-// The unknown is believed to be fast: a router that compares then tries it, and after a handful of batches it is known.
-// With Unknown nobody would ever try. For the same reason the line is not continued far beyond the largest size seen:
-// up to the ratio of the largest to the smallest size, and at least to twice the largest.
+// A variant without observations on a device type is believed to be fast. A router that compares latencies then tries
+// it, and after a few batches its latency is known. If it were Unknown, no router would try it. For the same reason the
+// line is not continued far beyond the largest size seen: up to the ratio of the largest to the smallest size, and at
+// least to twice the largest.
 //
-// Latency never falls with items. When most of the last observations are off to one side, the machine has changed; then
-// the sizes that were not seen since move with those that were.
+// Latency never falls with items. When most of the last observations lie on one side of the beliefs, the machine has
+// changed. Then sizes that were not seen since are rescaled like those that were.
 type Learned struct {
 	beliefs
 	spec    *serving.Spec
@@ -61,12 +62,12 @@ type size struct {
 	took, weight float64
 }
 
-// learned is what was observed of a variant on a device type.
+// learned is the observations of a variant on a device type.
 type learned struct {
 	levels [concurrencyLevels]*observed // by concurrency-1; nil before the first observation
 }
 
-// observed is what was observed at one concurrency.
+// observed is the observations at one concurrency.
 type observed struct {
 	rings []*ring // by size class; nil before the first observation
 	// number of observations
@@ -80,7 +81,8 @@ type observed struct {
 	deviation    float64               // smoothed magnitude of the logarithms
 }
 
-// NewLearned returns a profile for spec that has observed nothing. prior is what is believed before; nil for nothing.
+// NewLearned returns a profile for spec without observations. prior is the profile that is believed before; nil for
+// none.
 func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 	n := len(spec.Variants) * len(spec.DeviceTypes)
 	l := &Learned{
@@ -96,7 +98,7 @@ func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 	return l
 }
 
-// Grow implements Learner. What was observed stays. Frozen profiles do not change.
+// Grow implements Learner. Observations are kept. Frozen profiles do not change.
 func (l *Learned) Grow(spec *serving.Spec, measured Profile) {
 	l.spec, l.prior = spec, measured
 	for at := len(l.cells); at < len(spec.Variants)*l.devices; at++ {
@@ -154,7 +156,7 @@ func (l *Learned) Observe(v serving.VariantID, d serving.DeviceTypeID, items, co
 	} else if o.seen < max(o.nextFit, minObservations) {
 		return
 	}
-	// More observations change a table less, and a larger table is more work to fit.
+	// More observations change a table less, and a larger table takes more time to fit.
 	o.nextFit = o.seen + max(1, min(o.seen/8, uint64(len(o.rings)/2), maxFitGap))
 	first := o.table == nil
 	if first {

@@ -76,8 +76,8 @@ func rising(t *testing.T, p Profile, d serving.DeviceTypeID, most, concurrency i
 	}
 }
 
-// From nothing known to within a few per cent after some dozens of queries, whatever the order, one batch in ten taking
-// ten times as long.
+// Errors fall to a few per cent after some dozens of queries in any order, although one batch in ten takes ten times as
+// long.
 func TestLearning(t *testing.T) {
 	const most = 1000
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// The unknown looks better than the known, so that it is tried; a handful of batches make it known.
+// An unknown device type looks better than a known one, so that it is tried; a few batches make it known.
 func TestUnknownIsTried(t *testing.T) {
 	l := NewLearned(wide(100, 2), nil)
 	if l.Known(0, 0) || l.Latency(0, 0, 1, 1) != unseenLatency || l.Latency(0, 0, 101, 1) != Unknown ||

@@ -26,9 +26,9 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 	}
 	reach = min(reach*max(2, reach/max(least, 1)), most)
 	at := func(k int) float64 { return curve.at(min(largestIn(k), most), reach) }
-	// Step 2: settle what the sizes with enough observations say.
+	// Step 2: compute the latencies of the sizes with enough observations.
 	l.fitSizes(o, at)
-	// Step 3: scale the curve by the ratio of settled sizes to it, interpolated between them and constant beyond.
+	// Step 3: scale the curve by the ratio of these latencies to it, interpolated between sizes and constant beyond.
 	next, floor := 0, 0.0
 	var left, right float64
 	for k := range o.table {
@@ -54,7 +54,7 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 	}
 }
 
-// fitSizes lists what the sizes with enough observations say, made to rise.
+// fitSizes lists the latencies of the sizes with enough observations, made to rise.
 func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 	l.sizes, l.scratch = l.sizes[:0], l.scratch[:0]
 	for k, r := range o.rings {
@@ -66,8 +66,7 @@ func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 		}
 		l.scratch = append(l.scratch, r.median)
 	}
-	// Step 1: the median of five neighbours takes out accidents. It leaves a rising sequence as it is and levels a
-	// peak.
+	// Step 1: the median of five neighbours removes outliers. It leaves a rising sequence as it is and levels a peak.
 	var five [5]float64
 	for k := range l.sizes {
 		i := l.sizes[k].rank
@@ -84,9 +83,9 @@ func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 			last.took = min(last.took, before.took*line(last.class)/line(before.class))
 		}
 	}
-	// Step 3: what still falls is noise. Isotonic regression by pooling adjacent violators (Barlow et al. 1972)
-	// replaces it by the mean of the sizes involved. A block keeps the position of its last size; its other sizes take
-	// its value.
+	// Step 3: latencies that still fall are noise. Isotonic regression by pooling adjacent violators (Barlow et al.
+	// 1972) replaces it by the mean of the sizes involved. A block keeps the position of its last size; its other sizes
+	// take its value.
 	blocks := 0
 	for i := range l.sizes {
 		b := l.sizes[i]

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Learner is a Profile that learns from the batches that end.
+// Learner is a Profile that learns from the observed times of batches.
 type Learner interface {
 	Profile
 	// Observe notes that a batch of items of v on d, one of concurrency at once, ended well after took. Impossible

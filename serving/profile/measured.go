@@ -6,8 +6,8 @@ import "github.com/sluice-serving/sluice/serving"
 // extrapolated.
 type MeasuredFunc func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool
 
-// MeasuredPoints returns the function that tells which points of p were measured, or nil where p cannot tell. A Profile
-// made from another one answers for it by a method of this name.
+// MeasuredPoints returns the function that reports which points of p were measured, or nil if p does not know. A
+// Profile made from another one passes on that one's function by a method of this name.
 func MeasuredPoints(p Profile) MeasuredFunc {
 	if t, ok := p.(interface {
 		MeasuredPoints() MeasuredFunc
@@ -17,12 +17,13 @@ func MeasuredPoints(p Profile) MeasuredFunc {
 	return nil
 }
 
-// MeasuredPoints returns Measured; see the function MeasuredPoints.
+// MeasuredPoints returns t.Measured; see the function MeasuredPoints.
 func (t *Table) MeasuredPoints() MeasuredFunc {
 	return t.Measured
 }
 
-// MeasuredPoints answers for the profile underneath; see the function MeasuredPoints.
+// MeasuredPoints returns that of the renumbered profile, with its identifiers translated; see the function
+// MeasuredPoints.
 func (r Renumbered) MeasuredPoints() MeasuredFunc {
 	inner := MeasuredPoints(r.Profile)
 	if inner == nil {

@@ -1,4 +1,4 @@
-// Package profile is what we believe of latency. Planners, routers and batchers read it. Simulated machines do not:
+// Package profile holds beliefs about latency. Planners, routers and batchers read them. Simulated machines do not:
 // they follow sim/truth, so that an experiment does not confirm itself.
 package profile
 
@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Unknown is the latency believed of what was never measured. It is longer than any objective, so that nothing plans on
-// it.
+// Unknown is the believed latency of a variant that was never measured on a device type. It is longer than any
+// objective, so that no plan relies on it.
 const Unknown = time.Duration(math.MaxInt64 / 4)
 
 // Profile answers how long a batch is believed to take.
@@ -23,12 +23,12 @@ type Profile interface {
 	Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
 	// Load returns the believed time to bring v up on d; 0 when it was never measured.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
-	// Learner returns what learns from the batches that end; nil where the answers never change. It is a part of the
-	// port so that a Profile around another one cannot lose it by accident.
+	// Learner returns the Learner to pass observed batches to; nil if the answers never change. It is part of this
+	// interface so that a Profile around another one cannot lose it by accident.
 	Learner() Learner
 }
 
-// Statistic picks the measured figure of a latency point that is believed.
+// Statistic returns the figure of a measured point that a Table believes.
 type Statistic func(p serving.LatencyPoint) time.Duration
 
 // The statistics that papers plan with: Proteus takes the median, RAMSIS the 95th percentile.
@@ -103,7 +103,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 		for c := 1; c <= top; c++ {
 			points := levels[c]
 			if len(points) == 0 {
-				// A level that was not measured takes the next measured one above: never too optimistic.
+				// A level that was not measured takes the next measured one above, which is never too optimistic.
 				for above := c + 1; len(points) == 0; above++ {
 					points = levels[above]
 				}
@@ -144,8 +144,8 @@ func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statisti
 	return values, counted
 }
 
-// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown. A concurrency beyond the highest
-// measured one scales that in proportion.
+// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown. A concurrency above the highest measured
+// level scales the latency at that level in proportion.
 func (t *Table) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 {

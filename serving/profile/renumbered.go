@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Renumbered is a Profile in which variants have other identifiers: those of a serving.Open.
+// Renumbered is a Profile with other identifiers of variants, such as those of a serving.Open.
 type Renumbered struct {
 	Profile
 	Variants []serving.VariantID // by new identifier, the identifier in Profile
@@ -22,5 +22,5 @@ func (r Renumbered) Load(v serving.VariantID, d serving.DeviceTypeID) time.Durat
 	return r.Profile.Load(r.Variants[v], d)
 }
 
-// Learner implements Profile: planners are handed other numbers, and planners do not teach.
+// Learner implements Profile: only planners get renumbered profiles, and planners observe no batches.
 func (r Renumbered) Learner() Learner { return nil }

@@ -12,7 +12,7 @@ import (
 
 // OnPool returns a copy of the environment whose workers are the machines of pool, and a plan in which each of them
 // serves queries of all sizes with variant v. pool counts machines by index in m.Types. The plan's Prefer lists base
-// types first. Its Worth is the value of a machine by the linear program in which the share late of the queries may
+// types first. Its MarginalRates are a machine's value by the linear program in which the share late of the queries may
 // miss the objective.
 func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*Environment,
 	*plan.Plan,
@@ -23,7 +23,7 @@ func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.Var
 	for t, n := range pool {
 		d := m.Types[t].Device
 		counts[d] += n
-		if m.Base(t) {
+		if m.IsBase(t) {
 			prefer = append(prefer, d)
 		} else {
 			others = append(others, d)

@@ -26,7 +26,7 @@ func (b box) finite() bool {
 	return true
 }
 
-// area is 0 of a box whose corners are the wrong way round.
+// area returns 0 for a box whose corners are swapped.
 func (b box) area() float64 { return max(0, b[2]-b[0]) * max(0, b[3]-b[1]) }
 
 // overlap is the intersection of two boxes over their union, in [0, 1]; 0 when either has no area.
@@ -38,16 +38,16 @@ func overlap(a, b box) float64 {
 	return both / (a.area() + b.area() - both)
 }
 
-// fourWide checks the last dimension of boxes.
-func fourWide(shape []int64) error {
+// checkBoxes checks the last dimension of boxes.
+func checkBoxes(shape []int64) error {
 	if len(shape) == 0 {
 		return nil
 	}
-	return want("the last dimension of boxes", shape[len(shape)-1], 4)
+	return checkEqual("the last dimension of boxes", shape[len(shape)-1], 4)
 }
 
-// framed views boxes of one picture, [k, 4], and of several, [n, k, 4], alike.
-func framed(t *tensor.Tensor) (n, k int) {
+// boxCounts returns the number of pictures and of boxes in each: n and k for shape [n, k, 4], 1 and k for shape [k, 4].
+func boxCounts(t *tensor.Tensor) (n, k int) {
 	if len(t.Shape) == 2 {
 		return 1, int(t.Shape[0])
 	}

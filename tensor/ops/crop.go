@@ -33,7 +33,7 @@ var cropKind = kind{
 		Doc: "`pixels`, or `normalized`: x is a part of the picture's width and y of its height",
 	}),
 	build: func(s *settings) body {
-		return &crop{newSampling(s), s.one("boxes", "pixels", "normalized") == "normalized"}
+		return &crop{newSampling(s), s.oneOf("boxes", "pixels", "normalized") == "normalized"}
 	},
 }
 
@@ -43,7 +43,7 @@ type crop struct {
 }
 
 func (f *crop) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
-	if err := fourWide(in[1].Shape); err != nil {
+	if err := checkBoxes(in[1].Shape); err != nil {
 		return nil, err
 	}
 	n := int64(-1)
@@ -55,7 +55,7 @@ func (f *crop) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
 
 func (f *crop) run(in []*tensor.Tensor, _ *Call) ([]tensor.Tensor, []byte, error) {
 	p, boxes := f.pictures(in[0]), in[1]
-	if err := fourWide(boxes.Shape); err != nil {
+	if err := checkBoxes(boxes.Shape); err != nil {
 		return nil, nil, err
 	}
 	n := int(boxes.Shape[0])
@@ -99,7 +99,7 @@ func (f *crop) owners(n, pictures int, index *tensor.Tensor) (func(k int) int, e
 		return nil, fmt.Errorf("%d boxes and %d pictures: give image_index to say which picture each box is of", n,
 			pictures)
 	}
-	if err := want("the number of rows of image_index", index.Shape[0], int64(n)); err != nil {
+	if err := checkEqual("the number of rows of image_index", index.Shape[0], int64(n)); err != nil {
 		return nil, err
 	}
 	for k := range n {

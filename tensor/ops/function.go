@@ -8,30 +8,30 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxElements bounds every output, in elements, and the sizes that a tensor without elements may claim.
+// maxElements bounds every output, in elements, and the dimensions of a tensor without elements.
 const maxElements = 1 << 26
 
-// Port is a tensor that a function takes or gives.
+// Port is an input or output of a function.
 type Port struct {
 	Name     string
 	DTypes   []tensor.DType // any of these; empty for every type
 	Ranks    []int          // any of these numbers of dimensions; empty for every number
 	Optional bool           // of inputs: may be left out
-	Whole    bool           // of inputs: does not have a row for each item
+	Whole    bool           // of inputs: the rows are not items
 	Doc      string         // its shape and meaning
 }
 
-// Call is what a function is asked: one part of one query.
+// Call is the input of a function: one part of one query.
 type Call struct {
-	Inputs []tensor.Tensor // found by name; those that the function does not take are passed over
-	Offset int             // first of the query's items, which rows of indices count from
-	State  []byte          // of a stateful function, as its last call gave it; nil at the start of a stream
+	Inputs []tensor.Tensor // found by name; unknown ones are ignored
+	Offset int             // index in the query of the part's first item; index tensors count from the query's first
+	State  []byte          // of a stateful function: State of the last Result; nil at the start of a stream
 }
 
-// Result is what a function answers. It shares no memory with the call.
+// Result is the output of a function. It shares no memory with the call.
 type Result struct {
 	Outputs []tensor.Tensor
-	State   []byte // to be given to the next call; nil of functions without state
+	State   []byte // for the next call of the stream; nil for functions without state
 }
 
 // Function is a function with its options set. It may be called by any number of goroutines at once.
@@ -47,13 +47,13 @@ type kind struct {
 	outputs   []Port
 	options   []Option
 	stateful  bool
-	framed    bool // boxes of two dimensions are all of one item
+	framed    bool // boxes of two dimensions all belong to one item
 	build     func(*settings) body
 }
 
 // body does the work. Inputs come by port, nil where an optional one is missing.
 type body interface {
-	// specs returns what the outputs are like, by port. A nil shape is one that is not known.
+	// specs returns the descriptions of the outputs, by port. A nil shape is not known.
 	specs(in []*tensor.Spec) ([]tensor.Spec, error)
 	run(in []*tensor.Tensor, c *Call) (outputs []tensor.Tensor, state []byte, err error)
 }
@@ -78,8 +78,8 @@ func find(name string) *kind {
 	return kinds[at]
 }
 
-// New sets a function's options, which are texts as they stand in a file. The error is an OptionErrors, or says that
-// there is no such function.
+// New returns the function of a name with its options set. with maps options to their text, as in a configuration. The
+// error is an OptionErrors, or says that there is no such function.
 func New(name string, with map[string]string) (*Function, error) {
 	k := find(name)
 	if k == nil {
@@ -93,8 +93,8 @@ func New(name string, with map[string]string) (*Function, error) {
 	return &Function{k, b}, nil
 }
 
-// Stateful tells whether the function of a name keeps something from call to call of a stream; false when there is
-// none.
+// Stateful reports whether the function of a name keeps state from call to call of a stream. It is false for an unknown
+// name.
 func Stateful(name string) bool {
 	k := find(name)
 	return k != nil && k.stateful
@@ -106,23 +106,23 @@ func (f *Function) Name() string { return f.kind.name }
 // Doc says in a sentence what the function does.
 func (f *Function) Doc() string { return f.kind.doc }
 
-// Stateful tells whether the function keeps something from call to call of a stream.
+// Stateful reports whether the function keeps state from call to call of a stream; see Call.State.
 func (f *Function) Stateful() bool { return f.kind.stateful }
 
-// ItemRows tells whether the first dimension of every input counts items, as that of a model's inputs does, for inputs
-// of these descriptions. It does not where boxes come beside the one picture that they are in.
+// ItemRows reports whether the first dimension of every input counts items, for inputs of these descriptions. It does
+// not when boxes come with the one picture that they belong to.
 func (f *Function) ItemRows(inputs []tensor.Spec) bool {
 	return !f.single(inputs) && !slices.ContainsFunc(f.kind.inputs, func(p Port) bool { return p.Whole })
 }
 
-// Inputs lists the tensors that the function takes.
+// Inputs lists the function's inputs. The slice must not be changed.
 func (f *Function) Inputs() []Port { return f.kind.inputs }
 
-// Outputs lists the tensors that the function gives, all of them at every call.
+// Outputs lists the function's outputs. Every Result has all of them. The slice must not be changed.
 func (f *Function) Outputs() []Port { return f.kind.outputs }
 
-// Specs returns what the outputs are like for inputs of these descriptions, or says which input does not fit.
-// Dimensions that are not known are -1; a nil shape is not known at all.
+// Specs returns the descriptions of the outputs for inputs of these descriptions. It fails when an input does not fit;
+// the error names it. Dimensions that are not known are -1; a nil shape is not known at all.
 func (f *Function) Specs(inputs []tensor.Spec) ([]tensor.Spec, error) {
 	in := make([]*tensor.Spec, len(f.kind.inputs))
 	for i := range f.kind.inputs {
@@ -149,7 +149,7 @@ func (f *Function) Specs(inputs []tensor.Spec) ([]tensor.Spec, error) {
 	return out, nil
 }
 
-// Run answers a call, or says which input is not as it must be.
+// Run runs the function. It fails when an input is not valid; the error names it.
 func (f *Function) Run(c *Call) (Result, error) {
 	in := make([]*tensor.Tensor, len(f.kind.inputs))
 	for i := range f.kind.inputs {
@@ -182,8 +182,8 @@ func (f *Function) Run(c *Call) (Result, error) {
 	return Result{outputs, state}, nil
 }
 
-// bounded refuses a tensor that has no elements because of one dimension and claims any number of rows in another: work
-// is done for rows, and those of tensors with elements are bounded by their bytes.
+// bounded returns an error for a tensor without elements that has a huge dimension. Work is done per row, and the rows
+// of tensors without elements are not bounded by their bytes.
 func (p *Port) bounded(shape []int64) error {
 	if !slices.Contains(shape, 0) {
 		return nil
@@ -195,7 +195,7 @@ func (p *Port) bounded(shape []int64) error {
 	return nil
 }
 
-// fits tells whether a tensor can be the port's. A nil shape of a description is not known, and fits.
+// fits returns an error if a tensor cannot be the port's. A nil shape is not known, and fits.
 func (p *Port) fits(d tensor.DType, shape []int64) error {
 	if len(p.DTypes) > 0 && !slices.Contains(p.DTypes, d) {
 		var want []string

@@ -102,7 +102,7 @@ func FuzzRun(f *testing.F) {
 // FuzzTracks reads states: what is read is written back the same.
 func FuzzTracks(f *testing.F) {
 	f.Add(append([]byte{1}, make([]byte, 8)...))
-	one := tracks{last: 7, list: []followed{{id: 3, age: 2, missed: 1, box: box{0, 0, 1, 1}}}}
+	one := tracks{last: 7, list: []trackedBox{{id: 3, age: 2, missed: 1, box: box{0, 0, 1, 1}}}}
 	f.Add(one.write())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 0 && len(data)%5 == 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxKept bounds the boxes that are kept of one picture.
+// maxKept bounds the boxes of one picture in the result.
 const maxKept = 10_000
 
 // nmsKind is greedy non-maximum suppression (Neubeck and van Gool, ICPR 2006): the best box is kept, and those that
-// overlap it by more than a bound are not; then the best of the rest, and so on.
+// overlap it by more than a bound are removed; then the best of the remaining ones is kept, and so on.
 var nmsKind = kind{
 	name: "nms",
 	doc: "keeps the best of boxes that overlap, best first (greedy non-maximum suppression); of equal scores the " +
@@ -43,7 +43,7 @@ var nmsKind = kind{
 	build: func(s *settings) body {
 		return &nms{
 			s.number("iou", 0, 1), float32(s.number("score", -math.MaxFloat32, math.MaxFloat32)),
-			s.whole("most", 1, maxKept), s.yes("across_classes"),
+			s.whole("most", 1, maxKept), s.boolean("across_classes"),
 		}
 	},
 }
@@ -68,7 +68,7 @@ func (f *nms) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
 
 // fits compares the shapes of boxes and scores, either of which may be unknown.
 func (f *nms) fits(boxes, scores []int64) error {
-	if err := fourWide(boxes); err != nil || boxes == nil || scores == nil {
+	if err := checkBoxes(boxes); err != nil || boxes == nil || scores == nil {
 		return err
 	}
 	lead := len(boxes) - 1
@@ -77,7 +77,7 @@ func (f *nms) fits(boxes, scores []int64) error {
 			nmsKind.inputs[1].Doc)
 	}
 	for i := range lead {
-		if err := want(fmt.Sprintf("dimension %d of scores", i), scores[i], boxes[i]); err != nil {
+		if err := checkEqual(fmt.Sprintf("dimension %d of scores", i), scores[i], boxes[i]); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (f *nms) run(in []*tensor.Tensor, c *Call) ([]tensor.Tensor, []byte, error)
 	if err := f.fits(in[0].Shape, in[1].Shape); err != nil {
 		return nil, nil, err
 	}
-	n, k := framed(in[0])
+	n, k := boxCounts(in[0])
 	classes := 1
 	if len(in[1].Shape) == len(in[0].Shape) {
 		classes = int(in[1].Shape[len(in[1].Shape)-1])
@@ -148,7 +148,7 @@ func (f *nms) candidates(boxes, scores []byte, k, classes int) []candidate {
 	return out
 }
 
-// keep takes the best boxes that do not overlap one that was taken before.
+// keep returns the boxes that do not overlap a better one that is kept.
 func (f *nms) keep(sorted []candidate) (kept []candidate) {
 	for i := 0; i < len(sorted) && len(kept) < f.most; i++ {
 		x := &sorted[i]

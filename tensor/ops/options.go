@@ -11,10 +11,10 @@ import (
 
 // Option is a setting of a function.
 type Option struct {
-	Name    string
-	Default string // as it would be written; empty where the option must be given, or Doc says what holds without it
-	Must    bool   // has no default
-	Doc     string
+	Name     string
+	Default  string // as text; empty if the option is required, or if Doc describes the default
+	Required bool   // has no default
+	Doc      string
 }
 
 // Options lists the options of a function; nil when there is no such function.
@@ -25,13 +25,13 @@ func Options(name string) []Option {
 	return nil
 }
 
-// OptionError says what is wrong with one option.
+// OptionError is an error in one option.
 type OptionError struct {
 	Option string
 	Text   string
 }
 
-// OptionErrors is everything that is wrong with the options of a function.
+// OptionErrors are all errors in the options of a function.
 type OptionErrors []OptionError
 
 // Error implements error.
@@ -43,7 +43,7 @@ func (e OptionErrors) Error() string {
 	return strings.Join(out, "; ")
 }
 
-// settings reads options and keeps what is wrong with them.
+// settings reads options and collects their errors.
 type settings struct {
 	kind *kind
 	with map[string]string
@@ -68,14 +68,14 @@ func (s *settings) bad(option, format string, args ...any) {
 	s.errs = append(s.errs, OptionError{option, fmt.Sprintf(format, args...)})
 }
 
-// text returns an option as it is given, or its default.
+// text returns the text of an option, or its default.
 func (s *settings) text(name string) string {
 	at := slices.IndexFunc(s.kind.options, func(o Option) bool { return o.Name == name })
 	o := &s.kind.options[at]
 	if v, ok := s.with[name]; ok {
 		return v
 	}
-	if o.Must {
+	if o.Required {
 		s.bad(name, "is missing: %s", o.Doc)
 	}
 	return o.Default
@@ -106,8 +106,8 @@ func (s *settings) number(name string, least, most float64) float64 {
 	return x
 }
 
-// one reads one of some words.
-func (s *settings) one(name string, words ...string) string {
+// oneOf reads one of some words.
+func (s *settings) oneOf(name string, words ...string) string {
 	v := s.text(name)
 	if !slices.Contains(words, v) {
 		s.bad(name, "is %.40q, want %s", v, strings.Join(words, " or "))
@@ -116,5 +116,5 @@ func (s *settings) one(name string, words ...string) string {
 	return v
 }
 
-// yes reads true or false.
-func (s *settings) yes(name string) bool { return s.one(name, "false", "true") == "true" }
+// boolean reads true or false.
+func (s *settings) boolean(name string) bool { return s.oneOf(name, "false", "true") == "true" }

@@ -2,8 +2,7 @@ package ops
 
 import "slices"
 
-// better orders by value, largest first; what is not a number comes last, and equal ones keep the order of their
-// places.
+// better orders by value, largest first. NaN comes last, and equal values keep the order of their indices.
 func better(a, b float32, i, j int) int {
 	switch {
 	case a > b:
@@ -18,7 +17,7 @@ func better(a, b float32, i, j int) int {
 	return i - j
 }
 
-// largest puts the k best of list first, in order. For few of many it keeps a heap of the best so far, the worst of
+// largest puts the k best of list first, in order. For a small k it keeps a heap of the best so far, with the worst of
 // them on top.
 func largest(list []int, k int, value func(int) float32) {
 	compare := func(i, j int) int { return better(value(i), value(j), i, j) }

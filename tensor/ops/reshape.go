@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxRank bounds the dimensions of a shape that is written down.
+// maxRank bounds the dimensions of a shape in an option.
 const maxRank = 8
 
 var reshapeKind = kind{
@@ -30,7 +30,7 @@ var reshapeKind = kind{
 		},
 	},
 	build: func(s *settings) body {
-		f := &reshape{whole: s.yes("whole")}
+		f := &reshape{whole: s.boolean("whole")}
 		open := 0
 		for _, part := range strings.Split(s.text("shape"), ",") {
 			n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
@@ -79,7 +79,7 @@ func (f *reshape) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
 	return []tensor.Spec{{DType: in[0].DType, Shape: append([]int64{rows}, f.shape...)}}, nil
 }
 
-// shaped fills in the open dimension.
+// shaped fills in the dimension that is -1.
 func (f *reshape) shaped(from []int64) ([]int64, error) {
 	if len(from) == 0 && !f.whole {
 		return nil, fmt.Errorf("a scalar has no rows to keep: set whole")
@@ -105,7 +105,7 @@ func (f *reshape) shaped(from []int64) ([]int64, error) {
 		return to, nil
 	}
 	if at >= 0 && n == 0 && left == 0 {
-		to[at] = 0 // nothing can be told from nothing
+		to[at] = 0 // without elements the dimension cannot be computed
 		return to, nil
 	}
 	if at >= 0 || n != left {

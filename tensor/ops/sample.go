@@ -9,15 +9,15 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// What a sample takes for dimensions that are not known.
+// The sizes of dimensions of a sample that are not known.
 const (
 	sampleSide = 256 // of a picture
 	sampleRest = 64
 )
 
-// Sample makes random inputs of so many items that the function can run on, to measure it with. specs are the inputs as
-// far as they are known: an open number of rows becomes that of the items, and other dimensions that are open a common
-// size. Boxes cover a part of a picture, and every other whole number is 0.
+// Sample makes random inputs of so many items for the function, to measure its latency. specs are the descriptions of
+// the inputs as far as they are known. A variable first dimension becomes the number of items, other variable
+// dimensions get a common size. Boxes cover a part of a picture, and integers are 0.
 func (f *Function) Sample(rng *rand.Rand, specs []tensor.Spec, items int) ([]tensor.Tensor, error) {
 	var out []tensor.Tensor
 	height, width := 1.0, 1.0
@@ -44,7 +44,7 @@ func (f *Function) Sample(rng *rand.Rand, specs []tensor.Spec, items int) ([]ten
 	return out, nil
 }
 
-// sampleShape fills in what is open of a shape.
+// sampleShape fills in the variable dimensions of a shape.
 func (f *Function) sampleShape(p *Port, known []int64, items int, single bool) []int64 {
 	shape := slices.Clone(known)
 	if shape == nil {
@@ -76,13 +76,13 @@ func (f *Function) sampleShape(p *Port, known []int64, items int, single bool) [
 	return shape
 }
 
-// single tells whether a framed function's boxes are all of one item.
+// single reports whether the boxes of a function all belong to one item.
 func (f *Function) single(specs []tensor.Spec) bool {
 	at := slices.IndexFunc(specs, func(s tensor.Spec) bool { return s.Name == "boxes" })
 	return f.kind.framed && (at < 0 || len(specs[at].Shape) != 3)
 }
 
-// channels is the dimension that counts the channels of a picture.
+// channels returns the index of the dimension that counts the channels of a picture.
 func (f *Function) channels() int {
 	switch b := f.body.(type) {
 	case *crop:

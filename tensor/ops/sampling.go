@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxSide bounds the height and width of a picture that is made.
+// maxSide bounds the height and width of an output picture.
 const maxSide = 16384
 
 // pictureOptions are those of functions that make pictures.
 var pictureOptions = []Option{
-	{Name: "height", Must: true, Doc: "height of a result in pixels"},
-	{Name: "width", Must: true, Doc: "width of a result in pixels"},
+	{Name: "height", Required: true, Doc: "height of a result in pixels"},
+	{Name: "width", Required: true, Doc: "width of a result in pixels"},
 	{Name: "layout", Default: "nhwc", Doc: "`nhwc` or `nchw`, of picture and result"},
 	{
 		Name: "filter", Default: "bilinear",
@@ -28,7 +28,7 @@ var pictureOptions = []Option{
 	{Name: "scale", Default: "1", Doc: "what values are multiplied with"},
 }
 
-// sampling makes pictures of one size out of parts of pictures.
+// sampling resamples parts of pictures to pictures of one size.
 type sampling struct {
 	height, width int
 	nchw, nearest bool
@@ -38,11 +38,11 @@ type sampling struct {
 
 func newSampling(s *settings) sampling {
 	out := sampling{height: s.whole("height", 1, maxSide), width: s.whole("width", 1, maxSide),
-		nchw:    s.one("layout", "nhwc", "nchw") == "nchw",
-		nearest: s.one("filter", "bilinear", "nearest") == "nearest",
+		nchw:    s.oneOf("layout", "nhwc", "nchw") == "nchw",
+		nearest: s.oneOf("filter", "bilinear", "nearest") == "nearest",
 		scale:   float32(s.number("scale", -math.MaxFloat32, math.MaxFloat32))}
 	if _, ok := s.with["datatype"]; ok {
-		out.datatype = tensor.ParseDType(s.one("datatype", "UINT8", "FP32"))
+		out.datatype = tensor.ParseDType(s.oneOf("datatype", "UINT8", "FP32"))
 	}
 	return out
 }
@@ -76,9 +76,9 @@ func (p *pictures) at(i int) float32 {
 	return float(p.data, i)
 }
 
-// results makes room for n pictures.
+// results allocates n pictures.
 func (s *sampling) results(n, channels int, from tensor.DType) (tensor.Tensor, error) {
-	return blank(s.dtype(from), s.shape(int64(n), int64(channels))...)
+	return zeros(s.dtype(from), s.shape(int64(n), int64(channels))...)
 }
 
 func (s *sampling) dtype(from tensor.DType) tensor.DType {
@@ -107,13 +107,13 @@ func (s *sampling) spec(n int64, of *tensor.Spec) tensor.Spec {
 	return tensor.Spec{DType: s.dtype(of.DType), Shape: s.shape(n, channels)}
 }
 
-// tap is where a result's row or column comes from: a mixture of two neighbours.
+// tap is the source of a row or column of the result: a weighted mean of two neighbours.
 type tap struct {
 	low, high int
 	part      float32 // of high
 }
 
-// taps finds where the pixels of an axis come from that covers [from, to) of a picture's size.
+// taps returns the sources of the n pixels of an axis that covers [from, to) of a picture's axis.
 func (s *sampling) taps(from, to float64, n, size int) []tap {
 	out := make([]tap, n)
 	step := (to - from) / float64(n)
@@ -161,7 +161,7 @@ func (p *pictures) put(i int, v float32) {
 		putFloat(p.data, i, v)
 		return
 	}
-	if v > 0 { // what is not a number becomes 0
+	if v > 0 { // NaN becomes 0
 		p.data[i] = byte(min(v+0.5, 255))
 	}
 }

@@ -23,7 +23,7 @@ var thresholdKind = kind{
 		{Name: "index", Doc: "[m] INT64: which rows they were, counted through the query"},
 	},
 	options: []Option{
-		{Name: "least", Must: true, Doc: "the least score that is kept"},
+		{Name: "least", Required: true, Doc: "the least score that is kept"},
 		{
 			Name: "column",
 			Doc:  "of scores with several columns: the one that counts, from 0; without it the largest of the row",
@@ -86,13 +86,13 @@ func (f *threshold) run(in []*tensor.Tensor, c *Call) ([]tensor.Tensor, []byte, 
 		if len(rows.Shape) == 0 {
 			return nil, nil, errNoRows
 		}
-		if err := want("the number of rows", rows.Shape[0], int64(n)); err != nil {
+		if err := checkEqual("the number of rows", rows.Shape[0], int64(n)); err != nil {
 			return nil, nil, err
 		}
 	}
 	var kept []int
 	for i := range n {
-		if f.score(in[0].Data[4*i*columns:], columns) >= f.least { // what is not a number is not kept
+		if f.score(in[0].Data[4*i*columns:], columns) >= f.least { // NaN is not kept
 			kept = append(kept, i)
 		}
 	}
@@ -120,7 +120,7 @@ func (f *threshold) score(row []byte, columns int) float32 {
 	return best
 }
 
-// pick returns a copy of some rows, which ascend.
+// pick returns a copy of some rows. rows must ascend.
 func pick(t *tensor.Tensor, rows []int) tensor.Tensor {
 	out := tensor.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape)}
 	out.Shape[0] = int64(len(rows))

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxTop bounds how many are chosen.
+// maxTop bounds the option k.
 const maxTop = 100_000
 
 var topkKind = kind{
@@ -19,7 +19,7 @@ var topkKind = kind{
 		{Name: "values", Doc: "[n, ..., k] FP32"},
 		{Name: "indices", Doc: "[n, ..., k] INT64: where they stood in the last dimension"},
 	},
-	options: []Option{{Name: "k", Must: true, Doc: "how many to find"}},
+	options: []Option{{Name: "k", Required: true, Doc: "how many to find"}},
 	build:   func(s *settings) body { return &topk{s.whole("k", 1, maxTop)} },
 }
 

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// trackKind follows boxes by their overlap alone (Bochinski, Eiselein and Sikora, AVSS 2017), without a model of
-// motion.
+// trackKind tracks boxes by their overlap alone (Bochinski, Eiselein and Sikora, AVSS 2017), without a motion model.
 var trackKind = kind{
 	name: "track",
 	doc: "gives the boxes of a stream's frames ids that stay: a box keeps the id of the one of the last frame " +
@@ -46,7 +45,7 @@ type track struct {
 }
 
 func (f *track) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
-	if err := fourWide(in[0].Shape); err != nil {
+	if err := checkBoxes(in[0].Shape); err != nil {
 		return nil, err
 	}
 	var shape []int64
@@ -57,14 +56,14 @@ func (f *track) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
 }
 
 func (f *track) run(in []*tensor.Tensor, c *Call) ([]tensor.Tensor, []byte, error) {
-	if err := fourWide(in[0].Shape); err != nil {
+	if err := checkBoxes(in[0].Shape); err != nil {
 		return nil, nil, err
 	}
 	seen, err := readTracks(c.State)
 	if err != nil {
 		return nil, nil, err
 	}
-	n, k := framed(in[0])
+	n, k := boxCounts(in[0])
 	if k > maxTracks {
 		return nil, nil, fmt.Errorf("a frame has %d boxes, at most %d can be followed", k, maxTracks)
 	}
@@ -76,14 +75,14 @@ func (f *track) run(in []*tensor.Tensor, c *Call) ([]tensor.Tensor, []byte, erro
 	return []tensor.Tensor{int64s(ids, slices.Clone(shape)...), int64s(ages, slices.Clone(shape)...)}, seen.write(), nil
 }
 
-// pair is a box that may be what was seen before.
+// pair is a box and a track that it may belong to.
 type pair struct {
 	known, box int
 	overlap    float64
 }
 
-// frame names the boxes of one frame and remembers them. The pairs that overlap most are made first; of equal ones the
-// thing that is known longest, then the box that comes first.
+// frame assigns the boxes of one frame to tracks and updates these. Pairs that overlap most come first, of equal ones
+// that with the oldest track, then that with the first box.
 func (f *track) frame(seen *tracks, data []byte, ids, ages []int64) {
 	var pairs []pair
 	for b := range ids {
@@ -135,7 +134,7 @@ func (f *track) frame(seen *tracks, data []byte, ids, ages []int64) {
 		}
 		seen.last++
 		ids[b], ages[b] = int64(seen.last), 1
-		seen.list = append(seen.list, followed{id: seen.last, age: 1, box: x})
+		seen.list = append(seen.list, trackedBox{id: seen.last, age: 1, box: x})
 	}
 	seen.trim(f.most)
 }

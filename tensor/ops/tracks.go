@@ -6,30 +6,30 @@ import (
 	"slices"
 )
 
-// maxTracks bounds what a state may hold, and the boxes of a frame.
+// maxTracks bounds the tracks of a state and the boxes of a frame.
 const maxTracks = 2_000
 
-// followed is something that was seen.
-type followed struct {
+// trackedBox is a box that is tracked.
+type trackedBox struct {
 	id, age uint64
-	missed  uint32 // frames since
+	missed  uint32 // frames since it was last seen
 	box     box
 }
 
-// tracks is the state of a stream: what was seen, by id, and the last id given.
+// tracks is the state of a stream: the tracked boxes, by id, and the last id assigned.
 type tracks struct {
 	last uint64
-	list []followed
+	list []trackedBox
 }
 
-// trim forgets what was longest out of sight, the newest first of equal ones, until most are left.
+// trim removes the boxes that have been missed for most frames, of equal ones the newest, until most are left.
 func (t *tracks) trim(most int) {
 	if len(t.list) <= most {
 		return
 	}
-	slices.SortStableFunc(t.list, func(a, b followed) int { return int(a.missed) - int(b.missed) })
+	slices.SortStableFunc(t.list, func(a, b trackedBox) int { return int(a.missed) - int(b.missed) })
 	t.list = t.list[:most]
-	slices.SortFunc(t.list, func(a, b followed) int {
+	slices.SortFunc(t.list, func(a, b trackedBox) int {
 		if a.id < b.id {
 			return -1
 		}
@@ -37,7 +37,7 @@ func (t *tracks) trim(most int) {
 	})
 }
 
-// A state is the format's version, the last id, and for each thing its id, age, frames out of sight and box,
+// An encoded state is the format's version, the last id, and for each box its id, age, missed frames and coordinates,
 // little-endian.
 const (
 	stateVersion = 1
@@ -70,7 +70,7 @@ func readTracks(data []byte) (t tracks, err error) {
 		return t, errState
 	}
 	t.last = binary.LittleEndian.Uint64(data[1:])
-	t.list = make([]followed, n)
+	t.list = make([]trackedBox, n)
 	for i := range t.list {
 		at, x := data[stateHead+stateEach*i:], &t.list[i]
 		x.id, x.age, x.missed = binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:]),

@@ -49,8 +49,8 @@ func float32s(values []float32, shape ...int64) tensor.Tensor {
 	return t
 }
 
-// blank makes a tensor of zeros, of at most maxElements.
-func blank(d tensor.DType, shape ...int64) (tensor.Tensor, error) {
+// zeros makes a tensor of zeros, of at most maxElements.
+func zeros(d tensor.DType, shape ...int64) (tensor.Tensor, error) {
 	n, err := tensor.Elements(shape, maxElements)
 	if err != nil {
 		return tensor.Tensor{}, fmt.Errorf("the output would be too large: %w", err)
@@ -58,7 +58,7 @@ func blank(d tensor.DType, shape ...int64) (tensor.Tensor, error) {
 	return tensor.Tensor{DType: d, Shape: shape, Data: make([]byte, n*int64(d.Size()))}, nil
 }
 
-// count is the product of dimensions of a tensor whose data was checked, so that it cannot overflow.
+// count returns the product of dimensions. The tensor must be validated, so that it cannot overflow.
 func count(shape []int64) int {
 	n := 1
 	for _, d := range shape {
@@ -67,8 +67,8 @@ func count(shape []int64) int {
 	return n
 }
 
-// want checks that two dimensions, either of which may be unknown (-1), are equal.
-func want(what string, got, wanted int64) error {
+// checkEqual returns an error if two dimensions differ; -1 is not known and equals all.
+func checkEqual(what string, got, wanted int64) error {
 	if got >= 0 && wanted >= 0 && got != wanted {
 		return fmt.Errorf("%s is %d, want %d", what, got, wanted)
 	}

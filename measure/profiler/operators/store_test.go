@@ -114,7 +114,7 @@ func TestTableKeeps(t *testing.T) {
 	on := &memoryTable{entries: map[string][]byte{"junk": []byte("junk")}}
 	s, err := OpenTable(on, host)
 	if err != nil || s.Len() != 0 || len(on.entries) != 0 {
-		t.Fatalf("%d operators, %v on the shelf, %v", s.Len(), on.entries, err)
+		t.Fatalf("%d operators, %v in the table, %v", s.Len(), on.entries, err)
 	}
 	want := Timing{Best: 1.5, Typical: 2, Runs: 7}
 	long := strings.Repeat("x", 1<<16)
@@ -146,6 +146,6 @@ func TestTableKeeps(t *testing.T) {
 	other := host
 	other.CPU = "another"
 	if s, err = OpenTable(on, other); err != nil || s.Len() != 0 || len(on.entries) != 0 {
-		t.Errorf("on another machine %d operators are known, %d on the shelf, %v", s.Len(), len(on.entries), err)
+		t.Errorf("on another machine %d operators are known, %d in the table, %v", s.Len(), len(on.entries), err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// MaxFrontiers is the most frontiers in one figure, as colours tell no more apart.
+// MaxFrontiers is the most frontiers in one figure: there are no more distinct colours.
 const MaxFrontiers = 8
 
 // Frontier is the best accuracy at every throughput, up to the highest that can be served.
@@ -93,7 +93,7 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 	return f, nil
 }
 
-// distinct are the colours of lines that must be told apart.
+// distinct are the colours of lines that must be distinguished.
 var distinct = []color.RGBA{
 	blue, orange, green, violet, red, teal, grey, ink, {0xdb, 0x27, 0x77, 0xff}, {0x65, 0xa3, 0x0d, 0xff},
 	{0x92, 0x40, 0x0e, 0xff}, {0x0e, 0xa5, 0xe9, 0xff},

@@ -27,8 +27,9 @@ type Heat struct {
 
 }
 
-// HeatCell is one cell. Kind is its index in Heat.Kinds. Pale draws it in a lighter colour. Text is written in the
-// cell; adjacent cells of a row with the same kind, paleness and text get it once, where there is room.
+// HeatCell is one cell of a Heat. Kind is an index into Heat.Kinds and determines the colour. Pale draws the cell in a
+// lighter colour. Text is written in the cell if there is room. Adjacent cells of a row that are equal get their text
+// once.
 type HeatCell struct {
 	Kind int
 	Pale bool
@@ -138,7 +139,7 @@ func (h *Heat) draw(c draw.Canvas) {
 			{X: x, Y: y + 7.5},
 		}
 		c.FillPolygon(h.colour(0), box)
-		c.FillPolygon(veil, box)
+		c.FillPolygon(paleOverlay, box)
 	}
 	g.Draw(area)
 }
@@ -199,8 +200,8 @@ type heatCells struct{ *Heat }
 // Plot implements gonum's plot.Plotter.
 func (h heatCells) Plot(c draw.Canvas, g *gp.Plot) {
 	tx, ty := g.Transforms(&c)
-	pitch := ty(2) - ty(1)
-	gap := min(pitch*0.06, 1)
+	rowHeight := ty(2) - ty(1)
+	gap := min(rowHeight*0.06, 1)
 	for y, row := range h.Rows {
 		low, high := ty(float64(y)+0.5)+gap/2, ty(float64(y)+1.5)-gap/2
 		h.runs(row, func(a, b HeatCell) bool { return a.Kind == b.Kind }, func(of HeatCell, from, to float64) {
@@ -212,13 +213,13 @@ func (h heatCells) Plot(c draw.Canvas, g *gp.Plot) {
 		h.runs(row, func(a, b HeatCell) bool { return a.Pale == b.Pale }, func(of HeatCell, from, to float64) {
 			if of.Pale {
 				a, b := tx(from), tx(to)
-				c.FillPolygon(veil, []vg.Point{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: high}, {X: a, Y: high}})
+				c.FillPolygon(paleOverlay, []vg.Point{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: high}, {X: a, Y: high}})
 			}
 		})
 		h.runs(row, func(a, b HeatCell) bool { return a == b }, func(of HeatCell, from, to float64) {
 			a, b := tx(from), tx(to)
-			st := style(min(pitch*0.62, 9), false, h.textColour(of))
-			if w := st.Width(of.Text); of.Text != "" && w+1 < b-a && pitch >= 9 {
+			st := style(min(rowHeight*0.62, 9), false, h.textColour(of))
+			if w := st.Width(of.Text); of.Text != "" && w+1 < b-a && rowHeight >= 9 {
 				c.FillText(st, vg.Point{X: (a + b - w) / 2, Y: (low+high)/2 - st.Font.Size*0.35}, of.Text)
 			}
 		})
@@ -241,8 +242,8 @@ func (h *Heat) runs(row []HeatCell, same func(a, b HeatCell) bool, do func(of He
 	}
 }
 
-// veil is painted over a cell to make it pale.
-var veil = color.NRGBA{0xff, 0xff, 0xff, 0x70}
+// paleOverlay is painted over a cell to make it pale.
+var paleOverlay = color.NRGBA{0xff, 0xff, 0xff, 0x70}
 
 // textColour returns a colour that can be read on a cell.
 func (h *Heat) textColour(of HeatCell) color.Color {

@@ -27,10 +27,10 @@ func Conv(size, channels int) Spec {
 	}
 }
 
-// conv keeps its weights as (input channel, row, column) by output channel, the layout in which their gradient comes
-// out of a product with long rows; then for each output channel gain and bias of the normalisation and the running mean
-// and variance. fwd is the transpose of the weights, folded the same times the normalisation's scale. flip serves the
-// gradient of the input, which is a convolution of the output's gradient with the mirrored kernels.
+// conv stores its weights as (input channel, row, column) by output channel. In this layout a matrix product with long
+// rows gives their gradient. The gain and bias of the normalisation and the running mean and variance of each output
+// channel follow. fwd is the transpose of the weights, and folded is fwd times the normalisation's scale. flip is the
+// mirrored kernels: the gradient of the input is a convolution of the output's gradient with them.
 type conv struct {
 	in, o       Shape
 	size, k     int
@@ -43,11 +43,11 @@ type conv struct {
 // normEps keeps the normalisation finite where a channel does not vary.
 const normEps = 1e-5
 
-func (c *conv) out() Shape         { return c.o }
-func (c *conv) weights() []float32 { return c.p }
-func (c *conv) running() int       { return 2 * c.o.C }
-func (c *conv) parameters() int    { return c.k*c.o.C + c.o.C }
-func (c *conv) products() int      { return c.k * c.o.Len() }
+func (c *conv) out() Shape           { return c.o }
+func (c *conv) weights() []float32   { return c.p }
+func (c *conv) running() int         { return 2 * c.o.C }
+func (c *conv) parameters() int      { return c.k*c.o.C + c.o.C }
+func (c *conv) multiplications() int { return c.k * c.o.Len() }
 
 func (c *conv) at(in Shape) layer {
 	d := *c
@@ -154,7 +154,8 @@ func (c *conv) backward(w *work, x, y, dy, dx, grad []float32, n int) {
 }
 
 // normaliseBack turns the gradient of the normalised values into that of z, in place, and adds to the gradients of gain
-// and bias; where the running mean and variance have theirs, it adds the shard's, once for each image.
+// and bias; to the gradients of the running mean and variance it adds the shard's mean and variance, once for each
+// image.
 func (c *conv) normaliseBack(z, dy, grad []float32, n int) {
 	hw := c.in.H * c.in.W
 	gain, _, _, _ := c.norm()
@@ -225,7 +226,7 @@ func unfoldRows(w *work, pad []float32, in Shape, size, ld, first, rows int) []f
 func (c *conv) strip() int {
 	const elements = 1 << 17
 	rows := elements / (c.k * c.in.W)
-	for _, n := range []int{8, 4, 2} { // a whole number of the product's blocks, mostly
+	for _, n := range []int{8, 4, 2} { // mostly a multiple of the product's blocks
 		if rows >= n {
 			return min(rows/n*n, c.in.H)
 		}

@@ -1,14 +1,14 @@
 package nn
 
 // gemm computes C = A·B, or C += A·B, for row-major matrices: A is m by k with lda elements from row to row, B is k by
-// n, C is m by n. Blocks of 4 rows and 16 columns take the fast path, so callers pad what they can to these; where
-// registers are wide enough, blocks of 8 by 32 take a faster one. Both add up an element's products in the same order
-// with one rounding each, so that which of them ran does not show in the result.
+// n, C is m by n. Blocks of 4 rows and 16 columns take a fast path, so callers pad matrices to them where they can.
+// With wide registers blocks of 8 by 32 take a faster one. Both add up an element's products in the same order with one
+// rounding each, so their results are equal.
 func gemm(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, add bool) {
 	if m <= 0 || n <= 0 || k <= 0 {
 		return
 	}
-	// The assembly knows no slice bounds: fail here rather than there.
+	// The assembly does not check slice bounds, so check them here.
 	_, _, _ = a[(m-1)*lda+k-1], b[(k-1)*ldb+n-1], c[(m-1)*ldc+n-1]
 	m4, n16 := m&^3, n&^15
 	m8, n32 := 0, 0
@@ -37,7 +37,7 @@ func gemm(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, 
 	}
 }
 
-// edge is gemm for the blocks left over, row by row.
+// edge is gemm for the remaining blocks, row by row.
 func edge(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, add bool) {
 	for i := range m {
 		row := c[i*ldc : i*ldc+n]

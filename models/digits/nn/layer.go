@@ -23,13 +23,13 @@ type layer interface {
 	// at is the layer for an input of another height and width, with the same weights.
 	at(in Shape) layer
 	weights() []float32
-	// running counts the weights, the last ones, that are means over time: their gradients are what they are means of.
+	// running counts the last weights that are running means. Their gradients are the values that they are means of.
 	running() int
 	// parameters counts the weights without padding.
 	parameters() int
-	// products counts the multiplications that an image takes.
-	products() int
-	// refresh brings derived forms of the weights up to date after they changed.
+	// multiplications counts the multiplications that an image takes.
+	multiplications() int
+	// refresh recomputes derived forms of the weights after they have changed.
 	refresh()
 	forward(w *work, x, y []float32, n int)
 	// backward adds to grad and, unless dx is nil, sets it. It may overwrite dy.
@@ -41,7 +41,7 @@ type layer interface {
 // work is scratch memory of one goroutine.
 type work struct {
 	col, pad, buf []float32
-	train         bool       // gradients are wanted afterwards
+	train         bool       // gradients are computed afterwards
 	keep          *[]float32 // what a layer keeps from forward to backward
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Locate ends a network that looks for one thing in a large picture: a linear score for each class at each place, and
 // for each class the logarithm of the sum of the exponentials of its scores over all places. Softmax over these logits
-// is then the softmax over classes and places, summed over the places: training needs no word on where the thing is.
+// is then the softmax over classes and places, summed over the places. So training needs no labels of places.
 func Locate(classes int) Spec {
 	return func(in Shape, rng *rand.Rand) layer {
 		l := &locate{in: in, classes: classes, p: make([]float32, (in.C+1)*classes)}
@@ -27,12 +27,12 @@ type locate struct {
 	p, t    []float32
 }
 
-func (l *locate) running() int       { return 0 }
-func (l *locate) out() Shape         { return Shape{l.classes, 1, 1} }
-func (l *locate) weights() []float32 { return l.p }
-func (l *locate) parameters() int    { return len(l.p) }
-func (l *locate) products() int      { return l.in.Len() * l.classes }
-func (l *locate) refresh()           { transpose(l.t, l.p, l.classes, l.in.C, l.classes, l.in.C) }
+func (l *locate) running() int         { return 0 }
+func (l *locate) out() Shape           { return Shape{l.classes, 1, 1} }
+func (l *locate) weights() []float32   { return l.p }
+func (l *locate) parameters() int      { return len(l.p) }
+func (l *locate) multiplications() int { return l.in.Len() * l.classes }
+func (l *locate) refresh()             { transpose(l.t, l.p, l.classes, l.in.C, l.classes, l.in.C) }
 
 func (l *locate) at(in Shape) layer { m := *l; m.in = in; return &m }
 

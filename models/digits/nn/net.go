@@ -53,11 +53,11 @@ func (n *Net) Parameters() int {
 	return sum
 }
 
-// Products returns the number of multiplications that an image takes.
-func (n *Net) Products() int {
+// Multiplications returns the number of multiplications that an image takes.
+func (n *Net) Multiplications() int {
 	sum := 0
 	for _, l := range n.layers {
-		sum += l.products()
+		sum += l.multiplications()
 	}
 	return sum
 }
@@ -82,8 +82,7 @@ func (n *Net) ExportPlaces(g *onnxmodel.Graph, prefix, in string) (scores string
 	return l.exportPlaces(g, fmt.Sprintf("%s%d", prefix, last), in), l.in.H, l.in.W
 }
 
-// Places returns the scores that ExportPlaces is about for one image, class by place. The result is valid until the
-// next call.
+// Places returns the scores of ExportPlaces for one image, class by place. The result is valid until the next call.
 func (r *Runner) Places(x []float32) []float32 {
 	last := len(r.net.layers) - 1
 	r.w.train = false
@@ -97,7 +96,7 @@ func (r *Runner) Places(x []float32) []float32 {
 	return r.net.layers[last].(*locate).scores(&r.w, r.acts[last])
 }
 
-// Runner runs a network. It holds the memory for one goroutine; several may share a network that nobody trains.
+// Runner runs a network. It holds the memory for one goroutine; several may share a network while it is not trained.
 type Runner struct {
 	net   *Net
 	w     work

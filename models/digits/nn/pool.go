@@ -7,15 +7,15 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// fixed is what layers without weights share.
+// fixed is the base of layers without weights.
 type fixed struct{ in, o Shape }
 
-func (f fixed) out() Shape       { return f.o }
-func (fixed) weights() []float32 { return nil }
-func (fixed) parameters() int    { return 0 }
-func (fixed) running() int       { return 0 }
-func (fixed) products() int      { return 0 }
-func (fixed) refresh()           {}
+func (f fixed) out() Shape         { return f.o }
+func (fixed) weights() []float32   { return nil }
+func (fixed) parameters() int      { return 0 }
+func (fixed) running() int         { return 0 }
+func (fixed) multiplications() int { return 0 }
+func (fixed) refresh()             {}
 
 // MaxPool takes the largest of each 2 by 2 square; height and width must be even.
 func MaxPool() Spec {
@@ -45,8 +45,8 @@ func maxPairsGo(to, top, low []float32) {
 	}
 }
 
-// backward gives the gradient to every element equal to the largest, without branches that no processor can guess.
-// Equal elements are almost always rectified ones, which pass nothing on.
+// backward gives the gradient to every element equal to the largest, without unpredictable branches. Equal elements are
+// almost always rectified ones, which pass on no gradient.
 func (m *maxPool) backward(_ *work, x, y, dy, dx, _ []float32, n int) {
 	if dx == nil {
 		return

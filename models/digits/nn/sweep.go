@@ -2,8 +2,8 @@ package nn
 
 import "math"
 
-// The sweeps go over all activations of a layer. They are bound by what one core can load, so that they are fused where
-// they can be and written without branches that no processor can guess.
+// The functions here pass over all activations of a layer. They are bound by the memory bandwidth of a core, so they
+// are fused where possible and have no unpredictable branches.
 
 // dotsGo returns the sum of x and that of x times y.
 func dotsGo(x, y []float32) (sum, dot float32) {
@@ -23,7 +23,7 @@ func shiftGo(to, from []float32, scale, by float32) {
 	}
 }
 
-// positive is max(v, 0); not a number becomes one or the other.
+// positive is max(v, 0); NaN becomes NaN or 0.
 func positive(v float32) float32 {
 	b := math.Float32bits(v)
 	return math.Float32frombits(b &^ uint32(int32(b)>>31))

@@ -12,8 +12,8 @@ func combineAVX(d, z *float32, a, b, c float32, blocks int)
 //go:noescape
 func rectifyAVX(y, dy *float32, blocks int)
 
-// eights is how many blocks of 8 elements the fast forms take.
-func eights(n int) int {
+// avxBlocks is how many blocks of 8 elements the fast forms take.
+func avxBlocks(n int) int {
 	if !haveFMA {
 		return 0
 	}
@@ -21,7 +21,7 @@ func eights(n int) int {
 }
 
 func dots(x, y []float32) (sum, dot float32) {
-	n := eights(len(x))
+	n := avxBlocks(len(x))
 	if n > 0 {
 		sum, dot = dotsAVX(&x[0], &y[:len(x)][0], n)
 	}
@@ -30,7 +30,7 @@ func dots(x, y []float32) (sum, dot float32) {
 }
 
 func shift(to, from []float32, scale, by float32) {
-	n := eights(len(to))
+	n := avxBlocks(len(to))
 	if n > 0 {
 		shiftAVX(&to[0], &from[:len(to)][0], scale, by, n)
 	}
@@ -38,7 +38,7 @@ func shift(to, from []float32, scale, by float32) {
 }
 
 func combine(d, z []float32, a, b, c float32) {
-	n := eights(len(d))
+	n := avxBlocks(len(d))
 	if n > 0 {
 		combineAVX(&d[0], &z[:len(d)][0], a, b, c, n)
 	}
@@ -46,7 +46,7 @@ func combine(d, z []float32, a, b, c float32) {
 }
 
 func rectify(y, dy []float32) {
-	n := eights(len(y))
+	n := avxBlocks(len(y))
 	if n > 0 {
 		rectifyAVX(&y[0], &dy[:len(y)][0], n)
 	}

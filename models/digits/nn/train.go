@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// shard is how many images one goroutine works through at a time. It is part of the result: gradients are summed shard
-// by shard, in order, whatever the number of cores.
+// shard is the number of images that one goroutine processes at a time. The result depends on it, and not on the number
+// of cores: gradients are summed shard by shard, in order.
 const shard = 8
 
-// Training says how to train.
+// Training is the parameters of Train.
 type Training struct {
 	Stages []Stage // one after the other
 	Batch  int     // images in a batch, rounded up to a multiple of 8
@@ -23,12 +23,13 @@ type Training struct {
 	// Fill sets x to an image of the stage's height and width and returns its label. It is called from several
 	// goroutines at once, with a generator of its own for each image.
 	Fill func(rng *rand.Rand, size int, x []float32) int
-	// Progress, if set, is called now and then with the steps done and the mean loss since the last call.
+	// Progress, if not nil, is called every 20 steps and at the end with the steps done and the mean loss since the
+	// last call.
 	Progress func(step int, loss float64)
 }
 
-// Stage is a number of steps on pictures of one height and width. A network that does not depend on them learns what a
-// thing looks like from small pictures, which cost little, and what else there is from larger ones.
+// Stage is a number of steps on pictures of one height and width. Networks here do not depend on these. They learn
+// shapes from small pictures, which cost little, and the surroundings from larger ones.
 type Stage struct{ Size, Steps int }
 
 // Steps returns the number of steps of all stages.
@@ -131,8 +132,9 @@ func newAdam(net *Net) *adam {
 func (a *adam) step(runners []*Runner, scale float32, rate, decay float64) {
 	const b1, b2, eps = 0.9, 0.999, 1e-8
 	a.t++
-	// how far a running mean goes at a step; what came first counts no more than the rest
-	follow := max(0.02, 1/float32(a.t))
+	// weight of the newest value in a running mean; at first it is a plain mean, so that the first value does not
+	// dominate
+	weight := max(0.02, 1/float32(a.t))
 	lr := float32(rate * math.Sqrt(1-math.Pow(b2, float64(a.t))) / (1 - math.Pow(b1, float64(a.t))))
 	shrink := float32(1 - rate*decay)
 	const block = 8192
@@ -149,7 +151,7 @@ func (a *adam) step(runners []*Runner, scale float32, rate, decay float64) {
 			w, m, v := p[lo:hi], a.m[i][lo:hi], a.v[i][lo:hi]
 			learned := max(0, min(hi, len(p)-l.running())-lo)
 			for j, d := range g[learned:] {
-				w[learned+j] += follow * (d*scale - w[learned+j])
+				w[learned+j] += weight * (d*scale - w[learned+j])
 			}
 			g, w = g[:learned], w[:learned]
 			for j, d := range g {

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// slide is how often a window fits into a dimension.
-type slide struct {
+// windows computes how often a window fits into a dimension.
+type windows struct {
 	kernel, strides, dilations, pads []int64
 	auto                             string
 	ceil                             bool
 }
 
-func (n *node) slide(kernel []int64, dims int) (slide, error) {
-	s := slide{kernel: n.ints("kernel_shape"), strides: n.ints("strides"), dilations: n.ints("dilations"),
+func (n *node) slideWindows(kernel []int64, dims int) (windows, error) {
+	s := windows{kernel: n.ints("kernel_shape"), strides: n.ints("strides"), dilations: n.ints("dilations"),
 		pads: n.ints("pads"),
 		auto: n.text("auto_pad"), ceil: n.int("ceil_mode", 0) != 0}
 	if s.kernel == nil {
@@ -34,7 +34,7 @@ func (n *node) slide(kernel []int64, dims int) (slide, error) {
 	return s, nil
 }
 
-func (s *slide) over(sizes []int64) []int64 {
+func (s *windows) over(sizes []int64) []int64 {
 	out := make([]int64, len(sizes))
 	for i, size := range sizes {
 		window := (s.kernel[i]-1)*s.dilations[i] + 1
@@ -71,7 +71,7 @@ func conv(n *node) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := n.slide(w.Shape[2:], len(x.Shape)-2)
+	s, err := n.slideWindows(w.Shape[2:], len(x.Shape)-2)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func pool(n *node) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := n.slide(nil, len(x.Shape)-2)
+	s, err := n.slideWindows(nil, len(x.Shape)-2)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// like keeps the first input's shape.
-func like(n *node, x *Tensor) ([]Tensor, error) {
+// sameShape is the rule of operators whose output has the first input's shape.
+func sameShape(n *node, x *Tensor) ([]Tensor, error) {
 	out := Tensor{DType: x.DType, Shape: x.Shape}
 	if n.OpType == "Identity" {
 		out.Ints, out.Known = x.Ints, x.Known
@@ -16,8 +16,8 @@ func like(n *node, x *Tensor) ([]Tensor, error) {
 	return []Tensor{out}, nil
 }
 
-// together is the shape that shapes are widened to when they meet in one operation.
-func together(a, b []int64) ([]int64, error) {
+// broadcastShape returns the shape that two shapes are broadcast to.
+func broadcastShape(a, b []int64) ([]int64, error) {
 	out := make([]int64, max(len(a), len(b)))
 	for i := range out {
 		x, y := int64(1), int64(1)
@@ -48,7 +48,7 @@ func broadcast(n *node) ([]Tensor, error) {
 	for i := range n.in {
 		x, err := n.input(i)
 		if err == nil {
-			sum.Shape, err = together(sum.Shape, x.Shape)
+			sum.Shape, err = broadcastShape(sum.Shape, x.Shape)
 		}
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func broadcast(n *node) ([]Tensor, error) {
 	return []Tensor{sum}, nil
 }
 
-// arithmetic computes with numbers that shapes depend on.
+// arithmetic computes the elements of a result that shapes may depend on; ok is false when they are not known.
 func (n *node) arithmetic(elements int64) ([]int64, bool) {
 	if len(n.in) != 2 || !n.in[0].Known || !n.in[1].Known || elements > maxKnown {
 		return nil, false
@@ -116,18 +116,18 @@ func reduce(n *node, x *Tensor) ([]Tensor, error) {
 	}
 	if len(list) == 0 {
 		if n.int("noop_with_empty_axes", 0) != 0 {
-			return like(n, x)
+			return sameShape(n, x)
 		}
 		for i := range x.Shape {
 			list = append(list, int64(i))
 		}
 	}
 	gone, err := axes(list, len(x.Shape))
-	return one(Tensor{DType: x.DType, Shape: without(x.Shape, gone, n.int("keepdims", 1) != 0)}, err)
+	return single(Tensor{DType: x.DType, Shape: removeDims(x.Shape, gone, n.int("keepdims", 1) != 0)}, err)
 }
 
-// without leaves dimensions out, or makes them 1.
-func without(shape []int64, gone []int, keep bool) []int64 {
+// removeDims removes dimensions or, with keep, makes them 1.
+func removeDims(shape []int64, gone []int, keep bool) []int64 {
 	out := []int64{}
 	for i, d := range shape {
 		switch {
@@ -142,5 +142,5 @@ func without(shape []int64, gone []int, keep bool) []int64 {
 
 func argmax(n *node, x *Tensor) ([]Tensor, error) {
 	k, err := axis(n.int("axis", 0), len(x.Shape))
-	return one(Tensor{DType: onnxmodel.Int64, Shape: without(x.Shape, []int{k}, n.int("keepdims", 1) != 0)}, err)
+	return single(Tensor{DType: onnxmodel.Int64, Shape: removeDims(x.Shape, []int{k}, n.int("keepdims", 1) != 0)}, err)
 }

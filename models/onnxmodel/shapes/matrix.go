@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// matmul multiplies matrices, or stacks of them that are widened to fit. FusedMatMul may turn its inputs' last two
-// dimensions over, or their first and the one before the last (transBatch).
+// matmul is the rule of products of matrices, or of stacks of them that are broadcast. FusedMatMul may transpose its
+// inputs' last two dimensions, or their first and last but one (transBatch).
 func matmul(n *node) ([]Tensor, error) {
 	a, err := n.ranked(0, 1)
 	if err != nil {
@@ -27,7 +27,7 @@ func matmul(n *node) ([]Tensor, error) {
 	if left[len(left)-1] != right[len(right)-2] {
 		return nil, fmt.Errorf("shapes %v and %v cannot be multiplied", a.Shape, b.Shape)
 	}
-	stack, err := together(left[:len(left)-2], right[:len(right)-2])
+	stack, err := broadcastShape(left[:len(left)-2], right[:len(right)-2])
 	if err != nil {
 		return nil, err
 	}

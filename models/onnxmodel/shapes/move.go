@@ -25,7 +25,8 @@ func concat(n *node, x *Tensor) ([]Tensor, error) {
 	return []Tensor{out}, nil
 }
 
-// reshape takes 0 for the input's dimension at that place, unless allowzero is set, and -1 for whatever is left.
+// reshape takes 0 for the input's dimension at the same index, unless allowzero is set, and -1 for the remaining
+// elements.
 func reshape(n *node, x *Tensor) ([]Tensor, error) {
 	want, err := n.list("shape", 1)
 	if err != nil {
@@ -101,7 +102,7 @@ func squeeze(n *node, x *Tensor) ([]Tensor, error) {
 		}
 	}
 	gone, err := axes(list, len(x.Shape))
-	return one(Tensor{DType: x.DType, Shape: without(x.Shape, gone, false), Ints: x.Ints, Known: x.Known}, err)
+	return single(Tensor{DType: x.DType, Shape: removeDims(x.Shape, gone, false), Ints: x.Ints, Known: x.Known}, err)
 }
 
 func unsqueeze(n *node, x *Tensor) ([]Tensor, error) {
@@ -176,7 +177,7 @@ func slice(n *node, x *Tensor) ([]Tensor, error) {
 		if k >= len(x.Shape) || step == 0 {
 			return nil, fmt.Errorf("starts %v and steps %v do not fit shape %v", starts, steps, x.Shape)
 		}
-		from, count := cut(starts[i], ends[i], step, x.Shape[k])
+		from, count := sliceRange(starts[i], ends[i], step, x.Shape[k])
 		if x.Known && len(x.Shape) == 1 {
 			out.Known = true
 			for j := range count {
@@ -188,8 +189,8 @@ func slice(n *node, x *Tensor) ([]Tensor, error) {
 	return []Tensor{out}, nil
 }
 
-// cut is where a slice of a dimension begins and how many it takes.
-func cut(start, end, step, size int64) (from, count int64) {
+// sliceRange returns the first index of a slice of a dimension and its number of elements.
+func sliceRange(start, end, step, size int64) (from, count int64) {
 	if start < 0 {
 		start += size
 	}
@@ -236,8 +237,8 @@ func expand(n *node, x *Tensor) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	shape, err := together(x.Shape, to)
-	return one(Tensor{DType: x.DType, Shape: shape}, err)
+	shape, err := broadcastShape(x.Shape, to)
+	return single(Tensor{DType: x.DType, Shape: shape}, err)
 }
 
 func tile(n *node, x *Tensor) ([]Tensor, error) {
@@ -269,7 +270,7 @@ func pad(n *node, x *Tensor) ([]Tensor, error) {
 
 func shapeOf(n *node, x *Tensor) ([]Tensor, error) {
 	rank := int64(len(x.Shape))
-	from, count := cut(n.int("start", 0), n.int("end", rank), 1, rank)
+	from, count := sliceRange(n.int("start", 0), n.int("end", rank), 1, rank)
 	return []Tensor{
 		{DType: onnxmodel.Int64, Shape: []int64{count}, Ints: slices.Clone(x.Shape[from : from+count]), Known: true},
 	}, nil
@@ -303,7 +304,7 @@ func constantOfShape(n *node) ([]Tensor, error) {
 	if a := n.attr("value"); a != nil && a.T != nil {
 		d = onnxmodel.DType(a.T.DataType)
 	}
-	return one(Tensor{DType: d, Shape: shape}, err)
+	return single(Tensor{DType: d, Shape: shape}, err)
 }
 
 func cast(n *node, x *Tensor) ([]Tensor, error) {

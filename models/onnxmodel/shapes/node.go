@@ -9,14 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// node is an operator with what is known of its inputs.
+// node is an operator with its inputs as far as they are known.
 type node struct {
 	*pb.NodeProto
 	in    []*Tensor // nil for one that is left out
 	block int64
 }
 
-// input returns an input that the operator cannot do without.
+// input returns a required input.
 func (n *node) input(i int) (*Tensor, error) {
 	if i >= len(n.in) || n.in[i] == nil {
 		return nil, fmt.Errorf("input %d is missing", i)
@@ -66,7 +66,7 @@ func (n *node) text(name string) string {
 	return ""
 }
 
-// known returns the elements of an input that decides a shape.
+// known returns the elements of an input that a shape depends on.
 func (n *node) known(i int) ([]int64, error) {
 	t, err := n.input(i)
 	if err != nil {

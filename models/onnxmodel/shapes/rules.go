@@ -3,8 +3,8 @@ package shapes
 // rule returns an operator's outputs.
 type rule func(*node) ([]Tensor, error)
 
-// of is a rule that begins with the first input, which has to be there.
-func of(f func(n *node, x *Tensor) ([]Tensor, error)) rule {
+// withInput makes a rule of a function that takes the first input, which must exist.
+func withInput(f func(n *node, x *Tensor) ([]Tensor, error)) rule {
 	return func(n *node) ([]Tensor, error) {
 		x, err := n.input(0)
 		if err != nil {
@@ -14,18 +14,20 @@ func of(f func(n *node, x *Tensor) ([]Tensor, error)) rule {
 	}
 }
 
-// rules are the operators by name. Those of ONNX Runtime that share a standard one's name differ in how channels lie,
-// not in shapes, but for the ones on blocks, whose channels are filled up to whole blocks.
+// rules are the operators by name. Operators of ONNX Runtime with a standard name have the standard shapes and another
+// memory layout. Those on blocks pad channels to whole blocks.
 var rules = table(map[string]rule{
 	"MatMul": matmul, "FusedMatMul": matmul, "Gemm": gemm, "FusedGemm": gemm,
 	"Conv": conv, "FusedConv": conv, "MaxPool": pool, "AveragePool": pool, "LpPool": pool,
 	"GlobalAveragePool": globalPool, "GlobalMaxPool": globalPool, "ReorderInput": reorderInput,
 	"ReorderOutput": reorderOutput,
-	"Concat":        of(concat), "Reshape": of(reshape), "Transpose": of(transpose), "Flatten": of(flatten),
-	"Squeeze": of(squeeze), "Unsqueeze": of(unsqueeze),
-	"Split": of(split), "Slice": of(slice), "Gather": gather, "Expand": of(expand), "Pad": of(pad), "Tile": of(tile),
-	"Shape": of(shapeOf), "Constant": constantNode, "ConstantOfShape": constantOfShape, "Cast": of(cast),
-	"ArgMax": of(argmax), "ArgMin": of(argmax), "LSTM": recurrent, "GRU": recurrent, "RNN": recurrent,
+	"Concat":        withInput(concat), "Reshape": withInput(reshape), "Transpose": withInput(transpose),
+	"Flatten": withInput(flatten),
+	"Squeeze": withInput(squeeze), "Unsqueeze": withInput(unsqueeze),
+	"Split": withInput(split), "Slice": withInput(slice), "Gather": gather, "Expand": withInput(expand),
+	"Pad": withInput(pad), "Tile": withInput(tile),
+	"Shape": withInput(shapeOf), "Constant": constantNode, "ConstantOfShape": constantOfShape, "Cast": withInput(cast),
+	"ArgMax": withInput(argmax), "ArgMin": withInput(argmax), "LSTM": recurrent, "GRU": recurrent, "RNN": recurrent,
 	"Attention": attention,
 }, map[string][]string{
 	"like": {
@@ -46,7 +48,9 @@ var rules = table(map[string]rule{
 })
 
 // families are the rules that many operators share.
-var families = map[string]rule{"like": of(like), "broadcast": broadcast, "compare": compare, "reduce": of(reduce)}
+var families = map[string]rule{
+	"like": withInput(sameShape), "broadcast": broadcast, "compare": compare, "reduce": withInput(reduce),
+}
 
 func table(single map[string]rule, shared map[string][]string) map[string]rule {
 	for family, names := range shared {
@@ -58,5 +62,5 @@ func table(single map[string]rule, shared map[string][]string) map[string]rule {
 	return single
 }
 
-// one is the answer of an operator with one output.
-func one(t Tensor, err error) ([]Tensor, error) { return []Tensor{t}, err }
+// single is the result of an operator with one output.
+func single(t Tensor, err error) ([]Tensor, error) { return []Tensor{t}, err }

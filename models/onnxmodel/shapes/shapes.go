@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// Tensor is what is known of a value.
+// Tensor is the description of a value as far as it is known.
 type Tensor struct {
 	DType onnxmodel.DType
 	Shape []int64
@@ -36,11 +36,11 @@ func (t *Tensor) Elements() int64 {
 // Bytes is the size of the value, 0 where elements vary in size.
 func (t *Tensor) Bytes() int64 { return t.Elements() * int64(t.DType.Size()) }
 
-// maxKnown bounds the constants whose elements are looked at: shapes, axes and the like are short.
+// maxKnown bounds the constants whose elements are read. Shapes and axes are short.
 const maxKnown = 64
 
-// Infer returns every value of the graph by name. The inputs must all be given. An operator that is not known is an
-// error that names it and its node.
+// Infer returns every value of the graph by name. All inputs of the graph must be given, by name. It fails for an
+// operator that is not known; the error names it and its node.
 func Infer(m *pb.ModelProto, inputs map[string]Tensor) (map[string]*Tensor, error) {
 	g := m.GetGraph()
 	if g == nil {
@@ -100,14 +100,14 @@ func Infer(m *pb.ModelProto, inputs map[string]Tensor) (map[string]*Tensor, erro
 	return values, nil
 }
 
-// domains are the operator sets looked into: the standard one under both its names, and those of ONNX Runtime.
+// domains are the operator sets that are known: the standard one under both its names, and those of ONNX Runtime.
 var domains = map[string]bool{"": true, "ai.onnx": true, "com.microsoft": true, nchwc: true}
 
 // nchwc is the operator set of ONNX Runtime's operators on channels in blocks.
 const nchwc = "com.microsoft.nchwc"
 
-// blockOf is how many channels lie together where they lie in blocks: 16 on machines with the widest vectors, else 8 or
-// 4. The graph does not say it, but its convolutions' weights are filled up to whole blocks.
+// blockOf returns the number of channels in a block: 16 on machines with the widest vectors, else 8 or 4. The graph
+// does not contain it, but its convolutions' weights are padded to whole blocks.
 func blockOf(g *pb.GraphProto, values map[string]*Tensor) int64 {
 	block := int64(16)
 	for _, n := range g.Node {

@@ -81,7 +81,7 @@ func transformer(b *net) {
 	b.classify(mean, width, 10)
 }
 
-// gelu is written out in the operators of the standard set, as exporters do.
+// gelu adds a GELU in operators of the standard set, as exporters do.
 func (b *net) gelu(x string) string {
 	y := b.op("Erf", []string{b.op("Div", []string{x, b.scalar(1.4142135)})})
 	y = b.op("Mul", []string{x, b.op("Add", []string{y, b.scalar(1)})})

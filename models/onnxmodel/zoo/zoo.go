@@ -1,5 +1,5 @@
-// Package zoo builds small neural networks of the kinds that are served, with random weights: what is true of how long
-// a network takes is true of them, whatever they answer.
+// Package zoo builds small neural networks of the kinds that are served, with random weights. Their latencies are
+// realistic; their outputs have no meaning.
 package zoo
 
 import (
@@ -13,7 +13,7 @@ import (
 // Network is one of the kinds.
 type Network struct {
 	Name string
-	Doc  string // what it is made of, one line
+	Doc  string // its layers, in one line
 	make func(*net)
 }
 
@@ -61,7 +61,7 @@ func (b *net) op(op string, inputs []string, attrs ...onnxmodel.Attr) string {
 	return out
 }
 
-// weights adds random constants, small enough that values neither grow nor vanish from layer to layer.
+// weights adds random constants, scaled so that values neither grow nor vanish from layer to layer.
 func (b *net) weights(fan int64, dims ...int64) string {
 	n := int64(1)
 	for _, d := range dims {
@@ -124,7 +124,7 @@ func (b *net) maxPool(x string) string {
 	return b.op("MaxPool", []string{x}, onnxmodel.AttrInts("kernel_shape", 2, 2), onnxmodel.AttrInts("strides", 2, 2))
 }
 
-// classify ends a network: a dense layer and the shares of its classes.
+// classify adds the last layers: a dense one and a softmax over the classes.
 func (b *net) classify(x string, in, classes int64) {
 	b.Node("Softmax", []string{b.dense(x, in, classes)}, []string{"output"}, onnxmodel.AttrInt("axis", 1))
 	b.Output("output", onnxmodel.Float32, onnxmodel.Symbolic, classes)

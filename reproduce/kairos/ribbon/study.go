@@ -44,8 +44,8 @@ type Result struct {
 }
 
 // Study runs a search with the seeds 0 to seeds-1. A run ends when the cheapest good pool is found or limit pools are
-// evaluated. The authors run 100 seeds with a limit of 200, and do not count the two random starts of their own search.
-// It returns an error for a search or a pruning that does not exist.
+// evaluated. search is one of Searches. The authors run 100 seeds with a limit of 200, and do not count the two random
+// starts of their own search. It returns an error for a search or a pruning that does not exist.
 func Study(t *Table, search string, pruning Pruning, seeds, limit int) (*Result, error) {
 	out := &Result{
 		Model: t.Model, Search: search, Pruning: pruning, Best: make([]int, seeds), Failing: make([]int, seeds),

@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Against all values that were seen: never less than the highest of the span, never more than that of a slice more.
-func TestPeaksAgainstAll(t *testing.T) {
+// Against all values seen: never less than the maximum of the span, never more than that of one slice more.
+func TestSlidingMaxAgainstAll(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		span := time.Duration(1+rng.IntN(300)) * time.Second
 		slice := span / (peakSlices - 1)
-		var p peaks
+		var p slidingMax
 		var at []serving.Time
 		var values []float64
 		now := serving.Time(0)

@@ -1,0 +1,71 @@
+package dataplane
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// joinable tells why the outputs of two parts of a stage's items cannot be joined along their rows. first is nil for
+// the first part.
+func joinable(first, next []tensor.Tensor) error {
+	for k := range next {
+		if len(next[k].Shape) == 0 {
+			return fmt.Errorf(
+				"output %q has no rows, and the items of the query run in several batches: nothing can be joined",
+				next[k].Name)
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	if len(first) != len(next) {
+		return fmt.Errorf("it gives %d outputs for some items of a query and %d for others", len(first), len(next))
+	}
+	for k := range next {
+		a, b := &first[k], &next[k]
+		if a.Name != b.Name || a.DType != b.DType || !slices.Equal(a.Shape[1:], b.Shape[1:]) {
+			return fmt.Errorf(
+				"output %q is %s%v for some items of a query, and %q is %s%v for others: only the first dimension "+
+					"may differ", a.Name, a.DType, a.Shape, b.Name, b.DType, b.Shape)
+		}
+	}
+	return nil
+}
+
+// joined concatenates the rows of the outputs of parts, of which joinable has found nothing wrong.
+func joined(parts []partOutputs) []tensor.Tensor {
+	if len(parts) == 1 {
+		return slices.Clone(parts[0].outputs)
+	}
+	out := make([]tensor.Tensor, len(parts[0].outputs))
+	for k, first := range parts[0].outputs {
+		o := tensor.Tensor{Name: first.Name, DType: first.DType, Shape: slices.Clone(first.Shape)}
+		o.Shape[0] = 0
+		size := 0
+		for _, p := range parts {
+			size += len(p.outputs[k].Data)
+		}
+		o.Data = make([]byte, 0, size)
+		for _, p := range parts {
+			o.Shape[0] += p.outputs[k].Shape[0]
+			o.Data = append(o.Data, p.outputs[k].Data...)
+		}
+		out[k] = o
+	}
+	return out
+}
+
+// withoutRows returns the outputs of a stage that is passed over: tensors without rows, as far as its outputs are
+// known.
+func withoutRows(specs []tensor.Spec) []tensor.Tensor {
+	out := make([]tensor.Tensor, len(specs))
+	for k, s := range specs {
+		out[k] = tensor.Tensor{Name: s.Name, DType: s.DType, Shape: make([]int64, max(len(s.Shape), 1))}
+		for d := 1; d < len(s.Shape); d++ {
+			out[k].Shape[d] = max(s.Shape[d], 0)
+		}
+	}
+	return out
+}
