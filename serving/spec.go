@@ -137,5 +137,12 @@ func (s *Spec) Hosts(part DeviceTypeID) (out []WorkerID) {
 	return out
 }
 
+// BelowFloor tells whether a variant is less accurate than the floor of its app allows: it answers only queries that
+// are pinned to it.
+func (s *Spec) BelowFloor(v VariantID) bool {
+	x := &s.Variants[v]
+	return x.Accuracy < s.Apps[s.Stages[x.Stage].App].Floor
+}
+
 // Source returns the stage at which the queries of app a enter.
 func (s *Spec) Source(a AppID) StageID { return s.Apps[a].Stages[0] }

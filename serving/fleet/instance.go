@@ -37,10 +37,18 @@ type Loaded struct {
 	Warm    bool // false while it loads
 	Wanted  bool // false once the plan has dropped it and it only finishes
 	Delayed bool // its load is not ordered yet: the worker's memory is still taken
+
+	pinnedOnly bool // it is below its app's accuracy floor; the fleet sets it
 }
 
-// Usable tells whether the variant may be given work: it is warm, and wanted.
-func (l Loaded) Usable() bool { return l.Warm && l.Wanted }
+// Usable tells whether the variant may be given any work: it is warm, wanted, and not below its app's accuracy floor.
+func (l Loaded) Usable() bool { return l.Warm && l.Wanted && !l.pinnedOnly }
+
+// usableFor tells whether the variant may be given some work: below its app's accuracy floor it runs only what is
+// pinned to it.
+func (l *Loaded) usableFor(w *Work) bool {
+	return l.Warm && l.Wanted && (!l.pinnedOnly || w.Pin == l.Variant)
+}
 
 // Batch is tasks running together on an instance.
 type Batch struct {
@@ -203,6 +211,12 @@ func (i *Instance) Find(v serving.VariantID) int {
 func (i *Instance) Serves(v serving.VariantID) bool {
 	k := i.Find(v)
 	return k >= 0 && i.p.Variants[k].Usable()
+}
+
+// ServesPinned tells whether v is among its variants, and runs what is pinned to it. It need not be usable.
+func (i *Instance) ServesPinned(v serving.VariantID) bool {
+	k := i.Find(v)
+	return k >= 0 && i.p.Variants[k].usableFor(&Work{Pin: v})
 }
 
 // Limit returns the batch limit, in items, of the active variant; 0 when none is warm.

@@ -10,6 +10,9 @@ import (
 func (f *Fleet) Launch(p Placement, now serving.Time) *Instance {
 	p.Built = max(p.Built, p.Slots)
 	p.Variants = slices.Clone(p.Variants)
+	for k := range p.Variants {
+		p.Variants[k].pinnedOnly = f.spec.BelowFloor(p.Variants[k].Variant)
+	}
 	i := &Instance{
 		id: serving.InstanceID(len(f.instances) + 1), p: p, state: Launching, active: -1, fastest: -1,
 		queue: newQueue(), running: make([]Batch, 0, p.Built), choice: serving.None, wake: serving.Never, launched: now,
@@ -51,7 +54,10 @@ func (f *Fleet) SetWake(i *Instance, at serving.Time) { i.wake = at }
 func (f *Fleet) SetTerms(i *Instance, t Terms) { i.p.Terms = t }
 
 // AddVariant adds a variant to those of an instance. Refresh must follow.
-func (f *Fleet) AddVariant(i *Instance, l Loaded) { i.p.Variants = append(i.p.Variants, l) }
+func (f *Fleet) AddVariant(i *Instance, l Loaded) {
+	l.pinnedOnly = f.spec.BelowFloor(l.Variant)
+	i.p.Variants = append(i.p.Variants, l)
+}
 
 // RemoveVariant takes the k-th of its variants from an instance. Those behind it move up. Refresh must follow.
 func (f *Fleet) RemoveVariant(i *Instance, k int) {
