@@ -43,6 +43,8 @@ type Traits struct {
 	// NeedsChoice tells that the rule runs the variant that the router has chosen (route.Traits.Chooses). A
 	// composition with a router that chooses none is refused.
 	NeedsChoice bool
+	// Chooses tells that the rule chooses among the variants of an instance. All others run the active one.
+	Chooses bool
 }
 
 // unlearned is the part of a Batcher that learns nothing from its batches.
