@@ -58,6 +58,15 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 	if v.Accuracy != nil {
 		fact("accuracy", "%s", quantity.Accuracy(*v.Accuracy))
 	}
+	for _, a := range v.Apps {
+		if a.Target != nil && a.Accuracy != nil {
+			reached := "reached"
+			if *a.Missed > 0 {
+				reached = fmt.Sprintf("missed: %s", quantity.Accuracy(*a.Accuracy))
+			}
+			fact("target", "%s for app %s, %s", quantity.Accuracy(*a.Target), a.Name, reached)
+		}
+	}
 	if v.Gap != nil {
 		fact("bound", "%s", proof(v))
 	}

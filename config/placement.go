@@ -167,7 +167,7 @@ func (r *resolver) everyStageRuns() {
 	s := r.w.Spec
 	for st := range s.Stages {
 		sys := r.w.Apps[s.Stages[st].App].System
-		if slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
+		if slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st && r.answers(&i) }) {
 			continue
 		}
 		stage, app := s.Stages[st].Name, s.Apps[s.Stages[st].App].Name
@@ -178,6 +178,11 @@ func (r *resolver) everyStageRuns() {
 		}
 		r.c.addf("placement", "no instance serves stage %q of app %q", stage, app)
 	}
+}
+
+// answers tells whether an instance has a variant that reaches its app's accuracy floor.
+func (r *resolver) answers(i *Instance) bool {
+	return slices.ContainsFunc(i.Variants, func(v serving.VariantID) bool { return !r.w.Spec.BelowFloor(v) })
 }
 
 // memory reports workers on which more was placed than fits.

@@ -138,21 +138,8 @@ func (o *Opened) AppInfo() []report.AppInfo {
 	out := make([]report.AppInfo, len(spec.Apps))
 	for a := range out {
 		out[a] = report.AppInfo{
-			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, BestAccuracy: bestAccuracy(spec, serving.AppID(a)),
+			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, BestAccuracy: spec.BestAccuracy(serving.AppID(a)),
 		}
 	}
 	return out
-}
-
-// bestAccuracy is the accuracy of an app when each of its stages uses its most accurate variant.
-func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
-	best := 1.0
-	for _, s := range spec.Apps[a].Stages {
-		stage := 0.0
-		for _, v := range spec.Stages[s].Variants {
-			stage = max(stage, spec.Variants[v].Accuracy)
-		}
-		best *= stage
-	}
-	return best
 }

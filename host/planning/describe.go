@@ -94,6 +94,13 @@ func (d *description) apps(demand []float64) {
 		if x.Capacity > 0 {
 			x.Accuracy = &accuracy
 		}
+		if target := app.AccuracyTarget; target > 0 {
+			missed := 0.0
+			if x.Capacity > 0 && accuracy < target*(1-rounding) {
+				missed = target - accuracy
+			}
+			x.Target, x.Missed = &target, &missed
+		}
 		v.Served += x.Served
 		v.Shed += x.Shed
 		v.Capacity += x.Capacity

@@ -59,6 +59,10 @@ type App struct {
 	Shed     float64  `json:"shed"`
 	Capacity float64  `json:"capacity"`
 	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Target is the app's accuracy_target, and Missed how much of it the plan leaves out. Both are absent where the app
+	// has none.
+	Target *float64 `json:"accuracy_target,omitempty"`
+	Missed *float64 `json:"accuracy_missed,omitempty"`
 }
 
 // Stage is what a plan gives a stage of a graph.
@@ -90,6 +94,16 @@ type Instance struct {
 
 // Lacks tells that some of the demand is not served.
 func (v *Plan) Lacks() bool { return v.Error != "" || v.Shed > 0 }
+
+// MissedTargets lists the apps whose accuracy is below their target.
+func (v *Plan) MissedTargets() (out []App) {
+	for _, a := range v.Apps {
+		if a.Missed != nil && *a.Missed > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
 
 // Verdict says in a line that a demand cannot be carried.
 func (v *Plan) Verdict() string {

@@ -22,6 +22,7 @@ type stage struct {
 	budget     time.Duration // the stage's part of the objective
 	percentile float64       // of the objective
 	demand     float64       // queries/s
+	target     float64       // accuracy to keep
 	workers    []serving.WorkerID
 	groupOf    []int   // by index in workers
 	groups     []group // workers of one device type each
@@ -76,9 +77,18 @@ func (v *variant) ownLimits() []int {
 }
 
 // fastest returns the variant with the smallest latency of one item, over all workers.
-func (s *stage) fastest() int {
+func (s *stage) fastest() int { return s.fastestOf(0) }
+
+// fastestOf returns the fastest of the variants that reach an accuracy, or of all where none does.
+func (s *stage) fastestOf(target float64) int {
+	if s.variants[0].accuracy < target {
+		target = 0
+	}
 	out, least := 0, math.Inf(1)
 	for at := range s.variants {
+		if s.variants[at].accuracy < target {
+			continue
+		}
 		sum := 0.0
 		for g := range s.groups {
 			sum += float64(s.groups[g].workers) * s.variants[at].latency[g][0].Seconds()
@@ -103,6 +113,7 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 		s.groupOf = append(s.groupOf, g)
 	}
 	floor := s.spec.Apps[s.spec.Stages[s.id].App].Floor
+	s.target = s.spec.AccuracyForTarget(s.id)
 	for _, id := range s.spec.Stages[s.id].Variants {
 		if broken[id] {
 			continue
