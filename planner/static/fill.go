@@ -21,6 +21,7 @@ type filling struct {
 	believed profile.Profile
 	asked    []capacity.StageDemand // by StageID
 	fraction float64
+	alone    bool         // queries run one at a time
 	options  [][][]option // by DeviceTypeID of a worker, StageID; in the order of the configuration
 	places   []place      // by index in the proposal
 	byWorker [][]int      // by WorkerID, indices of places
@@ -33,7 +34,7 @@ type filling struct {
 type option struct {
 	id         serving.VariantID
 	accuracy   float64
-	rate       float64 // items/s with full batches
+	rate       float64 // items/s with full batches, or one at a time
 	need       int64   // bytes
 	belowFloor bool    // only queries that are pinned to it run on it
 }
@@ -74,7 +75,7 @@ func (p *Planner) newFilling(r *plan.Request) *filling {
 	spec := r.Spec
 	f := &filling{
 		spec: spec, believed: p.believed(r), asked: capacity.StageDemands(spec, r.Rates),
-		fraction: cmp.Or(p.Fraction, defaultFraction), byWorker: make([][]int, len(spec.Workers)),
+		fraction: cmp.Or(p.Fraction, defaultFraction), alone: p.Unbatched, byWorker: make([][]int, len(spec.Workers)),
 		free: make([]int64, len(spec.Workers)), carries: make([]float64, len(spec.Stages)),
 		copies: make([]int, len(spec.Stages)), options: make([][][]option, len(spec.DeviceTypes)),
 	}
@@ -106,8 +107,12 @@ func (f *filling) among(d serving.DeviceTypeID, s serving.StageID) []option {
 			if x.Retired || limit < 1 {
 				continue
 			}
+			batch := limit
+			if f.alone {
+				batch = 1
+			}
 			*out = append(*out, option{
-				id: v, accuracy: x.Accuracy, rate: float64(limit) / f.believed.Latency(v, d, limit, 1).Seconds(),
+				id: v, accuracy: x.Accuracy, rate: float64(batch) / f.believed.Latency(v, d, batch, 1).Seconds(),
 				need: x.MemoryBytes + int64(limit)*x.ItemBytes, belowFloor: f.spec.BelowFloor(v),
 			})
 		}

@@ -40,6 +40,8 @@ type Planner struct {
 	// ByDemand has proposed instances run the most accurate variant that carries the demand of the request, for systems
 	// that choose none by themselves. Otherwise they run the first in the order of the configuration.
 	ByDemand bool
+	// Unbatched tells that proposed instances run queries one at a time.
+	Unbatched bool
 }
 
 // Name implements plan.Planner.
