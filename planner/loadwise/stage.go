@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -141,10 +142,21 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 		return fmt.Errorf("stage %q: no variant of at least accuracy %v was measured on all of its workers",
 			s.spec.Stages[s.id].Name, floor)
 	}
+	for _, g := range s.groups {
+		s.fitMemory(g.device)
+	}
 	slices.SortStableFunc(s.variants, func(a, b variant) int {
 		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.latency[0][0], b.latency[0][0]))
 	})
 	return nil
+}
+
+// fitMemory leaves out variants until a device holds the rest, as RAMSIS does. The fastest one stays.
+func (s *stage) fitMemory(d serving.DeviceTypeID) {
+	slices.SortStableFunc(s.variants, func(a, b variant) int {
+		return cmp.Or(cmp.Compare(a.latency[0][0], b.latency[0][0]), cmp.Compare(a.accuracy, b.accuracy))
+	})
+	s.variants = capacity.FitMemory(s.spec, d, s.variants, func(v *variant) serving.VariantID { return v.id })
 }
 
 // loadAll loads every usable variant on every worker.
