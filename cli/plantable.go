@@ -78,6 +78,10 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 		}
 		fact("workers", "%d of %d in use, %s, %d variants to load", used, v.Workers, cost, v.Loads)
 	}
+	if len(v.Sharing) > 0 {
+		fact("sharing", "the rule of planner %s leaves nothing to %s, which share workers with others", v.Planner,
+			strings.Join(v.Sharing, ", "))
+	}
 	if len(v.Short) > 0 {
 		var more []string
 		for _, name := range slices.Sorted(maps.Keys(v.Short)) {

@@ -20,6 +20,7 @@ type Opened struct {
 	options  Options
 	solver   *sharedSolver
 	policies *policyStore
+	shown    *once
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind
@@ -36,7 +37,7 @@ func Open(path string, options Options) (*Opened, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	o := &Opened{file: f, tables: tables, options: options.complete(), solver: &sharedSolver{}}
+	o := &Opened{file: f, tables: tables, options: options.complete(), solver: &sharedSolver{}, shown: &once{}}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
 	if o.system, err = systemOf(f, tables); err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, m
 	if made.Proven {
 		d.out.Bound, d.out.Gap = &made.Bound, &made.Gap
 	}
+	for _, s := range made.Sharing {
+		d.out.Sharing = append(d.out.Sharing, spec.Stages[s].Name)
+	}
 	if made.BoundsCost {
 		d.out.Goal = GoalCost
 	}

@@ -103,6 +103,7 @@ func (a *asker) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	p.NoticeTooSlow()
 	v := &Plan{}
 	if failed != nil {
 		v.refused(p.Spec(), d, failed)

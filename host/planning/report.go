@@ -39,6 +39,8 @@ type Plan struct {
 	Gap    *float64 `json:"gap,omitempty"`
 	Apps   []App    `json:"apps"`
 	Stages []Stage  `json:"stages,omitempty"` // of apps of several stages
+	// Sharing lists the stages that the planner's rule leaves with nothing, and that share workers instead.
+	Sharing []string `json:"sharing,omitempty"`
 	// Short is, by device type, how many workers more it would take to serve all that is asked for.
 	Short     map[string]int `json:"short,omitempty"`
 	Instances []Instance     `json:"instances,omitempty"`

@@ -54,8 +54,11 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 			late, inaccurate := took > within, x.Accuracy < app.Floor
 			switch {
 			case late && !large && !inaccurate:
-				slo := time.Duration(float64(took)/ask.Fraction*stages) + app.Slack
-				slo = (slo + time.Millisecond).Truncate(time.Millisecond)
+				slo := time.Duration(math.Ceil(float64(took)/ask.Fraction*stages)) + app.Slack
+				if ask.Fraction < 1 {
+					slo++ // such a batch must take less than its part: see BatchRule.Capacity
+				}
+				slo = (slo + time.Millisecond - 1).Truncate(time.Millisecond)
 				note(float64(slo)/float64(app.SLO.Latency), "slo.latency of %v for app %q (now %v)", slo, app.Name,
 					app.SLO.Latency)
 			case inaccurate && !large && !late:

@@ -171,14 +171,20 @@ func (f *filling) loadWhereAllFits() (crowded []serving.WorkerID) {
 	return crowded
 }
 
+// lacking is a stage that has no variant yet, and what its smallest one needs, in bytes.
+type lacking struct {
+	stage serving.StageID
+	least int64
+}
+
+// packingNodes bounds the search for a packing where the simple rules find none.
+const packingNodes = 100_000
+
 // oneOfEach gives one variant to every stage that has none. Stages are packed by their smallest variants, the largest
-// stage first, on the emptiest worker; where that leaves a stage out, on the fullest worker that holds it. Then each
-// is exchanged for the one that serves most of the stage's demand, the more accurate of two that serve it all.
+// stage first, on the emptiest worker; where that leaves a stage out, on the fullest worker that holds it; and where
+// that does, too, in every way. Then each is exchanged for the one that serves most of the stage's demand, the more
+// accurate of two that serve it all.
 func (f *filling) oneOfEach(crowded []serving.WorkerID) error {
-	type lacking struct {
-		stage serving.StageID
-		least int64
-	}
 	var list []lacking
 	for s := range f.spec.Stages {
 		if f.copies[s] > 0 {
@@ -201,25 +207,14 @@ func (f *filling) oneOfEach(crowded []serving.WorkerID) error {
 		list = append(list, lacking{serving.StageID(s), least})
 	}
 	slices.SortStableFunc(list, func(a, b lacking) int { return cmp.Compare(b.least, a.least) })
-	var first []int
-	for _, emptiest := range []bool{true, false} {
-		first = first[:0]
-		for _, l := range list {
-			n := f.roomiest(l.stage, crowded, emptiest)
-			if n < 0 {
-				if !emptiest {
-					return f.crowdedOut(l.stage, l.least)
-				}
-				break
+	first, left := f.pack(list, crowded, true)
+	if left != nil {
+		if first, left = f.pack(list, crowded, false); left != nil {
+			nodes := packingNodes
+			if first = f.search(list, crowded, &nodes); first == nil {
+				_, _ = f.pack(list[:slices.Index(list, *left)], crowded, false)
+				return f.crowdedOut(left.stage, left.least)
 			}
-			f.load(n, f.places[n].smallest())
-			first = append(first, n)
-		}
-		if len(first) == len(list) {
-			break
-		}
-		for _, n := range first {
-			f.unload(n)
 		}
 	}
 	slices.SortStableFunc(first, func(a, b int) int {
@@ -229,6 +224,48 @@ func (f *filling) oneOfEach(crowded []serving.WorkerID) error {
 		p := &f.places[n]
 		f.unload(n)
 		f.load(n, p.mostServing(f.free[p.worker], f.asked[p.stage].Rate))
+	}
+	return nil
+}
+
+// pack loads the smallest variant of each stage on the emptiest or the fullest worker that holds it, and returns the
+// places. If one finds no room, it returns that, and loads nothing.
+func (f *filling) pack(list []lacking, crowded []serving.WorkerID, emptiest bool) (first []int, left *lacking) {
+	for k := range list {
+		n := f.roomiest(list[k].stage, crowded, emptiest)
+		if n < 0 {
+			for _, n := range first {
+				f.unload(n)
+			}
+			return nil, &list[k]
+		}
+		f.load(n, f.places[n].smallest())
+		first = append(first, n)
+	}
+	return first, nil
+}
+
+// search is pack in every way, as far as nodes last. It returns nil when it finds none.
+func (f *filling) search(list []lacking, crowded []serving.WorkerID, nodes *int) []int {
+	if len(list) == 0 {
+		return []int{}
+	}
+	for _, w := range crowded {
+		for _, n := range f.byWorker[w] {
+			p := &f.places[n]
+			if p.stage != list[0].stage {
+				continue
+			}
+			k := p.smallest()
+			if *nodes--; *nodes < 0 || k < 0 || p.among[k].need > f.free[w] {
+				continue
+			}
+			f.load(n, k)
+			if rest := f.search(list[1:], crowded, nodes); rest != nil {
+				return append(rest, n)
+			}
+			f.unload(n)
+		}
 	}
 	return nil
 }
