@@ -210,8 +210,8 @@ func (c *checker) apps() {
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
 			a.AccuracyFloor)
-		c.need(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1, path+".accuracy_target", "is %v, want a number in [0, 1]",
-			a.AccuracyTarget)
+		c.need(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1, path+".accuracy_target",
+			"is %v, want a number in [0, 1]", a.AccuracyTarget)
 		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand",
 			"is %v, want a finite number of queries/s, at least 0", a.Demand)
 		if _, err := a.Items.mix(); err != nil {

@@ -26,8 +26,8 @@ type File struct {
 	// Placement lists the instances to run. One that is impossible is an error. Default: on every worker one instance
 	// for each stage of each app, with all of the stage's variants that are fast enough there and fit into its memory,
 	// and the worker's cores shared equally. Where memory does not hold all, every stage first gets one variant: the
-	// one that serves most of its demand within its accuracy_floor. Then come copies for the demand, then accuracy, then
-	// the rest. The first variant is active; where the system's batcher chooses none, the most accurate one that carries
+	// one that serves most of its demand within its accuracy_floor. Then come copies for the demand, then accuracy,
+	// then the rest. The first variant is active; where the system's batcher chooses none, the most accurate one that carries
 	// the apps' demand is. Systems with a planner of their own do not look at it.
 	Placement []Placement `yaml:"placement"`
 	// Server says where and how clients are answered.

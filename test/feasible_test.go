@@ -65,7 +65,9 @@ func smallWorlds() []smallWorld {
 		{
 			name:  "one kind, one app",
 			kinds: []smallKind{{name: "k", count: 3, slower: 1}},
-			apps:  []smallApp{{name: "a", slo: 200 * time.Millisecond, rate: 120, floor: 0.78, stages: one(ladder(40, 400))}},
+			apps: []smallApp{
+				{name: "a", slo: 200 * time.Millisecond, rate: 120, floor: 0.78, stages: one(ladder(40, 400))},
+			},
 		},
 		{
 			name: "three kinds, three apps",
@@ -108,7 +110,10 @@ func smallWorlds() []smallWorld {
 				{name: "small", count: 2, slower: 2, price: 0.2}, {name: "large", count: 2, slower: 1, price: 1},
 			},
 			apps: []smallApp{
-				{name: "a", slo: 200 * time.Millisecond, rate: 20, largest: 8, floor: 0.82, stages: one(ladder(16, 100)[:3])},
+				{
+					name: "a", slo: 200 * time.Millisecond, rate: 20, largest: 8, floor: 0.82,
+					stages: one(ladder(16, 100)[:3]),
+				},
 			},
 		},
 		{
@@ -149,8 +154,10 @@ func (w *smallWorld) files(t *testing.T) string {
 	add("apps:")
 	file := &profiler.File{Version: profiler.Version}
 	for _, a := range w.apps {
-		add("  - name: %s\n    slo: {latency: %v}\n    demand: %v\n    accuracy_floor: %v", a.name, a.slo, a.rate, a.floor)
-		add("    inputs: [{name: x, datatype: FP32, shape: [-1, 2]}]\n    outputs: [{name: y, datatype: FP32, shape: [-1, 2]}]")
+		add("  - name: %s\n    slo: {latency: %v}\n    demand: %v", a.name, a.slo, a.rate)
+		add("    accuracy_floor: %v", a.floor)
+		add("    inputs: [{name: x, datatype: FP32, shape: [-1, 2]}]")
+		add("    outputs: [{name: y, datatype: FP32, shape: [-1, 2]}]")
 		if a.largest > 1 {
 			add("    items: {distribution: uniform, min: 1, max: %d}", a.largest)
 		}
@@ -174,8 +181,8 @@ func (w *smallWorld) files(t *testing.T) string {
 					for items := 1; items <= smallBatch; items *= 2 {
 						us := (v.base + v.per*float64(items)) * d.slower * 1e3
 						file.Points = append(file.Points, profiler.Point{
-							Variant: a.variant(s, k), DeviceType: d.name, Batch: items, Concurrency: 1, Samples: 100, Mean: us,
-							StdDev: us / 100, P50: us, P90: us, P95: us, P99: us,
+							Variant: a.variant(s, k), DeviceType: d.name, Batch: items, Concurrency: 1,
+							Samples: 100, Mean: us, StdDev: us / 100, P50: us, P90: us, P95: us, P99: us,
 						})
 					}
 				}
@@ -338,7 +345,9 @@ func TestServersWithoutARuleCarryTheDemand(t *testing.T) {
 		// variant twice as much as the one before it.
 		w := smallWorld{
 			kinds: []smallKind{{name: "k", count: 2, slower: 1}},
-			apps:  []smallApp{{name: "a", slo: 200 * time.Millisecond, rate: c.rate, stages: [][]smallVariant{ladder(20, 1)}}},
+			apps: []smallApp{
+				{name: "a", slo: 200 * time.Millisecond, rate: c.rate, stages: [][]smallVariant{ladder(20, 1)}},
+			},
 		}
 		opened, err := host.Open(w.files(t), host.Options{})
 		if err != nil {

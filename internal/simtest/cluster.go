@@ -190,9 +190,30 @@ func Random(rng *rand.Rand) *Cluster {
 		}
 		spec.Apps = append(spec.Apps, app)
 	}
+	setFloors(spec, place)
 	cut(spec, &m)
 	remember(spec, &m)
 	return build(spec, m, place)
+}
+
+// setFloors gives every other app an accuracy floor that some of its placed variants miss, and some of every stage
+// reach.
+func setFloors(spec *serving.Spec, place []static.Instance) {
+	for a := 1; a < len(spec.Apps); a += 2 {
+		floor := 1.0
+		for _, s := range spec.Apps[a].Stages {
+			best := 0.0
+			for _, i := range place {
+				for _, v := range i.Variants {
+					if i.Stage == s {
+						best = max(best, spec.Variants[v].Accuracy)
+					}
+				}
+			}
+			floor = min(floor, best)
+		}
+		spec.Apps[a].Floor = floor
+	}
 }
 
 // Load returns a random bursty load of about n queries for the cluster: ties in time, several items, priorities, own

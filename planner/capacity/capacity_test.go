@@ -121,7 +121,8 @@ func TestHostedAndRunning(t *testing.T) {
 		{[]fleet.Loaded{leaving, warm}, 1}, {[]fleet.Loaded{warm, coming}, 2}, {[]fleet.Loaded{leaving}, serving.None},
 		{nil, serving.None},
 	} {
-		if v, ok := capacity.HostedVariant(fleet.InstanceSnapshot{Variants: c.list}); v != c.want || ok != (c.want >= 0) {
+		v, ok := capacity.HostedVariant(fleet.InstanceSnapshot{Variants: c.list})
+		if v != c.want || ok != (c.want >= 0) {
 			t.Errorf("%+v hosts %d, want %d", c.list, v, c.want)
 		}
 	}
@@ -134,7 +135,9 @@ func TestHostedAndRunning(t *testing.T) {
 	if r := capacity.RunningByWorker(s); len(r) != 2 || r[0].State != fleet.Launching || r[1].State != fleet.Ready {
 		t.Errorf("%+v run, want the launching and the ready one", r)
 	}
-	down, broken := capacity.Unusable(&serving.Spec{Workers: make([]serving.Worker, 2), Variants: make([]serving.Variant, 3)}, s)
+	down, broken := capacity.Unusable(&serving.Spec{
+		Workers: make([]serving.Worker, 2), Variants: make([]serving.Variant, 3),
+	}, s)
 	if down[0] || !down[1] || broken[0] || broken[1] || !broken[2] {
 		t.Errorf("down %v, broken %v", down, broken)
 	}
@@ -234,9 +237,11 @@ func TestHopelessSaysWhy(t *testing.T) {
 	c := simtest.Uniform(1, 10*time.Millisecond, time.Millisecond, time.Second, 4)
 	for want, err := range map[string]error{
 		"all 1 are down": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{}, nil, []bool{false}),
-		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: capacity.Unservable(
-			c.Profile, c.Spec, 0, capacity.StageDemand{Budget: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
-		"all failed to load": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{}, []serving.DeviceTypeID{0}, []bool{true}),
+		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: capacity.
+			Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{Budget: 10 * time.Millisecond}, []serving.DeviceTypeID{0},
+				[]bool{false}),
+		"all failed to load": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{},
+			[]serving.DeviceTypeID{0}, []bool{true}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error that says %q", err, want)

@@ -14,7 +14,8 @@ import (
 // ShareLeftOut gives every stage that a plan leaves with nothing an instance that shares a worker with what is there,
 // for planners that give a worker to one variant or cut it into parts: they serve only as many apps as there are
 // workers, and users have more. It notes the stages in p.Sharing. A stage that no usable worker can serve beside what
-// is there stays without one (parts of machines are not shared), and so do stages for which wanted is false; nil wants all.
+// is there stays without one (parts of machines are not shared), and so do stages for which wanted is false; nil wants
+// all.
 //
 // The worker is the one with most time left by the plan's shares, or the one that serves the stage so already. The
 // variant is the most accurate one that carries the demand in that time, or else the fastest.
@@ -157,7 +158,9 @@ func (x *sharing) add(s serving.StageID, c *spot, snapshot *fleet.Snapshot) {
 	place := x.shares(s, c.worker, snapshot)
 	if place == 0 {
 		x.plan.Loads++
-		for place = 2; x.taken(fleet.Key{Worker: c.worker, Ordinal: place}) || x.runs(snapshot, c.worker, place); place++ {
+		place = 2
+		for x.taken(fleet.Key{Worker: c.worker, Ordinal: place}) || x.runs(snapshot, c.worker, place) {
+			place++
 		}
 	}
 	run := x.believed.Latency(c.variant, x.spec.Workers[c.worker].DeviceType, c.limit, 1)

@@ -81,8 +81,8 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 	if app.Floor > 0 {
 		conditions += fmt.Sprintf(" and accuracy_floor is %v", app.Floor)
 	}
-	return fmt.Errorf("app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; %s. The least "+
-		"change that mends it is %s", app.Name, spec.Stages[ask.Stage].Name, what, conditions,
+	return fmt.Errorf("app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; %s. The "+
+		"least change that mends it is %s", app.Name, spec.Stages[ask.Stage].Name, what, conditions,
 		cmp.Or(mend, "a faster variant or device type"))
 }
 

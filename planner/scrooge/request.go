@@ -88,7 +88,9 @@ func (p *Planner) read(r plan.Request, c margin) *request {
 			at[s] = k
 		}
 		for _, s := range app.Stages {
-			st := stage{id: s, rate: max(asked[s].Rate, capacity.MinRate), modes: x.modes(s, c.leastAccuracy(r.Spec, s), broken)}
+			st := stage{
+				id: s, rate: max(asked[s].Rate, capacity.MinRate), modes: x.modes(s, c.leastAccuracy(r.Spec, s), broken),
+			}
 			x.addBursts(&st, c.burstFactor*st.rate/max(x.rates[a], capacity.MinRate))
 			for _, e := range r.Spec.Stages[s].Next {
 				if to := at[e.To]; !slices.Contains(st.next, to) {

@@ -151,7 +151,8 @@ func TestProposedPlacementsLoadWhatRuns(t *testing.T) {
 		},
 		{
 			"copies for the demand come before accuracy", newCrowd([]int{2}, []int64{100, 100},
-				[]model{{0.9, 10, 60}, {0.8, 5, 40}}, []model{{0.9, 10, 60}}), []float64{350, 1}, 0, "w0:v1 w0:v2 w1:v0v1",
+				[]model{{0.9, 10, 60}, {0.8, 5, 40}}, []model{{0.9, 10, 60}}), []float64{350, 1}, 0,
+			"w0:v1 w0:v2 w1:v0v1",
 		},
 	} {
 		x.c.spec.Apps[0].Floor = x.floor
