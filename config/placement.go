@@ -87,8 +87,8 @@ func (r *resolver) fitsNowhere(st serving.StageID) {
 	})
 	d := &s.DeviceTypes[large.DeviceType]
 	r.c.addf(at("apps", int(s.Stages[st].App)), "no variant of stage %q fits into the memory of any worker: the "+
-		"smallest, %q, needs %v, and device type %q has most, %v. The least change that mends it is memory of %v for device type "+
-		"%q", s.Stages[st].Name, s.Variants[small].Name, Size(s.Variants[small].MemoryBytes), d.Name,
+		"smallest, %q, needs %v, and device type %q has most, %v. The least change that mends it is memory of %v for "+
+		"device type %q", s.Stages[st].Name, s.Variants[small].Name, Size(s.Variants[small].MemoryBytes), d.Name,
 		Size(d.MemoryBytes), Size(s.Variants[small].MemoryBytes), d.Name)
 }
 

@@ -238,8 +238,8 @@ func TestHopelessSaysWhy(t *testing.T) {
 	for want, err := range map[string]error{
 		"all 1 are down": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{}, nil, []bool{false}),
 		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: capacity.
-			Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{Budget: 10 * time.Millisecond}, []serving.DeviceTypeID{0},
-				[]bool{false}),
+			Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{Budget: 10 * time.Millisecond},
+				[]serving.DeviceTypeID{0}, []bool{false}),
 		"all failed to load": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{},
 			[]serving.DeviceTypeID{0}, []bool{true}),
 	} {

@@ -118,7 +118,8 @@ func (x *space) variants(s serving.StageID, broken []bool) (out []serving.Varian
 	return out
 }
 
-// configurationsOf lists what a function can run as: its most accurate variant that is fast enough on any part and fits.
+// configurationsOf lists what a function can run as: its most accurate variant that is fast enough on any part, and
+// fits.
 func (x *space) configurationsOf(f *function, broken []bool) []Configuration {
 	for _, v := range x.variants(f.stage, broken) {
 		if out := x.configurations(v, f.Budget, f.items, x.o.Uniform); len(out) > 0 {

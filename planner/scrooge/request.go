@@ -89,7 +89,8 @@ func (p *Planner) read(r plan.Request, c margin) *request {
 		}
 		for _, s := range app.Stages {
 			st := stage{
-				id: s, rate: max(asked[s].Rate, capacity.MinRate), modes: x.modes(s, c.leastAccuracy(r.Spec, s), broken),
+				id: s, rate: max(asked[s].Rate, capacity.MinRate),
+				modes: x.modes(s, c.leastAccuracy(r.Spec, s), broken),
 			}
 			x.addBursts(&st, c.burstFactor*st.rate/max(x.rates[a], capacity.MinRate))
 			for _, e := range r.Spec.Stages[s].Next {
