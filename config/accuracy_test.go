@@ -30,7 +30,10 @@ apps:
 		}
 	}
 	for _, c := range []struct{ text, want string }{
-		{head + "    accuracy_target: 1.2\n", "sluice.yaml:8: apps[0].accuracy_target: is 1.2, want a number in [0, 1]"},
+		{
+			head + "    accuracy_target: 1.2\n",
+			"sluice.yaml:8: apps[0].accuracy_target: is 1.2, want a number in [0, 1]",
+		},
 		{
 			head + "    accuracy_target: 0.95\n",
 			"sluice.yaml:8: apps[0].accuracy_target: is 0.95, but the most accurate answers of the app have 0.9",
