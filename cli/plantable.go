@@ -73,6 +73,15 @@ func facts(v *planning.Plan) (facts [][]string) {
 	if v.Accuracy != nil {
 		fact("accuracy", "%s", quantity.Accuracy(*v.Accuracy))
 	}
+	for _, a := range v.Apps {
+		if a.Target != nil && a.Accuracy != nil {
+			reached := "reached"
+			if *a.Missed > 0 {
+				reached = fmt.Sprintf("missed: %s", quantity.Accuracy(*a.Accuracy))
+			}
+			fact("target", "%s for app %s, %s", quantity.Accuracy(*a.Target), a.Name, reached)
+		}
+	}
 	if v.Gap != nil {
 		fact("bound", "%s", proof(v))
 	}
@@ -83,6 +92,10 @@ func facts(v *planning.Plan) (facts [][]string) {
 			cost += fmt.Sprintf(" rented and %s $/h used", quantity.Dollars(*v.CostUsed))
 		}
 		fact("workers", "%d of %d in use, %s, %d variants to load", used, v.Workers, cost, v.Loads)
+	}
+	if len(v.Sharing) > 0 {
+		fact("sharing", "the rule of planner %s leaves nothing to %s, which share workers with others", v.Planner,
+			strings.Join(v.Sharing, ", "))
 	}
 	if len(v.Short) > 0 {
 		var more []string

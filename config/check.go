@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -61,6 +62,7 @@ func (c *checker) deviceTypes() {
 		path := at("device_types", i)
 		c.name(seen, d.Name, path+".name")
 		c.number(d.PricePerHour, path+".price_per_hour")
+		c.known(d.Tenure, serving.Tenures(), path+".tenure", "tenure")
 		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
 		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
 		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
@@ -71,7 +73,7 @@ func (c *checker) deviceTypes() {
 			c.need(d.Percent == 0, path+".percent", "belongs to parts of machines: write `part: true`, or leave it out")
 			continue
 		}
-		for _, k := range []string{"price_per_hour", "most", "accelerators"} {
+		for _, k := range []string{"price_per_hour", "tenure", "most", "accelerators"} {
 			c.need(!f.has(path+"."+k), path+"."+k, "belongs to machines, and this is a part of one: leave it out")
 		}
 	}
@@ -209,6 +211,8 @@ func (c *checker) apps() {
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
 			a.AccuracyFloor)
+		c.need(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1, path+".accuracy_target",
+			"is %v, want a number in [0, 1]", a.AccuracyTarget)
 		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand",
 			"is %v, want a finite number of queries/s, at least 0", a.Demand)
 		if _, err := a.Items.mix(); err != nil {

@@ -23,9 +23,12 @@ type File struct {
 	Store string `yaml:"store"`
 	// Apps lists what clients call. Required unless there is a store.
 	Apps []App `yaml:"apps"`
-	// Placement lists the instances to run. Default: on every worker one instance for each stage of each app, with all
-	// of the stage's variants loaded as far as memory allows, the first one active, and the worker's cores shared
-	// equally.
+	// Placement lists the instances to run. One that is impossible is an error. Default: on every worker one instance
+	// for each stage of each app, with all of the stage's variants that are fast enough there and fit into its memory,
+	// and the worker's cores shared equally. Where memory does not hold all, every stage first gets one variant: the
+	// one that serves most of its demand within its accuracy_floor. Then come copies for the demand, then accuracy,
+	// then the rest. The first variant is active; where the system's batcher chooses none, the most accurate one that
+	// carries the apps' demand is. Systems with a planner of their own do not look at it.
 	Placement []Placement `yaml:"placement"`
 	// Server says where and how clients are answered.
 	Server Server `yaml:"server"`
@@ -43,6 +46,10 @@ type DeviceType struct {
 	Name string `yaml:"name"`
 	// PricePerHour is what one machine costs, in $/h. Default: 0.
 	PricePerHour float64 `yaml:"price_per_hour"`
+	// Tenure says whether leaving a machine idle saves its price: `owned` machines are there anyway, `rented` ones are
+	// paid for while they are used. Default: they count as owned, but systems whose paper rents every machine
+	// (`kairos`, `scrooge` and their kin) keep its rule.
+	Tenure string `yaml:"tenure"`
 	// Cores is the number of threads a machine, or a part of one, can run at once. Default: 1.
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
@@ -159,8 +166,13 @@ type App struct {
 	ColdWait Duration `yaml:"cold_wait"`
 	// Weight is the importance of the app relative to the others. Default: 1.
 	Weight float64 `yaml:"weight"`
-	// AccuracyFloor is the least accuracy of a variant that a planner may choose for the app, in [0, 1]. Default: 0.
+	// AccuracyFloor is the least accuracy of a variant that answers, in [0, 1], whatever the system. A client that asks
+	// for a variant by its name gets it all the same, where it is loaded. Default: 0.
 	AccuracyFloor float64 `yaml:"accuracy_floor"`
+	// AccuracyTarget is the mean accuracy of the app's answers to keep, from accuracy_floor to that of the most
+	// accurate variants; with several stages, their product. Serving in time comes before it, and cost after it.
+	// Default: none, as accurate as the machines allow.
+	AccuracyTarget float64 `yaml:"accuracy_target"`
 	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets
 	// planners begin with the most accurate variants.
 	Demand float64 `yaml:"demand"`

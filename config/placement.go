@@ -1,56 +1,94 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// placement turns the file's placements into instances, or makes the default ones.
+// placement turns the file's placements into instances, or proposes some.
 func (r *resolver) placement() {
 	if len(r.f.Placement) == 0 {
-		r.defaultPlacement()
-	} else {
-		r.explicitPlacement()
+		r.propose()
+		return
 	}
-	if len(r.f.Placement) > 0 {
-		r.cutMachines()
-		r.everyStageRuns()
-		r.memory()
-	}
+	r.explicitPlacement()
+	r.cutMachines()
+	r.everyStageRuns()
+	r.memory()
 }
 
-// defaultPlacement puts every stage on every worker with as many of its variants as fit into memory. The instances of
-// a worker share it: each run has all of its threads, and they take turns.
-func (r *resolver) defaultPlacement() {
+// propose puts every stage on every worker, with those of its variants that its memory holds at all. The instances of a
+// worker share it: each run has all of its threads, and they take turns. Which variants are loaded beside each other,
+// and whether they are fast enough, is for the planner to decide.
+func (r *resolver) propose() {
 	s := r.w.Spec
+	r.w.Proposed = true
+	fits := func(v serving.VariantID, d serving.DeviceTypeID) bool {
+		memory := s.DeviceTypes[d].MemoryBytes
+		return memory <= 0 || s.Variants[v].MemoryBytes <= memory
+	}
 	for w := range s.Workers {
-		d := s.DeviceTypes[s.Workers[w].DeviceType]
-		free, limited := d.MemoryBytes, d.MemoryBytes > 0
 		for st := range s.Stages {
 			inst := Instance{Worker: serving.WorkerID(w), Stage: serving.StageID(st)}
 			for _, v := range s.Stages[st].Variants {
-				if limited && s.Variants[v].MemoryBytes > free {
-					if w == 0 || r.entry[w] != r.entry[w-1] {
-						r.w.warnf("worker %q: variant %q is not loaded: %d bytes of memory are left, it needs %d",
-							s.Workers[w].Name, s.Variants[v].Name, free, s.Variants[v].MemoryBytes)
-					}
-					continue
+				if fits(v, s.Workers[w].DeviceType) {
+					inst.Variants = append(inst.Variants, v)
 				}
-				free -= s.Variants[v].MemoryBytes
-				inst.Variants = append(inst.Variants, v)
 			}
 			if len(inst.Variants) > 0 {
 				r.w.Placement = append(r.w.Placement, inst)
 			}
 		}
 	}
+	r.tooLarge(fits)
+}
+
+// tooLarge warns of variants that the memory of some kinds of machine does not hold, and reports stages of which it
+// holds none anywhere.
+func (r *resolver) tooLarge(fits func(serving.VariantID, serving.DeviceTypeID) bool) {
+	s := r.w.Spec
 	for st := range s.Stages {
-		if !slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
-			r.c.addf(at("apps", int(s.Stages[st].App)), "no variant of stage %q fits into the memory of any worker",
-				s.Stages[st].Name)
+		anywhere := false
+		for _, v := range s.Stages[st].Variants {
+			var not []string
+			for d := range s.DeviceTypes {
+				switch id := serving.DeviceTypeID(d); {
+				case !slices.ContainsFunc(s.Workers, func(w serving.Worker) bool { return w.DeviceType == id }):
+				case fits(v, id):
+					anywhere = true
+				default:
+					not = append(not, fmt.Sprintf("%q (%v)", s.DeviceTypes[d].Name, Size(s.DeviceTypes[d].MemoryBytes)))
+				}
+			}
+			if len(not) > 0 {
+				r.w.warnf("variant %q needs %v of memory: it is not placed on device type %s", s.Variants[v].Name,
+					Size(s.Variants[v].MemoryBytes), strings.Join(not, " and "))
+			}
+		}
+		if !anywhere {
+			r.fitsNowhere(serving.StageID(st))
 		}
 	}
+}
+
+// fitsNowhere reports a stage of which no machine holds a variant, with the least memory that would.
+func (r *resolver) fitsNowhere(st serving.StageID) {
+	s := r.w.Spec
+	small := slices.MinFunc(s.Stages[st].Variants, func(a, b serving.VariantID) int {
+		return cmp.Compare(s.Variants[a].MemoryBytes, s.Variants[b].MemoryBytes)
+	})
+	large := slices.MaxFunc(s.Workers, func(a, b serving.Worker) int {
+		return cmp.Compare(s.DeviceTypes[a.DeviceType].MemoryBytes, s.DeviceTypes[b.DeviceType].MemoryBytes)
+	})
+	d := &s.DeviceTypes[large.DeviceType]
+	r.c.addf(at("apps", int(s.Stages[st].App)), "no variant of stage %q fits into the memory of any worker: the "+
+		"smallest, %q, needs %v, and device type %q has most, %v. The least change that mends it is memory of %v for "+
+		"device type %q", s.Stages[st].Name, s.Variants[small].Name, Size(s.Variants[small].MemoryBytes), d.Name,
+		Size(d.MemoryBytes), Size(s.Variants[small].MemoryBytes), d.Name)
 }
 
 func (r *resolver) explicitPlacement() {
@@ -98,7 +136,7 @@ func (r *resolver) everyStageRuns() {
 	s := r.w.Spec
 	for st := range s.Stages {
 		sys := r.w.Apps[s.Stages[st].App].System
-		if slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
+		if slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st && r.answers(&i) }) {
 			continue
 		}
 		stage, app := s.Stages[st].Name, s.Apps[s.Stages[st].App].Name
@@ -109,6 +147,11 @@ func (r *resolver) everyStageRuns() {
 		}
 		r.c.addf("placement", "no instance serves stage %q of app %q", stage, app)
 	}
+}
+
+// answers tells whether an instance has a variant that reaches its app's accuracy floor.
+func (r *resolver) answers(i *Instance) bool {
+	return slices.ContainsFunc(i.Variants, func(v serving.VariantID) bool { return !r.w.Spec.BelowFloor(v) })
 }
 
 // memory reports workers on which more was placed than fits.

@@ -75,6 +75,7 @@ func (r *resolver) machines() {
 		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{
 			Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory),
 			MaxMachines:  d.Most,
+			Tenure:       serving.ParseTenure(d.Tenure),
 			Accelerators: d.Accelerators, Part: d.Part, Percent: d.Percent,
 		})
 	}
@@ -104,8 +105,9 @@ func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
 		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
-		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit, ColdWait: time.Duration(a.ColdWait),
-		Slack: time.Duration(r.f.SystemOf(i).Slack),
+		Weight: a.Weight, Floor: a.AccuracyFloor, AccuracyTarget: a.AccuracyTarget, QueueLimit: a.QueueLimit,
+		ColdWait: time.Duration(a.ColdWait),
+		Slack:    time.Duration(r.f.SystemOf(i).Slack),
 	}
 	app.Mix, _ = a.Items.mix() // checked with the file
 	if a.Late == "serve-late" {
@@ -149,6 +151,7 @@ func (r *resolver) app(i int) {
 		}
 	}
 	s.Apps = append(s.Apps, app)
+	r.accuracies(serving.AppID(i), path)
 	w := wiring{r: r, file: a, app: &s.Apps[i], path: path}
 	for _, n := range sorted {
 		w.views = append(w.views, views[n])
@@ -156,6 +159,34 @@ func (r *resolver) app(i int) {
 	w.resolve(serving.AppID(i))
 	r.w.Apps = append(r.w.Apps, r.info(i, &w))
 }
+
+// accuracies reports a floor and a target that no variants reach.
+func (r *resolver) accuracies(a serving.AppID, path string) {
+	s := r.w.Spec
+	app := &s.Apps[a]
+	for _, st := range app.Stages {
+		best := 0.0
+		for _, v := range s.Stages[st].Variants {
+			best = max(best, s.Variants[v].Accuracy)
+		}
+		if app.Floor > best {
+			r.c.addf(path+".accuracy_floor", "is %v, but the most accurate variant of stage %q has %v: nothing could "+
+				"answer", app.Floor, s.Stages[st].Name, best)
+		}
+	}
+	switch best := s.BestAccuracy(a); {
+	case app.AccuracyTarget == 0:
+	case app.AccuracyTarget > best*(1+targetTolerance):
+		r.c.addf(path+".accuracy_target", "is %v, but the most accurate answers of the app have %v", app.AccuracyTarget,
+			best)
+	case len(app.Stages) == 1 && app.AccuracyTarget < app.Floor:
+		r.c.addf(path+".accuracy_target", "is %v, below accuracy_floor, which is %v: it asks for nothing more",
+			app.AccuracyTarget, app.Floor)
+	}
+}
+
+// targetTolerance lets the accuracy of several stages be written as their rounded product.
+const targetTolerance = 1e-6
 
 // function makes the one variant of a built-in function's stage.
 func (r *resolver) function(v *stageView, app serving.AppID, stage serving.StageID) serving.VariantID {

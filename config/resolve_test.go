@@ -313,15 +313,15 @@ device_types: [{name: d, cores: 8, memory: 100MiB}]
 workers: [{name: w, count: 2, backend: {kind: fake}}]
 apps:
   - {name: a, slo: {latency: 1s}, variants: [{name: x, accuracy: 1, memory: 40MiB}, {name: y, accuracy: 1,
-      memory: 90MiB}, {name: z, accuracy: 1, memory: 60MiB}]}
+      memory: 110MiB}, {name: z, accuracy: 1, memory: 60MiB}]}
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(w.Placement) != 2 || !reflect.DeepEqual(w.Placement[1].Variants, []serving.VariantID{0, 2}) {
+	if len(w.Placement) != 2 || !reflect.DeepEqual(w.Placement[1].Variants, []serving.VariantID{0, 2}) || !w.Proposed {
 		t.Errorf("placement %+v", w.Placement)
 	}
-	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `worker "w-0": variant "y" is not loaded`) {
+	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `variant "y" needs 110MiB of memory: it is not `) {
 		t.Errorf("warnings %q", w.Warnings)
 	}
 }

@@ -20,6 +20,7 @@ type World struct {
 	Backends  []Backend         // by WorkerID, Address filled in
 	Placement []Instance        // by worker, then in the order of the file
 	Cuts      []Cut             // the parts that Placement gives instances by their cores
+	Proposed  bool              // nobody wrote Placement down: planners load of it what can run and fits
 	Profiles  []string          // paths that can be opened
 	Warnings  []string          // what works, but perhaps not as meant
 }

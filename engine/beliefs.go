@@ -152,7 +152,7 @@ func (b *beliefs) budgetTails() []time.Duration {
 func (b *beliefs) least(s serving.StageID) time.Duration {
 	best := profile.Unknown
 	for _, v := range b.spec.Stages[s].Variants {
-		if b.spec.Variants[v].Retired {
+		if b.spec.Variants[v].Retired || b.spec.BelowFloor(v) {
 			continue
 		}
 		for _, w := range b.spec.Workers {

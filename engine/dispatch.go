@@ -180,8 +180,11 @@ func (d *dispatch) runnable(i *fleet.Instance, x *batch.Decision) bool {
 	if n, _ := d.fleet.Prefix(i.Queue(), d.may.ready, limit); x.N > n {
 		return false
 	}
-	if x.Variant == d.may.variant || i.Queue().Unconstrained() {
+	if x.Variant == d.may.variant {
 		return true
+	}
+	if i.Queue().Unconstrained() {
+		return !d.spec.BelowFloor(x.Variant)
 	}
 	r := i.Queue().Head()
 	for range x.N {

@@ -123,7 +123,7 @@ func (h *functionHost) State(l *functions.Live) (state string, ready int) {
 			}
 		}
 		for _, i := range e.Fleet().Ready(s) {
-			if i.Serves(l.Variant) {
+			if i.ServesPinned(l.Variant) {
 				ready++
 			}
 		}

@@ -20,6 +20,7 @@ type Opened struct {
 	options  Options
 	solver   *sharedSolver
 	policies *policyStore
+	shown    *once
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind
@@ -36,7 +37,7 @@ func Open(path string, options Options) (*Opened, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	o := &Opened{file: f, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}}
+	o := &Opened{file: f, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}, shown: &once{}}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
 	if o.system, err = systemOf(f, tables); err != nil {
 		return nil, err
@@ -138,21 +139,8 @@ func (o *Opened) AppInfo() []report.AppInfo {
 	out := make([]report.AppInfo, len(spec.Apps))
 	for a := range out {
 		out[a] = report.AppInfo{
-			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, BestAccuracy: bestAccuracy(spec, serving.AppID(a)),
+			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, BestAccuracy: spec.BestAccuracy(serving.AppID(a)),
 		}
 	}
 	return out
-}
-
-// bestAccuracy returns the accuracy of an app when each of its stages uses its most accurate variant.
-func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
-	best := 1.0
-	for _, s := range spec.Apps[a].Stages {
-		stage := 0.0
-		for _, v := range spec.Stages[s].Variants {
-			stage = max(stage, spec.Variants[v].Accuracy)
-		}
-		best *= stage
-	}
-	return best
 }

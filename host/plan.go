@@ -32,7 +32,13 @@ func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
 
 // makeFirst makes the first plan.
 func (p *Planned) makeFirst(ctx context.Context) (err error) {
-	if p.first, err = p.planner.Plan(ctx, p.firstRequest()); err != nil && ctx.Err() == nil {
+	p.NoticeTooSlow()
+	p.first, err = p.planner.Plan(ctx, p.firstRequest())
+	switch {
+	case err == nil:
+		p.noticeLeftOut()
+		return nil
+	case ctx.Err() == nil:
 		return fault.Wrap(fault.Config, err)
 	}
 	return err

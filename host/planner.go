@@ -33,7 +33,8 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store) (plan.Planner,
 	error) {
 	known := systems.World{
-		Profile: latencies, Spread: p.file.Store != "", Policies: policies, Made: p.policies.made,
+		Profile: latencies, Proposed: p.tables.Proposed, Spread: p.file.Store != "", Policies: policies,
+		Made: p.policies.made,
 	}
 	for _, i := range p.tables.Placement {
 		known.Placement = append(known.Placement, static.Instance(i))

@@ -141,7 +141,7 @@ func (p *Profiled) Under(s systems.System) *Profiled {
 
 // WithPlacement returns a copy with other instances in place of those that the file lists. The slice is kept.
 func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
-	return p.with(func(t *config.World) { t.Placement = list })
+	return p.with(func(t *config.World) { t.Placement, t.Proposed = list, false })
 }
 
 // Resized returns a copy with change[d] workers more of device type d, or fewer where it is negative. Instances that

@@ -119,7 +119,7 @@ func (s *service) ModelReady(m *server.Model, version string) bool {
 				want = pin
 			}
 			ready = ready && slices.ContainsFunc(e.Fleet().Ready(st), func(i *fleet.Instance) bool {
-				return want == serving.None && i.Active() >= 0 || i.Serves(want)
+				return want == serving.None && i.Active() >= 0 || i.ServesPinned(want)
 			})
 		}
 	})

@@ -30,6 +30,8 @@ type DeviceType struct {
 	Percent int // of one accelerator, in [0, 100]; 0 unless Part
 	// Placed marks a part that somebody wrote down for an instance. Planners choose no part of such a type.
 	Placed bool `json:",omitempty"`
+	// Tenure says whether leaving a machine idle saves its price.
+	Tenure Tenure `json:",omitzero"`
 }
 
 // Worker is one machine of a device type.
@@ -77,9 +79,12 @@ type App struct {
 	Slack      time.Duration
 	Weight     float64   // importance relative to the other apps, > 0
 	Mix        Mix       // sizes of queries to expect before any was seen
-	Floor      float64   // in [0, 1]: planners use no variant of lower accuracy; 0 for none
+	Floor      float64   // in [0, 1]: no variant of lower accuracy answers, unless a client pins it; 0 for none
 	QueueLimit int       // queries that may wait, all stages together, before new ones are refused; > 0
 	Stages     []StageID // in a topological order; the first is the only source
+	// AccuracyTarget is the mean accuracy of answers to keep, in [0, BestAccuracy]; 0 for none. An answer's accuracy is
+	// the product over the stages. Serving in time comes before it, and cost after it.
+	AccuracyTarget float64 `json:",omitzero"`
 	// Closed marks an app that takes no queries any more. It stays in the table, so that identifiers keep their
 	// meaning.
 	Closed bool
@@ -137,6 +142,13 @@ func (s *Spec) Hosts(part DeviceTypeID) (out []WorkerID) {
 		}
 	}
 	return out
+}
+
+// BelowFloor tells whether a variant is less accurate than the floor of its app allows: it answers only queries that
+// are pinned to it.
+func (s *Spec) BelowFloor(v VariantID) bool {
+	x := &s.Variants[v]
+	return x.Accuracy < s.Apps[s.Stages[x.Stage].App].Floor
 }
 
 // Source returns the stage at which the queries of app a enter.

@@ -39,6 +39,9 @@ func (c *check) deviceTypes() {
 			c.bad("device_types[%d] %q: %d accelerators and %d per cent of one: machines have at least 0 and no per "+
 				"cent, parts none and 0 to 100", i, d.Name, d.Accelerators, d.Percent)
 		}
+		if d.Tenure > Rented {
+			c.bad("device_types[%d] %q: tenure is %d, want at most %d", i, d.Name, d.Tenure, Rented)
+		}
 		if d.MaxMachines < 0 {
 			c.bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.MaxMachines)
 		}
@@ -130,6 +133,9 @@ func (c *check) app(i int) {
 	}
 	if !(a.Floor >= 0 && a.Floor <= 1) {
 		bad("accuracy floor is %v, want a number in [0, 1]", a.Floor)
+	}
+	if !(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1) {
+		bad("accuracy target is %v, want a number in [0, 1]", a.AccuracyTarget)
 	}
 }
 

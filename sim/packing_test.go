@@ -29,7 +29,7 @@ func TestPackingKeepsTheInvariants(t *testing.T) {
 			t.Fatal(err)
 		}
 		system.Options.Replan = 150 * time.Millisecond
-		for seed := uint64(1); seed <= 25; seed++ {
+		for seed := uint64(1); seed <= 28; seed++ {
 			rng := rand.New(rand.NewPCG(seed, 66))
 			c := simtest.Random(rng)
 			load := c.Load(rng, 400)

@@ -19,6 +19,8 @@ var infaasSystems = []System{
 func newInfaas(w World, o Options) (plan.Planner, error) {
 	p := &o.Planning
 	return &infaas.Planner{
-		Profile: w.Profile, Options: infaas.Options{Headroom: p.Headroom, Batches: w.Batches, Oddities: o.Release},
+		Profile: w.Profile, Options: infaas.Options{
+			Headroom: p.Headroom, Batches: w.Batches, Oddities: o.Release, Share: true,
+		},
 	}, nil
 }

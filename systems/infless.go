@@ -59,5 +59,6 @@ func newInfless(w World, o Options) (plan.Planner, error) {
 		Headroom: o.Planning.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact,
 		Balanced: k.Rule == "balanced", Dense: k.Rule == "dense", Undivided: o.Release, Single: o.Planning.Single,
 		Fastest: k.Fastest, Uniform: k.Uniform, First: k.First, Threads: k.Threads, Percent: k.Percent,
+		Share: true,
 	}}, nil
 }

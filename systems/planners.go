@@ -84,8 +84,16 @@ func NewPlanner(name string, w World, o Options) (plan.Planner, error) {
 }
 
 // NewPlanner builds the system's planner.
-func (s System) NewPlanner(w World) (plan.Planner, error) { return NewPlanner(s.Planner, w, s.Options) }
+func (s System) NewPlanner(w World) (plan.Planner, error) {
+	if b, err := NewBatcher(s.Batcher, s.Options); err == nil {
+		w.ByDemand, w.Unbatched = !b.Traits().Chooses, b.Traits().Unbatched
+	}
+	return NewPlanner(s.Planner, w, s.Options)
+}
 
 func newStatic(w World, _ Options) (plan.Planner, error) {
-	return &static.Planner{Profile: w.Profile, Instances: w.Placement, Spread: w.Spread}, nil
+	return &static.Planner{
+		Profile: w.Profile, Instances: w.Placement, Proposed: w.Proposed, ByDemand: w.ByDemand,
+		Unbatched: w.Unbatched, Spread: w.Spread,
+	}, nil
 }

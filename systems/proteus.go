@@ -83,7 +83,7 @@ func newProteus(w World, o Options) (plan.Planner, error) {
 	p := &o.Planning
 	out := &proteus.Planner{Profile: w.Profile, Solver: w.Solver, Options: proteus.Options{
 		Headroom: p.Headroom, Gap: p.Gap, Lambda: p.Lambda, Tolerance: p.Tolerance, Slack: p.Slack, Single: p.Single,
-		Uniform: p.Equal, Batches: w.Batches,
+		Uniform: p.Equal, Batches: w.Batches, Share: true,
 	}}
 	var ok [3]bool
 	out.Options.Select, ok[0] = selections[cmp.Or(p.Select, "any")]

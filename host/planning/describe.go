@@ -36,6 +36,9 @@ func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, m
 	if made.Proven {
 		d.out.Bound, d.out.Gap = &made.Bound, &made.Gap
 	}
+	for _, s := range made.Sharing {
+		d.out.Sharing = append(d.out.Sharing, spec.Stages[s].Name)
+	}
 	if made.BoundsCost {
 		d.out.Goal = GoalCost
 	}
@@ -89,6 +92,13 @@ func (d *description) apps(demand []float64) {
 		}
 		if x.Capacity > 0 {
 			x.Accuracy = &accuracy
+		}
+		if target := app.AccuracyTarget; target > 0 {
+			missed := 0.0
+			if x.Capacity > 0 && accuracy < target*(1-rounding) {
+				missed = target - accuracy
+			}
+			x.Target, x.Missed = &target, &missed
 		}
 		v.Apps = append(v.Apps, x)
 	}

@@ -38,6 +38,8 @@ type Plan struct {
 	Gap    *float64 `json:"gap,omitempty"`
 	Apps   []App    `json:"apps"`
 	Stages []Stage  `json:"stages,omitempty"` // of apps of several stages
+	// Sharing lists the stages that the planner's rule leaves with nothing, and that share workers instead.
+	Sharing []string `json:"sharing,omitempty"`
 	// Short is, by name of the device type, how many more workers would be needed to serve all of the demand.
 	Short     map[string]int `json:"short,omitempty"`
 	Instances []Instance     `json:"instances,omitempty"`
@@ -58,6 +60,10 @@ type App struct {
 	Shed     float64  `json:"shed"`
 	Capacity float64  `json:"capacity"`
 	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Target is the app's accuracy_target, and Missed how much of it the plan leaves out. Both are absent where the app
+	// has none.
+	Target *float64 `json:"accuracy_target,omitempty"`
+	Missed *float64 `json:"accuracy_missed,omitempty"`
 }
 
 // Stage is a stage of a graph in a plan.
@@ -89,6 +95,16 @@ type Instance struct {
 
 // FallsShort reports whether some of the demand is not served.
 func (v *Plan) FallsShort() bool { return v.Error != "" || v.Shed > 0 }
+
+// MissedTargets lists the apps whose accuracy is below their target.
+func (v *Plan) MissedTargets() (out []App) {
+	for _, a := range v.Apps {
+		if a.Missed != nil && *a.Missed > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
 
 // Verdict returns a line that says that the demand cannot be carried, and why.
 func (v *Plan) Verdict() string {

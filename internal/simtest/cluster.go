@@ -119,6 +119,7 @@ func Random(rng *rand.Rand) *Cluster {
 	for a := range 1 + rng.IntN(3) {
 		r.addApp(a)
 	}
+	setFloors(r.spec, r.placement)
 	addParts(r.spec, &r.measurements)
 	makeStateful(r.spec, &r.measurements)
 	return build(r.spec, r.measurements, r.placement)
@@ -221,6 +222,26 @@ func (r *randomCluster) addInstance(s serving.StageID) {
 	rng.Shuffle(len(i.Variants), func(x, y int) { i.Variants[x], i.Variants[y] = i.Variants[y], i.Variants[x] })
 	i.Variants = i.Variants[:1+rng.IntN(len(i.Variants))]
 	r.placement = append(r.placement, i)
+}
+
+// setFloors gives every other app an accuracy floor that some of its placed variants miss, and some of every stage
+// reach.
+func setFloors(spec *serving.Spec, place []static.Instance) {
+	for a := 1; a < len(spec.Apps); a += 2 {
+		floor := 1.0
+		for _, s := range spec.Apps[a].Stages {
+			best := 0.0
+			for _, i := range place {
+				for _, v := range i.Variants {
+					if i.Stage == s {
+						best = max(best, spec.Variants[v].Accuracy)
+					}
+				}
+			}
+			floor = min(floor, best)
+		}
+		spec.Apps[a].Floor = floor
+	}
 }
 
 // Load returns a random bursty load of about n queries for the cluster: ties in time, several items, priorities, own

@@ -74,3 +74,14 @@ func SmallShare(x float64) string {
 
 // Milliseconds returns a duration in ms.
 func Milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// Bytes formats a number of bytes in the largest binary unit that is exact to two decimals: "600MiB", "1.5GiB", "17B".
+func Bytes(n int64) string {
+	for k, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		size := int64(1) << (40 - 10*k)
+		if n >= size && n*100%size == 0 {
+			return strconv.FormatFloat(float64(n)/float64(size), 'f', -1, 64) + unit
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}

@@ -3,7 +3,6 @@
 package capacity
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -62,35 +61,4 @@ func (r BatchRule) Capacity(believed profile.Profile, spec *serving.Spec, v serv
 		return 0, 0
 	}
 	return limit, float64(limit) / believed.Latency(v, d, limit, 1).Seconds()
-}
-
-// Unservable returns an error that says why nothing can serve a stage. devices are the types of the workers that are
-// up, broken is by VariantID.
-func Unservable(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked StageDemand,
-	devices []serving.DeviceTypeID, broken []bool) error {
-	app := &spec.Apps[asked.App]
-	if len(devices) == 0 {
-		return fmt.Errorf("no worker is left to plan for: all %d are down", len(spec.Workers))
-	}
-	best, what := profile.Unknown, ""
-	for _, v := range spec.Stages[s].Variants {
-		for _, d := range devices {
-			if l := believed.Latency(v, d, 1, 1); l < best && !broken[v] {
-				best = l
-				what = fmt.Sprintf("%q on %q takes %v for one item", spec.Variants[v].Name, spec.DeviceTypes[d].Name,
-					l.Round(10*time.Microsecond))
-			}
-		}
-	}
-	if what == "" {
-		what = "none of them was measured on these workers, or all failed to load: run 'sluice profile'"
-	}
-	floor := ""
-	if app.Floor > 0 {
-		floor = fmt.Sprintf(" and accuracy_floor is %v", app.Floor)
-	}
-	return fmt.Errorf(
-		"app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; half of the stage's part "+
-			"of the SLO is %v%s. Use a faster variant or device, raise the SLO, or lower the floor",
-		app.Name, spec.Stages[s].Name, what, (asked.Budget / 2).Round(10*time.Microsecond), floor)
 }

@@ -1,4 +1,4 @@
-package capacity
+package capacity_test
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
@@ -18,7 +19,7 @@ func TestRuleAgainstSearch(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := simtest.Random(rng)
-		r := BatchRule{Fraction: []float64{0, 0.1, 0.8}[rng.IntN(3)], Single: rng.IntN(5) == 0}
+		r := capacity.BatchRule{Fraction: []float64{0, 0.1, 0.8}[rng.IntN(3)], Single: rng.IntN(5) == 0}
 		if rng.IntN(2) == 0 {
 			r.Batches = []int{1, 2, 4, 8}
 		}
@@ -88,15 +89,15 @@ func TestAsk(t *testing.T) {
 			}},
 		Variants: []serving.Variant{{Stage: 4, Accuracy: 0.6}, {Stage: 4, Accuracy: 0.8}},
 	}
-	got := StageDemands(spec, []float64{20})
-	for s, want := range []StageDemand{
+	got := capacity.StageDemands(spec, []float64{20})
+	for s, want := range []capacity.StageDemand{
 		{App: 0, FanOut: 1, Rate: 20, Budget: 100 * time.Millisecond}, {
 			App: 0, FanOut: 3, Rate: 60, Budget: 100 * time.Millisecond,
 		},
 		{App: 0, FanOut: 1, Rate: 20, Budget: 100 * time.Millisecond}, {
 			App: 0, FanOut: 3, Rate: 60, Budget: 100 * time.Millisecond,
 		},
-		{App: 1, FanOut: 1, Rate: MinRate, Budget: time.Second, BestAccuracy: 0.8},
+		{App: 1, FanOut: 1, Rate: capacity.MinRate, Budget: time.Second, BestAccuracy: 0.8},
 	} {
 		if got[s] != want {
 			t.Errorf("stage %d: %+v, want %+v", s, got[s], want)
@@ -120,7 +121,8 @@ func TestHostedAndRunning(t *testing.T) {
 		{[]fleet.Loaded{leaving, warm}, 1}, {[]fleet.Loaded{warm, coming}, 2}, {[]fleet.Loaded{leaving}, serving.None},
 		{nil, serving.None},
 	} {
-		if v, ok := HostedVariant(fleet.InstanceSnapshot{Variants: c.list}); v != c.want || ok != (c.want >= 0) {
+		v, ok := capacity.HostedVariant(fleet.InstanceSnapshot{Variants: c.list})
+		if v != c.want || ok != (c.want >= 0) {
 			t.Errorf("%+v hosts %d, want %d", c.list, v, c.want)
 		}
 	}
@@ -130,15 +132,17 @@ func TestHostedAndRunning(t *testing.T) {
 			Key: fleet.Key{Worker: serving.WorkerID(w)}, State: state,
 		})
 	}
-	if r := RunningByWorker(s); len(r) != 2 || r[0].State != fleet.Launching || r[1].State != fleet.Ready {
+	if r := capacity.RunningByWorker(s); len(r) != 2 || r[0].State != fleet.Launching || r[1].State != fleet.Ready {
 		t.Errorf("%+v run, want the launching and the ready one", r)
 	}
-	down, broken := Unusable(&serving.Spec{Workers: make([]serving.Worker, 2), Variants: make([]serving.Variant, 3)}, s)
+	down, broken := capacity.Unusable(&serving.Spec{
+		Workers: make([]serving.Worker, 2), Variants: make([]serving.Variant, 3),
+	}, s)
 	if down[0] || !down[1] || broken[0] || broken[1] || !broken[2] {
 		t.Errorf("down %v, broken %v", down, broken)
 	}
-	if down, _ := Unusable(&serving.Spec{Workers: make([]serving.Worker, 2)}, nil); down[0] || down[1] ||
-		len(RunningByWorker(nil)) != 0 {
+	if down, _ := capacity.Unusable(&serving.Spec{Workers: make([]serving.Worker, 2)}, nil); down[0] || down[1] ||
+		len(capacity.RunningByWorker(nil)) != 0 {
 		t.Error("without a snapshot nothing runs and nothing is unfit")
 	}
 }
@@ -155,10 +159,10 @@ func TestPlaceAgainstAll(t *testing.T) {
 			groups[g] = append(groups[g], serving.WorkerID(w))
 			group = append(group, g)
 		}
-		var hosts []GroupVariant
+		var hosts []capacity.GroupVariant
 		for g := range groups {
 			for v := range 4 { // two variants of each of two stages
-				hosts = append(hosts, GroupVariant{Group: g, Stage: serving.StageID(v / 2),
+				hosts = append(hosts, capacity.GroupVariant{Group: g, Stage: serving.StageID(v / 2),
 					Variant: serving.VariantID(v)})
 			}
 		}
@@ -209,7 +213,7 @@ func TestPlaceAgainstAll(t *testing.T) {
 			}
 		}
 		try(0, 0)
-		at, loads := PlaceCounts(groups, hosts, counts, running)
+		at, loads := capacity.PlaceCounts(groups, hosts, counts, running)
 		sum, have := 0, make([]int, len(hosts))
 		for w, k := range at {
 			if hosts[k].Group != group[w] {
@@ -232,10 +236,12 @@ func TestPlaceAgainstAll(t *testing.T) {
 func TestHopelessSaysWhy(t *testing.T) {
 	c := simtest.Uniform(1, 10*time.Millisecond, time.Millisecond, time.Second, 4)
 	for want, err := range map[string]error{
-		"all 1 are down": Unservable(c.Profile, c.Spec, 0, StageDemand{}, nil, []bool{false}),
-		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: Unservable(
-			c.Profile, c.Spec, 0, StageDemand{Budget: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
-		"all failed to load": Unservable(c.Profile, c.Spec, 0, StageDemand{}, []serving.DeviceTypeID{0}, []bool{true}),
+		"all 1 are down": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{}, nil, []bool{false}),
+		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: capacity.
+			Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{Budget: 10 * time.Millisecond},
+				[]serving.DeviceTypeID{0}, []bool{false}),
+		"all failed to load": capacity.Unservable(c.Profile, c.Spec, 0, capacity.StageDemand{},
+			[]serving.DeviceTypeID{0}, []bool{true}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error that says %q", err, want)

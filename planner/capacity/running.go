@@ -21,11 +21,13 @@ func Unusable(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool
 }
 
 // RunningByWorker returns the instance that each worker runs by a snapshot, else the one that it keeps loaded. Of
-// several instances the last counts. Draining instances do not count.
+// several instances the one at the first place counts, and there the last: others share the worker because they were
+// left out. Draining instances do not count.
 func RunningByWorker(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
 	for _, i := range Reusable(snapshot) {
-		if before, any := out[i.Key.Worker]; !i.Kept || !any || before.Kept {
+		before, any := out[i.Key.Worker]
+		if !any || before.Kept && !i.Kept || before.Kept == i.Kept && i.Key.Ordinal <= before.Key.Ordinal {
 			out[i.Key.Worker] = i
 		}
 	}

@@ -7,6 +7,7 @@ package infaas
 import (
 	"context"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -33,6 +34,8 @@ type Options struct {
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
+	// Share has stages share workers that the rule leaves with nothing (capacity.BatchRule.ShareLeftOut).
+	Share bool
 	// Oddities plans as the release's code does where that differs from the paper's description; see release.go.
 	Oddities bool
 }
@@ -70,7 +73,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	if x.o.Oddities {
 		x.release(r.Believed(p.Profile), r.Snapshot)
-		return x.plan(r), nil
+		return p.complete(&r, x.plan(r)), nil
 	}
 	x.cover()
 	// A worker that one stage gives up may help another stage, so the steps are repeated. Every action raises the
@@ -80,5 +83,15 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		changed = x.upgrade() || changed
 		changed = x.retire() || changed
 	}
-	return x.plan(r), nil
+	return p.complete(&r, x.plan(r)), nil
+}
+
+// complete has stages share workers, if that is wanted, for which there are too few.
+func (p *Planner) complete(r *plan.Request, out *plan.Plan) *plan.Plan {
+	if !p.Options.Share {
+		return out
+	}
+	rule := capacity.BatchRule{Fraction: p.Options.Fraction, Batches: p.Options.Batches}
+	rule.ShareLeftOut(r, r.Believed(p.Profile), out, nil)
+	return out
 }

@@ -105,18 +105,28 @@ func (x *space) weight(threads, percent int) float64 {
 	return x.beta*float64(threads) + float64(percent)
 }
 
-// variant returns the most accurate variant of a stage that is not broken and reaches the app's floor, the first of
-// equal ones; serving.None for none.
-func (x *space) variant(s serving.StageID, broken []bool) serving.VariantID {
-	best := serving.VariantID(serving.None)
+// variants returns the variants of a stage that are not broken and reach the app's floor, the most accurate first.
+func (x *space) variants(s serving.StageID, broken []bool) (out []serving.VariantID) {
 	for _, v := range x.spec.Stages[s].Variants {
-		a := x.spec.Variants[v].Accuracy
-		if !broken[v] && a >= x.spec.Apps[x.spec.Stages[s].App].Floor &&
-			(best == serving.None || a > x.spec.Variants[best].Accuracy) {
-			best = v
+		if !broken[v] && !x.spec.BelowFloor(v) {
+			out = append(out, v)
 		}
 	}
-	return best
+	slices.SortStableFunc(out, func(a, b serving.VariantID) int {
+		return cmp.Compare(x.spec.Variants[b].Accuracy, x.spec.Variants[a].Accuracy)
+	})
+	return out
+}
+
+// configurationsOf lists what a function can run as: its most accurate variant that is fast enough on any part, and
+// fits.
+func (x *space) configurationsOf(f *function, broken []bool) []Configuration {
+	for _, v := range x.variants(f.stage, broken) {
+		if out := x.configurations(v, f.Budget, f.items, x.o.Uniform); len(out) > 0 {
+			return out
+		}
+	}
+	return nil
 }
 
 // configurations lists the configurations of a variant within an objective, the largest batches first (Algorithm 1),

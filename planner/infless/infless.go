@@ -8,8 +8,11 @@ package infless
 
 import (
 	"context"
+	"slices"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -28,6 +31,8 @@ type Options struct {
 	Beta float64
 	// Headroom is the factor on the load; 0 means 1.
 	Headroom float64
+	// Share has functions share whole machines that the rule leaves with nothing (capacity.BatchRule.ShareLeftOut).
+	Share bool
 	// Latency is the factor on believed execution times; 0 means 1 (§5.2 tries 1.5 and 2).
 	Latency float64
 	// Merge is the part of its resources that a function must save for its instances to be replaced once its load has
@@ -103,7 +108,25 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	// Step 3: instances that waste resources are replaced, and the resources that become free are used.
 	x.consolidateAll()
 	x.fill()
-	return x.plan(r), nil
+	out := x.plan(r)
+	if x.o.Share {
+		x.shareLeftOut(&r, r.Believed(p.Profile), out)
+	}
+	return out, nil
+}
+
+// shareLeftOut has functions that have a load and got nothing share machines. Whatever comes is sent to them: a batch
+// need not fill.
+func (x *state) shareLeftOut(r *plan.Request, believed profile.Profile, out *plan.Plan) {
+	rule := capacity.BatchRule{Single: x.o.Single}
+	rule.ShareLeftOut(r, believed, out, func(s serving.StageID) bool { return x.functions[s].load > 0 })
+	for n := range out.Instances {
+		if i := &out.Instances[n]; slices.Contains(out.Sharing, i.Stage) {
+			v := i.Variants[0]
+			run := believed.Latency(v.Variant, i.DeviceType(x.spec), v.Limit, 1)
+			i.Up = float64(v.Limit) / run.Seconds() / x.functions[i.Stage].items
+		}
+	}
 }
 
 func (x *state) rule() packingRule {

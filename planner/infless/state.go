@@ -62,9 +62,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.MinInstances > 0 {
 			f.load = asked.Rate * x.o.Headroom
 		}
-		if v := space.variant(f.stage, broken); v != serving.None {
-			f.configurations = space.configurations(v, asked.Budget, f.items, x.o.Uniform)
-		}
+		f.configurations = space.configurationsOf(&f, broken)
 		switch {
 		case x.o.Uniform:
 			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Budget)
@@ -92,7 +90,8 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 func unservable(x *space, f *function, broken []bool) error {
 	app, best, what := &x.spec.Apps[f.App], profile.Unknown,
 		"nothing was measured on the parts of machines: run 'sluice profile'"
-	if v := x.variant(f.stage, broken); v != serving.None {
+	variants := x.variants(f.stage, broken)
+	for _, v := range variants {
 		for _, d := range x.devices {
 			if t := x.believed.Latency(v, d, 1, 1); t < best {
 				best = t
@@ -100,7 +99,8 @@ func unservable(x *space, f *function, broken []bool) error {
 					x.spec.DeviceTypes[d].Name, t.Round(10*time.Microsecond))
 			}
 		}
-	} else {
+	}
+	if len(variants) == 0 {
 		what = "no variant reaches the accuracy floor, or all failed to load"
 	}
 	return fmt.Errorf(

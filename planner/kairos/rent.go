@@ -104,7 +104,12 @@ func (x *state) rankPools(l *contender) error {
 			x.r.Spec.Apps[l.app].Name, x.o.Budget)
 	}
 	l.byCost = slices.Clone(l.byBound)
-	slices.SortStableFunc(l.byCost, func(a, b Ranked) int { return cmp.Compare(rounded(a.Cost), rounded(b.Cost)) })
+	slices.SortStableFunc(l.byCost, func(a, b Ranked) int {
+		if a.Cost == 0 && b.Cost == 0 {
+			return cmp.Compare(a.Pool.Machines(), b.Pool.Machines()) // without prices, machines are counted
+		}
+		return cmp.Compare(rounded(a.Cost), rounded(b.Cost))
+	})
 	return nil
 }
 
@@ -121,7 +126,8 @@ func (x *state) splitBudget(open []*contender) error {
 	if !x.cheapestReaching(open, low) {
 		return fmt.Errorf(
 			"%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the "+
-				"device types", x.o.Budget)
+				"device types; planner kairos gives a machine to one app, and %d apps ask for some", x.o.Budget,
+			len(open))
 	}
 	if !x.cheapestReaching(open, high) {
 		for range bisectionSteps {

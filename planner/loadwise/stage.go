@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -22,6 +23,7 @@ type stage struct {
 	budget     time.Duration // the stage's part of the objective
 	percentile float64       // of the objective
 	demand     float64       // queries/s
+	target     float64       // accuracy to keep
 	workers    []serving.WorkerID
 	groupOf    []int   // by index in workers
 	groups     []group // workers of one device type each
@@ -76,9 +78,18 @@ func (v *variant) ownLimits() []int {
 }
 
 // fastest returns the variant with the smallest latency of one item, over all workers.
-func (s *stage) fastest() int {
+func (s *stage) fastest() int { return s.fastestOf(0) }
+
+// fastestOf returns the fastest of the variants that reach an accuracy, or of all where none does.
+func (s *stage) fastestOf(target float64) int {
+	if s.variants[0].accuracy < target {
+		target = 0
+	}
 	out, least := 0, math.Inf(1)
 	for at := range s.variants {
+		if s.variants[at].accuracy < target {
+			continue
+		}
 		sum := 0.0
 		for g := range s.groups {
 			sum += float64(s.groups[g].workers) * s.variants[at].latency[g][0].Seconds()
@@ -103,6 +114,7 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 		s.groupOf = append(s.groupOf, g)
 	}
 	floor := s.spec.Apps[s.spec.Stages[s.id].App].Floor
+	s.target = s.spec.AccuracyForTarget(s.id)
 	for _, id := range s.spec.Stages[s.id].Variants {
 		if broken[id] {
 			continue
@@ -130,10 +142,21 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 		return fmt.Errorf("stage %q: no variant of at least accuracy %v was measured on all of its workers",
 			s.spec.Stages[s.id].Name, floor)
 	}
+	for _, g := range s.groups {
+		s.fitMemory(g.device)
+	}
 	slices.SortStableFunc(s.variants, func(a, b variant) int {
 		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.latency[0][0], b.latency[0][0]))
 	})
 	return nil
+}
+
+// fitMemory leaves out variants until a device holds the rest, as RAMSIS does. The fastest one stays.
+func (s *stage) fitMemory(d serving.DeviceTypeID) {
+	slices.SortStableFunc(s.variants, func(a, b variant) int {
+		return cmp.Or(cmp.Compare(a.latency[0][0], b.latency[0][0]), cmp.Compare(a.accuracy, b.accuracy))
+	})
+	s.variants = capacity.FitMemory(s.spec, d, s.variants, func(v *variant) serving.VariantID { return v.id })
 }
 
 // loadAll loads every usable variant on every worker.

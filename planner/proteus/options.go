@@ -47,6 +47,8 @@ type Options struct {
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
+	// Share has stages share workers that the rule leaves with nothing (capacity.BatchRule.ShareLeftOut).
+	Share bool
 }
 
 // Selection says which variants of an app a plan may use.

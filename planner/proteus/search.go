@@ -24,7 +24,11 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return m.plan(f, r), nil
+	out := m.plan(f, r)
+	if m.o.Share {
+		m.rule().ShareLeftOut(&r, r.Believed(p.Profile), out, nil)
+	}
+	return out, nil
 }
 
 // found is the result of a search.

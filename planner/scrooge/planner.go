@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/planner/capacity"
@@ -47,6 +48,8 @@ type margin struct {
 	burstFactor float64
 	// part is the part of the objective that is planned with.
 	part float64
+	// keepTargets leaves out the variants with which an app might miss its accuracy target.
+	keepTargets bool
 }
 
 // margins are tried one after the other until one leaves an allocation: a single machine may be too slow for all items
@@ -58,7 +61,9 @@ func (o *Options) margins() []margin {
 	case o.AsWritten:
 		return []margin{{part: within}, {part: 1}}
 	default:
-		return []margin{{burstFactor, within}, {1, within}, {0, within}, {0, 1}}
+		return []margin{
+			{burstFactor: burstFactor, part: within}, {burstFactor: 1, part: within}, {part: within}, {part: 1},
+		}
 	}
 }
 
@@ -78,10 +83,22 @@ const demandTolerance = 1.0 / 256
 
 // Plan implements plan.Planner. If the workers do not carry the demand, all apps get the largest part of it that they
 // carry, and Shortage says what is missing. It fails when some app has a stage that nothing serves within the
-// objective.
+// objective. Accuracy targets are kept where all of the demand is carried with them.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	if slices.ContainsFunc(r.Spec.Apps, func(a serving.App) bool { return a.AccuracyTarget > a.Floor }) {
+		out, err := p.planWith(ctx, r, true)
+		if err == nil && out.Shortage == nil || ctx.Err() != nil {
+			return out, err
+		}
+	}
+	return p.planWith(ctx, r, false)
+}
+
+// planWith plans with the first margin that leaves an allocation.
+func (p *Planner) planWith(ctx context.Context, r plan.Request, keepTargets bool) (*plan.Plan, error) {
 	var first error
 	for _, c := range p.Options.margins() {
+		c.keepTargets = keepTargets
 		out, err := p.plan(ctx, r, p.read(r, c))
 		if err == nil || ctx.Err() != nil {
 			return out, err

@@ -45,6 +45,22 @@ type stage struct {
 // machines are preferred.
 const unpricedCost = 1e-6
 
+// saved is what leaving a machine of a type idle saves, in $/h: its price, but for machines that are owned.
+func saved(r *plan.Request, d serving.DeviceTypeID) float64 {
+	if r.Spec.DeviceTypes[d].Tenure == serving.Owned {
+		return 0
+	}
+	return r.Price(d)
+}
+
+// leastAccuracy is the least accuracy of the variants that a stage may use.
+func (c *margin) leastAccuracy(spec *serving.Spec, s serving.StageID) float64 {
+	if c.keepTargets {
+		return spec.AccuracyForTarget(s)
+	}
+	return spec.Apps[spec.Stages[s].App].Floor
+}
+
 // read reads a request with a margin.
 func (p *Planner) read(r plan.Request, c margin) *request {
 	x := &request{o: p.Options, spec: r.Spec, believed: r.Believed(p.Profile)}
@@ -52,7 +68,7 @@ func (p *Planner) read(r plan.Request, c margin) *request {
 	x.running, x.workers = capacity.Reusable(r.Snapshot), capacity.UsableWorkers(r.Spec, down)
 	x.unpriced, x.slackFactor = true, 1/c.part
 	for d := range r.Spec.DeviceTypes {
-		x.prices = append(x.prices, r.Price(serving.DeviceTypeID(d)))
+		x.prices = append(x.prices, saved(&r, serving.DeviceTypeID(d)))
 		x.unpriced = x.unpriced && x.prices[d] <= 0
 	}
 	highestPrice := slices.Max(append(x.prices, 0))
@@ -72,7 +88,10 @@ func (p *Planner) read(r plan.Request, c margin) *request {
 			at[s] = k
 		}
 		for _, s := range app.Stages {
-			st := stage{id: s, rate: max(asked[s].Rate, capacity.MinRate), modes: x.modes(s, app.Floor, broken)}
+			st := stage{
+				id: s, rate: max(asked[s].Rate, capacity.MinRate),
+				modes: x.modes(s, c.leastAccuracy(r.Spec, s), broken),
+			}
 			x.addBursts(&st, c.burstFactor*st.rate/max(x.rates[a], capacity.MinRate))
 			for _, e := range r.Spec.Stages[s].Next {
 				if to := at[e.To]; !slices.Contains(st.next, to) {

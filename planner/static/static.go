@@ -39,6 +39,14 @@ type Planner struct {
 	Fraction float64
 	// Spread places stages that Instances leaves out, so that apps may come and go.
 	Spread bool
+	// Proposed tells that nobody has written Instances down: they are one of each stage on each worker, and load what
+	// is fast enough there and fits. Otherwise each loads all that it lists.
+	Proposed bool
+	// ByDemand has proposed instances run the most accurate variant that carries the demand of the request, for systems
+	// that choose none by themselves. Otherwise they run the first in the order of the configuration.
+	ByDemand bool
+	// Unbatched tells that proposed instances run queries one at a time.
+	Unbatched bool
 }
 
 // Name implements plan.Planner.
@@ -48,15 +56,15 @@ func (p *Planner) Name() string { return "static" }
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
 
 // Plan implements plan.Planner. It fails when a placement names what does not exist, or its active variant is too slow
-// to answer a single item within the objective.
+// to answer a single item within the objective. A proposed placement fails when a stage is left with nothing.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	all := make([]numbered, 0, len(p.Instances))
-	for n, i := range p.Instances {
-		all = append(all, numbered{i, int32(n) + 1})
+	all, err := p.given(&r)
+	if err != nil {
+		return nil, err
 	}
 	if p.Spread {
 		all = append(all, p.placeRest(&r)...)
@@ -93,9 +101,10 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	for n := range out.Instances {
 		i := &out.Instances[n]
-		if given[i.Stage] > 0 {
+		switch {
+		case given[i.Stage] > 0:
 			i.Share /= given[i.Stage]
-		} else {
+		case total[i.Stage] > 0:
 			i.Share = capacity[n] / total[i.Stage]
 		}
 	}
@@ -104,14 +113,30 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	return out, out.Validate(r.Spec)
 }
 
+// given returns the instances of the configuration.
+func (p *Planner) given(r *plan.Request) ([]numbered, error) {
+	if p.Proposed {
+		return p.fill(r)
+	}
+	all := make([]numbered, 0, len(p.Instances))
+	for n, i := range p.Instances {
+		all = append(all, numbered{i, int32(n) + 1})
+	}
+	return all, nil
+}
+
+// believed is what is believed of latency: a placement runs before it is known how fast it is.
+func (p *Planner) believed(r *plan.Request) profile.Profile {
+	return profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
+}
+
 // instance turns a placement into an instance of a plan. rate is the items/s that it carries with full batches.
 func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate float64, err error) {
 	fraction := p.Fraction
 	if fraction == 0 {
 		fraction = defaultFraction
 	}
-	// A written placement runs before it is known how fast it is.
-	believed := profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
+	believed := p.believed(r)
 	out = plan.Instance{
 		Worker: i.Worker, Place: i.place, Stage: i.Stage, Cores: i.Cores, Part: i.Part, Share: i.Share,
 	}
@@ -120,19 +145,20 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	app := &r.Spec.Apps[a]
 	// Where no planner sets budgets, each stage gets an equal part of the objective.
 	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(pipeline.New(r.Spec, a).LongestPath()))
+	variants, err := activeFirst(r.Spec, i.Variants)
+	if err != nil {
+		return out, 0, err
+	}
 	slots := i.Slots
 	if slots < 1 {
-		slots = p.payingSlots(r, believed, i.Variants[0], device, time.Duration(fraction*float64(budget)))
+		slots = p.payingSlots(r, believed, variants[0], device, time.Duration(fraction*float64(budget)))
 	}
 	out.Slots = slots
 	out.TimeShared = i.Part == 0 && (i.Cores == 0 || i.Cores >= r.Spec.DeviceTypes[device].Cores)
-	for at, v := range i.Variants {
-		if v < 0 || int(v) >= len(r.Spec.Variants) {
-			return out, 0, fmt.Errorf("variant %d does not exist", v)
-		}
-		limit := profile.BatchLimit(believed, r.Spec, v, device, slots, time.Duration(fraction*float64(budget)))
-		if limit == 0 && believed.Latency(v, device, 1, slots) <= budget {
-			limit = 1 // one item meets the objective, but not after waiting for another batch
+	for at, v := range variants {
+		limit := largestBatch(believed, r.Spec, v, device, slots, budget, fraction)
+		if p.Proposed {
+			limit = min(limit, fitting(r.Spec, v, device))
 		}
 		if i.Limit > 0 {
 			limit = min(i.Limit, r.Spec.Variants[v].MaxBatch)
@@ -147,6 +173,9 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 		}
 	}
 	active := out.Variants[0]
+	if r.Spec.BelowFloor(active.Variant) {
+		return out, 0, nil // it is there for queries that are pinned to it
+	}
 	run := believed.Latency(active.Variant, device, active.Limit, slots)
 	out.Hold = max(budget-run, 0) // INFless §3.2: the time-out is the objective less the execution time
 	return out, float64(slots*active.Limit) / run.Seconds(), nil
@@ -172,6 +201,23 @@ func (p *Planner) payingSlots(r *plan.Request, believed profile.Profile, v servi
 		}
 	}
 	return best
+}
+
+// activeFirst returns the variants of an instance with those below their app's accuracy floor at the end: they answer
+// only queries that are pinned to them.
+func activeFirst(spec *serving.Spec, variants []serving.VariantID) ([]serving.VariantID, error) {
+	var out, below []serving.VariantID
+	for _, v := range variants {
+		switch {
+		case v < 0 || int(v) >= len(spec.Variants):
+			return nil, fmt.Errorf("variant %d does not exist", v)
+		case spec.BelowFloor(v):
+			below = append(below, v)
+		default:
+			out = append(out, v)
+		}
+	}
+	return append(out, below...), nil
 }
 
 // forecast fills in throughput and accuracy. The slowest stage of an app bounds its throughput. capacity is by StageID

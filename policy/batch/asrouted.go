@@ -17,7 +17,7 @@ func (AsRouted) Name() string { return "asrouted" }
 func (AsRouted) Needs() plan.Sections { return 0 }
 
 // Traits implements Rule.
-func (AsRouted) Traits() Traits { return Traits{NeedsChoice: true} }
+func (AsRouted) Traits() Traits { return Traits{NeedsChoice: true, Chooses: true} }
 
 // New implements Rule.
 func (AsRouted) New() Batcher { return asRouted{} }

@@ -44,6 +44,8 @@ type Traits struct {
 	// NeedsChoice is set when the rule runs the variant that the router has chosen (route.Traits.Chooses). A
 	// composition with a router that chooses none is refused.
 	NeedsChoice bool
+	// Chooses tells that the rule chooses among the variants of an instance. All others run the active one.
+	Chooses bool
 }
 
 // noLearning is a Batcher's Finished that ignores its batches.

@@ -16,7 +16,7 @@ func (Greedy) Name() string { return "greedy" }
 func (Greedy) Needs() plan.Sections { return 0 }
 
 // Traits implements Rule.
-func (Greedy) Traits() Traits { return Traits{} }
+func (Greedy) Traits() Traits { return Traits{Chooses: true} }
 
 // New implements Rule. The rule keeps no state.
 func (Greedy) New() Batcher { return greedy{} }

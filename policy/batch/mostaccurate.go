@@ -23,7 +23,7 @@ func (MostAccurate) Name() string { return "mostaccurate" }
 func (MostAccurate) Needs() plan.Sections { return plan.Limits }
 
 // Traits implements Rule.
-func (MostAccurate) Traits() Traits { return Traits{} }
+func (MostAccurate) Traits() Traits { return Traits{Chooses: true} }
 
 // New implements Rule. The rule keeps no state.
 func (MostAccurate) New() Batcher { return mostAccurate{} }

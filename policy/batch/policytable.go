@@ -17,7 +17,7 @@ func (PolicyTable) Name() string { return "policytable" }
 func (PolicyTable) Needs() plan.Sections { return plan.Tables }
 
 // Traits implements Rule.
-func (PolicyTable) Traits() Traits { return Traits{} }
+func (PolicyTable) Traits() Traits { return Traits{Chooses: true} }
 
 // New implements Rule.
 func (PolicyTable) New() Batcher { return &policyTable{} }

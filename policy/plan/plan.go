@@ -48,6 +48,8 @@ type Plan struct {
 	// Shortage is by DeviceTypeID how many more machines it would take to serve all of Demand; nil when none is
 	// missing, or it is not known.
 	Shortage []int `json:"Short"`
+	// Sharing lists the stages that the planner's rule would have left with nothing, and that share a worker instead.
+	Sharing []serving.StageID `json:",omitempty"`
 	// Loads counts the variants that have to be loaded to get from the snapshot to the plan.
 	Loads    int
 	Forecast Forecast

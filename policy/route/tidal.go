@@ -115,6 +115,10 @@ func (o *Tidal) Route(v *View) {
 	pool.setLoad(s, v.Monitor.Recent(v.Now, s.app), len(v.Instances()))
 	for len(s.idle) > 0 {
 		i := s.idle[0]
+		if i.Active() < 0 {
+			s.idle = slices.Delete(s.idle, 0, 1) // it runs only what is pinned to its variants
+			continue
+		}
 		b, last := s.choose(v, &pool, i)
 		if s.late > 0 && (b == nil || pool.position(len(s.waiting)) <= 0) {
 			s.serveLate(v, &pool, i)

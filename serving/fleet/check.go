@@ -105,6 +105,10 @@ func (f *View) checkInstance(found map[Ref]bool, i *Instance) error {
 			if t.place != Running {
 				return fmt.Errorf("query %d in batch %d has place %d", t.w.Query, b.ID, t.place)
 			}
+			if t.w.Pin == serving.None && f.spec.BelowFloor(b.Variant) {
+				return fmt.Errorf("query %d runs in batch %d on variant %d, which is below its app's accuracy floor",
+					t.w.Query, b.ID, b.Variant)
+			}
 			n++
 			items += t.Items()
 		}

@@ -37,10 +37,18 @@ type Loaded struct {
 	Warm    bool // false while it loads
 	Wanted  bool // false once the plan has dropped it: it finishes its batches
 	Delayed bool // its load waits for memory of the worker
+
+	pinnedOnly bool // it is below its app's accuracy floor; the fleet sets it
 }
 
-// Usable reports whether the variant may get work: it is warm and wanted.
-func (l Loaded) Usable() bool { return l.Warm && l.Wanted }
+// Usable reports whether the variant may get any work: it is warm, wanted, and not below its app's accuracy floor.
+func (l Loaded) Usable() bool { return l.Warm && l.Wanted && !l.pinnedOnly }
+
+// usableFor reports whether the variant may get some work: below its app's accuracy floor it runs only what is
+// pinned to it.
+func (l *Loaded) usableFor(w *Work) bool {
+	return l.Warm && l.Wanted && (!l.pinnedOnly || w.Pin == l.Variant)
+}
 
 // Batch is tasks running together on an instance.
 type Batch struct {
@@ -219,6 +227,12 @@ func (i *Instance) Find(v serving.VariantID) int {
 func (i *Instance) Serves(v serving.VariantID) bool {
 	k := i.Find(v)
 	return k >= 0 && i.p.Variants[k].Usable()
+}
+
+// ServesPinned tells whether v is among its variants, and runs what is pinned to it. It need not be usable.
+func (i *Instance) ServesPinned(v serving.VariantID) bool {
+	k := i.Find(v)
+	return k >= 0 && i.p.Variants[k].usableFor(&Work{Pin: v})
 }
 
 // Limit returns the batch limit, in items, of the active variant; 0 when none is warm.

@@ -21,19 +21,28 @@ func (f *View) FastestFor(i *Instance, w *Work) time.Duration {
 	}
 	best := profile.Unknown
 	for k := range i.p.Variants {
-		if l := &i.p.Variants[k]; l.Usable() && f.Meets(w, l.Variant) {
+		if l := &i.p.Variants[k]; l.usableFor(w) && f.Meets(w, l.Variant) {
 			best = min(best, f.profile.Latency(l.Variant, i.p.DeviceType, int(w.Items), 1))
 		}
 	}
 	return best
 }
 
-// Accepts reports whether variant v meets the requirements of t.
-func (f *View) Accepts(t *Task, v serving.VariantID) bool { return !t.constrained || f.Meets(&t.w, v) }
+// Accepts reports whether variant v meets the requirements of t, and its app's accuracy floor unless t is pinned to it.
+func (f *View) Accepts(t *Task, v serving.VariantID) bool {
+	if !t.constrained {
+		return !f.spec.BelowFloor(v)
+	}
+	return f.Meets(&t.w, v)
+}
 
-// Meets reports whether variant v meets the requirements of w.
+// Meets reports whether variant v meets the requirements of w, and its app's accuracy floor unless w is pinned
+// to it.
 func (f *View) Meets(w *Work, v serving.VariantID) bool {
-	return (w.Pin == serving.None || w.Pin == v) && f.spec.Variants[v].Accuracy >= w.MinAccuracy
+	if w.Pin != serving.None {
+		return w.Pin == v && f.spec.Variants[v].Accuracy >= w.MinAccuracy
+	}
+	return f.spec.Variants[v].Accuracy >= w.MinAccuracy && !f.spec.BelowFloor(v)
 }
 
 // Choose returns the index of the variant of i to use for t, unless a batcher chooses another: the active one where it
@@ -55,7 +64,7 @@ func (f *View) ChooseFor(i *Instance, w *Work) int {
 	best, at := profile.Unknown, -1
 	for k := range i.p.Variants {
 		l := &i.p.Variants[k]
-		if !l.Usable() || int(w.Items) > l.Limit || !f.Meets(w, l.Variant) {
+		if !l.usableFor(w) || int(w.Items) > l.Limit || !f.Meets(w, l.Variant) {
 			continue
 		}
 		if d := f.profile.Latency(l.Variant, i.p.DeviceType, int(w.Items), 1); at < 0 || d < best {

@@ -10,6 +10,9 @@ import (
 func (f *Fleet) Launch(p Placement, now serving.Time) *Instance {
 	p.Built = max(p.Built, p.Slots)
 	p.Variants = slices.Clone(p.Variants)
+	for k := range p.Variants {
+		p.Variants[k].pinnedOnly = f.spec.BelowFloor(p.Variants[k].Variant)
+	}
 	i := &Instance{
 		id: serving.InstanceID(len(f.instances) + 1), p: p, state: Launching, active: -1, fastest: -1,
 		queue: newQueue(), running: make([]Batch, 0, p.Built), choice: serving.None, wake: serving.Never, launched: now,
@@ -57,7 +60,10 @@ func (f *Fleet) SetTerms(i *Instance, t Terms) {
 }
 
 // AddVariant appends a variant to those of an instance. Refresh must follow.
-func (f *Fleet) AddVariant(i *Instance, l Loaded) { i.p.Variants = append(i.p.Variants, l) }
+func (f *Fleet) AddVariant(i *Instance, l Loaded) {
+	l.pinnedOnly = f.spec.BelowFloor(l.Variant)
+	i.p.Variants = append(i.p.Variants, l)
+}
 
 // RemoveVariant removes the k-th variant of an instance. Those behind it move up. Refresh must follow.
 func (f *Fleet) RemoveVariant(i *Instance, k int) {

@@ -1,0 +1,98 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// once shows every sentence once, however many plans are made of a configuration.
+type once struct {
+	mu    sync.Mutex
+	shown map[string]bool
+}
+
+// notice shows a sentence unless it was shown before.
+func (o *Opened) notice(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	o.shown.mu.Lock()
+	before := o.shown.shown[text]
+	if o.shown.shown == nil {
+		o.shown.shown = make(map[string]bool)
+	}
+	o.shown.shown[text] = true
+	o.shown.mu.Unlock()
+	if !before {
+		o.options.Notice("warning: " + text)
+	}
+}
+
+// NoticeTooSlow shows, once for each configuration that was opened, the variants that are too slow for some kinds of
+// machine. Planners do not place them there.
+func (p *Profiled) NoticeTooSlow() {
+	spec := p.Spec()
+	if p.startsUnprofiled() {
+		return
+	}
+	budgets := capacity.StageDemands(spec, nil)
+	for v := range spec.Variants {
+		x := &spec.Variants[v]
+		within := budgets[x.Stage].Budget
+		var slow []string
+		for d := range spec.DeviceTypes {
+			id := serving.DeviceTypeID(d)
+			took := p.latencies.Latency(serving.VariantID(v), id, 1, 1)
+			if took > within && took < profile.Unknown && p.hasWorker(id) {
+				slow = append(slow, fmt.Sprintf("%v on device type %q", took.Round(10*time.Microsecond),
+					spec.DeviceTypes[d].Name))
+			}
+		}
+		if len(slow) > 0 && !x.Retired {
+			p.notice("variant %q takes %s for one item, and the objective leaves %v: it is not placed there", x.Name,
+				strings.Join(slow, ", "), within.Round(10*time.Microsecond))
+		}
+	}
+}
+
+func (p *Profiled) hasWorker(d serving.DeviceTypeID) bool {
+	return slices.ContainsFunc(p.Spec().Workers, func(w serving.Worker) bool { return w.DeviceType == d })
+}
+
+// noticeLeftOut names what the first plan leaves out for want of memory or of workers.
+func (p *Planned) noticeLeftOut() {
+	spec := p.Spec()
+	if len(p.first.Sharing) > 0 {
+		var names []string
+		for _, s := range p.first.Sharing {
+			names = append(names, fmt.Sprintf("%q", spec.Stages[s].Name))
+		}
+		p.notice("the rule of planner %s leaves nothing to some stages on %d workers: %s share workers with others",
+			p.first.Planner, len(spec.Workers), strings.Join(names, ", "))
+	}
+	if !p.tables.Proposed || !systems.Written(p.system.Planner) {
+		return
+	}
+	budgets := capacity.StageDemands(spec, nil)
+	for v := range spec.Variants {
+		id, x := serving.VariantID(v), &spec.Variants[v]
+		placed := slices.ContainsFunc(p.first.Instances, func(i plan.Instance) bool {
+			return slices.ContainsFunc(i.Variants, func(l plan.Variant) bool { return l.Variant == id })
+		})
+		runs := slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool {
+			memory := spec.DeviceTypes[w.DeviceType].MemoryBytes
+			return (memory <= 0 || x.MemoryBytes+x.ItemBytes <= memory) &&
+				p.latencies.Latency(id, w.DeviceType, 1, 1) <= budgets[x.Stage].Budget
+		})
+		if !placed && runs && !x.Retired {
+			p.notice("variant %q is not loaded: no worker has memory for it beside the others", x.Name)
+		}
+	}
+}
