@@ -189,7 +189,7 @@ func (s *states) flush() (written bool) {
 	s.mu.Lock()
 	writing := make([]*state, 0, len(s.unsaved))
 	batch := make(map[StateKey][]byte, len(s.unsaved))
-	for key, x := range s.unsaved { // the order does not matter: they are written as one
+	for key, x := range s.unsaved { // any order: they are written as one
 		writing = append(writing, x)
 		batch[key] = x.data
 	}
