@@ -168,7 +168,7 @@ func (s *Scenes) PlanFor(ctx context.Context, p *host.Planned, spec *serving.Spe
 // Prepare has a loader bring scenes that grow busier, and judge what is read in them.
 func (s *Scenes) Prepare(l *load.Loader) {
 	l.Choose = s.choose
-	l.Apps[0].Correct, l.Options.StageTimings = s.judge, true
+	l.Apps[0].Judge, l.Options.StageTimings = s.judge, true
 }
 
 // choose picks the scene that a query brings: how busy it is grows with the time.
