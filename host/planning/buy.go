@@ -43,6 +43,7 @@ func (m *market) buy(ctx context.Context, budget float64, progress func(float64,
 		shown, out.Tried, err = m.cheapest(ctx, pools, progress)
 	} else {
 		shown, out.Tried, err = m.most(ctx, pools, progress)
+		out.Sure = m.Effort == UntilSure
 	}
 	if err != nil || len(shown) == 0 {
 		return out, err
@@ -111,12 +112,15 @@ func (m *market) cheapest(ctx context.Context, pools []kairos.Pool, progress fun
 // bounds; none when no pool serves the largest queries. It also returns how many were simulated.
 func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate,
 	tried int, err error) {
-	all, fluid := m.pools.Market, m.Bound == FluidBound
-	var by kairos.Bound = m.upper
-	if fluid {
-		by = m.fluid
+	all, paper := m.pools.Market, m.Bound == PaperBound
+	var by kairos.Bound = m.fluid
+	if paper {
+		by = m.upper
 	}
 	order := kairos.Rank(all, by, pools)
+	if m.Bound == QueueEstimate {
+		order = m.byEstimate(order)
+	}
 	ranked := untried(order...)
 	if m.Effort == UntilSure {
 		known, best, err := m.pools.Best(ctx, kairos.Rank(all, m.fluid, pools), func(share float64) {
@@ -135,11 +139,15 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Throughput}), len(known)
 	} else {
 		at := kairos.Choose(all, order)
-		if at >= 0 && fluid {
-			at = 0 // as the planner does
-		}
-		if at < 0 {
+		switch {
+		case at < 0:
 			return nil, 0, nil
+		case m.Bound == QueueEstimate && m.Effort != NoPools:
+			if at, tried, err = m.tryFirst(ctx, ranked, progress); err != nil {
+				return nil, tried, err
+			}
+		case !paper:
+			at = 0 // as the planner does
 		}
 		shown = append(shown, ranked[at])
 	}
@@ -149,6 +157,32 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 		}
 	}
 	return shown, tried, nil
+}
+
+// byEstimate takes, of pools ranked by the linear program, those with the highest estimates, as many as are tried or
+// shown.
+func (m *market) byEstimate(ranked []kairos.Ranked) (out []kairos.Ranked) {
+	for _, e := range m.queue.Highest(ranked, max(kairos.DefaultTrials, 1+m.RunnersUp)) {
+		out = append(out, e.Ranked)
+	}
+	return out
+}
+
+// tryFirst simulates the first pools and returns the index of the one that carries most, and how many were simulated.
+func (m *market) tryFirst(ctx context.Context, ranked []candidate, progress func(float64, string)) (best, tried int,
+	err error) {
+	first := ranked[:min(kairos.DefaultTrials, len(ranked))]
+	if err := m.simulate(ctx, first, func(share float64) {
+		progress(choosing*share, "simulating pools")
+	}); err != nil {
+		return 0, 0, err
+	}
+	for i := range first {
+		if first[i].allowed.Rate > first[best].allowed.Rate {
+			best = i
+		}
+	}
+	return best, len(first), nil
 }
 
 // homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with
