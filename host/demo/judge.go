@@ -60,7 +60,8 @@ func (s *Scenes) judge(outputs []tensor.Tensor, sample int) loadgen.Judgement {
 	}
 	s.add(len(scene.Digits), len(centres), right)
 	return loadgen.Judgement{
-		Right: 2 * right, Items: len(scene.Digits) + len(centres), Whole: right == len(scene.Digits) && right == len(centres),
+		Right: 2 * right, Items: len(scene.Digits) + len(centres),
+		Whole: right == len(scene.Digits) && right == len(centres),
 	}
 }
 
