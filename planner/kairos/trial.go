@@ -19,6 +19,6 @@ type Contest struct {
 	Pools   []Estimated // two or more, the highest estimate first
 }
 
-// DefaultTrials is how many pools are tried where Options.Trials is 0. Of the paper's five models at budgets of 1 to 10
-// $/h the best pool is among the first three by the estimate (docs/papers/kairos.md).
+// DefaultTrials is how many pools are tried where Options.Trials is 0. With the paper's five models and budgets of 1 to
+// 10 $/h the best of them is within 2 % of the best pool (docs/papers/kairos.md).
 const DefaultTrials = 6
