@@ -25,8 +25,9 @@ func declareRenting(fs *flag.FlagSet) *rentFlags {
 	r := &rentFlags{}
 	fs.StringVar(&r.budget, "budget", "", "rent machines for at most this many `$/h`, or for from..to")
 	fs.StringVar(&r.app, "app", "", "the app, by `name`, that --budget is for")
-	fs.StringVar(&r.bound, "bound", planning.PaperBound,
-		"what pools are ranked by: paper (Kairos, Eq. 15) or fluid (a linear program), a `name`")
+	fs.StringVar(&r.bound, "bound", planning.QueueEstimate,
+		"what pools are ranked by: queue (a linear program less what queues take), fluid (the program) or paper "+
+			"(Kairos, Eq. 15), a `name`")
 	fs.IntVar(&r.others, "runners-up", 5, "`number` of other pools shown with --budget")
 	fs.BoolVar(&r.search, "search", false, "with --budget: simulate pools until the best is found")
 	fs.BoolVar(&r.bounds, "bounds-only", false, "with --budget: simulate none")
@@ -82,9 +83,9 @@ func (p *planFlags) readRenting(r *rentFlags) (*planning.Renting, error) {
 		return nil, fault.Errorf(fault.Usage,
 			"--budget chooses the machines: leave out --what-if, --compare, --after and ranges of demand")
 	}
-	if r.bound != planning.PaperBound && r.bound != planning.FluidBound {
-		return nil, fault.Errorf(fault.Usage, "--bound is %q, want %s or %s", r.bound, planning.PaperBound,
-			planning.FluidBound)
+	if r.bound != planning.PaperBound && r.bound != planning.FluidBound && r.bound != planning.QueueEstimate {
+		return nil, fault.Errorf(fault.Usage, "--bound is %q, want %s, %s or %s", r.bound, planning.QueueEstimate,
+			planning.FluidBound, planning.PaperBound)
 	}
 	if r.others < 0 || r.others > mostPoints || r.queries < 100 || r.queries > 1e7 {
 		return nil, fault.Errorf(fault.Usage, "--runners-up is %d and --queries %d, want 0 to %d and 100 to 10,000,000",

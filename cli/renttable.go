@@ -41,11 +41,14 @@ func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 	case r.Demand > 0:
 		how = fmt.Sprintf("the cheapest that carries %s: %d of the %d pools within %s $/h were simulated to find it",
 			quantity.Rate(r.Demand), v.Tried, v.Pools, quantity.Dollars(v.Budget))
+	case v.Tried > 0 && !v.Sure:
+		how = fmt.Sprintf("carries most of the %d pools with the highest estimates, of %d within %s $/h", v.Tried,
+			v.Pools, quantity.Dollars(v.Budget))
 	case v.Tried > 0:
 		how = fmt.Sprintf("carries most of the %d pools within %s $/h: %d were simulated to know it", v.Pools,
 			quantity.Dollars(v.Budget), v.Tried)
 	}
-	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION"}}
+	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "ESTIMATE", "EXPECTED", "", "$ PER MILLION"}}
 	if v.Chosen != nil {
 		rows = append(rows, poolRow("*", v.Chosen))
 	}
@@ -55,7 +58,7 @@ func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 	if v.Homogeneous != nil {
 		rows = append(rows, poolRow("=", v.Homogeneous))
 	}
-	if err := columns(w, "llrrrrlr", rows); err != nil {
+	if err := columns(w, "llrrrrrlr", rows); err != nil {
 		return err
 	}
 	if v.Chosen != nil {
@@ -77,21 +80,23 @@ func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 }
 
 const rentNotes = `
-BOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none can pass when queries run one at a time.
+BOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none can pass when queries run one at a time,
+ESTIMATE what is left of that when queries arrive at random and wait.
 EXPECTED is simulated with Poisson arrivals; behind it, between which rates it is known to lie.
 `
 
 // poolRow is a line of the table.
 func poolRow(mark string, v *planning.Pool) []string {
 	out := []string{
-		mark, v.Text, quantity.Dollars(v.CostPerHour), quantity.Rate(v.Upper), quantity.Rate(v.Fluid), "-", "", "-",
+		mark, v.Text, quantity.Dollars(v.CostPerHour), quantity.Rate(v.Upper), quantity.Rate(v.Fluid),
+		quantity.Rate(v.Estimate), "-", "", "-",
 	}
 	if v.Expected != nil {
-		out[5] = quantity.Rate(*v.Expected)
-		out[6] = fmt.Sprintf("(%s..%s)", quantity.Number(*v.Low), quantity.Number(*v.High))
+		out[6] = quantity.Rate(*v.Expected)
+		out[7] = fmt.Sprintf("(%s..%s)", quantity.Number(*v.Low), quantity.Number(*v.High))
 	}
 	if v.PerMillion != nil {
-		out[7] = quantity.Dollars(*v.PerMillion)
+		out[8] = quantity.Dollars(*v.PerMillion)
 	}
 	return out
 }
@@ -99,23 +104,26 @@ func poolRow(mark string, v *planning.Pool) []string {
 // printBudgets writes a line for every budget.
 func printBudgets(w io.Writer, r *planning.Rent) error {
 	rows := [][]string{
-		{"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE", "SCALED"},
+		{
+			"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "ESTIMATE", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE",
+			"SCALED",
+		},
 	}
 	for i := range r.Budgets {
 		v := &r.Budgets[i]
-		row := []string{quantity.Dollars(v.Budget), "none", "", "", "", "", "", "", "-", "-"}
+		row := []string{quantity.Dollars(v.Budget), "none", "", "", "", "", "", "", "", "-", "-"}
 		if v.Chosen != nil {
 			copy(row[1:], poolRow("", v.Chosen)[1:])
 		}
 		if h := v.Homogeneous; h != nil && h.Expected != nil {
-			row[8] = quantity.Rate(*h.Expected)
+			row[9] = quantity.Rate(*h.Expected)
 		}
 		if v.Scaled != nil {
-			row[9] = quantity.Rate(*v.Scaled)
+			row[10] = quantity.Rate(*v.Scaled)
 		}
 		rows = append(rows, row)
 	}
-	if err := columns(w, "rlrrrrlrrr", rows); err != nil {
+	if err := columns(w, "rlrrrrrlrrr", rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprint(w, rentNotes)

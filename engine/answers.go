@@ -15,7 +15,8 @@ func (d *Decision) PlanRequest() plan.Request {
 		spec = spec.WithFanOuts(d.Fans)
 	}
 	return plan.Request{
-		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices,
+		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Dispersions: d.Dispersions, Mixes: d.Mixes,
+		Beliefs: d.Beliefs, Prices: d.Prices,
 	}
 }
 

@@ -158,7 +158,9 @@ type Decision struct {
 	Spec     *serving.Spec   // RequestPlan: to plan for
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
-	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
+	// RequestPlan: how unevenly queries arrive, by app
+	Dispersions []float64
+	Mixes       []serving.Mix // RequestPlan: sizes of queries by app
 	// RequestPlan: beliefs about latency, where it is learned, Spec has grown or batches have ballooned; nil otherwise
 	Beliefs profile.Profile
 	Prices  []float64 // RequestPlan: by device type, in $/h, once one has changed; nil before

@@ -75,9 +75,19 @@ func (r *replanning) request() {
 	r.health.report(d.Snapshot)
 	d.Rates, d.Mixes, d.Prices = make([]float64, len(r.spec.Apps)), r.mixes(), r.usage.currentPrices()
 	r.scaler.Demand(&r.view, d.Rates)
+	d.Dispersions = r.dispersions()
 	r.content.ask(d)
 	r.raise(d.Rates)
 	d.Beliefs = r.beliefs.forPlanner()
+}
+
+// dispersions returns by app how unevenly queries arrive.
+func (r *replanning) dispersions() []float64 {
+	out := make([]float64, len(r.spec.Apps))
+	for a := range out {
+		out[a] = r.monitor.Dispersion(r.now, serving.AppID(a))
+	}
+	return out
 }
 
 // raise lifts the demand of a plan to the declared rates.

@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -39,6 +40,11 @@ func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, poli
 	for _, i := range p.tables.Placement {
 		known.Placement = append(known.Placement, static.Instance(i))
 	}
+	trials := experiment.Trials{System: s}
+	if p.file.Store == "" { // functions have numbers of their own, which measurements do not know
+		trials.Measured, trials.Beliefs = p.measurements, p.latencies
+	}
+	known.Trial = trials.Best
 	made, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
 		if known.Solver, err = p.Solver(); err != nil {

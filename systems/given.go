@@ -27,7 +27,7 @@ func (s System) Components() []Component {
 		Engine: "engine",
 	}
 	if names[Scaler] == ratebands {
-		names[Keeper] = cmp.Or(s.Options.Keeping.Rule, lsth)
+		names[Keeper] = cmp.Or(s.Options.Keeping.Rule, cheapest)
 	}
 	var out []Component
 	for _, k := range Kinds() {

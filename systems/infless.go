@@ -12,10 +12,10 @@ var inflessSystems = []System{
 		"lets idle apps go", "INFless §3.2, §3.4, §3.5", Options{}),
 	packing("infless-release", "is infless with instances compared by what they serve alone",
 		"INFless, the authors' code", Options{Release: true}),
-	packing("infless-balanced", "is infless packed by the resources that the load makes scarce, with rates that are "+
-		"not rounded", "ours", Options{Packing: Packing{Rule: "balanced", Exact: true}}),
-	packing("infless-dense", "is infless-balanced packed onto the fewest machines", "ours",
-		Options{Packing: Packing{Rule: "dense", Exact: true}}),
+	keptByDefault(packing("infless-balanced", "is infless packed by the resources that the load makes scarce, with "+
+		"rates that are not rounded", "ours", Options{Packing: Packing{Rule: "balanced", Exact: true}})),
+	keptByDefault(packing("infless-dense", "is infless-balanced packed onto the fewest machines", "ours",
+		Options{Packing: Packing{Rule: "dense", Exact: true}})),
 	packing("infless-without-batching", "is infless with batches of one", "INFless §5.2 (without BB)",
 		Options{Planning: Planning{Single: true}}),
 	packing("infless-without-scheduling", "is infless with the fastest part for each batch size, on the first machine "+
@@ -40,6 +40,7 @@ func packing(name, doc, source string, o Options) System {
 	if o.Packing.Uniform {
 		router = "fcfs" // one queue for all instances of a function
 	}
+	o.Keeping.Rule = lsth // §3.5
 	return System{
 		Name: name, Doc: doc, Source: source, Planner: "infless", Router: router, Batcher: "filltimeout",
 		Scaler: ratebands, Options: o,
@@ -50,6 +51,12 @@ func packing(name, doc, source string, o Options) System {
 // instances after the load has fallen.
 func aliveFor300s(s System) System {
 	s.Options.Keeping.Rule, s.Options.Keeping.Linger = "keepalive", scale.Alive
+	return s
+}
+
+// keptByDefault gives a system of ours the keeper that a system has which names none.
+func keptByDefault(s System) System {
+	s.Options.Keeping.Rule = ""
 	return s
 }
 

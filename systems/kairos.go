@@ -18,17 +18,17 @@ var kairosSystems = []System{
 	},
 	{
 		Name:   "kairos-fluid",
-		Doc:    "is kairos with pools chosen by a linear program over the sizes of queries",
+		Doc:    "is kairos with pools chosen by a linear program over the sizes of queries, less what queues take",
 		Source: "Kairos §5.1; the program is ours", Planner: "kairos", Router: "matching", Batcher: "single",
 		Scaler:  "mixshift",
-		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
+		Options: Options{Learn: true, Renting: Renting{Bound: "queue"}},
 	},
 	{
 		Name: "kairos-schedule",
 		Doc: "is kairos-fluid with queries scheduled ahead on all machines, whose time has the linear program's " +
 			"prices",
 		Source: "ours", Planner: "kairos", Router: "schedule", Batcher: "single", Scaler: "mixshift",
-		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
+		Options: Options{Learn: true, Renting: Renting{Bound: "queue"}},
 	},
 	// A baseline of Kairos that differs in the distribution of queries (§7). The others are clkwrk and fcfs (Ribbon).
 	{
@@ -41,10 +41,19 @@ var kairosSystems = []System{
 
 func newKairos(w World, o Options) (plan.Planner, error) {
 	r := &o.Renting
-	if r.Bound != "" && r.Bound != "paper" && r.Bound != "fluid" {
-		return nil, fmt.Errorf("planner kairos: option bound is %s, which does not exist: use paper or fluid", r.Bound)
+	out := &kairos.Planner{
+		Profile: w.Profile, Trial: w.Trial,
+		Options: kairos.Options{Budget: r.Budget, Late: r.Late, Trials: r.Trials},
 	}
-	return &kairos.Planner{
-		Profile: w.Profile, Options: kairos.Options{Budget: r.Budget, Fluid: r.Bound == "fluid", Late: r.Late},
-	}, nil
+	switch r.Bound {
+	case "", "paper":
+	case "fluid":
+		out.Options.Fluid = true
+	case "queue":
+		out.Options.Queueing = true
+	default:
+		return nil, fmt.Errorf("planner kairos: option bound is %s, which does not exist: use paper, fluid or queue",
+			r.Bound)
+	}
+	return out, nil
 }

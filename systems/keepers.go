@@ -6,13 +6,19 @@ import (
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
-// ratebands is the scaler that lets apps go. It keeps them warm by a keeper, lsth by default.
+// ratebands is the scaler that lets apps go. A keeper keeps them warm: cheapest unless another is chosen. Systems of
+// papers name theirs.
 const (
 	ratebands = "ratebands"
 	lsth      = "lsth"
+	cheapest  = "cheapest"
 )
 
 var keepers = []registered[func(*Keeping) scale.Keeper]{
+	{
+		cheapest, "keeps an app warm as long as that is expected to cost less than a cold start", "ours",
+		func(o *Keeping) scale.Keeper { return scale.NewCheapest(o.Price) },
+	},
 	{
 		lsth, "keeps an app warm when calls are likely by its idle times of the last day and the last hour",
 		"INFless §3.5",
@@ -35,20 +41,16 @@ var keepers = []registered[func(*Keeping) scale.Keeper]{
 		"keepalive", "keeps an app warm for a fixed time after its last query", "INFless §5.1 (OpenFaaS+)",
 		func(o *Keeping) scale.Keeper { return &scale.KeepAlive{For: o.Alive} },
 	},
-	{
-		"cheapest", "keeps an app warm as long as that is expected to cost less than a cold start", "ours",
-		func(o *Keeping) scale.Keeper { return scale.NewCheapest(o.Price) },
-	},
 }
 
 // Keepers returns the names of the rules that keep idle apps warm.
 func Keepers() []string { return namesOf(keepers) }
 
-// NewKeeper returns a new rule by the options. An unknown name counts as lsth.
+// NewKeeper returns a new rule by the options. An unknown name counts as cheapest.
 func NewKeeper(o Keeping) scale.Keeper {
-	fresh, err := find(Keeper, keepers, cmp.Or(o.Rule, lsth))
+	fresh, err := find(Keeper, keepers, cmp.Or(o.Rule, cheapest))
 	if err != nil {
-		fresh = keepers[0].make
+		return scale.NewCheapest(o.Price)
 	}
 	return fresh(&o)
 }

@@ -8,7 +8,7 @@ import (
 
 // Keeping tunes how idle apps are kept warm, by scalers that let apps go.
 type Keeping struct {
-	Rule    string        // a keeper; "" means lsth
+	Rule    string        // a keeper; "" means cheapest
 	Gamma   float64       // of lsth: the weight of the long histogram; 0 means the rule's own
 	Head    float64       // of the histograms: the share of idle times before pre-warming; 0 means the rule's own
 	Tail    float64       // of the histograms: the share of idle times before letting go; 0 means the rule's own
@@ -24,7 +24,7 @@ var keepingOptions = []Option{
 	{
 		Name:    "keep",
 		Doc:     "is the keeper: the rule by which idle apps are kept warm",
-		Readers: by(Scaler, lsth, ratebands),
+		Readers: by(Scaler, cheapest, ratebands),
 		field:   choice(func(o *Options) *string { return &o.Keeping.Rule }, Keepers()...),
 	},
 	{
@@ -60,7 +60,7 @@ var keepingOptions = []Option{
 	{
 		Name:    "cold_price",
 		Doc:     "is the idle time that a cold start is worth",
-		Readers: by(Keeper, short(scale.ColdPrice), "cheapest"),
+		Readers: by(Keeper, short(scale.ColdPrice), cheapest),
 		field:   span(time.Millisecond, week, func(o *Options) *time.Duration { return &o.Keeping.Price }),
 	},
 	{

@@ -12,6 +12,7 @@ type Planning struct {
 	Gap       float64 // relative; 0 means the planner's own
 	Tolerance float64 // accuracy given up rather than loading other models; 0: the planner's own, negative: none
 	Slack     float64 // accuracy given up for head-room; 0: the planner's own, negative: none
+	Bursts    bool    // head-room follows how unevenly queries arrive
 	Single    bool    // batches of one
 	Equal     bool    // equal shares whatever an instance carries
 }
@@ -70,6 +71,12 @@ var planningOptions = []Option{
 			"none",
 		Readers: by(Planner, "0.0005", "proteus"),
 		field:   number(-1, 1, func(o *Options) *float64 { return &o.Planning.Slack }),
+	},
+	{
+		Name:    "bursts",
+		Doc:     "plans more head-room the more unevenly queries arrive, as far as the machines carry it",
+		Readers: by(Planner, "false", "proteus"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Planning.Bursts }),
 	},
 	{
 		Name:    "single",

@@ -35,6 +35,12 @@ var proteusSystems = []System{
 		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "blend"}},
 	},
 	{
+		Name:   "proteus-headroom",
+		Doc:    "is proteus with more head-room the more unevenly queries arrive",
+		Source: "ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Replan: proteusInterval, Planning: Planning{Bursts: true}},
+	},
+	{
 		Name:   "proteus-without-placement",
 		Doc:    "is proteus with workers that keep their app",
 		Source: "Proteus §6.5 (w/o MP)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
@@ -83,7 +89,7 @@ func newProteus(w World, o Options) (plan.Planner, error) {
 	p := &o.Planning
 	out := &proteus.Planner{Profile: w.Profile, Solver: w.Solver, Options: proteus.Options{
 		Headroom: p.Headroom, Gap: p.Gap, Lambda: p.Lambda, Tolerance: p.Tolerance, Slack: p.Slack, Single: p.Single,
-		Uniform: p.Equal, Batches: w.Batches, Share: true,
+		Bursts: p.Bursts, Uniform: p.Equal, Batches: w.Batches, Share: true,
 	}}
 	var ok [3]bool
 	out.Options.Select, ok[0] = selections[cmp.Or(p.Select, "any")]

@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -13,6 +14,9 @@ import (
 func (s System) Record(h *journal.Header) {
 	h.System, h.Router, h.Batcher, h.Scaler = s.Name, s.Router, s.Batcher, s.Scaler
 	o := &s.Options
+	if s.Scaler == ratebands {
+		o.Keeping.Rule = cmp.Or(o.Keeping.Rule, cheapest) // see recorded
+	}
 	h.BatchSize, h.Timeout, h.Replan, h.Learn = o.BatchSize, o.Timeout, o.Replan, o.Learn
 	h.Settings = nil
 	for at := range table {
@@ -60,5 +64,9 @@ func recorded(h journal.Header) (System, error) {
 	s := System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler}
 	s.Options = Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}
 	err := s.Options.Set(h.Settings)
+	if s.Scaler == ratebands {
+		// Journals name the keeper. Those of earlier versions do not where it was the default of then.
+		s.Options.Keeping.Rule = cmp.Or(s.Options.Keeping.Rule, lsth)
+	}
 	return s, err
 }

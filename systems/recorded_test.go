@@ -76,7 +76,8 @@ func writtenAndRead(t *testing.T, h journal.Header) journal.Header {
 func TestRecordedOptions(t *testing.T) {
 	for name, want := range map[string]map[string]string{
 		"fcfs": {"idle": "true"}, "openfaas+": {"keep": "keepalive", "linger": "5m0s"}, "proteus-fair": nil,
-		"kairos-fluid": nil, "infless-release": nil, "scrooge": nil,
+		"kairos-fluid": nil, "infless-release": {"keep": "lsth"}, "infless-balanced": {"keep": "cheapest"},
+		"scrooge": nil,
 	} {
 		s, err := Get(name)
 		if err != nil {
@@ -101,6 +102,16 @@ func TestRecordedOptions(t *testing.T) {
 	if got, err := recorded(h); err != nil || got.Options.Routing.Threshold != 1e6 ||
 		got.Options.Keeping.Gamma != 0.25 {
 		t.Errorf("an earlier journal is read as %+v, %v", got, err)
+	}
+	// A keeper that is not named is the one that was the default before journals named it.
+	for settings, want := range map[string]string{"": "lsth", "keepalive": "keepalive"} {
+		h := journal.Header{Scaler: "ratebands"}
+		if settings != "" {
+			h.Settings = map[string]string{"keep": settings}
+		}
+		if got, err := recorded(h); err != nil || got.Options.Keeping.Rule != want {
+			t.Errorf("keeper %q is read as %q, %v", settings, got.Options.Keeping.Rule, err)
+		}
 	}
 	h.Settings = map[string]string{"gamut": "1"}
 	if _, err := Recorded(h); err == nil {

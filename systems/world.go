@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -20,6 +21,8 @@ type World struct {
 	Spread    bool              // stages that Placement leaves out are placed all the same; for the planner static
 	Batches   []int             // the batch sizes that may be planned; nil for any
 	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
+	// Trial tries pools of machines by simulation, for the planner kairos; nil leaves its choice to estimates.
+	Trial kairos.Trial
 	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
 	Made func(rate float64)
 }

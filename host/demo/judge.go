@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -44,9 +45,11 @@ func (r *reading) add(there, found, right int) {
 	r.tally.Correct += right
 }
 
-// isCorrect reports whether an answer is correct: all digits of the scene were found at their place and read correctly,
-// and nothing else was found.
-func (s *Scenes) isCorrect(outputs []tensor.Tensor, sample int) bool {
+// judge holds an answer against the scene. Items are the digits that are there and those that were found, so that the
+// measured accuracy is the harmonic mean of precision and recall, as the accuracy of a detector in its profile is. A
+// digit that is found where it is and read rightly is right in both. The whole answer is right when all digits are, and
+// nothing was found besides.
+func (s *Scenes) judge(outputs []tensor.Tensor, sample int) loadgen.Judgement {
 	centres, labels := readAnswer(outputs)
 	scene := &s.scenes[sample]
 	right := 0
@@ -56,7 +59,10 @@ func (s *Scenes) isCorrect(outputs []tensor.Tensor, sample int) bool {
 		}
 	}
 	s.add(len(scene.Digits), len(centres), right)
-	return right == len(scene.Digits) && right == len(centres)
+	return loadgen.Judgement{
+		Right: 2 * right, Items: len(scene.Digits) + len(centres),
+		Whole: right == len(scene.Digits) && right == len(centres),
+	}
 }
 
 // readAnswer returns the centres of boxes, in pixels, and the labels of an answer.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/serving"
@@ -43,16 +44,22 @@ func TestScenesAreJudged(t *testing.T) {
 		name    string
 		centres [][2]float32
 		labels  []int64
-		right   bool
+		judged  loadgen.Judgement
 	}{
-		{"all, a few pixels off, in any order", [][2]float32{{124, 58}, {37, 44}}, []int64{8, 3}, true},
-		{"one misread", [][2]float32{{124, 58}, {37, 44}}, []int64{8, 5}, false},
-		{"one missed", [][2]float32{{40, 40}}, []int64{3}, false},
-		{"one too many", [][2]float32{{40, 40}, {120, 60}, {170, 170}}, []int64{3, 8, 1}, false},
-		{"nothing", nil, nil, false},
+		{
+			"all, a few pixels off, in any order", [][2]float32{{124, 58}, {37, 44}}, []int64{8, 3},
+			loadgen.Judgement{Right: 4, Items: 4, Whole: true},
+		},
+		{"one misread", [][2]float32{{124, 58}, {37, 44}}, []int64{8, 5}, loadgen.Judgement{Right: 2, Items: 4}},
+		{"one missed", [][2]float32{{40, 40}}, []int64{3}, loadgen.Judgement{Right: 2, Items: 3}},
+		{
+			"one too many", [][2]float32{{40, 40}, {120, 60}, {170, 170}}, []int64{3, 8, 1},
+			loadgen.Judgement{Right: 4, Items: 5},
+		},
+		{"nothing", nil, nil, loadgen.Judgement{Items: 2}},
 	} {
-		if got := d.isCorrect(answer(c.centres, c.labels), 0); got != c.right {
-			t.Errorf("%s: %v", c.name, got)
+		if got := d.judge(answer(c.centres, c.labels), 0); got != c.judged {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.judged)
 		}
 	}
 	if want := (Tally{Present: 10, Found: 8, Correct: 6}); d.Tally() != want {

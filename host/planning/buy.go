@@ -43,6 +43,7 @@ func (m *market) buy(ctx context.Context, budget float64, progress func(float64,
 		shown, out.Tried, err = m.cheapestPools(ctx, pools, progress)
 	} else {
 		shown, out.Tried, err = m.largestPool(ctx, pools, progress)
+		out.Sure = m.Effort == UntilSure
 	}
 	if err != nil || len(shown) == 0 {
 		return out, err
@@ -111,12 +112,15 @@ func (m *market) cheapestPools(ctx context.Context, pools []kairos.Pool,
 // returns none when no pool serves the largest queries. It also returns how many were simulated.
 func (m *market) largestPool(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (
 	shown []candidate, tried int, err error) {
-	all, fluid := m.pools.Market, m.Bound == FluidBound
-	var by kairos.Bound = m.upper
-	if fluid {
-		by = m.fluid
+	all, paper := m.pools.Market, m.Bound == PaperBound
+	var by kairos.Bound = m.fluid
+	if paper {
+		by = m.upper
 	}
 	order := kairos.Rank(all, by, pools)
+	if m.Bound == QueueEstimate {
+		order = m.byEstimate(order)
+	}
 	ranked := untried(order...)
 	if m.Effort == UntilSure {
 		known, best, err := m.pools.Best(ctx, kairos.Rank(all, m.fluid, pools), func(share float64) {
@@ -135,11 +139,15 @@ func (m *market) largestPool(ctx context.Context, pools []kairos.Pool, progress 
 		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Throughput}), len(known)
 	} else {
 		at := kairos.ChooseBySimilarity(all, order)
-		if at >= 0 && fluid {
-			at = 0 // as the planner does
-		}
-		if at < 0 {
+		switch {
+		case at < 0:
 			return nil, 0, nil
+		case m.Bound == QueueEstimate && m.Effort != NoPools:
+			if at, tried, err = m.tryFirst(ctx, ranked, progress); err != nil {
+				return nil, tried, err
+			}
+		case !paper:
+			at = 0 // as the planner does
 		}
 		shown = append(shown, ranked[at])
 	}
@@ -149,6 +157,32 @@ func (m *market) largestPool(ctx context.Context, pools []kairos.Pool, progress 
 		}
 	}
 	return shown, tried, nil
+}
+
+// byEstimate returns the pools with the highest estimates, of pools ranked by the linear program: as many as are tried
+// or shown.
+func (m *market) byEstimate(ranked []kairos.Ranked) (out []kairos.Ranked) {
+	for _, e := range m.queue.Highest(ranked, max(kairos.DefaultTrials, 1+m.RunnersUp)) {
+		out = append(out, e.Ranked)
+	}
+	return out
+}
+
+// tryFirst simulates the first pools and returns the index of the one that carries most, and how many were simulated.
+func (m *market) tryFirst(ctx context.Context, ranked []candidate, progress func(float64, string)) (best, tried int,
+	err error) {
+	first := ranked[:min(kairos.DefaultTrials, len(ranked))]
+	if err := m.simulate(ctx, first, func(share float64) {
+		progress(choiceProgress*share, "simulating pools")
+	}); err != nil {
+		return 0, 0, err
+	}
+	for i := range first {
+		if first[i].allowed.Rate > first[best].allowed.Rate {
+			best = i
+		}
+	}
+	return best, len(first), nil
 }
 
 // homogeneous returns the pool of one base type that is compared with the chosen one. It is the one with the highest

@@ -24,17 +24,18 @@ type Renting struct {
 	Budgets []float64
 	// Demand in queries/s is to be carried at the lowest cost. With 0, each budget is to carry as much as possible.
 	Demand    float64
-	Bound     string // PaperBound or FluidBound: pools are ranked by it
+	Bound     string // PaperBound, FluidBound or QueueEstimate: pools are ranked by it
 	Effort    Effort
 	RunnersUp int    // number of other pools in the answer
 	Queries   int    // of a simulated run
 	Seed      uint64 // of simulated runs
 }
 
-// The bounds that pools can be ranked by.
+// What pools can be ranked by.
 const (
-	PaperBound = "paper" // Kairos, Eq. 15
-	FluidBound = "fluid" // a linear program
+	PaperBound    = "paper" // Kairos, Eq. 15
+	FluidBound    = "fluid" // a linear program
+	QueueEstimate = "queue" // the linear program less what queues take from it; the first few are tried by simulation
 )
 
 // Effort says which pools are simulated.
@@ -66,7 +67,9 @@ type Budget struct {
 	Budget float64 `json:"budget"` // $/h
 	Pools  int     `json:"pools"`  // within it
 	// Tried is the number of pools that were simulated to choose one; 0 when bounds alone have decided.
-	Tried     int    `json:"tried"`
+	Tried int `json:"tried"`
+	// Sure tells that the chosen pool was searched for until no bound left room for a better one.
+	Sure      bool   `json:"sure,omitempty"`
 	Chosen    *Pool  `json:"chosen,omitempty"`
 	RunnersUp []Pool `json:"runners_up,omitempty"`
 	// Homogeneous is the best pool of one type or, with a demand, the cheapest. Scaled is its throughput, scaled up as
@@ -81,6 +84,7 @@ type Pool struct {
 	CostPerHour float64        `json:"cost_per_hour"`
 	Upper       float64        `json:"bound_paper"` // queries/s, Kairos Eq. 15
 	Fluid       float64        `json:"bound_fluid"` // queries/s, the linear program
+	Estimate    float64        `json:"estimate"`    // queries/s, the linear program less what queues take from it
 	// Expected is the simulated allowable throughput in queries/s; it lies between Low and High.
 	Expected *float64 `json:"expected,omitempty"`
 	Low      *float64 `json:"low,omitempty"`
@@ -129,6 +133,7 @@ type market struct {
 	pools  *experiment.Pools
 	upper  *kairos.Upper
 	fluid  *kairos.Fluid
+	queue  *kairos.Queueing
 	report *Rent
 }
 
@@ -146,6 +151,9 @@ func newMarket(p *host.Profiled, r *Renting) (*market, error) {
 	out.pools.System, out.pools.Queries, out.pools.Seed = r.System, r.Queries, r.Seed
 	out.upper = kairos.NewUpper(out.pools.Market)
 	if out.fluid, err = kairos.NewFluid(out.pools.Market, 1-app.SLO.Percentile/100); err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	if out.queue, err = kairos.NewQueueing(out.pools.Market, 1-app.SLO.Percentile/100); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	out.report = &Rent{
@@ -209,7 +217,7 @@ func (m *market) describe(c *candidate) Pool {
 	types := m.pools.Market.Types
 	v := Pool{
 		Machines: make(map[string]int), CostPerHour: m.pools.Market.Cost(c.Pool), Upper: m.upper.Of(c.Pool),
-		Fluid: m.fluid.Of(c.Pool),
+		Fluid: m.fluid.Of(c.Pool), Estimate: m.queue.Of(c.Pool),
 	}
 	for t, n := range c.Pool {
 		if n == 0 {

@@ -55,6 +55,7 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 			if *q.Right {
 				o.Label = report.LabelRight
 			}
+			o.RightItems, o.JudgedItems = min(q.RightItems, q.JudgedItems), q.JudgedItems
 		}
 		rec.Add(&o)
 	}

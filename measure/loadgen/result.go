@@ -115,6 +115,7 @@ func (r *runner) outcome(i int) report.Outcome {
 		Arrived: a.At,
 		Done:    a.At.Add(q.latency), Deadline: deadline(a.At, a.Timeout, r.apps[a.App].SLO), Queue: q.queue,
 		Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
+		RightItems: q.rightItems, JudgedItems: q.judgedItems,
 	}
 }
 
@@ -147,6 +148,9 @@ func (res *Result) WriteRecords(w io.Writer) error {
 		if q.label != report.LabelUnknown {
 			right := q.label == report.LabelRight
 			rec.Right = &right
+			if q.judgedItems != 1 {
+				rec.RightItems, rec.JudgedItems = q.rightItems, q.judgedItems
+			}
 		}
 		if q.message != serving.None {
 			rec.Error = r.messages.list[q.message]

@@ -26,9 +26,9 @@ type App struct {
 	Accuracy map[string]float64
 	// Samples are the inputs to send. There must be at least one.
 	Samples *Samples
-	// Correct reports whether outputs answer a sample correctly, where comparing with the samples' labels does not
-	// suffice; nil compares. Several goroutines call it at the same time.
-	Correct func(outputs []tensor.Tensor, sample int) (right bool)
+	// Judge judges the outputs for a sample, where comparing with the samples' labels does not suffice; nil compares.
+	// Several goroutines call it at the same time.
+	Judge func(outputs []tensor.Tensor, sample int) Judgement
 }
 
 // Options configure a run. The zero value means the defaults.
@@ -80,7 +80,9 @@ type query struct {
 	message  int32 // id in runner.messages, or serving.None
 	outcome  serving.Outcome
 	label    int8
-	stages   map[string]int32
+	// of the items whose right answer is known
+	rightItems, judgedItems int32
+	stages                  map[string]int32
 }
 
 type runner struct {
@@ -271,15 +273,15 @@ func (r *runner) sendOne(i int) {
 		if !(q.accuracy >= 0 && q.accuracy <= 1) {
 			q.accuracy = 0 // a server may send anything
 		}
-		right, known := false, app.Correct != nil
-		if known {
-			right = app.Correct(answer.Outputs, first%app.Samples.Count)
+		var j Judgement
+		if app.Judge != nil {
+			j = app.Judge(answer.Outputs, first%app.Samples.Count)
 		} else {
-			right, known = app.Samples.Right(answer.Outputs, first, int(a.Items))
+			j = app.Samples.Right(answer.Outputs, first, int(a.Items))
 		}
-		if known {
-			q.label = report.LabelWrong
-			if right {
+		if j.Items > 0 {
+			q.rightItems, q.judgedItems, q.label = int32(j.Right), int32(j.Items), report.LabelWrong
+			if j.Whole {
 				q.label = report.LabelRight
 			}
 		}

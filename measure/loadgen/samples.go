@@ -217,12 +217,18 @@ func (c *column) rows(first, items, count int) []byte {
 	return out
 }
 
-// Right reports whether outputs answer the query of items samples from first on correctly: in every row, the label
-// output is the sample's label, or, if a row has several numbers, the index of the largest one is. known is false when
-// there are no labels or the outputs have no label.
-func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known bool) {
+// Judgement says how much of an answer is right.
+type Judgement struct {
+	Right, Items int  // items answered rightly, of those whose right answer is known; 0 of 0 when nothing is known
+	Whole        bool // whether the whole answer is right
+}
+
+// Right judges the answer to the query of items samples from first on. A row is right when the label output is the
+// sample's label or, if it has several numbers, the index of the largest one is. Nothing is known when there are no
+// labels or the outputs do not tell.
+func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (j Judgement) {
 	if s.labels == nil {
-		return false, false
+		return Judgement{}
 	}
 	for i := range outputs {
 		t := &outputs[i]
@@ -231,7 +237,7 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known
 		}
 		size := t.DType.Size()
 		if size == 0 || items == 0 || len(t.Data)%(size*items) != 0 || len(t.Data) == 0 {
-			return false, false
+			return Judgement{}
 		}
 		per := len(t.Data) / size / items
 		for r := range items {
@@ -241,7 +247,7 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known
 			if per == 1 {
 				v, ok := element(t.DType, row)
 				if !ok {
-					return false, false
+					return Judgement{}
 				}
 				got = int64(v)
 			} else {
@@ -249,20 +255,21 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known
 				for k := range per {
 					v, ok := element(t.DType, row[k*size:])
 					if !ok {
-						return false, false
+						return Judgement{}
 					}
 					if v > best {
 						best, got = v, int64(k)
 					}
 				}
 			}
-			if got != want {
-				return false, true
+			if got == want {
+				j.Right++
 			}
 		}
-		return true, true
+		j.Items, j.Whole = items, j.Right == items
+		return j
 	}
-	return false, false
+	return Judgement{}
 }
 
 // element decodes the first number of b. Half precision does not occur in labels and is not supported.

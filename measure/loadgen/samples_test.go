@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -65,14 +66,16 @@ func TestLoadSamples(t *testing.T) {
 		t.Errorf("samples 2 and 0 are %v", in)
 	}
 	right := func(d tensor.DType, data []byte, first, items int) string {
-		r, known := s.Right([]tensor.Tensor{{Name: "other"}, {Name: "label", DType: d, Data: data}}, first, items)
+		j := s.Right([]tensor.Tensor{{Name: "other"}, {Name: "label", DType: d, Data: data}}, first, items)
 		switch {
-		case !known:
+		case j.Items == 0:
 			return "unknown"
-		case r:
+		case j.Whole != (j.Right == j.Items) || j.Items != items:
+			return fmt.Sprint(j)
+		case j.Whole:
 			return "right"
 		}
-		return "wrong"
+		return fmt.Sprintf("wrong, %d right", j.Right)
 	}
 	var scores []byte
 	for i := range 20 {
@@ -86,10 +89,10 @@ func TestLoadSamples(t *testing.T) {
 		got, want string
 	}{
 		{right(tensor.Int64, labels(8, 9), 1, 2), "right"},
-		{right(tensor.Int64, labels(8, 8), 1, 2), "wrong"},
+		{right(tensor.Int64, labels(8, 8), 1, 2), "wrong, 1 right"},
 		{right(tensor.Uint8, []byte{9, 7}, 2, 2), "right"},
 		{right(tensor.FP32, scores, 0, 2), "right"},
-		{right(tensor.FP32, scores, 1, 2), "wrong"},
+		{right(tensor.FP32, scores, 1, 2), "wrong, 0 right"},
 		{right(tensor.FP32, scores[:8], 0, 3), "unknown"},
 		{right(tensor.Int64, nil, 0, 1), "unknown"},
 		{right(tensor.FP16, []byte{0, 0}, 0, 1), "unknown"},
@@ -99,7 +102,7 @@ func TestLoadSamples(t *testing.T) {
 			t.Errorf("judged %s, want %s", c.got, c.want)
 		}
 	}
-	if _, known := s.Right(nil, 0, 1); known {
+	if j := s.Right(nil, 0, 1); j != (Judgement{}) {
 		t.Error("no output was judged")
 	}
 }

@@ -65,6 +65,9 @@ var metrics = []Metric{
 		return s.SatisfiedAccuracy
 	}},
 	{"measured_accuracy", "measured accuracy", Fraction, 2, func(s *Summary) *float64 { return s.MeasuredAccuracy }},
+	{"measured_query_accuracy", "queries wholly right", Fraction, 2, func(s *Summary) *float64 {
+		return s.MeasuredQueryAccuracy
+	}},
 	{"normalised_accuracy", "normalised accuracy", Fraction, 2, func(s *Summary) *float64 {
 		return s.NormalisedAccuracy
 	}},

@@ -26,11 +26,32 @@ type Outcome struct {
 	Items    int32         // at least 1
 	Batch    int32         // items of its last batch; 0 when unknown or when it never ran
 	Accuracy float64       // profiled accuracy of the variant in [0, 1]; 0 when unknown
-	Label    int8          // LabelUnknown, LabelWrong or LabelRight
+	Label    int8          // LabelUnknown, LabelWrong or LabelRight: whether the whole query was answered rightly
+	// JudgedItems is of how many items the right answer is known, RightItems how many of them were answered rightly. 0
+	// of 0 means that the query counts as one item, by its Label.
+	RightItems, JudgedItems int32
 }
 
 // Late reports whether the query was served after its deadline.
 func (o *Outcome) Late() bool { return o.Outcome == serving.Served && o.Done > o.Deadline }
+
+// judged returns RightItems and JudgedItems, of one item where they are not given.
+func (o *Outcome) judged() (right, items int64) {
+	switch {
+	case o.JudgedItems > 0:
+		return int64(o.RightItems), int64(o.JudgedItems)
+	case o.Label == LabelRight:
+		return 1, 1
+	case o.Label == LabelWrong:
+		return 0, 1
+	}
+	return 0, 0
+}
+
+// best returns the accuracy that a query's is held against: that of the app's best variant. A query that passes over a
+// stage of a graph misses that stage's errors, so its own accuracy may be the higher one. It is then its own best, and
+// no ratio exceeds 1.
+func (o *Outcome) best(ofApp float64) float64 { return max(ofApp, o.Accuracy) }
 
 // AppInfo is what a report needs to know of an app.
 type AppInfo struct {

@@ -59,8 +59,10 @@ type totals struct {
 	satisfied  float64 // sum over queries served in time
 	best       float64 // sum over served queries of the best accuracy of their app
 	normalised float64 // sum over served queries of accuracy / best accuracy of their app
-	right      int64
+	right      int64   // queries
 	wrong      int64
+
+	rightItems, judgedItems int64
 
 	runItems int64   // items of served queries whose batch is known
 	runs     float64 // batches: each query counts for its share of its batch
@@ -163,6 +165,7 @@ func (b *bucket) arrive(o *Outcome, best float64) {
 	b.served++
 	b.accuracy += o.Accuracy
 	if best > 0 {
+		best = o.best(best)
 		b.best += best
 		b.normalised += o.Accuracy / best
 	}
@@ -182,9 +185,13 @@ func (t *totals) add(o *Outcome, best float64, late bool) {
 	t.items += int64(items)
 	t.accuracy += o.Accuracy
 	if best > 0 {
+		best = o.best(best)
 		t.best += best
 		t.normalised += o.Accuracy / best
 	}
+	right, judged := o.judged()
+	t.rightItems += right
+	t.judgedItems += judged
 	switch o.Label {
 	case LabelRight:
 		t.right++
@@ -209,6 +216,8 @@ func (t *totals) merge(o *totals) {
 	t.normalised += o.normalised
 	t.right += o.right
 	t.wrong += o.wrong
+	t.rightItems += o.rightItems
+	t.judgedItems += o.judgedItems
 	t.runItems += o.runItems
 	t.runs += o.runs
 }

@@ -72,8 +72,11 @@ type Summary struct {
 	NormalisedAccuracy     *float64 `json:"normalised_accuracy,omitempty"`
 	MaxAccuracyDrop        *float64 `json:"max_accuracy_drop,omitempty"`
 	NormalisedAccuracyDrop *float64 `json:"normalised_accuracy_drop,omitempty"`
-	MeasuredAccuracy       *float64 `json:"measured_accuracy,omitempty"`
-	Labelled               int64    `json:"labelled,omitempty"` // served queries whose right answer is known
+	// MeasuredAccuracy is by item, as profiled accuracies are. MeasuredQueryAccuracy is by query, which is right when
+	// all of its items are; absent where no query has several.
+	MeasuredAccuracy      *float64 `json:"measured_accuracy,omitempty"`
+	MeasuredQueryAccuracy *float64 `json:"measured_query_accuracy,omitempty"`
+	Labelled              int64    `json:"labelled,omitempty"` // served queries whose right answer is known
 
 	Latency Percentiles `json:"latency"`
 	Queue   Percentiles `json:"queue"`
@@ -243,7 +246,10 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 		s.SatisfiedAccuracy = ptr(t.satisfied / float64(s.InTime))
 	}
 	if s.Labelled > 0 {
-		s.MeasuredAccuracy = ptr(float64(t.right) / float64(s.Labelled))
+		s.MeasuredAccuracy = ptr(float64(t.rightItems) / float64(t.judgedItems))
+		if t.judgedItems != s.Labelled {
+			s.MeasuredQueryAccuracy = ptr(float64(t.right) / float64(s.Labelled))
+		}
 	}
 	if t.runs > 0 {
 		s.MeanBatch = ptr(float64(t.runItems) / t.runs)
@@ -326,8 +332,8 @@ func (a *appRecord) series(size time.Duration, normal bool) []Point {
 			p.P50 = ptr(ms(b.latency.percentile(50)))
 			p.P99 = ptr(ms(b.latency.percentile(99)))
 		}
-		if n := t.right + t.wrong; n > 0 {
-			p.Measured = ptr(float64(t.right) / float64(n))
+		if t.judgedItems > 0 {
+			p.Measured = ptr(float64(t.rightItems) / float64(t.judgedItems))
 		}
 		if t.runs > 0 {
 			p.MeanBatch = ptr(float64(t.runItems) / t.runs)

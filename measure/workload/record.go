@@ -45,7 +45,10 @@ type Record struct {
 	Variant   string  `json:"variant,omitempty"` // name of the variant that answered
 	Accuracy  float64 `json:"accuracy,omitempty"`
 	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
-	Error     string  `json:"error,omitempty"`
+	// RightItems of JudgedItems were answered rightly; absent for a query of one item.
+	RightItems  int32  `json:"right_items,omitempty"`
+	JudgedItems int32  `json:"judged_items,omitempty"`
+	Error       string `json:"error,omitempty"`
 	// Stages has the items that reached each stage of the app, by name. It is absent when the server did not report
 	// them.
 	Stages map[string]int32 `json:"stages,omitempty"`

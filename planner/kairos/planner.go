@@ -20,6 +20,12 @@ type Options struct {
 	// Fluid takes the pool with the highest bound of the linear program (Fluid) instead of the one that §5.2 chooses by
 	// Eq. 15 (Upper) and similarity.
 	Fluid bool
+	// Queueing takes the pool with the highest estimate of Queueing, which takes from the linear program what waiting
+	// costs. It implies Fluid.
+	Queueing bool
+	// Trials is of how many pools with the highest estimates Planner.Trial finds the best; 0 means DefaultTrials, a
+	// negative number none. It counts with Queueing only.
+	Trials int
 	// Late is the share of the queries that the linear program may leave out. 0 means the share that the app's
 	// percentile allows, a negative number means none.
 	Late float64
@@ -34,6 +40,8 @@ type Options struct {
 type Planner struct {
 	Profile profile.Profile
 	Options Options
+	// Trial tries pools by simulation; nil leaves the choice to the estimate.
+	Trial Trial
 }
 
 // Name implements plan.Planner.
@@ -55,7 +63,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		return nil, err
 	}
 	x.explore()
-	if err := x.rent(); err != nil {
+	if err := x.rent(ctx); err != nil {
 		return nil, err
 	}
 	out, err := x.plan()
@@ -69,6 +77,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 type state struct {
 	r           plan.Request
 	o           Options
+	trial       Trial
 	budgetLeft  float64 // in $/h
 	workersLeft []int   // workers that are left, by DeviceTypeID
 	// by DeviceTypeID: those that are up
@@ -92,7 +101,8 @@ type appRent struct {
 
 // read lists the workers that can be rented and makes the market of each app.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{r: r, o: p.Options, budgetLeft: p.Options.Budget}
+	x := &state{r: r, o: p.Options, trial: p.Trial, budgetLeft: p.Options.Budget}
+	x.o.Fluid = x.o.Fluid || x.o.Queueing
 	if !(x.budgetLeft >= 0) || math.IsInf(x.budgetLeft, 0) {
 		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit",
 			x.budgetLeft)

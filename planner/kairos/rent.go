@@ -2,23 +2,49 @@ package kairos
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// choosePool takes one of the pools, which are ranked by bound. Eq. 15 is an estimate, for which the similarity rule of
-// §5.2 compensates. The linear program needs no such rule: in our measurements its highest bound was the better choice
-// wherever the two differ (docs/papers.md).
-func (x *state) choosePool(m *Market, ranked []Ranked) Ranked {
-	if x.o.Fluid {
-		return ranked[0]
+// choosePool takes one of the pools of an app, which are ranked by bound. Eq. 15 is an estimate, for which the
+// similarity rule of §5.2 compensates. The linear program needs no such rule: in our measurements its highest bound was
+// the better choice wherever the two differ (docs/papers.md).
+func (x *state) choosePool(ctx context.Context, n *appRent, ranked []Ranked) (Ranked, error) {
+	switch {
+	case x.o.Queueing:
+		return x.chooseByQueueing(ctx, n, ranked)
+	case x.o.Fluid:
+		return ranked[0], nil
 	}
-	return ranked[BestSuperset(ranked, ChooseBySimilarity(m, ranked))]
+	return ranked[BestSuperset(ranked, ChooseBySimilarity(n.market, ranked))], nil
+}
+
+// chooseByQueueing takes the pool with the highest estimate or, where pools can be tried, the best of the first few.
+func (x *state) chooseByQueueing(ctx context.Context, n *appRent, ranked []Ranked) (Ranked, error) {
+	late := x.lateShare(n.app)
+	q, err := NewQueueing(n.market, late)
+	if err != nil {
+		return Ranked{}, err
+	}
+	tries := cmp.Or(x.o.Trials, DefaultTrials)
+	if x.trial == nil || late == 0 {
+		tries = 1 // no rate is carried without a single late query
+	}
+	first := q.Highest(ranked, max(tries, 1))
+	if len(first) == 1 {
+		return first[0].Ranked, nil
+	}
+	best, err := x.trial(ctx, Contest{Spec: x.r.Spec, Market: n.market, Variant: n.variant, Late: late, Pools: first})
+	if err != nil {
+		return Ranked{}, fmt.Errorf("app %q: pools are tried: %w", x.r.Spec.Apps[n.app].Name, err)
+	}
+	return first[best].Ranked, nil
 }
 
 // rent chooses the pools of the apps that have a market.
-func (x *state) rent() error {
+func (x *state) rent(ctx context.Context) error {
 	var open []*contender
 	for a := range x.apps {
 		n := &x.apps[a]
@@ -51,10 +77,11 @@ func (x *state) rent() error {
 		return nil
 	case 1:
 		l := open[0]
-		copy(l.pool, x.choosePool(l.market, l.byBound).Pool)
-		return nil
+		chosen, err := x.choosePool(ctx, l.appRent, l.byBound)
+		copy(l.pool, chosen.Pool)
+		return err
 	}
-	return x.splitBudget(open)
+	return x.splitBudget(ctx, open)
 }
 
 // prepare reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
@@ -117,7 +144,7 @@ func (x *state) rankPools(l *contender) error {
 const bisectionSteps = 50
 
 // splitBudget gives every app a pool, in two steps.
-func (x *state) splitBudget(open []*contender) error {
+func (x *state) splitBudget(ctx context.Context, open []*contender) error {
 	// Step 1: the largest multiple of the demand that all apps reach with the cheapest pools, by bisection.
 	low, high := 0.0, math.Inf(1)
 	for _, l := range open {
@@ -163,7 +190,11 @@ func (x *state) splitBudget(open []*contender) error {
 				may = append(may, r)
 			}
 		}
-		copy(l.pool, x.choosePool(l.market, may).Pool)
+		chosen, err := x.choosePool(ctx, l.appRent, may)
+		if err != nil {
+			return err
+		}
+		copy(l.pool, chosen.Pool)
 		l.take(left, l.pool)
 	}
 	return nil

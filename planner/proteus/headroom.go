@@ -16,7 +16,11 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	if m.o.Goal == Throughput {
 		return p.maximizeThroughput(ctx, m)
 	}
+	if err := p.liftDemand(ctx, m); err != nil {
+		return nil, err
+	}
 	if m.o.Slack <= 0 {
+		m.scale(1)
 		return p.search(ctx, m, nil, false)
 	}
 	// Step 1: the relaxation bounds which head-rooms cost no more than the slack.
@@ -74,9 +78,9 @@ func (m *problem) keepRunning(ctx context.Context, f *found, room int, limit flo
 	return f
 }
 
-// scale sets the head-room to a multiple of the least.
+// scale sets the head-room to a multiple of the least, or to what clumps ask for where that is more.
 func (m *problem) scale(by float64) {
 	for s := range m.stages {
-		m.stages[s].demand = m.stages[s].Rate * m.o.Headroom * by
+		m.stages[s].demand = m.stages[s].Rate * m.o.Headroom * max(by, 1+m.lifted*m.stages[s].lift)
 	}
 }

@@ -43,6 +43,9 @@ type Options struct {
 	// Slack is the mean normalised accuracy that is given up for head-room beyond Headroom; 0 means 0.0005, a twentieth
 	// of a point. Negative is none, as in the paper.
 	Slack float64
+	// Bursts plans more head-room the more unevenly queries arrive (plan.Request.Dispersions), as far as the fleet
+	// carries it. The paper has a fixed head-room.
+	Bursts bool
 	// Fraction of the stage's budget that a batch may take; 0 means one half (§4, "Estimation of throughput capacity").
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.

@@ -20,6 +20,7 @@ type problem struct {
 	stages   []stage // by StageID
 	pairs    []pair
 	byWorker map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
+	lifted   float64                                     // how much of every stage's lift is planned for, from 0 to 1
 	// counts by pair that the search may begin with; nil for none
 	hint []int
 }
@@ -35,6 +36,8 @@ type group struct {
 type stage struct {
 	capacity.StageDemand
 	demand float64 // items/s, with head-room
+	// lift is by what part of the demand clumps ask for more head-room; 0 where nobody asks for that
+	lift   float64
 	weight float64 // of an item served in the objective
 	pairs  []int   // by falling accuracy
 }
@@ -105,6 +108,9 @@ func (m *problem) readDemand(r plan.Request) {
 		// A stage that hardly any items reach is served like an idle app.
 		asked.Rate = max(asked.Rate, capacity.MinRate)
 		m.stages[s] = stage{StageDemand: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
+		if m.o.Bursts {
+			m.stages[s].lift = lift(r, asked.App)
+		}
 	}
 }
 

@@ -14,6 +14,9 @@ type Request struct {
 	Snapshot *fleet.Snapshot // nil before anything runs
 	// Rates are by AppID the observed demand in queries/s. Apps beyond its end count as not called.
 	Rates []float64
+	// Dispersions are by AppID how unevenly queries were seen to arrive (monitor.View.Dispersion): 1 as by chance,
+	// above it in clumps. Nil, or too short, is 1; read them through Dispersion.
+	Dispersions []float64
 	// Mixes are by AppID the observed sizes of queries; nil, or too short, takes the expected ones (serving.App.Mix).
 	Mixes []serving.Mix
 	// Beliefs are the latencies believed now, if latency is learned while serving or batches were seen to balloon. They
@@ -21,6 +24,14 @@ type Request struct {
 	Beliefs profile.Profile
 	// Prices are by DeviceTypeID the rent of a machine in $/h; nil takes those of Spec. Read them through Price.
 	Prices []float64
+}
+
+// Dispersion returns how unevenly queries of an app arrive, at least 1.
+func (r *Request) Dispersion(a serving.AppID) float64 {
+	if int(a) < len(r.Dispersions) {
+		return max(r.Dispersions[a], 1)
+	}
+	return 1
 }
 
 // Price returns the rent of a machine of a type in $/h. Every planner that forecasts or compares costs uses it: prices

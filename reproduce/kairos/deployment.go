@@ -30,9 +30,11 @@ type deployment struct {
 	setup
 	spec    serving.Spec // without workers
 	beliefs *profile.Table
-	truth   *truth.Table
-	market  *planner.Market
-	oracle  func() (*oraclePools, error) // throughput of the oracle on every pool, computed once
+	// measured is what beliefs were made of, without noise that is added
+	measured serving.Measurements
+	truth    *truth.Table
+	market   *planner.Market
+	oracle   func() (*oraclePools, error) // throughput of the oracle on every pool, computed once
 }
 
 // newDeployment prepares a model in a setup. Planners believe the measured means; simulated latencies also have the
@@ -65,6 +67,7 @@ func newDeployment(s setup) (*deployment, error) {
 	if out.beliefs, err = profile.NewTable(&out.spec, m, profile.Mean); err != nil {
 		return nil, err
 	}
+	out.measured = serving.Measurements{Latency: slices.Clone(m.Latency)}
 	for i := range m.Latency {
 		p := &m.Latency[i]
 		p.StdDev = time.Duration(math.Hypot(float64(p.StdDev), s.noise*float64(p.Mean)))

@@ -64,6 +64,12 @@ var figures = []reproduce.Experiment[*runner]{
 			Name: "B", Doc: "ours: the paper's upper bound beside our linear program's, five models",
 		}, Prepare: figureB,
 	},
+	{
+		Figure: reproduce.Figure{
+			Name: "budgets", Doc: "ours: what every planner chooses at five budgets, beside the best of a search " +
+				"(only when asked for)",
+		}, Prepare: figureBudgets, OnRequest: true,
+	},
 }
 
 // Paper returns the experiments of Kairos.

@@ -17,6 +17,7 @@ type runner struct {
 	fine        precision
 	large       precision // for large pools, whose runs take long
 	coarse      precision // where whole spaces of pools are measured
+	chosen      precision // where pools are compared that nearly carry the same
 	draws       uint64    // runs of a random search with every seed
 	mu          sync.Mutex
 	deployments map[setup]*deployment
@@ -29,6 +30,7 @@ func newRunner(r reproduce.Request) *runner {
 		fine:        precision{queries: 5000, runs: 8, resolution: 0.02},
 		large:       precision{queries: 4000, runs: 6, resolution: 0.03},
 		coarse:      precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},
+		chosen:      precision{queries: 3000, runs: 3, resolution: 0.02, rough: true},
 		deployments: make(map[setup]*deployment), cache: make(map[trialKey]*cachedThroughput),
 	}
 }

@@ -30,6 +30,12 @@ var figures = []reproduce.Experiment[*runner]{
 			Name: "10", Doc: "the integer program by devices, variants and families",
 		}, Prepare: figure10,
 	},
+	{
+		Figure: reproduce.Figure{
+			Name: "clumps", Doc: "ours: flat, Poisson and clumped arrivals at the rates of a trace, and head-room " +
+				"that follows them",
+		}, Prepare: figureClumps, OnRequest: true,
+	},
 }
 
 // Paper returns the experiments of Proteus.

@@ -2,6 +2,7 @@ package proteus
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"math/rand/v2"
@@ -22,6 +23,51 @@ type trace struct {
 	name   string
 	counts [][]int // by AppID, then by second
 	folder string  // with the authors' arrival times; empty draws them from counts
+	// gaps are those between the queries of a family, whose rate is the mean of every ten seconds; nil draws arrival
+	// times from counts
+	gaps func() (workload.Gaps, error)
+}
+
+// withGaps returns the trace with other gaps between queries.
+func (t *trace) withGaps(name string, gaps func() (workload.Gaps, error)) *trace {
+	return &trace{name: t.name + ", " + name, counts: t.counts, gaps: gaps}
+}
+
+// level returns the trace with the mean of each family in every second.
+func (t *trace) level() *trace {
+	out := &trace{name: t.name + ", level", counts: make([][]int, len(t.counts))}
+	for a, rate := range t.mean() {
+		for s := range t.seconds() {
+			out.counts[a] = append(out.counts[a], int(rate*float64(s+1))-int(rate*float64(s)))
+		}
+	}
+	return out
+}
+
+// renewals returns the queries of a renewal process for each family.
+func (t *trace) renewals(seed uint64) ([]workload.Arrival, error) {
+	var out []workload.Arrival
+	windows, end := t.tenSecondWindows(), serving.Time(t.span())
+	for a := range t.counts {
+		var corners []workload.Point
+		for k, rates := range windows {
+			corners = append(corners, workload.Point{At: float64(k * windowSeconds), Rate: rates[a]})
+		}
+		rate, err := workload.NewRate(corners, false)
+		if err != nil {
+			return nil, err
+		}
+		gaps, err := t.gaps()
+		if err != nil {
+			return nil, err
+		}
+		p := workload.NewProcess(rate, gaps, workload.Rand(seed, fmt.Sprintf("renewals %s %d", t.name, a)))
+		for at, ok := p.NextTime(); ok && at < end; at, ok = p.NextTime() {
+			out = append(out, query(at, serving.AppID(a)))
+		}
+	}
+	slices.SortStableFunc(out, func(x, y workload.Arrival) int { return cmp.Compare(x.At, y.At) })
+	return out, nil
 }
 
 // readTraces reads the embedded traces, in the order of the file.
@@ -133,6 +179,9 @@ func (t *trace) scaled(name string, by float64) *trace {
 // arrivals returns the queries in order. Within a second they arrive at independent uniform times, as those of a
 // Poisson process with a given count do. The authors drew theirs in the same way.
 func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
+	if t.gaps != nil {
+		return t.renewals(seed)
+	}
 	var out []workload.Arrival
 	for a, c := range t.counts {
 		if t.folder != "" {

@@ -22,6 +22,8 @@ type Pools struct {
 	// Queries is the number of queries in one run, 0 means 5,000. Runs is the most runs at one rate, 0 means 8.
 	Queries, Runs int
 	Resolution    float64 // of allowable throughputs, relative; 0 means 0.01
+	NoBounds      bool    // as in ThroughputSearch
+	Late          float64 // share of the queries that may miss the objective; 0 means what its percentile allows
 	Seed          uint64
 }
 
@@ -36,8 +38,8 @@ func (p *Pools) app() *serving.App {
 // search returns the options of a search that begins at start.
 func (p *Pools) search(start float64) ThroughputSearch {
 	return ThroughputSearch{
-		Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs,
-		Seed: 1000 * p.Seed,
+		Limit: cmp.Or(p.Late, 1-p.app().SLO.Percentile/100), Start: start, Resolution: p.Resolution, Runs: p.Runs,
+		NoBounds: p.NoBounds, Seed: 1000 * p.Seed,
 	}
 }
 
