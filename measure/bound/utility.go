@@ -28,14 +28,19 @@ type Window struct {
 	Utility float64
 }
 
-// Utility returns the highest utility that any system can have with a load.
+// Utility returns the highest utility that any system can have with a load. An error is ErrTooLarge, the context's or
+// the solver's.
 func Utility(ctx context.Context, solver milp.Solver, w World, queries []Query, o Options) (*Result, error) {
-	p := newProgram(&w, queries, o)
 	best := make([]float64, len(w.Spec.Apps))
 	for a := range best {
 		best[a] = w.best(serving.AppID(a))
 	}
-	p.build(func(a serving.AppID, accuracy float64) float64 { return weight(w.Spec, a) * accuracy / best[a] })
+	p, err := fit(&w, queries, o, func(a serving.AppID, accuracy float64) float64 {
+		return weight(w.Spec, a) * accuracy / best[a]
+	})
+	if err != nil {
+		return nil, err
+	}
 	if len(p.Columns) == 0 {
 		return p.result(nil, queries), nil
 	}

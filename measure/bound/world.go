@@ -168,7 +168,21 @@ func (w *World) paths(a serving.AppID, floor float64, pin serving.VariantID) (ou
 
 type path struct {
 	variants []serving.VariantID // by position in App.Stages
-	accuracy float64
+	accuracy float64             // of a query that has items at every stage
+}
+
+// accuracy is that of a query served by a path. A stage that the query passes over has no part in it.
+func (w *World) accuracy(p *path, items []float64) float64 {
+	if !slices.Contains(items, 0) {
+		return p.accuracy
+	}
+	out := 1.0
+	for at, v := range p.variants {
+		if items[at] > 0 {
+			out *= w.Spec.Variants[v].Accuracy
+		}
+	}
+	return out
 }
 
 // best is the highest accuracy that an app's answers can have.

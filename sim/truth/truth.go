@@ -128,19 +128,9 @@ func (t *Table) WithRand(rng *rand.Rand) *Table {
 // Service implements Model. A pair of variant and device type that was never measured takes an hour, so that it is
 // noticed. Beyond the largest measured batch or concurrency, times grow in proportion.
 func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	c := &t.cells[int(v)*t.devices+int(d)]
-	if len(c.levels) == 0 {
+	m, scale := t.moments(v, d, items, concurrency)
+	if m == nil {
 		return time.Hour
-	}
-	level := min(concurrency, len(c.levels))
-	values := c.levels[level-1]
-	m := &values[min(max(items, 1), len(values))-1]
-	scale := 1.0
-	if items > len(values) {
-		scale *= float64(items) / float64(len(values))
-	}
-	if concurrency > level {
-		scale *= float64(concurrency) / float64(level)
 	}
 	var ns float64
 	switch t.noise {
@@ -161,23 +151,10 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 // ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each
 // runs alone. It is 0 for what was never measured.
 func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
-	c := &t.cells[int(v)*t.devices+int(d)]
-	if len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
+	if c := &t.cells[int(v)*t.devices+int(d)]; len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
 		return 0
 	}
-	m, left := &c.levels[0][items-1], float64(limit-t.Overhead)
-	switch {
-	case left <= 0:
-		return 0
-	case t.noise == Exponential:
-		return -math.Expm1(-left / m.mean)
-	case t.noise == Exact || m.sigma == 0:
-		if m.mean <= left {
-			return 1
-		}
-		return 0
-	}
-	return math.Erfc((m.mu-math.Log(left))/(m.sigma*math.Sqrt2)) / 2
+	return t.Chance(v, d, items, 1, limit)
 }
 
 // Load implements Model.
