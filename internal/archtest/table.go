@@ -27,6 +27,7 @@ var floors = []row{
 	{7, "host/planning", false},
 	{7, "host/policies", false},
 	{7, "host/load", false},
+	{7, "host/worlds", false},
 	{7, "host/demo", false},
 
 	{6, "api/server", false},
@@ -66,6 +67,7 @@ var floors = []row{
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},
 	{2, "planner/*", false},
+	{2, "measure/worlds", false}, // made of tables and loads
 
 	{1, "serving/fleet", false},
 	{1, "serving/profile", false},
