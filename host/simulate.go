@@ -94,7 +94,7 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		PlanFailures: result.PlanFailures,
 	}
 	if !s.NoBound {
-		if meta.Bound, err = p.bound(watch, noise, recorder.Report(meta)); err != nil {
+		if meta.Bound, err = p.bound(watch, recorder.Report(meta)); err != nil {
 			return nil, err
 		}
 	}
@@ -102,18 +102,18 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 }
 
 // bound computes what no run could have passed that had the load and the machines of the watched one.
-func (p *Planned) bound(watch *bounds.Watch, noise truth.Noise, found *report.Report) (*report.Bound, error) {
+func (p *Planned) bound(watch *bounds.Watch, found *report.Report) (*report.Bound, error) {
 	solver, err := p.Solver()
 	if err != nil {
 		return &report.Bound{Skipped: err.Error()}, nil
 	}
 	ctx := context.Background()
-	b, err := watch.Utility(ctx, solver, noise)
+	b, err := watch.Utility(ctx, solver)
 	if err != nil || b.Skipped != "" {
 		return b, err
 	}
 	span := time.Duration(found.DurationS * float64(time.Second))
-	b.CostPerHour, err = watch.Cost(ctx, solver, noise, found, span)
+	b.CostPerHour, err = watch.Cost(ctx, solver, found, span)
 	return b, err
 }
 

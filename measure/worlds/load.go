@@ -62,7 +62,7 @@ func (g *generator) offered() float64 {
 	case w.Has(LowLoad), w.Has(Rent):
 		return best * g.between(0.1, 0.35)
 	}
-	low, high := 0.8*best, 0.8*w.Reach
+	low, high := 0.7*best, 0.75*w.Reach // batches as large as the objective allows leave no time to wait
 	if high <= low {
 		return high
 	}

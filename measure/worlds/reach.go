@@ -70,8 +70,8 @@ func (g *generator) deviceTypes() []serving.DeviceTypeID {
 	return out
 }
 
-// rate is the most items a second of a variant on a machine, in batches that take at most half of the stage's equal part
-// of the objective; 0 where it does not fit, or its largest query is too slow.
+// rate is the most items a second of a variant on a machine, in batches that are within the objective; 0 where it does
+// not fit, or a query of the largest size takes more than the stage's equal part of the objective.
 func (g *generator) rate(v serving.VariantID, d serving.DeviceTypeID) float64 {
 	spec := g.w.Spec
 	x := &spec.Variants[v]
@@ -79,18 +79,17 @@ func (g *generator) rate(v serving.VariantID, d serving.DeviceTypeID) float64 {
 		return 0
 	}
 	app := &spec.Apps[spec.Stages[x.Stage].App]
-	within := app.SLO.Latency.Seconds() / float64(len(app.Stages))
+	within := app.SLO.Latency.Seconds()
 	from := 1
 	if app.Stages[0] == x.Stage {
 		from = largest(app)
 	}
+	if g.seconds(int(v), d, from) > within/float64(len(app.Stages)) {
+		return 0
+	}
 	out := 0.0
-	for b := from; b <= x.MaxBatch; b++ {
-		t := g.seconds(int(v), d, b)
-		if t > within/2 && b > from || t > within {
-			break
-		}
-		out = max(out, float64(b)/t)
+	for b := from; b <= x.MaxBatch && g.seconds(int(v), d, b) <= within; b++ {
+		out = max(out, float64(b)/g.seconds(int(v), d, b))
 	}
 	return out
 }

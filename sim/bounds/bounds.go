@@ -25,6 +25,7 @@ type Watch struct {
 	items    map[brought][]float64
 	mean     []float64 // by device type: sum of the mean times of the batches that ran, in ns
 	took     []float64 // the times that they took
+	scatter  bool      // some batch did not take its mean
 }
 
 // brought is what the items of a query at the stages of its app depend on.
@@ -87,6 +88,7 @@ func (m *watchedMachines) Service(v serving.VariantID, d serving.DeviceTypeID, i
 	if mean, ok := m.Mean(v, d, items, concurrency); ok {
 		m.watch.mean[d] += float64(mean)
 		m.watch.took[d] += float64(took)
+		m.watch.scatter = m.watch.scatter || took != mean
 	}
 	return took
 }
@@ -94,11 +96,10 @@ func (m *watchedMachines) Service(v serving.VariantID, d serving.DeviceTypeID, i
 // Queries are the arrivals so far. They are shared: do not change them.
 func (w *Watch) Queries() []bound.Query { return w.queries }
 
-// World is the machines and apps of the run. With hindsight batches are as fast as they turned out, all of a device
-// type together; otherwise they are as fast as on average.
-func (w *Watch) World(hindsight bool) bound.World {
+// World is the machines and apps of the run. Batches are as fast as they turned out to be, all of a device type together.
+func (w *Watch) World() bound.World {
 	out := World(w.spec, w.machines)
-	if !hindsight {
+	if !w.scatter {
 		return out
 	}
 	out.Speed = make([]float64, len(w.took))
@@ -116,11 +117,11 @@ func World(spec *serving.Spec, machines *truth.Table) bound.World {
 	return bound.World{Spec: spec, Time: machines.Mean, Chance: machines.Chance, Levels: machines.Levels}
 }
 
-// Tolerance is by how much, relatively, a run of so many queries may be above its bound by chance. The bound knows how
-// fast the batches were, but not that more of them than on average were in time. That share has a standard deviation of
-// at most half of 1/sqrt(queries); runs without chance have none.
-func (w *Watch) Tolerance(noise truth.Noise) float64 {
-	if noise == truth.Exact || len(w.queries) == 0 {
+// Tolerance is by how much, relatively, the run may be above its bound by chance. The bound knows how fast the batches
+// were, but not that more of them than on average were in time. That share of the queries has a standard deviation of at
+// most half of 1/sqrt(queries). Runs whose batches took their means have no luck.
+func (w *Watch) Tolerance() float64 {
+	if !w.scatter || len(w.queries) == 0 {
 		return 0
 	}
 	return min(2/math.Sqrt(float64(len(w.queries))), mostTolerance)
@@ -132,10 +133,10 @@ const mostTolerance = 0.03
 // Terms bounds the program of one run, so that it is solved in about a second. A larger one is made coarser.
 const Terms = 20_000
 
-// Utility computes the bound of the run so far. noise is that of the machines. A program that is too large even when it
+// Utility computes the bound of the run so far. A program that is too large even when it
 // is coarse is no error: the answer says that it was skipped, and why.
-func (w *Watch) Utility(ctx context.Context, solver milp.Solver, noise truth.Noise) (*report.Bound, error) {
-	r, err := bound.Utility(ctx, solver, w.World(noise != truth.Exact), w.queries, bound.Options{Terms: Terms})
+func (w *Watch) Utility(ctx context.Context, solver milp.Solver) (*report.Bound, error) {
+	r, err := bound.Utility(ctx, solver, w.World(), w.queries, bound.Options{Terms: Terms})
 	if errors.Is(err, bound.ErrTooLarge) {
 		return &report.Bound{Skipped: err.Error()}, nil
 	}
@@ -143,7 +144,7 @@ func (w *Watch) Utility(ctx context.Context, solver milp.Solver, noise truth.Noi
 		return nil, err
 	}
 	out := &report.Bound{
-		Utility: r.Utility, InTime: r.InTime, Tolerance: w.Tolerance(noise), WindowS: r.Window.Seconds(),
+		Utility: r.Utility, InTime: r.InTime, Tolerance: w.Tolerance(), WindowS: r.Window.Seconds(),
 	}
 	for _, x := range r.Windows {
 		out.Windows = append(out.Windows, report.BoundWindow{
@@ -156,7 +157,7 @@ func (w *Watch) Utility(ctx context.Context, solver milp.Solver, noise truth.Noi
 // Cost returns the least money, in $/h over a span, for which queries are served as many and as accurately as a run
 // did. Machines of types with a price are rented when they are needed, and nothing else costs. Nil where nothing has a
 // price, and where the run served so much that only luck or a fault explains it.
-func (w *Watch) Cost(ctx context.Context, solver milp.Solver, noise truth.Noise, served *report.Report,
+func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Report,
 	span time.Duration) (*float64, error) {
 	rent := Rented(w.spec)
 	if rent == nil || span <= 0 {
@@ -172,7 +173,7 @@ func (w *Watch) Cost(ctx context.Context, solver milp.Solver, noise truth.Noise,
 			rent.Target[a] = *s.SatisfiedAccuracy * (1 - 1e-9)
 		}
 	}
-	cost, over, err := bound.CostOver(ctx, solver, w.World(noise != truth.Exact), w.queries, *rent,
+	cost, over, err := bound.CostOver(ctx, solver, w.World(), w.queries, *rent,
 		bound.Options{Terms: Terms})
 	if errors.Is(err, bound.ErrTooLittle) || errors.Is(err, bound.ErrTooLarge) {
 		return nil, nil
