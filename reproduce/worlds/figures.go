@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/measure/worlds"
 	"github.com/sluice-serving/sluice/reproduce"
@@ -174,22 +175,15 @@ func (r *runner) above(o *reproduce.Outcome) error {
 	err := r.each(func(w, k int, p *place, most *limit) error {
 		for s := range r.systems {
 			x := r.result(w, k, s)
-			if !exceeds(x, most) {
-				continue
+			over, what, err := p.above(context.Background(), r.Solver, x, most)
+			if err != nil {
+				return err
 			}
-			own := *most
-			if x.speed != nil {
-				b, err := p.bound(context.Background(), r.Solver, x.speed)
-				if err != nil {
-					return err
-				}
-				own.utility = b.Utility
-			}
-			if !exceeds(x, &own) {
+			if !over {
 				continue
 			}
 			if total++; total <= mostNamed {
-				text += fmt.Sprintf(", %s in %s (%.4f of at most %.4f)", r.systems[s].Name, p.Name, x.utility, own.utility)
+				text += fmt.Sprintf(", %s in %s (%s)", r.systems[s].Name, p.Name, what)
 			}
 		}
 		return nil
@@ -199,6 +193,22 @@ func (r *runner) above(o *reproduce.Outcome) error {
 			text))
 	}
 	return err
+}
+
+// above tells whether a run is above its bound, and by which numbers.
+func (p *place) above(ctx context.Context, solver milp.Solver, x *result, most *limit) (bool, string, error) {
+	if !exceeds(x, most) {
+		return false, "", nil
+	}
+	own := *most
+	if x.speed != nil {
+		b, err := p.bound(ctx, solver, x.speed)
+		if err != nil {
+			return false, "", err
+		}
+		own.utility = b.Utility
+	}
+	return exceeds(x, &own), fmt.Sprintf("%.4f of at most %.4f", x.utility, own.utility), nil
 }
 
 // mostNamed is how many runs above their bound are named.
