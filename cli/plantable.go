@@ -61,6 +61,9 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 	if v.Gap != nil {
 		fact("bound", "%s", proof(v))
 	}
+	if v.Fluid != nil {
+		fact("utility", "%s", beside(v))
+	}
 	used := v.Workers - len(v.Idle)
 	if v.Error == "" {
 		cost := quantity.Dollars(v.CostPerHour) + " $/h"
@@ -87,6 +90,22 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 		}
 	}
 	return printDiagnosis(w, v)
+}
+
+// overFull is by how much a plan's utility may be above the fluid bound by rounding.
+const overFull = 1.001
+
+// beside says how far a plan is from what the machines have time for.
+func beside(v *planning.Plan) string {
+	f := v.Fluid
+	out := fmt.Sprintf("%s of at most %s on these machines", quantity.Percent(*v.Utility), quantity.Percent(f.Utility))
+	if f.Ratio > overFull {
+		out += ": the plan counts on more time than they have"
+	}
+	if f.CostPerHour != nil {
+		out += fmt.Sprintf("; the same for at least %s $/h", quantity.Dollars(*f.CostPerHour))
+	}
+	return out
 }
 
 // proof says how good a plan is proven to be.

@@ -34,17 +34,31 @@ type Plan struct {
 	Loads    int      `json:"loads"`          // variants to bring up
 	// Goal is what the planner maximises and what Bound is in; no plan is better than Bound, which is Gap from this
 	// one, relatively. Both are absent where nothing is proven.
-	Goal   string   `json:"goal,omitempty"`
-	Bound  *float64 `json:"bound,omitempty"`
-	Gap    *float64 `json:"gap,omitempty"`
-	Apps   []App    `json:"apps"`
-	Stages []Stage  `json:"stages,omitempty"` // of apps of several stages
+	Goal  string   `json:"goal,omitempty"`
+	Bound *float64 `json:"bound,omitempty"`
+	Gap   *float64 `json:"gap,omitempty"`
+	// Utility is the sum over what the plan serves of weight times accuracy relative to the app's best, by the weighted
+	// demand. Fluid is what no plan and no rule can pass on these machines; nil where there is no demand.
+	Utility *float64 `json:"utility,omitempty"`
+	Fluid   *Fluid   `json:"fluid_bound,omitempty"`
+	Apps    []App    `json:"apps"`
+	Stages  []Stage  `json:"stages,omitempty"` // of apps of several stages
 	// Short is, by device type, how many workers more it would take to serve all that is asked for.
 	Short     map[string]int `json:"short,omitempty"`
 	Instances []Instance     `json:"instances,omitempty"`
 	// Adviser is the planner that was asked for the diagnosis where the plan's own has no answers.
 	Adviser   string     `json:"adviser,omitempty"`
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+}
+
+// Fluid is the fluid bound of a demand (package bound), for arrivals without gaps and batches without waits.
+type Fluid struct {
+	Utility float64 `json:"utility"`
+	Served  float64 `json:"served"` // share of the demand at that optimum
+	// CostPerHour is the least money, in $/h, that serves what the plan serves as accurately; nil where nothing has a
+	// price, and where the plan counts on more than the machines have.
+	CostPerHour *float64 `json:"cost_per_hour,omitempty"`
+	Ratio       float64  `json:"ratio"` // the plan's utility by the bound's
 }
 
 // GoalCost is the goal of plans that cost as little as they can.

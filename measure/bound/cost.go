@@ -92,7 +92,7 @@ func (p *program) rent(r *Rent) {
 func (p *program) demand(r *Rent, queries []Query) {
 	offered := make([]float64, len(p.w.Spec.Apps))
 	for i := range queries {
-		offered[queries[i].App]++
+		offered[queries[i].App] += queries[i].count()
 	}
 	for a := range offered {
 		if offered[a] == 0 {

@@ -66,11 +66,13 @@ func weight(spec *serving.Spec, a serving.AppID) float64 {
 func (p *program) result(values []float64, queries []Query) *Result {
 	r := &Result{Window: p.width, Windows: make([]Window, p.windows)}
 	offered := make([]float64, p.windows) // weights
-	total, all := 0.0, 0.0
+	total, all, count := 0.0, 0.0, 0.0
 	for i := range queries {
 		w := p.window(queries[i].Arrived)
-		r.Windows[w].Offered++
-		x := weight(p.w.Spec, queries[i].App)
+		n := queries[i].count()
+		r.Windows[w].Offered += int(n + 0.5)
+		count += n
+		x := n * weight(p.w.Spec, queries[i].App)
 		offered[w] += x
 		all += x
 	}
@@ -90,7 +92,7 @@ func (p *program) result(values []float64, queries []Query) *Result {
 		}
 	}
 	if all > 0 {
-		r.Utility, r.InTime = total/all, inTime/float64(len(queries))
+		r.Utility, r.InTime = total/all, inTime/count
 	}
 	return r
 }

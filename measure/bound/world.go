@@ -30,6 +30,16 @@ type Query struct {
 	Items       []float64 // by position in App.Stages: that it brings to the stage
 	MinAccuracy float64   // of every stage's variant
 	Variant     serving.VariantID
+	// Count is how many queries this one stands for; 0 means 1. A steady load is one query for each kind of query, that
+	// arrives at 0 and stands for the rate times the longest time to a deadline.
+	Count float64
+}
+
+func (q *Query) count() float64 {
+	if q.Count > 0 {
+		return q.Count
+	}
+	return 1
 }
 
 // chance is World.Chance, or whether the mean is within.
