@@ -77,7 +77,8 @@ func reproduceCommand() command {
 					return err
 				}
 				r := reproduce.Request{
-					Figures: args[1:], Seeds: *seeds, First: *first, Parallel: *parallel, Solver: solver, Arrivals: *arrivals,
+					Figures: args[1:], Seeds: *seeds, First: *first, Parallel: *parallel, Solver: solver,
+					Arrivals: *arrivals,
 				}
 				r.Runtime = func() (operators.Runtime, error) { return onnx.New(onnx.Config{}) }
 				var kept *store.Policies

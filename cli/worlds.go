@@ -35,8 +35,8 @@ func worldsGenerateCommand() command {
 		about: `
 Writes each world into a folder of its own: a sluice.yaml, its profile and its workload. It prints the traits of
 each, and the command that simulates it. A seed and a number make the same world on every machine.`,
-		examples: "sluice worlds generate --out worlds\nsluice worlds generate --seed 7 --count 20 --out worlds\nsluice " +
-			"worlds generate --seed 1 --first 12 --count 1 --out worlds",
+		examples: "sluice worlds generate --out worlds\nsluice worlds generate --seed 7 --count 20 --out worlds\n" +
+			"sluice worlds generate --seed 1 --first 12 --count 1 --out worlds",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			seed := fs.Uint64("seed", 1, "`seed` of the worlds")
 			count := fs.Int("count", 48, "`number` of worlds")

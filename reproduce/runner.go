@@ -31,9 +31,9 @@ func NewRunner(request Request) *Runner {
 	return &Runner{Request: request, byKey: make(map[string]*Task)}
 }
 
-// AddTask adds work that runs with so many seeds, from Request.First on, and returns its task. When a task of the same key exists, it is
-// returned instead and nothing is added: figures that need the same results share them. weight is a guess of the run
-// time in any unit. Heavy tasks start first, and progress is reported as a share of the total weight.
+// AddTask adds work that runs with so many seeds, from Request.First on, and returns its task. When a task of the same
+// key exists, it is returned instead and nothing is added: figures that need the same results share them. weight is a
+// guess of the run time in any unit. Heavy tasks start first, and progress is reported as a share of the total weight.
 func (r *Runner) AddTask(key string, weight, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *Task {
 	if t := r.byKey[key]; t != nil {
 		return t

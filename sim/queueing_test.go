@@ -70,7 +70,8 @@ func (n *network) station(servers, largest int, mean, deviation time.Duration, f
 type measured struct{ wait, response float64 }
 
 // run simulates the network and returns means by the priority of queries.
-func (n *network) run(t *testing.T, r route.Router, b batch.Rule, noise truth.Noise, source workload.Source) map[int32]measured {
+func (n *network) run(t *testing.T, r route.Router, b batch.Rule, noise truth.Noise,
+	source workload.Source) map[int32]measured {
 	t.Helper()
 	believed, err := profile.NewTable(n.spec, n.measurements, profile.Mean)
 	if err != nil {

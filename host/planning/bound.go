@@ -18,9 +18,9 @@ func (a *asker) beside(ctx context.Context, p *host.Profiled, d *Demand, v *Plan
 	if d.Total() <= 0 || v.Error != "" {
 		return nil
 	}
-	solver, err := p.Solver()
-	if err != nil {
-		return nil
+	solver, missing := p.Solver()
+	if missing != nil {
+		return nil // a plan without a bound is a plan
 	}
 	machines, err := truth.NewTable(p.Spec(), p.Measurements(), truth.Lognormal, nil)
 	if err != nil {
@@ -63,8 +63,8 @@ func (a *asker) beside(ctx context.Context, p *host.Profiled, d *Demand, v *Plan
 	return nil
 }
 
-// steady is a demand, in queries/s by AppID, as queries that stand for many: as many as arrive in the longest objective,
-// while machines have as much time.
+// steady is a demand, in queries/s by AppID, as queries that stand for many: for as many as arrive in the longest
+// objective, while machines have as much time.
 func steady(spec *serving.Spec, rates []float64) (out []bound.Query) {
 	longest := time.Duration(0)
 	for a := range rates {

@@ -44,11 +44,11 @@ var floors = []row{
 	{6, "measure/report/plot", false},
 	{6, "models/digits/...", false},
 	{6, "sim/experiment", false},
-	{6, "sim/bounds", false}, // the fluid bound beside a simulated run
 	{6, "reproduce/...", false},
 
 	{5, "sim", false},
 	{5, "sim/truth", false},
+	{5, "sim/bounds", false}, // the fluid bound beside a simulated run
 	{5, "dataplane", false},
 	{5, "config/...", false},
 	{5, "measure/telemetry", false},

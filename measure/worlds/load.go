@@ -10,8 +10,8 @@ import (
 const (
 	// span is how long queries arrive, in seconds.
 	span = 30.0
-	// leastQueries and mostQueries are between what the queries of a world are; where the machines carry more, everything
-	// takes longer, and where they carry less, everything is faster.
+	// leastQueries and mostQueries bound the queries of a world; where the machines carry more, everything takes longer,
+	// and where they carry less, everything is faster.
 	leastQueries, mostQueries = 2000, 7000
 	// leastObjective keeps objectives well above the rounding of files, in seconds.
 	leastObjective = 0.010
@@ -69,8 +69,8 @@ func (g *generator) offered() float64 {
 	return low * math.Pow(high/low, g.rng.Float64())
 }
 
-// stretch has everything take longer by a factor, run times and objectives, and returns the rate that is as much of what
-// the machines then carry as the given one was.
+// stretch has everything take longer by a factor, run times and objectives. It returns the rate that is as much of what
+// the machines then carry as the given one was of what they carried.
 func (g *generator) stretch(factor, rate float64) float64 {
 	for v := range g.models {
 		g.models[v].item *= factor

@@ -189,8 +189,8 @@ func (r *runner) above(o *reproduce.Outcome) error {
 		return nil
 	})
 	if total > 0 {
-		o.Notes = append(o.Notes, fmt.Sprintf("%d runs are above their bound, which is a fault of the simulator%s.", total,
-			text))
+		o.Notes = append(o.Notes, fmt.Sprintf("%d runs are above their bound, which is a fault of the simulator%s.",
+			total, text))
 	}
 	return err
 }

@@ -96,7 +96,8 @@ func (m *watchedMachines) Service(v serving.VariantID, d serving.DeviceTypeID, i
 // Queries are the arrivals so far. They are shared: do not change them.
 func (w *Watch) Queries() []bound.Query { return w.queries }
 
-// World is the machines and apps of the run. Batches are as fast as they turned out to be, all of a device type together.
+// World is the machines and apps of the run. Batches are as fast as they turned out to be, all of a device type
+// together.
 func (w *Watch) World() bound.World {
 	out := World(w.spec, w.machines)
 	if !w.scatter {
