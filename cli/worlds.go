@@ -102,7 +102,8 @@ func printWorlds(to io.Writer, list []writtenWorld) error {
 func worldsTraitsCommand() command {
 	return command{
 		name: "worlds traits", summary: "list the traits that worlds have", usage: "",
-		about: "A world has some of the traits. Without a trait it has the plain form.", examples: "sluice worlds traits",
+		about:    "A world has some of the traits. Without a trait it has the plain form.",
+		examples: "sluice worlds traits",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {

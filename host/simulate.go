@@ -77,7 +77,8 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	watch := bounds.NewWatch(p.Spec(), machines)
 	c := sim.Config{
 		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.queries),
-		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay, Recorder: recorder, Content: load.content,
+		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay,
+		Recorder: recorder, Content: load.content,
 	}
 	closing := func() error { return nil }
 	if s.Journal != "" {
@@ -103,9 +104,9 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 
 // bound computes what no run could have passed that had the load and the machines of the watched one.
 func (p *Planned) bound(watch *bounds.Watch, found *report.Report) (*report.Bound, error) {
-	solver, missing := p.Solver()
-	if missing != nil {
-		return &report.Bound{Skipped: missing.Error()}, nil
+	solver, err := p.Solver()
+	if err != nil {
+		return &report.Bound{Skipped: err.Error()}, nil //nolint:nilerr // the report says it
 	}
 	ctx := context.Background()
 	b, err := watch.Utility(ctx, solver)

@@ -41,7 +41,8 @@ func newNetwork() *network {
 
 // station adds a stage. Its service times have a mean and a deviation, where noise is log-normal. from are the stages
 // that feed it.
-func (n *network) station(servers, largest int, mean, deviation time.Duration, from ...serving.StageID) serving.StageID {
+func (n *network) station(servers, largest int, mean, deviation time.Duration,
+	from ...serving.StageID) serving.StageID {
 	id := serving.StageID(len(n.spec.Stages))
 	n.spec.Stages = append(n.spec.Stages, serving.Stage{
 		Name: fmt.Sprintf("s%d", id), Variants: []serving.VariantID{serving.VariantID(id)}, Joins: len(from),
@@ -271,9 +272,9 @@ func TestTandem(t *testing.T) {
 }
 
 // A query that goes through two M/M/1 queues at once and waits for both: (12 - rho)/8 times the time in one (R. Nelson
-// and A. Tantawi, "Approximate analysis of fork/join synchronization in parallel queues", IEEE Transactions on Computers
-// 37, 1988; exact for two). The fork and the join take almost no time. Independent queues would take 1.5 times it, the
-// slower of two: an upper bound, since branches share their arrivals.
+// and A. Tantawi, "Approximate analysis of fork/join synchronization in parallel queues", IEEE Transactions on
+// Computers 37, 1988; exact for two). The fork and the join take almost no time. Independent queues would take 1.5 times
+// it, the slower of two: an upper bound, since branches share their arrivals.
 func TestForkAndJoin(t *testing.T) {
 	for _, rho := range []float64{0.3, 0.6, 0.8} {
 		t.Run(fmt.Sprintf("%.0f%%", 100*rho), func(t *testing.T) {

@@ -18,9 +18,9 @@ func (a *asker) beside(ctx context.Context, p *host.Profiled, d *Demand, v *Plan
 	if d.Total() <= 0 || v.Error != "" {
 		return nil
 	}
-	solver, missing := p.Solver()
-	if missing != nil {
-		return nil // a plan without a bound is a plan
+	solver, err := p.Solver()
+	if err != nil {
+		return nil //nolint:nilerr // a plan without a bound is a plan
 	}
 	machines, err := truth.NewTable(p.Spec(), p.Measurements(), truth.Lognormal, nil)
 	if err != nil {

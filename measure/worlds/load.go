@@ -10,8 +10,8 @@ import (
 const (
 	// span is how long queries arrive, in seconds.
 	span = 30.0
-	// leastQueries and mostQueries bound the queries of a world; where the machines carry more, everything takes longer,
-	// and where they carry less, everything is faster.
+	// leastQueries and mostQueries bound the queries of a world. Where the machines carry more, everything takes
+	// longer; where they carry less, everything is faster.
 	leastQueries, mostQueries = 2000, 7000
 	// leastObjective keeps objectives well above the rounding of files, in seconds.
 	leastObjective = 0.010

@@ -145,7 +145,8 @@ func (r *runner) traits(o *reproduce.Outcome) error {
 		Title: "Mean share of the bound (%)", Columns: r.names(), Low: 0, High: 100,
 		Subtitle: "by trait of worlds and system; a world that is refused counts 0",
 	}
-	for _, t := range append([]worlds.Trait{all}, r.traitNames(func(t worlds.Trait) bool { return means[t] != nil })...) {
+	rows := append([]worlds.Trait{all}, r.traitNames(func(t worlds.Trait) bool { return means[t] != nil })...)
+	for _, t := range rows {
 		list := means[t]
 		chart.Rows = append(chart.Rows, fmt.Sprintf("%s (%d)", t, list[0].n))
 		var cells []plot.GridCell

@@ -55,22 +55,24 @@ func (r *runner) everything() {
 		return
 	}
 	for _, n := range r.numbers {
-		r.limits = append(r.limits, r.AddTask(key(n, ""), 1, r.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		limit := func(ctx context.Context, seed uint64) (any, error) {
 			p, _, err := r.open(seed, n)
 			if err != nil {
 				return nil, err
 			}
 			return p.limit(ctx, r.Solver)
-		}))
+		}
+		r.limits = append(r.limits, r.AddTask(key(n, ""), 1, r.Seeds, limit))
 		var list []*reproduce.Task
 		for _, s := range r.systems {
-			list = append(list, r.AddTask(key(n, s.Name), 1, r.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+			run := func(ctx context.Context, seed uint64) (any, error) {
 				p, refused, err := r.open(seed, n)
 				if err != nil || refused != "" {
 					return &result{refused: refused}, err
 				}
 				return p.run(ctx, s, r.Solver, r.Policies)
-			}))
+			}
+			list = append(list, r.AddTask(key(n, s.Name), 1, r.Seeds, run))
 		}
 		r.runs = append(r.runs, list)
 	}

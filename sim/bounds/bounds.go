@@ -1,6 +1,6 @@
 // Package bounds puts the fluid bound (package bound) beside a simulated run: the most that any run could have had with
 // these arrivals and these machines. A watch stands between the run and its load and machines. It notes every arrival,
-// and how much faster than on average the batches were that the run happened to draw, so that luck is in the bound, too.
+// and how much faster than on average the batches were that the run happened to draw, so that the bound has luck in it.
 package bounds
 
 import (
