@@ -66,9 +66,9 @@ func (r *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
 	r.Report(r.above)
 	r.AddNotes(
 		"Utility is the sum of weight x accuracy / best accuracy of the app over the queries in time, divided by the "+
-			"sum of the weights of all queries. The row bound is the most that any system can have with these machines "+
-			"and these arrivals (fluid bound, by window); 'of the bound' is the share of it that was reached. A system "+
-			"that refuses a world has none of it.",
+			"sum of the weights of all queries. The row bound is the most that any system can have with these "+
+			"machines and these arrivals (fluid bound, by window); 'of the bound' is the share of it that was "+
+			"reached. A system that refuses a world has none of it.",
 		"A seed makes worlds of its own: --first-seed 7 runs others. 'sluice worlds generate --seed 1 --out DIR' "+
 			"writes them as files; world 1-07 is the one of seed 1 and number 7.")
 	return r.Run(ctx)

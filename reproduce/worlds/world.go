@@ -35,7 +35,8 @@ type place struct {
 	machines *truth.Table
 }
 
-// open reads a world from its file, as every command does. The second result says why it is refused; "" where it is not.
+// open reads a world from its file, as every command does. The second result says why it is refused; "" where it is
+// not.
 func open(seed uint64, number int) (*place, string, error) {
 	w := worlds.Generate(seed, number)
 	f, err := config.Parse([]byte(w.ConfigFile()), w.Name)
