@@ -273,8 +273,8 @@ func TestTandem(t *testing.T) {
 
 // A query that goes through two M/M/1 queues at once and waits for both: (12 - rho)/8 times the time in one (R. Nelson
 // and A. Tantawi, "Approximate analysis of fork/join synchronization in parallel queues", IEEE Transactions on
-// Computers 37, 1988; exact for two). The fork and the join take almost no time. Independent queues would take 1.5 times
-// it, the slower of two: an upper bound, since branches share their arrivals.
+// Computers 37, 1988; exact for two). The fork and the join take almost no time. Independent queues would take 1.5
+// times it, the slower of two: an upper bound, since branches share their arrivals.
 func TestForkAndJoin(t *testing.T) {
 	for _, rho := range []float64{0.3, 0.6, 0.8} {
 		t.Run(fmt.Sprintf("%.0f%%", 100*rho), func(t *testing.T) {

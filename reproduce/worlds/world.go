@@ -118,8 +118,8 @@ type result struct {
 	cost            float64 // $/h
 	speed           []float64
 	tolerance       float64
-	// shares tells that some plan had several instances on one machine, below that some batch ran on a variant below the
-	// floor of its app.
+	// shares tells that some plan had several instances on one machine, below that some batch ran on a variant below
+	// the floor of its app.
 	shares, below bool
 }
 

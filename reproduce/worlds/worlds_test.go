@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Faults that are known. The tests count what is due to them and let it pass; a fault that is mended becomes false here,
-// and the tests then let nothing pass.
+// Faults that are known. The tests count what is due to them and let it pass; a fault that is mended becomes false
+// here, and the tests then let nothing pass.
 const (
 	// machinesAreCountedTwice: instances that share a machine are each as fast as alone.
 	machinesAreCountedTwice = true

@@ -119,8 +119,8 @@ func World(spec *serving.Spec, machines *truth.Table) bound.World {
 }
 
 // Tolerance is by how much, relatively, the run may be above its bound by chance. The bound knows how fast the batches
-// were, but not that more of them than on average were in time. That share of the queries has a standard deviation of at
-// most half of 1/sqrt(queries). Runs whose batches took their means have no luck.
+// were, but not that more of them than on average were in time. That share of the queries has a standard deviation of
+// at most half of 1/sqrt(queries). Runs whose batches took their means have no luck.
 func (w *Watch) Tolerance() float64 {
 	if !w.scatter || len(w.queries) == 0 {
 		return 0

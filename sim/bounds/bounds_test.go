@@ -67,8 +67,8 @@ func watched(t *testing.T, n int, deviation time.Duration, rate float64) (*Watch
 	return w, recorder.Report(report.Meta{Duration: seconds * time.Second, Usage: &ran.Usage})
 }
 
-// One machine of 100/s at 150/s: no more than two thirds can be in time. First come, first served comes close, since all
-// queries are equal.
+// One machine of 100/s at 150/s: no more than two thirds can be in time. First come, first served comes close, since
+// all queries are equal.
 func TestBoundOfOneMachine(t *testing.T) {
 	w, r := watched(t, 1, 0, 150)
 	b, err := w.Utility(context.Background(), solver(t))
