@@ -28,8 +28,8 @@ func (w *Watch) itemsOf(a *workload.Arrival) []float64 {
 }
 
 // Items returns the least items that a query of a size brings to each stage of its app, by position in App.Stages,
-// where its content is what the fan-outs say. Each task of a query sends its items times the fan-out, rounded; a query is one
-// task at the first stage, and one for each item, or some items, at the others.
+// where its content is what the fan-outs say. Each task of a query sends its items times the fan-out, rounded. A query
+// is one task at the first stage, and one for each item, or some items, at the others.
 func Items(spec *serving.Spec, a serving.AppID, items int) []float64 {
 	app := &spec.Apps[a]
 	out := make([]float64, len(app.Stages))
