@@ -88,7 +88,7 @@ func commands() []command {
 	return []command{
 		serveCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(), loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(),
-		reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
+		worldsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}
 }
 

@@ -85,6 +85,9 @@ func facts(v *planning.Plan) (facts [][]string) {
 	if v.Gap != nil {
 		fact("bound", "%s", proof(v))
 	}
+	if v.Fluid != nil {
+		fact("utility", "%s", beside(v))
+	}
 	used := v.Workers - len(v.Idle)
 	if v.Error == "" {
 		cost := quantity.Dollars(v.CostPerHour) + " $/h"
@@ -109,6 +112,22 @@ func facts(v *planning.Plan) (facts [][]string) {
 			quantity.Rate(*v.Reach), quantity.Percent(d.Headroom-1))
 	}
 	return facts
+}
+
+// overFull is by how much a plan's utility may be above the fluid bound by rounding.
+const overFull = 1.001
+
+// beside says how far a plan is from what the machines have time for.
+func beside(v *planning.Plan) string {
+	f := v.Fluid
+	out := fmt.Sprintf("%s of at most %s on these machines", quantity.Percent(*v.Utility), quantity.Percent(f.Utility))
+	if f.Ratio > overFull {
+		out += ": the plan counts on more time than they have"
+	}
+	if f.CostPerHour != nil {
+		out += fmt.Sprintf("; the same for at least %s $/h", quantity.Dollars(*f.CostPerHour))
+	}
+	return out
 }
 
 // proof returns in words how good a plan is proven to be.

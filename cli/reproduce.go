@@ -21,11 +21,14 @@ import (
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/reproduce/scrooge"
+	"github.com/sluice-serving/sluice/reproduce/worlds"
 	"github.com/sluice-serving/sluice/runtime/onnx"
 )
 
-// papers are the papers that can be reproduced.
-var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper()}
+// papers are those that can be reproduced, and our own worlds.
+var papers = []reproduce.Paper{
+	proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper(), worlds.Paper(),
+}
 
 func reproduceCommand() command {
 	return command{
@@ -41,6 +44,7 @@ func reproduceCommand() command {
 			asJSON := fs.Bool("json", false, "print the rows as JSON")
 			out := fs.String("out", "", "write the rows and the charts into `DIR`")
 			seeds := fs.Int("seeds", 1, "runs of everything that draws by chance, 1 to 100")
+			first := fs.Uint64("first-seed", 1, "the first of these seeds")
 			arrivals := fs.String("arrivals", "",
 				"`DIR` with the authors' arrival times, which this project does not carry")
 			policies := fs.String("policies", "",
@@ -73,7 +77,8 @@ func reproduceCommand() command {
 					return err
 				}
 				r := reproduce.Request{
-					Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals,
+					Figures: args[1:], Seeds: *seeds, First: *first, Parallel: *parallel, Solver: solver,
+					Arrivals: *arrivals,
 				}
 				r.Runtime = func() (operators.Runtime, error) { return onnx.New(onnx.Config{}) }
 				var kept *store.Policies

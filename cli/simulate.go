@@ -17,7 +17,11 @@ func simulateCommand() command {
 		about: `
 The very scheduling code of 'serve', with machines that behave as the profile measured them: service times
 scatter with the measured mean and standard deviation. --replay takes the arrivals of a run that 'load --record'
-wrote and prints what was measured beside what is predicted.`,
+wrote and prints what was measured beside what is predicted.
+
+Beside the utility (accuracy of answers in time, relative to the best) stands the most that any run could have
+had: the fluid bound. A run above it is a fault of the simulator; it is printed all the same, says so, and the
+exit status is 1.`,
 		examples: "sluice simulate -f sluice.yaml --request-rate-range 50:400:50\nsluice simulate -f sluice.yaml " +
 			"--rates 0:50,10:300,20:50 --out plots\nsluice simulate -f sluice.yaml --replay run.jsonl --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
@@ -32,6 +36,8 @@ wrote and prints what was measured beside what is predicted.`,
 				"how long a planner that is asked during the run takes, a `duration`")
 			fs.BoolVar(&s.Exact, "exact", false, "service times always take their mean")
 			fs.StringVar(&s.Journal, "journal", "", "write all inputs and decisions to this `file`")
+			fs.BoolVar(&s.NoBound, "no-bound", false,
+				"leave out the bound, the most that any run could have had with these arrivals and machines")
 			out := fs.String("out", "", "`folder` for reports and plots")
 			asJSON := fs.Bool("json", false, "print the reports as JSON")
 			load := declareWorkload(fs)
@@ -103,7 +109,21 @@ func (s *simulation) loads(e *Env, specs []workload.Spec) error {
 	} else if err := report.SideBySide(e.Stdout, labels, reports); err != nil {
 		return err
 	}
-	return s.save(e, labels, reports)
+	if err := s.save(e, labels, reports); err != nil {
+		return err
+	}
+	return possible(labels, reports)
+}
+
+// possible returns an error that names the first run that did better than is possible.
+func possible(labels []string, reports []*report.Report) error {
+	for k, r := range reports {
+		if above := r.AboveBound(); above != "" {
+			return fmt.Errorf("run %q did better than is possible: %s; this is a fault of the simulator, not of your "+
+				"configuration: please report it with the configuration, the profile and the load", labels[k], above)
+		}
+	}
+	return nil
 }
 
 // recorded simulates the arrivals of a recorded run and prints both reports side by side.
@@ -121,10 +141,13 @@ func (s *simulation) recorded(e *Env, path string) error {
 	} else {
 		err = report.SideBySide(e.Stdout, labels, reports)
 	}
+	if err == nil {
+		err = s.save(e, labels, reports)
+	}
 	if err != nil {
 		return err
 	}
-	return s.save(e, labels, reports)
+	return possible(labels, reports)
 }
 
 // save writes reports and plots into the folder of --out.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/bounds"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
@@ -26,6 +28,8 @@ type Simulation struct {
 	Exact bool
 	// Journal is a file that all inputs and decisions are written to; an existing one is replaced. Empty writes none.
 	Journal string
+	// NoBound leaves out the bound beside the report (see report.Bound), which takes up to about a second a run.
+	NoBound bool
 }
 
 // DefaultPlanDelay exceeds the usual time of the solver for some dozen workers.
@@ -70,9 +74,11 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	}
 	machines.Overhead = s.Overhead
 	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
+	watch := bounds.NewWatch(p.Spec(), machines)
 	c := sim.Config{
-		Spec: p.Spec(), Engine: e, Truth: machines, Source: load.queries, Clients: load.sessions, Initial: p.first,
-		Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay, Recorder: recorder, Content: load.content,
+		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.queries),
+		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay,
+		Recorder: recorder, Content: load.content,
 	}
 	closing := func() error { return nil }
 	if s.Journal != "" {
@@ -84,10 +90,32 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	if err = errors.Join(err, closing()); err != nil {
 		return nil, err
 	}
-	return recorder.Report(report.Meta{
+	meta := report.Meta{
 		Name: name, Seed: s.Seed, Duration: load.span, Usage: &result.Usage, Variants: p.VariantNames(),
 		PlanFailures: result.PlanFailures,
-	}), nil
+	}
+	if !s.NoBound {
+		if meta.Bound, err = p.bound(watch, recorder.Report(meta)); err != nil {
+			return nil, err
+		}
+	}
+	return recorder.Report(meta), nil
+}
+
+// bound computes what no run could have passed that had the load and the machines of the watched one.
+func (p *Planned) bound(watch *bounds.Watch, found *report.Report) (*report.Bound, error) {
+	solver, err := p.Solver()
+	if err != nil {
+		return &report.Bound{Skipped: err.Error()}, nil //nolint:nilerr // the report says it
+	}
+	ctx := context.Background()
+	b, err := watch.Utility(ctx, solver)
+	if err != nil || b.Skipped != "" {
+		return b, err
+	}
+	span := time.Duration(found.DurationS * float64(time.Second))
+	b.CostPerHour, err = watch.Cost(ctx, solver, found, span)
+	return b, err
 }
 
 // SimulateRun simulates the arrivals of a run that a load generator has recorded in a file. It returns the report of

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"io"
 	"math"
 
 	"github.com/sluice-serving/sluice/measure/report/plot"
@@ -9,13 +10,19 @@ import (
 // Chart is a drawing. Name is the name of its file, without an extension.
 type Chart struct {
 	Name string
-	*plot.Chart
+	Drawing
+}
+
+// Drawing is what package plot draws.
+type Drawing interface {
+	PNG(io.Writer) error
+	SVG(io.Writer) error
 }
 
 // AddChart adds a chart of panels, laid out in the given number of columns. figure names the file: figure-8 for "8".
 func (o *Outcome) AddChart(figure, title string, columns int, panels ...plot.Panel) {
 	o.Charts = append(o.Charts, Chart{
-		Name: "figure-" + figure, Chart: &plot.Chart{Title: title, Panels: panels, Columns: columns},
+		Name: "figure-" + figure, Drawing: &plot.Chart{Title: title, Panels: panels, Columns: columns},
 	})
 }
 

@@ -16,7 +16,8 @@ import (
 // Request says which figures of a paper to run, and how.
 type Request struct {
 	Figures  []string // names of figures; none means all that are not OnRequest
-	Seeds    int      // every random experiment runs with the seeds 1 to Seeds; at least 1
+	Seeds    int      // every random experiment runs with so many seeds; at least 1
+	First    uint64   // the first of them; 0 means 1
 	Parallel int      // experiments that run at the same time
 	Solver   milp.Solver
 	// Arrivals is a folder with the authors' own arrival times, which the paper's licence keeps out of this project.

@@ -22,6 +22,8 @@ type Row struct {
 	Seeds    int     `json:"seeds"`
 	// Source says where the published number stands, such as a section or figure.
 	Source string `json:"source,omitempty"`
+	// Note stands in place of the number where there is none: why a system has no result. Measured is then 0.
+	Note string `json:"note,omitempty"`
 }
 
 // AddRow adds a row whose Measured, Low, High and Seeds are computed from values, one for each seed. Without values it

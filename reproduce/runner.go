@@ -19,21 +19,21 @@ type Runner struct {
 
 // Task is work that runs once for each of its seeds.
 type Task struct {
-	Results []any // by seed, seed 1 first; valid when Runner.Run calls the reports
+	Results []any // by seed, Request.First first; valid when Runner.Run calls the reports
 	key     string
 	weight  int
 	do      func(ctx context.Context, seed uint64) (any, error)
 }
 
-// NewRunner returns a runner without tasks. It raises request.Seeds to at least 1.
+// NewRunner returns a runner without tasks. It raises Seeds and First of the request to at least 1.
 func NewRunner(request Request) *Runner {
-	request.Seeds = max(request.Seeds, 1)
+	request.Seeds, request.First = max(request.Seeds, 1), max(request.First, 1)
 	return &Runner{Request: request, byKey: make(map[string]*Task)}
 }
 
-// AddTask adds work that runs with the seeds 1 to seeds and returns its task. When a task of the same key exists, it is
-// returned instead and nothing is added: figures that need the same results share them. weight is a guess of the run
-// time in any unit. Heavy tasks start first, and progress is reported as a share of the total weight.
+// AddTask adds work that runs with so many seeds, from Request.First on, and returns its task. When a task of the same
+// key exists, it is returned instead and nothing is added: figures that need the same results share them. weight is a
+// guess of the run time in any unit. Heavy tasks start first, and progress is reported as a share of the total weight.
 func (r *Runner) AddTask(key string, weight, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *Task {
 	if t := r.byKey[key]; t != nil {
 		return t
@@ -76,7 +76,7 @@ func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 	ended := 0
 	err := experiment.Sweep(ctx, len(steps), r.Parallel, nil, func(ctx context.Context, i int) error {
 		s := steps[i]
-		v, err := s.t.do(ctx, uint64(s.seed+1))
+		v, err := s.t.do(ctx, r.First+uint64(s.seed))
 		if err != nil {
 			return err
 		}

@@ -87,6 +87,9 @@ func writeBlock(w io.Writer, rows []Row) error {
 }
 
 func formatCell(r *Row) string {
+	if r.Note != "" {
+		return r.Note
+	}
 	out := formatNumber(r.Measured)
 	if r.Seeds > 1 && r.High > r.Low {
 		out += fmt.Sprintf(" %s..%s", formatNumber(r.Low), formatNumber(r.High))

@@ -110,6 +110,9 @@ func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Dema
 	} else {
 		*v = Describe(p.Spec(), p.Latencies(), d.Rates, made)
 	}
+	if err := a.beside(ctx, p, d, v); err != nil {
+		return nil, err
+	}
 	v.System, v.Planner, v.WhatIf, v.Scale = s.Name, planner.Name(), f.name, d.Scale
 	if v.Goal == "" {
 		v.Goal = s.Options.Planning.Goal

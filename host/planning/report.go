@@ -33,11 +33,15 @@ type Plan struct {
 	Loads    int      `json:"loads"`          // variants to load
 	// Goal is the planner's objective and the unit of Bound. No plan is better than Bound, and Gap is the relative
 	// distance of this plan to it. They are absent when nothing is proven.
-	Goal   string   `json:"goal,omitempty"`
-	Bound  *float64 `json:"bound,omitempty"`
-	Gap    *float64 `json:"gap,omitempty"`
-	Apps   []App    `json:"apps"`
-	Stages []Stage  `json:"stages,omitempty"` // of apps of several stages
+	Goal  string   `json:"goal,omitempty"`
+	Bound *float64 `json:"bound,omitempty"`
+	Gap   *float64 `json:"gap,omitempty"`
+	// Utility is the sum over what the plan serves of weight times accuracy relative to the app's best, by the weighted
+	// demand. Fluid is an upper bound on it for these machines; nil where there is no demand.
+	Utility *float64 `json:"utility,omitempty"`
+	Fluid   *Fluid   `json:"fluid_bound,omitempty"`
+	Apps    []App    `json:"apps"`
+	Stages  []Stage  `json:"stages,omitempty"` // of apps of several stages
 	// Sharing lists the stages that the planner's rule leaves with nothing, and that share workers instead.
 	Sharing []string `json:"sharing,omitempty"`
 	// Short is, by name of the device type, how many more workers would be needed to serve all of the demand.
@@ -46,6 +50,16 @@ type Plan struct {
 	// Adviser is the planner that made the diagnosis, if the plan's own planner cannot.
 	Adviser   string     `json:"adviser,omitempty"`
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+}
+
+// Fluid is the fluid bound of a demand (package bound), for arrivals without gaps and batches without waits.
+type Fluid struct {
+	Utility float64 `json:"utility"`
+	Served  float64 `json:"served"` // share of the demand at that optimum
+	// CostPerHour is the least money, in $/h, that serves what the plan serves as accurately; nil where nothing has a
+	// price, and where the plan counts on more than the machines have.
+	CostPerHour *float64 `json:"cost_per_hour,omitempty"`
+	Ratio       float64  `json:"ratio"` // the plan's utility by the bound's
 }
 
 // GoalCost is the goal of plans that minimise costs.

@@ -28,6 +28,7 @@ var floors = []row{
 	{7, "host/planning", false},
 	{7, "host/policies", false},
 	{7, "host/load", false},
+	{7, "host/worlds", false},
 	{7, "host/demo", false},
 
 	{6, "api/server", false},
@@ -48,6 +49,7 @@ var floors = []row{
 
 	{5, "sim", false},
 	{5, "sim/truth", false},
+	{5, "sim/bounds", false}, // the fluid bound beside a simulated run
 	{5, "dataplane", false},
 	{5, "config/...", false},
 	{5, "measure/telemetry", false},
@@ -66,6 +68,7 @@ var floors = []row{
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},
 	{2, "planner/*", false},
+	{2, "measure/worlds", false}, // made of tables and loads
 
 	{1, "serving/fleet", false},
 	{1, "serving/profile", false},

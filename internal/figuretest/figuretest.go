@@ -38,7 +38,7 @@ func SameTwice(t *testing.T, run func(parallel int) (*reproduce.Outcome, error))
 	}
 	for i := range first.Charts {
 		// Charts have gaps, which are NaN and have no JSON.
-		a, b := fmt.Sprintf("%+v", *first.Charts[i].Chart), fmt.Sprintf("%+v", *second.Charts[i].Chart)
+		a, b := fmt.Sprintf("%+v", first.Charts[i].Drawing), fmt.Sprintf("%+v", second.Charts[i].Drawing)
 		if first.Charts[i].Name != second.Charts[i].Name || a != b {
 			t.Errorf("chart %s comes out differently the second time", first.Charts[i].Name)
 		}

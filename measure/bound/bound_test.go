@@ -318,6 +318,46 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// A steady load as one query that stands for many: 100/s at 10 ms on one machine are half of 200/s.
+func TestSteadyLoad(t *testing.T) {
+	w := world{machines: []int{1}}
+	a := w.app(100*ms, 1)
+	w.variant(10*ms, 0, 1, 1, 0)
+	many := []Query{{App: a, Deadline: serving.Time(100 * ms), Items: []float64{1}, Variant: serving.None, Count: 20}}
+	r, err := Utility(context.Background(), solver(t), w.world(), many, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, "utility", r.Utility, 0.5, 1e-6)
+	check(t, "in time", r.InTime, 0.5, 1e-6)
+}
+
+// A program of few terms is coarser, and a bound that is not lower.
+func TestCoarserIsHigher(t *testing.T) {
+	w := world{machines: []int{1}}
+	a := w.app(time.Second, 1)
+	w.variant(10*ms, 0, 1, 1, 0)
+	queries := steady(a, 200, 10*time.Second, time.Second, 1)
+	late := queries[len(queries)-1]
+	late.Arrived, late.Deadline = 30e9, 31e9
+	queries = append(queries, late)
+	last := 0.0
+	for _, terms := range []int{0, 100, 20, 8} {
+		r, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Terms: terms})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Utility < last-1e-6 {
+			t.Errorf("%d terms: %v, more of them %v", terms, r.Utility, last)
+		}
+		last = r.Utility
+	}
+	if _, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Terms: 1}); !errors.Is(err,
+		ErrTooLarge) {
+		t.Errorf("%v, want %v", err, ErrTooLarge)
+	}
+}
+
 // No queries: nothing to say, and no error.
 func TestNothing(t *testing.T) {
 	w := world{machines: []int{1}}

@@ -71,9 +71,10 @@ func cut(queries []Query, list []int, all, most int) int {
 }
 
 func classOf(k key, queries []Query, list []int) class {
-	c := class{key: k, count: float64(len(list)), items: slices.Clone(queries[list[0]].Items), size: math.MaxInt}
+	c := class{key: k, items: slices.Clone(queries[list[0]].Items), size: math.MaxInt}
 	for _, i := range list {
 		q := &queries[i]
+		c.count += q.count()
 		c.within = max(c.within, q.Deadline.Sub(q.Arrived))
 		c.size = min(c.size, max(int(q.Items[0]), 1))
 		for s, n := range q.Items {

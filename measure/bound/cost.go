@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/serving"
@@ -11,8 +12,10 @@ import (
 
 // Rent is the service that Cost must buy, and the machines that it may rent.
 type Rent struct {
-	// Late is the share of the queries of every app that need not be in time.
-	Late float64
+	// Late is the share of the queries of every app that need not be in time. LateOf is the same by app; an app beyond
+	// its end has Late.
+	Late   float64
+	LateOf []float64
 	// Target is by app the mean accuracy that answers in time must have; 0, or an app beyond its end, asks for none.
 	Target []float64
 	// Rented is by device type whether machines are rented when needed, at a price in $/h. Machines of other types are
@@ -41,22 +44,32 @@ var ErrTooLittle = errors.New("bound: the machines cannot give that, at whatever
 // Cost returns a lower bound on the cost of serving a load, in $/h averaged over its time, for every way to rent
 // machines over time. The workers of the specification are the most machines of each type.
 func Cost(ctx context.Context, solver milp.Solver, w World, queries []Query, r Rent, o Options) (float64, error) {
-	p := newProgram(&w, queries, o)
-	p.build(func(serving.AppID, float64) float64 { return 0 })
+	cost, _, err := CostOver(ctx, solver, w, queries, r, o)
+	return cost, err
+}
+
+// CostOver is Cost with the time that it is averaged over: from the first arrival to the last deadline.
+func CostOver(ctx context.Context, solver milp.Solver, w World, queries []Query, r Rent, o Options) (cost float64,
+	over time.Duration, err error) {
+	p, err := fit(&w, queries, o, func(serving.AppID, float64) float64 { return 0 })
+	if err != nil {
+		return 0, 0, err
+	}
 	p.Maximize = false
 	p.rent(&r)
 	p.demand(&r, queries)
 	s, err := solver.Solve(ctx, &p.Program, milp.Limits{Relax: true})
 	if err != nil {
-		return 0, fmt.Errorf("bound: %w", err)
+		return 0, 0, fmt.Errorf("bound: %w", err)
 	}
 	switch s.Status {
 	case milp.Optimal:
-		return s.Objective / (float64(p.windows) * p.width.Seconds()) * 3600, nil
+		over = time.Duration(p.windows) * p.width
+		return s.Objective / over.Seconds() * 3600, over, nil
 	case milp.Infeasible:
-		return 0, ErrTooLittle
+		return 0, 0, ErrTooLittle
 	}
-	return 0, fmt.Errorf("bound: the program of %d rows and %d columns is %v", len(p.Rows), len(p.Columns), s.Status)
+	return 0, 0, fmt.Errorf("bound: the program of %d rows and %d columns is %v", len(p.Rows), len(p.Columns), s.Status)
 }
 
 // rent turns the machines of rented types into variables, window by window.
@@ -92,7 +105,7 @@ func (p *program) rent(r *Rent) {
 func (p *program) demand(r *Rent, queries []Query) {
 	offered := make([]float64, len(p.w.Spec.Apps))
 	for i := range queries {
-		offered[queries[i].App]++
+		offered[queries[i].App] += queries[i].count()
 	}
 	for a := range offered {
 		if offered[a] == 0 {
@@ -112,7 +125,11 @@ func (p *program) demand(r *Rent, queries []Query) {
 				right = append(right, milp.Term{Column: s.column, Coef: s.accuracy - target})
 			}
 		}
-		p.Row((1-r.Late)*offered[a], milp.Inf, served...)
+		late := r.Late
+		if a < len(r.LateOf) {
+			late = r.LateOf[a]
+		}
+		p.Row((1-late)*offered[a], milp.Inf, served...)
 		if target > 0 {
 			p.Row(0, milp.Inf, right...)
 		}

@@ -153,14 +153,15 @@ func (p *program) serve(x *class, paths []path, value func(a serving.AppID, accu
 		if !possible {
 			continue
 		}
-		c := p.Column(milp.Column{Objective: value(x.app, paths[n].accuracy), Upper: x.count})
+		accuracy := p.w.accuracy(&paths[n], x.items)
+		c := p.Column(milp.Column{Objective: value(x.app, accuracy), Upper: x.count})
 		once = append(once, milp.Term{Column: c, Coef: 1})
 		for at, g := range groups {
 			if x.items[at] > 0 {
 				p.term(p.work[g], c, x.items[at])
 			}
 		}
-		list = append(list, served{c, n, paths[n].accuracy})
+		list = append(list, served{c, n, accuracy})
 	}
 	if len(once) > 1 {
 		p.Row(-milp.Inf, x.count, once...)
@@ -276,6 +277,9 @@ type Options struct {
 	Windows int
 	// Classes is the most sizes that the queries of an app are divided into; 0 means 12.
 	Classes int
+	// Terms is how many terms the program may have; 0 means 500,000. A larger one is made coarser: with half as many
+	// windows, and then with half as many sizes. It is a bound all the same.
+	Terms int
 }
 
 func (o Options) windows() int {
@@ -283,6 +287,13 @@ func (o Options) windows() int {
 		return 24
 	}
 	return o.Windows
+}
+
+func (o Options) terms() int {
+	if o.Terms <= 0 {
+		return 500_000
+	}
+	return o.Terms
 }
 
 func (o Options) classes() int {

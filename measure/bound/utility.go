@@ -28,14 +28,19 @@ type Window struct {
 	Utility float64
 }
 
-// Utility returns an upper bound on the utility of every system with a load.
+// Utility returns an upper bound on the utility of every system with a load. An error is ErrTooLarge, the context's or
+// the solver's.
 func Utility(ctx context.Context, solver milp.Solver, w World, queries []Query, o Options) (*Result, error) {
-	p := newProgram(&w, queries, o)
 	best := make([]float64, len(w.Spec.Apps))
 	for a := range best {
 		best[a] = w.best(serving.AppID(a))
 	}
-	p.build(func(a serving.AppID, accuracy float64) float64 { return weight(w.Spec, a) * accuracy / best[a] })
+	p, err := fit(&w, queries, o, func(a serving.AppID, accuracy float64) float64 {
+		return weight(w.Spec, a) * accuracy / best[a]
+	})
+	if err != nil {
+		return nil, err
+	}
 	if len(p.Columns) == 0 {
 		return p.result(nil, queries), nil
 	}
@@ -61,11 +66,13 @@ func weight(spec *serving.Spec, a serving.AppID) float64 {
 func (p *program) result(values []float64, queries []Query) *Result {
 	r := &Result{Window: p.width, Windows: make([]Window, p.windows)}
 	offered := make([]float64, p.windows) // weights
-	total, all := 0.0, 0.0
+	total, all, count := 0.0, 0.0, 0.0
 	for i := range queries {
 		w := p.window(queries[i].Arrived)
-		r.Windows[w].Offered++
-		x := weight(p.w.Spec, queries[i].App)
+		n := queries[i].count()
+		r.Windows[w].Offered += int(n + 0.5)
+		count += n
+		x := n * weight(p.w.Spec, queries[i].App)
 		offered[w] += x
 		all += x
 	}
@@ -85,7 +92,7 @@ func (p *program) result(values []float64, queries []Query) *Result {
 		}
 	}
 	if all > 0 {
-		r.Utility, r.InTime = total/all, inTime/float64(len(queries))
+		r.Utility, r.InTime = total/all, inTime/count
 	}
 	return r
 }

@@ -31,6 +31,16 @@ type Query struct {
 	Items       []float64 // by position in App.Stages: that reach the stage
 	MinAccuracy float64   // of every stage's variant
 	Variant     serving.VariantID
+	// Count is how many queries this one stands for; 0 means 1. A steady load is one query for each kind of query, that
+	// arrives at 0 and stands for the rate times the longest time to a deadline.
+	Count float64
+}
+
+func (q *Query) count() float64 {
+	if q.Count > 0 {
+		return q.Count
+	}
+	return 1
 }
 
 // chance returns World.Chance or, without it, 1 if the mean is within and 0 if not.
@@ -169,7 +179,21 @@ func (w *World) paths(a serving.AppID, floor float64, pin serving.VariantID) (ou
 
 type path struct {
 	variants []serving.VariantID // by position in App.Stages
-	accuracy float64
+	accuracy float64             // of a query that has items at every stage
+}
+
+// accuracy is that of a query served by a path. A stage that the query passes over has no part in it.
+func (w *World) accuracy(p *path, items []float64) float64 {
+	if !slices.Contains(items, 0) {
+		return p.accuracy
+	}
+	out := 1.0
+	for at, v := range p.variants {
+		if items[at] > 0 {
+			out *= w.Spec.Variants[v].Accuracy
+		}
+	}
+	return out
 }
 
 // best returns the highest accuracy that an app's answers can have.

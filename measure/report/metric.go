@@ -60,6 +60,10 @@ var metrics = []Metric{
 	{"violation_ratio", "SLO violations", Fraction, 1, number(func(s *Summary) float64 { return s.ViolationRatio })},
 	{"finish_rate", "finish rate", Fraction, 1, number(func(s *Summary) float64 { return s.FinishRate })},
 
+	{"utility", "utility", Fraction, 1, func(s *Summary) *float64 { return s.Utility }},
+	{"utility_bound", "  at most", Fraction, 1, func(s *Summary) *float64 { return s.UtilityBound }},
+	{"utility_ratio", "  of the bound", Fraction, 1, func(s *Summary) *float64 { return s.UtilityRatio }},
+
 	{"effective_accuracy", "effective accuracy", Fraction, 2, func(s *Summary) *float64 { return s.EffectiveAccuracy }},
 	{"satisfied_accuracy", "accuracy per satisfied", Fraction, 2, func(s *Summary) *float64 {
 		return s.SatisfiedAccuracy
@@ -89,5 +93,6 @@ var metrics = []Metric{
 	{"mean_batch", "mean batch size", Plain, 4, func(s *Summary) *float64 { return s.MeanBatch }},
 	{"utilisation", "utilisation", Fraction, 4, func(s *Summary) *float64 { return s.Utilisation }},
 	{"cost_per_hour", "cost per hour", Dollars, 4, func(s *Summary) *float64 { return s.CostPerHour }},
+	{"cost_bound", "  at least", Dollars, 4, func(s *Summary) *float64 { return s.CostBound }},
 	{"cost_per_million", "cost per million served", Dollars, 4, func(s *Summary) *float64 { return s.CostPerMillion }},
 }

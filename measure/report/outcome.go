@@ -60,7 +60,15 @@ type AppInfo struct {
 	// and accuracy drop are relative to it.
 	BestAccuracy float64
 	SLO          serving.SLO // zero when unknown
+	Weight       float64     // importance relative to the other apps; 0 means 1
 	Usage        *Usage      // of the app's own instances; nil when unknown or shared
+}
+
+func (a *AppInfo) weight() float64 {
+	if a.Weight > 0 {
+		return a.Weight
+	}
+	return 1
 }
 
 // Usage is the resources that a run used.
@@ -84,4 +92,5 @@ type Meta struct {
 	Variants []string
 	// PlanFailures are the requests for plans that failed.
 	PlanFailures []PlanFailure
+	Bound        *Bound // of the run; nil when unknown
 }

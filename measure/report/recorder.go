@@ -59,6 +59,8 @@ type totals struct {
 	satisfied  float64 // sum over queries served in time
 	best       float64 // sum over served queries of the best accuracy of their app
 	normalised float64 // sum over served queries of accuracy / best accuracy of their app
+	weighed    float64 // sum over all queries of the weight of their app
+	gained     float64 // sum over queries served in time of weight * accuracy / best accuracy of their app
 	right      int64   // queries
 	wrong      int64
 
@@ -75,6 +77,8 @@ type bucket struct {
 	accuracy   float64
 	best       float64
 	normalised float64
+	weighed    float64
+	gained     float64
 	// by the time of the outcome
 	done     totals
 	latency  dist
@@ -118,12 +122,11 @@ func (r *Recorder) Add(o *Outcome) {
 	}
 	a := &r.apps[o.App]
 	r.last = max(r.last, o.Done, o.Arrived)
-	best := r.info[o.App].BestAccuracy
-	late := o.Late()
-	a.add(o, best, late)
-	a.bucket(r.index(o.Arrived)).arrive(o, best)
+	info, late := &r.info[o.App], o.Late()
+	a.add(o, info, late)
+	a.bucket(r.index(o.Arrived)).arrive(o, info, late)
 	b := a.bucket(r.index(o.Done))
-	b.done.add(o, best, late)
+	b.done.add(o, info, late)
 	if o.Outcome == serving.Served {
 		latency := int64(o.Done - o.Arrived)
 		a.latency.add(latency)
@@ -157,22 +160,27 @@ func (a *appRecord) bucket(i int) *bucket {
 	return &a.buckets[i]
 }
 
-func (b *bucket) arrive(o *Outcome, best float64) {
+func (b *bucket) arrive(o *Outcome, info *AppInfo, late bool) {
 	b.offered++
+	b.weighed += info.weight()
 	if o.Outcome != serving.Served {
 		return
 	}
 	b.served++
 	b.accuracy += o.Accuracy
-	if best > 0 {
-		best = o.best(best)
+	if info.BestAccuracy > 0 {
+		best := o.best(info.BestAccuracy)
+		if !late {
+			b.gained += info.weight() * o.Accuracy / best
+		}
 		b.best += best
 		b.normalised += o.Accuracy / best
 	}
 }
 
-func (t *totals) add(o *Outcome, best float64, late bool) {
+func (t *totals) add(o *Outcome, info *AppInfo, late bool) {
 	t.outcomes[o.Outcome]++
+	t.weighed += info.weight()
 	if o.Outcome != serving.Served {
 		return
 	}
@@ -184,10 +192,13 @@ func (t *totals) add(o *Outcome, best float64, late bool) {
 	items := max(o.Items, 1)
 	t.items += int64(items)
 	t.accuracy += o.Accuracy
-	if best > 0 {
-		best = o.best(best)
+	if info.BestAccuracy > 0 {
+		best := o.best(info.BestAccuracy)
 		t.best += best
 		t.normalised += o.Accuracy / best
+		if !late {
+			t.gained += info.weight() * o.Accuracy / best
+		}
 	}
 	right, judged := o.judged()
 	t.rightItems += right
@@ -214,6 +225,8 @@ func (t *totals) merge(o *totals) {
 	t.satisfied += o.satisfied
 	t.best += o.best
 	t.normalised += o.normalised
+	t.weighed += o.weighed
+	t.gained += o.gained
 	t.right += o.right
 	t.wrong += o.wrong
 	t.rightItems += o.rightItems

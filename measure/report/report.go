@@ -25,6 +25,8 @@ type Report struct {
 	Series   []Point      `json:"series"` // of all apps together
 	// PlanFailures are the requests for plans that failed; nil if the run does not know of them.
 	PlanFailures []PlanFailure `json:"plan_failures,omitempty"`
+	// Bound is what no run could have passed, of a run that knows it.
+	Bound *Bound `json:"bound,omitempty"`
 }
 
 // VariantUse is the queries that one variant served.
@@ -67,6 +69,13 @@ type Summary struct {
 	ViolationRatio float64 `json:"violation_ratio"`
 	FinishRate     float64 `json:"finish_rate"`
 
+	// Utility is the sum of weight * accuracy / best accuracy over the queries served in time, divided by the sum of
+	// the weights of all queries. UtilityBound is the most that any run could have had, UtilityRatio the part of it
+	// that was reached; they are of whole runs.
+	Utility      *float64 `json:"utility,omitempty"`
+	UtilityBound *float64 `json:"utility_bound,omitempty"`
+	UtilityRatio *float64 `json:"utility_ratio,omitempty"`
+
 	EffectiveAccuracy      *float64 `json:"effective_accuracy,omitempty"`
 	SatisfiedAccuracy      *float64 `json:"satisfied_accuracy,omitempty"`
 	NormalisedAccuracy     *float64 `json:"normalised_accuracy,omitempty"`
@@ -84,6 +93,7 @@ type Summary struct {
 	MeanBatch *float64 `json:"mean_batch,omitempty"` // items
 
 	CostPerHour    *float64 `json:"cost_per_hour,omitempty"`    // $/h
+	CostBound      *float64 `json:"cost_bound,omitempty"`       // $/h: the least for the same service; of whole runs
 	CostPerMillion *float64 `json:"cost_per_million,omitempty"` // $ for a million served queries
 	Utilisation    *float64 `json:"utilisation,omitempty"`
 }
@@ -101,7 +111,8 @@ type Percentiles struct {
 	Exact bool    `json:"exact"`
 }
 
-// Point is one bucket of the time series. Offered counts queries by their arrival, all else by their outcome. Fields
+// Point is one bucket of the time series. Offered and Utility are of queries by their
+// arrival, all else by their outcome. Fields
 // that need a served query are nil in a bucket without one.
 type Point struct {
 	AtS        float64  `json:"at_s"` // start of the bucket, in s
@@ -115,6 +126,7 @@ type Point struct {
 	Accuracy   *float64 `json:"accuracy,omitempty"`
 	Measured   *float64 `json:"measured_accuracy,omitempty"`
 	Normalised *float64 `json:"normalised_accuracy,omitempty"`
+	Utility    *float64 `json:"utility,omitempty"` // of the queries that arrived in the bucket
 	P50        *float64 `json:"p50_ms,omitempty"`
 	P99        *float64 `json:"p99_ms,omitempty"`
 	MeanBatch  *float64 `json:"mean_batch,omitempty"`
@@ -134,7 +146,7 @@ func (r *Recorder) Report(m Meta) *Report {
 	rep := &Report{
 		Name: m.Name, Seed: m.Seed, DurationS: span.Seconds(), BucketS: r.opt.Bucket.Seconds(),
 		WindowS: (time.Duration(window) * r.opt.Bucket).Seconds(), Apps: make([]App, len(r.apps)),
-		PlanFailures: m.PlanFailures,
+		PlanFailures: m.PlanFailures, Bound: m.Bound,
 	}
 	all := appRecord{
 		latency: dist{limit: r.opt.Exact * max(1, len(r.apps))}, queue: dist{limit: r.opt.Exact * max(1, len(r.apps))},
@@ -159,6 +171,7 @@ func (r *Recorder) Report(m Meta) *Report {
 		usage = r.sumUsage()
 	}
 	rep.Overall = all.summary(span, window, usage, known)
+	rep.Overall.beside(m.Bound)
 	rep.Variants = all.variants(m.Variants)
 	rep.Series = all.series(r.opt.Bucket, known)
 	return rep
@@ -201,6 +214,8 @@ func (a *appRecord) merge(o *appRecord) {
 		to.accuracy += from.accuracy
 		to.best += from.best
 		to.normalised += from.normalised
+		to.weighed += from.weighed
+		to.gained += from.gained
 		to.done.merge(&from.done)
 		if to.latency.limit == 0 {
 			to.latency.limit = bucketExact
@@ -233,6 +248,9 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 	if judged := s.Offered - s.Cancelled; judged > 0 {
 		s.ViolationRatio = float64(t.violations()) / float64(judged)
 		s.FinishRate = float64(s.InTime) / float64(judged)
+	}
+	if t.weighed > 0 && normal {
+		s.Utility = ptr(t.gained / t.weighed)
 	}
 	if served > 0 && t.accuracy > 0 {
 		s.EffectiveAccuracy = ptr(t.accuracy / float64(served))
@@ -331,6 +349,9 @@ func (a *appRecord) series(size time.Duration, normal bool) []Point {
 			}
 			p.P50 = ptr(ms(b.latency.percentile(50)))
 			p.P99 = ptr(ms(b.latency.percentile(99)))
+		}
+		if b.weighed > 0 && normal {
+			p.Utility = ptr(b.gained / b.weighed)
 		}
 		if t.judgedItems > 0 {
 			p.Measured = ptr(float64(t.rightItems) / float64(t.judgedItems))

@@ -35,6 +35,9 @@ func (r *Report) Table(w io.Writer) error {
 	if err := grid(w, title, names, cols, false); err != nil {
 		return err
 	}
+	if err := bounds(w, []string{""}, []*Report{r}); err != nil {
+		return err
+	}
 	return planFailures(w, []string{""}, []*Report{r})
 }
 
@@ -67,6 +70,9 @@ func SideBySide(w io.Writer, names []string, reports []*Report) error {
 		}
 	}
 	if err := variantTable(w, names, reports); err != nil {
+		return err
+	}
+	if err := bounds(w, names, reports); err != nil {
 		return err
 	}
 	return planFailures(w, names, reports)

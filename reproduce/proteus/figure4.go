@@ -115,7 +115,7 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 				})...)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{
-			Name: "figure-" + figure + "-" + t.name, Chart: timeChart("Proteus, Figure "+figure+": "+t.name, t,
+			Name: "figure-" + figure + "-" + t.name, Drawing: timeChart("Proteus, Figure "+figure+": "+t.name, t,
 				comparedSystems,
 				tasks),
 		})

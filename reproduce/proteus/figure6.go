@@ -94,7 +94,7 @@ func figure6(run *runner) error {
 				Name: p.name + " arrivals", XName: "load (% of capacity)", Lines: lines, Low: 0, High: math.NaN(),
 			})
 		}
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-6", Chart: c})
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-6", Drawing: c})
 		return nil
 	})
 	return nil

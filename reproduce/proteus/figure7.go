@@ -47,7 +47,7 @@ func figure7(run *runner) error {
 				addTotals(o, "7", tasks[i], name, map[string]string{"trace": t.name}, known, "§6.5, Figure 7")
 			}
 			o.Charts = append(o.Charts, reproduce.Chart{
-				Name: "figure-7-" + t.name, Chart: timeChart("Proteus, Figure 7: "+t.name, t, ablations,
+				Name: "figure-7-" + t.name, Drawing: timeChart("Proteus, Figure 7: "+t.name, t, ablations,
 					tasks[:len(ablations)]),
 			})
 			return nil

@@ -60,7 +60,7 @@ func figure8(run *runner) error {
 				}
 			}
 		}
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-8", Chart: c})
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-8", Drawing: c})
 		return nil
 	})
 	return nil

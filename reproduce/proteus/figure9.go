@@ -54,7 +54,7 @@ func figure9(run *runner) error {
 			c.Panels[0].Lines, c.Panels[1].Lines = append(c.Panels[0].Lines, accuracy),
 				append(c.Panels[1].Lines, missed)
 		}
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-9", Chart: c})
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-9", Drawing: c})
 		return nil
 	})
 	return nil

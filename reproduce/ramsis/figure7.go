@@ -62,7 +62,7 @@ func figure7(run *runner) error {
 			}
 			if promised {
 				c.Panels = append(c.Panels, below...)
-				o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-7-" + s.Name, Chart: c})
+				o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-7-" + s.Name, Drawing: c})
 			}
 		}
 		return nil

@@ -69,7 +69,7 @@ func (run *runner) sideBySide(figure, title string, at setup, list []*contender)
 			up.Lines, down.Lines = append(up.Lines, a), append(down.Lines, b)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{
-			Name: "figure-" + figure, Chart: &plot.Chart{
+			Name: "figure-" + figure, Drawing: &plot.Chart{
 				Title: "RAMSIS, Figure " + figure + ": " + title, Columns: 2, Panels: []plot.Panel{up, down},
 			},
 		})

@@ -66,7 +66,7 @@ func figureA4(run *runner) error {
 		up, down := run.panels(constantPoints, "60 workers", "load (queries/s)", math.Inf(1))
 		upTrace, downTrace := run.panels(tracePoints, "production trace", "workers", math.Inf(1))
 		c.Panels = []plot.Panel{up, upTrace, down, downTrace}
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-A4", Chart: c})
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-A4", Drawing: c})
 		return nil
 	})
 	return nil

@@ -135,7 +135,7 @@ func (run *runner) addCharts(o *reproduce.Outcome, figure, what, axis string, al
 			below = append(below, down)
 		}
 		c.Panels = append(c.Panels, below...)
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + figure + "-" + tasks[n].name, Chart: c})
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + figure + "-" + tasks[n].name, Drawing: c})
 	}
 }
 

@@ -136,7 +136,7 @@ func (t *Table) WithRand(rng *rand.Rand) *Table {
 
 // Draw implements Model. It draws nothing for times that do not vary.
 func (t *Table) Draw(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) float64 {
-	m, _ := t.cells[int(v)*t.devices+int(d)].moments(items, concurrency)
+	m, _ := t.moments(v, d, items, concurrency)
 	switch {
 	case m == nil || t.noise == Exact:
 		return 0
@@ -148,29 +148,11 @@ func (t *Table) Draw(v serving.VariantID, d serving.DeviceTypeID, items, concurr
 	return t.rng.NormFloat64()
 }
 
-// moments returns those of a batch, and the factor by which it takes longer since it is larger than any that was
-// measured, or has more beside it; nil where nothing was measured.
-func (c *cell) moments(items, concurrency int) (m *moments, scale float64) {
-	if len(c.levels) == 0 {
-		return nil, 1
-	}
-	level := min(concurrency, len(c.levels))
-	values := c.levels[level-1]
-	scale = 1
-	if items > len(values) {
-		scale *= float64(items) / float64(len(values))
-	}
-	if concurrency > level {
-		scale *= float64(concurrency) / float64(level)
-	}
-	return &values[min(max(items, 1), len(values))-1], scale
-}
-
 // Service implements Model. A pair of variant and device type that was never measured takes an hour, so that it is
 // noticed. Beyond the largest measured batch or concurrency, times grow in proportion.
 func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
 	drawn float64) time.Duration {
-	m, scale := t.cells[int(v)*t.devices+int(d)].moments(items, concurrency)
+	m, scale := t.moments(v, d, items, concurrency)
 	if m == nil {
 		return time.Hour
 	}
@@ -187,23 +169,10 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 // ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each
 // runs alone. It is 0 for what was never measured.
 func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
-	c := &t.cells[int(v)*t.devices+int(d)]
-	if len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
+	if c := &t.cells[int(v)*t.devices+int(d)]; len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
 		return 0
 	}
-	m, left := &c.levels[0][items-1], float64(limit-t.Overhead)
-	switch {
-	case left <= 0:
-		return 0
-	case t.noise == Exponential:
-		return -math.Expm1(-left / m.mean)
-	case t.noise == Exact || m.sigma == 0:
-		if m.mean <= left {
-			return 1
-		}
-		return 0
-	}
-	return math.Erfc((m.mu-math.Log(left))/(m.sigma*math.Sqrt2)) / 2
+	return t.Chance(v, d, items, 1, limit)
 }
 
 // Load implements Model.

@@ -31,9 +31,9 @@ type Figure struct {
 	legendRoom    vg.Length // further space below the title, for legends of two lines
 }
 
-// New draws the time series of reports in columns under their names: rates, accuracy, latency, batch sizes and
-// variants. All columns have the same scales. title may be empty. It returns an error unless there are 1 to MaxReports
-// reports with a time series, and as many names.
+// New draws the time series of reports in columns under their names: rates, utility beside its bound, accuracy,
+// latency, batch sizes and variants. All columns have the same scales. title may be empty. It returns an error unless
+// there are 1 to MaxReports reports with a time series, and as many names.
 func New(title string, names []string, reports []*report.Report) (*Figure, error) {
 	if len(reports) == 0 || len(reports) > MaxReports {
 		return nil, fmt.Errorf("%d reports, want between 1 and %d in one figure", len(reports), MaxReports)
@@ -60,7 +60,7 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 		return nil, errors.New("the reports cover no time; nothing to draw")
 	}
 	f := &Figure{title: title, names: names}
-	for _, build := range []func(*report.Report) panel{rates, accuracy, latency, batches} {
+	for _, build := range []func(*report.Report) panel{rates, utility, accuracy, latency, batches} {
 		row := make([]panel, len(reports))
 		empty := true
 		for i, r := range reports {

@@ -89,6 +89,26 @@ func rates(r *report.Report) panel {
 	}}
 }
 
+// utility is empty for a run without a bound.
+func utility(r *report.Report) panel {
+	p := panel{name: "Utility (%)", low: 0, top: 100}
+	if r.Bound == nil || len(r.Bound.Windows) == 0 {
+		return p
+	}
+	bound := curve{name: "bound", colour: grey, fill: true, bucket: r.Bound.WindowS}
+	for _, w := range r.Bound.Windows {
+		y := math.NaN()
+		if w.Offered > 0 {
+			y = 100 * w.Utility
+		}
+		bound.y = append(bound.y, y)
+	}
+	p.curves = []curve{bound, collect(r, "utility", blue, false, func(p *report.Point) float64 {
+		return orNaN(p.Utility, 100)
+	})}
+	return p
+}
+
 func accuracy(r *report.Report) panel {
 	p := panel{name: "Accuracy (%)", low: math.NaN(), top: 100, curves: []curve{
 		collect(r, "profiled", green, false, func(p *report.Point) float64 { return orNaN(p.Accuracy, 100) }),

@@ -1,0 +1,235 @@
+package worlds
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/bound"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/measure/worlds"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/bounds"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// planDelay is how long a planner that is asked during a run takes, as 'sluice simulate' has it.
+const planDelay = 500 * time.Millisecond
+
+// place is a world as the program reads it: a configuration, with what its planners believe and how its machines are.
+type place struct {
+	*worlds.World
+	tables   *config.World
+	believed *profile.Table
+	machines *truth.Table
+}
+
+// open reads a world from its file, as every command does. The second result says why it is refused; "" where it is
+// not.
+func open(seed uint64, number int) (*place, string, error) {
+	w := worlds.Generate(seed, number)
+	f, err := config.Parse([]byte(w.ConfigFile()), w.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	p := &place{World: w}
+	if p.machines, err = truth.NewTable(w.Spec, w.Measurements, truth.Lognormal, nil); err != nil {
+		return nil, "", err
+	}
+	if p.believed, err = profile.NewTable(w.Spec, w.Measurements, profile.P95); err != nil {
+		return nil, "", err
+	}
+	refused := ""
+	if p.tables, err = f.Resolve(); err != nil {
+		refused = short(err)
+	}
+	return p, refused, nil
+}
+
+// source returns the world's load, from the start.
+func (p *place) source() workload.Source {
+	src, err := p.Workload.Source(p.App)
+	if err != nil {
+		panic("worlds: a load that cannot be: " + err.Error()) // worlds are validated when they are made
+	}
+	return src
+}
+
+// limit is the bound of a world: with machines as fast as they are on average.
+type limit struct {
+	utility, inTime float64
+	cost            float64 // $/h for 99 % of the queries in time; NaN where nothing has a price
+}
+
+// costLate is the share of each app's queries that need not be in time for the bound on money.
+const costLate = 0.01
+
+// limit computes the bound.
+func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
+	r, err := p.bound(ctx, solver, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &limit{utility: r.Utility, inTime: r.InTime, cost: math.NaN()}
+	rent := bounds.Rented(p.Spec)
+	if rent == nil {
+		return out, nil
+	}
+	rent.Late = costLate
+	out.cost, err = bound.Cost(ctx, solver, bounds.World(p.Spec, p.machines), p.queries(), *rent, p.fineness())
+	return out, err
+}
+
+// bound computes the bound on utility. speed is by device type how much faster than on average batches were; nil for
+// nothing.
+func (p *place) bound(ctx context.Context, solver milp.Solver, speed []float64) (*bound.Result, error) {
+	w := bounds.World(p.Spec, p.machines)
+	w.Speed = speed
+	return bound.Utility(ctx, solver, w, p.queries(), p.fineness())
+}
+
+func (p *place) fineness() bound.Options { return bound.Options{Terms: bounds.Terms} }
+
+func (p *place) queries() []bound.Query {
+	watch := bounds.NewWatch(p.Spec, p.machines)
+	for src := watch.Source(p.source()); ; {
+		if _, more := src.Next(); !more {
+			return watch.Queries()
+		}
+	}
+}
+
+// result is a run of a system in a world.
+type result struct {
+	refused         string // why there is no run
+	utility, inTime float64
+	late            float64 // share of the queries that were answered late
+	cost            float64 // $/h
+	speed           []float64
+	tolerance       float64
+	// shares tells that some plan had several instances on one machine, below that some batch ran on a variant below
+	// the floor of its app.
+	shares, below bool
+}
+
+// run simulates a system in the world. A system that refuses the world is no error.
+func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, policies ramsis.Store) (*result, error) {
+	trials := experiment.Trials{System: s, Measured: p.Measurements, Beliefs: p.believed}
+	known := systems.World{
+		Profile: p.believed, Proposed: p.tables.Proposed, Solver: solver, Policies: policies, Trial: trials.Best,
+	}
+	for _, i := range p.tables.Placement {
+		known.Placement = append(known.Placement, static.Instance(i))
+	}
+	planner, err := s.NewPlanner(known)
+	if err != nil {
+		return &result{refused: short(err)}, ctx.Err()
+	}
+	first, err := planner.Plan(ctx, plan.Request{Spec: p.tables.Spec, Rates: p.Demand})
+	if err != nil {
+		return &result{refused: short(err)}, ctx.Err()
+	}
+	e, err := s.Engine(p.tables.Spec, p.believed, planner.Provides())
+	if err != nil {
+		return &result{refused: short(err)}, ctx.Err()
+	}
+	watch := bounds.NewWatch(p.tables.Spec, p.machines.WithRand(workload.Rand(p.Seed, "service times")))
+	recorder := report.NewRecorder(p.apps(), report.Options{})
+	out := &result{shares: sharing(first)}
+	ran, err := sim.Run(sim.Config{
+		Spec: p.tables.Spec, Engine: e, Truth: watch.Machines(), Source: watch.Source(p.source()), Initial: first,
+		Warm: true, Planner: &noted{planner, out}, PlanDelay: planDelay, Recorder: recorder,
+		Observe: func(_ serving.Time, _ []engine.Input, decisions []engine.Decision) { p.look(decisions, out) },
+	})
+	if err != nil {
+		return &result{refused: short(err)}, ctx.Err()
+	}
+	all := recorder.Report(report.Meta{Duration: p.Workload.Duration(), Usage: &ran.Usage}).Overall
+	out.inTime, out.late = float64(all.InTime)/float64(max(all.Offered, 1)), float64(all.Late)/
+		float64(max(all.Offered, 1))
+	out.speed, out.tolerance = watch.World().Speed, watch.Tolerance()
+	if all.Utility != nil {
+		out.utility = *all.Utility
+	}
+	if all.CostPerHour != nil {
+		out.cost = *all.CostPerHour
+	}
+	return out, ctx.Err()
+}
+
+// look notes batches on variants below a floor.
+func (p *place) look(decisions []engine.Decision, out *result) {
+	for i := range decisions {
+		if d := &decisions[i]; d.Kind == engine.StartBatch {
+			v := &p.Spec.Variants[d.Variant]
+			out.below = out.below || v.Accuracy < p.Spec.Apps[p.Spec.Stages[v.Stage].App].Floor
+		}
+	}
+}
+
+// noted is a planner whose plans are looked at.
+type noted struct {
+	plan.Planner
+	out *result
+}
+
+// Plan implements plan.Planner.
+func (n *noted) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	made, err := n.Planner.Plan(ctx, r)
+	n.out.shares = n.out.shares || err == nil && sharing(made)
+	return made, err
+}
+
+// sharing tells whether a plan has several instances on one machine.
+func sharing(p *plan.Plan) bool {
+	seen := make(map[serving.WorkerID]bool)
+	for i := range p.Instances {
+		w := p.Instances[i].Worker
+		if seen[w] {
+			return true
+		}
+		seen[w] = true
+	}
+	return false
+}
+
+func (p *place) apps() []report.AppInfo {
+	out := make([]report.AppInfo, len(p.Spec.Apps))
+	for a := range out {
+		app := &p.Spec.Apps[a]
+		best := 1.0
+		for _, s := range app.Stages {
+			most := 0.0
+			for _, v := range p.Spec.Stages[s].Variants {
+				most = max(most, p.Spec.Variants[v].Accuracy)
+			}
+			best *= most
+		}
+		out[a] = report.AppInfo{Name: app.Name, BestAccuracy: best, SLO: app.SLO, Weight: app.Weight}
+	}
+	return out
+}
+
+// longestReason is how long the text of a refusal is at most.
+const longestReason = 110
+
+// short is the first line of an error.
+func short(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if r := []rune(text); len(r) > longestReason {
+		text = string(r[:longestReason-1]) + "…"
+	}
+	return text
+}
