@@ -36,7 +36,8 @@ func sharedModels(t *testing.T, dir string) {
 		"quick": 20, "slow": 80, "coarse": 30, "fine": 100, "one": 40, "two": 40, "three": 40,
 	} {
 		g := onnxmodel.NewGraph(name).Input("x", onnxmodel.Float32, onnxmodel.Symbolic, narrow)
-		g.Initializer("first", weights(narrow*wide), narrow, wide).Initializer("middle", weights(wide*wide), wide, wide)
+		g.Initializer("first", weights(narrow*wide), narrow, wide)
+		g.Initializer("middle", weights(wide*wide), wide, wide)
 		g.Initializer("last", weights(wide*narrow), wide, narrow)
 		g.Node("MatMul", []string{"x", "first"}, []string{"h0"})
 		for k := range layers {
@@ -94,7 +95,10 @@ func TestMachineSharedLive(t *testing.T) {
 	port := freePort(t)
 	sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
-	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
+	until(t, func() bool { // the variants that are loaded last are there, too
+		return get(base+"/v2/health/ready") == 200 && get(base+"/v2/models/animals/versions/2/ready") == 200 &&
+			get(base+"/v2/models/signs/versions/2/ready") == 200
+	})
 	for _, text := range strings.Split(*sharedLoads, ",") {
 		var load float64
 		if _, err := fmt.Sscan(text, &load); err != nil {
@@ -121,8 +125,8 @@ func TestMachineSharedLive(t *testing.T) {
 		if live.EffectiveAccuracy == nil || simulated.EffectiveAccuracy == nil {
 			t.Fatalf("load %v: no query was served", load)
 		}
-		t.Logf("load %v, %d queries: live %.2f %% violations, accuracy %.4f, p50 %.2f, p95 %.2f ms; simulated %.2f %%, "+
-			"%.4f, %.2f, %.2f ms", load, live.Offered, 100*live.ViolationRatio, *live.EffectiveAccuracy,
+		t.Logf("load %v, %d queries: live %.2f %% violations, accuracy %.4f, p50 %.2f, p95 %.2f ms; simulated "+
+			"%.2f %%, %.4f, %.2f, %.2f ms", load, live.Offered, 100*live.ViolationRatio, *live.EffectiveAccuracy,
 			live.Latency.P50, live.Latency.P95, 100*simulated.ViolationRatio, *simulated.EffectiveAccuracy,
 			simulated.Latency.P50, simulated.Latency.P95)
 		if load > 0.5 {
