@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// Spec returns World.Spec of Resolve.
+// Spec returns Resolved.Spec of Resolve.
 func (f *File) Spec() (*serving.Spec, error) {
 	w, err := f.Resolve()
 	if err != nil {
@@ -22,12 +22,12 @@ func (f *File) Spec() (*serving.Spec, error) {
 	return w.Spec, nil
 }
 
-// Resolve looks up the models and turns the file into a World. The error is a Problems when models and file do not
+// Resolve looks up the models and turns the file into a Resolved. The error is a Problems when models and file do not
 // match.
-func (f *File) Resolve() (*World, error) {
+func (f *File) Resolve() (*Resolved, error) {
 	r := &resolver{
 		c: &checker{f: f, bad: map[string]bool{}}, f: f,
-		w:      &World{Spec: &serving.Spec{}},
+		w:      &Resolved{Spec: &serving.Spec{}},
 		models: map[string]*repository.Model{}, warned: map[string]bool{},
 	}
 	for _, w := range f.Workers {
@@ -61,7 +61,7 @@ func (f *File) Resolve() (*World, error) {
 type resolver struct {
 	c      *checker
 	f      *File
-	w      *World
+	w      *Resolved
 	repo   *repository.Repository
 	models map[string]*repository.Model // read so far; nil for missing ones
 	warned map[string]bool

@@ -39,7 +39,7 @@ func model(t *testing.T, root, name string, dims ...int64) {
 	}
 }
 
-func resolve(t *testing.T, root, text string) (*World, error) {
+func resolve(t *testing.T, root, text string) (*Resolved, error) {
 	t.Helper()
 	f, err := Parse([]byte(text), filepath.Join(root, "sluice.yaml"))
 	if err != nil {
@@ -327,14 +327,14 @@ apps:
 }
 
 func TestExamples(t *testing.T) {
-	for name, check := range map[string]func(*testing.T, *World){
-		"ladder.yaml": func(t *testing.T, w *World) {
+	for name, check := range map[string]func(*testing.T, *Resolved){
+		"ladder.yaml": func(t *testing.T, w *Resolved) {
 			if len(w.Spec.Workers) != 4 || len(w.Placement) != 6 || len(w.Spec.Stages) != 3 ||
 				w.Apps[1].System.Batcher != "filltimeout" {
 				t.Errorf("world %+v", w)
 			}
 		},
-		"remote.yaml": func(t *testing.T, w *World) {
+		"remote.yaml": func(t *testing.T, w *Resolved) {
 			if w.Backends[1].Address != "triton-b.example:8001" || !w.Backends[1].LoadModels {
 				t.Errorf("backends %+v", w.Backends)
 			}

@@ -52,15 +52,15 @@ type Batch struct {
 	ID      serving.BatchID
 	Variant serving.VariantID
 	Items   int // sum over Parts
-	Parts   []Part
+	Parts   []Portion
 }
 
-// Part is the items of one query in a batch. Its inputs have Items rows in their first dimension, and its outputs must
+// Portion is the items of one query in a batch. Its inputs have Items rows in their first dimension, its outputs must
 // have as many. For a model without a batch dimension the batch has one part with one item.
 //
 // At stages of apps of several stages, inputs may also be something that all items need, such as the image that boxes
 // lie in, and outputs may have any number of rows, such as the boxes that were found.
-type Part struct {
+type Portion struct {
 	Query   serving.QueryID
 	Items   int
 	Offset  int // of its first item among the query's items at this stage; 0 unless they run in several parts

@@ -127,7 +127,7 @@ type partResult struct {
 
 // check returns what a runner made of a part, or what is wrong with it. same has the results of the parts of the same
 // query that come before it in the same batch. At most limit rows go along an edge for one query.
-func (x *execution) check(at int, part *Part, limit int, same []partResult) (partResult, error) {
+func (x *execution) check(at int, part *Portion, limit int, same []partResult) (partResult, error) {
 	name := x.graph.Name(at)
 	r := partResult{outputs: x.graph.named(at, part.Outputs)}
 	for k := range r.outputs {

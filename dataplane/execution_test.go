@@ -60,7 +60,7 @@ func started(t *testing.T, spec *serving.Spec, w []pipeline.Wiring, request ...t
 // pass has a stage end well for some of its items, with the given outputs.
 func pass(t *testing.T, x *execution, at, offset, items int, outputs ...tensor.Tensor) partResult {
 	t.Helper()
-	r, err := x.check(at, &Part{Items: items, Outputs: outputs}, 100, nil)
+	r, err := x.check(at, &Portion{Items: items, Outputs: outputs}, 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestWrongOutputsAreRefused(t *testing.T) {
 		`101 rows for "cut", of one query at most 100 are taken (server.limits.rows)`: {rows("b", 0, 101)},
 	} {
 		x := started(t, spec, w, rows("image", 1, 2))
-		if _, err := x.check(0, &Part{Items: 1, Outputs: outputs}, 100, nil); err == nil ||
+		if _, err := x.check(0, &Portion{Items: 1, Outputs: outputs}, 100, nil); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -205,31 +205,31 @@ func TestWrongOutputsAreRefused(t *testing.T) {
 	pass(t, x, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
 	wide := rows("crops", 1, 1)
 	wide.Shape, wide.Data = []int64{1, 1}, wide.Data[:1]
-	first, err := x.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 1)}}, 100, nil)
+	first, err := x.check(1, &Portion{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 1)}}, 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, []partResult{first}); err == nil ||
+	if _, err := x.check(1, &Portion{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, []partResult{first}); err == nil ||
 		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
 	x.store(1, 0, 1, first)
-	if _, err := x.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil ||
+	if _, err := x.check(1, &Portion{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil ||
 		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
-	if _, err := x.check(1, &Part{Items: 2, Outputs: nil}, 100, nil); err == nil {
+	if _, err := x.check(1, &Portion{Items: 2, Outputs: nil}, 100, nil); err == nil {
 		t.Error("a part without outputs was joined with one that has some")
 	}
 	// Two parts that have too many rows together.
 	spec.Stages[1].Next[0].Rows = "crops"
 	x = started(t, spec, w, rows("image", 1, 2))
 	pass(t, x, 0, 0, 1, rows("b", 1, 2), rows("score", 20, 2), rows("count", 9, 1))
-	first, err = x.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 60)}}, 100, nil)
+	first, err = x.check(1, &Portion{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 60)}}, 100, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 41)}}, 100,
+	if _, err := x.check(1, &Portion{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 41)}}, 100,
 		[]partResult{first}); err == nil || !strings.Contains(err.Error(), "101 rows") {
 		t.Error(err)
 	}

@@ -208,7 +208,7 @@ func (p *randomGraph) Run(_ context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
-func (p *randomGraph) runPart(s int, part *dataplane.Part) error {
+func (p *randomGraph) runPart(s int, part *dataplane.Portion) error {
 	here := &p.queries[part.Query-1].stages[s]
 	handed := map[string][]uint64{}
 	for k := range part.Inputs {

@@ -174,7 +174,7 @@ func (i *instance) stop() {
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.io = p.newStageIO(d)
-	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Tasks))}
+	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Portion, len(d.Tasks))}
 	for k := range d.Tasks {
 		part := &d.Tasks[k]
 		to := &j.batch.Parts[k]

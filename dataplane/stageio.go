@@ -49,7 +49,7 @@ func (p *Plane) newStageIO(d *engine.Decision) *stageIO {
 }
 
 // inputs returns the inputs of part k, which belongs to call c.
-func (s *stageIO) inputs(k int, c *call, part *Part) ([]tensor.Tensor, error) {
+func (s *stageIO) inputs(k int, c *call, part *Portion) ([]tensor.Tensor, error) {
 	if s.states != nil {
 		s.states[k] = partState{
 			key: StateKey{
@@ -92,7 +92,7 @@ func (p *Plane) loadStates(j *job) error {
 }
 
 // saveState takes over the state that a part of a batch has made.
-func (p *Plane) saveState(s *partState, part *Part) {
+func (p *Plane) saveState(s *partState, part *Portion) {
 	switch {
 	case s.key.Stream == "":
 	case s.ends:

@@ -28,7 +28,7 @@ func TestTwinSystems(t *testing.T) {
 		for _, seed := range twins() {
 			w := newWorld(system, seed)
 			w.planner = w.cluster.Planner
-			p, err := system.NewPlanner(systems.World{Profile: w.cluster.Profile})
+			p, err := system.NewPlanner(systems.PlannerInputs{Profile: w.cluster.Profile})
 			if err == nil && system.Planner != "static" && p.Provides()&plan.Tables == 0 {
 				_, err = p.Plan(context.Background(), plan.Request{
 					Spec: w.cluster.Spec, Rates: make([]float64, len(w.cluster.Spec.Apps)),

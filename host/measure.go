@@ -105,18 +105,18 @@ func (b *backends) thisHost() profiler.Host {
 }
 
 // functionInputs returns inputs to measure a function with, one item each; nil for models.
-func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
+func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
 	f := o.tables.Variants[v].Function
 	if f == nil {
 		return nil, nil
 	}
-	parts := make([]dataplane.Part, items)
+	parts := make([]dataplane.Portion, items)
 	for k := range parts {
 		inputs, err := f.Sample(rng, o.tables.Stages[o.Spec().Variants[v].Stage].Inputs, 1)
 		if err != nil {
 			return nil, err
 		}
-		parts[k] = dataplane.Part{Query: serving.QueryID(k + 1), Items: 1, Inputs: inputs}
+		parts[k] = dataplane.Portion{Query: serving.QueryID(k + 1), Items: 1, Inputs: inputs}
 	}
 	return parts, nil
 }

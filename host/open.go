@@ -15,7 +15,7 @@ import (
 // is composed. Nothing has been measured, planned or started.
 type Opened struct {
 	file     *config.File
-	tables   *config.World
+	tables   *config.Resolved
 	system   systems.System
 	options  Options
 	solver   *sharedSolver
@@ -47,7 +47,7 @@ func Open(path string, options Options) (*Opened, error) {
 
 // systemOf composes the system of a file. It is that of the apps, which must agree, or the file's own if it has no
 // apps.
-func systemOf(f *config.File, tables *config.World) (out systems.System, err error) {
+func systemOf(f *config.File, tables *config.Resolved) (out systems.System, err error) {
 	if len(tables.Apps) == 0 {
 		if out, err = compose(f.System); err != nil {
 			return out, fault.Errorf(fault.Config, "%s: system: %w", f.Name(), err)
@@ -87,7 +87,7 @@ func (o *Opened) Name() string { return o.file.Name() }
 func (o *Opened) File() *config.File { return o.file }
 
 // Tables are the file with its names resolved. They are shared: do not change them.
-func (o *Opened) Tables() *config.World { return o.tables }
+func (o *Opened) Tables() *config.Resolved { return o.tables }
 
 // Spec has the tables that planners and engines work on. It is shared: do not change it.
 func (o *Opened) Spec() *serving.Spec { return o.tables.Spec }

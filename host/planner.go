@@ -33,7 +33,7 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 // file does not place.
 func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store) (plan.Planner,
 	error) {
-	known := systems.World{
+	known := systems.PlannerInputs{
 		Profile: latencies, Proposed: p.tables.Proposed, Spread: p.file.Store != "", Policies: policies,
 		Made: p.policies.made,
 	}

@@ -35,7 +35,7 @@ func (o *Opened) Policies() *store.Policies { return o.policies.store }
 // PoliciesPath is the folder of [Opened.Policies]. It is made when the first policy is kept.
 func (o *Opened) PoliciesPath() string { return o.policies.dir }
 
-// made is systems.World.Made.
+// made is systems.PlannerInputs.Made.
 func (p *policyStore) made(rate float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -141,7 +141,7 @@ func (p *Profiled) Under(s systems.System) *Profiled {
 
 // WithPlacement returns a copy with other instances in place of those that the file lists. The slice is kept.
 func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
-	return p.with(func(t *config.World) { t.Placement, t.Proposed = list, false })
+	return p.with(func(t *config.Resolved) { t.Placement, t.Proposed = list, false })
 }
 
 // Resized returns a copy with change[d] workers more of device type d, or fewer where it is negative. Instances that
@@ -152,7 +152,7 @@ func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerI
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.with(func(t *config.World) {
+	return p.with(func(t *config.Resolved) {
 		t.Spec = spec
 		placed := t.Placement
 		t.Placement = nil
@@ -166,7 +166,7 @@ func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerI
 }
 
 // with returns a copy with changed tables. change gets a copy of them.
-func (p *Profiled) with(change func(*config.World)) *Profiled {
+func (p *Profiled) with(change func(*config.Resolved)) *Profiled {
 	tables := *p.tables
 	change(&tables)
 	opened := *p.Opened

@@ -49,7 +49,7 @@ func TestGreedyPlansKeepTheInvariants(t *testing.T) {
 			s.Options.Release = oddities
 			// Planned for up to forty times the load, which alone would seldom lead to a change.
 			s.Options.Planning.Headroom = 1 + 40*rng.Float64()
-			p, err := s.NewPlanner(systems.World{Profile: c.Profile})
+			p, err := s.NewPlanner(systems.PlannerInputs{Profile: c.Profile})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -158,7 +158,7 @@ func TestRentingFromNothing(t *testing.T) {
 	}
 	system.Options.Learn, system.Options.Renting.Budget = true, 2
 	planner := func(known profile.Profile) plan.Planner {
-		p, err := system.NewPlanner(systems.World{Profile: known})
+		p, err := system.NewPlanner(systems.PlannerInputs{Profile: known})
 		if err != nil {
 			t.Fatal(err)
 		}

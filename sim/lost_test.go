@@ -65,7 +65,7 @@ func TestPipelineLosesAWorker(t *testing.T) {
 				system := systems.System{
 					Planner: planner, Router: "weighted", Batcher: "earlydrop", Scaler: "complexity",
 				}
-				made, err := system.NewPlanner(systems.World{Profile: p, Spread: true})
+				made, err := system.NewPlanner(systems.PlannerInputs{Profile: p, Spread: true})
 				if err != nil {
 					t.Fatal(err)
 				}

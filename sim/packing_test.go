@@ -33,7 +33,7 @@ func TestPackingKeepsTheInvariants(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 66))
 			c := simtest.Random(rng)
 			load := c.Load(rng, 400)
-			planner, err := system.NewPlanner(systems.World{Profile: c.Profile})
+			planner, err := system.NewPlanner(systems.PlannerInputs{Profile: c.Profile})
 			if err != nil {
 				t.Fatal(err)
 			}

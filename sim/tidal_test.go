@@ -63,7 +63,7 @@ func TestTidalReachesItsForecast(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Options.Policies.Known = known
-		planner, err := s.NewPlanner(systems.World{Profile: believed})
+		planner, err := s.NewPlanner(systems.PlannerInputs{Profile: believed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func built(t *testing.T, p Component, c *simtest.Cluster, o Options) (out any) {
 	var err error
 	switch p.Kind {
 	case Planner:
-		if out, err = NewPlanner(p.Name, World{Profile: c.Profile, Solver: &noSolver{}}, o); err != nil {
+		if out, err = NewPlanner(p.Name, PlannerInputs{Profile: c.Profile, Solver: &noSolver{}}, o); err != nil {
 			return nil
 		}
 	case Router:

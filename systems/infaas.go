@@ -16,7 +16,7 @@ var infaasSystems = []System{
 	},
 }
 
-func newInfaas(w World, o Options) (plan.Planner, error) {
+func newInfaas(w PlannerInputs, o Options) (plan.Planner, error) {
 	p := &o.Planning
 	return &infaas.Planner{
 		Profile: w.Profile, Options: infaas.Options{

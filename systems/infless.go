@@ -60,7 +60,7 @@ func keptByDefault(s System) System {
 	return s
 }
 
-func newInfless(w World, o Options) (plan.Planner, error) {
+func newInfless(w PlannerInputs, o Options) (plan.Planner, error) {
 	k := &o.Packing
 	return &infless.Planner{Profile: w.Profile, Options: infless.Options{
 		Headroom: o.Planning.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact,

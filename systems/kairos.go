@@ -39,7 +39,7 @@ var kairosSystems = []System{
 	},
 }
 
-func newKairos(w World, o Options) (plan.Planner, error) {
+func newKairos(w PlannerInputs, o Options) (plan.Planner, error) {
 	r := &o.Renting
 	out := &kairos.Planner{
 		Profile: w.Profile, Trial: w.Trial,

@@ -11,7 +11,7 @@ import (
 // asWritten is the planner of systems that name none.
 const asWritten = "static"
 
-var planners = []registered[func(World, Options) (plan.Planner, error)]{
+var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 	{asWritten, "runs the placement that the configuration writes down, with shares by capacity", "ours", newStatic},
 	{
 		"proteus", "chooses each worker's variant and share of the queries by a mixed-integer program", "Proteus §4",
@@ -72,7 +72,7 @@ func Planners() []string { return namesOf(planners) }
 
 // NewPlanner builds a planner by name; "" is static. It fails when the world has no profile, and with ErrNoSolver when
 // the planner needs a solver and the world has none.
-func NewPlanner(name string, w World, o Options) (plan.Planner, error) {
+func NewPlanner(name string, w PlannerInputs, o Options) (plan.Planner, error) {
 	fresh, err := find(Planner, planners, cmp.Or(name, asWritten))
 	if err != nil {
 		return nil, err
@@ -84,14 +84,14 @@ func NewPlanner(name string, w World, o Options) (plan.Planner, error) {
 }
 
 // NewPlanner builds the system's planner.
-func (s System) NewPlanner(w World) (plan.Planner, error) {
+func (s System) NewPlanner(w PlannerInputs) (plan.Planner, error) {
 	if b, err := NewBatcher(s.Batcher, s.Options); err == nil {
 		w.ByDemand, w.Unbatched = !b.Traits().Chooses, b.Traits().Unbatched
 	}
 	return NewPlanner(s.Planner, w, s.Options)
 }
 
-func newStatic(w World, _ Options) (plan.Planner, error) {
+func newStatic(w PlannerInputs, _ Options) (plan.Planner, error) {
 	return &static.Planner{
 		Profile: w.Profile, Instances: w.Placement, Proposed: w.Proposed, ByDemand: w.ByDemand,
 		Unbatched: w.Unbatched, Spread: w.Spread,

@@ -82,7 +82,7 @@ var proteusSystems = []System{
 const proteusInterval = 10 * time.Second
 
 // newProteus builds the planner with the options of a system or a configuration.
-func newProteus(w World, o Options) (plan.Planner, error) {
+func newProteus(w PlannerInputs, o Options) (plan.Planner, error) {
 	if w.Solver == nil {
 		return nil, fmt.Errorf("planner proteus: %w", ErrNoSolver)
 	}

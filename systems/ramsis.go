@@ -31,7 +31,7 @@ var ramsisSystems = []System{
 	},
 }
 
-func newRamsis(w World, o Options) (plan.Planner, error) {
+func newRamsis(w PlannerInputs, o Options) (plan.Planner, error) {
 	p := &o.Policies
 	rates, err := p.rates()
 	if err != nil {

@@ -36,8 +36,8 @@ var ramsisBaselines = []System{
 }
 
 // newLoadwise makes a planner that chooses by the load.
-func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.Planner, error) {
-	return func(w World, o Options) (plan.Planner, error) {
+func newLoadwise(rule func(*Planning) loadwise.Rule) func(PlannerInputs, Options) (plan.Planner, error) {
+	return func(w PlannerInputs, o Options) (plan.Planner, error) {
 		rates, err := o.Policies.rates()
 		if err != nil {
 			return nil, fmt.Errorf("option rates %w", err)
@@ -57,6 +57,6 @@ func modelSwitching(*Planning) loadwise.Rule {
 
 func infaasTarget(*Planning) loadwise.Rule { return loadwise.Target{} }
 
-func newAllVariants(w World, _ Options) (plan.Planner, error) {
+func newAllVariants(w PlannerInputs, _ Options) (plan.Planner, error) {
 	return loadwise.AllVariants{Profile: w.Profile}, nil
 }

@@ -63,7 +63,7 @@ func ours(s System) System {
 	return s
 }
 
-func newScrooge(w World, o Options) (plan.Planner, error) {
+func newScrooge(w PlannerInputs, o Options) (plan.Planner, error) {
 	l := &o.Pipelines
 	if o.Planning.Select == "least-accurate" {
 		return nil, errors.New("planner scrooge: option select is least-accurate: use any or most-accurate")
@@ -94,7 +94,7 @@ func newScrooge(w World, o Options) (plan.Planner, error) {
 	return out, nil
 }
 
-func newNexus(w World, o Options) (plan.Planner, error) {
+func newNexus(w PlannerInputs, o Options) (plan.Planner, error) {
 	l := &o.Pipelines
 	return &nexus.Planner{
 		Profile: w.Profile, Options: nexus.Options{

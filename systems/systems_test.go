@@ -94,7 +94,7 @@ func TestRentingOptions(t *testing.T) {
 	if got := o.String(); got != "budget=1 bound=fluid late=0.05" {
 		t.Errorf("options are shown as %q", got)
 	}
-	p, err := NewPlanner("kairos", World{Profile: c.Profile}, o)
+	p, err := NewPlanner("kairos", PlannerInputs{Profile: c.Profile}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestRentingOptions(t *testing.T) {
 		t.Error("a bound that does not exist was taken")
 	}
 	o.Renting.Bound = "guess"
-	if _, err := NewPlanner("kairos", World{Profile: c.Profile}, o); err == nil {
+	if _, err := NewPlanner("kairos", PlannerInputs{Profile: c.Profile}, o); err == nil {
 		t.Error("a planner was made with a bound that does not exist")
 	}
 }
@@ -156,7 +156,7 @@ func TestPipelineOptions(t *testing.T) {
 	}
 	r := plan.Request{Spec: c.Spec, Rates: []float64{10}}
 	for _, name := range []string{"scrooge", "nexus"} {
-		p, err := NewPlanner(name, World{Profile: c.Profile}, o)
+		p, err := NewPlanner(name, PlannerInputs{Profile: c.Profile}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,14 +166,14 @@ func TestPipelineOptions(t *testing.T) {
 		}
 	}
 	o.Pipelines.Alike = "gpu"
-	if p, err := NewPlanner("nexus", World{Profile: c.Profile}, o); err != nil {
+	if p, err := NewPlanner("nexus", PlannerInputs{Profile: c.Profile}, o); err != nil {
 		t.Error(err)
 	} else if _, err := p.Plan(context.Background(), r); err == nil || !strings.Contains(err.Error(), `"gpu"`) {
 		t.Errorf("all machines like one that does not exist: %v", err)
 	}
 	for _, method := range []string{"guess", "as-written"} { // the latter without a solver
 		o.Pipelines.Method = method
-		if _, err := NewPlanner("scrooge", World{Profile: c.Profile}, o); err == nil {
+		if _, err := NewPlanner("scrooge", PlannerInputs{Profile: c.Profile}, o); err == nil {
 			t.Errorf("a planner was made with method %s", method)
 		}
 	}

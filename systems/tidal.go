@@ -16,6 +16,6 @@ var tidalSystems = []System{
 	},
 }
 
-func newTidal(w World, o Options) (plan.Planner, error) {
+func newTidal(w PlannerInputs, o Options) (plan.Planner, error) {
 	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{SingleRate: o.Policies.Known}}, nil
 }

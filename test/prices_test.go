@@ -38,7 +38,7 @@ func TestForecastUsesPricesOfRequest(t *testing.T) {
 		}
 		// Two instances share the first worker: its price counts once.
 		placement = append(placement, placement[0])
-		p, err := systems.NewPlanner(name, systems.World{
+		p, err := systems.NewPlanner(name, systems.PlannerInputs{
 			Profile: c.Profile, Solver: highsSolver(t), Placement: placement,
 		}, systems.Options{})
 		if err != nil {

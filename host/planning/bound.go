@@ -26,7 +26,7 @@ func (a *answerer) beside(ctx context.Context, p *host.Profiled, d *Demand, v *P
 	if err != nil {
 		return fault.Wrap(fault.Config, err)
 	}
-	world, queries := bounds.World(p.Spec(), machines), steady(p.Spec(), d.Rates)
+	world, queries := bounds.Model(p.Spec(), machines), steady(p.Spec(), d.Rates)
 	r, err := bound.Utility(ctx, solver, world, queries, bound.Options{Windows: 1})
 	if errors.Is(err, bound.ErrTooLarge) {
 		return nil

@@ -61,7 +61,7 @@ func (w *world) variant(base, each time.Duration, accuracy float64, most int, me
 	return v
 }
 
-func (w *world) world() World {
+func (w *world) world() Model {
 	spec := w.spec
 	for d, n := range w.machines {
 		if d >= len(spec.DeviceTypes) {
@@ -78,7 +78,7 @@ func (w *world) world() World {
 		}
 		return time.Duration(f * float64(w.base[v]+time.Duration(items)*w.each[v]) * float64(n)), true
 	}
-	return World{Spec: &spec, Time: timeOf}
+	return Model{Spec: &spec, Time: timeOf}
 }
 
 // steady returns queries at an even rate.

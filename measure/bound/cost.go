@@ -43,13 +43,13 @@ var ErrTooLittle = errors.New("bound: the machines cannot give that, at whatever
 
 // Cost returns a lower bound on the cost of serving a load, in $/h averaged over its time, for every way to rent
 // machines over time. The workers of the specification are the most machines of each type.
-func Cost(ctx context.Context, solver milp.Solver, w World, queries []Query, r Rent, o Options) (float64, error) {
+func Cost(ctx context.Context, solver milp.Solver, w Model, queries []Query, r Rent, o Options) (float64, error) {
 	cost, _, err := CostOver(ctx, solver, w, queries, r, o)
 	return cost, err
 }
 
 // CostOver is Cost with the time that it is averaged over: from the first arrival to the last deadline.
-func CostOver(ctx context.Context, solver milp.Solver, w World, queries []Query, r Rent, o Options) (cost float64,
+func CostOver(ctx context.Context, solver milp.Solver, w Model, queries []Query, r Rent, o Options) (cost float64,
 	over time.Duration, err error) {
 	p, err := fit(&w, queries, o, func(serving.AppID, float64) float64 { return 0 })
 	if err != nil {

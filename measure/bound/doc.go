@@ -30,5 +30,5 @@
 //
 // The program leaves out everything that can only lower the utility: batches are whole, queries come one by one,
 // variants take time to load, and the future is not known. It needs the mean run times of batches. If a run's batches
-// happened to be faster, its bound is computed with their times (World.Speed).
+// happened to be faster, its bound is computed with their times (Model.Speed).
 package bound

@@ -11,7 +11,7 @@ import (
 var ErrTooLarge = errors.New("bound: the program is too large")
 
 // fit builds the finest program that has no more terms than it may.
-func fit(w *World, queries []Query, o Options, value func(a serving.AppID, accuracy float64) float64) (*program,
+func fit(w *Model, queries []Query, o Options, value func(a serving.AppID, accuracy float64) float64) (*program,
 	error) {
 	for {
 		p := newProgram(w, queries, o)

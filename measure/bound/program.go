@@ -12,7 +12,7 @@ import (
 // program is the linear program while it is built.
 type program struct {
 	milp.Program
-	w       *World
+	w       *Model
 	kinds   []kind
 	start   serving.Time
 	width   time.Duration
@@ -56,7 +56,7 @@ func (p *program) window(t serving.Time) int {
 }
 
 // newProgram cuts the time of the queries into windows and the queries into classes.
-func newProgram(w *World, queries []Query, o Options) *program {
+func newProgram(w *Model, queries []Query, o Options) *program {
 	p := &program{
 		w: w, kinds: w.kinds(), groups: make(map[group]int),
 		holds: make(map[holding]int), holders: make(map[holding]int),
@@ -121,7 +121,7 @@ func (p *program) machines() {
 const mebi = 1 << 20
 
 // binds reports whether a machine's memory holds less than all variants.
-func (w *World) binds(d serving.DeviceTypeID) bool {
+func (w *Model) binds(d serving.DeviceTypeID) bool {
 	limit, sum := w.Spec.DeviceTypes[d].MemoryBytes, int64(0)
 	if limit <= 0 {
 		return false

@@ -30,7 +30,7 @@ type Window struct {
 
 // Utility returns an upper bound on the utility of every system with a load. An error is ErrTooLarge, the context's or
 // the solver's.
-func Utility(ctx context.Context, solver milp.Solver, w World, queries []Query, o Options) (*Result, error) {
+func Utility(ctx context.Context, solver milp.Solver, w Model, queries []Query, o Options) (*Result, error) {
 	best := make([]float64, len(w.Spec.Apps))
 	for a := range best {
 		best[a] = w.best(serving.AppID(a))

@@ -38,7 +38,7 @@ type Config struct {
 
 	// RandomBatch makes a batch of so many items from rng, for variants whose inputs are more than rows of items. Where
 	// it returns nil, and when it is nil itself, Input or Tensors is used.
-	RandomBatch func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
+	RandomBatch func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error)
 
 	// MeanWidth and P95Width say how exactly a point is measured: half the width of the 95 % confidence intervals of
 	// its mean and of its 95th percentile, relative to these. 0 means 0.05 and 0.10.

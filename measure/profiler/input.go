@@ -67,11 +67,11 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 	}
 	b := &dataplane.Batch{ID: 1, Variant: s.v, Items: items}
 	if !s.batched {
-		b.Parts = []dataplane.Part{{Query: 1, Items: items, Inputs: inputs}}
+		b.Parts = []dataplane.Portion{{Query: 1, Items: items, Inputs: inputs}}
 		return b, nil
 	}
 	for i := range items {
-		p := dataplane.Part{Query: serving.QueryID(i + 1), Items: 1}
+		p := dataplane.Portion{Query: serving.QueryID(i + 1), Items: 1}
 		for k := range inputs {
 			row, err := inputs[k].Rows(int64(i), int64(i+1))
 			if err != nil {

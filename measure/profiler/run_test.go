@@ -404,12 +404,12 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 		}
 		return 0
 	}})
-	parts := func(_ *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
+	parts := func(_ *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
 		if v == 0 {
 			return nil, nil // falls back to Input
 		}
 		asked[items] = true
-		return []dataplane.Part{
+		return []dataplane.Portion{
 			{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}},
 		}, nil
 	}
@@ -429,7 +429,7 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 	if other, err := cfg.key(0); err != nil || other == one {
 		t.Errorf("what it is does not count: %v", err)
 	}
-	cfg.RandomBatch = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Part, error) {
+	cfg.RandomBatch = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Portion, error) {
 		return nil, errors.New("no sample")
 	}
 	if _, err := Run(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "no sample") {

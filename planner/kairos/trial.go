@@ -7,7 +7,7 @@ import (
 )
 
 // Trial finds by simulation which of the pools of a contest serves most queries/s in time, and returns its index. It is
-// a port, because planners know no simulator: systems.World carries it. Equal contests must have equal answers.
+// a port, because planners know no simulator: systems.PlannerInputs carries it. Equal contests must have equal answers.
 type Trial func(ctx context.Context, c Contest) (best int, err error)
 
 // Contest is pools for one variant that are to be tried.

@@ -41,7 +41,7 @@ func figure6(run *runner) error {
 		return err
 	}
 	mix := run.trace(lightTrace).mean()
-	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: run.Solver,
+	planner, err := system("proteus").NewPlanner(systems.PlannerInputs{Profile: w.Beliefs, Solver: run.Solver,
 		Batches: batches})
 	if err != nil {
 		return err

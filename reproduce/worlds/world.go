@@ -31,7 +31,7 @@ const planDelay = 500 * time.Millisecond
 // place is a world as the program reads it: a configuration, with what its planners believe and how its machines are.
 type place struct {
 	*worlds.World
-	tables   *config.World
+	tables   *config.Resolved
 	believed *profile.Table
 	machines *truth.Table
 }
@@ -88,14 +88,14 @@ func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
 		return out, nil
 	}
 	rent.Late = costLate
-	out.cost, err = bound.Cost(ctx, solver, bounds.World(p.Spec, p.machines), p.queries(), *rent, p.fineness())
+	out.cost, err = bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
 	return out, err
 }
 
 // bound computes the bound on utility. speed is by device type how much faster than on average batches were; nil for
 // nothing.
 func (p *place) bound(ctx context.Context, solver milp.Solver, speed []float64) (*bound.Result, error) {
-	w := bounds.World(p.Spec, p.machines)
+	w := bounds.Model(p.Spec, p.machines)
 	w.Speed = speed
 	return bound.Utility(ctx, solver, w, p.queries(), p.fineness())
 }
@@ -127,7 +127,7 @@ type result struct {
 // run simulates a system in the world. A system that refuses the world is no error.
 func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, policies ramsis.Store) (*result, error) {
 	trials := experiment.Trials{System: s, Measured: p.Measurements, Beliefs: p.believed}
-	known := systems.World{
+	known := systems.PlannerInputs{
 		Profile: p.believed, Proposed: p.tables.Proposed, Solver: solver, Policies: policies, Trial: trials.Best,
 	}
 	for _, i := range p.tables.Placement {
@@ -159,7 +159,7 @@ func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, p
 	all := recorder.Report(report.Meta{Duration: p.Workload.Duration(), Usage: &ran.Usage}).Overall
 	out.inTime, out.late = float64(all.InTime)/float64(max(all.Offered, 1)), float64(all.Late)/
 		float64(max(all.Offered, 1))
-	out.speed, out.tolerance = watch.World().Speed, watch.Tolerance()
+	out.speed, out.tolerance = watch.Model().Speed, watch.Tolerance()
 	if all.Utility != nil {
 		out.utility = *all.Utility
 	}

@@ -52,7 +52,7 @@ func TestEveryPartIsAnsweredByItself(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 { // as many at once as there are slots
 		wg.Go(func() {
-			b := &dataplane.Batch{Variant: 0, Items: 3, Parts: []dataplane.Part{
+			b := &dataplane.Batch{Variant: 0, Items: 3, Parts: []dataplane.Portion{
 				{Query: 1, Items: 2, Inputs: floats("scores", []float32{1, 2, 4, 3}, 2, 2)}, {
 					Query: 2, Items: 1, Inputs: floats("scores", []float32{0, 0, 9}, 1, 3),
 				}}}
@@ -79,7 +79,7 @@ func TestStateIsHandedOn(t *testing.T) {
 	var state [2][]byte
 	for frame, boxes := range [][]float32{{0, 0, 9, 9, 50, 50, 60, 60}, {50, 50, 60, 60, 0, 0, 9, 9}} {
 		// Two streams in one batch: they know nothing of each other.
-		b := &dataplane.Batch{Variant: 1, Items: 2, Parts: []dataplane.Part{
+		b := &dataplane.Batch{Variant: 1, Items: 2, Parts: []dataplane.Portion{
 			{Query: 1, Items: 1, Inputs: floats("boxes", boxes, 2, 4), State: state[0]}, {
 				Query: 2, Items: 1, Inputs: floats("boxes", boxes[:4], 1, 4), State: state[1],
 			}}}
@@ -124,7 +124,7 @@ func TestWhatCannotRun(t *testing.T) {
 	r := launch(t, New(functions(t), nil), 0)
 	one := func() *dataplane.Batch {
 		return &dataplane.Batch{
-			Parts: []dataplane.Part{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}},
+			Parts: []dataplane.Portion{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}},
 		}
 	}
 	over, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 )
 
 // answer makes the outputs of one part. Inputs are copied: the caller may reuse their memory once Run has returned.
-func answer(outputs []Output, p *dataplane.Part) ([]tensor.Tensor, error) {
+func answer(outputs []Output, p *dataplane.Portion) ([]tensor.Tensor, error) {
 	if len(outputs) == 0 {
 		out := make([]tensor.Tensor, len(p.Inputs))
 		for i := range p.Inputs {
@@ -36,7 +36,7 @@ func answer(outputs []Output, p *dataplane.Part) ([]tensor.Tensor, error) {
 }
 
 // addRowOutputs adds the row outputs of a part. They replace outputs of the same names.
-func addRowOutputs(out []tensor.Tensor, finds []RowOutput, p *dataplane.Part) []tensor.Tensor {
+func addRowOutputs(out []tensor.Tensor, finds []RowOutput, p *dataplane.Portion) []tensor.Tensor {
 	for _, f := range finds {
 		upTo := func(items int) int64 { return int64(math.Round(float64(items) * f.PerItem)) }
 		n := upTo(p.Offset+p.Items) - upTo(p.Offset)

@@ -32,7 +32,7 @@ func batch(id serving.BatchID, v serving.VariantID, items ...int) *dataplane.Bat
 	b := &dataplane.Batch{ID: id, Variant: v}
 	for i, n := range items {
 		b.Items += n
-		b.Parts = append(b.Parts, dataplane.Part{
+		b.Parts = append(b.Parts, dataplane.Portion{
 			Query: serving.QueryID(i + 1), Items: n, Inputs: []tensor.Tensor{vec("x", make([]float32, n)...)},
 		})
 	}
@@ -107,7 +107,7 @@ func TestEchoesCopies(t *testing.T) {
 	r := mustLaunch(t, mustNew(t, Config{
 		Outputs: []Output{{Name: "y", Input: "x"}, {Name: "label", Row: label}},
 	}), spec(1, 0))
-	b := &dataplane.Batch{ID: 1, Items: 3, Parts: []dataplane.Part{
+	b := &dataplane.Batch{ID: 1, Items: 3, Parts: []dataplane.Portion{
 		{Query: 1, Items: 2, Inputs: []tensor.Tensor{vec("x", 1, 2)}},
 		{Query: 2, Items: 1, Inputs: []tensor.Tensor{vec("x", 3)}},
 	}}
@@ -373,7 +373,7 @@ func TestFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows := func(p *dataplane.Part, name string) int64 {
+	rows := func(p *dataplane.Portion, name string) int64 {
 		at := slices.IndexFunc(p.Outputs, func(t tensor.Tensor) bool { return t.Name == name })
 		if len(p.Outputs) != 2 || at < 0 || p.Outputs[at].Validate() != nil {
 			t.Fatalf("%+v", p.Outputs)

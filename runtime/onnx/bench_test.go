@@ -111,7 +111,7 @@ func benchSlots(b *testing.B, sessions []*session, shared bool) {
 			own.temp, own.pins = nil, runtime.Pinner{}
 			s = &own
 		}
-		parts := []dataplane.Part{{Query: 1, Items: 8, Inputs: []tensor.Tensor{x}}}
+		parts := []dataplane.Portion{{Query: 1, Items: 8, Inputs: []tensor.Tensor{x}}}
 		for pb.Next() {
 			if err := s.run(context.Background(), parts, 8); err != nil {
 				b.Error(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // input returns the part's tensor for an input. Clients nearly always send them in the model's order.
-func input(p *dataplane.Part, i int, name string) *tensor.Tensor {
+func input(p *dataplane.Portion, i int, name string) *tensor.Tensor {
 	if i < len(p.Inputs) && p.Inputs[i].Name == name {
 		return &p.Inputs[i]
 	}
@@ -106,7 +106,7 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 }
 
 // sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first.
-func (m *model) sameRows(a, b *dataplane.Part) bool {
+func (m *model) sameRows(a, b *dataplane.Portion) bool {
 	for k := range m.inputs {
 		s, t := input(a, k, m.inputs[k].Name), input(b, k, m.inputs[k].Name)
 		if !slices.Equal(s.Shape[1:], t.Shape[1:]) {

@@ -110,7 +110,7 @@ func (s *session) warm(ctx context.Context, limit int) error {
 		if err != nil {
 			return err
 		}
-		b := dataplane.Batch{Items: items, Parts: []dataplane.Part{{Items: items, Inputs: inputs}}}
+		b := dataplane.Batch{Items: items, Parts: []dataplane.Portion{{Items: items, Inputs: inputs}}}
 		if err := s.m.check(&b, limit); err != nil {
 			return fmt.Errorf("example of %d items: %w", items, err)
 		}
@@ -224,7 +224,7 @@ func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
 		todo[i] = i
 	}
 	for len(todo) > 0 {
-		var group []dataplane.Part
+		var group []dataplane.Portion
 		var from []int
 		items := 0
 		todo = slices.DeleteFunc(todo, func(i int) bool {

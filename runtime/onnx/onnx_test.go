@@ -39,7 +39,7 @@ func TestEveryTypeComesBackUnchanged(t *testing.T) {
 				"ragged": one(1, sample("input", dt, 4, 2, 5, 2), sample("input", dt, 5, 3, 1, 2),
 					sample("input", dt, 6, 1, 5, 2)),
 				"no batch": {
-					Variant: 2, Items: 1, Parts: []dataplane.Part{
+					Variant: 2, Items: 1, Parts: []dataplane.Portion{
 						{Items: 1, Inputs: []tensor.Tensor{sample("input", dt, 9, 4)}},
 					},
 				},
@@ -112,7 +112,7 @@ func TestLargeInputsAtAnyAlignment(t *testing.T) {
 
 func TestSeveralInputsInAnyOrder(t *testing.T) {
 	in := launch(t, 4, 1, Model{Path: write(t, onnxmodel.Add(onnxmodel.Float32, -1, 1))})
-	b := &dataplane.Batch{Items: 3, Parts: []dataplane.Part{
+	b := &dataplane.Batch{Items: 3, Parts: []dataplane.Portion{
 		{Query: 1, Items: 1, Inputs: []tensor.Tensor{floats("a", []int64{1, 1}, 1), floats("b", []int64{1, 1}, 10)}},
 		{
 			Query: 2, Items: 2, Inputs: []tensor.Tensor{
@@ -289,7 +289,7 @@ func TestConfiguredShapeIsHeld(t *testing.T) {
 func TestNoBatchTakesOneQueryOfAnyLength(t *testing.T) {
 	in := launch(t, 1, 1, Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float32, -1)), NoBatch: true})
 	b := &dataplane.Batch{
-		Items: 1, Parts: []dataplane.Part{
+		Items: 1, Parts: []dataplane.Portion{
 			{Items: 1, Inputs: []tensor.Tensor{floats("input", []int64{5}, 1, 2, 3, 4, 5)}},
 		},
 	}

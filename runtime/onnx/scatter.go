@@ -12,7 +12,7 @@ import (
 )
 
 // scatter gives every part its rows of the outputs. Rows are slices of the batch's memory; nothing is copied.
-func (s *session) scatter(parts []dataplane.Part, items int) error {
+func (s *session) scatter(parts []dataplane.Portion, items int) error {
 	n := len(s.m.outputs)
 	all := make([]tensor.Tensor, n*len(parts))
 	for i := range parts {
@@ -29,7 +29,7 @@ func (s *session) scatter(parts []dataplane.Part, items int) error {
 	return nil
 }
 
-func (s *session) split(k int, parts []dataplane.Part, items int) error {
+func (s *session) split(k int, parts []dataplane.Portion, items int) error {
 	p := &s.m.outputs[k]
 	shape := []int64(s.outs[k].GetShape())
 	if s.m.batched && (len(shape) == 0 || shape[0] != int64(items)) {

@@ -68,7 +68,7 @@ func (s *session) grow(k int, n int64) []byte {
 }
 
 // run answers parts whose rows can be joined.
-func (s *session) run(ctx context.Context, parts []dataplane.Part, items int) error {
+func (s *session) run(ctx context.Context, parts []dataplane.Portion, items int) error {
 	defer s.release()
 	for k := range s.m.inputs {
 		v, err := s.gather(k, parts, items)
@@ -151,7 +151,7 @@ func (s *session) release() {
 }
 
 // gather joins the parts' rows of input k.
-func (s *session) gather(k int, parts []dataplane.Part, items int) (ort.Value, error) {
+func (s *session) gather(k int, parts []dataplane.Portion, items int) (ort.Value, error) {
 	p := &s.m.inputs[k]
 	first := input(&parts[0], k, p.Name)
 	if p.DType == tensor.Bytes {
@@ -257,7 +257,7 @@ func (s *session) prepare(k int, shape []int64) error {
 
 // outputShapes returns the shape of every output that is written into our memory, nil for the others, and the key in
 // shapes under which learned shapes are kept.
-func (s *session) outputShapes(parts []dataplane.Part, items int) ([][]int64, string) {
+func (s *session) outputShapes(parts []dataplane.Portion, items int) ([][]int64, string) {
 	shapes := make([][]int64, len(s.m.outputs))
 	var key string
 	for k := range s.m.outputs {
@@ -292,7 +292,7 @@ func (s *session) outputShapes(parts []dataplane.Part, items int) ([][]int64, st
 	return shapes, key
 }
 
-func (s *session) shapeKey(parts []dataplane.Part, items int) string {
+func (s *session) shapeKey(parts []dataplane.Portion, items int) string {
 	var b []byte
 	b = strconv.AppendInt(b, int64(items), 10)
 	for k := range s.m.inputs {

@@ -10,7 +10,7 @@ import (
 )
 
 // gatherText joins the parts' strings. ONNX Runtime stores strings in its own memory, so they are always copied.
-func (s *session) gatherText(k int, parts []dataplane.Part, first *tensor.Tensor, items int) (ort.Value, error) {
+func (s *session) gatherText(k int, parts []dataplane.Portion, first *tensor.Tensor, items int) (ort.Value, error) {
 	shape := first.Shape
 	if len(parts) > 1 {
 		shape = slices.Clone(shape)

@@ -9,7 +9,7 @@ import (
 )
 
 // join concatenates the parts' inputs along the first dimension. A single part is passed on as it is.
-func join(parts []dataplane.Part) ([]tensor.Tensor, error) {
+func join(parts []dataplane.Portion) ([]tensor.Tensor, error) {
 	if len(parts) == 1 {
 		return parts[0].Inputs, nil
 	}
@@ -46,7 +46,7 @@ func join(parts []dataplane.Part) ([]tensor.Tensor, error) {
 }
 
 // split cuts the outputs into the parts' rows, without copying.
-func split(parts []dataplane.Part, items int, outputs []tensor.Tensor) error {
+func split(parts []dataplane.Portion, items int, outputs []tensor.Tensor) error {
 	if len(parts) == 1 {
 		parts[0].Outputs = outputs
 		return nil

@@ -97,10 +97,10 @@ func (m *watchedMachines) Draw(v serving.VariantID, d serving.DeviceTypeID, item
 // Queries are the arrivals so far. They are shared: do not change them.
 func (w *Watch) Queries() []bound.Query { return w.queries }
 
-// World is the machines and apps of the run. Batches are as fast as they turned out to be, all of a device type
+// Model is the machines and apps of the run. Batches are as fast as they turned out to be, all of a device type
 // together.
-func (w *Watch) World() bound.World {
-	out := World(w.spec, w.machines)
+func (w *Watch) Model() bound.Model {
+	out := Model(w.spec, w.machines)
 	if !w.scatter {
 		return out
 	}
@@ -114,9 +114,9 @@ func (w *Watch) World() bound.World {
 	return out
 }
 
-// World is machines and apps as a bound sees them.
-func World(spec *serving.Spec, machines *truth.Table) bound.World {
-	return bound.World{Spec: spec, Time: machines.Mean, Chance: machines.Chance, Levels: machines.Levels}
+// Model is machines and apps as a bound sees them.
+func Model(spec *serving.Spec, machines *truth.Table) bound.Model {
+	return bound.Model{Spec: spec, Time: machines.Mean, Chance: machines.Chance, Levels: machines.Levels}
 }
 
 // Tolerance is by how much, relatively, the run may be above its bound by chance. The bound knows how fast the batches
@@ -138,7 +138,7 @@ const Terms = 20_000
 // Utility computes the bound of the run so far. A program that is too large even when it
 // is coarse is no error: the answer says that it was skipped, and why.
 func (w *Watch) Utility(ctx context.Context, solver milp.Solver) (*report.Bound, error) {
-	r, err := bound.Utility(ctx, solver, w.World(), w.queries, bound.Options{Terms: Terms})
+	r, err := bound.Utility(ctx, solver, w.Model(), w.queries, bound.Options{Terms: Terms})
 	if errors.Is(err, bound.ErrTooLarge) {
 		return &report.Bound{Skipped: err.Error()}, nil
 	}
@@ -175,7 +175,7 @@ func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Rep
 			rent.Target[a] = *s.SatisfiedAccuracy * (1 - 1e-9)
 		}
 	}
-	cost, over, err := bound.CostOver(ctx, solver, w.World(), w.queries, *rent,
+	cost, over, err := bound.CostOver(ctx, solver, w.Model(), w.queries, *rent,
 		bound.Options{Terms: Terms})
 	if errors.Is(err, bound.ErrTooLittle) || errors.Is(err, bound.ErrTooLarge) {
 		return nil, nil

@@ -37,12 +37,12 @@ type Environment struct {
 }
 
 // Known returns the part of the environment that planners may know: all but the truth.
-func (env *Environment) Known() systems.World {
+func (env *Environment) Known() systems.PlannerInputs {
 	believed := env.Beliefs
 	if believed == nil {
 		believed = profile.NewLearned(env.Spec, nil)
 	}
-	return systems.World{Profile: believed, Solver: env.Solver, Batches: env.Batches, Policies: env.Policies}
+	return systems.PlannerInputs{Profile: believed, Solver: env.Solver, Batches: env.Batches, Policies: env.Policies}
 }
 
 // Case is one simulation, up to its seed.

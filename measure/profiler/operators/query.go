@@ -27,7 +27,7 @@ func queriesOf(item []Operand, names []string, items int) (*dataplane.Batch, err
 	rng := rand.New(rand.NewPCG(3, 0x616c6f6e65))
 	b := &dataplane.Batch{ID: 1, Items: items}
 	for q := range items {
-		p := dataplane.Part{Query: serving.QueryID(q + 1), Items: 1}
+		p := dataplane.Portion{Query: serving.QueryID(q + 1), Items: 1}
 		for i := range item {
 			t, err := random(names[i], &item[i], rng)
 			if err != nil {

@@ -113,7 +113,7 @@ func compare(t *testing.T, m *pb.ModelProto, items int64, path string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }()
-	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: feed}}}
+	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Portion{{Query: 1, Items: 1, Inputs: feed}}}
 	if err := r.Run(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// World is what planners know besides what they are asked.
-type World struct {
+// PlannerInputs is what planners know besides what they are asked.
+type PlannerInputs struct {
 	Profile   profile.Profile
 	Solver    milp.Solver       // nil refuses the planners that solve a program
 	Placement []static.Instance // as a person wrote it down; for the planner static
@@ -27,5 +27,5 @@ type World struct {
 	Made func(rate float64)
 }
 
-// ErrNoSolver tells that a planner needs World.Solver.
+// ErrNoSolver tells that a planner needs PlannerInputs.Solver.
 var ErrNoSolver = errors.New("the planner solves a program and has no solver")

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
-// around it needs.
-type World struct {
+// Resolved is a file with every name resolved: the tables that deciding code works on, and what only the code around it
+// needs.
+type Resolved struct {
 	Spec      *serving.Spec     // validated
 	Apps      []AppInfo         // by AppID
 	Stages    []pipeline.Wiring // by StageID
@@ -68,7 +68,7 @@ type Instance struct {
 }
 
 // App returns the app with the given name.
-func (w *World) App(name string) (serving.AppID, bool) {
+func (w *Resolved) App(name string) (serving.AppID, bool) {
 	for i := range w.Spec.Apps {
 		if w.Spec.Apps[i].Name == name {
 			return serving.AppID(i), true
@@ -78,7 +78,7 @@ func (w *World) App(name string) (serving.AppID, bool) {
 }
 
 // VariantOf returns the variant of an app with the given name.
-func (w *World) VariantOf(app serving.AppID, name string) (serving.VariantID, bool) {
+func (w *Resolved) VariantOf(app serving.AppID, name string) (serving.VariantID, bool) {
 	for i := range w.Spec.Variants {
 		if w.Variants[i].App == app && w.Spec.Variants[i].Name == name {
 			return serving.VariantID(i), true
@@ -87,6 +87,6 @@ func (w *World) VariantOf(app serving.AppID, name string) (serving.VariantID, bo
 	return serving.None, false
 }
 
-func (w *World) warnf(format string, args ...any) {
+func (w *Resolved) warnf(format string, args ...any) {
 	w.Warnings = append(w.Warnings, fmt.Sprintf(format, args...))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// World is the world of a bound: machines, apps and run times.
-type World struct {
+// Model is what a bound is computed from: machines, apps and run times.
+type Model struct {
 	Spec *serving.Spec
 	// Time returns the mean run time of a batch of items (>= 1) of a variant on a machine, or part of one, of a device
 	// type while n (>= 1) batches run there at once; ok is false for what cannot run.
@@ -43,8 +43,8 @@ func (q *Query) count() float64 {
 	return 1
 }
 
-// chance returns World.Chance or, without it, 1 if the mean is within and 0 if not.
-func (w *World) chance(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64 {
+// chance returns Model.Chance or, without it, 1 if the mean is within and 0 if not.
+func (w *Model) chance(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64 {
 	if w.Chance != nil {
 		return w.Chance(v, d, items, n, within)
 	}
@@ -54,14 +54,14 @@ func (w *World) chance(v serving.VariantID, d serving.DeviceTypeID, items, n int
 	return 0
 }
 
-func (w *World) levels(v serving.VariantID, d serving.DeviceTypeID) int {
+func (w *Model) levels(v serving.VariantID, d serving.DeviceTypeID) int {
 	if w.Levels == nil {
 		return 1
 	}
 	return max(w.Levels(v, d), 1)
 }
 
-func (w *World) speed(d serving.DeviceTypeID) float64 {
+func (w *Model) speed(d serving.DeviceTypeID) float64 {
 	if int(d) < len(w.Speed) {
 		return w.Speed[d]
 	}
@@ -70,7 +70,7 @@ func (w *World) speed(d serving.DeviceTypeID) float64 {
 
 // rate returns the most items of a variant, in queries of at least size items, that a second of a device gives in time
 // when a batch may take at most within: 0 where none can be in time.
-func (w *World) rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
+func (w *Model) rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
 	best := 0.0
 	for n := 1; n <= w.levels(v, d); n++ {
 		for b := size; b <= w.Spec.Variants[v].MaxBatch; b++ {
@@ -93,13 +93,13 @@ func (w *World) rate(v serving.VariantID, d serving.DeviceTypeID, size int, with
 const leastChance = 1e-12
 
 // fits reports whether a machine, or part, of a device type has enough memory for a variant.
-func (w *World) fits(v serving.VariantID, d serving.DeviceTypeID) bool {
+func (w *Model) fits(v serving.VariantID, d serving.DeviceTypeID) bool {
 	limit := w.Spec.DeviceTypes[d].MemoryBytes
 	return limit <= 0 || w.memory(v) <= limit
 }
 
 // memory returns the least memory that a variant takes: that with batches of one.
-func (w *World) memory(v serving.VariantID) int64 {
+func (w *Model) memory(v serving.VariantID) int64 {
 	x := &w.Spec.Variants[v]
 	return x.MemoryBytes + x.ItemBytes
 }
@@ -119,7 +119,7 @@ type use struct {
 }
 
 // kinds lists the types of machine that there are workers of, with the parts that they can be cut into.
-func (w *World) kinds() []kind {
+func (w *Model) kinds() []kind {
 	counts := make([]float64, len(w.Spec.DeviceTypes))
 	for _, x := range w.Spec.Workers {
 		counts[x.DeviceType]++
@@ -133,7 +133,7 @@ func (w *World) kinds() []kind {
 	return out
 }
 
-func (w *World) kind(d serving.DeviceTypeID, machines float64) kind {
+func (w *Model) kind(d serving.DeviceTypeID, machines float64) kind {
 	t := &w.Spec.DeviceTypes[d]
 	k := kind{device: d, machines: machines, uses: []use{{device: d, threads: 1, percent: 1}}}
 	if t.Accelerators == 0 {
@@ -154,7 +154,7 @@ func (w *World) kind(d serving.DeviceTypeID, machines float64) kind {
 }
 
 // paths lists the paths of an app whose variants reach the floors, each with its accuracy.
-func (w *World) paths(a serving.AppID, floor float64, pin serving.VariantID) (out []path) {
+func (w *Model) paths(a serving.AppID, floor float64, pin serving.VariantID) (out []path) {
 	app := &w.Spec.Apps[a]
 	out = []path{{accuracy: 1}}
 	for _, s := range app.Stages {
@@ -183,7 +183,7 @@ type path struct {
 }
 
 // accuracy is that of a query served by a path. A stage that the query passes over has no part in it.
-func (w *World) accuracy(p *path, items []float64) float64 {
+func (w *Model) accuracy(p *path, items []float64) float64 {
 	if !slices.Contains(items, 0) {
 		return p.accuracy
 	}
@@ -197,7 +197,7 @@ func (w *World) accuracy(p *path, items []float64) float64 {
 }
 
 // best returns the highest accuracy that an app's answers can have.
-func (w *World) best(a serving.AppID) float64 {
+func (w *Model) best(a serving.AppID) float64 {
 	best := 1.0
 	for _, s := range w.Spec.Apps[a].Stages {
 		most := 0.0
