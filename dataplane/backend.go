@@ -49,14 +49,14 @@ type Runner interface {
 
 // Batch is queries run together on one variant.
 type Batch struct {
-	ID      serving.BatchID
-	Variant serving.VariantID
-	Items   int // sum over Parts
-	Parts   []Portion
+	ID       serving.BatchID
+	Variant  serving.VariantID
+	Items    int // sum over Parts
+	Portions []Portion
 }
 
 // Portion is the items of one query in a batch. Its inputs have Items rows in their first dimension, its outputs must
-// have as many. For a model without a batch dimension the batch has one part with one item.
+// have as many. For a model without a batch dimension the batch has one portion with one item.
 //
 // At stages of apps of several stages, inputs may also be something that all items need, such as the image that boxes
 // lie in, and outputs may have any number of rows, such as the boxes that were found.

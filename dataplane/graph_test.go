@@ -197,8 +197,8 @@ func sends(s serving.Stage) bool {
 
 // Run checks the inputs of the parts of a batch, and gives the outputs that are expected.
 func (p *randomGraph) Run(_ context.Context, b *dataplane.Batch) error {
-	for k := range b.Parts {
-		if err := p.runPart(int(b.Variant), &b.Parts[k]); err != nil {
+	for k := range b.Portions {
+		if err := p.runPart(int(b.Variant), &b.Portions[k]); err != nil {
 			p.mu.Lock()
 			p.bad = err
 			p.mu.Unlock()

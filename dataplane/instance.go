@@ -174,10 +174,10 @@ func (i *instance) stop() {
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.io = p.newStageIO(d)
-	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Portion, len(d.Tasks))}
+	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Portions: make([]Portion, len(d.Tasks))}
 	for k := range d.Tasks {
 		part := &d.Tasks[k]
-		to := &j.batch.Parts[k]
+		to := &j.batch.Portions[k]
 		to.Query, to.Items, to.Offset = part.Query, int(part.Items), int(part.Offset)
 		c := p.calls[part.Query]
 		if c == nil {
@@ -232,8 +232,8 @@ func (p *Plane) finish(m *message) {
 		return
 	}
 	if j.err != nil {
-		for k := range j.batch.Parts {
-			if c := p.calls[j.batch.Parts[k].Query]; c != nil {
+		for k := range j.batch.Portions {
+			if c := p.calls[j.batch.Portions[k].Query]; c != nil {
 				c.cause = j.err
 			}
 		}

@@ -46,12 +46,12 @@ func finds(second func(*dataplane.Batch) error) func(context.Context, *dataplane
 		if b.Variant == 1 {
 			return second(b)
 		}
-		for k := range b.Parts {
+		for k := range b.Portions {
 			rows := []uint64{}
-			for _, n := range b.Parts[k].Inputs[0].Data {
+			for _, n := range b.Portions[k].Inputs[0].Data {
 				rows = append(rows, make([]uint64, n)...)
 			}
-			b.Parts[k].Outputs = []tensor.Tensor{values("found", rows)}
+			b.Portions[k].Outputs = []tensor.Tensor{values("found", rows)}
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func TestWrongOutputsFailTheirQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var batches atomic.Int32
 		p := staged(t, chain(), func(ctx context.Context, b *dataplane.Batch) error {
-			if b.Variant == 0 && len(b.Parts) > 1 {
+			if b.Variant == 0 && len(b.Portions) > 1 {
 				batches.Add(1)
 			}
 			time.Sleep(5 * time.Millisecond) // so that the others gather meanwhile

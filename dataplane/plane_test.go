@@ -40,8 +40,8 @@ func (r *runtime) Close() error                                       { r.closes
 func (r *runtime) Run(ctx context.Context, b *dataplane.Batch) error  { return r.run(ctx, b) }
 
 func echo(_ context.Context, b *dataplane.Batch) error {
-	for k := range b.Parts {
-		b.Parts[k].Outputs = b.Parts[k].Inputs
+	for k := range b.Portions {
+		b.Portions[k].Outputs = b.Portions[k].Inputs
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func TestCancelTakesQueuedWorkBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := atomic.Int32{}
 		p := plane(t, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
-			ran.Add(int32(len(b.Parts)))
+			ran.Add(int32(len(b.Portions)))
 			time.Sleep(time.Second)
 			return echo(ctx, b)
 		}}, time.Minute, dataplane.Config{})

@@ -86,7 +86,7 @@ func (p *Plane) loadStates(j *job) error {
 		if s.before, err = p.states.load(s.key); err != nil {
 			return err
 		}
-		j.batch.Parts[k].State = s.before
+		j.batch.Portions[k].State = s.before
 	}
 	return nil
 }
@@ -120,8 +120,8 @@ func (p *Plane) endStream(r *Request, id serving.QueryID) {
 func (p *Plane) checkOutputs(j *job) error {
 	var errs []error
 	s := j.io
-	for k := range j.batch.Parts {
-		part := &j.batch.Parts[k]
+	for k := range j.batch.Portions {
+		part := &j.batch.Portions[k]
 		c := p.calls[part.Query]
 		var err error
 		if s.states != nil && s.states[k].key.Stream != "" {
@@ -136,7 +136,7 @@ func (p *Plane) checkOutputs(j *job) error {
 		if err == nil && s.graph != nil {
 			var same []partResult
 			for i := range k {
-				if j.batch.Parts[i].Query == part.Query {
+				if j.batch.Portions[i].Query == part.Query {
 					same = append(same, s.results[i])
 				}
 			}
@@ -155,8 +155,8 @@ func (p *Plane) checkOutputs(j *job) error {
 func (p *Plane) storeOutputs(j *job) []int32 {
 	s := j.io
 	from := len(p.sent)
-	for k := range j.batch.Parts {
-		part := &j.batch.Parts[k]
+	for k := range j.batch.Portions {
+		part := &j.batch.Portions[k]
 		c := p.calls[part.Query]
 		if s != nil && s.states != nil {
 			p.saveState(&s.states[k], part)

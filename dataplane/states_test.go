@@ -20,8 +20,8 @@ import (
 
 // counter is a stateful runtime: it answers how many queries of the stream there have been.
 func counter(_ context.Context, b *dataplane.Batch) error {
-	for k := range b.Parts {
-		p := &b.Parts[k]
+	for k := range b.Portions {
+		p := &b.Portions[k]
 		n := uint64(1)
 		if len(p.State) == 8 {
 			n += binary.LittleEndian.Uint64(p.State)
@@ -241,8 +241,8 @@ func TestStateTroubles(t *testing.T) {
 		var troubles atomic.Int32
 		p := remembering(t, func(ctx context.Context, b *dataplane.Batch) error {
 			_ = counter(ctx, b)
-			if b.Parts[0].Inputs[0].Data[0] == 9 {
-				b.Parts[0].State = make([]byte, 101)
+			if b.Portions[0].Inputs[0].Data[0] == 9 {
+				b.Portions[0].State = make([]byte, 101)
 			}
 			return nil
 		}, dataplane.Config{States: store, State: 100, Trouble: func(error) { troubles.Add(1) }})

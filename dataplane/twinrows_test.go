@@ -37,8 +37,8 @@ func (s sight) Balloon(stage serving.StageID) float64 {
 func (w *world) shows(b *dataplane.Batch, took time.Duration) time.Duration {
 	stage := w.cluster.Spec.Variants[b.Variant].Stage
 	balloon := 0.0
-	for k := range b.Parts {
-		p := &b.Parts[k]
+	for k := range b.Portions {
+		p := &b.Portions[k]
 		f := sight(p.Query)
 		balloon += float64(p.Items) * f.Balloon(stage)
 		p.Outputs = nil

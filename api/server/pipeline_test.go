@@ -39,8 +39,8 @@ func text(name string, elements ...string) tensor.Tensor {
 }
 
 func (letters) Run(_ context.Context, b *dataplane.Batch) error {
-	for k := range b.Parts {
-		p := &b.Parts[k]
+	for k := range b.Portions {
+		p := &b.Portions[k]
 		in := map[string][]string{}
 		for _, t := range p.Inputs {
 			_ = tensor.EachBytes(t.Data, func(e []byte) { in[t.Name] = append(in[t.Name], string(e)) })

@@ -50,7 +50,7 @@ func (s *source) rng(items int) *rand.Rand {
 func (s *source) batch(items int) (*dataplane.Batch, error) {
 	if s.whole {
 		parts, err := s.cfg.RandomBatch(s.rng(items), s.v, items)
-		return &dataplane.Batch{ID: 1, Variant: s.v, Items: items, Parts: parts}, err
+		return &dataplane.Batch{ID: 1, Variant: s.v, Items: items, Portions: parts}, err
 	}
 	var inputs []tensor.Tensor
 	if s.cfg.Input != nil {
@@ -67,7 +67,7 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 	}
 	b := &dataplane.Batch{ID: 1, Variant: s.v, Items: items}
 	if !s.batched {
-		b.Parts = []dataplane.Portion{{Query: 1, Items: items, Inputs: inputs}}
+		b.Portions = []dataplane.Portion{{Query: 1, Items: items, Inputs: inputs}}
 		return b, nil
 	}
 	for i := range items {
@@ -79,7 +79,7 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 			}
 			p.Inputs = append(p.Inputs, row)
 		}
-		b.Parts = append(b.Parts, p)
+		b.Portions = append(b.Portions, p)
 	}
 	return b, nil
 }
@@ -87,7 +87,7 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 // copyOf returns a batch that can run at the same time as b. They share inputs, but not outputs.
 func copyOf(b *dataplane.Batch) *dataplane.Batch {
 	c := *b
-	c.Parts = slices.Clone(b.Parts)
+	c.Portions = slices.Clone(b.Portions)
 	return &c
 }
 

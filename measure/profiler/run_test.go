@@ -364,12 +364,12 @@ func TestRandomInputsAreValidAndRepeatable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Parts) != 4 {
-		t.Fatalf("%d parts", len(a.Parts))
+	if len(a.Portions) != 4 {
+		t.Fatalf("%d parts", len(a.Portions))
 	}
-	for i := range a.Parts {
-		for k := range a.Parts[i].Inputs {
-			x, y := a.Parts[i].Inputs[k], b.Parts[i].Inputs[k]
+	for i := range a.Portions {
+		for k := range a.Portions[i].Inputs {
+			x, y := a.Portions[i].Inputs[k], b.Portions[i].Inputs[k]
 			if err := x.Validate(); err != nil {
 				t.Error(err)
 			}
@@ -379,7 +379,7 @@ func TestRandomInputsAreValidAndRepeatable(t *testing.T) {
 		}
 	}
 	src.batched = false
-	if one, err := src.batch(1); err != nil || len(one.Parts) != 1 || !slices.Equal(one.Parts[0].Inputs[0].Shape,
+	if one, err := src.batch(1); err != nil || len(one.Portions) != 1 || !slices.Equal(one.Portions[0].Inputs[0].Shape,
 		[]int64{1, 3, 1}) {
 		t.Errorf("without a batch dimension: %+v, %v", one, err)
 	}

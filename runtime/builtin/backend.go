@@ -93,11 +93,11 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 		return fmt.Errorf("builtin backend: variant %d is not loaded", b.Variant)
 	}
 	f := in.functions[b.Variant]
-	for i := range b.Parts {
+	for i := range b.Portions {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p := &b.Parts[i]
+		p := &b.Portions[i]
 		r, err := f.Run(&ops.Call{Inputs: p.Inputs, Offset: p.Offset, State: p.State})
 		if err != nil {
 			return fmt.Errorf("query %d: %w", p.Query, err)

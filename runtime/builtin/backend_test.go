@@ -52,7 +52,7 @@ func TestEveryPartIsAnsweredByItself(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 { // as many at once as there are slots
 		wg.Go(func() {
-			b := &dataplane.Batch{Variant: 0, Items: 3, Parts: []dataplane.Portion{
+			b := &dataplane.Batch{Variant: 0, Items: 3, Portions: []dataplane.Portion{
 				{Query: 1, Items: 2, Inputs: floats("scores", []float32{1, 2, 4, 3}, 2, 2)}, {
 					Query: 2, Items: 1, Inputs: floats("scores", []float32{0, 0, 9}, 1, 3),
 				}}}
@@ -61,8 +61,8 @@ func TestEveryPartIsAnsweredByItself(t *testing.T) {
 				return
 			}
 			for k, want := range [][]byte{{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {2, 0, 0, 0, 0, 0, 0, 0}} {
-				if o := b.Parts[k].Outputs[0]; o.Name != "indices" || !bytes.Equal(o.Data, want) ||
-					b.Parts[k].State != nil {
+				if o := b.Portions[k].Outputs[0]; o.Name != "indices" || !bytes.Equal(o.Data, want) ||
+					b.Portions[k].State != nil {
 					t.Errorf("part %d: %+v", k, o)
 				}
 			}
@@ -79,19 +79,19 @@ func TestStateIsHandedOn(t *testing.T) {
 	var state [2][]byte
 	for frame, boxes := range [][]float32{{0, 0, 9, 9, 50, 50, 60, 60}, {50, 50, 60, 60, 0, 0, 9, 9}} {
 		// Two streams in one batch: they know nothing of each other.
-		b := &dataplane.Batch{Variant: 1, Items: 2, Parts: []dataplane.Portion{
+		b := &dataplane.Batch{Variant: 1, Items: 2, Portions: []dataplane.Portion{
 			{Query: 1, Items: 1, Inputs: floats("boxes", boxes, 2, 4), State: state[0]}, {
 				Query: 2, Items: 1, Inputs: floats("boxes", boxes[:4], 1, 4), State: state[1],
 			}}}
 		if err := r.Run(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		state[0], state[1] = b.Parts[0].State, b.Parts[1].State
+		state[0], state[1] = b.Portions[0].State, b.Portions[1].State
 		want := [][]byte{{1, 2}, {2, 1}}[frame]
-		if d := b.Parts[0].Outputs[0].Data; d[0] != want[0] || d[8] != want[1] {
+		if d := b.Portions[0].Outputs[0].Data; d[0] != want[0] || d[8] != want[1] {
 			t.Errorf("frame %d: ids %v", frame, d)
 		}
-		if d := b.Parts[1].Outputs[0].Data; d[0] != byte(frame+1) {
+		if d := b.Portions[1].Outputs[0].Data; d[0] != byte(frame+1) {
 			t.Errorf("frame %d of the second stream: ids %v", frame, d)
 		}
 	}
@@ -124,7 +124,7 @@ func TestWhatCannotRun(t *testing.T) {
 	r := launch(t, New(functions(t), nil), 0)
 	one := func() *dataplane.Batch {
 		return &dataplane.Batch{
-			Parts: []dataplane.Portion{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}},
+			Portions: []dataplane.Portion{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}},
 		}
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func TestWhatCannotRun(t *testing.T) {
 		t.Error(err)
 	}
 	b := one()
-	b.Parts[0].Inputs = nil
+	b.Portions[0].Inputs = nil
 	if err := r.Run(t.Context(), b); err == nil ||
 		!strings.Contains(err.Error(), `query 9: argmax: input "scores" is missing`) {
 		t.Error(err)

@@ -32,7 +32,7 @@ func batch(id serving.BatchID, v serving.VariantID, items ...int) *dataplane.Bat
 	b := &dataplane.Batch{ID: id, Variant: v}
 	for i, n := range items {
 		b.Items += n
-		b.Parts = append(b.Parts, dataplane.Portion{
+		b.Portions = append(b.Portions, dataplane.Portion{
 			Query: serving.QueryID(i + 1), Items: n, Inputs: []tensor.Tensor{vec("x", make([]float32, n)...)},
 		})
 	}
@@ -94,7 +94,7 @@ func TestZeroLatencyTakesNoTimeAndNoGoroutine(t *testing.T) {
 		if time.Since(start) != 0 {
 			t.Error("a run without latency let time pass")
 		}
-		if len(b.Parts[0].Outputs) != 1 {
+		if len(b.Portions[0].Outputs) != 1 {
 			t.Error("no output")
 		}
 	})
@@ -107,30 +107,30 @@ func TestEchoesCopies(t *testing.T) {
 	r := mustLaunch(t, mustNew(t, Config{
 		Outputs: []Output{{Name: "y", Input: "x"}, {Name: "label", Row: label}},
 	}), spec(1, 0))
-	b := &dataplane.Batch{ID: 1, Items: 3, Parts: []dataplane.Portion{
+	b := &dataplane.Batch{ID: 1, Items: 3, Portions: []dataplane.Portion{
 		{Query: 1, Items: 2, Inputs: []tensor.Tensor{vec("x", 1, 2)}},
 		{Query: 2, Items: 1, Inputs: []tensor.Tensor{vec("x", 3)}},
 	}}
-	want := slices.Clone(b.Parts[0].Inputs[0].Data)
+	want := slices.Clone(b.Portions[0].Inputs[0].Data)
 	if err := r.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	clear(b.Parts[0].Inputs[0].Data) // outputs must not alias it
-	y := b.Parts[0].Outputs[0]
+	clear(b.Portions[0].Inputs[0].Data) // outputs must not alias it
+	y := b.Portions[0].Outputs[0]
 	if y.Name != "y" || !slices.Equal(y.Shape, []int64{2, 1}) || !slices.Equal(y.Data, want) {
 		t.Errorf("output 0 is %+v, want a copy of x named y", y)
 	}
-	for i := range b.Parts {
-		for _, o := range b.Parts[i].Outputs {
+	for i := range b.Portions {
+		for _, o := range b.Portions[i].Outputs {
 			if err := o.Validate(); err != nil {
 				t.Error(err)
 			}
-			if o.Shape[0] != int64(b.Parts[i].Items) {
-				t.Errorf("part %d: output %q has %d rows for %d items", i, o.Name, o.Shape[0], b.Parts[i].Items)
+			if o.Shape[0] != int64(b.Portions[i].Items) {
+				t.Errorf("part %d: output %q has %d rows for %d items", i, o.Name, o.Shape[0], b.Portions[i].Items)
 			}
 		}
 	}
-	b.Parts[0].Inputs[0].Name = "z"
+	b.Portions[0].Inputs[0].Name = "z"
 	if err := r.Run(t.Context(), b); err == nil {
 		t.Error("a missing input was accepted")
 	}
@@ -367,7 +367,7 @@ func TestFinds(t *testing.T) {
 	}), spec(1, 0))
 	whole := batch(1, 0, 5)
 	parts := batch(2, 0, 2, 3)
-	parts.Parts[1].Offset = 2
+	parts.Portions[1].Offset = 2
 	for _, b := range []*dataplane.Batch{whole, parts} {
 		if err := r.Run(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -380,13 +380,13 @@ func TestFinds(t *testing.T) {
 		}
 		return p.Outputs[at].Shape[0]
 	}
-	if n := rows(&whole.Parts[0], "x"); n != 13 {
+	if n := rows(&whole.Portions[0], "x"); n != 13 {
 		t.Errorf("%d rows for 5 items", n)
 	}
-	if a, b := rows(&parts.Parts[0], "x"), rows(&parts.Parts[1], "x"); a != 5 || b != 8 {
+	if a, b := rows(&parts.Portions[0], "x"), rows(&parts.Portions[1], "x"); a != 5 || b != 8 {
 		t.Errorf("%d and %d rows for 2 and 3 items", a, b)
 	}
-	if n := rows(&whole.Parts[0], "none"); n != 0 {
+	if n := rows(&whole.Portions[0], "none"); n != 0 {
 		t.Errorf("%d rows of nothing", n)
 	}
 	if _, err := New(Config{RowOutputs: map[serving.VariantID][]RowOutput{0: {{Name: "x", PerItem: -1}}}}); err == nil {

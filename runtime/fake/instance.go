@@ -146,26 +146,26 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) (err error) {
 	if in.b.fails(b.ID) {
 		return fmt.Errorf("fake instance %d: batch %d: %w", in.spec.ID, b.ID, ErrBatch)
 	}
-	for i := range b.Parts {
-		out, err := answer(in.b.cfg.Outputs, &b.Parts[i])
+	for i := range b.Portions {
+		out, err := answer(in.b.cfg.Outputs, &b.Portions[i])
 		if err != nil {
-			return fmt.Errorf("fake instance %d: batch %d: query %d: %w", in.spec.ID, b.ID, b.Parts[i].Query, err)
+			return fmt.Errorf("fake instance %d: batch %d: query %d: %w", in.spec.ID, b.ID, b.Portions[i].Query, err)
 		}
-		b.Parts[i].Outputs = addRowOutputs(out, in.b.cfg.RowOutputs[b.Variant], &b.Parts[i])
+		b.Portions[i].Outputs = addRowOutputs(out, in.b.cfg.RowOutputs[b.Variant], &b.Portions[i])
 	}
 	return nil
 }
 
 func (in *instance) enter(b *dataplane.Batch) error {
 	sum := 0
-	for i := range b.Parts {
-		if b.Parts[i].Items < 1 {
-			return fmt.Errorf("query %d has %d items", b.Parts[i].Query, b.Parts[i].Items)
+	for i := range b.Portions {
+		if b.Portions[i].Items < 1 {
+			return fmt.Errorf("query %d has %d items", b.Portions[i].Query, b.Portions[i].Items)
 		}
-		sum += b.Parts[i].Items
+		sum += b.Portions[i].Items
 	}
 	if sum != b.Items || sum < 1 {
-		return fmt.Errorf("says %d items, its %d parts have %d", b.Items, len(b.Parts), sum)
+		return fmt.Errorf("says %d items, its %d parts have %d", b.Items, len(b.Portions), sum)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -26,21 +26,21 @@ func input(p *dataplane.Portion, i int, name string) *tensor.Tensor {
 // inputs of the parts into the model's order.
 func (m *model) check(b *dataplane.Batch, limit int) error {
 	items := 0
-	for i := range b.Parts {
-		items += b.Parts[i].Items
+	for i := range b.Portions {
+		items += b.Portions[i].Items
 	}
 	if items != b.Items || items < 1 {
-		return fmt.Errorf("batch says %d items, its %d parts have %d", b.Items, len(b.Parts), items)
+		return fmt.Errorf("batch says %d items, its %d parts have %d", b.Items, len(b.Portions), items)
 	}
 	if items > limit {
 		return fmt.Errorf("batch of %d items is over the instance's limit of %d", items, limit)
 	}
-	if !m.batched && len(b.Parts) != 1 {
+	if !m.batched && len(b.Portions) != 1 {
 		return fmt.Errorf("batch has %d parts, but the model has no batch dimension and takes one query at a time",
-			len(b.Parts))
+			len(b.Portions))
 	}
-	for i := range b.Parts {
-		p := &b.Parts[i]
+	for i := range b.Portions {
+		p := &b.Portions[i]
 		if p.Items < 1 {
 			return fmt.Errorf("query %d has %d items, want at least 1", p.Query, p.Items)
 		}

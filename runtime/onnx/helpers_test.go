@@ -109,7 +109,7 @@ func one(v serving.VariantID, inputs ...tensor.Tensor) *dataplane.Batch {
 	for i, t := range inputs {
 		items := int(t.Shape[0])
 		b.Items += items
-		b.Parts = append(b.Parts, dataplane.Portion{
+		b.Portions = append(b.Portions, dataplane.Portion{
 			Query: serving.QueryID(i + 1), Items: items, Inputs: []tensor.Tensor{t},
 		})
 	}

@@ -110,13 +110,13 @@ func (s *session) warm(ctx context.Context, limit int) error {
 		if err != nil {
 			return err
 		}
-		b := dataplane.Batch{Items: items, Parts: []dataplane.Portion{{Items: items, Inputs: inputs}}}
+		b := dataplane.Batch{Items: items, Portions: []dataplane.Portion{{Items: items, Inputs: inputs}}}
 		if err := s.m.check(&b, limit); err != nil {
 			return fmt.Errorf("example of %d items: %w", items, err)
 		}
 		for range 2 {
 			start := time.Now()
-			if err := s.run(ctx, b.Parts, items); err != nil {
+			if err := s.run(ctx, b.Portions, items); err != nil {
 				return fmt.Errorf("warm up with %d items: %w", items, err)
 			}
 			if time.Since(start) > slow {
@@ -213,13 +213,13 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 
 func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
 	uniform := true
-	for i := 1; i < len(b.Parts) && uniform; i++ {
-		uniform = s.m.sameRows(&b.Parts[0], &b.Parts[i])
+	for i := 1; i < len(b.Portions) && uniform; i++ {
+		uniform = s.m.sameRows(&b.Portions[0], &b.Portions[i])
 	}
 	if uniform {
-		return s.run(ctx, b.Parts, b.Items)
+		return s.run(ctx, b.Portions, b.Items)
 	}
-	todo := make([]int, len(b.Parts))
+	todo := make([]int, len(b.Portions))
 	for i := range todo {
 		todo[i] = i
 	}
@@ -228,18 +228,18 @@ func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
 		var from []int
 		items := 0
 		todo = slices.DeleteFunc(todo, func(i int) bool {
-			if len(group) > 0 && !s.m.sameRows(&group[0], &b.Parts[i]) {
+			if len(group) > 0 && !s.m.sameRows(&group[0], &b.Portions[i]) {
 				return false
 			}
-			group, from = append(group, b.Parts[i]), append(from, i)
-			items += b.Parts[i].Items
+			group, from = append(group, b.Portions[i]), append(from, i)
+			items += b.Portions[i].Items
 			return true
 		})
 		if err := s.run(ctx, group, items); err != nil {
 			return err
 		}
 		for k, i := range from {
-			b.Parts[i].Outputs = group[k].Outputs
+			b.Portions[i].Outputs = group[k].Outputs
 		}
 	}
 	return nil

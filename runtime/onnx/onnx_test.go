@@ -39,7 +39,7 @@ func TestEveryTypeComesBackUnchanged(t *testing.T) {
 				"ragged": one(1, sample("input", dt, 4, 2, 5, 2), sample("input", dt, 5, 3, 1, 2),
 					sample("input", dt, 6, 1, 5, 2)),
 				"no batch": {
-					Variant: 2, Items: 1, Parts: []dataplane.Portion{
+					Variant: 2, Items: 1, Portions: []dataplane.Portion{
 						{Items: 1, Inputs: []tensor.Tensor{sample("input", dt, 9, 4)}},
 					},
 				},
@@ -48,7 +48,7 @@ func TestEveryTypeComesBackUnchanged(t *testing.T) {
 					if err := in.Run(t.Context(), b); err != nil {
 						t.Fatalf("%s, round %d: %v", name, round, err)
 					}
-					for i, p := range b.Parts {
+					for i, p := range b.Portions {
 						if len(p.Outputs) != 1 {
 							t.Fatalf("%s: part %d has %d outputs", name, i, len(p.Outputs))
 						}
@@ -70,9 +70,9 @@ func TestOutputsOutliveTheRun(t *testing.T) {
 	if err := in.Run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	want := [][]byte{bytes.Clone(a.Parts[0].Outputs[0].Data), bytes.Clone(a.Parts[1].Outputs[0].Data)}
-	for i := range a.Parts {
-		clear(a.Parts[i].Inputs[0].Data) // the client's memory is reused
+	want := [][]byte{bytes.Clone(a.Portions[0].Outputs[0].Data), bytes.Clone(a.Portions[1].Outputs[0].Data)}
+	for i := range a.Portions {
+		clear(a.Portions[i].Inputs[0].Data) // the client's memory is reused
 	}
 	for range 10 {
 		if err := in.Run(t.Context(), one(0, floats("input", []int64{3, 2}, 9, 9, 9, 9, 9, 9))); err != nil {
@@ -80,13 +80,13 @@ func TestOutputsOutliveTheRun(t *testing.T) {
 		}
 	}
 	for i := range want {
-		if !bytes.Equal(a.Parts[i].Outputs[0].Data, want[i]) {
+		if !bytes.Equal(a.Portions[i].Outputs[0].Data, want[i]) {
 			t.Errorf("part %d changed after its run", i)
 		}
 	}
 	// An append by one part's owner must not run into the next part's rows.
-	_ = append(a.Parts[0].Outputs[0].Data, 0xff)
-	if !bytes.Equal(a.Parts[1].Outputs[0].Data, want[1]) {
+	_ = append(a.Portions[0].Outputs[0].Data, 0xff)
+	if !bytes.Equal(a.Portions[1].Outputs[0].Data, want[1]) {
 		t.Error("appending to part 0 changed part 1")
 	}
 }
@@ -104,7 +104,7 @@ func TestLargeInputsAtAnyAlignment(t *testing.T) {
 		if err := in.Run(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(b.Parts[0].Outputs[0].Data, data) {
+		if !bytes.Equal(b.Portions[0].Outputs[0].Data, data) {
 			t.Errorf("offset %d (aligned: %t): output differs", off, off == base)
 		}
 	}
@@ -112,7 +112,7 @@ func TestLargeInputsAtAnyAlignment(t *testing.T) {
 
 func TestSeveralInputsInAnyOrder(t *testing.T) {
 	in := launch(t, 4, 1, Model{Path: write(t, onnxmodel.Add(onnxmodel.Float32, -1, 1))})
-	b := &dataplane.Batch{Items: 3, Parts: []dataplane.Portion{
+	b := &dataplane.Batch{Items: 3, Portions: []dataplane.Portion{
 		{Query: 1, Items: 1, Inputs: []tensor.Tensor{floats("a", []int64{1, 1}, 1), floats("b", []int64{1, 1}, 10)}},
 		{
 			Query: 2, Items: 2, Inputs: []tensor.Tensor{
@@ -123,11 +123,11 @@ func TestSeveralInputsInAnyOrder(t *testing.T) {
 	if err := in.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if want := floats("", nil, 11).Data; !bytes.Equal(b.Parts[0].Outputs[0].Data, want) {
-		t.Errorf("part 0: %v", b.Parts[0].Outputs[0])
+	if want := floats("", nil, 11).Data; !bytes.Equal(b.Portions[0].Outputs[0].Data, want) {
+		t.Errorf("part 0: %v", b.Portions[0].Outputs[0])
 	}
-	if want := floats("", nil, 22, 33).Data; !bytes.Equal(b.Parts[1].Outputs[0].Data, want) {
-		t.Errorf("part 1: %v", b.Parts[1].Outputs[0])
+	if want := floats("", nil, 22, 33).Data; !bytes.Equal(b.Portions[1].Outputs[0].Data, want) {
+		t.Errorf("part 1: %v", b.Portions[1].Outputs[0])
 	}
 }
 
@@ -145,7 +145,7 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 		return b
 	}
 	edit := func(change func(*tensor.Tensor)) *dataplane.Batch {
-		return with(func(b *dataplane.Batch) { change(&b.Parts[0].Inputs[0]) })
+		return with(func(b *dataplane.Batch) { change(&b.Portions[0].Inputs[0]) })
 	}
 	for _, c := range []struct {
 		want string // part of the message
@@ -162,8 +162,8 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 		{"4 bytes of data", edit(func(t *tensor.Tensor) { t.Data = t.Data[:4] })},
 		{"0 bytes of data", edit(func(t *tensor.Tensor) { t.Data = nil })},
 		{`input "input" is missing`, edit(func(t *tensor.Tensor) { t.Name = "x" })},
-		{"has 0 inputs", with(func(b *dataplane.Batch) { b.Parts[0].Inputs = nil })},
-		{"has 2 inputs", with(func(b *dataplane.Batch) { b.Parts[0].Inputs = []tensor.Tensor{good, good} })},
+		{"has 0 inputs", with(func(b *dataplane.Batch) { b.Portions[0].Inputs = nil })},
+		{"has 2 inputs", with(func(b *dataplane.Batch) { b.Portions[0].Inputs = []tensor.Tensor{good, good} })},
 		{"variant 9 is not loaded", with(func(b *dataplane.Batch) { b.Variant = 9 })},
 		{"says 2 items", with(func(b *dataplane.Batch) { b.Items = 2 })},
 		{"says 0 items", &dataplane.Batch{}},
@@ -193,7 +193,7 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got error %v, want one that says %q", err, c.want)
 		}
-		for _, p := range c.b.Parts {
+		for _, p := range c.b.Portions {
 			if p.Outputs != nil {
 				t.Errorf("%s: a refused part has outputs", c.want)
 			}
@@ -222,8 +222,8 @@ func TestModelFailureIsAnError(t *testing.T) {
 	if err := in.Run(t.Context(), ok); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(ok.Parts[0].Outputs[0].Data, floats("", nil, 3).Data) {
-		t.Errorf("got %v", ok.Parts[0].Outputs[0])
+	if !bytes.Equal(ok.Portions[0].Outputs[0].Data, floats("", nil, 3).Data) {
+		t.Errorf("got %v", ok.Portions[0].Outputs[0])
 	}
 }
 
@@ -289,15 +289,15 @@ func TestConfiguredShapeIsHeld(t *testing.T) {
 func TestNoBatchTakesOneQueryOfAnyLength(t *testing.T) {
 	in := launch(t, 1, 1, Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float32, -1)), NoBatch: true})
 	b := &dataplane.Batch{
-		Items: 1, Parts: []dataplane.Portion{
+		Items: 1, Portions: []dataplane.Portion{
 			{Items: 1, Inputs: []tensor.Tensor{floats("input", []int64{5}, 1, 2, 3, 4, 5)}},
 		},
 	}
 	if err := in.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(b.Parts[0].Outputs[0].Data, b.Parts[0].Inputs[0].Data) {
-		t.Errorf("got %v", b.Parts[0].Outputs[0])
+	if !bytes.Equal(b.Portions[0].Outputs[0].Data, b.Portions[0].Inputs[0].Data) {
+		t.Errorf("got %v", b.Portions[0].Outputs[0])
 	}
 }
 
@@ -311,7 +311,7 @@ func TestEmptyTensors(t *testing.T) {
 		if err := in.Run(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		if o := b.Parts[0].Outputs[0]; !slices.Equal(o.Shape, []int64{2, 0}) || len(o.Data) != 0 {
+		if o := b.Portions[0].Outputs[0]; !slices.Equal(o.Shape, []int64{2, 0}) || len(o.Data) != 0 {
 			t.Errorf("%s: got %+v", d, o)
 		}
 	}
@@ -335,8 +335,8 @@ func TestConcurrentRunsLoadsAndUnloads(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for k := range b.Parts {
-					if !bytes.Equal(b.Parts[k].Outputs[0].Data, b.Parts[k].Inputs[0].Data) {
+				for k := range b.Portions {
+					if !bytes.Equal(b.Portions[k].Outputs[0].Data, b.Portions[k].Inputs[0].Data) {
 						t.Error("a batch got another's answer")
 						return
 					}
@@ -364,7 +364,7 @@ func TestBatchesGrowAfterTheLaunch(t *testing.T) {
 	}
 	for v := range 2 {
 		b := one(serving.VariantID(v), floats("input", []int64{6, 1}, 1, 2, 3, 4, 5, 6))
-		if err := in.Run(t.Context(), b); err != nil || b.Parts[0].Outputs[0].Shape[0] != 6 {
+		if err := in.Run(t.Context(), b); err != nil || b.Portions[0].Outputs[0].Shape[0] != 6 {
 			t.Errorf("variant %d: %v", v, err)
 		}
 	}

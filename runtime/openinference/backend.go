@@ -276,7 +276,7 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := join(b.Parts)
+	inputs, err := join(b.Portions)
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	if err != nil {
 		return fmt.Errorf("openinference: answer of %q on %s: %w", m.Name, r.b.c.Address, err)
 	}
-	return split(b.Parts, b.Items, outputs)
+	return split(b.Portions, b.Items, outputs)
 }
 
 // failure distinguishes a lost server from one that refused the batch. A call without an answer in time counts as a

@@ -113,7 +113,7 @@ func TestBatches(t *testing.T) {
 	parts := []dataplane.Portion{
 		{Items: 2, Inputs: words("a", "bb")}, {Items: 1, Inputs: words("")}, {Items: 1, Inputs: words("dddd")},
 	}
-	if err := run.Run(t.Context(), &dataplane.Batch{Items: 4, Parts: parts}); err != nil {
+	if err := run.Run(t.Context(), &dataplane.Batch{Items: 4, Portions: parts}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.sizes) != 1 || r.sizes[0] != 4 {
@@ -126,13 +126,13 @@ func TestBatches(t *testing.T) {
 	}
 	// What the server refuses is the batch's fault, not the instance's.
 	err = run.Run(t.Context(), &dataplane.Batch{
-		Variant: 1, Items: 1, Parts: []dataplane.Portion{{Items: 1, Inputs: words("a")}},
+		Variant: 1, Items: 1, Portions: []dataplane.Portion{{Items: 1, Inputs: words("a")}},
 	})
 	if err == nil || errors.Is(err, dataplane.ErrInstanceLost) || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("refused: %v", err)
 	}
 	err = run.Run(t.Context(), &dataplane.Batch{
-		Items: 2, Parts: []dataplane.Portion{
+		Items: 2, Portions: []dataplane.Portion{
 			{Items: 1, Inputs: words("a")}, {
 				Items: 1, Inputs: []tensor.Tensor{{Name: "x", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{1}}},
 			},
@@ -145,7 +145,7 @@ func TestBatches(t *testing.T) {
 		t.Error(err, r.loaded)
 	}
 	stop()
-	err = run.Run(t.Context(), &dataplane.Batch{Items: 1, Parts: []dataplane.Portion{{Items: 1, Inputs: words("a")}}})
+	err = run.Run(t.Context(), &dataplane.Batch{Items: 1, Portions: []dataplane.Portion{{Items: 1, Inputs: words("a")}}})
 	if !errors.Is(err, dataplane.ErrInstanceLost) {
 		t.Errorf("a server that is gone: %v", err)
 	}

@@ -42,7 +42,7 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 	if err != nil {
 		return Timing{}, fmt.Errorf("operator %s: %w", o.Key(threads), err)
 	}
-	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Portion{{Query: 1, Items: 1, Inputs: in}}}
+	batch := &dataplane.Batch{ID: 1, Items: 1, Portions: []dataplane.Portion{{Query: 1, Items: 1, Inputs: in}}}
 	run := func(copies int, base Timing, heat bool, e Effort) (Timing, error) {
 		t, err := b.run(ctx, copiesModel(o, copies, heat), threads, 1, batch, e)
 		if err != nil {
@@ -97,7 +97,7 @@ func (b *bench) baseline(ctx context.Context, copies, threads int, heat bool) (T
 	if err != nil {
 		return Timing{}, err
 	}
-	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Portion{{Query: 1, Items: 1, Inputs: in}}}
+	batch := &dataplane.Batch{ID: 1, Items: 1, Portions: []dataplane.Portion{{Query: 1, Items: 1, Inputs: in}}}
 	return b.run(ctx, copiesModel(none, copies, heat), threads, 1, batch, b.effort)
 }
 

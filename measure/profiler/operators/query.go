@@ -35,7 +35,7 @@ func queriesOf(item []Operand, names []string, items int) (*dataplane.Batch, err
 			}
 			p.Inputs = append(p.Inputs, t)
 		}
-		b.Parts = append(b.Parts, p)
+		b.Portions = append(b.Portions, p)
 	}
 	return b, nil
 }

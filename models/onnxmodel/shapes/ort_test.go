@@ -113,17 +113,17 @@ func compare(t *testing.T, m *pb.ModelProto, items int64, path string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }()
-	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Portion{{Query: 1, Items: 1, Inputs: feed}}}
+	batch := &dataplane.Batch{ID: 1, Items: 1, Portions: []dataplane.Portion{{Query: 1, Items: 1, Inputs: feed}}}
 	if err := r.Run(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	for _, got := range batch.Parts[0].Outputs {
+	for _, got := range batch.Portions[0].Outputs {
 		if x := want[got.Name]; !slices.Equal(got.Shape, x.Shape) || got.DType != tensor.ParseDType(x.DType.String()) {
 			t.Errorf("%s is %s%v, inferred %s%v", got.Name, got.DType, got.Shape, x.DType, x.Shape)
 		}
 	}
-	if len(batch.Parts[0].Outputs) < 3 {
-		t.Errorf("only %d values were compared", len(batch.Parts[0].Outputs))
+	if len(batch.Portions[0].Outputs) < 3 {
+		t.Errorf("only %d values were compared", len(batch.Portions[0].Outputs))
 	}
 }
 
