@@ -43,7 +43,8 @@ func TestOptimize(t *testing.T) {
 			if err := r.Run(t.Context(), batch); err != nil {
 				t.Fatal(err)
 			}
-			answers = append(answers, string(batch.Portions[0].Outputs[0].Data)+string(batch.Portions[1].Outputs[0].Data))
+			first, second := batch.Portions[0].Outputs[0].Data, batch.Portions[1].Outputs[0].Data
+			answers = append(answers, string(first)+string(second))
 			if err := r.Close(); err != nil {
 				t.Error(err)
 			}

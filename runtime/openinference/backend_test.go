@@ -145,7 +145,8 @@ func TestBatches(t *testing.T) {
 		t.Error(err, r.loaded)
 	}
 	stop()
-	err = run.Run(t.Context(), &dataplane.Batch{Items: 1, Portions: []dataplane.Portion{{Items: 1, Inputs: words("a")}}})
+	portions := []dataplane.Portion{{Items: 1, Inputs: words("a")}}
+	err = run.Run(t.Context(), &dataplane.Batch{Items: 1, Portions: portions})
 	if !errors.Is(err, dataplane.ErrInstanceLost) {
 		t.Errorf("a server that is gone: %v", err)
 	}
