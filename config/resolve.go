@@ -165,11 +165,7 @@ func (r *resolver) accuracies(a serving.AppID, path string) {
 	s := r.w.Spec
 	app := &s.Apps[a]
 	for _, st := range app.Stages {
-		best := 0.0
-		for _, v := range s.Stages[st].Variants {
-			best = max(best, s.Variants[v].Accuracy)
-		}
-		if app.Floor > best {
+		if best := s.BestOfStage(st); app.Floor > best {
 			r.c.addf(path+".accuracy_floor", "is %v, but the most accurate variant of stage %q has %v: nothing could "+
 				"answer", app.Floor, s.Stages[st].Name, best)
 		}

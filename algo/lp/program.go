@@ -64,12 +64,6 @@ func (p *Program) Reset(rows int) {
 	p.ready = false
 }
 
-// Rows returns the number of rows.
-func (p *Program) Rows() int { return len(p.limits) }
-
-// Columns returns the number of columns.
-func (p *Program) Columns() int { return len(p.cost) }
-
 // Limit sets the limit of a row. It must be at least 0 and finite.
 func (p *Program) Limit(row int, b float64) {
 	if !(b >= 0) || math.IsInf(b, 1) {

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/bound"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/sim/bounds"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
@@ -81,28 +82,16 @@ func steady(spec *serving.Spec, rates []float64) (out []bound.Query) {
 		if len(sizes) == 0 {
 			sizes, shares = []int32{1}, []float64{1}
 		}
+		mean := pipeline.New(spec, serving.AppID(a)).MeanItems()
 		for k, n := range sizes {
+			items := make([]float64, len(mean))
+			for at := range items {
+				items[at] = float64(n) * mean[at]
+			}
 			out = append(out, bound.Query{
-				App: serving.AppID(a), Deadline: serving.Time(app.SLO.Latency), Variant: serving.None,
-				Items: expected(spec, serving.AppID(a), float64(n)), Count: rates[a] * shares[k] * longest.Seconds(),
+				App: serving.AppID(a), Deadline: serving.Time(app.SLO.Latency), Variant: serving.None, Items: items,
+				Count: rates[a] * shares[k] * longest.Seconds(),
 			})
-		}
-	}
-	return out
-}
-
-// expected is the items that a query of a size is expected to bring to each stage, by position in App.Stages.
-func expected(spec *serving.Spec, a serving.AppID, items float64) []float64 {
-	stages := spec.Apps[a].Stages
-	out := make([]float64, len(stages))
-	at := make(map[serving.StageID]int, len(stages))
-	for k, s := range stages {
-		at[s] = k
-	}
-	out[0] = items
-	for k, s := range stages {
-		for _, e := range spec.Stages[s].Next {
-			out[at[e.To]] = max(out[at[e.To]], out[k]*e.FanOut)
 		}
 	}
 	return out
@@ -112,16 +101,9 @@ func expected(spec *serving.Spec, a serving.AppID, items float64) []float64 {
 func utilityOf(spec *serving.Spec, v *Plan) float64 {
 	sum, all := 0.0, 0.0
 	for a := range v.Apps {
-		weight, best := spec.Apps[a].Weight, 1.0
+		weight, best := spec.Apps[a].Weight, spec.BestAccuracy(serving.AppID(a))
 		if weight <= 0 {
 			weight = 1
-		}
-		for _, s := range spec.Apps[a].Stages {
-			most := 0.0
-			for _, x := range spec.Stages[s].Variants {
-				most = max(most, spec.Variants[x].Accuracy)
-			}
-			best *= most
 		}
 		x := &v.Apps[a]
 		all += weight * x.Demand

@@ -57,12 +57,8 @@ func Frontiers(ctx context.Context, q *Question, points int) (*Report, error) {
 func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, points int,
 	progress func(share float64)) (*Frontier, error) {
 	p, d := f.profiled, &a.Demands[0]
-	planner, err := p.Planner(s)
+	planner, r, err := a.request(ctx, s, f, d)
 	if err != nil {
-		return nil, err
-	}
-	r := plan.Request{Spec: p.Spec(), Rates: d.Rates}
-	if r.Snapshot, err = a.snapshot(ctx, s, f); err != nil {
 		return nil, err
 	}
 	v := &Frontier{

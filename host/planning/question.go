@@ -88,15 +88,22 @@ func Plans(ctx context.Context, q *Question) (*Report, error) {
 	return out, nil
 }
 
+// request returns a system's planner for a fleet, and what it is asked for a demand.
+func (a *answerer) request(ctx context.Context, s systems.System, f *Fleet, d *Demand) (plan.Planner, plan.Request,
+	error) {
+	r := plan.Request{Spec: f.profiled.Spec(), Rates: d.Rates}
+	planner, err := f.profiled.Planner(s)
+	if err == nil {
+		r.Snapshot, err = a.snapshot(ctx, s, f)
+	}
+	return planner, r, err
+}
+
 // plan makes one plan and describes it.
 func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand) (*Plan, error) {
 	p := f.profiled
-	planner, err := p.Planner(s)
+	planner, r, err := a.request(ctx, s, f, d)
 	if err != nil {
-		return nil, err
-	}
-	r := plan.Request{Spec: p.Spec(), Rates: d.Rates}
-	if r.Snapshot, err = a.snapshot(ctx, s, f); err != nil {
 		return nil, err
 	}
 	made, failed := planner.Plan(ctx, r)

@@ -5,7 +5,7 @@ package planning
 // the same part. demand is by AppID in queries/s; without any, all apps are taken to ask for as much.
 func (d *description) limitShared(demand []float64) {
 	asked := demand
-	if sum(demand) == 0 {
+	if d.out.Demand == 0 {
 		asked = make([]float64, len(demand))
 		for a := range asked {
 			asked[a] = 1
@@ -30,11 +30,4 @@ func (d *description) limitShared(demand []float64) {
 			x.Capacity = min(x.Capacity, left)
 		}
 	}
-}
-
-func sum(x []float64) (out float64) {
-	for _, v := range x {
-		out += v
-	}
-	return out
 }

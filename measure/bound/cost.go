@@ -25,19 +25,6 @@ type Rent struct {
 	Price []float64
 }
 
-// RentOf returns what the specification asks for: the targets of its apps, and machines of rented types. late is the
-// share of the queries of every app that need not be in time.
-func RentOf(spec *serving.Spec, late float64) Rent {
-	r := Rent{Late: late}
-	for _, a := range spec.Apps {
-		r.Target = append(r.Target, a.AccuracyTarget)
-	}
-	for _, d := range spec.DeviceTypes {
-		r.Rented = append(r.Rented, d.Tenure == serving.Rented)
-	}
-	return r
-}
-
 // ErrTooLittle means that all machines together are not enough.
 var ErrTooLittle = errors.New("bound: the machines cannot give that, at whatever price")
 

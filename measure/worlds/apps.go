@@ -185,12 +185,10 @@ func (g *generator) floor(app *serving.App) {
 	spec := g.w.Spec
 	low, high := 1.0, 1.0 // the least accuracy of any variant, and the least of the stages' best
 	for _, s := range app.Stages {
-		best := 0.0
 		for _, v := range spec.Stages[s].Variants {
 			low = min(low, spec.Variants[v].Accuracy)
-			best = max(best, spec.Variants[v].Accuracy)
 		}
-		high = min(high, best)
+		high = min(high, spec.BestOfStage(s))
 	}
 	app.Floor = to(low+(high-low)*g.between(0.2, 0.7), 1000)
 }

@@ -38,9 +38,7 @@ func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
 			s := g.Stage(at)
 			st := &out[s]
 			st.App, st.FanOut, st.Rate, st.Budget = serving.AppID(a), fanOut, rate*fanOut, budget
-			for _, v := range spec.Stages[s].Variants {
-				st.BestAccuracy = max(st.BestAccuracy, spec.Variants[v].Accuracy)
-			}
+			st.BestAccuracy = spec.BestOfStage(s)
 		}
 	}
 	return out

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/bound"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
@@ -119,9 +118,6 @@ type result struct {
 	cost            float64 // $/h
 	speed           []float64
 	tolerance       float64
-	// shares tells that some plan had several instances on one machine, below that some batch ran on a variant below
-	// the floor of its app.
-	shares, below bool
 }
 
 // run simulates a system in the world. A system that refuses the world is no error.
@@ -147,11 +143,10 @@ func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, p
 	}
 	watch := bounds.NewWatch(p.tables.Spec, p.machines.WithRand(workload.Rand(p.Seed, "service times")))
 	recorder := report.NewRecorder(p.apps(), report.Options{})
-	out := &result{shares: sharing(first)}
+	out := &result{}
 	ran, err := sim.Run(sim.Config{
 		Spec: p.tables.Spec, Engine: e, Truth: watch.Machines(), Source: watch.Source(p.source()), Initial: first,
-		Warm: true, Planner: &noted{planner, out}, PlanDelay: planDelay, Recorder: recorder,
-		Observe: func(_ serving.Time, _ []engine.Input, decisions []engine.Decision) { p.look(decisions, out) },
+		Warm: true, Planner: planner, PlanDelay: planDelay, Recorder: recorder,
 	})
 	if err != nil {
 		return &result{refused: short(err)}, ctx.Err()
@@ -169,55 +164,13 @@ func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, p
 	return out, ctx.Err()
 }
 
-// look notes batches on variants below a floor.
-func (p *place) look(decisions []engine.Decision, out *result) {
-	for i := range decisions {
-		if d := &decisions[i]; d.Kind == engine.StartBatch {
-			v := &p.Spec.Variants[d.Variant]
-			out.below = out.below || v.Accuracy < p.Spec.Apps[p.Spec.Stages[v.Stage].App].Floor
-		}
-	}
-}
-
-// noted is a planner whose plans are looked at.
-type noted struct {
-	plan.Planner
-	out *result
-}
-
-// Plan implements plan.Planner.
-func (n *noted) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	made, err := n.Planner.Plan(ctx, r)
-	n.out.shares = n.out.shares || err == nil && sharing(made)
-	return made, err
-}
-
-// sharing tells whether a plan has several instances on one machine.
-func sharing(p *plan.Plan) bool {
-	seen := make(map[serving.WorkerID]bool)
-	for i := range p.Instances {
-		w := p.Instances[i].Worker
-		if seen[w] {
-			return true
-		}
-		seen[w] = true
-	}
-	return false
-}
-
 func (p *place) apps() []report.AppInfo {
 	out := make([]report.AppInfo, len(p.Spec.Apps))
 	for a := range out {
 		app := &p.Spec.Apps[a]
-		best := 1.0
-		for _, s := range app.Stages {
-			most := 0.0
-			for _, v := range p.Spec.Stages[s].Variants {
-				most = max(most, p.Spec.Variants[v].Accuracy)
-			}
-			best *= most
+		out[a] = report.AppInfo{
+			Name: app.Name, BestAccuracy: p.Spec.BestAccuracy(serving.AppID(a)), SLO: app.SLO, Weight: app.Weight,
 		}
-		out[a] = report.AppInfo{Name: app.Name, BestAccuracy: best, SLO: app.SLO, Weight: app.Weight}
 	}
 	return out
 }
