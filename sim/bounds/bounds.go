@@ -157,8 +157,8 @@ func (w *Watch) Utility(ctx context.Context, solver milp.Solver) (*report.Bound,
 }
 
 // Cost returns the least money, in $/h over a span, for which queries are served as many and as accurately as a run
-// did. Machines of types with a price are rented when they are needed, and nothing else costs. Nil where nothing has a
-// price, and where the run served so much that only luck or a fault explains it.
+// did. Machines of Rented types are rented when they are needed, and nothing else costs. Nil where nothing is rented,
+// and where the run served so much that only luck or a fault explains it.
 func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Report,
 	span time.Duration) (*float64, error) {
 	rent := Rented(w.spec)
@@ -187,12 +187,14 @@ func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Rep
 	return &cost, nil
 }
 
-// Rented says that every device type with a price is rented; nil where none has.
+// Rented says that every device type with a price is rented unless its tenure is owned: owned machines are paid for
+// whether they are used or not. It returns nil where none is rented.
 func Rented(spec *serving.Spec) *bound.Rent {
 	out := &bound.Rent{Rented: make([]bool, len(spec.DeviceTypes))}
 	any := false
 	for d := range spec.DeviceTypes {
-		out.Rented[d] = spec.DeviceTypes[d].PricePerHour > 0 && !spec.DeviceTypes[d].Part
+		x := &spec.DeviceTypes[d]
+		out.Rented[d] = x.PricePerHour > 0 && !x.Part && x.Tenure != serving.Owned
 		any = any || out.Rented[d]
 	}
 	if !any {

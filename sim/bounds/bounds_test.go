@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,6 +108,21 @@ func TestCost(t *testing.T) {
 	}
 	if cost == nil || math.Abs(*cost-0.9) > 0.04 || *r.Overall.CostPerHour < *cost {
 		t.Errorf("the cost is %v $/h, at least %v", *r.Overall.CostPerHour, cost)
+	}
+}
+
+// Types with a price are rented unless they are owned. Without a rented type there is no bound on money.
+func TestOwnedTypesAreNotRented(t *testing.T) {
+	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{
+		{PricePerHour: 1}, {PricePerHour: 1, Tenure: serving.Owned}, {PricePerHour: 1, Tenure: serving.Rented},
+		{Tenure: serving.Rented}, {PricePerHour: 1, Part: true},
+	}}
+	if got := Rented(spec); got == nil || !slices.Equal(got.Rented, []bool{true, false, true, false, false}) {
+		t.Errorf("%+v", got)
+	}
+	spec.DeviceTypes = spec.DeviceTypes[1:2]
+	if got := Rented(spec); got != nil {
+		t.Errorf("owned machines alone: %+v", got)
 	}
 }
 
