@@ -23,9 +23,10 @@ type Watch struct {
 	machines *truth.Table
 	queries  []bound.Query
 	items    map[brought][]float64
-	mean     []float64 // by device type: sum of the mean times of the batches that ran, in ns
-	took     []float64 // the times that they took
-	scatter  bool      // some batch did not take its mean
+	even     *truth.Even // of the content of queries; nil where it is the same for all queries of a size
+	mean     []float64   // by device type: sum of the mean times of the batches that ran, in ns
+	took     []float64   // the times that they took
+	scatter  bool        // some batch did not take its mean
 }
 
 // brought is what the items of a query at the stages of its app depend on.
@@ -36,10 +37,14 @@ type brought struct {
 
 // NewWatch returns a watch over a run on the given machines. It keeps both.
 func NewWatch(spec *serving.Spec, machines *truth.Table) *Watch {
-	return &Watch{
+	w := &Watch{
 		spec: spec, machines: machines, items: make(map[brought][]float64),
 		mean: make([]float64, len(spec.DeviceTypes)), took: make([]float64, len(spec.DeviceTypes)),
 	}
+	if truth.Fractional(spec) {
+		w.even = truth.NewEven(spec)
+	}
+	return w
 }
 
 // Source returns src, whose arrivals the watch notes as they are taken.

@@ -143,14 +143,15 @@ func TestItemsAreThoseOfTheEngine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		apps, items := make(map[serving.QueryID]serving.AppID), make(map[serving.QueryID]int)
+		even := truth.NewEven(c.Spec)
+		apps, brings := make(map[serving.QueryID]serving.AppID), make(map[serving.QueryID][]float64)
 		_, err = sim.Run(sim.Config{
 			Spec: c.Spec, Engine: e, Truth: machines, Initial: c.Plan, Warm: true, Planner: c.Planner,
 			Source: workload.FromSlice(c.Load(rng, 60)), Limit: serving.Time(time.Minute),
 			Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
 				for i := range in {
 					if q := in[i].Query; in[i].Kind == engine.QueryArrived {
-						apps[q.ID], items[q.ID] = q.App, int(q.Items)
+						apps[q.ID], brings[q.ID] = q.App, even.Bring(q.App, q.Items)
 					}
 				}
 				for i := range out {
@@ -158,12 +159,12 @@ func TestItemsAreThoseOfTheEngine(t *testing.T) {
 					if d.Kind != engine.EndQuery || d.Outcome != serving.Served {
 						continue
 					}
-					want := Items(c.Spec, apps[d.Query], items[d.Query])
+					want := brings[d.Query]
 					for _, x := range d.Stages {
 						for k, s := range c.Spec.Apps[apps[d.Query]].Stages {
 							if s == x.Stage {
 								compared++
-								if float64(x.Items) < want[k] || want[k] < 1 && want[k] != 0 || want[k] == 0 {
+								if float64(x.Items) != want[k] {
 									t.Errorf("seed %d: %d items at stage %d, want %v", seed, x.Items, s, want[k])
 								}
 							}
