@@ -8,28 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
-
-func solver(t *testing.T) milp.Solver {
-	t.Helper()
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
 
 // watched runs a cluster of n machines, whose queries take 10 ms each with a deviation, under a rate, and returns the
 // watch and the report, without its bound.
@@ -72,7 +61,7 @@ func watched(t *testing.T, n int, deviation time.Duration, rate float64) (*Watch
 // all queries are equal.
 func TestBoundOfOneMachine(t *testing.T) {
 	w, r := watched(t, 1, 0, 150)
-	b, err := w.Utility(context.Background(), solver(t))
+	b, err := w.Utility(context.Background(), highstest.Solver(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +76,7 @@ func TestBoundOfOneMachine(t *testing.T) {
 // Where batches scatter, the bound is that of the very batches of the run, and chance is left a tolerance.
 func TestLuckIsInTheBound(t *testing.T) {
 	w, r := watched(t, 1, 8*time.Millisecond, 140)
-	b, err := w.Utility(context.Background(), solver(t))
+	b, err := w.Utility(context.Background(), highstest.Solver(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +91,7 @@ func TestLuckIsInTheBound(t *testing.T) {
 // Ten machines at $1/h each, of which the load needs one: the bound on cost is a tenth of what the run costs.
 func TestCost(t *testing.T) {
 	w, r := watched(t, 10, 0, 90)
-	cost, err := w.Cost(context.Background(), solver(t), r, 20*time.Second)
+	cost, err := w.Cost(context.Background(), highstest.Solver(t), r, 20*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
