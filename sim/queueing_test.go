@@ -196,10 +196,10 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
-// M/G/1 with vacations: a server that finds no query of the first class takes one of the second, which never runs out. To
-// the first class each is a vacation. Its wait is that of M/G/1 and what is left of a vacation: E[V^2] / (2 E[V]) (S.
-// Fuhrmann and R. Cooper, "Stochastic decompositions in the M/G/1 queue with generalized vacations", Operations Research
-// 33, 1985).
+// M/G/1 with vacations: a server that finds no query of the first class takes one of the second, which never runs out.
+// To the first class each is a vacation. Its wait is that of M/G/1 and what is left of a vacation: E[V^2] / (2 E[V])
+// (S. Fuhrmann and R. Cooper, "Stochastic decompositions in the M/G/1 queue with generalized vacations", Operations
+// Research 33, 1985).
 func TestVacations(t *testing.T) {
 	for _, c := range []struct{ rho, variation float64 }{{0.6, 0}, {0.6, 0.5}} {
 		t.Run(fmt.Sprintf("%.0f%%, variation %v", 100*c.rho, c.variation), func(t *testing.T) {

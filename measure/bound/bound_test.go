@@ -13,6 +13,8 @@ import (
 
 const ms = time.Millisecond
 
+var solver = highstest.Solver
+
 // world is machines by type with apps of one stage each, whose variants take base + items*each on every type, times the
 // type's factor.
 type world struct {
@@ -98,7 +100,7 @@ func TestOneMachineTwoApps(t *testing.T) {
 		w.variant(10*ms, 0, 0.9, 1, 0)
 		queries = append(queries, steady(a, 90, 30*time.Second, 100*ms, 1)...)
 	}
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), queries, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,13 +118,13 @@ func TestWindows(t *testing.T) {
 	last := queries[len(queries)-1]
 	last.Arrived, last.Deadline = 20e9-1, 21e9
 	queries = append(queries, last)
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{Windows: 21})
+	r, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Windows: 21})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 1,000 in ten seconds and at most 100 in the second after, of 2,000.
 	check(t, "utility", r.Utility, 1101.0/2001, 0.06)
-	one, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{Windows: 1})
+	one, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Windows: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func TestVariants(t *testing.T) {
 	a := w.app(time.Second, 1)
 	w.variant(10*ms, 0, 1, 1, 0)
 	w.variant(2500*time.Microsecond, 0, 0.8, 1, 0)
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), steady(a, 200, 100*time.Second, 10*ms, 1), Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), steady(a, 200, 100*time.Second, 10*ms, 1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestVariants(t *testing.T) {
 	check(t, "utility", r.Utility, (x+0.8*(200-x))/200, 1e-3)
 	// A floor forbids the second.
 	w.spec.Apps[a].Floor = 0.9
-	r, err = Utility(context.Background(), highstest.Solver(t), w.world(), steady(a, 200, 100*time.Second, 10*ms, 1), Options{})
+	r, err = Utility(context.Background(), solver(t), w.world(), steady(a, 200, 100*time.Second, 10*ms, 1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestVariants(t *testing.T) {
 	for i := range pinned {
 		pinned[i].Variant = 1
 	}
-	r, err = Utility(context.Background(), highstest.Solver(t), w.world(), pinned, Options{})
+	r, err = Utility(context.Background(), solver(t), w.world(), pinned, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +168,7 @@ func TestBatches(t *testing.T) {
 	w := world{machines: []int{2}}
 	a := w.app(20*ms, 1)
 	w.variant(10*ms, ms, 1, 64, 0)
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), steady(a, 2000, 10*time.Second, 20*ms, 1), Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), steady(a, 2000, 10*time.Second, 20*ms, 1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,13 +184,13 @@ func TestBatches(t *testing.T) {
 		return mean, ok
 	}
 	x.Levels = func(serving.VariantID, serving.DeviceTypeID) int { return 3 }
-	r, err = Utility(context.Background(), highstest.Solver(t), x, steady(a, 2000, 10*time.Second, 20*ms, 1), Options{})
+	r, err = Utility(context.Background(), solver(t), x, steady(a, 2000, 10*time.Second, 20*ms, 1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, "utility of two at once", r.Utility, 1, 2e-3)
 	x.Speed = []float64{0.5}
-	r, err = Utility(context.Background(), highstest.Solver(t), x, steady(a, 2000, 10*time.Second, 20*ms, 1), Options{})
+	r, err = Utility(context.Background(), solver(t), x, steady(a, 2000, 10*time.Second, 20*ms, 1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +205,7 @@ func TestSizes(t *testing.T) {
 	span := 100 * time.Second
 	// 20/s of 50 items fill the fast one; small ones have 1000/4 items/s on the slow one.
 	queries := append(steady(a, 20, span, 100*ms, 50), steady(a, 400, span, 100*ms, 1)...)
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{Classes: 2})
+	r, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Classes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,13 +223,13 @@ func TestGraph(t *testing.T) {
 	w.variant(3*ms, 0, 0.8, 1, 0)
 	w.variant(500*time.Microsecond, 0, 0.4, 1, 0)
 	const span = 100 * time.Second
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), steady(a, 100, span, 10*ms, 1, 2), Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), steady(a, 100, span, 10*ms, 1, 2), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// All at full accuracy take 1 s a second for 100/s: just everything.
 	check(t, "utility", r.Utility, 1, 1e-9)
-	r, err = Utility(context.Background(), highstest.Solver(t), w.world(), steady(a, 200, span, 10*ms, 1, 2), Options{})
+	r, err = Utility(context.Background(), solver(t), w.world(), steady(a, 200, span, 10*ms, 1, 2), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,14 +249,14 @@ func TestMemory(t *testing.T) {
 			queries = append(queries, steady(a, 40, 100*time.Second, 100*ms, 1)...)
 		}
 	}
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), queries, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// In the fluid limit variants may take turns: 120 of 120/s.
 	check(t, "utility", r.Utility, 1, 1e-3)
 	w.spec.Variants[0].MemoryBytes = 101 << 20
-	r, err = Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{})
+	r, err = Utility(context.Background(), solver(t), w.world(), queries, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +269,7 @@ func TestParts(t *testing.T) {
 	w.spec.DeviceTypes = []serving.DeviceType{{Cores: 4}, {Cores: 1, Part: true}}
 	a := w.app(100*ms, 1)
 	w.variant(10*ms, 0, 1, 1, 0)
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), steady(a, 200, 100*time.Second, 100*ms, 1), Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), steady(a, 200, 100*time.Second, 100*ms, 1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,24 +286,24 @@ func TestCost(t *testing.T) {
 	span := 1000 * time.Second
 	queries := steady(a, 200, span, 100*ms, 1)
 	r := Rent{Rented: []bool{true, true}, Target: []float64{1}}
-	got, err := Cost(context.Background(), highstest.Solver(t), w.world(), queries, r, Options{})
+	got, err := Cost(context.Background(), solver(t), w.world(), queries, r, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, "cost", got, 3*1+0.5*3, 0.01) // three cheap ones do 150/s
 	r.Target[0] = 0.75
-	got, err = Cost(context.Background(), highstest.Solver(t), w.world(), queries, r, Options{})
+	got, err = Cost(context.Background(), solver(t), w.world(), queries, r, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, "cost at a lower target", got, 3, 0.01) // 7.5 ms a query on average: 1.5 of the fast, 3 of the cheap
 	r.Late = 0.5
-	got, err = Cost(context.Background(), highstest.Solver(t), w.world(), queries, r, Options{})
+	got, err = Cost(context.Background(), solver(t), w.world(), queries, r, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, "cost of half of them", got, 1.5, 0.01)
-	if _, err := Cost(context.Background(), highstest.Solver(t), w.world(), steady(a, 5000, 10*time.Second, 100*ms, 1), r,
+	if _, err := Cost(context.Background(), solver(t), w.world(), steady(a, 5000, 10*time.Second, 100*ms, 1), r,
 		Options{}); !errors.Is(err, ErrTooLittle) {
 		t.Errorf("%v, want %v", err, ErrTooLittle)
 	}
@@ -313,7 +315,7 @@ func TestSteadyLoad(t *testing.T) {
 	a := w.app(100*ms, 1)
 	w.variant(10*ms, 0, 1, 1, 0)
 	many := []Query{{App: a, Deadline: serving.Time(100 * ms), Items: []float64{1}, Variant: serving.None, Count: 20}}
-	r, err := Utility(context.Background(), highstest.Solver(t), w.world(), many, Options{})
+	r, err := Utility(context.Background(), solver(t), w.world(), many, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +334,7 @@ func TestCoarserIsHigher(t *testing.T) {
 	queries = append(queries, late)
 	last := 0.0
 	for _, terms := range []int{0, 100, 20, 8} {
-		r, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{Terms: terms})
+		r, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Terms: terms})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +343,7 @@ func TestCoarserIsHigher(t *testing.T) {
 		}
 		last = r.Utility
 	}
-	if _, err := Utility(context.Background(), highstest.Solver(t), w.world(), queries, Options{Terms: 1}); !errors.Is(err,
+	if _, err := Utility(context.Background(), solver(t), w.world(), queries, Options{Terms: 1}); !errors.Is(err,
 		ErrTooLarge) {
 		t.Errorf("%v, want %v", err, ErrTooLarge)
 	}
@@ -352,7 +354,7 @@ func TestNothing(t *testing.T) {
 	w := world{machines: []int{1}}
 	w.app(100*ms, 1)
 	w.variant(10*ms, 0, 1, 1, 0)
-	if r, err := Utility(context.Background(), highstest.Solver(t), w.world(), nil, Options{}); err != nil || r.Utility != 0 {
+	if r, err := Utility(context.Background(), solver(t), w.world(), nil, Options{}); err != nil || r.Utility != 0 {
 		t.Errorf("%v, %v", r, err)
 	}
 }

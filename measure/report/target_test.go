@@ -41,7 +41,8 @@ func TestTargetsAreKeptOrMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"accuracy target of 75.00 % for app kept, kept\n", "accuracy target of 80.00 % for app missed, missed: 75.00 %\n",
+		"accuracy target of 75.00 % for app kept, kept\n",
+		"accuracy target of 80.00 % for app missed, missed: 75.00 %\n",
 		"accuracy target of 80.00 % for app idle, nothing was served\n",
 	} {
 		if !strings.Contains(out.String(), line) {

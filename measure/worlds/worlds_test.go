@@ -91,7 +91,8 @@ func TestWorldsHaveTheirTraits(t *testing.T) {
 			trait Trait
 			is    bool
 		}{
-			{MixedMachines, kinds > 1}, {Sizes, largest > 1}, {Graphs, graphs}, {Rent, rent}, {OneVariant, one}, {Targets, targets},
+			{MixedMachines, kinds > 1}, {Sizes, largest > 1}, {Graphs, graphs}, {Rent, rent}, {OneVariant, one},
+			{Targets, targets},
 			{Overload, w.Offered() > 1.1*w.Reach},
 		} {
 			if w.Has(c.trait) != c.is {

@@ -54,8 +54,8 @@ func used(p *plan.Plan, spec *serving.Spec) (types [2]int, variants [2]int) {
 	return types, variants
 }
 
-// Without a target the cheapest variant serves. With one the accurate one does, on more machines, as long as these carry
-// the demand; beyond that demand comes first.
+// Without a target the cheapest variant serves. With one the accurate one does, on more machines, as long as these
+// carry the demand; beyond that demand comes first.
 func TestTargetsAreKeptWhileTheDemandIsCarried(t *testing.T) {
 	for _, c := range []struct {
 		target, rate float64
@@ -66,7 +66,8 @@ func TestTargetsAreKeptWhileTheDemandIsCarried(t *testing.T) {
 		out := ask(t, &Planner{Profile: p}, plan.Request{Spec: spec, Rates: []float64{c.rate}})
 		_, variants := used(out, spec)
 		if (variants[0] == 0) != c.accurate || (variants[1] > 0) != c.accurate || out.Shortage != nil {
-			t.Errorf("target %v at %v/s: instances of variants %v, short of %v", c.target, c.rate, variants, out.Shortage)
+			t.Errorf("target %v at %v/s: instances of variants %v, short of %v", c.target, c.rate, variants,
+				out.Shortage)
 		}
 	}
 }

@@ -33,8 +33,9 @@ func TestEvenContentCarriesFractions(t *testing.T) {
 	}
 }
 
-// Along every edge the items sent are the fan-out times the items of its stage, but for less than one, whatever the sizes
-// of queries and however their items are cut into parts. Bring says what each stage gets, the most that an edge delivers.
+// Along every edge the items sent are the fan-out times the items of its stage, but for less than one, whatever the
+// sizes of queries and however their items are cut into parts. Bring says what each stage gets, the most that an edge
+// delivers.
 func TestEvenContentIsRightInTheMean(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 3))
