@@ -1,9 +1,12 @@
 package systems
 
+// Default is the name of the system that runs where a configuration names none.
+const Default = "sluice"
+
 // general are systems that run a written placement and plan once.
 var general = []System{
 	{
-		Name: "sluice",
+		Name: Default,
 		Doc: "sends each query where it is believed to end first, and runs it on the most accurate variant with " +
 			"which all that waits is in time",
 		Source: "ours", Planner: asWritten, Router: "earliestfinish", Batcher: "mostaccurate", Scaler: fixed,

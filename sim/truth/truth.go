@@ -46,7 +46,8 @@ const (
 
 // Table is a Model made from measured points. It interpolates linearly between batch sizes.
 type Table struct {
-	// Overhead is added to every service time: the part of a batch that profiling does not measure.
+	// Overhead is added to every service time: the part of a batch that profiling does not measure. The overheads of
+	// the measurements are added beside it.
 	Overhead time.Duration
 
 	noise   Noise
@@ -56,8 +57,9 @@ type Table struct {
 }
 
 type cell struct {
-	levels [][]moments // by concurrency-1, then items-1
-	load   time.Duration
+	overhead time.Duration // measured, of every batch
+	levels   [][]moments   // by concurrency-1, then items-1
+	load     time.Duration
 }
 
 type moments struct {
@@ -97,6 +99,15 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 			}
 			t.cells[at].levels = append(t.cells[at].levels, interpolateMoments(level,
 				spec.Variants[at/t.devices].MaxBatch))
+		}
+	}
+	for _, o := range m.Overhead {
+		for v := range spec.Variants {
+			c := &t.cells[v*t.devices+int(o.DeviceType)]
+			c.overhead = o.Batch
+			if st := spec.Variants[v].Stage; spec.Source(spec.Stages[st].App) == st {
+				c.overhead += o.Entry
+			}
 		}
 	}
 	for _, l := range m.Load {
@@ -163,7 +174,7 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	case t.noise == Lognormal && m.sigma > 0:
 		ns = math.Exp(m.mu + m.sigma*drawn)
 	}
-	return max(time.Duration(ns*scale)+t.Overhead, 1)
+	return max(time.Duration(ns*scale)+t.overhead(v, d), 1)
 }
 
 // ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each
@@ -173,6 +184,11 @@ func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items i
 		return 0
 	}
 	return t.Chance(v, d, items, 1, limit)
+}
+
+// overhead is what is added to the service times of a variant.
+func (t *Table) overhead(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	return t.Overhead + t.cells[int(v)*t.devices+int(d)].overhead
 }
 
 // Load implements Model.
