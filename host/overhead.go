@@ -27,8 +27,9 @@ const (
 )
 
 // measureOverhead serves the configuration over HTTP in this process, sends queries to its apps of one stage that keep
-// the machine half busy, and compares what batches and clients wait with the profile f. It returns nothing for
-// configurations with workers elsewhere, several device types, functions or apps that need more than random tensors.
+// the machine half busy, and measures what goes by around the runs of batches and around the answers. f is the profile.
+// It returns nothing for configurations with workers elsewhere, several device types, functions or TLS, and where no
+// app has one stage.
 func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profiler.Overhead, error) {
 	for w := range o.tables.Backends {
 		if !o.runsHere(serving.WorkerID(w)) || o.Spec().Workers[w].DeviceType != o.Spec().Workers[0].DeviceType {
@@ -51,7 +52,7 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 	if err != nil {
 		return nil, err
 	}
-	watch := newOverheadWatch(p)
+	watch := &overheadWatch{started: make(map[serving.BatchID]serving.Time)}
 	s, err := p.NewServer(ctx, ServerOptions{HTTP: "127.0.0.1:0", GRPC: "off", Admin: "off", observe: watch.observe})
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 	}
 	out := profiler.Overhead{
 		DeviceType: o.Spec().DeviceTypes[o.Spec().Workers[0].DeviceType].Name, Queries: len(outside),
-		Batch: watch.handover(), Entry: watch.entry(), Query: max(0, micros(median(outside))),
+		Batch: watch.perBatch(), Query: max(0, micros(median(outside))),
 	}
 	return []profiler.Overhead{out}, nil
 }
@@ -148,74 +149,36 @@ func sendOpenLoop(ctx context.Context, target loadgen.Target, models []string, s
 	return out
 }
 
-// overheadWatch compares batches with their profile.
+// overheadWatch notes what goes by around the runs of batches.
 type overheadWatch struct {
-	of       *Profiled
-	medians  map[[2]int]time.Duration // by variant and items
-	mu       sync.Mutex
-	running  map[serving.BatchID]watchedBatch
-	together bool // the batches that run now are or were several
-	after    []time.Duration
-	longer   []time.Duration
+	mu      sync.Mutex
+	started map[serving.BatchID]serving.Time
+	around  []time.Duration
 }
 
-type watchedBatch struct {
-	started serving.Time
-	variant serving.VariantID
-	items   int
-}
-
-func newOverheadWatch(p *Profiled) *overheadWatch {
-	w := &overheadWatch{
-		of: p, medians: make(map[[2]int]time.Duration), running: make(map[serving.BatchID]watchedBatch),
-	}
-	for _, x := range p.measurements.Latency {
-		if x.Concurrency == 1 && x.DeviceType == p.Spec().Workers[0].DeviceType {
-			w.medians[[2]int{int(x.Variant), x.Items}] = x.P50
-		}
-	}
-	return w
-}
-
-// observe notes the batches that begin and end in a step. Batches beside which another ran are left out, and of those
-// whose size was not measured only the time around the run counts.
+// observe notes the batches that begin and end in a step.
 func (w *overheadWatch) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for k := range in {
-		b, ours := w.running[in[k].Batch]
-		if in[k].Kind != engine.BatchDone || !ours {
-			continue
+		x := &in[k]
+		if begun, ours := w.started[x.Batch]; ours && x.Kind == engine.BatchDone {
+			delete(w.started, x.Batch)
+			w.around = append(w.around, now.Sub(begun)-x.Took)
 		}
-		delete(w.running, in[k].Batch)
-		if !w.together && in[k].Result != engine.Broken {
-			w.after = append(w.after, now.Sub(b.started)-in[k].Took)
-			if usual, known := w.medians[[2]int{int(b.variant), b.items}]; known {
-				w.longer = append(w.longer, in[k].Took-usual)
-			}
-		}
-		w.together = w.together && len(w.running) > 0
 	}
 	for k := range out {
 		if d := &out[k]; d.Kind == engine.StartBatch {
-			w.running[d.Batch] = watchedBatch{started: now, variant: d.Variant, items: int(d.Items)}
-			w.together = w.together || len(w.running) > 1
+			w.started[d.Batch] = now
 		}
 	}
 }
 
-// handover is the median time around a batch's run, in microseconds.
-func (w *overheadWatch) handover() float64 {
+// perBatch is the median, in microseconds.
+func (w *overheadWatch) perBatch() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return max(0, micros(median(w.after)))
-}
-
-// entry is the median by which batches ran longer than the median of their profile, in microseconds.
-func (w *overheadWatch) entry() float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return max(0, micros(median(w.longer)))
+	return max(0, micros(median(w.around)))
 }
 
 func median(list []time.Duration) time.Duration {

@@ -45,7 +45,6 @@ type Overhead struct {
 	DeviceType string  `json:"device_type"`
 	Queries    int     `json:"queries"` // that it was measured with
 	Batch      float64 `json:"batch_us"`
-	Entry      float64 `json:"entry_us"`
 	Query      float64 `json:"query_us"`
 }
 
@@ -237,7 +236,7 @@ func (o *Overhead) validate() error {
 	for _, v := range []struct {
 		name string
 		us   float64
-	}{{"batch_us", o.Batch}, {"entry_us", o.Entry}, {"query_us", o.Query}, {"queries", float64(o.Queries)}} {
+	}{{"batch_us", o.Batch}, {"query_us", o.Query}, {"queries", float64(o.Queries)}} {
 		if !(v.us >= 0 && v.us <= maxMicros) {
 			return fmt.Errorf("%s is %v, want a number from 0 to %v", v.name, v.us, float64(maxMicros))
 		}
@@ -372,7 +371,7 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 				"configured; measure again with `sluice profile`", i, o.DeviceType)
 		}
 		m.Overhead = append(m.Overhead, serving.Overhead{
-			DeviceType: d, Batch: micros(o.Batch), Entry: micros(o.Entry), Query: micros(o.Query),
+			DeviceType: d, Batch: micros(o.Batch), Query: micros(o.Query),
 		})
 	}
 	return m, nil

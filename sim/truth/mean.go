@@ -14,7 +14,7 @@ func (t *Table) Mean(v serving.VariantID, d serving.DeviceTypeID, items, concurr
 	if m == nil {
 		return 0, false
 	}
-	return max(time.Duration(m.mean*scale)+t.overhead(v, d), 1), true
+	return max(time.Duration(m.mean*scale)+t.overhead(d), 1), true
 }
 
 // Chance returns the share of batches that take at most limit, overheads included, while as many run at once as
@@ -25,7 +25,7 @@ func (t *Table) Chance(v serving.VariantID, d serving.DeviceTypeID, items, concu
 	if m == nil {
 		return 0
 	}
-	left := float64(limit-t.overhead(v, d)) / scale
+	left := float64(limit-t.overhead(d)) / scale
 	switch {
 	case left <= 0:
 		return 0

@@ -50,16 +50,16 @@ type Table struct {
 	// the measurements are added beside it.
 	Overhead time.Duration
 
-	noise   Noise
-	rng     *rand.Rand
-	devices int
-	cells   []cell
+	noise     Noise
+	rng       *rand.Rand
+	devices   int
+	cells     []cell
+	overheads []time.Duration // measured, by device type
 }
 
 type cell struct {
-	overhead time.Duration // measured, of every batch
-	levels   [][]moments   // by concurrency-1, then items-1
-	load     time.Duration
+	levels [][]moments // by concurrency-1, then items-1
+	load   time.Duration
 }
 
 type moments struct {
@@ -72,7 +72,8 @@ type moments struct {
 func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand.Rand) (*Table, error) {
 	t := &Table{
 		noise: noise, rng: rng, devices: len(spec.DeviceTypes),
-		cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes)),
+		cells:     make([]cell, len(spec.Variants)*len(spec.DeviceTypes)),
+		overheads: make([]time.Duration, len(spec.DeviceTypes)),
 	}
 	points := make(map[int]map[int][]serving.LatencyPoint)
 	for i, p := range m.Latency {
@@ -102,13 +103,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 		}
 	}
 	for _, o := range m.Overhead {
-		for v := range spec.Variants {
-			c := &t.cells[v*t.devices+int(o.DeviceType)]
-			c.overhead = o.Batch
-			if st := spec.Variants[v].Stage; spec.Source(spec.Stages[st].App) == st {
-				c.overhead += o.Entry
-			}
-		}
+		t.overheads[o.DeviceType] = o.Batch
 	}
 	for _, l := range m.Load {
 		t.cells[int(l.Variant)*t.devices+int(l.DeviceType)].load = l.Load
@@ -174,7 +169,7 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	case t.noise == Lognormal && m.sigma > 0:
 		ns = math.Exp(m.mu + m.sigma*drawn)
 	}
-	return max(time.Duration(ns*scale)+t.overhead(v, d), 1)
+	return max(time.Duration(ns*scale)+t.overhead(d), 1)
 }
 
 // ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each
@@ -186,10 +181,8 @@ func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items i
 	return t.Chance(v, d, items, 1, limit)
 }
 
-// overhead is what is added to the service times of a variant.
-func (t *Table) overhead(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
-	return t.Overhead + t.cells[int(v)*t.devices+int(d)].overhead
-}
+// overhead is what is added to the service times on a device type.
+func (t *Table) overhead(d serving.DeviceTypeID) time.Duration { return t.Overhead + t.overheads[d] }
 
 // Load implements Model.
 func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
