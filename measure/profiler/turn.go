@@ -13,9 +13,9 @@ import (
 // longestPause is the longest wait before a run. A longer one leaves little more asleep or out of the caches.
 const longestPause = 50 * time.Millisecond
 
-// pause waits as a machine does that Poisson arrivals keep half busy: every other run follows the one before it at once,
-// and the others find the machine idle for an exponential time, whose mean is twice that of a run. lately is how long
-// the run before took.
+// pause waits as a machine does that Poisson arrivals keep half busy: every other run follows the one before it at
+// once, and the others find the machine idle for an exponential time, whose mean is twice that of a run. lately is how
+// long the run before took.
 func (p *profiler) pause(ctx context.Context, lately time.Duration) error {
 	if p.rng.Float64() < 0.5 {
 		return nil
