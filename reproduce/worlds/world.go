@@ -2,6 +2,7 @@ package worlds
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -69,7 +70,9 @@ func (p *place) source() workload.Source {
 // limit is the bound of a world: with machines as fast as they are on average.
 type limit struct {
 	utility, inTime float64
-	cost            float64 // $/h for 99 % of the queries in time; NaN where nothing has a price
+	// cost is in $/h, for 99 % of each app's queries in time; NaN where nothing has a price and where no money has so
+	// many in time
+	cost float64
 }
 
 // costLate is the share of each app's queries that need not be in time for the bound on money.
@@ -87,8 +90,15 @@ func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
 		return out, nil
 	}
 	rent.Late = costLate
-	out.cost, err = bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
-	return out, err
+	cost, err := bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
+	switch {
+	case errors.Is(err, bound.ErrTooLittle):
+		return out, nil
+	case err != nil:
+		return nil, err
+	}
+	out.cost = cost
+	return out, nil
 }
 
 // bound computes the bound on utility. speed is by device type how much faster than on average batches were; nil for

@@ -3,6 +3,7 @@ package worlds
 import (
 	"context"
 	"maps"
+	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -146,6 +147,22 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 		})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A world whose machines cannot have 99 % of each app's queries in time has a bound on utility and none on money.
+func TestWorldsThatNoMoneyServesInTime(t *testing.T) {
+	p, refused, err := open(101, 929)
+	if err != nil || refused != "" {
+		t.Fatal(refused, err)
+	}
+	p.Workload.DurationS = testSpan
+	most, err := p.limit(context.Background(), solver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsNaN(most.cost) || !(most.utility > 0.9 && most.utility < 1) {
+		t.Errorf("utility at most %v, for %v $/h at least", most.utility, most.cost)
 	}
 }
 
