@@ -15,7 +15,8 @@ const profileAbout = `
 Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and
 the time to load each, and writes a profile file that 'serve' and 'simulate' read. With several batches at once
 it also says up to how many they pay: beyond that they only hold each other up. A point is measured until its
-mean and its 95th percentile are known well enough. An interrupted run is taken up where it stopped.
+mean and its 95th percentile are known well enough: as in service, after runs of other models and after pauses.
+What serving costs beside the models is measured at the end. An interrupted run is taken up where it stopped.
 
 With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are
 not in it are measured alone, and the latency is predicted from them. --compare measures the whole models too. A
@@ -101,6 +102,10 @@ func printProfile(e *Env, f *profiler.File) {
 			float64(p.Batch*p.Concurrency)/p.Mean*1e6)
 	}
 	_ = t.Flush()
+	for _, o := range f.Overheads {
+		fmt.Fprintf(e.Stdout, "\nServing on %s costs, beside the models: %.3f ms around every batch, %.3f ms around "+
+			"every query (medians, %d queries)\n", o.DeviceType, o.Batch/1e3, o.Query/1e3, o.Queries)
+	}
 	paying := f.Saturations()
 	if len(paying) == 0 {
 		return

@@ -31,7 +31,7 @@ exit status is 1.`,
 			replay := fs.String("replay", "", "recorded `run` whose arrivals to repeat")
 			var s host.Simulation
 			fs.DurationVar(&s.Overhead, "overhead", 0,
-				"added to every batch's time: what a batch costs outside the model, a `duration`")
+				"added to every batch's time beside the overhead that the profile has, a `duration`")
 			fs.DurationVar(&s.PlanDelay, "plan-delay", host.DefaultPlanDelay,
 				"how long a planner that is asked during the run takes, a `duration`")
 			fs.BoolVar(&s.Exact, "exact", false, "service times always take their mean")

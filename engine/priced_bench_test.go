@@ -75,7 +75,7 @@ func (p *pool) until(t serving.Time) {
 }
 
 // The default rule on machines of three types, with ten apps of three variants each that are loaded everywhere, at 90 %
-// of what the machines carry with the fastest variants in full batches. ns/op is the time for one query from its arrival
+// of what the machines carry with the fastest variants in full batches. ns/op is the time for a query from its arrival
 // to its end.
 func BenchmarkPriced(b *testing.B) {
 	for _, machines := range []int{20, 200, 2000} {

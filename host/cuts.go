@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
@@ -57,6 +58,14 @@ func derive(m serving.Measurements, c config.Cut, known map[serving.VariantID]bo
 		if l.DeviceType == c.Of && !loaded[l.Variant] {
 			l.DeviceType = c.Part
 			m.Load = append(m.Load, l)
+		}
+	}
+	if !slices.ContainsFunc(m.Overhead, func(x serving.Overhead) bool { return x.DeviceType == c.Part }) {
+		for _, x := range m.Overhead[:len(m.Overhead):len(m.Overhead)] {
+			if x.DeviceType == c.Of {
+				x.DeviceType = c.Part
+				m.Overhead = append(m.Overhead, x)
+			}
 		}
 	}
 	return m

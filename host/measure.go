@@ -62,6 +62,13 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 			return nil, err
 		}
 	}
+	o.options.Progress(1, "measuring what serving costs beside the models")
+	if f.Overheads, err = o.measureOverhead(ctx, f); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		o.options.Notice(fmt.Sprintf("what serving costs beside the models is not measured: %v", err))
+	}
 	if how.File != "" {
 		err = f.WriteFile(how.File)
 	}

@@ -27,6 +27,8 @@ type ServerOptions struct {
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger
+
+	observe observer // of every step; nil for none
 }
 
 // Server is a running configuration: backends, data plane, stores and front ends. Its listeners are bound from the

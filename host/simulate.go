@@ -22,7 +22,7 @@ type Simulation struct {
 	Seed uint64 // of service times; the report repeats it
 	// PlanDelay is the time that planning takes during the run; with 0 plans are ready at once.
 	PlanDelay time.Duration
-	// Overhead is added to the time of every batch, for the work outside of the model.
+	// Overhead is added to the time of every batch, beside the overheads that the profile has.
 	Overhead time.Duration
 	// Exact makes every service time its mean. Otherwise service times scatter as they were measured.
 	Exact bool
@@ -78,7 +78,7 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	c := sim.Config{
 		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.queries),
 		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay,
-		Recorder: recorder, Content: load.content,
+		Recorder: recorder, Content: load.content, Outside: p.outside(),
 	}
 	closing := func() error { return nil }
 	if s.Journal != "" {
@@ -100,6 +100,15 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		}
 	}
 	return recorder.Report(meta), nil
+}
+
+// outside is what clients wait beside the time that their queries are with the scheduler: the most that was measured on
+// any device type, and 0 where nothing was.
+func (p *Planned) outside() (out time.Duration) {
+	for _, o := range p.measurements.Overhead {
+		out = max(out, o.Query)
+	}
+	return out
 }
 
 // bound computes what no run could have passed that had the load and the machines of the watched one. The money is per

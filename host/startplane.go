@@ -80,6 +80,9 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	if o.Journal != "" {
 		path = o.Journal
 	}
+	if o.observe != nil {
+		watching = append(watching, o.observe)
+	}
 	if path != "" {
 		record, closing, err := p.openJournal(p.file.Path(path), 0o600) // clients' data: for its owner alone
 		if err != nil {

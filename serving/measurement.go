@@ -24,8 +24,10 @@ type LoadPoint struct {
 	Load       time.Duration // from the order to the first answer at any batch size, warm-up included
 }
 
-// Measurements are all measured latencies and load times of a Spec's variants.
+// Measurements are all measured latencies and load times of a Spec's variants. Overhead has each device type at most
+// once; one that it lacks has none that is known.
 type Measurements struct {
-	Latency []LatencyPoint
-	Load    []LoadPoint
+	Latency  []LatencyPoint
+	Load     []LoadPoint
+	Overhead []Overhead `json:",omitempty"`
 }

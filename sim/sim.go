@@ -46,6 +46,9 @@ type Config struct {
 	Breaks func(serving.BatchID) bool
 	// Recorder gets the outcomes; nil for none.
 	Recorder *report.Recorder
+	// Outside is by how much later than the engine ends a served query its client has the answer, at or after the
+	// query's arrival here. It does not keep machines busy.
+	Outside time.Duration
 	// Observe is called after every step; nil for none. The slices must not be kept.
 	Observe func(now serving.Time, in []engine.Input, out []engine.Decision)
 	// Check verifies the engine's invariants after every step: slow, for tests.
@@ -296,6 +299,9 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		}
 		if s.Recorder != nil {
 			o := d.Ended(now)
+			if o.Outcome == serving.Served {
+				o.Done = o.Done.Add(s.Outside)
+			}
 			s.Recorder.Add(&o)
 		}
 	case engine.LaunchInstance:

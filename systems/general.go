@@ -1,9 +1,12 @@
 package systems
 
+// Default is the name of the system that runs where a configuration names none.
+const Default = "sluice"
+
 // general are systems that run a written placement and plan once.
 var general = []System{
 	{
-		Name: "sluice",
+		Name: Default,
 		Doc: "on every machine runs the batch, of any app and variant, that brings most beyond the worth of the " +
 			"machine's time",
 		Source: "ours", Planner: asWritten, Router: "priced", Batcher: "asrouted", Scaler: fixed,

@@ -78,13 +78,14 @@ func TestMachineSharedLive(t *testing.T) {
 	dir := t.TempDir()
 	sharedModels(t, filepath.Join(dir, "models"))
 	file, profile := write(t, dir, "sluice.yaml", sharedFile), filepath.Join(dir, "profile.json")
-	if status, out, errs := run(t.Context(), "profile", "-f", file, "-o", profile, "--max-time", "60ms"); status != 0 {
+	if status, out, errs := run(t.Context(), "profile", "-f", file, "-o", profile, "--max-time", "150ms"); status != 0 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
 	measured, err := profiler.ReadFile(profile)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("beside the models: %+v", measured.Overheads)
 	alone := make(map[string]float64) // seconds of a batch of one, by variant
 	for _, p := range measured.Points {
 		if p.Batch == 1 && p.Concurrency == 1 {

@@ -47,14 +47,12 @@ type Config struct {
 	// samples and 3 seconds.
 	MinSamples, MaxSamples int
 	MaxTime                time.Duration
-	// Turn is how long a point is measured before it is the next one's turn; 0 means 50 ms.
-	Turn time.Duration
 	// Bound ends the measurement of a variant at the first batch size whose mean is longer: no plan would use a larger
 	// size. Nil means four times the SLO of the variant's app. A result of 0 means no bound.
 	Bound func(v serving.VariantID) time.Duration
 	// LoadedVariants is how many variants are loaded at the same time and take turns with each other; 0 means 8.
 	LoadedVariants int
-	// Seed determines the order of turns and the random inputs.
+	// Seed determines the order of turns, the pauses between them and the random inputs.
 	Seed uint64
 
 	// Partial is a file to which finished points are appended. Another Run takes them from there. Empty means none.
@@ -98,7 +96,7 @@ func (c Config) withDefaults() (Config, error) {
 		value float64
 	}{
 		{"MeanWidth", c.MeanWidth}, {"P95Width", c.P95Width}, {"MaxTime", float64(c.MaxTime)},
-		{"Turn", float64(c.Turn)}, {"MinSamples", float64(c.MinSamples)}, {"MaxSamples", float64(c.MaxSamples)},
+		{"MinSamples", float64(c.MinSamples)}, {"MaxSamples", float64(c.MaxSamples)},
 		{"MaxBatch", float64(c.MaxBatch)}, {"Slots", float64(c.Slots)}, {"Cores", float64(c.Cores)},
 		{"LoadedVariants", float64(c.LoadedVariants)},
 	} {
@@ -111,7 +109,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.MinSamples = orDefault(c.MinSamples, 10)
 	c.MaxSamples = max(orDefault(c.MaxSamples, 2000), c.MinSamples)
 	c.MaxTime = orDefault(c.MaxTime, 3*time.Second)
-	c.Turn = orDefault(c.Turn, 50*time.Millisecond)
 	c.Slots = orDefault(c.Slots, 1)
 	c.LoadedVariants = orDefault(c.LoadedVariants, 8)
 	if c.Bound == nil {

@@ -36,6 +36,16 @@ type File struct {
 	DeviceType string    `json:"device_type,omitempty"` // empty in a file merged from several types
 	Points     []Point   `json:"points"`
 	Loads      []Load    `json:"loads"`
+	// Overheads has each device type at most once; those that are not measured are missing.
+	Overheads []Overhead `json:"overheads,omitempty"`
+}
+
+// Overhead is what serving costs beside the runs on one device type (see serving.Overhead), in microseconds.
+type Overhead struct {
+	DeviceType string  `json:"device_type"`
+	Queries    int     `json:"queries"` // that it was measured with
+	Batch      float64 `json:"batch_us"`
+	Query      float64 `json:"query_us"`
 }
 
 // Host is the machine on which a profile was measured. It is zero in a file merged from several.
@@ -116,6 +126,7 @@ func (f *File) Encode(w io.Writer) error {
 	out := *f
 	out.Points = append([]Point{}, f.Points...)
 	out.Loads = append([]Load{}, f.Loads...)
+	out.Overheads = slices.Clone(f.Overheads)
 	out.sort()
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -154,6 +165,7 @@ func (f *File) sort() {
 	slices.SortFunc(f.Loads, func(a, b Load) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
 	})
+	slices.SortFunc(f.Overheads, func(a, b Overhead) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
 }
 
 type pointKey struct {
@@ -202,6 +214,33 @@ func (f *File) Validate() error {
 		}
 		loads[key] = i
 	}
+	seenOverheads := make(map[string]bool)
+	for i := range f.Overheads {
+		o := &f.Overheads[i]
+		if err := o.validate(); err != nil {
+			return fmt.Errorf("overheads[%d].%w", i, err)
+		}
+		if seenOverheads[o.DeviceType] {
+			return fmt.Errorf("overheads[%d].device_type is %q, as that of another", i, o.DeviceType)
+		}
+		seenOverheads[o.DeviceType] = true
+	}
+	return nil
+}
+
+// validate returns an error that begins with the field's name.
+func (o *Overhead) validate() error {
+	if o.DeviceType == "" {
+		return errors.New("device_type is empty")
+	}
+	for _, v := range []struct {
+		name string
+		us   float64
+	}{{"batch_us", o.Batch}, {"query_us", o.Query}, {"queries", float64(o.Queries)}} {
+		if !(v.us >= 0 && v.us <= maxMicros) {
+			return fmt.Errorf("%s is %v, want a number from 0 to %v", v.name, v.us, float64(maxMicros))
+		}
+	}
 	return nil
 }
 
@@ -246,7 +285,7 @@ func (p *Point) validate() error {
 // Merge returns one profile with the points of several. Where two have the same point, the later argument counts.
 func Merge(files ...*File) (*File, error) {
 	out := &File{Version: Version}
-	points, loads := map[pointKey]int{}, map[[2]string]int{}
+	points, loads, overheads := map[pointKey]int{}, map[[2]string]int{}, map[string]int{}
 	for i, f := range files {
 		if err := f.Validate(); err != nil {
 			return nil, fmt.Errorf("profile %d of %d: %w", i+1, len(files), err)
@@ -279,6 +318,14 @@ func Merge(files ...*File) (*File, error) {
 			}
 			loads[key] = len(out.Loads)
 			out.Loads = append(out.Loads, l)
+		}
+		for _, x := range f.Overheads {
+			if at, have := overheads[x.DeviceType]; have {
+				out.Overheads[at] = x
+				continue
+			}
+			overheads[x.DeviceType] = len(out.Overheads)
+			out.Overheads = append(out.Overheads, x)
 		}
 	}
 	out.sort()
@@ -317,6 +364,16 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 			Variant: v, DeviceType: d, Load: time.Duration(math.Round(l.Load * 1e6)),
 		})
 	}
+	for i, o := range f.Overheads {
+		d, ok := ids.devices[o.DeviceType]
+		if !ok {
+			return serving.Measurements{}, fmt.Errorf("profile: overheads[%d].device_type is %q, which is not "+
+				"configured; measure again with `sluice profile`", i, o.DeviceType)
+		}
+		m.Overhead = append(m.Overhead, serving.Overhead{
+			DeviceType: d, Batch: micros(o.Batch), Query: micros(o.Query),
+		})
+	}
 	return m, nil
 }
 
@@ -331,6 +388,10 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool {
 		_, _, err := ids.resolve(l.Variant, l.DeviceType)
 		return err != nil
+	})
+	out.Overheads = slices.DeleteFunc(slices.Clone(f.Overheads), func(x Overhead) bool {
+		_, ok := ids.devices[x.DeviceType]
+		return !ok
 	})
 	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
 }

@@ -144,6 +144,48 @@ func TestMeasurementsResolveNames(t *testing.T) {
 	}
 }
 
+func TestOverheadsOfFiles(t *testing.T) {
+	a, b := goodFile(), goodFile()
+	a.Overheads = []Overhead{{DeviceType: "cpu", Queries: 9, Batch: 80, Query: 700}}
+	b.Overheads = []Overhead{{DeviceType: "gpu", Batch: 1}, {DeviceType: "cpu", Batch: 2, Query: 3}}
+	merged, err := Merge(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := merged.Measurements(namedSpec("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []serving.Overhead{
+		{DeviceType: 1, Batch: 2 * time.Microsecond, Query: 3 * time.Microsecond},
+		{DeviceType: 0, Batch: time.Microsecond},
+	}
+	if !reflect.DeepEqual(m.Overhead, want) {
+		t.Errorf("got %+v, want %+v", m.Overhead, want)
+	}
+	var text bytes.Buffer
+	if err := merged.Encode(&text); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Decode(&text); err != nil || !reflect.DeepEqual(again.Overheads, merged.Overheads) {
+		t.Errorf("read %+v, %v", again, err)
+	}
+	spec := namedSpec("a")
+	spec.DeviceTypes = spec.DeviceTypes[1:]
+	if kept, _ := merged.Only(spec); len(kept.Overheads) != 1 || kept.Overheads[0].DeviceType != "cpu" {
+		t.Errorf("kept %+v", kept.Overheads)
+	}
+	for _, wrong := range [][]Overhead{
+		{{Batch: 1}}, {{DeviceType: "cpu", Batch: -1}}, {{DeviceType: "cpu"}, {DeviceType: "cpu"}},
+	} {
+		f := goodFile()
+		f.Overheads = wrong
+		if err := f.Validate(); err == nil || !strings.HasPrefix(err.Error(), "overheads[") {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+}
+
 func TestMerge(t *testing.T) {
 	a, b := goodFile(), goodFile()
 	b.Created = a.Created.Add(time.Hour)

@@ -112,7 +112,7 @@ func (c *Config) key(v serving.VariantID) (string, error) {
 	vr := &c.Spec.Variants[v]
 	_, _ = fmt.Fprintf(h, "%d %q %q %q %+v\n", Version, vr.Name, vr.Version, c.Spec.DeviceTypes[c.DeviceType].Name,
 		c.Host)
-	_, _ = fmt.Fprintf(h, "%d %d %d %v %v %d %d %v\n", c.maxBatch(v), c.Slots, c.Cores, c.MeanWidth, c.P95Width,
+	_, _ = fmt.Fprintf(h, "pauses %d %d %d %v %v %d %d %v\n", c.maxBatch(v), c.Slots, c.Cores, c.MeanWidth, c.P95Width,
 		c.MinSamples, c.MaxSamples, c.MaxTime)
 	if c.Identity != nil {
 		_, _ = fmt.Fprintf(h, "%q\n", c.Identity(v))

@@ -21,6 +21,7 @@ type point struct {
 	batch, concurrency int
 	samples            []float64 // microseconds
 	spent              time.Duration
+	look               int // number of samples at which their exactness is looked at next
 	done               bool
 }
 
@@ -41,6 +42,7 @@ type profiledVariant struct {
 type profiler struct {
 	cfg      Config
 	rng      *rand.Rand
+	lately   time.Duration // that the latest run took
 	partial  *partial
 	progress func(done, total int, what string)
 	done     int
@@ -184,6 +186,9 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			if q.done {
 				continue
 			}
+			if err := p.runAnother(ctx, open, group); err != nil {
+				return err
+			}
 			if err := p.takeTurn(ctx, q); err != nil {
 				return fmt.Errorf("profiler: %s: %w", q, err)
 			}
@@ -194,6 +199,40 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 		open = slices.DeleteFunc(open, func(q *point) bool { return q.done })
 	}
 	return nil
+}
+
+// runAnother has another variant of the group run, as often as it would if all points were still open, where those that
+// are open are of one variant: it would else find its weights in the caches more often than the first points did.
+func (p *profiler) runAnother(ctx context.Context, open []*point, group []*profiledVariant) error {
+	only := open[0].subject
+	if slices.ContainsFunc(open, func(q *point) bool { return q.subject != only }) {
+		return nil
+	}
+	s := group[p.rng.IntN(len(group))]
+	if s == only || s.runner == nil {
+		return nil
+	}
+	b, err := s.batchOf(s.points[0].batch)
+	if err == nil {
+		err = s.runner.Run(ctx, copyOf(b))
+	}
+	if err != nil {
+		return fmt.Errorf("profiler: %s: %w", s.points[0], err)
+	}
+	return nil
+}
+
+// batchOf returns a batch of the variant, the same one whenever it is asked for a size.
+func (s *profiledVariant) batchOf(items int) (*dataplane.Batch, error) {
+	b := s.batches[items]
+	if b == nil {
+		var err error
+		if b, err = s.source.batch(items); err != nil {
+			return nil, err
+		}
+		s.batches[items] = b
+	}
+	return b, nil
 }
 
 // takeTurn measures a point for one turn. It drops slower points as soon as two samples show that this one is too slow.
@@ -275,9 +314,10 @@ func (p *profiler) exactEnough(q *point) bool {
 	if n >= p.cfg.MaxSamples || q.spent >= p.cfg.MaxTime && n > 0 {
 		return true
 	}
-	if n < p.cfg.MinSamples {
+	if n < max(p.cfg.MinSamples, q.look) {
 		return false
 	}
+	q.look = n + n/20 + 1 // sorting all samples after each would take longer than quick models do
 	mean, stddev := moments(q.samples)
 	return meanWidth(n, mean, stddev) <= p.cfg.MeanWidth && quantileWidth(q.samples, 0.95) <= p.cfg.P95Width
 }

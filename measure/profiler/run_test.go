@@ -413,7 +413,7 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 			{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}},
 		}, nil
 	}
-	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, RandomBatch: parts, MaxSamples: 10, Turn: 1}
+	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, RandomBatch: parts, MaxSamples: 10}
 	f, err := Run(t.Context(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,24 +10,40 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// maxTurnRuns is the most runs of one worker in one turn, so that quick models do not run hundreds of thousands of
-// times.
-const maxTurnRuns = 500
+// longestPause is the longest wait before a run. A longer one leaves little more asleep or out of the caches.
+const longestPause = 50 * time.Millisecond
 
-// turn adds samples to a point for about cfg.Turn. Each of the point's workers first makes one run that does not count,
-// as the run before it affects its cost. Then it counts runs. Workers that are done continue without counting until the
-// last one is done, so that every counted run has the full concurrency.
-func (p *profiler) turn(ctx context.Context, q *point) error {
-	s := q.subject
-	b := s.batches[q.batch]
-	if b == nil {
-		var err error
-		if b, err = s.source.batch(q.batch); err != nil {
-			return err
-		}
-		s.batches[q.batch] = b
+// pause waits as a machine does that Poisson arrivals keep half busy: every other run follows the one before it at
+// once, and the others find the machine idle for an exponential time, whose mean is twice that of a run. lately is how
+// long the run before took.
+func (p *profiler) pause(ctx context.Context, lately time.Duration) error {
+	if p.rng.Float64() < 0.5 {
+		return nil
 	}
-	runs := p.runs(q)
+	timer := time.NewTimer(min(time.Duration(p.rng.ExpFloat64()*2*float64(lately)), longestPause))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// turn adds a sample of each of the point's workers, which start at the same time. Before the point's first samples
+// they make a run that does not count. Workers that are done continue without counting until the last one is done, so
+// that every counted run has the full concurrency.
+func (p *profiler) turn(ctx context.Context, q *point) error {
+	start := time.Now()
+	if err := p.pause(ctx, p.lately); err != nil {
+		return err
+	}
+	s := q.subject
+	b, err := s.batchOf(q.batch)
+	if err != nil {
+		return err
+	}
+	first := len(q.samples) == 0
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -40,27 +57,26 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 		once.Do(func() { failed = err })
 		cancel()
 	}
-	samples := make([][]float64, q.concurrency)
+	samples := make([]time.Duration, q.concurrency)
 	warm.Add(q.concurrency)
 	unfinished.Store(int32(q.concurrency))
-	start := time.Now()
 	work := func(w int) {
 		own := copyOf(b)
-		err := s.runner.Run(ctx, own)
+		if first {
+			if err := s.runner.Run(ctx, own); err != nil {
+				warm.Done()
+				fail(err)
+				return
+			}
+		}
 		warm.Done()
+		warm.Wait()
+		took, err := timed(ctx, s.runner, own)
 		if err != nil {
 			fail(err)
 			return
 		}
-		warm.Wait()
-		for range runs {
-			took, err := timed(ctx, s.runner, own)
-			if err != nil {
-				fail(err)
-				return
-			}
-			samples[w] = append(samples[w], float64(took)/1e3)
-		}
+		samples[w] = took
 		unfinished.Add(-1)
 		for unfinished.Load() > 0 && ctx.Err() == nil {
 			if err := s.runner.Run(ctx, own); err != nil && ctx.Err() == nil {
@@ -80,8 +96,9 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 		return err
 	}
 	q.spent += time.Since(start)
-	for _, got := range samples {
-		q.samples = append(q.samples, got...)
+	p.lately = slices.Max(samples)
+	for _, took := range samples {
+		q.samples = append(q.samples, float64(took)/1e3)
 	}
 	return nil
 }
@@ -91,16 +108,4 @@ func timed(ctx context.Context, r dataplane.Runner, b *dataplane.Batch) (time.Du
 	start := time.Now()
 	err := r.Run(ctx, b)
 	return max(time.Since(start), 1), err
-}
-
-// runs returns how many runs a worker counts in the next turn: as many as fit by the mean so far, or one.
-func (p *profiler) runs(q *point) int {
-	n := len(q.samples)
-	if n == 0 {
-		return 1
-	}
-	mean, _ := moments(q.samples)
-	fit := int(min(float64(p.cfg.Turn)/1e3/mean, maxTurnRuns))
-	left := (p.cfg.MaxSamples - n + q.concurrency - 1) / q.concurrency
-	return max(1, min(fit, left))
 }

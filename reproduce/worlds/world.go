@@ -70,7 +70,9 @@ func (p *place) source() workload.Source {
 // limit is the bound of a world: with machines as fast as they are on average.
 type limit struct {
 	utility, inTime float64
-	cost            float64 // $/h for 99 % of the queries in time and the targets; NaN where nothing is rented
+	// cost is in $/h, for 99 % of each app's queries in time and the targets; NaN where nothing is rented and where no
+	// money keeps them.
+	cost float64
 }
 
 // costLate is the share of each app's queries that need not be in time for the bound on money.
@@ -91,11 +93,15 @@ func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
 	for a := range p.Spec.Apps {
 		rent.Target = append(rent.Target, p.Spec.Apps[a].AccuracyTarget)
 	}
-	out.cost, err = bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
-	if errors.Is(err, bound.ErrTooLittle) { // all machines together cannot keep the targets
-		out.cost, err = math.NaN(), nil
+	cost, err := bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
+	switch {
+	case errors.Is(err, bound.ErrTooLittle):
+		return out, nil
+	case err != nil:
+		return nil, err
 	}
-	return out, err
+	out.cost = cost
+	return out, nil
 }
 
 // bound computes the bound on utility. speed is by device type how much faster than on average batches were; nil for

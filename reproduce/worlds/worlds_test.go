@@ -2,7 +2,10 @@ package worlds
 
 import (
 	"context"
+	"maps"
+	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,37 +20,95 @@ import (
 )
 
 // worldsToTry is 50, or what SLUICE_WORLDS says: 1000 is for the night.
-func worldsToTry(t *testing.T) int {
+func worldsToTry(t *testing.T) int { return fromEnvironment(t, "SLUICE_WORLDS", 50) }
+
+// fromEnvironment is the natural number that a variable of the environment holds; otherwise where it is not set.
+func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	t.Helper()
-	text := os.Getenv("SLUICE_WORLDS")
+	text := os.Getenv(name)
 	if text == "" {
-		return 50
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("SLUICE_WORLDS is %q, want a number", text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s is %q, want a natural number", name, text)
 	}
 	return n
 }
 
-// slow are planners that take seconds for a world. They run in one of slowEvery worlds.
+// slow are planners that take seconds for a world. They run in one of SLUICE_SLOW_EVERY worlds, by default 25.
 var slow = []string{"ramsis", "tidal", "modelswitching"}
-
-const slowEvery = 25
 
 // testSpan is how long queries arrive in these tests, in seconds.
 const testSpan = 8
 
-// No run of any system in any world is above its bound.
+// tally counts what became of runs. It may be used concurrently.
+type tally struct {
+	mu      sync.Mutex
+	worlds  int
+	ran     map[string]int            // by system
+	refused map[string]map[string]int // by system and reason
+	ratio   float64                   // highest utility of a run, by the bound of its world
+	where   string                    // the run that has it
+}
+
+func newTally() *tally {
+	return &tally{ran: make(map[string]int), refused: make(map[string]map[string]int)}
+}
+
+func (c *tally) add(system string, p *place, x *result, most *limit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x.refused != "" {
+		if c.refused[system] == nil {
+			c.refused[system] = make(map[string]int)
+		}
+		c.refused[system][numbers.ReplaceAllString(x.refused, "N")]++
+		return
+	}
+	c.ran[system]++
+	if most.utility > 0 && x.utility/most.utility > c.ratio {
+		c.ratio, c.where = x.utility/most.utility, system+" in world "+p.Name
+	}
+}
+
+// numbers are what differs between reasons that are the same.
+var numbers = regexp.MustCompile(`[0-9][0-9.,e+-]*|"[^"]*"`)
+
+func (c *tally) log(t *testing.T) {
+	t.Helper()
+	runs, refusals := 0, 0
+	for _, system := range quickened() {
+		runs += c.ran[system.Name]
+		for _, reason := range slices.Sorted(maps.Keys(c.refused[system.Name])) {
+			refusals += c.refused[system.Name][reason]
+			t.Logf("%s: %d runs; refuses %d worlds: %s", system.Name, c.ran[system.Name],
+				c.refused[system.Name][reason], reason)
+		}
+	}
+	t.Logf("%d worlds, %d runs, %d refusals; most of the world's bound: %.5f, %s", c.worlds, runs, refusals, c.ratio,
+		c.where)
+}
+
+// No run of any system in any world is above its bound. SLUICE_FIRST_WORLD is the number of the first one.
 func TestNoRunIsAboveItsBound(t *testing.T) {
 	s := highstest.Solver(t)
-	var mu sync.Mutex
-	ran := 0
-	err := experiment.Sweep(context.Background(), worldsToTry(t), runtime.NumCPU(), nil,
-		func(ctx context.Context, n int) error {
+	from, every := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0), max(1, fromEnvironment(t, "SLUICE_SLOW_EVERY", 25))
+	counts := newTally()
+	defer counts.log(t)
+	counts.worlds = worldsToTry(t)
+	err := experiment.Sweep(context.Background(), counts.worlds, runtime.NumCPU(), nil,
+		func(ctx context.Context, k int) error {
+			n := from + k
 			p, refused, err := open(101, n)
-			if err != nil || refused != "" {
+			if err != nil {
 				return err
+			}
+			if refused != "" {
+				for _, system := range quickened() {
+					counts.add(system.Name, p, &result{refused: "the world: " + refused}, nil)
+				}
+				return nil
 			}
 			p.Workload.DurationS = testSpan
 			most, err := p.limit(ctx, s)
@@ -55,7 +116,7 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 				return err
 			}
 			for _, system := range quickened() {
-				if slices.Contains(slow, system.Planner) && n%slowEvery != 0 {
+				if slices.Contains(slow, system.Planner) && n%every != 0 {
 					continue
 				}
 				x, err := p.run(ctx, system, s, nil)
@@ -66,21 +127,32 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				mu.Lock()
-				if x.refused == "" {
-					ran++
-				}
+				counts.add(system.Name, p, x, most)
 				if above {
 					t.Errorf("%s in world %s (%s): %s", system.Name, p.Name, p.TraitList(), text)
 				}
-				mu.Unlock()
 			}
 			return nil
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d runs", ran)
+}
+
+// A world whose machines cannot have 99 % of each app's queries in time has a bound on utility and none on money.
+func TestWorldsThatNoMoneyServesInTime(t *testing.T) {
+	p, refused, err := open(101, 929)
+	if err != nil || refused != "" {
+		t.Fatal(refused, err)
+	}
+	p.Workload.DurationS = testSpan
+	most, err := p.limit(context.Background(), highstest.Solver(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsNaN(most.cost) || !(most.utility > 0.9 && most.utility < 1) {
+		t.Errorf("utility at most %v, for %v $/h at least", most.utility, most.cost)
+	}
 }
 
 // The default system refuses no feasible world.
@@ -90,22 +162,28 @@ func TestTheDefaultRefusesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k := range worldsToTry(t) {
-		p, why, err := open(102, k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if why == "" {
-			p.Workload.DurationS = 1
-			x, err := p.run(context.Background(), first, s, nil)
+	from := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0)
+	err = experiment.Sweep(context.Background(), worldsToTry(t), runtime.NumCPU(), nil,
+		func(ctx context.Context, k int) error {
+			p, why, err := open(102, from+k)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
-			why = x.refused
-		}
-		if why != "" {
-			t.Errorf("world %s (%s) is refused: %s", p.Name, p.TraitList(), why)
-		}
+			if why == "" {
+				p.Workload.DurationS = 1
+				x, err := p.run(ctx, first, s, nil)
+				if err != nil {
+					return err
+				}
+				why = x.refused
+			}
+			if why != "" {
+				t.Errorf("world %s (%s) is refused: %s", p.Name, p.TraitList(), why)
+			}
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

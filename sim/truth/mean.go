@@ -14,10 +14,10 @@ func (t *Table) Mean(v serving.VariantID, d serving.DeviceTypeID, items, concurr
 	if m == nil {
 		return 0, false
 	}
-	return max(time.Duration(m.mean*scale)+t.Overhead, 1), true
+	return max(time.Duration(m.mean*scale)+t.overhead(d), 1), true
 }
 
-// Chance returns the share of batches that take at most limit, Overhead included, while as many run at once as
+// Chance returns the share of batches that take at most limit, overheads included, while as many run at once as
 // concurrency says. It is 0 for what was never measured.
 func (t *Table) Chance(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
 	limit time.Duration) float64 {
@@ -25,7 +25,7 @@ func (t *Table) Chance(v serving.VariantID, d serving.DeviceTypeID, items, concu
 	if m == nil {
 		return 0
 	}
-	left := float64(limit-t.Overhead) / scale
+	left := float64(limit-t.overhead(d)) / scale
 	switch {
 	case left <= 0:
 		return 0

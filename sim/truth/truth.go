@@ -46,13 +46,15 @@ const (
 
 // Table is a Model made from measured points. It interpolates linearly between batch sizes.
 type Table struct {
-	// Overhead is added to every service time: the part of a batch that profiling does not measure.
+	// Overhead is added to every service time: the part of a batch that profiling does not measure. The overheads of
+	// the measurements are added beside it.
 	Overhead time.Duration
 
-	noise   Noise
-	rng     *rand.Rand
-	devices int
-	cells   []cell
+	noise     Noise
+	rng       *rand.Rand
+	devices   int
+	cells     []cell
+	overheads []time.Duration // measured, by device type
 }
 
 type cell struct {
@@ -70,7 +72,8 @@ type moments struct {
 func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand.Rand) (*Table, error) {
 	t := &Table{
 		noise: noise, rng: rng, devices: len(spec.DeviceTypes),
-		cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes)),
+		cells:     make([]cell, len(spec.Variants)*len(spec.DeviceTypes)),
+		overheads: make([]time.Duration, len(spec.DeviceTypes)),
 	}
 	points := make(map[int]map[int][]serving.LatencyPoint)
 	for i, p := range m.Latency {
@@ -98,6 +101,9 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 			t.cells[at].levels = append(t.cells[at].levels, interpolateMoments(level,
 				spec.Variants[at/t.devices].MaxBatch))
 		}
+	}
+	for _, o := range m.Overhead {
+		t.overheads[o.DeviceType] = o.Batch
 	}
 	for _, l := range m.Load {
 		t.cells[int(l.Variant)*t.devices+int(l.DeviceType)].load = l.Load
@@ -163,7 +169,7 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	case t.noise == Lognormal && m.sigma > 0:
 		ns = math.Exp(m.mu + m.sigma*drawn)
 	}
-	return max(time.Duration(ns*scale)+t.Overhead, 1)
+	return max(time.Duration(ns*scale)+t.overhead(d), 1)
 }
 
 // ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each
@@ -174,6 +180,9 @@ func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items i
 	}
 	return t.Chance(v, d, items, 1, limit)
 }
+
+// overhead is what is added to the service times on a device type.
+func (t *Table) overhead(d serving.DeviceTypeID) time.Duration { return t.Overhead + t.overheads[d] }
 
 // Load implements Model.
 func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
