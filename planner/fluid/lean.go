@@ -36,6 +36,14 @@ func (m *problem) lean(n counts) *problem {
 	return &out
 }
 
+// held is how many options machines of all kinds have.
+func (m *problem) held() (n int) {
+	for k := range m.kinds {
+		n += len(m.kinds[k].options)
+	}
+	return n
+}
+
 // leanTime is what a machine's second costs relative to a query: little, so that time only decides among what serves
 // the same.
 const leanTime = 1e-4

@@ -25,7 +25,7 @@ type work struct{ left float64 }
 
 // mostWork bounds the work of a request, so that a plan takes some tenths of a second and its answer does not depend on
 // the machine.
-const mostWork = 5e8
+const mostWork = 4e7
 
 func (m *problem) newResidency(sites []site, w *work) *residency {
 	x := &residency{

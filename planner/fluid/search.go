@@ -215,7 +215,9 @@ func (s *search) pool(n counts) (*candidate, error) {
 		return c, err
 	}
 	few := *s
-	few.m = s.m.lean(n)
+	if few.m = s.m.lean(n); few.m.held() == s.m.held() {
+		return c, nil
+	}
 	few.now = few.m.running()
 	d := few.residencies(n)[0]
 	err := few.attempt(d)
