@@ -2,6 +2,7 @@ package fluid
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/bound"
@@ -173,11 +174,25 @@ func (m *problem) addOptions(k *kind) {
 			continue
 		}
 		for _, v := range m.spec.Stages[s].Variants {
-			if o, ok := m.option(k, v); ok {
+			if o, ok := m.option(k, v); ok && (m.prompt(k, v) || !m.anyPrompt(k, m.spec.Stages[s].Variants)) {
 				k.options = append(k.options, o)
 			}
 		}
 	}
+}
+
+// prompt tells whether a variant answers a single item within its stage's part of the objective. Variants that do not
+// take time from the stages behind. A machine holds them only where it has no other of the stage.
+func (m *problem) prompt(k *kind, v serving.VariantID) bool {
+	x := &m.spec.Variants[v]
+	return !x.Retired && !m.broken[v] && m.believed.Latency(v, k.device, 1, 1) <= m.stages[x.Stage].within
+}
+
+// anyPrompt tells whether any of some variants is prompt, of those that any query may use.
+func (m *problem) anyPrompt(k *kind, variants []serving.VariantID) bool {
+	return slices.ContainsFunc(variants, func(v serving.VariantID) bool {
+		return !m.spec.BelowFloor(v) && m.spec.Variants[v].MemoryBytes <= k.memory && m.prompt(k, v)
+	})
 }
 
 // option describes a variant on a kind of machine; ok is false where it does not fit or is too slow.
