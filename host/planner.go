@@ -44,7 +44,7 @@ func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, poli
 	if p.file.Store == "" { // functions have numbers of their own, which measurements do not know
 		trials.Measured, trials.Beliefs = p.measurements, p.latencies
 	}
-	known.Trial = trials.Best
+	known.Trials = trials
 	made, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
 		if known.Solver, err = p.Solver(); err != nil {

@@ -43,8 +43,8 @@ func TestUnreadOptionsAreRefused(t *testing.T) {
 			"fcfs+adaptive", map[string]string{"release": "false", "replan": "2s"},
 			`option "release" is read by the planners infaas and infless and the batcher aimd; system fcfs+adaptive ` +
 				`has the planner static and the batcher adaptive: ` + remedy + "\n" +
-				`option "replan" is read by the scalers periodic, replan, mixshift, ratebands, complexity and ` +
-				`arrivals; system fcfs+adaptive has the scaler fixed: ` + remedy,
+				`option "replan" is read by the scalers periodic, replan, mixshift, anticipate, ratebands, ` +
+				`complexity and arrivals; system fcfs+adaptive has the scaler fixed: ` + remedy,
 		},
 	} {
 		s, err := Named(x.system)

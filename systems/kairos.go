@@ -42,8 +42,11 @@ var kairosSystems = []System{
 func newKairos(w PlannerInputs, o Options) (plan.Planner, error) {
 	r := &o.Renting
 	out := &kairos.Planner{
-		Profile: w.Profile, Trial: w.Trial,
+		Profile: w.Profile,
 		Options: kairos.Options{Budget: r.Budget, Late: r.Late, Trials: r.Trials},
+	}
+	if w.Trials != nil {
+		out.Trial = w.Trials.Best
 	}
 	switch r.Bound {
 	case "", "paper":

@@ -1,12 +1,14 @@
 package systems
 
 import (
+	"context"
 	"errors"
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -22,10 +24,18 @@ type PlannerInputs struct {
 	Spread    bool              // stages that Placement leaves out are placed all the same; for the planner static
 	Batches   []int             // the batch sizes that may be planned; nil for any
 	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
-	// Trial tries pools of machines by simulation, for the planner kairos; nil leaves its choice to estimates.
-	Trial kairos.Trial
+	// Trials tries by simulation what planners consider; nil leaves their choice to estimates.
+	Trials Trials
 	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
 	Made func(rate float64)
+}
+
+// Trials answers by simulation what planners ask who know no simulator. Equal questions must have equal answers.
+type Trials interface {
+	// Best is a kairos.Trial: which pool of machines carries most.
+	Best(ctx context.Context, c kairos.Contest) (best int, err error)
+	// Try is a plan.Try: what a plan leads to.
+	Try(ctx context.Context, r *plan.Request, p *plan.Plan) (plan.Tried, error)
 }
 
 // ErrNoSolver tells that a planner needs PlannerInputs.Solver.

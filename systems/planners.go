@@ -58,6 +58,10 @@ var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 			"batches come together", "Nexus, SOSP 2019, §6; Scrooge §4.2", newNexus,
 	},
 	{
+		"fluid", "chooses which machines are used and what each holds loaded, by a linear program over their time, " +
+			"and tries plans before they are adopted", "ours", newFluid,
+	},
+	{
 		"kairos", "chooses which machines to rent under a budget, by upper bounds on what pools serve", "Kairos §5.2",
 		newKairos,
 	},

@@ -2,7 +2,9 @@ package systems
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
@@ -21,7 +23,7 @@ var rentingOptions = []Option{
 		Name:    "budget",
 		Doc:     "is the most that the rented machines may cost, in $/h",
 		Direct:  true,
-		Readers: by(Planner, "not limited", "kairos"),
+		Readers: by(Planner, "not limited", "kairos", "fluid"),
 		field:   number(0, 1e12, func(o *Options) *float64 { return &o.Renting.Budget }),
 	},
 	{
@@ -33,10 +35,11 @@ var rentingOptions = []Option{
 	},
 	{
 		Name: "trials",
-		Doc: "is how many pools with the highest estimates of the bound queue are simulated before one is chosen; " +
-			"negative for none",
-		Readers: by(Planner, fmt.Sprint(kairos.DefaultTrials), "kairos"),
-		field:   whole(-1, 1000, func(o *Options) *int { return &o.Renting.Trials }),
+		Doc: "is how many pools with the highest estimates of the bound queue, or how many plans, are simulated " +
+			"before one is chosen; negative for none",
+		Readers: slices.Concat(by(Planner, fmt.Sprint(kairos.DefaultTrials), "kairos"),
+			by(Planner, fmt.Sprint(fluid.DefaultTrials), "fluid")),
+		field: whole(-1, 1000, func(o *Options) *int { return &o.Renting.Trials }),
 	},
 	{
 		Name:    "late",

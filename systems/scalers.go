@@ -25,6 +25,11 @@ var scalers = []registered[func(Options) scale.Scaler]{
 		func(o Options) scale.Scaler { return scale.Replan{Interval: o.Replan, Bursts: true} },
 	},
 	{
+		"anticipate", "plans again for a forecast of the demand: at an interval, when it exceeds the plan, and when " +
+			"a worker is lost or back", "ours",
+		func(o Options) scale.Scaler { return scale.NewAnticipate(o.Replan) },
+	},
+	{
 		"uncovered", "plans again when the load exceeds the rates that the plan has policies for, and when a worker " +
 			"is lost or back", "RAMSIS §3.2.2",
 		func(Options) scale.Scaler { return scale.Uncovered{} },

@@ -68,9 +68,9 @@ func (w *Model) speed(d serving.DeviceTypeID) float64 {
 	return 1
 }
 
-// rate returns the most items of a variant, in queries of at least size items, that a second of a device gives in time
+// Rate returns the most items of a variant, in queries of at least size items, that a second of a device gives in time
 // when a batch may take at most within: 0 where none can be in time.
-func (w *Model) rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
+func (w *Model) Rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
 	best := 0.0
 	for n := 1; n <= w.levels(v, d); n++ {
 		for b := size; b <= w.Spec.Variants[v].MaxBatch; b++ {

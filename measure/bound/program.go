@@ -223,7 +223,7 @@ func (p *program) ratesOf(v serving.VariantID, size int, within time.Duration) i
 		for _, u := range p.kinds[k].uses {
 			rate := 0.0
 			if p.w.fits(v, u.device) && p.w.fits(v, p.kinds[k].device) {
-				rate = p.w.rate(v, u.device, size, within)
+				rate = p.w.Rate(v, u.device, size, within)
 			}
 			r.by = append(r.by, rate)
 		}

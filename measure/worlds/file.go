@@ -32,6 +32,9 @@ func (w *World) ConfigFile() string {
 		if d.PricePerHour > 0 {
 			fmt.Fprintf(&b, ", price_per_hour: %s", number(d.PricePerHour))
 		}
+		if d.Tenure != serving.TenureUnstated {
+			fmt.Fprintf(&b, ", tenure: %s", d.Tenure)
+		}
 		b.WriteString("}\n")
 	}
 	b.WriteString("\nworkers:\n")

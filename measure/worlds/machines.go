@@ -35,6 +35,7 @@ func (g *generator) machines() {
 		t := serving.DeviceType{Name: fmt.Sprintf("m%d", d+1), Cores: []int{2, 4, 8}[g.rng.IntN(3)]}
 		if g.w.Has(Rent) {
 			// Faster machines cost more, mostly less than in proportion.
+			t.Tenure = serving.Rented
 			t.PricePerHour = to(math.Pow(k.factor, -g.between(0.5, 1.2))*g.between(0.3, 0.6), 1000)
 		}
 		g.w.Spec.DeviceTypes = append(g.w.Spec.DeviceTypes, t)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
@@ -28,9 +29,6 @@ type Instance struct {
 
 // defaultFraction leaves the other half of the objective to a query that has just missed a batch (Proteus §4).
 const defaultFraction = 0.5
-
-// maxSlots is how many batches at once are looked at where nobody has written how many.
-const maxSlots = 16
 
 // Planner answers every request with the same placement, extended by Spread. It keeps nothing between plans.
 type Planner struct {
@@ -73,7 +71,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if p.Spread {
 		all = append(all, p.placeRest(&r)...)
 	}
-	capacity := make([]float64, len(all))
+	carries := make([]float64, len(all))
 	total := make([]float64, len(r.Spec.Stages))
 	given := make([]float64, len(r.Spec.Stages))
 	for n, i := range all {
@@ -87,7 +85,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("placement %d: %w", n, err)
 		}
-		capacity[n] = rate
+		carries[n] = rate
 		given[i.Stage] += i.Share
 		out.Instances = append(out.Instances, item)
 	}
@@ -99,9 +97,9 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	for n := range out.Instances {
 		if i := &out.Instances[n]; i.TimeShared {
-			capacity[n] /= float64(sharing[i.Worker]) // each is expected to need as much of the worker's time
+			carries[n] /= float64(sharing[i.Worker]) // each is expected to need as much of the worker's time
 		}
-		total[out.Instances[n].Stage] += capacity[n]
+		total[out.Instances[n].Stage] += carries[n]
 	}
 	for n := range out.Instances {
 		i := &out.Instances[n]
@@ -109,7 +107,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		case given[i.Stage] > 0:
 			i.Share /= given[i.Stage]
 		case total[i.Stage] > 0:
-			i.Share = capacity[n] / total[i.Stage]
+			i.Share = carries[n] / total[i.Stage]
 		}
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
@@ -152,7 +150,8 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	}
 	slots := i.Slots
 	if slots < 1 {
-		slots = p.payingSlots(r, believed, variants[0], device, time.Duration(fraction*float64(budget)))
+		slots = capacity.PayingSlots(profile.MeasuredPoints(p.Profile), believed, r.Spec, variants[0], device,
+			time.Duration(fraction*float64(budget)))
 	}
 	out.Slots = slots
 	out.TimeShared = i.Part == 0 && (i.Cores == 0 || i.Cores >= r.Spec.DeviceTypes[device].Cores)
@@ -189,28 +188,6 @@ func (p *Planner) batchTime(app *serving.App, budget time.Duration) (within time
 		return app.SLO.Latency - app.Slack, 1
 	}
 	return budget, cmp.Or(p.Fraction, defaultFraction)
-}
-
-// payingSlots returns how many batches of a variant at once carry most. A further one counts where it adds 2 % (the
-// rule of 'sluice profile'). Only what was measured counts: it is 1 where the profile has only batches that run alone.
-func (p *Planner) payingSlots(r *plan.Request, believed profile.Profile, v serving.VariantID, d serving.DeviceTypeID,
-	within time.Duration) int {
-	best, most := 1, 0.0
-	measured := profile.MeasuredPoints(p.Profile)
-	if measured == nil || v < 0 || int(v) >= len(r.Spec.Variants) {
-		return best
-	}
-	for n := 1; n <= maxSlots && (n == 1 || measured(v, d, 1, n)); n++ {
-		limit := profile.BatchLimit(believed, r.Spec, v, d, n, within)
-		if limit == 0 {
-			break
-		}
-		rate := float64(n*limit) / believed.Latency(v, d, limit, n).Seconds()
-		if rate > 1.02*most {
-			best, most = n, rate
-		}
-	}
-	return best
 }
 
 // activeFirst returns the variants of an instance with those below their app's accuracy floor at the end: they answer

@@ -47,7 +47,7 @@ func planned(system string, change func(*systems.Options)) func(context.Context,
 			change(&x.Options)
 		}
 		trials := experiment.Trials{System: x, Measured: s.measured, Beliefs: s.beliefs}
-		made, err := x.NewPlanner(systems.PlannerInputs{Profile: s.beliefs, Trial: trials.Best})
+		made, err := x.NewPlanner(systems.PlannerInputs{Profile: s.beliefs, Trials: trials})
 		if err != nil {
 			return pool{}, err
 		}

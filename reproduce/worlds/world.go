@@ -137,7 +137,7 @@ type result struct {
 func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, policies ramsis.Store) (*result, error) {
 	trials := experiment.Trials{System: s, Measured: p.Measurements, Beliefs: p.believed}
 	known := systems.PlannerInputs{
-		Profile: p.believed, Proposed: p.tables.Proposed, Solver: solver, Policies: policies, Trial: trials.Best,
+		Profile: p.believed, Proposed: p.tables.Proposed, Solver: solver, Policies: policies, Trials: trials,
 	}
 	for _, i := range p.tables.Placement {
 		known.Placement = append(known.Placement, static.Instance(i))

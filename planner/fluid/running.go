@@ -1,0 +1,203 @@
+package fluid
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// running is what machines hold by a snapshot.
+type running struct {
+	held    map[serving.WorkerID][]bool // by option of the worker's kind; none for a machine without instances
+	byPlace map[serving.WorkerID][]fleet.InstanceSnapshot
+}
+
+// running reads the snapshot. Instances with a part of a machine for themselves do not count: no plan has such ones.
+func (m *problem) running() *running {
+	x := &running{
+		held:    make(map[serving.WorkerID][]bool),
+		byPlace: make(map[serving.WorkerID][]fleet.InstanceSnapshot),
+	}
+	kindOf := make(map[serving.WorkerID]*kind)
+	for k := range m.kinds {
+		for _, w := range m.kinds[k].workers {
+			kindOf[w] = &m.kinds[k]
+		}
+	}
+	for _, i := range capacity.Reusable(m.r.Snapshot) {
+		k := kindOf[i.Key.Worker]
+		if k == nil || i.DeviceType != k.device {
+			continue
+		}
+		x.byPlace[i.Key.Worker] = append(x.byPlace[i.Key.Worker], i)
+		if x.held[i.Key.Worker] == nil {
+			x.held[i.Key.Worker] = make([]bool, len(k.options))
+		}
+		for j := range k.options {
+			if slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool {
+				return l.Wanted && l.Variant == k.options[j].variant
+			}) {
+				x.held[i.Key.Worker][j] = true
+			}
+		}
+	}
+	return x
+}
+
+// chosen returns which machines of each kind are used: those that run something first.
+func (m *problem) chosen(n counts, now *running) [][]serving.WorkerID {
+	out := make([][]serving.WorkerID, len(m.kinds))
+	for k := range m.kinds {
+		list := slices.Clone(m.kinds[k].workers)
+		slices.SortStableFunc(list, func(a, b serving.WorkerID) int {
+			return cmp.Compare(min(len(now.byPlace[b]), 1), min(len(now.byPlace[a]), 1))
+		})
+		out[k] = list[:n[k]]
+	}
+	return out
+}
+
+// mostSites is into how many sites crowded machines are divided: those of a site hold the same.
+const mostSites = 24
+
+// fresh returns empty sites for so many machines: one for each machine where there are few, or where memory does not
+// hold everything.
+func (m *problem) fresh(n counts) (out []site) {
+	crowded := 0
+	for k := range m.kinds {
+		if m.crowded(k) {
+			crowded += n[k]
+		}
+	}
+	for k := range m.kinds {
+		parts := min(n[k], 1)
+		if m.crowded(k) {
+			if parts = n[k]; crowded > mostSites {
+				parts = min(max(n[k]*mostSites/crowded, min(n[k], 2)), n[k])
+			}
+		}
+		for i := range parts {
+			count := n[k]*(i+1)/parts - n[k]*i/parts
+			out = append(out, m.empty(k, count))
+		}
+	}
+	return out
+}
+
+func (m *problem) empty(k, count int) site {
+	return site{
+		kind: k, count: float64(count), holds: make([]bool, len(m.kinds[k].options)), free: m.kinds[k].memory,
+	}
+}
+
+// crowded tells whether the memory of a kind does not hold all options.
+func (m *problem) crowded(k int) bool {
+	need := int64(0)
+	for j := range m.kinds[k].options {
+		need += m.kinds[k].options[j].need
+		if need > m.kinds[k].memory {
+			return true
+		}
+	}
+	return false
+}
+
+// kept returns sites for the used machines that hold what they hold now; nil where these are too many different ones,
+// or hold more than fits.
+func (m *problem) kept(used [][]serving.WorkerID, now *running) (out []site) {
+	for k := range used {
+		from := len(out)
+		for _, w := range used[k] {
+			held := now.held[w]
+			if held == nil {
+				held = make([]bool, len(m.kinds[k].options))
+			}
+			at := slices.IndexFunc(out[from:], func(s site) bool { return slices.Equal(s.holds, held) })
+			if at >= 0 {
+				s := &out[from+at]
+				s.workers = append(s.workers, w)
+				s.count++
+				continue
+			}
+			s := m.empty(k, 1)
+			copy(s.holds, held)
+			for j, holds := range held {
+				if holds {
+					s.free -= m.kinds[k].options[j].need
+				}
+			}
+			if s.workers = append(s.workers, w); s.free < 0 {
+				return nil
+			}
+			if out = append(out, s); len(out) > 2*mostSites {
+				return nil
+			}
+		}
+	}
+	return out
+}
+
+// assign gives the sites their machines: each machine to the site of which it holds most.
+func (m *problem) assign(sites []site, used [][]serving.WorkerID, now *running) {
+	for k := range used {
+		type pair struct {
+			site   int
+			worker serving.WorkerID
+			have   int64
+		}
+		var pairs []pair
+		for i := range sites {
+			if sites[i].kind != k {
+				continue
+			}
+			sites[i].workers = nil
+			for _, w := range used[k] {
+				have := int64(0)
+				for j, held := range now.held[w] {
+					if held && sites[i].holds[j] {
+						have += m.kinds[k].options[j].need + 1
+					}
+				}
+				pairs = append(pairs, pair{i, w, have})
+			}
+		}
+		slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.have, a.have) })
+		taken := make(map[serving.WorkerID]bool)
+		for _, p := range pairs {
+			if s := &sites[p.site]; !taken[p.worker] && len(s.workers) < int(s.count) {
+				s.workers = append(s.workers, p.worker)
+				taken[p.worker] = true
+			}
+		}
+	}
+	for i := range sites {
+		slices.Sort(sites[i].workers)
+	}
+}
+
+// loads returns how many variants the sites' machines have to load, and for how long machines miss, in all, what was
+// unloaded to make room, in seconds. What is loaded beside all that was there costs nothing.
+func (m *problem) loads(sites []site, now *running) (n int, seconds float64) {
+	for i := range sites {
+		s := &sites[i]
+		for _, w := range s.workers {
+			held := now.held[w]
+			dropped, takes := false, 0.0
+			for j, holds := range s.holds {
+				has := held != nil && held[j]
+				dropped = dropped || has && !holds
+				if holds && !has {
+					n++
+					takes += m.kinds[s.kind].options[j].load.Seconds()
+				}
+			}
+			if dropped {
+				seconds += takes
+			}
+		}
+	}
+	return n, seconds
+}

@@ -1,0 +1,331 @@
+package fluid
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// search looks for the best plan of a problem.
+type search struct {
+	m    *problem
+	ctx  context.Context
+	try  plan.Try // nil for none
+	left int      // trials
+	now  *running
+	work work
+	best *candidate
+}
+
+// candidate is a plan with what is expected of it.
+type candidate struct {
+	plan  *plan.Plan
+	sites []site
+	value float64 // over the scenarios, less what loads cost
+	full  bool    // the program serves the present demand
+	keeps bool    // nothing that runs is unloaded
+	tried *plan.Tried
+}
+
+// horizon is for how long a plan is expected to be in force: loads have to pay within it.
+const horizon = 30 * time.Second
+
+func (m *problem) newSearch(ctx context.Context, p *Planner) *search {
+	s := &search{m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork}}
+	if s.left == 0 {
+		s.left = DefaultTrials
+	}
+	return s
+}
+
+// run finds the best candidate.
+func (s *search) run() error {
+	if s.m.rents() {
+		return s.rent()
+	}
+	list := s.residencies(s.m.all())
+	s.best = list[0]
+	if err := s.attempt(s.best); err != nil {
+		return err
+	}
+	// What runs stays where a trial of both says that the best by the program serves less in time.
+	at := slices.IndexFunc(list, func(c *candidate) bool { return c.keeps })
+	if at <= 0 {
+		return nil
+	}
+	kept := list[at]
+	if err := s.attempt(kept); err != nil {
+		return err
+	}
+	if kept.tried != nil && s.best.tried != nil && s.better(kept, s.best) {
+		s.best = kept
+	}
+	return nil
+}
+
+// better tells whether a candidate serves clearly more in time than another, by their trials.
+func (s *search) better(a, b *candidate) bool {
+	return a.tried.Violation < b.tried.Violation-max(2*b.tried.Deviation, sameViolation)
+}
+
+// sameViolation is the difference of two shares of late queries that does not count.
+const sameViolation = 0.002
+
+// residencies returns candidates for given machines, the best by the program first: what the machines hold as it is,
+// with what else they have room for, and filled afresh.
+func (s *search) residencies(n counts) (out []*candidate) {
+	used := s.m.chosen(n, s.now)
+	if len(s.now.held) > 0 {
+		if sites := s.m.kept(used, s.now); sites != nil {
+			x := s.m.newResidency(sites, &s.work)
+			x.keep()
+			out = append(out, s.candidate(x))
+			out[0].keeps = true
+			if x := s.m.newResidency(copied(x.sites), &s.work); slices.Contains(x.crowded, true) {
+				x.decide()
+				out = append(out, s.candidate(x))
+			}
+		}
+	}
+	if len(out) == 0 || s.m.anyCrowded(n) {
+		x := s.m.newResidency(s.m.fresh(n), &s.work)
+		x.decide()
+		s.m.assign(x.sites, used, s.now)
+		out = append(out, s.candidate(x))
+	}
+	slices.SortStableFunc(out, func(a, b *candidate) int {
+		switch {
+		case a.value > b.value+negligibleRise:
+			return -1
+		case a.value < b.value-negligibleRise:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// negligibleRise is the rise of the value for which nothing is loaded.
+const negligibleRise = 1e-4
+
+func copied(sites []site) []site {
+	out := slices.Clone(sites)
+	for i := range out {
+		out[i].holds = slices.Clone(out[i].holds)
+	}
+	return out
+}
+
+func (m *problem) anyCrowded(n counts) bool {
+	for k := range n {
+		if n[k] > 0 && m.crowded(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidate makes a candidate of a residency.
+func (s *search) candidate(x *residency) *candidate {
+	x.evaluate()
+	machines := 0.0
+	for i := range x.sites {
+		machines += x.sites[i].count
+	}
+	_, seconds := s.m.loads(x.sites, s.now)
+	c := &candidate{sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1))}
+	c.plan = s.m.plan(x.sites, s.now)
+	c.full = c.plan.Shed == nil
+	return c
+}
+
+// attempt simulates a candidate, if trials are left, and has its plan forecast what came out.
+func (s *search) attempt(c *candidate) error {
+	if s.try == nil || s.left <= 0 || c.tried != nil {
+		return nil
+	}
+	s.left--
+	asked := *s.m.r
+	asked.Beliefs = s.m.believed
+	t, err := s.try(s.ctx, &asked, c.plan)
+	if err != nil {
+		return err
+	}
+	c.tried = &t
+	c.plan.Forecast.Violation, c.plan.Forecast.Accuracy = t.Violation, t.Accuracy
+	return nil
+}
+
+// headrooms are the multiples of the demand for which machines are rented, in the order in which they are tried.
+var headrooms = []float64{1, 1.08, 1.16, 1.3, 1.45, 1.6, 1.8, 2, 2.4, 3, 4, 5.5, 7.5, 10, 14, 20, 30, 50}
+
+// untriedHeadroom is the multiple where nothing can be simulated.
+const untriedHeadroom = 1.3
+
+// rent chooses machines and what they hold: of the pools that carry multiples of the demand, the cheapest one that
+// serves in time when it is tried.
+func (s *search) rent() error {
+	pools := s.pools()
+	made := make([]*candidate, len(pools))
+	at := func(i int) (*candidate, error) {
+		if made[i] == nil {
+			var err error
+			if made[i], err = s.pool(pools[i]); err != nil {
+				return nil, err
+			}
+		}
+		return made[i], nil
+	}
+	// The pools get larger, so the first that serves in time is found by halving.
+	low, high := 0, len(pools)-1
+	for low < high {
+		if s.left <= 1 {
+			break
+		}
+		middle := (low + high) / 2
+		c, err := at(middle)
+		if err != nil {
+			return err
+		}
+		if s.serves(c) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	c, err := at(high)
+	if err != nil {
+		return err
+	}
+	s.best = c
+	if s.serves(c) && low > 0 {
+		return s.refine(made[low-1], pools[low-1], pools[high])
+	}
+	return s.fallBack(made)
+}
+
+// pool tries rented machines: with all that they hold or, where that does not serve in time, with the variants only
+// that take least time.
+func (s *search) pool(n counts) (*candidate, error) {
+	c := s.residencies(n)[0]
+	if err := s.attempt(c); err != nil || s.serves(c) || c.tried == nil {
+		return c, err
+	}
+	few := *s
+	if few.m = s.m.lean(n); few.m.held() == s.m.held() {
+		return c, nil
+	}
+	few.now = few.m.running()
+	d := few.residencies(n)[0]
+	err := few.attempt(d)
+	s.left, s.work = few.left, few.work
+	if d.tried != nil && d.full && s.serves(d) {
+		return d, err
+	}
+	return c, err
+}
+
+// pools lists the pools for the head-rooms, the cheapest first.
+func (s *search) pools() (out []counts) {
+	list := headrooms
+	if s.try == nil || s.left <= 0 {
+		list = []float64{untriedHeadroom}
+	}
+	for _, h := range list {
+		x := s.m.newMarket(h)
+		n := x.cheapest()
+		if b := s.m.o.Budget; b > 0 && s.m.cost(n) > b {
+			n = x.within(n, b)
+		}
+		if !slices.ContainsFunc(out, func(o counts) bool { return slices.Equal(o, n) }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// serves tells whether a candidate serves everything in time, as far as that is known: by its trial where there is one.
+func (s *search) serves(c *candidate) bool {
+	if !c.full {
+		return false
+	}
+	return c.tried == nil || c.tried.Violation <= s.m.allowed()
+}
+
+// allowedPart is the part of the violations that objectives allow of which a trial may have as many: trials know the
+// arrivals that come no better than by chance.
+const allowedPart = 0.6
+
+// allowed is the share of late queries with which a trial serves in time: by the strictest objective.
+func (m *problem) allowed() float64 {
+	percentile := 0.0
+	for a := range m.apps {
+		if !m.apps[a].closed {
+			percentile = max(percentile, m.spec.Apps[a].SLO.Percentile)
+		}
+	}
+	return max(allowedPart*(1-percentile/100), 1e-3)
+}
+
+// refine looks for a cheaper pool than the best one that costs more than one that does not serve in time.
+func (s *search) refine(failed *candidate, from, to counts) error {
+	if failed == nil {
+		return nil
+	}
+	low, high := make(counts, len(from)), make(counts, len(from))
+	total := 1
+	for k := range from {
+		low[k], high[k] = from[k], from[k]
+		if s.m.kinds[k].rented {
+			low[k] = max(min(from[k], to[k])-1, 0)
+			high[k] = min(max(from[k], to[k])+1, s.m.kinds[k].most)
+		}
+		if total *= high[k] - low[k] + 1; total > mostPools {
+			return nil
+		}
+	}
+	market := s.m.newMarket(1)
+	var list []counts
+	for _, n := range s.m.between(low, high) {
+		if c := s.m.cost(n); c > s.m.cost(from)+1e-9 && c < s.m.cost(to)-1e-9 && market.carries(n) {
+			list = append(list, n)
+		}
+	}
+	for first, last := 0, len(list); first < last && s.left > 0; {
+		middle := (first + last) / 2
+		c, err := s.pool(list[middle])
+		if err != nil {
+			return err
+		}
+		if s.serves(c) {
+			s.best, last = c, middle
+		} else {
+			first = middle + 1
+		}
+	}
+	return nil
+}
+
+// fallBack takes, where nothing serves in time, what serves most in time of what was tried; of about equals the
+// cheapest.
+func (s *search) fallBack(made []*candidate) error {
+	if s.serves(s.best) || s.best.tried == nil {
+		return nil
+	}
+	least := math.Inf(1)
+	for _, c := range made {
+		if c != nil && c.tried != nil {
+			least = min(least, c.tried.Violation)
+		}
+	}
+	for _, c := range made {
+		if c != nil && c.tried != nil && c.tried.Violation <= least+sameViolation {
+			s.best = c
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package scale
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+const (
+	// anticipateInterval is between periodic plans, and firstLook before the first one: by then it has been seen how
+	// unevenly queries arrive.
+	anticipateInterval = 5 * time.Second
+	firstLook          = 2 * time.Second
+	// lead is how far ahead the demand is forecast: about as long as a plan and a load take.
+	lead = 2 * time.Second
+	// trendFrom is the older of the two windows that a trend is taken from; burstWindow is the newer.
+	trendFrom = 4 * time.Second
+	// longestLevel is the longest time over which a rate is averaged.
+	longestLevel = 16 * time.Second
+	// changeSigmas is how many standard errors the newer half of a window differs from all of it where the rate has
+	// changed.
+	changeSigmas = 2.5
+	// forecastSigmas is how many standard errors of the rate the forecast lies above it.
+	forecastSigmas = 1
+	// release is how long a forecast stays in force after the demand has fallen: machines that are given back have to
+	// load again.
+	release = 6 * time.Second
+	// beyond is by what factor the forecast has to exceed the demand of the plan in force.
+	beyond = 1.15
+)
+
+// Anticipate asks for plans for a forecast of the demand (ours): periodically, and at once when the forecast exceeds
+// what the plan in force was made for and carries, when more waits than that plan can serve within the objective, or
+// when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
+// before adds until machines are loaded, plus the standard error of the rate. Its largest value of the last seconds
+// counts.
+type Anticipate struct {
+	Interval time.Duration // 0 means 5 s
+	Pause    time.Duration // least time between two requests; 0 means Pause
+
+	most []slidingMax // by app: the forecasts of the last seconds
+	now  []float64    // by app, queries/s
+}
+
+// NewAnticipate returns the rule. Every engine needs its own.
+func NewAnticipate(interval time.Duration) *Anticipate { return &Anticipate{Interval: interval} }
+
+// Name implements Scaler.
+func (*Anticipate) Name() string { return "anticipate" }
+
+// Needs implements Scaler.
+func (*Anticipate) Needs() plan.Sections { return 0 }
+
+// Traits implements Scaler.
+func (*Anticipate) Traits() Traits { return Traits{} }
+
+// Decide implements Scaler.
+func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
+	x.look(v)
+	wake := v.Now.Add(poll)
+	from := v.LastRequest.Add(positiveOr(x.Pause, Pause))
+	due := v.LastRequest.Add(positiveOr(x.Interval, anticipateInterval))
+	if v.LastRequest == 0 {
+		due, from = serving.Time(firstLook), serving.Time(positiveOr(x.Pause, Pause))
+	}
+	switch {
+	case v.Requested:
+		return false, wake
+	case v.BasisChanged > v.LastRequest || v.Plan == nil:
+		return true, wake
+	case v.Now >= due:
+		return true, wake
+	}
+	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake
+}
+
+// exceeds tells whether an app's forecast is beyond what the plan in force was made for, and what it carries. The plan
+// may shed some of that: it was asked for all the same.
+func (x *Anticipate) exceeds(v *View) bool {
+	for a := range v.Spec.Apps {
+		app := serving.AppID(a)
+		if _, asked := v.planned(app); x.now[a] > beyond*asked && v.rateExceeds(app, asked) {
+			return true
+		}
+	}
+	return false
+}
+
+// look brings the forecasts up to date.
+func (x *Anticipate) look(v *View) {
+	for len(x.most) < len(v.Spec.Apps) {
+		x.most, x.now = append(x.most, slidingMax{}), append(x.now, 0)
+	}
+	for a := range v.Spec.Apps {
+		x.now[a] = x.most[a].highest(v.Now, release, forecast(v, serving.AppID(a)))
+	}
+}
+
+// forecast is the demand of an app to plan for, in queries/s.
+func forecast(v *View, app serving.AppID) float64 {
+	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
+	newer := v.Monitor.Rate(v.Now, app, burstWindow)
+	window := min(firstLook, max(time.Duration(v.Now), 1))
+	level := v.Monitor.Rate(v.Now, app, window)
+	if wrong := math.Sqrt(uneven * level / burstWindow.Seconds()); newer > level+changeSigmas*wrong {
+		level, window = newer, min(burstWindow, window)
+	}
+	// The rate is the mean over the longest time within which it has not changed by more than chance.
+	most := min(longestLevel, time.Duration(v.Now))
+	for longer := 2 * window; window >= firstLook && longer <= most; longer *= 2 {
+		mean := v.Monitor.Rate(v.Now, app, longer)
+		half := v.Monitor.Rate(v.Now, app, longer/2)
+		if math.Abs(half-mean) > changeSigmas*math.Sqrt(uneven*max(mean, half)/longer.Seconds()) {
+			break
+		}
+		level, window = mean, longer
+	}
+	rise := 0.0
+	if older := v.Monitor.Rate(v.Now, app, trendFrom); window < trendFrom && newer > older {
+		wrong := math.Sqrt(uneven * newer / burstWindow.Seconds())
+		// The middles of the windows lie so far apart.
+		apart := (trendFrom - burstWindow).Seconds() / 2
+		rise = min(max(newer-older-wrong, 0)/apart*lead.Seconds(), newer)
+	}
+	return level + rise + forecastSigmas*math.Sqrt(uneven*level/window.Seconds())
+}
+
+// Demand implements Scaler.
+func (x *Anticipate) Demand(v *View, rates []float64) {
+	x.look(v)
+	for a := range rates {
+		rates[a] = max(x.now[a], minDemand)
+	}
+}
