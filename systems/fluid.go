@@ -11,7 +11,7 @@ var fluidSystems = []System{
 		Name: "fluid-trial",
 		Doc: "chooses machines and what they hold by a linear program, tries plans before it adopts them, and " +
 			"follows demand",
-		Source: "ours", Planner: "fluid", Router: "earliestfinish", Batcher: "mostaccurate", Scaler: "anticipate",
+		Source: "ours", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
 	},
 }
 
@@ -21,7 +21,7 @@ func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 		return newStatic(w, o)
 	}
 	out := &fluid.Planner{
-		Profile: w.Profile, Options: fluid.Options{Budget: o.Renting.Budget, Trials: o.Renting.Trials},
+		Profile: w.Profile, Options: fluid.Options{Budget: o.Renting.Budget, Trials: o.Renting.Trials, Pooled: w.Pooled},
 	}
 	if w.Trials != nil {
 		out.Try = w.Trials.Try

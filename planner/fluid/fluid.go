@@ -50,6 +50,9 @@ type Options struct {
 	Budget float64 // $/h that rented machines may cost; 0 sets no limit
 	// Trials is how many candidates are simulated at most; 0 means DefaultTrials, a negative number none.
 	Trials int
+	// Pooled tells that one rule decides for all stages and machines which batch runs where. It knows what time the
+	// queries of a batch have left, so that a batch may take all of the objective.
+	Pooled bool
 	// Certain plans for the demand of the request alone, without scenarios of what may come.
 	Certain bool
 }

@@ -167,6 +167,14 @@ func (m *problem) serves(s serving.StageID) bool {
 // have just missed the one before.
 const longestRun = 0.75
 
+// longestRun is that part, or all of a stage's time for a rule that knows what time queries have left.
+func (m *problem) longestRun() float64 {
+	if m.o.Pooled {
+		return 1
+	}
+	return longestRun
+}
+
 // addOptions lists the variants that a kind of machine can hold, in the order of the stages.
 func (m *problem) addOptions(k *kind) {
 	for s := range m.spec.Stages {
@@ -185,7 +193,11 @@ func (m *problem) addOptions(k *kind) {
 // take time from the stages behind. A machine holds them only where it has no other of the stage.
 func (m *problem) prompt(k *kind, v serving.VariantID) bool {
 	x := &m.spec.Variants[v]
-	return !x.Retired && !m.broken[v] && m.believed.Latency(v, k.device, 1, 1) <= m.stages[x.Stage].within
+	within := m.stages[x.Stage].within
+	if m.o.Pooled {
+		within = m.stages[x.Stage].longest
+	}
+	return !x.Retired && !m.broken[v] && m.believed.Latency(v, k.device, 1, 1) <= within
 }
 
 // anyPrompt tells whether any of some variants is prompt, of those that any query may use.
@@ -203,7 +215,7 @@ func (m *problem) option(k *kind, v serving.VariantID) (o option, ok bool) {
 	}
 	st := &m.stages[x.Stage]
 	o = option{variant: v, stage: x.Stage, load: m.believed.Load(v, k.device)}
-	run := time.Duration(longestRun * float64(st.longest))
+	run := time.Duration(m.longestRun() * float64(st.longest))
 	o.slots = capacity.PayingSlots(m.measured, m.believed, m.spec, v, k.device, run)
 	o.limit = profile.BatchLimit(m.believed, m.spec, v, k.device, o.slots, run)
 	alone := profile.BatchLimit(m.believed, m.spec, v, k.device, 1, st.longest)
@@ -255,7 +267,7 @@ func (m *problem) rate(k *kind, o *option, items int) float64 {
 	}
 	st := &m.stages[o.stage]
 	arriving := m.itemRate(o.stage)
-	long := time.Duration(longestRun * float64(st.within))
+	long := time.Duration(m.longestRun() * float64(st.within))
 	w := bound.Model{
 		Spec: m.spec,
 		Time: func(v serving.VariantID, d serving.DeviceTypeID, b, n int) (time.Duration, bool) {

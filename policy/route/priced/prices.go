@@ -110,7 +110,10 @@ func (r *Rule) span() float64 {
 			sum, n = sum+r.apps[a].slo, n+1
 		}
 	}
-	return horizon * sum / max(n, 1)
+	if n == 0 {
+		return horizon
+	}
+	return horizon * sum / n
 }
 
 // supply sums up the time that each group's machines have within the horizon.
