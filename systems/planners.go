@@ -61,6 +61,10 @@ var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 		"kairos", "chooses which machines to rent under a budget, by upper bounds on what pools serve", "Kairos §5.2",
 		newKairos,
 	},
+	{
+		"resident", "loads every variant that fits on every worker, for batches as long as the objective allows",
+		"SuperServe, NSDI 2025", newResident,
+	},
 }
 
 // Written reports whether a planner runs the written placement: static does, and "" means static. All others decide the

@@ -63,6 +63,11 @@ var routers = []registered[func(Options) route.Router]{
 		"Kairos §7 (CLKWRK)",
 		func(Options) route.Router { return route.NewEarliestFinish() },
 	},
+	{
+		"slackfit", "keeps one queue, from which a free instance takes the slowest of the kept batches that is in " +
+			"time for its first query", "SuperServe, NSDI 2025",
+		func(Options) route.Router { return route.NewSlackFit() },
+	},
 }
 
 // Routers returns the names of all routing rules.
