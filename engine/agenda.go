@@ -14,7 +14,9 @@ import (
 // it. Owners note on it the work of owners above them. No owner calls upwards.
 type agenda struct {
 	*world
-	timers    pq.Heap     // by stage, then by instance: see instanceTimer
+	timers    pq.Heap     // by stage, then the router's, then by instance: see routerTimer, instanceTimer
+	global    bool        // the router decides for all stages at once
+	called    bool        // such a router is to be called
 	stages    dirty       // to be routed
 	instances dirty       // to be filled, or removed
 	freed     dirty       // workers that have released memory or a place
@@ -26,7 +28,7 @@ type agenda struct {
 	basisChanged serving.Time
 }
 
-func newAgenda(w *world) *agenda { return &agenda{world: w, scaler: true} }
+func newAgenda(w *world, global bool) *agenda { return &agenda{world: w, global: global, scaler: true} }
 
 // dirty is a set of small integers in the order of their addition.
 type dirty struct {
@@ -50,6 +52,14 @@ func (d *dirty) taken(i int32) { d.in[i] = false }
 // empty clears the list after all of it was taken.
 func (d *dirty) empty() { d.list = d.list[:0] }
 
+// clear takes everything.
+func (d *dirty) clear() {
+	for _, i := range d.list {
+		d.in[i] = false
+	}
+	d.list = d.list[:0]
+}
+
 func (d *dirty) any() bool { return len(d.list) > 0 }
 
 // routeStage adds a stage whose waiting tasks are to be routed.
@@ -62,9 +72,10 @@ func (a *agenda) touch(i *fleet.Instance) { a.instances.add(int(i.ID())) }
 // are to be filled, and the stages of those that wait centrally routed. The one whose first task must start soonest
 // comes first.
 func (a *agenda) touchSharing(i *fleet.Instance) {
+	a.called = a.called || a.global
 	a.sharing = a.sharing[:0]
 	for _, o := range a.fleet.Sharing(i) {
-		if !o.TimeShared() {
+		if !o.TimeShared() || a.global && o.Queue().Len() == 0 {
 			continue
 		}
 		if at := a.latestStart(o); at < serving.Never {
@@ -73,7 +84,7 @@ func (a *agenda) touchSharing(i *fleet.Instance) {
 	}
 	slices.SortStableFunc(a.sharing, func(x, y nextStart) int { return cmp.Compare(x.start, y.start) })
 	for _, x := range a.sharing {
-		if a.fleet.Central(x.of.Stage()).Len() > 0 {
+		if !a.global && a.fleet.Central(x.of.Stage()).Len() > 0 {
 			a.routeStage(x.of.Stage())
 		}
 		a.touch(x.of)
@@ -117,7 +128,10 @@ func (a *agenda) all() {
 	}
 }
 
-// instanceTimer is the number of an instance's timer. Those of stages come first.
+// routerTimer is the number of the timer of a router that decides for all stages at once.
+func (a *agenda) routerTimer() int { return len(a.spec.Stages) }
+
+// instanceTimer is the number of an instance's timer. Instances count from 1.
 func (a *agenda) instanceTimer(i serving.InstanceID) int { return len(a.spec.Stages) + int(i) }
 
 // setStageTimer sets the timer of a stage's waiting tasks to the first instant at which one of them is too late.
@@ -172,7 +186,11 @@ func (a *agenda) next() serving.Time {
 	return serving.Never
 }
 
-// due removes the first timer that is due and returns its stage or its instance; i is 0 for a stage.
+// setRouterTimer sets when a router that decides for all stages at once wants to be called.
+func (a *agenda) setRouterTimer(at serving.Time) { a.set(a.routerTimer(), at) }
+
+// due removes the first timer that is due and returns its stage or its instance; i is 0 for a stage, and s is -1 for
+// the router.
 func (a *agenda) due() (s serving.StageID, i serving.InstanceID, ok bool) {
 	timer, at, ok := a.timers.Min()
 	if !ok || serving.Time(at) > a.now {
@@ -181,6 +199,9 @@ func (a *agenda) due() (s serving.StageID, i serving.InstanceID, ok bool) {
 	a.timers.Remove(timer)
 	if timer < len(a.spec.Stages) {
 		return serving.StageID(timer), 0, true
+	}
+	if timer == a.routerTimer() {
+		return serving.None, 0, true
 	}
 	return 0, serving.InstanceID(timer - len(a.spec.Stages)), true
 }

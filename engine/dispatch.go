@@ -27,6 +27,8 @@ type dispatch struct {
 	shown     batch.View // the view of the batcher that decides
 	may       allowance
 	lastBatch serving.BatchID
+
+	followsChoice bool // the batcher runs the variants that the router chooses
 }
 
 // allowance is what the batcher that decides may do, whatever it changes in its view.
@@ -39,10 +41,32 @@ type allowance struct {
 func newDispatch(w *world, a *agenda, out *decisions, p *inForce, q *queries, i *instances, c *Config) *dispatch {
 	d := &dispatch{
 		world: w, agenda: a, out: out, force: p, queries: q, instances: i, router: c.Router, rule: c.Batcher,
-		shown: batch.View{Fleet: &w.fleet.View, Monitor: &w.monitor.View},
+		shown:         batch.View{Fleet: &w.fleet.View, Monitor: &w.monitor.View},
+		followsChoice: c.Batcher.Traits().NeedsChoice,
 	}
 	d.routing.Open(&w.fleet, &w.monitor.View)
 	return d
+}
+
+// routeAll lets a router that decides for all stages at once assign what waits anywhere, and sets the timers of the
+// stages that have changed.
+func (d *dispatch) routeAll(changed []int32) {
+	d.agenda.called = false
+	d.routing.Begin(d.now, serving.None, d.force.plan)
+	d.router.Route(&d.routing)
+	for _, i := range d.routing.Touched() {
+		d.agenda.touch(i)
+		d.agenda.setStageTimer(i.Stage())
+	}
+	for _, s := range changed {
+		d.agenda.setStageTimer(serving.StageID(s))
+	}
+	at := d.routing.Asked()
+	if at <= d.now {
+		d.violated(fmt.Errorf("engine: router %q asked at %v to be called at %v", d.router.Name(), d.now, at))
+		at = d.now + 1
+	}
+	d.agenda.setRouterTimer(at)
 }
 
 // route lets the router assign the waiting tasks of a stage.
@@ -86,7 +110,7 @@ func (d *dispatch) fill(id serving.InstanceID) {
 		}
 	}
 	d.agenda.setInstanceTimer(i)
-	if started && d.fleet.Central(i.Stage()).Len() > 0 {
+	if started && !d.agenda.global && d.fleet.Central(i.Stage()).Len() > 0 {
 		d.agenda.routeStage(i.Stage()) // room in the batch being filled: central queues may use it
 	}
 	d.instances.stopIfDone(i)
@@ -108,7 +132,7 @@ func (d *dispatch) batcher(id serving.InstanceID) batch.Batcher {
 func (d *dispatch) look(i *fleet.Instance) bool {
 	q := i.Queue()
 	head := d.fleet.Task(q.Head())
-	at := d.fleet.Choose(i, head)
+	at := d.chosen(i, head)
 	if at < 0 {
 		d.queries.sendBack(q.Head())
 		d.agenda.reduced.add(int(i.Stage()))
@@ -122,6 +146,17 @@ func (d *dispatch) look(i *fleet.Instance) bool {
 	}
 	d.may = allowance{drop: v.MayDrop, variant: v.Variant, limit: v.Limit, ready: v.Ready}
 	return true
+}
+
+// chosen returns the index of the variant of i to use for the head of its queue: the router's choice, if the batcher
+// runs that and it may serve the head, or fleet.View.Choose.
+func (d *dispatch) chosen(i *fleet.Instance, head *fleet.Task) int {
+	if c := i.Choice(); c != serving.None && d.followsChoice && head.Constrained() {
+		if at := i.Find(c); at >= 0 && d.fleet.Accepts(head, c) && i.Serves(c) && head.Items() <= i.Variant(at).Limit {
+			return at
+		}
+	}
+	return d.fleet.Choose(i, head)
 }
 
 // viewConstrained prepares the view of a queue with constrained tasks: the batch ends at the first that cannot join it.
@@ -249,4 +284,11 @@ func (d *dispatch) finish(in *Input) (i *fleet.Instance, b fleet.Batch, ok bool)
 // learn shows the batcher of an instance a batch that ended well.
 func (d *dispatch) learn(i *fleet.Instance, b *fleet.Batch, late bool) {
 	d.batcher(i.ID()).Finished(b.Tasks, late)
+}
+
+// finished tells a router that decides for all stages at once where a batch has ended.
+func (d *dispatch) finished(i *fleet.Instance) {
+	if d.agenda.global {
+		d.routing.Finish(i.ID())
+	}
 }

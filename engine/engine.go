@@ -46,7 +46,7 @@ func New(c Config) (*Engine, error) {
 	if c.Batcher.Traits().Unbatched {
 		w.fleet.SetUnbatched()
 	}
-	agenda := newAgenda(w)
+	agenda := newAgenda(w, c.Router.Traits().Global)
 	usage := newUsage(w, agenda)
 	force := newInForce(w)
 	beliefs := newBeliefs(w, agenda, c.Profile)
@@ -151,6 +151,7 @@ func (e *Engine) batchDone(in *Input) {
 		e.dispatch.learn(i, &b, late)
 	}
 	e.instances.unloadUnwanted(i)
+	e.dispatch.finished(i)
 	e.agenda.touchSharing(i)
 	e.agenda.touch(i)
 	if e.fleet.Central(i.Stage()).Len() > 0 {
@@ -243,6 +244,10 @@ func (e *Engine) work() {
 // back-offs.
 func (e *Engine) expire() {
 	for s, id, ok := e.agenda.due(); ok; s, id, ok = e.agenda.due() {
+		if s == serving.None {
+			e.agenda.called = true
+			continue
+		}
 		if id == 0 {
 			e.queries.endExpired(e.fleet.Central(s), s)
 			e.queries.endExpired(e.fleet.AwaitingTurn(s), s)
@@ -271,8 +276,12 @@ func (e *Engine) expire() {
 // central queue to an instance or from an instance into a batch.
 func (e *Engine) settle() {
 	a := e.agenda
-	for a.stages.any() || a.instances.any() || a.freed.any() || a.reduced.any() {
+	for a.stages.any() || a.instances.any() || a.freed.any() || a.reduced.any() || a.called {
 		e.handover.proceed()
+		if a.global && (a.stages.any() || a.called) {
+			e.dispatch.routeAll(a.stages.list)
+			a.stages.clear()
+		}
 		for at := 0; at < len(a.stages.list); at++ {
 			s := a.stages.list[at]
 			a.stages.taken(s)

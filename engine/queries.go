@@ -115,7 +115,8 @@ func (q *queries) open(x *serving.Query) fleet.Ref {
 func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
 	w := fleet.Work{
 		Query: x.ID, Stage: s, Items: items, Pin: serving.None, Deadline: x.Deadline.Add(-q.beliefs.tails[s]),
-		LatestEnd: x.Deadline.Add(-q.beliefs.needs[s]), Ready: q.now, MinAccuracy: x.MinAccuracy, Priority: x.Priority,
+		LatestEnd: x.Deadline.Add(-q.beliefs.needs[s]), Due: x.Deadline.Add(-q.spec.Apps[x.App].Slack), Ready: q.now,
+		MinAccuracy: x.MinAccuracy, Priority: x.Priority,
 	}
 	if x.Variant >= 0 && int(x.Variant) < len(q.spec.Variants) && q.spec.Variants[x.Variant].Stage == s {
 		w.Pin = x.Variant

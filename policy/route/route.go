@@ -21,7 +21,8 @@ type Router interface {
 	Needs() plan.Sections
 	// Traits returns what else a composition has to know of the rule. The answer never changes.
 	Traits() Traits
-	// Route assigns tasks by v.Assign. It must keep neither v nor what v hands out.
+	// Route assigns tasks by v.Assign. It must keep neither v nor what v hands out, instances apart: those it may keep
+	// until fleet.View.Epoch changes.
 	Route(v *View)
 }
 
@@ -30,18 +31,25 @@ type Traits struct {
 	// Chooses is set when the rule forms batches and says by View.Choose on which variant each runs. Batchers that run
 	// the chosen variant need such a rule (batch.Traits.NeedsChoice).
 	Chooses bool
+	// Global is set when the rule decides for all stages at once. It is then called once for everything that waits, with
+	// View.Stage -1, whenever a task waits somewhere and something has changed, and at the time it asked for
+	// (View.CallAt).
+	Global bool
 }
 
-// View is what a rule may read of one stage, and its two actions: Assign and Choose.
+// View is what a rule may read of one stage, or of all, and its actions: Assign, Choose and CallAt.
 type View struct {
 	Now     serving.Time
-	Stage   serving.StageID
+	Stage   serving.StageID // -1 for a rule with the trait Global
 	Fleet   *fleet.View
 	Plan    *plan.Plan    // in force, not to be changed; nil before the first
 	Monitor *monitor.View // demand seen so far
 
 	owned   *fleet.Fleet // the same fleet, for Assign and Choose
 	touched []*fleet.Instance
+
+	finished []serving.InstanceID
+	callAt   serving.Time
 }
 
 // Open makes the view read and change a fleet. An engine uses one view for all calls; Begin prepares it for each.
@@ -49,8 +57,25 @@ func (v *View) Open(f *fleet.Fleet, m *monitor.View) { v.Fleet, v.Monitor, v.own
 
 // Begin prepares the view for a call of Route at a stage. It empties Touched. p may be nil.
 func (v *View) Begin(now serving.Time, stage serving.StageID, p *plan.Plan) {
-	v.Now, v.Stage, v.Plan, v.touched = now, stage, p, v.touched[:0]
+	v.Now, v.Stage, v.Plan, v.touched, v.callAt = now, stage, p, v.touched[:0], serving.Never
 }
+
+// Finish records that a batch has ended on an instance, for a rule with the trait Global.
+func (v *View) Finish(i serving.InstanceID) { v.finished = append(v.finished, i) }
+
+// Finished returns the instances on which batches have ended since the last call of ForgetFinished. One may be in it
+// more than once, or be gone.
+func (v *View) Finished() []serving.InstanceID { return v.finished }
+
+// ForgetFinished empties Finished.
+func (v *View) ForgetFinished() { v.finished = v.finished[:0] }
+
+// CallAt asks that Route be called at a time after Now if nothing happens before. The last call of a round counts. Only
+// rules with the trait Global may ask.
+func (v *View) CallAt(at serving.Time) { v.callAt = at }
+
+// Asked returns the time that CallAt named since Begin; serving.Never without one.
+func (v *View) Asked() serving.Time { return v.callAt }
 
 // Touched returns the instances that were given tasks since Begin, in that order; one may be in it more than once. The
 // slice is valid until the next Begin.
@@ -62,7 +87,7 @@ func (v *View) Waiting() *fleet.Queue { return v.Fleet.Central(v.Stage) }
 // Instances returns the stage's ready instances, ascending by ID. The slice must be neither changed nor kept.
 func (v *View) Instances() []*fleet.Instance { return v.Fleet.Ready(v.Stage) }
 
-// Assign moves a task from the stage's central queue to the queue of one of its ready instances, which must be able to
+// Assign moves a task from its stage's central queue to the queue of one of its ready instances, which must be able to
 // serve it (fleet.View.CanServe).
 func (v *View) Assign(r fleet.Ref, to *fleet.Instance) {
 	v.owned.Assign(r, to, v.Now)

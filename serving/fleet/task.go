@@ -38,6 +38,7 @@ type Work struct {
 	// stage. It is after Deadline where later stages have larger budgets than they need. A value before Deadline counts
 	// as Deadline.
 	LatestEnd serving.Time
+	Due       serving.Time // by when the last stage must end, the app's slack kept free
 	Ready     serving.Time // when the stage could have begun
 	// ColdUntil is set for work that found no instance ready at its stage: it may start until then, even after its
 	// deadline. 0 for other work.
@@ -92,6 +93,9 @@ func (t *Task) Deadline() serving.Time { return t.w.Deadline }
 
 // LatestEnd returns the end of its stage with which the query can still be in time, at least Deadline; see Work.
 func (t *Task) LatestEnd() serving.Time { return t.w.LatestEnd }
+
+// Due returns by when its query must be through the last stage.
+func (t *Task) Due() serving.Time { return t.w.Due }
 
 // DropAt returns the latest start, at its present place, that is believed to meet LatestEnd.
 func (t *Task) DropAt() serving.Time { return t.dropAt }
