@@ -65,6 +65,10 @@ var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 		"resident", "loads every variant that fits on every worker, for batches as long as the objective allows",
 		"SuperServe, NSDI 2025", newResident,
 	},
+	{
+		"ipa", "chooses one variant, one batch size and a number of workers for each stage by an integer program",
+		"IPA, JSys 2024", newIPA,
+	},
 }
 
 // Written reports whether a planner runs the written placement: static does, and "" means static. All others decide the

@@ -49,7 +49,7 @@ var planningOptions = []Option{
 		Name: "headroom",
 		Doc:  "is the factor on the demand that is planned for",
 		Readers: slices.Concat(by(Planner, "1.05", "proteus", "jellyfish"), by(Planner, "1/0.95", "infaas"),
-			by(Planner, "1", "infless", "scrooge", "nexus")),
+			by(Planner, "1", "infless", "scrooge", "nexus", "ipa")),
 		field: number(0.1, 10, func(o *Options) *float64 { return &o.Planning.Headroom }),
 	},
 	{
