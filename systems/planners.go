@@ -69,6 +69,10 @@ var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 		"ipa", "chooses one variant, one batch size and a number of workers for each stage by an integer program",
 		"IPA, JSys 2024", newIPA,
 	},
+	{
+		"loki", "chooses variants by paths through a pipeline: the fewest machines with the most accurate ones, or " +
+			"the highest accuracy on all machines", "Loki, HPDC 2024", newLoki,
+	},
 }
 
 // Written reports whether a planner runs the written placement: static does, and "" means static. All others decide the

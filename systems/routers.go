@@ -68,6 +68,11 @@ var routers = []registered[func(Options) route.Router]{
 			"time for its first query", "SuperServe, NSDI 2025",
 		func(Options) route.Router { return route.NewSlackFit() },
 	},
+	{
+		"mostaccuratefirst", "fills the most accurate instances up to what they carry, then the next, and sends " +
+			"late queries to faster ones with capacity left", "Loki, HPDC 2024",
+		func(Options) route.Router { return route.NewMostAccurateFirst() },
+	},
 }
 
 // Routers returns the names of all routing rules.
