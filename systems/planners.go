@@ -66,6 +66,10 @@ var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 		"SuperServe, NSDI 2025", newResident,
 	},
 	{
+		"replicated", "loads every stage on every worker, to run the most accurate variant that carries the demand, " +
+			"on as many rented machines as that takes", "Symphony, arXiv 2308.07470", newReplicated,
+	},
+	{
 		"ipa", "chooses one variant, one batch size and a number of workers for each stage by an integer program",
 		"IPA, JSys 2024", newIPA,
 	},

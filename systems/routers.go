@@ -69,6 +69,11 @@ var routers = []registered[func(Options) route.Router]{
 		func(Options) route.Router { return route.NewSlackFit() },
 	},
 	{
+		"deferred", "keeps one queue for each stage, waits with a batch until one more query would make it late, and " +
+			"gives it to the free machine of the lowest number", "Symphony, arXiv 2308.07470",
+		func(Options) route.Router { return route.NewDeferred() },
+	},
+	{
 		"mostaccuratefirst", "fills the most accurate instances up to what they carry, then the next, and sends " +
 			"late queries to faster ones with capacity left", "Loki, HPDC 2024",
 		func(Options) route.Router { return route.NewMostAccurateFirst() },

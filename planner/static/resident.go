@@ -21,17 +21,23 @@ func (Resident) Provides() plan.Sections { return plan.Shares | plan.Limits | pl
 
 // Plan implements plan.Planner. It fails when no worker has room for any variant of a stage, or none is fast enough.
 func (p Resident) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	s := Planner{Profile: p.Profile, Fraction: 1, Proposed: true}
-	for w := range r.Spec.Workers {
-		for st := range r.Spec.Stages {
-			s.Instances = append(s.Instances, Instance{
-				Worker: serving.WorkerID(w), Stage: serving.StageID(st), Variants: r.Spec.Stages[st].Variants,
-			})
-		}
-	}
+	s := everywhere(p.Profile, r.Spec)
 	out, err := s.Plan(ctx, r)
 	if out != nil {
 		out.Planner = p.Name()
 	}
 	return out, err
+}
+
+// everywhere proposes every stage on every worker.
+func everywhere(believed profile.Profile, spec *serving.Spec) *Planner {
+	s := &Planner{Profile: believed, Fraction: 1, Proposed: true}
+	for w := range spec.Workers {
+		for st := range spec.Stages {
+			s.Instances = append(s.Instances, Instance{
+				Worker: serving.WorkerID(w), Stage: serving.StageID(st), Variants: spec.Stages[st].Variants,
+			})
+		}
+	}
+	return s
 }
