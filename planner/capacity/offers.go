@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -16,6 +15,7 @@ type Offer struct {
 	Stage   serving.StageID
 	Variant serving.VariantID
 	Batch   int           // items
+	Limit   int           // of a batch, in items: Batch, or more where a query of the app's mix has more
 	Run     time.Duration // of a full batch
 	Rate    float64       // items/s with full batches
 }
@@ -25,8 +25,7 @@ var PowersOfTwo = []int{1, 2, 4, 8, 16, 32, 64}
 
 // Offers lists what may serve the stages on the given groups of workers, which are by DeviceTypeID: by stage, group,
 // variant and batch size, all ascending. A full batch takes at most the given part of its app's objective. Variants
-// below their app's accuracy floor are left out, and what memory does not hold. A query's items run together at the
-// first stage of its app, so that smaller batches are left out there where the variant allows larger ones.
+// below their app's accuracy floor are left out, and what memory does not hold.
 func Offers(r *plan.Request, believed profile.Profile, groups [][]serving.WorkerID, broken []bool, sizes []int,
 	part float64) (out []Offer) {
 	spec := r.Spec
@@ -34,10 +33,6 @@ func Offers(r *plan.Request, believed profile.Profile, groups [][]serving.Worker
 		id, a := serving.StageID(s), spec.Stages[s].App
 		app := &spec.Apps[a]
 		within := time.Duration(part * float64(app.SLO.Latency-app.Slack))
-		least := 1
-		if spec.Source(a) == id {
-			least = r.Mix(a).Largest()
-		}
 		for g := range groups {
 			if len(groups[g]) == 0 || app.Closed {
 				continue
@@ -48,27 +43,25 @@ func Offers(r *plan.Request, believed profile.Profile, groups [][]serving.Worker
 				if broken[v] || x.Retired || spec.BelowFloor(v) {
 					continue
 				}
-				for _, b := range batchSizes(sizes, x.MaxBatch, least) {
-					run, memory := believed.Latency(v, d, b, 1), spec.DeviceTypes[d].MemoryBytes
-					if run > within || memory > 0 && x.MemoryBytes+int64(b)*x.ItemBytes > memory {
-						continue
+				fits := func(b int, within time.Duration) bool {
+					memory := spec.DeviceTypes[d].MemoryBytes
+					return b <= x.MaxBatch && believed.Latency(v, d, b, 1) <= within &&
+						(memory == 0 || x.MemoryBytes+int64(b)*x.ItemBytes <= memory)
+				}
+				large := 1
+				for k := range r.Mix(a).Classes() {
+					// A query's items run together at the first stage of its app.
+					if n, _ := r.Mix(a).Class(k); spec.Source(a) == id && fits(n, app.SLO.Latency-app.Slack) {
+						large = n
 					}
-					out = append(out, Offer{g, id, v, b, run, float64(b) / max(run, 1).Seconds()})
+				}
+				for _, b := range sizes {
+					if fits(b, within) {
+						run := believed.Latency(v, d, b, 1)
+						out = append(out, Offer{g, id, v, b, max(b, large), run, float64(b) / max(run, 1).Seconds()})
+					}
 				}
 			}
-		}
-	}
-	return out
-}
-
-// batchSizes returns the sizes from least to most, and least itself where it is none of them.
-func batchSizes(sizes []int, most, least int) (out []int) {
-	if least <= most && !slices.Contains(sizes, least) {
-		out = append(out, least)
-	}
-	for _, b := range sizes {
-		if b >= least && b <= most {
-			out = append(out, b)
 		}
 	}
 	return out
@@ -92,7 +85,7 @@ func PlaceOffers(r *plan.Request, groups [][]serving.WorkerID, offers []Offer, c
 		instances = append(instances, plan.Instance{
 			Worker: serving.WorkerID(w), Place: 1, Stage: o.Stage, Slots: 1,
 			Cores:    r.Spec.DeviceTypes[worker.DeviceType].Cores,
-			Variants: []plan.Variant{{Variant: o.Variant, Limit: o.Batch}},
+			Variants: []plan.Variant{{Variant: o.Variant, Limit: o.Limit}},
 		})
 		of = append(of, k)
 	}
