@@ -13,9 +13,10 @@ import (
 // carry, then the next; every second a table of shares is made anew from the items that have come. More than all carry
 // is shared in proportion to what each carries. Queries follow the table one by one (see Weighted).
 //
-// Opportunistic rerouting: a query that has used up so much time that its instance's batches would end after the
-// deadline of the stage goes to the most accurate instance that has capacity left over and whose batches end before it.
-// Where there is none, it stays, and the batcher or the engine drops it early.
+// Opportunistic rerouting: a query that has used up so much time that it would end after the deadline of the stage, in a
+// full batch of its instance or behind what waits there, goes to the most accurate instance that has capacity left over
+// and on which it ends before. Where there is none, it stays, and the batcher or the engine drops it early. The authors'
+// code does not look at what waits.
 //
 // The authors' tables also depend on which variants a query has met on its way. Here a query has no such memory.
 type MostAccurateFirst struct{ stages []mostAccurateStage }
@@ -84,7 +85,7 @@ func (s *mostAccurateStage) route(v *View, all []*fleet.Instance, r fleet.Ref) {
 		return
 	}
 	s.items += t.Items()
-	if v.Now.Add(s.runs[at]) > t.Deadline() {
+	if s.late(v, all, at, t) {
 		if to := s.reroute(v, all, t); to >= 0 {
 			s.spare[to] -= float64(t.Items())
 			v.Assign(r, all[to])
@@ -99,11 +100,16 @@ func (s *mostAccurateStage) route(v *View, all []*fleet.Instance, r fleet.Ref) {
 // without one.
 func (s *mostAccurateStage) reroute(v *View, all []*fleet.Instance, t *fleet.Task) int {
 	for _, at := range s.order {
-		if s.spare[at] >= float64(t.Items()) && v.Now.Add(s.runs[at]) <= t.Deadline() && v.Fleet.CanServe(all[at], t) {
+		if s.spare[at] >= float64(t.Items()) && v.Fleet.CanServe(all[at], t) && !s.late(v, all, at, t) {
 			return at
 		}
 	}
 	return -1
+}
+
+// late reports whether a task is believed to end after its deadline on an instance.
+func (s *mostAccurateStage) late(v *View, all []*fleet.Instance, at int, t *fleet.Task) bool {
+	return v.Now.Add(max(s.runs[at], v.Fleet.Backlog(all[at], v.Now, t.Items()))) > t.Deadline()
 }
 
 // learn takes in the ready instances. Before a rate is known, the plan's shares hold.
