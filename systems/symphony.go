@@ -10,8 +10,8 @@ import (
 var symphonySystems = []System{
 	{
 		Name: "symphony",
-		Doc: "keeps one queue for each stage, waits with a batch until one more query would make it late, and runs it " +
-			"on the first free machine, so that the last ones stay idle",
+		Doc: "keeps one queue for each stage, waits with a batch until one more query would make it late, and runs " +
+			"it on the first free machine, so that the last ones stay idle",
 		Source: "Symphony, arXiv 2308.07470", Planner: "replicated", Router: "deferred", Batcher: "asrouted",
 		Scaler: "replan",
 	},

@@ -55,8 +55,8 @@ func (p *Planner) Provides() plan.Sections {
 // demandTolerance is how near to the largest part of the demand that fits the search comes.
 const demandTolerance = 1.0 / 256
 
-// Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that they
-// carry. Stages for which no worker is left share one. It fails when no variant of a stage is fast enough anywhere.
+// Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that
+// they carry. Stages for which no worker is left share one. It fails when no variant of a stage is fast enough.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(&r)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/planner/capacity"
@@ -22,8 +23,8 @@ const (
 	leftOutPrice = 1e4    // of a stage without workers; far above what any accuracy brings
 )
 
-// solve returns the best choice that carries a part of the demand and leaves out at most so many stages; nil where there
-// is none. Latency along every way through a graph is that of the batches, and the wait for them to fill.
+// solve returns the best choice that carries a part of the demand and leaves out at most so many stages; nil where
+// there is none. Latency along every way through a graph is that of the batches, and the wait for them to fill.
 func (x *request) solve(ctx context.Context, part float64, mostLeft int) (*choice, error) {
 	o := &x.p.Options
 	alpha, beta, delta := cmp.Or(o.Accuracy, defaultAccuracy), cmp.Or(o.Cost, defaultCost),
@@ -103,7 +104,7 @@ func (x *request) latencies(p *milp.Program, takes [][]milp.Term) {
 			ends[s] = p.Column(milp.Column{Upper: (app.SLO.Latency - app.Slack).Seconds()})
 		}
 		within := func(s serving.StageID, before ...milp.Term) {
-			terms := append(before, milp.Term{Column: ends[s], Coef: 1})
+			terms := slices.Concat(before, []milp.Term{{Column: ends[s], Coef: 1}})
 			for _, t := range takes[s] {
 				terms = append(terms, milp.Term{Column: t.Column, Coef: -t.Coef})
 			}

@@ -59,9 +59,9 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// Plan implements plan.Planner. A plan that cannot carry the demand says in Shed what it leaves out. Stages for which no
-// worker is left share one. It fails for a pipeline whose branches join, and when no path of a pipeline takes half of
-// its objective or less.
+// Plan implements plan.Planner. A plan that cannot carry the demand says in Shed what it leaves out. Stages for which
+// no worker is left share one. It fails for a pipeline whose branches join, and when no path of a pipeline takes half
+// of its objective or less.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(&r)
 	if err != nil {

@@ -137,8 +137,8 @@ func TestScalingByHand(t *testing.T) {
 	}
 }
 
-// At 120 queries/s accurate variants would take three servers of each stage, and there are five. A fast detector costs a
-// quarter of the accuracy of what it serves, a fast classifier half.
+// At 120 queries/s accurate variants would take three servers of each stage, and there are five. A fast detector costs
+// a quarter of the accuracy of what it serves, a fast classifier half.
 func TestAccuracyScalingMixesVariants(t *testing.T) {
 	spec, believed := detection(5)
 	p := &Planner{Profile: believed, Solver: solver(t), Options: Options{Headroom: 1}}

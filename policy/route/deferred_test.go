@@ -19,8 +19,8 @@ func deferredAt(o *Deferred, f *fleet.Fleet, now time.Duration) serving.Time {
 
 func at(d time.Duration) serving.Time { return serving.Time(d) }
 
-// Batches of b take 4 + 3b ms. A query due in 50 ms waits until 50 - l(2) = 40 ms for another one, two until 50 - l(3) =
-// 37 ms, and five, the most that a batch holds, do not wait.
+// Batches of b take 4 + 3b ms. A query due in 50 ms waits until 50 - l(2) = 40 ms for another one, two until 50 - l(3)
+// = 37 ms, and five, the most that a batch holds, do not wait.
 func TestDeferredWaitsUntilOneMoreWouldBeLate(t *testing.T) {
 	for _, c := range []struct {
 		waiting int

@@ -13,10 +13,10 @@ import (
 // carry, then the next; every second a table of shares is made anew from the items that have come. More than all carry
 // is shared in proportion to what each carries. Queries follow the table one by one (see Weighted).
 //
-// Opportunistic rerouting: a query that has used up so much time that it would end after the deadline of the stage, in a
-// full batch of its instance or behind what waits there, goes to the most accurate instance that has capacity left over
-// and on which it ends before. Where there is none, it stays, and the batcher or the engine drops it early. The authors'
-// code does not look at what waits.
+// Opportunistic rerouting: a query that has used up so much time that it would end after the deadline of the stage, in
+// a full batch of its instance or behind what waits there, goes to the most accurate instance that has capacity left
+// over and on which it ends before. Where there is none, it stays, and the batcher or the engine drops it early. The
+// authors' code does not look at what waits.
 //
 // The authors' tables also depend on which variants a query has met on its way. Here a query has no such memory.
 type MostAccurateFirst struct{ stages []mostAccurateStage }

@@ -21,7 +21,8 @@ func accurate() *fleet.Fleet {
 	return f
 }
 
-// send has so many queries a second come evenly for a time, each with time left, and returns how many each instance got.
+// send has so many queries a second come evenly for a time, each with time left, and returns how many each instance
+// got.
 func send(o *MostAccurateFirst, f *fleet.Fleet, from serving.Time, rate int, lasts, left time.Duration) []int {
 	got := make([]int, 3)
 	for n := range int(float64(rate) * lasts.Seconds()) {

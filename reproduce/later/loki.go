@@ -28,13 +28,14 @@ func traffic() *setting {
 	return &setting{
 		apps: [][]stage{{
 			{"detect", []model{
-				{"detect-n", 0.65, 2 * ms, 8 * ms}, {"detect-s", 0.80, 2 * ms, 11 * ms}, {"detect-m", 0.90, 3 * ms, 16 * ms},
-				{"detect-l", 0.96, 3 * ms, 22 * ms}, {"detect-x", 1, 4 * ms, 33 * ms},
+				{"detect-n", 0.65, 2 * ms, 8 * ms}, {"detect-s", 0.80, 2 * ms, 11 * ms},
+				{"detect-m", 0.90, 3 * ms, 16 * ms}, {"detect-l", 0.96, 3 * ms, 22 * ms},
+				{"detect-x", 1, 4 * ms, 33 * ms},
 			}, 3},
 			{"classify", []model{
-				{"classify-0", 0.91, 2 * ms, 1200 * time.Microsecond}, {"classify-1", 0.94, 3 * ms, 1600 * time.Microsecond},
-				{"classify-3", 0.97, 4 * ms, 2100 * time.Microsecond}, {"classify-4", 0.985, 4 * ms, 2800 * time.Microsecond},
-				{"classify-5", 0.995, 5 * ms, 3900 * time.Microsecond}, {"classify-6", 1, 6 * ms, 5000 * time.Microsecond},
+				{"classify-0", 0.91, 2 * ms, 1200 * us}, {"classify-1", 0.94, 3 * ms, 1600 * us},
+				{"classify-3", 0.97, 4 * ms, 2100 * us}, {"classify-4", 0.985, 4 * ms, 2800 * us},
+				{"classify-5", 0.995, 5 * ms, 3900 * us}, {"classify-6", 1, 6 * ms, 5000 * us},
 			}, 0},
 		}},
 		machines: lokiMachines, slo: lokiObjective, maxBatch: 16,
@@ -123,8 +124,8 @@ func lokiCapacity(r *runner) error {
 			lines...))
 		o.Notes = append(o.Notes, "Figure L1: a load counts as carried when at most 5 % of the queries miss the "+
 			"objective of 250 ms. Hardware scaling only is the system loki-hardware, which has the most accurate "+
-			"variants. Both plan for a fifth more than comes, because queries arrive by chance. proteus plans by stages "+
-			"and does not know what accuracy two of them have together.")
+			"variants. Both plan for a fifth more than comes, because queries arrive by chance. proteus plans by "+
+			"stages and does not know what accuracy two of them have together.")
 		return nil
 	})
 	return nil
@@ -179,9 +180,9 @@ func lokiDay(r *runner) error {
 			o.AddRow(less, ratios(reproduce.Each(tasks[n], violations), reproduce.Each(tasks[0], violations))...)
 			o.AddRow(fewer, ratios(reproduce.Each(tasks[n], offPeak), reproduce.Each(tasks[0], offPeak))...)
 		}
-		o.AddChart("L2", "Loki: a day's load on 20 machines (modelled)", 1, seconds("machines with an instance", names, tasks,
-			func(x *outcome) []float64 { return x.active }), seconds("load (queries/s)", names[:1], tasks,
-			func(x *outcome) []float64 { return x.offered }))
+		o.AddChart("L2", "Loki: a day's load on 20 machines (modelled)", 1,
+			seconds("machines with an instance", names, tasks, func(x *outcome) []float64 { return x.active }),
+			seconds("load (queries/s)", names[:1], tasks, func(x *outcome) []float64 { return x.offered }))
 		o.Notes = append(o.Notes, "Figure L2: the load rises from a tenth of 700 queries/s to all of it and falls "+
 			"again. Off peak is the last fifth of the time.")
 		return nil

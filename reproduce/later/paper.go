@@ -24,7 +24,8 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 	{
 		Figure: reproduce.Figure{
-			Name: "S1", Doc: "Symphony: goodput of deferred and of eager dispatch, by number of models (modelled models)",
+			Name: "S1",
+			Doc:  "Symphony: goodput of deferred and of eager dispatch, by number of models (modelled models)",
 		}, Prepare: symphonyGoodput,
 	},
 	{
@@ -34,7 +35,8 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 	{
 		Figure: reproduce.Figure{
-			Name: "F1", Doc: "SuperServe: accuracy and attainment beside every fixed variant, by burst (modelled models)",
+			Name: "F1",
+			Doc:  "SuperServe: accuracy and attainment beside every fixed variant, by burst (modelled models)",
 		}, Prepare: superServeFixed,
 	},
 }

@@ -20,9 +20,9 @@ const (
 
 // subnets are six variants of one network.
 var subnets = []model{
-	{"subnet-1", 0.7382, 1 * ms, 350 * time.Microsecond}, {"subnet-2", 0.7670, 1500 * time.Microsecond, 500 * time.Microsecond},
-	{"subnet-3", 0.7775, 2 * ms, 700 * time.Microsecond}, {"subnet-4", 0.7850, 2500 * time.Microsecond, 950 * time.Microsecond},
-	{"subnet-5", 0.7950, 3 * ms, 1300 * time.Microsecond}, {"subnet-6", 0.8016, 4 * ms, 1800 * time.Microsecond},
+	{"subnet-1", 0.7382, 1 * ms, 350 * us}, {"subnet-2", 0.7670, 1500 * us, 500 * us},
+	{"subnet-3", 0.7775, 2 * ms, 700 * us}, {"subnet-4", 0.7850, 2500 * us, 950 * us},
+	{"subnet-5", 0.7950, 3 * ms, 1300 * us}, {"subnet-6", 0.8016, 4 * ms, 1800 * us},
 }
 
 func supernet(models []model) *setting {
@@ -67,8 +67,8 @@ func superServeFixed(r *runner) error {
 			if err != nil {
 				return err
 			}
-			runs[b] = append(runs[b], run{m.name + " alone", r.simulation(fmt.Sprint("F1 ", m.name, burst), env, fixedVariant(),
-				l)})
+			runs[b] = append(runs[b], run{m.name + " alone", r.simulation(fmt.Sprint("F1 ", m.name, burst), env,
+				fixedVariant(), l)})
 		}
 	}
 	r.Report(func(o *reproduce.Outcome) error {

@@ -93,8 +93,8 @@ func symphonyGoodput(r *runner) error {
 		}
 		o.AddChart("S1", "Symphony: what 16 machines carry (modelled)", 1, reproduce.Bars("goodput (queries/s)", groups,
 			lines...))
-		o.Notes = append(o.Notes, "Figure S1: the highest rate at which at most 1 % miss the objective of 30 ms. eager "+
-			"is symphony with batches that start as soon as a machine is free; clkwrk runs queries one at a time.")
+		o.Notes = append(o.Notes, "Figure S1: the highest rate at which at most 1 % miss the objective of 30 ms. "+
+			"eager is symphony with batches that start as soon as a machine is free; clkwrk runs one query at a time.")
 		return nil
 	})
 	return nil
@@ -150,8 +150,8 @@ func symphonyMachines(r *runner) error {
 		o.AddChart("S2", "Symphony: machines by load, four models (modelled)", 2,
 			plot.Panel{Name: "in use of 16", XName: "load (queries/s)", Lines: inUse, Low: 0, High: math.NaN()},
 			plot.Panel{Name: "needed", XName: "load (queries/s)", Lines: need, Low: 0, High: math.NaN()})
-		o.Notes = append(o.Notes, "Figure S2: a machine is in use in a second in which a batch begins on it. Needed are "+
-			"the fewest machines with which at most 1 % miss the objective.")
+		o.Notes = append(o.Notes, "Figure S2: a machine is in use in a second in which a batch begins on it. Needed "+
+			"are the fewest machines with which at most 1 % miss the objective.")
 		return nil
 	})
 	return nil

@@ -63,7 +63,6 @@ func (l *load) source(apps int, seed uint64) (workload.Source, error) {
 type outcome struct {
 	violations float64 // per cent of the queries
 	accuracy   float64 // mean of those in time, per cent; NaN without any
-	goodput    float64 // queries/s in time
 	batch      float64 // items
 	// active and busy are by second: the machines that had an instance, and those on which a batch began.
 	active, busy []float64
@@ -103,8 +102,7 @@ func simulate(ctx context.Context, env *experiment.Environment, s systems.System
 	}
 	all := &r.Report.Overall
 	out := &outcome{
-		violations: 100 * all.ViolationRatio, accuracy: math.NaN(), goodput: all.Goodput, active: w.active, busy: w.busy,
-		offered: w.offered,
+		violations: 100 * all.ViolationRatio, accuracy: math.NaN(), active: w.active, busy: w.busy, offered: w.offered,
 	}
 	if all.SatisfiedAccuracy != nil {
 		out.accuracy = 100 * *all.SatisfiedAccuracy

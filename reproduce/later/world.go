@@ -13,7 +13,10 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-const ms = time.Millisecond
+const (
+	ms = time.Millisecond
+	us = time.Microsecond
+)
 
 // model is a modelled variant: a batch of b items takes base + b item.
 type model struct {
@@ -92,7 +95,8 @@ func (s *setting) environment(solver milp.Solver) (*experiment.Environment, erro
 	env.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, shape, r) }
 	for a := range spec.Apps {
 		env.Apps = append(env.Apps, report.AppInfo{
-			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, Weight: 1, BestAccuracy: spec.BestAccuracy(serving.AppID(a)),
+			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, Weight: 1,
+			BestAccuracy: spec.BestAccuracy(serving.AppID(a)),
 		})
 	}
 	return env, nil
