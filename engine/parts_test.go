@@ -91,6 +91,7 @@ func TestPartsAreHandedOver(t *testing.T) {
 	// Two halves for 5 s and 2 s, three threads for 2 s, all for 3 s.
 	want := report.Usage{
 		Slots: 12 * time.Second, Threads: (10 + 4 + 6 + 12) * time.Second, Percent: (250 + 100 + 180) * time.Second,
+		Span: 10 * time.Second,
 	}
 	if got := e.Usage(10 * second); got != want {
 		t.Errorf("usage %+v, want %+v", got, want)
@@ -112,7 +113,9 @@ func TestUsageOfWholeMachines(t *testing.T) {
 		})
 	}
 	// The second instance stays for a second more, since the first is never ready.
-	want := report.Usage{Slots: 6 * time.Second, Threads: 16 * time.Second, Percent: 400 * time.Second}
+	want := report.Usage{
+		Slots: 6 * time.Second, Threads: 16 * time.Second, Percent: 400 * time.Second, Span: 5 * time.Second,
+	}
 	if got := e.Usage(serving.Time(5 * time.Second)); got != want {
 		t.Errorf("usage %+v, want %+v", got, want)
 	}

@@ -162,7 +162,7 @@ func (u *usage) until(at serving.Time) report.Usage {
 	}
 	return report.Usage{
 		Dollars: c.dollars, Busy: c.busy.Sub(0), Slots: c.slots.Sub(0), Threads: c.threads.Sub(0),
-		Percent: c.percent.Sub(0),
+		Percent: c.percent.Sub(0), Span: at.Sub(0),
 	}
 }
 

@@ -140,7 +140,7 @@ func (o *Opened) AppInfo() []report.AppInfo {
 	for a := range out {
 		out[a] = report.AppInfo{
 			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, BestAccuracy: spec.BestAccuracy(serving.AppID(a)),
-			Weight: spec.Apps[a].Weight,
+			Weight: spec.Apps[a].Weight, Target: spec.Apps[a].AccuracyTarget,
 		}
 	}
 	return out

@@ -66,7 +66,7 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 		App: serving.App{
 			Weight: 1, QueueLimit: config.DefaultQueueLimit, Slack: time.Duration(p.file.System.Slack),
 		},
-		Predictor: &functions.Measured{Backend: run.of, Host: here, Cores: 1},
+		Predictor: &functions.Measured{Backend: run.of, Host: here},
 	}
 	if p.file.System.Late == "serve-late" {
 		c.App.Late = serving.ServeLate
@@ -78,7 +78,7 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 	if err != nil {
 		return c, err
 	}
-	c.Quick = &functions.Predicted{Runtime: run.local, Store: times, Host: here, Cores: 1, Runs: p.runsHere}
+	c.Quick = &functions.Predicted{Runtime: run.local, Store: times, Host: here, Runs: p.runsHere}
 	return c, nil
 }
 

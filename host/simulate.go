@@ -95,15 +95,16 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		PlanFailures: result.PlanFailures,
 	}
 	if !s.NoBound {
-		if meta.Bound, err = p.bound(watch, recorder.Report(meta)); err != nil {
+		if meta.Bound, err = p.bound(watch, recorder.Report(meta), result.Usage.Span); err != nil {
 			return nil, err
 		}
 	}
 	return recorder.Report(meta), nil
 }
 
-// bound computes what no run could have passed that had the load and the machines of the watched one.
-func (p *Planned) bound(watch *bounds.Watch, found *report.Report) (*report.Bound, error) {
+// bound computes what no run could have passed that had the load and the machines of the watched one. The money is per
+// hour of the span over which that of the run was counted.
+func (p *Planned) bound(watch *bounds.Watch, found *report.Report, span time.Duration) (*report.Bound, error) {
 	solver, err := p.Solver()
 	if err != nil {
 		return &report.Bound{Skipped: err.Error()}, nil //nolint:nilerr // the report says it
@@ -113,7 +114,6 @@ func (p *Planned) bound(watch *bounds.Watch, found *report.Report) (*report.Boun
 	if err != nil || b.Skipped != "" {
 		return b, err
 	}
-	span := time.Duration(found.DurationS * float64(time.Second))
 	b.CostPerHour, err = watch.Cost(ctx, solver, found, span)
 	return b, err
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -14,9 +15,17 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// A run brings what planners plan for. Where every edge sends a whole number of items for each, every stage of random
-// graphs gets exactly as many per query as StageDemands says, with joins and stages that are passed over.
+// A run brings what planners plan for: every stage of random graphs gets as many items per query as StageDemands says,
+// with joins and stages that are passed over. Exactly as many where every edge sends a whole number of items for each.
+// Fractions are carried from query to query, so that less than an item is missing along any edge; joins, which take the
+// most of their edges, are left out there.
 func TestStagesGetTheDemandPlanned(t *testing.T) {
+	stagesGetDemand(t, func(rng *rand.Rand) float64 { return float64(rng.IntN(4)) }, true)
+	stagesGetDemand(t, func(rng *rand.Rand) float64 { return []float64{0.4, 0.5, 1, 2.5}[rng.IntN(4)] }, false)
+}
+
+func stagesGetDemand(t *testing.T, fanOut func(*rand.Rand) float64, whole bool) {
+	t.Helper()
 	joins, passed := 0, 0
 	for seed := uint64(1); seed <= 40; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -26,7 +35,7 @@ func TestStagesGetTheDemandPlanned(t *testing.T) {
 		}
 		for s := range c.Spec.Stages {
 			for k := range c.Spec.Stages[s].Next {
-				c.Spec.Stages[s].Next[k].FanOut = float64(rng.IntN(4))
+				c.Spec.Stages[s].Next[k].FanOut = fanOut(rng)
 			}
 		}
 		const queries = 300
@@ -65,7 +74,11 @@ func TestStagesGetTheDemandPlanned(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for s, asked := range capacity.StageDemands(c.Spec, nil) {
-			if want := asked.FanOut * came[asked.App]; got[s] != want {
+			want := asked.FanOut * came[asked.App]
+			if !whole && afterJoin(c.Spec, serving.StageID(s)) {
+				continue
+			}
+			if whole && got[s] != want || math.Abs(got[s]-want) > mostMissing {
 				t.Errorf("seed %d, stage %q: %v items for %v queries, want %v", seed, c.Spec.Stages[s].Name, got[s],
 					came[asked.App], want)
 			}
@@ -77,7 +90,26 @@ func TestStagesGetTheDemandPlanned(t *testing.T) {
 			}
 		}
 	}
-	if joins == 0 || passed == 0 {
+	if whole && (joins == 0 || passed == 0) {
 		t.Errorf("%d joins of several items, %d stages passed over: the graphs show too little", joins, passed)
 	}
+}
+
+// mostMissing is how many items fractions leave out at most: less than one along each edge, and each is up to 2.5 items
+// at the next stage.
+const mostMissing = 1 + 2.5 + 2.5*2.5 + 2.5*2.5*2.5
+
+// afterJoin reports whether a stage, or one before it, is a join.
+func afterJoin(spec *serving.Spec, s serving.StageID) bool {
+	if spec.Stages[s].Joins > 1 {
+		return true
+	}
+	for from := range spec.Stages {
+		for _, e := range spec.Stages[from].Next {
+			if e.To == s && afterJoin(spec, serving.StageID(from)) {
+				return true
+			}
+		}
+	}
+	return false
 }

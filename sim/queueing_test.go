@@ -196,6 +196,25 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
+// M/G/1 with vacations: a server that finds no query of the first class takes one of the second, which never runs out.
+// To the first class each is a vacation. Its wait is that of M/G/1 and what is left of a vacation: E[V^2] / (2 E[V])
+// (S. Fuhrmann and R. Cooper, "Stochastic decompositions in the M/G/1 queue with generalized vacations", Operations
+// Research 33, 1985).
+func TestVacations(t *testing.T) {
+	for _, c := range []struct{ rho, variation float64 }{{0.6, 0}, {0.6, 0.5}} {
+		t.Run(fmt.Sprintf("%.0f%%, variation %v", 100*c.rho, c.variation), func(t *testing.T) {
+			t.Parallel()
+			n := newNetwork()
+			n.station(1, 1, service, time.Duration(c.variation*float64(service)))
+			const all = 1.04 // so that ever more of the second class wait
+			source := classes{arrivals(all/service.Seconds(), 150_000), []float64{c.rho / all, 1 - c.rho/all}}
+			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Lognormal, &source)
+			residual := (1 + c.variation*c.variation) / 2 * service.Seconds()
+			agrees(t, "the mean wait of the first class", got[1].wait, c.rho*residual/(1-c.rho)+residual)
+		})
+	}
+}
+
 // M/D^[b]/1: a free server takes what waits, up to b at once, and a batch takes a constant time.
 func TestBatchService(t *testing.T) {
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ type Config struct {
 	// run.
 	Initial  *plan.Plan
 	Recalled []engine.Recalled
-	// Content is the content of the queries; nil for the fan-outs of their apps.
+	// Content is the content of the queries; nil for the fan-outs of their apps (truth.Even).
 	Content truth.Content
 	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
 	Warm bool
@@ -96,6 +96,9 @@ type Result struct {
 // nothing will ever end, when a planner is missing, or when an invariant is broken. A planner that fails does not end
 // the run: see Result.PlanFailures. It consumes what c points to.
 func Run(c Config) (Result, error) {
+	if c.Content == nil && truth.Fractional(c.Spec) {
+		c.Content = truth.NewEven(c.Spec)
+	}
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
 		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Clients),

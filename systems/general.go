@@ -4,9 +4,9 @@ package systems
 var general = []System{
 	{
 		Name: "sluice",
-		Doc: "sends each query where it is believed to end first, and runs it on the most accurate variant with " +
-			"which all that waits is in time",
-		Source: "ours", Planner: asWritten, Router: "earliestfinish", Batcher: "mostaccurate", Scaler: fixed,
+		Doc: "on every machine runs the batch, of any app and variant, that brings most beyond the worth of the " +
+			"machine's time",
+		Source: "ours", Planner: asWritten, Router: "priced", Batcher: "asrouted", Scaler: fixed,
 	},
 	{
 		Name:   "proteus-batching",

@@ -104,12 +104,15 @@ func (s System) NewPlanner(w PlannerInputs) (plan.Planner, error) {
 	if b, err := NewBatcher(s.Batcher, s.Options); err == nil {
 		w.ByDemand, w.Unbatched = !b.Traits().Chooses, b.Traits().Unbatched
 	}
+	if r, err := NewRouter(s.Router, s.Options); err == nil {
+		w.Pooled = r.Traits().Global
+	}
 	return NewPlanner(s.Planner, w, s.Options)
 }
 
 func newStatic(w PlannerInputs, _ Options) (plan.Planner, error) {
 	return &static.Planner{
 		Profile: w.Profile, Instances: w.Placement, Proposed: w.Proposed, ByDemand: w.ByDemand,
-		Unbatched: w.Unbatched, Spread: w.Spread,
+		Unbatched: w.Unbatched, Pooled: w.Pooled, Spread: w.Spread,
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/policy/route/priced"
 )
 
 var routers = []registered[func(Options) route.Router]{
@@ -57,6 +58,11 @@ var routers = []registered[func(Options) route.Router]{
 	{
 		"bands", "keeps every instance's rate where its batches fill and do not wait for each other", "INFless §3.2",
 		func(Options) route.Router { return route.NewBands() },
+	},
+	{
+		"priced", "keeps one queue for each stage, and on every machine runs the batch of any stage that brings most " +
+			"beyond the worth of the machine's time", "ours",
+		func(Options) route.Router { return priced.New(priced.Options{}) },
 	},
 	{
 		"earliestfinish", "gives each query to the instance on which it is believed to end first",

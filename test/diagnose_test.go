@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -217,11 +217,7 @@ func every(int) bool { return true }
 func none(int) bool  { return false }
 
 func planner(t testing.TB, table *profile.Table) *proteus.Planner {
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := highstest.Solver(t)
 	return &proteus.Planner{Profile: table, Solver: s}
 }
 

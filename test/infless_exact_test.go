@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/infless"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -77,7 +78,7 @@ func TestPackingAgainstLeastResources(t *testing.T) {
 	if testing.Short() {
 		cases = 40
 	}
-	solver := highsSolver(t)
+	solver := highstest.Solver(t)
 	ctx := context.Background()
 	limits := milp.Limits{Gap: 1e-6, Nodes: 300}
 	type tally struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/planner/static"
@@ -39,7 +40,7 @@ func TestForecastUsesPricesOfRequest(t *testing.T) {
 		// Two instances share the first worker: its price counts once.
 		placement = append(placement, placement[0])
 		p, err := systems.NewPlanner(name, systems.PlannerInputs{
-			Profile: c.Profile, Solver: highsSolver(t), Placement: placement,
+			Profile: c.Profile, Solver: highstest.Solver(t), Placement: placement,
 		}, systems.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func TestForecastUsesPricesOfRequest(t *testing.T) {
 // The workers that would let a fleet carry its demand are priced, and chosen, at the prices of the request.
 func TestDiagnosisUsesPricesOfRequest(t *testing.T) {
 	c := pricedFleet(1, 1)
-	p := &proteus.Planner{Profile: c.Profile, Solver: highsSolver(t)}
+	p := &proteus.Planner{Profile: c.Profile, Solver: highstest.Solver(t)}
 	for _, prices := range [][]float64{{7, 0.25}, {0.25, 7}} {
 		d, err := proteus.Diagnose(context.Background(), p, plan.Request{
 			Spec: c.Spec, Rates: []float64{3000}, Prices: prices,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
@@ -50,7 +51,7 @@ func TestProteusAnytime(t *testing.T) {
 		r := plan.Request{Spec: w.spec, Rates: w.demands(rng, 0.2+1.2*rng.Float64())}
 		for solves := range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
-			s := &cancellingSolver{highsSolver(t), solves, cancel}
+			s := &cancellingSolver{highstest.Solver(t), solves, cancel}
 			p := &proteus.Planner{Profile: w.profile, Solver: s, Options: proteus.Options{Goal: proteus.Goal(seed % 4)}}
 			if rng.IntN(2) == 0 {
 				p.Options.Slack = -1
@@ -82,7 +83,7 @@ func TestProteusRounding(t *testing.T) {
 		w := randomPlanWorld(rng, 1+rng.IntN(3), 5+rng.IntN(20), 1+rng.IntN(5))
 		demand := w.demands(rng, 0.2+0.75*rng.Float64())
 		r := plan.Request{Spec: w.spec, Rates: demand}
-		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t), Options: exactly()}
 		p.Options.Gap = 0.001
 		at := fmt.Sprint("seed ", seed)
 		best := planned(t, at, p, r)

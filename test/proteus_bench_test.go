@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -36,7 +37,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(size.name, func(b *testing.B) {
 			spec, m := size.make(b)
 			p := &proteus.Planner{
-				Profile: believed(b, spec, m), Solver: theSolver(b),
+				Profile: believed(b, spec, m), Solver: highstest.Solver(b),
 				Options: proteus.Options{Batches: []int{1, 2, 4, 8}},
 			}
 			var mixes [][]float64 // each as much as is carried of it

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
@@ -15,7 +16,7 @@ import (
 func TestProteusHeadroomFollowsDispersion(t *testing.T) {
 	spec, m := measured(t, 1)
 	planner := func(bursts bool) *proteus.Planner {
-		return &proteus.Planner{Profile: believed(t, spec, m), Solver: theSolver(t),
+		return &proteus.Planner{Profile: believed(t, spec, m), Solver: highstest.Solver(t),
 			Options: proteus.Options{Bursts: bursts}}
 	}
 	made := func(p *proteus.Planner, rates []float64, dispersion float64) *plan.Plan {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
@@ -96,11 +97,11 @@ func TestProteusIsOptimal(t *testing.T) {
 				best = max(best, w.mean(values, demand))
 			}
 		})
-		s, err := highsSolver(t).Solve(t.Context(), w.equations(demand), milp.Limits{})
+		s, err := highstest.Solver(t).Solve(t.Context(), w.equations(demand), milp.Limits{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t), Options: exactly()}
 		got := planned(t, fmt.Sprint("seed ", seed), p, plan.Request{Spec: w.spec, Rates: demand})
 		if math.IsInf(best, -1) {
 			short++
@@ -178,7 +179,7 @@ func TestProteusShedsTheLeast(t *testing.T) {
 		if most[1] > 1-1e-9 && most[2] > 1-1e-9 {
 			continue
 		}
-		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t), Options: exactly()}
 		got := planned(t, fmt.Sprint("seed ", seed), p, plan.Request{Spec: w.spec, Rates: demand})
 		if got.Shed == nil {
 			t.Fatalf("seed %d: the plan says it sheds nothing; the best assignment serves %v and %v", seed, most[1],
@@ -254,7 +255,7 @@ func TestProteusGoals(t *testing.T) {
 				}
 			}
 		})
-		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t), Options: exactly()}
 		p.Options.Lambda = lambda
 		r := plan.Request{Spec: w.spec, Rates: demand}
 
@@ -317,7 +318,7 @@ func TestProteusFairnessByHand(t *testing.T) {
 		{proteus.Fairness, 10, []float64{0.7, 0.9}},
 	} {
 		w.spec.Apps[1].Weight = c.weight
-		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t), Options: exactly()}
 		p.Options.Goal = c.goal
 		got := accuracies(w.spec, planned(t, "", p, plan.Request{Spec: w.spec, Rates: []float64{50, 50}}))
 		if !within(got[0], c.want[0]) || !within(got[1], c.want[1]) {

@@ -7,30 +7,14 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
-
-// solver is one for all benchmarks: its module is compiled once.
-var solver = sync.OnceValues(func() (*highs.Solver, error) {
-	return highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-})
-
-func theSolver(t testing.TB) *highs.Solver {
-	t.Helper()
-	s, err := solver()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // measured is the fleet of Proteus (§6.1.5) and what its authors measured: 46 variants of 9 families on 20 CPUs and 10
 // of each of two kinds of GPU, each scaled times.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/planner/proteus"
@@ -48,7 +49,7 @@ func TestProteusPlansAreSound(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			o.Slack = -1
 		}
-		p := &proteus.Planner{Profile: c.Profile, Solver: highsSolver(t), Options: o}
+		p := &proteus.Planner{Profile: c.Profile, Solver: highstest.Solver(t), Options: o}
 		r := plan.Request{Spec: c.Spec, Rates: make([]float64, len(c.Spec.Apps))}
 		for round := range 5 {
 			for a := range r.Rates {

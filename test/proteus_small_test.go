@@ -5,32 +5,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
-
-var sharedHiGHS = sync.OnceValues(func() (*highs.Solver, error) {
-	return highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-})
-
-func highsSolver(t testing.TB) milp.Solver {
-	t.Helper()
-	s, err := sharedHiGHS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // planWorld is apps of one stage on workers that take single items: everything a plan depends on as plain numbers, so
 // that a test can try all plans without the planner's own arithmetic.

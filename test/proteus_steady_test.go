@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -28,7 +29,7 @@ func TestProteusLoadsTheLeast(t *testing.T) {
 		}
 		demand := w.demands(rng, 0.1+rng.Float64())
 		r := plan.Request{Spec: w.spec, Rates: demand, Snapshot: inForce(before)}
-		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t)}
+		p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t)}
 		at := fmt.Sprint("seed ", seed)
 		got := planned(t, at, p, r)
 		wanted := hostsOf(w.spec, got)
@@ -98,7 +99,7 @@ func TestProteusHysteresis(t *testing.T) {
 	const plans, seed = 200, 0
 	rng := rand.New(rand.NewPCG(seed, 52))
 	w := randomPlanWorld(rng, 2, 40, 4)
-	p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t)}
+	p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t)}
 	around := boundary(t, w, p, rng)
 	demands := make([][]float64, plans)
 	for n := range demands {

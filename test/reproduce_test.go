@@ -6,10 +6,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
-	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // Proteus's experiments, in part: the same request gives the same bytes, whatever runs at once, and of the systems that
@@ -18,11 +18,7 @@ func TestReproduceProteus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := highstest.Solver(t)
 	paper := proteus.Paper()
 	run := func(parallel int, figures ...string) ([]reproduce.Row, []byte) {
 		o, err := paper.Run(t.Context(), reproduce.Request{Figures: figures, Seeds: 1, Parallel: parallel, Solver: s})
@@ -81,11 +77,7 @@ func TestReproduceRamsis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := highstest.Solver(t)
 	paper := ramsis.Paper()
 	run := func(parallel int, figure string) *reproduce.Outcome {
 		o, err := paper.Run(t.Context(), reproduce.Request{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/lp"
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/runtime/highs"
+	"github.com/sluice-serving/sluice/internal/highstest"
 )
 
 // The example of Chvátal, Linear Programming, chapter 2: maximise 5x + 4y + 3z.
@@ -111,11 +111,7 @@ func verify(t *testing.T, seed uint64, p *lp.Program, q *milp.Program, all [][]l
 
 // Random programs have their proof of optimality, and HiGHS finds the same objective.
 func TestAgainstHiGHS(t *testing.T) {
-	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer solver.Close()
+	solver := highstest.Solver(t)
 	for seed := uint64(1); seed <= 300; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		p, q, all := random(rng, 1+rng.IntN(25), 1+rng.IntN(80))

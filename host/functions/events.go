@@ -153,8 +153,12 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 	case engine.LaunchInstance:
 		a := e.spec.Stages[d.Launch.Stage].App
 		e.instances[d.Instance] = &instanceState{app: a, launched: now}
-		e.addf(a, "launch", "instance %d on %s, %d cores, batches of up to %d: %s", d.Instance,
-			e.spec.Workers[d.Launch.Key.Worker].Name, d.Launch.Cores, d.Launch.BatchLimit, d.Reason)
+		cores := "sharing all cores"
+		if d.Launch.Cores > 0 {
+			cores = fmt.Sprintf("%d cores", d.Launch.Cores)
+		}
+		e.addf(a, "launch", "instance %d on %s, %s, batches of up to %d: %s", d.Instance,
+			e.spec.Workers[d.Launch.Key.Worker].Name, cores, d.Launch.BatchLimit, d.Reason)
 	case engine.StopInstance:
 		i := e.instances[d.Instance]
 		if i == nil {

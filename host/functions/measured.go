@@ -15,16 +15,16 @@ import (
 type Measured struct {
 	Backend func(serving.WorkerID) dataplane.Backend
 	Host    profiler.Host
-	Cores   int           // threads of a run on a whole machine; 0 leaves them to the runtime
 	Time    time.Duration // limit for one batch size; 0 means 300 ms
 }
 
 const measuredTime = 300 * time.Millisecond
 
-// Predict implements Predictor. Parts of machines are measured with as many threads as they have.
+// Predict implements Predictor. A run may use all cores of the machine, or of the part
+// of one.
 func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
 	var files []*profiler.File
-	for _, x := range s.places(m.Cores) {
+	for _, x := range s.places() {
 		id, w, cores := x.device, x.worker, x.cores
 		c := profiler.Config{Spec: s.Spec, Backend: m.Backend(w), Variants: []serving.VariantID{s.Variant},
 			DeviceType: id, Worker: w, Cores: cores,

@@ -18,7 +18,6 @@ type Predicted struct {
 	Runtime operators.Runtime
 	Store   *operators.Store
 	Host    profiler.Host
-	Cores   int // threads of a run on a whole machine; 0 means one
 	// Runs reports whether a worker runs models with Runtime. Latencies on others cannot be predicted.
 	Runs func(serving.WorkerID) bool
 }
@@ -32,7 +31,7 @@ var quickEffort = operators.Effort{
 // Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails when some operator
 // cannot be run by itself.
 func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
-	places := s.places(max(p.Cores, 1))
+	places := s.places()
 	if len(places) == 0 {
 		return nil, errNoMachine
 	}
@@ -87,19 +86,20 @@ type place struct {
 
 var errNoMachine = errors.New("there is no machine to run it on")
 
-// places returns the first machine of every type, with so many cores, and for every part the first machine with room
-// for it. Parts with a share of an accelerator are left out, because this process cannot divide accelerators.
-func (s *Subject) places(cores int) (out []place) {
+// places returns the first machine of every type, and for every part the first machine with room for it, with all of
+// their cores. Parts with a share of an accelerator are left out, because this process cannot divide accelerators.
+func (s *Subject) places() (out []place) {
 	first := make(map[serving.DeviceTypeID]serving.WorkerID)
 	for w := len(s.Spec.Workers) - 1; w >= 0; w-- {
 		first[s.Spec.Workers[w].DeviceType] = serving.WorkerID(w)
 	}
 	for d := range s.Spec.DeviceTypes {
 		id := serving.DeviceTypeID(d)
+		t := &s.Spec.DeviceTypes[d]
 		if w, ok := first[id]; ok {
-			out = append(out, place{id, w, cores})
+			out = append(out, place{id, w, max(t.Cores, 1)})
 		}
-		if t := &s.Spec.DeviceTypes[d]; t.Part && t.Percent == 0 {
+		if t.Part && t.Percent == 0 {
 			if hosts := s.Spec.Hosts(id); len(hosts) > 0 {
 				out = append(out, place{id, hosts[0], t.Cores})
 			}

@@ -65,6 +65,7 @@ var floors = []row{
 
 	{2, "policy/plan", false},
 	{2, "policy/route", false},
+	{2, "policy/route/priced", false},
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},
 	{2, "planner/*", false},

@@ -21,6 +21,8 @@ type Cluster struct {
 	Profile      *profile.Table
 	Plan         *plan.Plan
 	Planner      *Planner
+	// Carries is about what the cluster serves, in queries/s; 0 where it is not known.
+	Carries float64
 }
 
 // Uniform returns a cluster of n instances, one per worker of one type, of one app with one variant whose batch of b

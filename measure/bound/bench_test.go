@@ -6,16 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/highs"
+	"github.com/sluice-serving/sluice/internal/highstest"
 )
 
 // The bound of a minute of ten apps with five variants each, queries of many sizes, on three kinds of machine.
 func BenchmarkUtility(b *testing.B) {
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
+	s := highstest.Solver(b)
 	rng := rand.New(rand.NewPCG(1, 1))
 	w := world{machines: []int{10, 20, 5}, factor: []float64{1, 2, 0.5}}
 	var queries []Query

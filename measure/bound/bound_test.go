@@ -7,22 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/runtime/highs"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 const ms = time.Millisecond
 
-func solver(t *testing.T) milp.Solver {
-	t.Helper()
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
+var solver = highstest.Solver
 
 // world is machines by type with apps of one stage each, whose variants take base + items*each on every type, times the
 // type's factor.

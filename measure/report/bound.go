@@ -63,25 +63,14 @@ func (r *Report) AboveBound() string {
 // rounding is the error of the solver, whose tolerance is about 1e-7 for each row.
 const rounding = 1e-5
 
-// bounds writes a line for every report whose bound was skipped. names says which report a line is about; they are
-// empty where there is one.
+// bounds writes a line for every report whose bound was skipped.
 func bounds(w io.Writer, names []string, reports []*Report) error {
-	begun := false
+	n := noteWriter{w: w, names: names}
 	for k, r := range reports {
 		if r.Bound == nil || r.Bound.Skipped == "" {
 			continue
 		}
-		if !begun {
-			begun = true
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
-		}
-		name := ""
-		if names[k] != "" {
-			name = names[k] + ": "
-		}
-		if _, err := fmt.Fprintf(w, "%sno bound: %s\n", name, r.Bound.Skipped); err != nil {
+		if err := n.line(k, "no bound: %s", r.Bound.Skipped); err != nil {
 			return err
 		}
 	}

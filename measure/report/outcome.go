@@ -60,6 +60,7 @@ type AppInfo struct {
 	// and accuracy drop are relative to it.
 	BestAccuracy float64
 	SLO          serving.SLO // zero when unknown
+	Target       float64     // mean accuracy of answers to keep; 0 for none
 	Weight       float64     // importance relative to the other apps; 0 means 1
 	Usage        *Usage      // of the app's own instances; nil when unknown or shared
 }
@@ -78,6 +79,7 @@ type Usage struct {
 	Slots   time.Duration // time during which slots existed, summed over slots
 	Threads time.Duration // time during which instances held CPU threads, summed over threads
 	Percent time.Duration // time during which they held one per cent of an accelerator, summed over per cents
+	Span    time.Duration `json:",omitempty"` // over which the dollars were counted; 0 means the report's duration
 }
 
 // Meta describes a run.

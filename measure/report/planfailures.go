@@ -27,28 +27,16 @@ func AddPlanFailure(list []PlanFailure, reason string, at serving.Time, err stri
 	return list
 }
 
-// planFailures writes a line for every report and reason with failed plans. A line begins with
-// names[k], the name of report k, unless that is empty.
+// planFailures writes a line for every report and reason with failed plans.
 func planFailures(w io.Writer, names []string, reports []*Report) error {
-	begun := false
+	n := noteWriter{w: w, names: names}
 	for k, r := range reports {
 		for _, f := range r.PlanFailures {
-			if !begun {
-				begun = true
-				if _, err := io.WriteString(w, "\n"); err != nil {
-					return err
-				}
-			}
-			name := ""
-			if names[k] != "" {
-				name = names[k] + ": "
-			}
 			times := "once"
 			if f.Count > 1 {
 				times = fmt.Sprintf("%d times", f.Count)
 			}
-			if _, err := fmt.Fprintf(w, "%s%s %s, first after %.3g s: %s\n", name, f.Reason, times, f.FirstS,
-				f.First); err != nil {
+			if err := n.line(k, "%s %s, first after %.3g s: %s", f.Reason, times, f.FirstS, f.First); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,6 +45,10 @@ type App struct {
 	SLOMS         float64  `json:"slo_ms,omitempty"`
 	SLOPercentile float64  `json:"slo_percentile,omitempty"`
 	AttainedMS    *float64 `json:"attained_ms,omitempty"`
+	// Target is the app's accuracy_target, and Missed how much of it the mean accuracy of the answers leaves out, 0
+	// where it is kept. Both are absent where the app has no target, and Missed where nothing was served.
+	Target *float64 `json:"accuracy_target,omitempty"`
+	Missed *float64 `json:"accuracy_missed,omitempty"`
 	Summary
 	Variants []VariantUse `json:"variants,omitempty"`
 	Series   []Point      `json:"series,omitempty"`
@@ -162,6 +167,7 @@ func (r *Recorder) Report(m Meta) *Report {
 		if info.SLO.Percentile > 0 && a.latency.n > 0 {
 			out.AttainedMS = ptr(ms(a.latency.percentile(info.SLO.Percentile)))
 		}
+		out.setTarget(info.Target)
 		out.Variants = a.variants(m.Variants)
 		out.Series = a.series(r.opt.Bucket, info.BestAccuracy > 0)
 		all.merge(a)
@@ -192,6 +198,7 @@ func (r *Recorder) sumUsage() *Usage {
 		u.Slots += a.Usage.Slots
 		u.Threads += a.Usage.Threads
 		u.Percent += a.Usage.Percent
+		u.Span = max(u.Span, a.Usage.Span)
 	}
 	return &u
 }
@@ -273,7 +280,7 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 		s.MeanBatch = ptr(float64(t.runItems) / t.runs)
 	}
 	if usage != nil {
-		if h := span.Hours(); h > 0 {
+		if h := cmp.Or(usage.Span, span).Hours(); h > 0 {
 			s.CostPerHour = ptr(usage.Dollars / h)
 		}
 		if served > 0 {

@@ -35,10 +35,7 @@ func (r *Report) Table(w io.Writer) error {
 	if err := grid(w, title, names, cols, false); err != nil {
 		return err
 	}
-	if err := bounds(w, []string{""}, []*Report{r}); err != nil {
-		return err
-	}
-	return planFailures(w, []string{""}, []*Report{r})
+	return notes(w, []string{""}, []*Report{r})
 }
 
 // VariantTable writes to w the share of served queries that each variant answered, the most accurate variant first. It
@@ -72,10 +69,17 @@ func SideBySide(w io.Writer, names []string, reports []*Report) error {
 	if err := variantTable(w, names, reports); err != nil {
 		return err
 	}
-	if err := bounds(w, names, reports); err != nil {
-		return err
+	return notes(w, names, reports)
+}
+
+// notes writes what tables have no row for.
+func notes(w io.Writer, names []string, reports []*Report) error {
+	for _, write := range []func(io.Writer, []string, []*Report) error{targets, bounds, planFailures} {
+		if err := write(w, names, reports); err != nil {
+			return err
+		}
 	}
-	return planFailures(w, names, reports)
+	return nil
 }
 
 func grid(w io.Writer, title string, names []string, cols []*Summary, differ bool) error {

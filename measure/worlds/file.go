@@ -56,6 +56,9 @@ func (w *World) app(b *strings.Builder, a int) {
 	if app.Floor > 0 {
 		fmt.Fprintf(b, "    accuracy_floor: %s\n", number(app.Floor))
 	}
+	if app.AccuracyTarget > 0 {
+		fmt.Fprintf(b, "    accuracy_target: %s\n", number(app.AccuracyTarget))
+	}
 	if w.Items[a].Distribution != "" {
 		fmt.Fprintf(b, "    items: %s\n", items(&w.Items[a]))
 	}

@@ -46,6 +46,7 @@ func (g *generator) run() bool {
 		return false
 	}
 	g.load()
+	g.targets()
 	return g.w.Spec.Validate() == nil && g.w.Workload.Validate() == nil
 }
 

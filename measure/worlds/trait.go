@@ -1,8 +1,12 @@
 package worlds
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // Trait is a property of a world that some systems are made for and others are not.
@@ -26,6 +30,7 @@ const (
 	Rent          Trait = "rent"
 	Scatter       Trait = "scatter"
 	RealTrace     Trait = "trace"
+	Targets       Trait = "targets"
 )
 
 // Meaning is a trait in words.
@@ -35,7 +40,16 @@ type Meaning struct {
 }
 
 // Vocabulary lists the traits and what they mean.
-func Vocabulary() []Meaning { return slices.Clone(vocabulary) }
+func Vocabulary() []Meaning { return slices.Concat(vocabulary, beside) }
+
+// Crossed is the number of traits that numbers give to worlds: so many numbers in a row give each of them once first.
+func Crossed() int { return len(vocabulary) }
+
+// beside are traits that worlds have beside those of their number. Each is drawn from chance of its own, so that worlds
+// are otherwise as they would be without it.
+var beside = []Meaning{
+	{Targets, "mean accuracies to keep for some apps, beside the floors"},
+}
 
 var vocabulary = []Meaning{
 	{MixedMachines, "two or three kinds of machine, of different speed; without it one"},
@@ -86,6 +100,40 @@ func draw(r *rand.Rand, number int) (out []Trait) {
 	}
 	slices.SortFunc(out, func(a, b Trait) int { return place(a) - place(b) })
 	return out
+}
+
+// targetChance is the probability that a world has targets, and targeted that an app of such a world has one.
+const targetChance, targeted = 0.3, 0.7
+
+// targets gives apps accuracy targets between the least and the best accuracy of their answers. It changes nothing else
+// of the world.
+func (g *generator) targets() {
+	r := workload.Rand(g.w.Seed, fmt.Sprintf("world %d, targets", g.w.Number))
+	if r.Float64() >= targetChance {
+		return
+	}
+	some := false
+	for a := range g.w.Spec.Apps {
+		app := &g.w.Spec.Apps[a]
+		best, least := g.w.Spec.BestAccuracy(serving.AppID(a)), 1.0
+		for _, s := range app.Stages {
+			of := 1.0
+			for _, v := range g.w.Spec.Stages[s].Variants {
+				of = min(of, g.w.Spec.Variants[v].Accuracy)
+			}
+			least *= of
+		}
+		if len(app.Stages) == 1 {
+			least = max(least, app.Floor)
+		}
+		part, has := 0.3+0.6*r.Float64(), r.Float64() < targeted
+		if target := to(least+part*(best-least), 1000); has && target > least && target < best {
+			app.AccuracyTarget, some = target, true
+		}
+	}
+	if some {
+		g.w.Traits = append(g.w.Traits, Targets)
+	}
 }
 
 // place is a trait's position in the vocabulary.

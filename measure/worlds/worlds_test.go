@@ -78,11 +78,21 @@ func TestWorldsHaveTheirTraits(t *testing.T) {
 		for _, s := range w.Spec.Stages {
 			one = one && len(s.Variants) == 1
 		}
+		targets := false
+		for a := range w.Spec.Apps {
+			app := &w.Spec.Apps[a]
+			targets = targets || app.AccuracyTarget > 0
+			if app.AccuracyTarget >= w.Spec.BestAccuracy(serving.AppID(a)) ||
+				len(app.Stages) == 1 && app.AccuracyTarget > 0 && app.AccuracyTarget <= app.Floor {
+				t.Errorf("world %s: the target of %s is %v", w.Name, app.Name, app.AccuracyTarget)
+			}
+		}
 		for _, c := range []struct {
 			trait Trait
 			is    bool
 		}{
 			{MixedMachines, kinds > 1}, {Sizes, largest > 1}, {Graphs, graphs}, {Rent, rent}, {OneVariant, one},
+			{Targets, targets},
 			{Overload, w.Offered() > 1.1*w.Reach},
 		} {
 			if w.Has(c.trait) != c.is {

@@ -6,12 +6,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// FitMemory removes elements of list until the memory of device type d holds all remaining variants together. The list
+// FitMemory removes elements of list until so many bytes of memory hold all remaining variants together. The list
 // must be ordered fastest first, with rising accuracy; of returns the variant of an element. The fastest variant always
 // stays, because it answers when no other can. Of the others, FitMemory removes the one that adds least accuracy to the
 // next faster one. A memory of 0 is not known and holds all of them. It changes list and returns it.
-func FitMemory[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
-	memory := spec.DeviceTypes[d].MemoryBytes
+func FitMemory[M any](spec *serving.Spec, memory int64, list []M, of func(*M) serving.VariantID) []M {
 	accuracy := func(i int) float64 { return spec.Variants[of(&list[i])].Accuracy }
 	for memory > 0 && len(list) > 1 {
 		need := int64(0)

@@ -14,14 +14,12 @@ import (
 // ShareLeftOut gives every stage that a plan leaves with nothing an instance that shares a worker with what is there,
 // for planners that give a worker to one variant or cut it into parts: they serve only as many apps as there are
 // workers, and users have more. It notes the stages in p.Sharing. A stage that no usable worker can serve beside what
-// is there stays without one (parts of machines are not shared), and so do stages for which wanted is false; nil wants
-// all.
+// is there stays without one: parts of machines are not shared.
 //
 // The worker is the one with most time left by the plan's shares, or the one that serves the stage so already. The
 // variant is the most accurate one that carries the demand in that time, or else the fastest.
-func (r BatchRule) ShareLeftOut(q *plan.Request, believed profile.Profile, p *plan.Plan,
-	wanted func(serving.StageID) bool) {
-	x := &sharing{rule: r, spec: q.Spec, believed: believed, plan: p, asked: StageDemands(q.Spec, q.Rates)}
+func (r BatchRule) ShareLeftOut(q *plan.Request, believed profile.Profile, p *plan.Plan, may Sharers) {
+	x := &sharing{rule: r, spec: q.Spec, believed: believed, plan: p, asked: StageDemands(q.Spec, q.Rates), may: may}
 	x.down, x.broken = Unusable(q.Spec, q.Snapshot)
 	has := make([]bool, len(q.Spec.Stages))
 	for _, i := range p.Instances {
@@ -29,7 +27,7 @@ func (r BatchRule) ShareLeftOut(q *plan.Request, believed profile.Profile, p *pl
 	}
 	for s := range has {
 		id := serving.StageID(s)
-		if app := &q.Spec.Apps[q.Spec.Stages[s].App]; has[s] || app.Closed || wanted != nil && !wanted(id) {
+		if app := &q.Spec.Apps[q.Spec.Stages[s].App]; has[s] || app.Closed || may.Stage != nil && !may.Stage(id) {
 			continue
 		}
 		if x.busy == nil {
@@ -45,12 +43,19 @@ func (r BatchRule) ShareLeftOut(q *plan.Request, believed profile.Profile, p *pl
 	}
 }
 
+// Sharers says which stages may share which workers. The zero value means all of both.
+type Sharers struct {
+	Stage  func(serving.StageID) bool
+	Worker func(serving.WorkerID) bool
+}
+
 // sharing is a plan that is being completed.
 type sharing struct {
 	rule         BatchRule
 	spec         *serving.Spec
 	believed     profile.Profile
 	plan         *plan.Plan
+	may          Sharers
 	asked        []StageDemand // by StageID
 	down, broken []bool
 	busy         []float64 // by WorkerID: the part of its time that the plan's instances take
@@ -91,7 +96,7 @@ func (x *sharing) choose(s serving.StageID, snapshot *fleet.Snapshot) *spot {
 	var best *spot
 	least := math.Inf(1)
 	for w := range x.spec.Workers {
-		if x.cut[w] {
+		if x.cut[w] || x.may.Worker != nil && !x.may.Worker(serving.WorkerID(w)) {
 			continue
 		}
 		c := x.on(s, serving.WorkerID(w))

@@ -92,6 +92,6 @@ func (p *Planner) complete(r *plan.Request, out *plan.Plan) *plan.Plan {
 		return out
 	}
 	rule := capacity.BatchRule{Fraction: p.Options.Fraction, Batches: p.Options.Batches}
-	rule.ShareLeftOut(r, r.Believed(p.Profile), out, nil)
+	rule.ShareLeftOut(r, r.Believed(p.Profile), out, capacity.Sharers{})
 	return out
 }

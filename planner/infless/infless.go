@@ -119,7 +119,9 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 // need not fill.
 func (x *state) shareLeftOut(r *plan.Request, believed profile.Profile, out *plan.Plan) {
 	rule := capacity.BatchRule{Single: x.o.Single}
-	rule.ShareLeftOut(r, believed, out, func(s serving.StageID) bool { return x.functions[s].load > 0 })
+	rule.ShareLeftOut(r, believed, out, capacity.Sharers{
+		Stage: func(s serving.StageID) bool { return x.functions[s].load > 0 },
+	})
 	for n := range out.Instances {
 		if i := &out.Instances[n]; slices.Contains(out.Sharing, i.Stage) {
 			v := i.Variants[0]

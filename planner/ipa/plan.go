@@ -33,7 +33,7 @@ func (x *request) plan(r *plan.Request, c *choice, part float64) *plan.Plan {
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	x.fillForecast(out, c, part)
 	rule := capacity.BatchRule{Batches: x.p.Options.Batches}
-	rule.ShareLeftOut(r, x.believed, out, nil)
+	rule.ShareLeftOut(r, x.believed, out, capacity.Sharers{})
 	return out
 }
 

@@ -27,6 +27,11 @@ func (x *state) plan() (*plan.Plan, error) {
 	var shares []float64 // of one machine, by host
 	for a := range x.apps {
 		n := &x.apps[a]
+		out.Mixes = append(out.Mixes, *x.r.Mix(n.app))
+		out.Demand[n.app] = n.rate
+		if n.sharing {
+			continue
+		}
 		machines, parts, marginal, err := x.shares(n)
 		if err != nil {
 			return nil, err
@@ -42,8 +47,6 @@ func (x *state) plan() (*plan.Plan, error) {
 			}
 		}
 		x.prefer(out, n)
-		out.Mixes = append(out.Mixes, *x.r.Mix(n.app))
-		out.Demand[n.app] = n.rate
 		if n.bound != nil {
 			// Sizes that cannot be served are dropped and take no machine time, however large the demand is.
 			out.Capacity[n.app] = n.bound.Of(n.pool) / (1 - n.excluded)
@@ -62,6 +65,9 @@ func (x *state) plan() (*plan.Plan, error) {
 			Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
 			Variants: []plan.Variant{{Variant: h.Variant, Limit: maxItems(spec, h.Variant, worker.DeviceType)}},
 		})
+	}
+	if err := x.share(out); err != nil {
+		return nil, err
 	}
 	out.Forecast.CostPerHour = x.r.CostPerHour(out.Instances)
 	x.forecast(out)
@@ -157,7 +163,7 @@ func (x *state) forecast(out *plan.Plan) {
 		accuracy += n.rate * x.r.Spec.Variants[n.variant].Accuracy
 		without += n.rate * n.excluded
 		out.Forecast.Throughput += out.Capacity[a] * (1 - n.excluded)
-		if n.bound != nil && n.rate > out.Capacity[a]*(1+rounding) {
+		if (n.bound != nil || n.sharing) && n.rate > out.Capacity[a]*(1+rounding) {
 			missing[a], shed = n.rate-out.Capacity[a], true
 		}
 	}

@@ -36,7 +36,8 @@ type Options struct {
 //
 // Without a budget one app gets every worker that serves anything in time. Several apps share the budget such that the
 // smallest ratio of bound to demand is as large as possible while each takes the cheapest pool that reaches it; the
-// paper knows one app only.
+// paper knows one app only. Where there are too few machines for one each, apps with less demand share machines of
+// others.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
@@ -53,7 +54,7 @@ func (p *Planner) Provides() plan.Sections { return plan.Shares }
 
 // Plan implements plan.Planner. It does not plan for sizes that no machine serves in time; Forecast.Violation is then
 // their share. It fails when an app has several stages, when nothing serves even its smallest queries in time, or when
-// the budget is too small.
+// the budget is too small for any app.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -81,8 +82,10 @@ type state struct {
 	budgetLeft  float64 // in $/h
 	workersLeft []int   // workers that are left, by DeviceTypeID
 	// by DeviceTypeID: those that are up
-	workers [][]serving.WorkerID
-	apps    []appRent // by AppID
+	workers  [][]serving.WorkerID
+	apps     []appRent // by AppID
+	believed profile.Profile
+	broken   []bool // by VariantID
 }
 
 // appRent is an app, the variant chosen for it, and what it rents.
@@ -97,6 +100,7 @@ type appRent struct {
 	pool     Pool   // of market
 	unknown  []bool // by DeviceTypeID: it is not known how fast the variant is there
 	explored []int  // by DeviceTypeID: workers rented to find out
+	sharing  bool   // nothing is left to rent for it: it shares machines of others
 }
 
 // read lists the workers that can be rented and makes the market of each app.
@@ -109,6 +113,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	}
 	believed := r.Believed(p.Profile)
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	x.believed, x.broken = believed, broken
 	x.workers, x.workersLeft = make([][]serving.WorkerID, len(r.Spec.DeviceTypes)), make([]int, len(r.Spec.DeviceTypes))
 	for w, y := range r.Spec.Workers {
 		if !down[w] {

@@ -282,7 +282,6 @@ func TestPlanRefused(t *testing.T) {
 		"find out how fast it runs": func(_ *serving.Spec, p *Planner, _ *plan.Request) {
 			p.Profile, p.Options.Budget = linear{}, 0.01
 		},
-		"leave some app without a pool": func(s *serving.Spec, p *Planner, _ *plan.Request) { two(s, p) },
 	} {
 		spec, known := testSpec(1, 1)
 		p, r := &Planner{Profile: known}, plan.Request{Spec: spec}
@@ -306,9 +305,40 @@ func big(s *serving.Spec) {
 	}
 }
 
-func two(s *serving.Spec, p *Planner) {
-	spec, known := testSpec(2, 1)
-	*s, p.Profile = *spec, known
+// Four apps, three machines, or money for one of each type: apps with less demand share a machine that others rent. All
+// stay within the budget, and a second plan moves nothing.
+func TestAppsShareMachines(t *testing.T) {
+	for _, budget := range []float64{0, 0.8, 1.6} {
+		spec, known := testSpec(4, 1)
+		p := &Planner{Profile: known, Options: Options{Budget: budget}}
+		r := plan.Request{Spec: spec, Rates: []float64{1, 4, 2, 3}}
+		out := must(t, p, r)
+		served, on := make([]int, 4), make(map[serving.WorkerID]int)
+		snapshot := &fleet.Snapshot{}
+		for _, i := range out.Instances {
+			served[i.Stage]++
+			on[i.Worker]++
+			snapshot.Instances = append(snapshot.Instances, fleet.InstanceSnapshot{
+				Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place}, Stage: i.Stage, State: fleet.Ready,
+				DeviceType: i.DeviceType(spec),
+				Variants:   []fleet.Loaded{{Variant: i.Variants[0].Variant, Wanted: true, Warm: true}},
+			})
+		}
+		if slices.Contains(served, 0) || len(out.Sharing) == 0 || slices.Contains(out.Sharing, 1) ||
+			budget > 0 && out.Forecast.CostPerHour > budget*(1+1e-9) {
+			t.Errorf("%v $/h: instances by app %v, %v share, %v $/h", budget, served, out.Sharing,
+				out.Forecast.CostPerHour)
+		}
+		for _, i := range out.Instances {
+			if i.TimeShared != (on[i.Worker] > 1) {
+				t.Errorf("%v $/h: %+v on a worker of %d", budget, i, on[i.Worker])
+			}
+		}
+		r.Snapshot = snapshot
+		if again := must(t, p, r); again.Loads != 0 || fmt.Sprint(again.Instances) != fmt.Sprint(out.Instances) {
+			t.Errorf("%v $/h: %v becomes %v", budget, out.Instances, again.Instances)
+		}
+	}
 }
 
 // One machine of each unknown type is rented, so that it is learned. If nothing is known, the planner rents all that
@@ -430,9 +460,12 @@ func TestPlanProperties(t *testing.T) {
 		}
 		made++
 		out := must(t, p, r)
-		used := make([]int, len(spec.DeviceTypes))
+		used, seen := make([]int, len(spec.DeviceTypes)), make(map[serving.WorkerID]bool)
 		for _, i := range out.Instances {
-			used[spec.Workers[i.Worker].DeviceType]++
+			if !seen[i.Worker] {
+				used[spec.Workers[i.Worker].DeviceType]++
+				seen[i.Worker] = true
+			}
 			if slices.Contains(r.Snapshot.Down, i.Worker) {
 				t.Fatalf("seed %d: worker %d is down", seed, i.Worker)
 			}

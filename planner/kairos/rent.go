@@ -72,6 +72,10 @@ func (x *state) rent(ctx context.Context) error {
 			return err
 		}
 	}
+	open, err := x.withPools(open)
+	if err != nil {
+		return err
+	}
 	switch len(open) {
 	case 0:
 		return nil
@@ -126,10 +130,6 @@ func (x *state) rankPools(l *contender) error {
 		}
 	}
 	l.byBound = slices.DeleteFunc(Rank(l.market, l.bound, pools), func(r Ranked) bool { return r.Bound <= 0 })
-	if len(l.byBound) == 0 {
-		return fmt.Errorf("app %q: no pool for %v $/h serves its queries in time: raise the budget",
-			x.r.Spec.Apps[l.app].Name, x.o.Budget)
-	}
 	l.byCost = slices.Clone(l.byBound)
 	slices.SortStableFunc(l.byCost, func(a, b Ranked) int {
 		if a.Cost == 0 && b.Cost == 0 {
@@ -138,6 +138,40 @@ func (x *state) rankPools(l *contender) error {
 		return cmp.Compare(rounded(a.Cost), rounded(b.Cost))
 	})
 	return nil
+}
+
+// withPools returns the apps that get a machine at all: all of them, in their order, if there are machines and money
+// for all. Otherwise apps with more demand come first, and the others share machines. It fails when no app gets one.
+func (x *state) withPools(open []*contender) ([]*contender, error) {
+	if len(open) == 0 || x.cheapestReaching(open, 0) {
+		return open, nil
+	}
+	slices.SortStableFunc(open, func(a, b *contender) int { return cmp.Compare(b.rate, a.rate) })
+	var out []*contender
+	left, money := slices.Clone(x.workersLeft), x.budgetLeft
+	for _, l := range open {
+		if at := x.cheapest(l, 0, left, money); at >= 0 {
+			l.take(left, l.byCost[at].Pool)
+			money -= l.byCost[at].Cost
+			out = append(out, l)
+			continue
+		}
+		l.sharing = true
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("app %q: no pool for %v $/h serves its queries in time: raise the budget",
+			x.r.Spec.Apps[open[0].app].Name, x.o.Budget)
+	}
+	return out, nil
+}
+
+// cheapest returns the index in byCost of the cheapest pool of an app whose bound is at least a multiple of its demand,
+// from the workers and the money that are left; -1 for none.
+func (x *state) cheapest(l *contender, multiple float64, left []int, money float64) int {
+	return slices.IndexFunc(l.byCost, func(r Ranked) bool {
+		return r.Bound >= multiple*l.rate*(1-rounding) &&
+			(x.o.Budget == 0 || r.Cost <= money+rounding*x.o.Budget) && l.fits(left, r.Pool)
+	})
 }
 
 // bisectionSteps is the number of bisection steps for the multiple of the demand that all apps reach.
@@ -149,12 +183,6 @@ func (x *state) splitBudget(ctx context.Context, open []*contender) error {
 	low, high := 0.0, math.Inf(1)
 	for _, l := range open {
 		high = min(high, l.byBound[0].Bound/l.rate)
-	}
-	if !x.cheapestReaching(open, low) {
-		return fmt.Errorf(
-			"%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the "+
-				"device types; planner kairos gives a machine to one app, and %d apps ask for some", x.o.Budget,
-			len(open))
 	}
 	if !x.cheapestReaching(open, high) {
 		for range bisectionSteps {
@@ -205,10 +233,7 @@ func (x *state) splitBudget(ctx context.Context, open []*contender) error {
 func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
 	left, money := slices.Clone(x.workersLeft), x.budgetLeft
 	for _, l := range open {
-		at := slices.IndexFunc(l.byCost, func(r Ranked) bool {
-			return r.Bound >= multiple*l.rate*(1-rounding) &&
-				(x.o.Budget == 0 || r.Cost <= money+rounding*x.o.Budget) && l.fits(left, r.Pool)
-		})
+		at := x.cheapest(l, multiple, left, money)
 		if at < 0 {
 			return false
 		}

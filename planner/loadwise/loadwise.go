@@ -57,7 +57,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	stages, err := p.stages(r)
+	stages, split, err := p.stages(r)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +82,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if carried > 0 {
 		out.Forecast.Accuracy = accuracy / carried
 	}
+	split.Complete(out)
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Loads = capacity.Loads(r.Snapshot, out)
 	return out, out.Validate(r.Spec)
@@ -98,12 +99,13 @@ func (c *choice) equal(o *choice) bool {
 	return c.variant == o.variant && slices.Equal(c.limits, o.limits)
 }
 
-// policies asks the rule for every rate. Neighbouring rates with the same choice share one policy, for the higher rate.
+// policies asks the rule for every rate. A stage with a part of its workers' time follows what the rule chooses for as
+// much higher rates. Neighbouring rates with the same choice share one policy, for the higher rate.
 func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	rates := p.Options.Rates
 	switch {
 	case p.Options.SingleRate:
-		rates = []float64{s.demand}
+		rates = []float64{s.demand / s.part}
 	case rates == nil:
 		rates = p.Rule.rates(s)
 	}
@@ -125,7 +127,7 @@ func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 			if n > 0 && c.equal(&last) {
 				*by = (*by)[:len(*by)-1]
 			}
-			*by = append(*by, s.policy(rate, c, g))
+			*by = append(*by, s.policy(rate*s.part, c, g))
 		}
 		last = c
 	}
@@ -146,28 +148,30 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 }
 
 // stages makes the input of the rules, by StageID.
-func (p *Planner) stages(r plan.Request) ([]*stage, error) {
+func (p *Planner) stages(r plan.Request) ([]*stage, *capacity.Split, error) {
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
-	pools, err := capacity.SplitWorkers(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
+	split, err := capacity.Splitter{
+		Spec: r.Spec, Believed: r.Believed(p.Profile), Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
+	}.Split()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var out []*stage
 	for id := range r.Spec.Stages {
 		app := &r.Spec.Apps[asked[id].App]
 		if len(app.Stages) > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner %s knows the response of one; use planner proteus",
-				app.Name, len(app.Stages), p.Name())
+			return nil, nil, fmt.Errorf("app %q has %d stages: planner %s knows the response of one; use planner "+
+				"proteus", app.Name, len(app.Stages), p.Name())
 		}
 		s := &stage{
 			spec: r.Spec, id: serving.StageID(id), budget: asked[id].Budget, percentile: app.SLO.Percentile,
-			workers: pools[id], demand: asked[id].Rate,
+			workers: split.Workers[id], demand: asked[id].Rate, part: split.TimePart(serving.StageID(id)),
 		}
-		if err := s.measure(r.Believed(p.Profile), broken); err != nil {
-			return nil, fmt.Errorf("planner %s: %w", p.Name(), err)
+		if err := s.measure(r.Believed(p.Profile), split, broken); err != nil {
+			return nil, nil, fmt.Errorf("planner %s: %w", p.Name(), err)
 		}
 		out = append(out, s)
 	}
-	return out, nil
+	return out, split, nil
 }

@@ -194,7 +194,7 @@ func TestResponseAgainstTheory(t *testing.T) {
 	spec, p := testSpec(t, 1, []float64{100})
 	spec.Apps[0].SLO.Percentile = 1
 	for _, load := range []float64{0.3, 0.6, 0.9} {
-		stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
+		stages, _, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 		workers := 1 + rng.IntN(6)
 		spec, p := testSpec(t, workers, mid)
 		spec.Apps[0].SLO.Percentile = 1
-		stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
+		stages, _, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +292,7 @@ func TestModelSwitching(t *testing.T) {
 // with four; at 40/s mid with one.
 func TestModelSwitchingLimits(t *testing.T) {
 	spec, p := testSpec(t, 2, slow, mid, fast)
-	stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
+	stages, _, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestModelSwitchingLimits(t *testing.T) {
 	}
 }
 
-// INFaaS takes the fastest that reaches the floor, at any load; and says so when that is too slow.
+// INFaaS takes the fastest that reaches the target or the floor, at any load; and says so when that is too slow.
 func TestTarget(t *testing.T) {
 	spec, p := testSpec(t, 2, slow, mid, fast)
 	planner := &Planner{Profile: p, Rule: Target{}}
@@ -324,6 +324,21 @@ func TestTarget(t *testing.T) {
 			t.Errorf("floor %v: %s, want %s", x.floor, text(got), x.want)
 		}
 	}
+	spec.Apps[0].Floor = 0
+	for _, x := range []struct {
+		target, floor float64
+		want          string
+	}{{0.75, 0, "83.33:v1*1"}, {0.85, 0, "33.33:v0*1"}, {0.75, 0.85, "33.33:v0*1"}, {0.99, 0.75, "83.33:v1*1"}} {
+		spec.Apps[0].AccuracyTarget, spec.Apps[0].Floor = x.target, x.floor
+		got, err := planner.Plan(t.Context(), plan.Request{Spec: spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text(got) != x.want {
+			t.Errorf("target %v, floor %v: %s, want %s", x.target, x.floor, text(got), x.want)
+		}
+	}
+	spec.Apps[0].AccuracyTarget, spec.Apps[0].Floor = 0, 0.85
 	spec.Apps[0].SLO.Latency = 90 * ms
 	if _, err := planner.Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
 		!strings.Contains(err.Error(), "accuracy_floor is 0.85") {

@@ -24,6 +24,7 @@ type stage struct {
 	percentile float64       // of the objective
 	demand     float64       // queries/s
 	target     float64       // accuracy to keep
+	part       float64       // of its workers' time, in (0, 1]; below 1 where it shares them
 	workers    []serving.WorkerID
 	groupOf    []int   // by index in workers
 	groups     []group // workers of one device type each
@@ -34,6 +35,7 @@ type stage struct {
 type group struct {
 	device  serving.DeviceTypeID
 	workers int
+	memory  int64 // bytes for the stage's variants together; 0 for no limit
 }
 
 type variant struct {
@@ -102,13 +104,13 @@ func (s *stage) fastestOf(target float64) int {
 }
 
 // measure groups the workers and looks up the believed latencies of every variant.
-func (s *stage) measure(believed profile.Profile, broken []bool) error {
+func (s *stage) measure(believed profile.Profile, split *capacity.Split, broken []bool) error {
 	for _, w := range s.workers {
 		d := s.spec.Workers[w].DeviceType
 		g := slices.IndexFunc(s.groups, func(g group) bool { return g.device == d })
 		if g < 0 {
 			g = len(s.groups)
-			s.groups = append(s.groups, group{device: d})
+			s.groups = append(s.groups, group{device: d, memory: split.Memory(s.id, d)})
 		}
 		s.groups[g].workers++
 		s.groupOf = append(s.groupOf, g)
@@ -143,7 +145,7 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 			s.spec.Stages[s.id].Name, floor)
 	}
 	for _, g := range s.groups {
-		s.fitMemory(g.device)
+		s.fitMemory(g)
 	}
 	slices.SortStableFunc(s.variants, func(a, b variant) int {
 		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.latency[0][0], b.latency[0][0]))
@@ -152,11 +154,11 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 }
 
 // fitMemory leaves out variants until a device holds the rest, as RAMSIS does. The fastest one stays.
-func (s *stage) fitMemory(d serving.DeviceTypeID) {
+func (s *stage) fitMemory(g group) {
 	slices.SortStableFunc(s.variants, func(a, b variant) int {
 		return cmp.Or(cmp.Compare(a.latency[0][0], b.latency[0][0]), cmp.Compare(a.accuracy, b.accuracy))
 	})
-	s.variants = capacity.FitMemory(s.spec, d, s.variants, func(v *variant) serving.VariantID { return v.id })
+	s.variants = capacity.FitMemory(s.spec, g.memory, s.variants, func(v *variant) serving.VariantID { return v.id })
 }
 
 // loadAll loads every usable variant on every worker.
@@ -167,7 +169,7 @@ func (s *stage) loadAll(out *plan.Plan) error {
 		total += v.bestRate(g, anyTime)
 	}
 	for n, w := range s.workers {
-		device := &s.spec.DeviceTypes[s.spec.Workers[w].DeviceType]
+		of := s.groups[s.groupOf[n]]
 		i := plan.Instance{Worker: w, Stage: s.id, Slots: 1, Share: v.bestRate(s.groupOf[n], anyTime) / total}
 		memory := int64(0)
 		for at := range s.variants {
@@ -176,11 +178,11 @@ func (s *stage) loadAll(out *plan.Plan) error {
 			i.Variants = append(i.Variants, plan.Variant{Variant: s.variants[at].id, Limit: limit})
 			memory += x.MemoryBytes + int64(limit)*x.ItemBytes
 		}
-		if device.MemoryBytes > 0 && memory > device.MemoryBytes {
+		if of.memory > 0 && memory > of.memory {
 			return fmt.Errorf(
-				"the variants of stage %q need %d bytes with full batches, device type %q has %d: use fewer "+
+				"the variants of stage %q need %d bytes with full batches, device type %q has %d for it: use fewer "+
 					"variants, or smaller batches",
-				s.spec.Stages[s.id].Name, memory, device.Name, device.MemoryBytes)
+				s.spec.Stages[s.id].Name, memory, s.spec.DeviceTypes[of.device].Name, of.memory)
 		}
 		out.Instances = append(out.Instances, i)
 	}

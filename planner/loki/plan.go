@@ -31,7 +31,7 @@ func (x *request) plan(r *plan.Request, best *solution) *plan.Plan {
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	x.fillForecast(out, best, carries)
 	rule := capacity.BatchRule{Batches: x.p.Options.Batches}
-	rule.ShareLeftOut(r, x.believed, out, nil)
+	rule.ShareLeftOut(r, x.believed, out, capacity.Sharers{})
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -26,7 +27,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	}
 	out := m.plan(f, r)
 	if m.o.Share {
-		m.rule().ShareLeftOut(&r, r.Believed(p.Profile), out, nil)
+		m.rule().ShareLeftOut(&r, r.Believed(p.Profile), out, capacity.Sharers{})
 	}
 	return out, nil
 }

@@ -64,7 +64,9 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	}
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
-	pools, err := capacity.SplitWorkers(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	split, err := capacity.Splitter{
+		Spec: r.Spec, Believed: p.Profile, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
+	}.Split()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			return nil, fmt.Errorf("app %q has %d stages: planner ramsis knows the slack of one; use planner proteus",
 				r.Spec.Apps[app].Name, len(r.Spec.Apps[app].Stages))
 		}
-		promise, err := p.stage(ctx, out, r.Spec, serving.StageID(s), asked[s], pools[s], broken)
+		promise, err := p.stage(ctx, out, r.Spec, serving.StageID(s), asked[s], split, broken)
 		if err != nil {
 			return nil, err
 		}
@@ -86,6 +88,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Forecast.Violation += asked[s].Rate * promise.Violation
 		total += asked[s].Rate
 	}
+	split.Complete(out)
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
@@ -93,9 +96,11 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return out, out.Validate(r.Spec)
 }
 
-// stage gives a stage its workers and the policies for each of their types.
+// stage gives a stage its workers and the policies for each of their types. Policies of a stage with a part of its
+// workers' time are those for as much higher rates.
 func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
-	asked capacity.StageDemand, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
+	asked capacity.StageDemand, split *capacity.Split, broken []bool) (plan.Promise, error) {
+	workers, part := split.Workers[s], split.TimePart(s)
 	var types []serving.DeviceTypeID
 	for _, w := range workers {
 		if d := spec.Workers[w].DeviceType; !slices.Contains(types, d) {
@@ -106,14 +111,14 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	models := make(map[serving.DeviceTypeID][]Model)
 	carries := math.Inf(1) // that of the slowest type: round robin gives all the same
 	for _, d := range types {
-		m := p.models(spec, s, d, asked.Budget, broken)
+		m := p.models(spec, s, d, asked.Budget, split.Memory(s, d), broken)
 		if len(m) == 0 {
 			return plan.Promise{}, capacity.Unservable(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
 		}
 		models[d] = m
 		carries = min(carries, bestRate(m, asked.Budget)*float64(len(workers)))
 	}
-	out.Capacity[asked.App] = carries / asked.FanOut
+	out.Capacity[asked.App] = part * carries / asked.FanOut
 	for _, w := range workers {
 		d := spec.Workers[w].DeviceType
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
@@ -124,11 +129,16 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	}
 	var promised plan.Promise
 	for _, d := range types {
-		set, err := p.policies(ctx, spec, asked, models[d], len(workers), carries)
+		busier := asked
+		busier.Rate /= part
+		set, err := p.policies(ctx, spec, busier, models[d], len(workers), carries)
 		if err != nil {
 			return plan.Promise{}, err
 		}
 		set.Stage, set.DeviceType = s, d
+		for k := range set.ByRate {
+			set.ByRate[k].Rate *= part
+		}
 		out.Policies = append(out.Policies, set)
 		share := 0.0
 		for _, w := range workers {
@@ -240,7 +250,7 @@ func (p *Planner) queueLimit(models []Model) int {
 // models returns the useful variants of a stage on a device type: known, above the accuracy floor, on the Pareto front,
 // and with one query in time. Those that do not fit the memory together are left out by capacity.FitMemory.
 func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
-	broken []bool) []Model {
+	memory int64, broken []bool) []Model {
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]
@@ -258,7 +268,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 		all = append(all, m)
 	}
 	all = Pareto(all)
-	return capacity.FitMemory(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	return capacity.FitMemory(spec, memory, all, func(m *Model) serving.VariantID { return m.Variant })
 }
 
 // bestRate returns the queries/s of a worker with its fastest batches in time.

@@ -209,6 +209,35 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// Two apps on one worker take turns. Each has a policy, made for the rate that it would have with the worker to itself:
+// what the other leaves of it.
+func TestAppsShareAWorker(t *testing.T) {
+	spec, profile := testSpec(1, 0)
+	p := &Planner{Profile: profile, Options: Options{Levels: 10, SingleRate: true}}
+	out, err := p.Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{20, 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Instances) != 2 || !out.Instances[0].TimeShared || !out.Instances[1].TimeShared ||
+		!slices.Equal(out.Sharing, []serving.StageID{1}) {
+		t.Errorf("%+v", out)
+	}
+	alone, _ := testSpec(2, 0)
+	all, err := p.Plan(t.Context(), plan.Request{Spec: alone, Rates: []float64{20, 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, rate := range []float64{20, 10} {
+		id := serving.StageID(s)
+		shared, own := out.PoliciesOf(id, 0).At(rate), all.PoliciesOf(id, 0).At(rate)
+		if math.Abs(shared.Rate-rate) > 1e-9 || shared.Promise.Accuracy > own.Promise.Accuracy+1e-9 ||
+			shared.Promise.Utilization <= own.Promise.Utilization {
+			t.Errorf("app %d at %v/s: for %v/s, %+v; with a worker of its own %+v", s, rate, shared.Rate,
+				shared.Promise, own.Promise)
+		}
+	}
+}
+
 func TestPlannerErrors(t *testing.T) {
 	spec, profile := testSpec(2, 0)
 	p := &Planner{Profile: profile, Options: Options{Levels: 10}}
@@ -223,9 +252,10 @@ func TestPlannerErrors(t *testing.T) {
 		t.Errorf("an objective that nothing meets: %v", err)
 	}
 	few, _ := testSpec(1, 0)
+	few.DeviceTypes[0].MemoryBytes, few.Variants[3].MemoryBytes = 15, 10
 	if _, err := p.Plan(t.Context(), plan.Request{Spec: few}); err == nil ||
 		!strings.Contains(err.Error(), "share 1 workers") {
-		t.Errorf("fewer workers than apps: %v", err)
+		t.Errorf("fewer workers than apps, and memory for one of them: %v", err)
 	}
 	spec, _ = testSpec(2, 0)
 	spec.Workers = spec.Workers[:2]

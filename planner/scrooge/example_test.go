@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
@@ -52,7 +53,7 @@ func near(t *testing.T, what string, got, want float64) {
 // The paper's method comes to the paper's allocation.
 func TestExampleAsWritten(t *testing.T) {
 	p := example()
-	a, err := scrooge.AsWritten(context.Background(), p, solver(t))
+	a, err := scrooge.AsWritten(context.Background(), p, highstest.Solver(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,26 +5,11 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
-	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/planner/scrooge"
-	"github.com/sluice-serving/sluice/runtime/highs"
 )
-
-var shared = sync.OnceValues(func() (*highs.Solver, error) {
-	return highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-})
-
-func solver(t testing.TB) milp.Solver {
-	t.Helper()
-	s, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // gaps is how far costs are above the exact ones.
 type gaps []float64
@@ -57,7 +42,7 @@ func TestNeverBelowExact(t *testing.T) {
 		above := map[string]gaps{}
 		methods := map[string]scrooge.Method{
 			"as written": func(ctx context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
-				return scrooge.AsWritten(ctx, p, solver(t))
+				return scrooge.AsWritten(ctx, p, highstest.Solver(t))
 			},
 			"greedy": func(_ context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
 				return scrooge.Greedy(p)

@@ -20,14 +20,15 @@ type filling struct {
 	spec     *serving.Spec
 	believed profile.Profile
 	asked    []capacity.StageDemand // by StageID
-	fraction float64
-	alone    bool         // queries run one at a time
-	options  [][][]option // by DeviceTypeID of a worker, StageID; in the order of the configuration
-	places   []place      // by index in the proposal
-	byWorker [][]int      // by WorkerID, indices of places
-	free     []int64      // by WorkerID, bytes
-	carries  []float64    // by StageID, items/s of what is loaded
-	copies   []int        // by StageID, places with a usable variant
+	// batchTime is Planner.batchTime.
+	batchTime func(app *serving.App, budget time.Duration) (within time.Duration, fraction float64)
+	alone     bool         // queries run one at a time
+	options   [][][]option // by DeviceTypeID of a worker, StageID; in the order of the configuration
+	places    []place      // by index in the proposal
+	byWorker  [][]int      // by WorkerID, indices of places
+	free      []int64      // by WorkerID, bytes
+	carries   []float64    // by StageID, items/s of what is loaded
+	copies    []int        // by StageID, places with a usable variant
 }
 
 // option is a variant that may be loaded on a kind of machine.
@@ -75,7 +76,7 @@ func (p *Planner) newFilling(r *plan.Request) *filling {
 	spec := r.Spec
 	f := &filling{
 		spec: spec, believed: p.believed(r), asked: capacity.StageDemands(spec, r.Rates),
-		fraction: cmp.Or(p.Fraction, defaultFraction), alone: p.Unbatched, byWorker: make([][]int, len(spec.Workers)),
+		batchTime: p.batchTime, alone: p.Unbatched, byWorker: make([][]int, len(spec.Workers)),
 		free: make([]int64, len(spec.Workers)), carries: make([]float64, len(spec.Stages)),
 		copies: make([]int, len(spec.Stages)), options: make([][][]option, len(spec.DeviceTypes)),
 	}
@@ -102,7 +103,8 @@ func (f *filling) among(d serving.DeviceTypeID, s serving.StageID) []option {
 		*out = []option{}
 		for _, v := range f.spec.Stages[s].Variants {
 			x := &f.spec.Variants[v]
-			limit := largestBatch(f.believed, f.spec, v, d, 1, f.asked[s].Budget, f.fraction)
+			within, fraction := f.batchTime(&f.spec.Apps[f.spec.Stages[s].App], f.asked[s].Budget)
+			limit := largestBatch(f.believed, f.spec, v, d, 1, within, fraction)
 			limit = min(limit, fitting(f.spec, v, d))
 			if x.Retired || limit < 1 {
 				continue

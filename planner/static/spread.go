@@ -16,11 +16,11 @@ type numbered struct {
 }
 
 // placeRest places the stages that Instances leaves out: as many instances of each as its app wants at least, or one,
-// each on one core of the least loaded worker. That is never more than an app may have at most. Instances that run stay
-// on their worker; those beyond the number are left out.
+// each on the least loaded worker, where it takes turns with others on all cores. That is never more than an app may
+// have at most. Instances that run stay on their worker; those beyond the number are left out.
 func (p *Planner) placeRest(r *plan.Request) []numbered {
 	given := make([]bool, len(r.Spec.Stages))
-	load := make([]int, len(r.Spec.Workers)) // cores in use
+	load := make([]int, len(r.Spec.Workers)) // instances, or the cores that are written down for one
 	taken := make(map[fleet.Key]bool)
 	down := make([]bool, len(r.Spec.Workers))
 	for n, i := range p.Instances {
@@ -47,7 +47,7 @@ func (p *Planner) placeRest(r *plan.Request) []numbered {
 	var out []numbered
 	add := func(s serving.StageID, k fleet.Key) {
 		out = append(out, numbered{
-			Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants, Cores: 1}, k.Ordinal,
+			Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants}, k.Ordinal,
 		})
 	}
 	for s := range r.Spec.Stages {
@@ -79,7 +79,7 @@ func (p *Planner) placeRest(r *plan.Request) []numbered {
 	return out
 }
 
-// leastLoaded returns the worker with the fewest cores in use. It returns one that is down only where all are.
+// leastLoaded returns the worker with the least load. It returns one that is down only where all are.
 func (p *Planner) leastLoaded(load []int, down []bool) serving.WorkerID {
 	best := 0
 	for w := range load {

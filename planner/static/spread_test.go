@@ -41,6 +41,9 @@ func TestSpread(t *testing.T) {
 		used := make(map[fleet.Key]bool)
 		for _, i := range got.Instances {
 			out += fmt.Sprintf(" %d@%s%d", i.Stage, spec.Workers[i.Worker].Name, i.Place)
+			if !i.TimeShared || i.Stage != 0 && i.Cores != 0 {
+				t.Errorf("%+v, want it to take turns on the whole worker", i)
+			}
 			k := fleet.Key{Worker: i.Worker, Ordinal: i.Place}
 			if used[k] {
 				t.Errorf("place %v is used twice: %s", k, out)

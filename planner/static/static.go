@@ -3,6 +3,7 @@
 package static
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -47,6 +48,9 @@ type Planner struct {
 	ByDemand bool
 	// Unbatched tells that proposed instances run queries one at a time.
 	Unbatched bool
+	// Pooled tells that one rule decides for all stages and machines which batch runs where. A batch may then take all
+	// of its app's objective: the rule knows what time its queries have left.
+	Pooled bool
 }
 
 // Name implements plan.Planner.
@@ -132,10 +136,6 @@ func (p *Planner) believed(r *plan.Request) profile.Profile {
 
 // instance turns a placement into an instance of a plan. rate is the items/s that it carries with full batches.
 func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate float64, err error) {
-	fraction := p.Fraction
-	if fraction == 0 {
-		fraction = defaultFraction
-	}
 	believed := p.believed(r)
 	out = plan.Instance{
 		Worker: i.Worker, Place: i.place, Stage: i.Stage, Cores: i.Cores, Part: i.Part, Share: i.Share,
@@ -145,6 +145,7 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	app := &r.Spec.Apps[a]
 	// Where no planner sets budgets, each stage gets an equal part of the objective.
 	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(pipeline.New(r.Spec, a).LongestPath()))
+	budget, fraction := p.batchTime(app, budget)
 	variants, err := activeFirst(r.Spec, i.Variants)
 	if err != nil {
 		return out, 0, err
@@ -179,6 +180,15 @@ func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate
 	run := believed.Latency(active.Variant, device, active.Limit, slots)
 	out.Hold = max(budget-run, 0) // INFless §3.2: the time-out is the objective less the execution time
 	return out, float64(slots*active.Limit) / run.Seconds(), nil
+}
+
+// batchTime returns the time within which a batch of a stage must end, for a stage with so much of its app's objective,
+// and the part of that time that a batch may take.
+func (p *Planner) batchTime(app *serving.App, budget time.Duration) (within time.Duration, fraction float64) {
+	if p.Pooled {
+		return app.SLO.Latency - app.Slack, 1
+	}
+	return budget, cmp.Or(p.Fraction, defaultFraction)
 }
 
 // payingSlots returns how many batches of a variant at once carry most. A further one counts where it adds 2 % (the

@@ -49,7 +49,7 @@ func (p *Planner) Name() string { return "tidal" }
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Values }
 
 // Plan implements plan.Planner. It takes 5 to 200 ms per rate, and nothing for rates in the cache. It fails for an app
-// of several stages and for workers of several types at one stage.
+// of several stages. Where workers have several types, each app gets workers of one.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name()}
 	if r.Snapshot != nil {
@@ -57,7 +57,10 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	}
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
-	workers, err := capacity.SplitWorkers(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	split, err := capacity.Splitter{
+		Spec: r.Spec, Believed: p.Profile, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
+		OneType: true,
+	}.Split()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			return nil, fmt.Errorf("app %q has %d stages: planner tidal knows the slack of one; use planner proteus",
 				r.Spec.Apps[a.App].Name, n)
 		}
-		prices, err := p.stage(ctx, out, r.Spec, serving.StageID(s), a, workers[s], broken)
+		prices, err := p.stage(ctx, out, r.Spec, serving.StageID(s), a, split, broken)
 		if err != nil {
 			return nil, err
 		}
@@ -82,6 +85,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Forecast.Violation += a.Rate * ((1-part)*low.Promise.Violation + part*high.Promise.Violation)
 		total += a.Rate
 	}
+	split.Complete(out)
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
@@ -89,20 +93,14 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return out, out.Validate(r.Spec)
 }
 
-// stage gives a stage its workers and its value functions.
+// stage gives a stage its workers and its value functions. The value functions of a stage with a part of its workers'
+// time are those for as much higher rates.
 func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
-	a capacity.StageDemand,
-	workers []serving.WorkerID, broken []bool) (*plan.ValueFunctions, error) {
+	a capacity.StageDemand, split *capacity.Split, broken []bool) (*plan.ValueFunctions, error) {
+	workers, part := split.Workers[s], split.TimePart(s)
 	d := spec.Workers[workers[0]].DeviceType
-	for _, w := range workers {
-		if x := spec.Workers[w].DeviceType; x != d {
-			return nil, fmt.Errorf("app %q has workers of types %q and %q: planner tidal pools workers of one type; "+
-				"use planner ramsis",
-				spec.Apps[a.App].Name, spec.DeviceTypes[d].Name, spec.DeviceTypes[x].Name)
-		}
-	}
 	pool := Pool{
-		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken),
+		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, split.Memory(s, d), broken),
 		LateShare: p.Options.LateShare,
 	}
 	if len(pool.Models) == 0 {
@@ -111,13 +109,19 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	if pool.LateShare == 0 {
 		pool.LateShare = 1e-4
 	}
-	rates, err := p.values(ctx, s, pool, a.Rate)
+	rates, err := p.values(ctx, s, pool, a.Rate/part)
 	if err != nil {
 		return nil, err
 	}
+	if part < 1 {
+		rates = slices.Clone(rates)
+		for k := range rates {
+			rates[k].Rate *= part
+		}
+	}
 	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.FanOut
 	if p.Options.SingleRate {
-		out.Capacity[a.App] = pool.maxRate() / a.FanOut
+		out.Capacity[a.App] = part * pool.maxRate() / a.FanOut
 	}
 	for _, w := range workers {
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
@@ -177,7 +181,7 @@ func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, aske
 // size, speed and accuracy. Variants that do not fit the memory together are left out by capacity.FitMemory. The
 // fastest variant keeps batches that are never in time, for queries that are late already.
 func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
-	broken []bool) []Model {
+	memory int64, broken []bool) []Model {
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]
@@ -206,7 +210,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 	of := used()
 	all = slices.DeleteFunc(all, func(m Model) bool { return !of[m.Variant] })
 	slices.SortFunc(all, func(a, b Model) int { return int(a.Latency[0] - b.Latency[0]) })
-	all = capacity.FitMemory(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	all = capacity.FitMemory(spec, memory, all, func(m *Model) serving.VariantID { return m.Variant })
 	for i := range all {
 		if m := &all[i]; i > 0 {
 			n := len(m.Latency)

@@ -31,9 +31,8 @@ type Traits struct {
 	// Chooses is set when the rule forms batches and says by View.Choose on which variant each runs. Batchers that run
 	// the chosen variant need such a rule (batch.Traits.NeedsChoice).
 	Chooses bool
-	// Global is set when the rule decides for all stages at once. It is then called once for everything that waits, with
-	// View.Stage -1, whenever a task waits somewhere and something has changed, and at the time it asked for
-	// (View.CallAt).
+	// Global is set when the rule decides for all stages at once. It is then called once for everything that waits,
+	// with View.Stage -1, whenever something has changed, and at the time it asked for (View.CallAt).
 	Global bool
 }
 

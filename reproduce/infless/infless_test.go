@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
@@ -53,10 +53,7 @@ func TestLatencies(t *testing.T) {
 
 // No system plans for more than a linear program allows.
 func TestStressWithinBounds(t *testing.T) {
-	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	solver := highstest.Solver(t)
 	for _, s := range scenarios {
 		for _, system := range stressSystems {
 			w, err := newEnvironment(s.functions, 2)

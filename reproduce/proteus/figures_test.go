@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/reproduce"
-	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // Every figure gives the same bytes twice, whatever runs at the same time.
@@ -14,11 +14,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer solver.Close()
+	solver := highstest.Solver(t)
 	figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) {
 		run, err := newRunner(reproduce.Request{Seeds: 1, Parallel: parallel, Solver: solver})
 		if err != nil {

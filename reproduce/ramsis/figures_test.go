@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/reproduce"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -16,11 +16,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer solver.Close()
+	solver := highstest.Solver(t)
 	sameTwice := func(keep func(system string) bool, names ...string) {
 		figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) {
 			run, err := newRunner(reproduce.Request{Figures: names, Seeds: 1, Parallel: parallel, Solver: solver})

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/reproduce"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -20,10 +20,7 @@ func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	solver := highstest.Solver(t)
 	ask := func(parallel int, names ...string) (*reproduce.Outcome, error) {
 		run, err := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Solver: solver})
 		if err != nil {

@@ -56,8 +56,8 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 }
 
 // count is how many worlds there are for a seed: each number gives a world two traits, and three times as many numbers
-// as there are traits have each trait meet three others at least.
-var count = 3 * len(worlds.Vocabulary())
+// as there are traits that numbers give have each of these meet three others at least.
+var count = 3 * worlds.Crossed()
 
 func (r *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Prepare(r, figures, r.Figures); err != nil {

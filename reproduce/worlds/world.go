@@ -2,6 +2,7 @@ package worlds
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func (p *place) source() workload.Source {
 // limit is the bound of a world: with machines as fast as they are on average.
 type limit struct {
 	utility, inTime float64
-	cost            float64 // $/h for 99 % of the queries in time; NaN where nothing has a price
+	cost            float64 // $/h for 99 % of the queries in time and the targets; NaN where nothing is rented
 }
 
 // costLate is the share of each app's queries that need not be in time for the bound on money.
@@ -87,7 +88,13 @@ func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
 		return out, nil
 	}
 	rent.Late = costLate
+	for a := range p.Spec.Apps {
+		rent.Target = append(rent.Target, p.Spec.Apps[a].AccuracyTarget)
+	}
 	out.cost, err = bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
+	if errors.Is(err, bound.ErrTooLittle) { // all machines together cannot keep the targets
+		out.cost, err = math.NaN(), nil
+	}
 	return out, err
 }
 

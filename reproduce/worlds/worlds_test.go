@@ -9,23 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/internal/figuretest"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/reproduce"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
 )
-
-func solver(t *testing.T) milp.Solver {
-	t.Helper()
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
 
 // worldsToTry is 50, or what SLUICE_WORLDS says: 1000 is for the night.
 func worldsToTry(t *testing.T) int {
@@ -51,7 +40,7 @@ const testSpan = 8
 
 // No run of any system in any world is above its bound.
 func TestNoRunIsAboveItsBound(t *testing.T) {
-	s := solver(t)
+	s := highstest.Solver(t)
 	var mu sync.Mutex
 	ran := 0
 	err := experiment.Sweep(context.Background(), worldsToTry(t), runtime.NumCPU(), nil,
@@ -96,7 +85,7 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 
 // The default system refuses no feasible world.
 func TestTheDefaultRefusesNothing(t *testing.T) {
-	s := solver(t)
+	s := highstest.Solver(t)
 	first, err := systems.Get("sluice")
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +111,7 @@ func TestTheDefaultRefusesNothing(t *testing.T) {
 
 // A few worlds and systems, twice: the same rows, notes and charts.
 func TestWorldsTwice(t *testing.T) {
-	s := solver(t)
+	s := highstest.Solver(t)
 	var list []systems.System
 	for _, name := range []string{"sluice", "proteus", "infaas-accuracy", "scrooge", "infless-balanced"} {
 		x, err := systems.Get(name)

@@ -23,9 +23,10 @@ type Watch struct {
 	machines *truth.Table
 	queries  []bound.Query
 	items    map[brought][]float64
-	mean     []float64 // by device type: sum of the mean times of the batches that ran, in ns
-	took     []float64 // the times that they took
-	scatter  bool      // some batch did not take its mean
+	even     *truth.Even // of the content of queries; nil where it is the same for all queries of a size
+	mean     []float64   // by device type: sum of the mean times of the batches that ran, in ns
+	took     []float64   // the times that they took
+	scatter  bool        // some batch did not take its mean
 }
 
 // brought is what the items of a query at the stages of its app depend on.
@@ -36,10 +37,14 @@ type brought struct {
 
 // NewWatch returns a watch over a run on the given machines. It keeps both.
 func NewWatch(spec *serving.Spec, machines *truth.Table) *Watch {
-	return &Watch{
+	w := &Watch{
 		spec: spec, machines: machines, items: make(map[brought][]float64),
 		mean: make([]float64, len(spec.DeviceTypes)), took: make([]float64, len(spec.DeviceTypes)),
 	}
+	if truth.Fractional(spec) {
+		w.even = truth.NewEven(spec)
+	}
+	return w
 }
 
 // Source returns src, whose arrivals the watch notes as they are taken.
@@ -157,8 +162,8 @@ func (w *Watch) Utility(ctx context.Context, solver milp.Solver) (*report.Bound,
 }
 
 // Cost returns the least money, in $/h over a span, for which queries are served as many and as accurately as a run
-// did. Machines of types with a price are rented when they are needed, and nothing else costs. Nil where nothing has a
-// price, and where the run served so much that only luck or a fault explains it.
+// did. Machines of Rented types are rented when they are needed, and nothing else costs. Nil where nothing is rented,
+// and where the run served so much that only luck or a fault explains it.
 func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Report,
 	span time.Duration) (*float64, error) {
 	rent := Rented(w.spec)
@@ -187,12 +192,14 @@ func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Rep
 	return &cost, nil
 }
 
-// Rented says that every device type with a price is rented; nil where none has.
+// Rented says that every device type with a price is rented unless its tenure is owned: owned machines are paid for
+// whether they are used or not. It returns nil where none is rented.
 func Rented(spec *serving.Spec) *bound.Rent {
 	out := &bound.Rent{Rented: make([]bool, len(spec.DeviceTypes))}
 	any := false
 	for d := range spec.DeviceTypes {
-		out.Rented[d] = spec.DeviceTypes[d].PricePerHour > 0 && !spec.DeviceTypes[d].Part
+		x := &spec.DeviceTypes[d]
+		out.Rented[d] = x.PricePerHour > 0 && !x.Part && x.Tenure != serving.Owned
 		any = any || out.Rented[d]
 	}
 	if !any {

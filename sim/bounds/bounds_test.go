@@ -4,31 +4,21 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
-	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
-
-func solver(t *testing.T) milp.Solver {
-	t.Helper()
-	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
 
 // watched runs a cluster of n machines, whose queries take 10 ms each with a deviation, under a rate, and returns the
 // watch and the report, without its bound.
@@ -71,7 +61,7 @@ func watched(t *testing.T, n int, deviation time.Duration, rate float64) (*Watch
 // all queries are equal.
 func TestBoundOfOneMachine(t *testing.T) {
 	w, r := watched(t, 1, 0, 150)
-	b, err := w.Utility(context.Background(), solver(t))
+	b, err := w.Utility(context.Background(), highstest.Solver(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +76,7 @@ func TestBoundOfOneMachine(t *testing.T) {
 // Where batches scatter, the bound is that of the very batches of the run, and chance is left a tolerance.
 func TestLuckIsInTheBound(t *testing.T) {
 	w, r := watched(t, 1, 8*time.Millisecond, 140)
-	b, err := w.Utility(context.Background(), solver(t))
+	b, err := w.Utility(context.Background(), highstest.Solver(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +91,27 @@ func TestLuckIsInTheBound(t *testing.T) {
 // Ten machines at $1/h each, of which the load needs one: the bound on cost is a tenth of what the run costs.
 func TestCost(t *testing.T) {
 	w, r := watched(t, 10, 0, 90)
-	cost, err := w.Cost(context.Background(), solver(t), r, 20*time.Second)
+	cost, err := w.Cost(context.Background(), highstest.Solver(t), r, 20*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if cost == nil || math.Abs(*cost-0.9) > 0.04 || *r.Overall.CostPerHour < *cost {
 		t.Errorf("the cost is %v $/h, at least %v", *r.Overall.CostPerHour, cost)
+	}
+}
+
+// Types with a price are rented unless they are owned. Without a rented type there is no bound on money.
+func TestOwnedTypesAreNotRented(t *testing.T) {
+	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{
+		{PricePerHour: 1}, {PricePerHour: 1, Tenure: serving.Owned}, {PricePerHour: 1, Tenure: serving.Rented},
+		{Tenure: serving.Rented}, {PricePerHour: 1, Part: true},
+	}}
+	if got := Rented(spec); got == nil || !slices.Equal(got.Rented, []bool{true, false, true, false, false}) {
+		t.Errorf("%+v", got)
+	}
+	spec.DeviceTypes = spec.DeviceTypes[1:2]
+	if got := Rented(spec); got != nil {
+		t.Errorf("owned machines alone: %+v", got)
 	}
 }
 
@@ -127,14 +132,15 @@ func TestItemsAreThoseOfTheEngine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		apps, items := make(map[serving.QueryID]serving.AppID), make(map[serving.QueryID]int)
+		even := truth.NewEven(c.Spec)
+		apps, brings := make(map[serving.QueryID]serving.AppID), make(map[serving.QueryID][]float64)
 		_, err = sim.Run(sim.Config{
 			Spec: c.Spec, Engine: e, Truth: machines, Initial: c.Plan, Warm: true, Planner: c.Planner,
 			Source: workload.FromSlice(c.Load(rng, 60)), Limit: serving.Time(time.Minute),
 			Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
 				for i := range in {
 					if q := in[i].Query; in[i].Kind == engine.QueryArrived {
-						apps[q.ID], items[q.ID] = q.App, int(q.Items)
+						apps[q.ID], brings[q.ID] = q.App, even.Bring(q.App, q.Items)
 					}
 				}
 				for i := range out {
@@ -142,12 +148,12 @@ func TestItemsAreThoseOfTheEngine(t *testing.T) {
 					if d.Kind != engine.EndQuery || d.Outcome != serving.Served {
 						continue
 					}
-					want := Items(c.Spec, apps[d.Query], items[d.Query])
+					want := brings[d.Query]
 					for _, x := range d.Stages {
 						for k, s := range c.Spec.Apps[apps[d.Query]].Stages {
 							if s == x.Stage {
 								compared++
-								if float64(x.Items) < want[k] || want[k] < 1 && want[k] != 0 || want[k] == 0 {
+								if float64(x.Items) != want[k] {
 									t.Errorf("seed %d: %d items at stage %d, want %v", seed, x.Items, s, want[k])
 								}
 							}

@@ -1,10 +1,9 @@
 package bounds
 
 import (
-	"math"
-
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/truth"
 )
 
 // itemsOf returns the items that a query brings to each stage of its app, by position in App.Stages: as recorded, or
@@ -18,6 +17,9 @@ func (w *Watch) itemsOf(a *workload.Arrival) []float64 {
 		}
 		return out
 	}
+	if w.even != nil {
+		return w.even.Bring(a.App, a.Items)
+	}
 	key := brought{a.App, max(a.Items, 1)}
 	out, ok := w.items[key]
 	if !ok {
@@ -27,30 +29,8 @@ func (w *Watch) itemsOf(a *workload.Arrival) []float64 {
 	return out
 }
 
-// Items returns the least items that a query of a size brings to each stage of its app, by position in App.Stages,
-// where its content is what the fan-outs say. Each task of a query sends its items times the fan-out, rounded. A query
-// is one task at the first stage, and one for each item, or some items, at the others.
+// Items returns the items that a query of a size brings to each stage of its app, by position in App.Stages, where its
+// content is what the fan-outs say, and these are whole.
 func Items(spec *serving.Spec, a serving.AppID, items int) []float64 {
-	app := &spec.Apps[a]
-	out := make([]float64, len(app.Stages))
-	at := make(map[serving.StageID]int, len(app.Stages))
-	for k, s := range app.Stages {
-		at[s] = k
-	}
-	out[0] = float64(items)
-	for k, s := range app.Stages {
-		for _, e := range spec.Stages[s].Next {
-			sent := out[k] * math.Round(e.FanOut)
-			if k == 0 {
-				sent = math.Round(out[k] * e.FanOut)
-			} else if out[k] > fewTasks {
-				sent = min(sent, out[k]*max(e.FanOut-0.5, 0))
-			}
-			out[at[e.To]] = max(out[at[e.To]], sent)
-		}
-	}
-	return out
+	return truth.NewEven(spec).Bring(a, int32(items))
 }
-
-// fewTasks is up to how many items a query has a task for each of them at every stage but the first.
-const fewTasks = 256

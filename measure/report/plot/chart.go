@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Chart draws lines or bars in one or more panels. Lines of the same name have the same colour in all panels.
@@ -83,30 +80,10 @@ func (c *Chart) size() (w, h vg.Length, rows, cols int) {
 
 // PNG writes the chart to w, at 144 dots per inch. It returns an error for a chart without panels or a line whose X and
 // Y differ in length.
-func (c *Chart) PNG(w io.Writer) error {
-	width, height, _, _ := c.size()
-	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
-	if err := c.draw(draw.New(canvas)); err != nil {
-		return err
-	}
-	_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
-	return err
-}
+func (c *Chart) PNG(w io.Writer) error { return c.drawing().png(w) }
 
 // SVG writes the chart to w as a scalable drawing. Errors are those of PNG.
-func (c *Chart) SVG(w io.Writer) error {
-	width, height, _, _ := c.size()
-	canvas := vgsvg.New(width, height)
-	if err := c.draw(draw.New(canvas)); err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if _, err := canvas.WriteTo(&b); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
+func (c *Chart) SVG(w io.Writer) error { return c.drawing().svg(w) }
 
 func (c *Chart) draw(to draw.Canvas) error {
 	if len(c.Panels) == 0 {
@@ -145,6 +122,11 @@ func (c *Chart) draw(to draw.Canvas) error {
 		}
 	}
 	return nil
+}
+
+func (c *Chart) drawing() drawing {
+	width, height, _, _ := c.size()
+	return drawing{width, height, c.draw}
 }
 
 // legend draws one legend for all panels, below the title.

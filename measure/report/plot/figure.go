@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
@@ -13,8 +12,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/sluice-serving/sluice/measure/report"
 )
@@ -84,24 +81,10 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 }
 
 // PNG writes the figure to w, at 144 dots per inch.
-func (f *Figure) PNG(w io.Writer) error {
-	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(144))
-	f.draw(draw.New(c))
-	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
-	return err
-}
+func (f *Figure) PNG(w io.Writer) error { return f.drawing().png(w) }
 
 // SVG writes the figure to w as a scalable drawing.
-func (f *Figure) SVG(w io.Writer) error {
-	c := vgsvg.New(f.width, f.height)
-	f.draw(draw.New(c))
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
+func (f *Figure) SVG(w io.Writer) error { return f.drawing().svg(w) }
 
 var (
 	ink   = color.RGBA{0x1f, 0x29, 0x37, 0xff}
@@ -115,6 +98,10 @@ func style(size vg.Length, bold bool, c color.Color) text.Style {
 		f.Weight = 3 // bold, on the scale of x/image/font that gonum uses
 	}
 	return text.Style{Color: c, Font: f, Handler: gp.DefaultTextHandler}
+}
+
+func (f *Figure) drawing() drawing {
+	return drawing{f.width, f.height, func(c draw.Canvas) error { f.draw(c); return nil }}
 }
 
 // header is the space above each panel for its name and legend, so that the legend never covers data.

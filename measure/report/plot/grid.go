@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
@@ -11,8 +10,6 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Grid is a table of numbers shown by colour: a row for each name of Rows, a column for each of Columns.
@@ -35,29 +32,28 @@ type GridCell struct {
 // PNG writes the grid to w, at 144 dots per inch. It returns an error for a grid without cells, or one whose cells do
 // not go with its names.
 func (g *Grid) PNG(w io.Writer) error {
-	if err := g.check(); err != nil {
+	d, err := g.drawing()
+	if err != nil {
 		return err
 	}
-	width, height := g.size()
-	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
-	g.draw(draw.New(c))
-	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
-	return err
+	return d.png(w)
 }
 
 // SVG writes the grid to w as a scalable drawing. Errors are those of PNG.
 func (g *Grid) SVG(w io.Writer) error {
+	d, err := g.drawing()
+	if err != nil {
+		return err
+	}
+	return d.svg(w)
+}
+
+func (g *Grid) drawing() (drawing, error) {
 	if err := g.check(); err != nil {
-		return err
+		return drawing{}, err
 	}
-	c := vgsvg.New(g.size())
-	g.draw(draw.New(c))
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	width, height := g.size()
+	return drawing{width, height, func(c draw.Canvas) error { g.draw(c); return nil }}, nil
 }
 
 func (g *Grid) check() error {

@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
@@ -10,8 +9,6 @@ import (
 	gp "gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Heat is a map of a grid of cells, each of which belongs to one of a few kinds. Kinds are shown by colour.
@@ -39,30 +36,25 @@ type HeatCell struct {
 // PNG writes the map to w, at 144 dots per inch. It returns an error for a grid without cells or with rows of different
 // length.
 func (h *Heat) PNG(w io.Writer) error {
-	width, height, err := h.size()
+	d, err := h.drawing()
 	if err != nil {
 		return err
 	}
-	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
-	h.draw(draw.New(c))
-	_, err = vgimg.PngCanvas{Canvas: c}.WriteTo(w)
-	return err
+	return d.png(w)
 }
 
 // SVG writes the map to w as a scalable drawing. Errors are those of PNG.
 func (h *Heat) SVG(w io.Writer) error {
-	width, height, err := h.size()
+	d, err := h.drawing()
 	if err != nil {
 		return err
 	}
-	c := vgsvg.New(width, height)
-	h.draw(draw.New(c))
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
-	}
-	_, err = w.Write(b.Bytes())
-	return err
+	return d.svg(w)
+}
+
+func (h *Heat) drawing() (drawing, error) {
+	width, height, err := h.size()
+	return drawing{width, height, func(c draw.Canvas) error { h.draw(c); return nil }}, err
 }
 
 const heatWidth = vg.Length(720)

@@ -1,0 +1,60 @@
+package simtest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Pool is a cluster of machines of three types that take turns between apps of some variants each, all of them loaded
+// everywhere. Carries is about what it serves, in queries/s, with the fastest variants in batches of 16.
+func Pool(machines, apps, variants int, slo time.Duration) *Cluster {
+	spec := &serving.Spec{}
+	var place []static.Instance
+	var m serving.Measurements
+	for d := range 3 {
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("type%d", d), Cores: 4})
+	}
+	for w := range machines {
+		spec.Workers = append(spec.Workers, serving.Worker{
+			Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(w % 3),
+		})
+	}
+	carries := 0.0
+	for a := range apps {
+		s := serving.StageID(a)
+		spec.Apps = append(spec.Apps, serving.App{
+			Name: fmt.Sprintf("app%d", a), SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1,
+			QueueLimit: 1 << 20, Stages: []serving.StageID{s},
+		})
+		stage := serving.Stage{Name: "only", App: serving.AppID(a)}
+		for v := range variants {
+			id := serving.VariantID(len(spec.Variants))
+			stage.Variants = append(stage.Variants, id)
+			spec.Variants = append(spec.Variants, serving.Variant{
+				Name: fmt.Sprintf("app%d-v%d", a, v), Stage: s, Accuracy: 0.9 - 0.05*float64(v), MaxBatch: 32,
+			})
+			for d := range 3 {
+				item := time.Duration(1+d) * time.Millisecond * time.Duration(1<<(variants-1-v)) / 2
+				for _, n := range []int{1, 2, 4, 8, 16, 32} {
+					takes := 4*time.Millisecond + time.Duration(n)*item
+					m.Latency = append(m.Latency, Point(id, serving.DeviceTypeID(d), n, 1, takes, 0))
+					if v == variants-1 && n == 16 {
+						carries += float64(n) / takes.Seconds() * float64(machines) / 3 / float64(apps)
+					}
+				}
+			}
+		}
+		spec.Stages = append(spec.Stages, stage)
+		for w := range spec.Workers {
+			place = append(place, static.Instance{
+				Worker: serving.WorkerID(w), Stage: s, Variants: stage.Variants, Slots: 1, Limit: 32,
+			})
+		}
+	}
+	c := build(spec, m, place)
+	c.Carries = carries
+	return c
+}

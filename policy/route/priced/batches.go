@@ -1,0 +1,115 @@
+package priced
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// candidate is the best batch of a stage on the machines of a group.
+type candidate struct {
+	formed   bool
+	option   int32
+	n, items int     // tasks, 0 for no batch, and their items
+	first    int     // position in stage.waiting of the first of n that follow each other
+	list     []int32 // their positions instead, where tasks are mixed
+	score    float64 // gain for each second of a slot
+	edge     serving.Time
+}
+
+// idleness is the factor by which a machine's time is worth less for each further machine of its group that is free: as
+// long as others are, a batch takes nothing from what comes.
+const idleness = 0.5
+
+// collect lists the tasks of a stage that wait and can be in time, and what they are worth if they are left behind.
+func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
+	x.collected = true
+	x.waiting, x.lost, x.late = x.waiting[:0], append(x.lost[:0], 0), 0
+	x.mixed = !q.Unconstrained() || !q.SingleItems() || !v.Fleet.Uniform(q)
+	most := mostTasks
+	if x.mixed {
+		most = mostMixed
+	}
+	a := &r.apps[x.app]
+	wait := x.delta + r.machines.untilNext(x, v.Now)
+	for ref := q.Head(); ref != fleet.Nil && len(x.waiting) < most; ref = v.Fleet.Next(ref) {
+		t := v.Fleet.Task(ref)
+		y := task{
+			ref: ref, items: t.Items(), left: t.LatestEnd().Sub(v.Now).Seconds(), due: t.Due().Sub(v.Now).Seconds(),
+		}
+		switch {
+		case t.ColdUntil() >= v.Now && t.ColdUntil() > 0:
+			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
+		case y.left < x.least:
+			x.late++
+			continue
+		default:
+			y.later = x.worthOf(a, x.classOf(y.items), y.due-wait)
+		}
+		x.waiting = append(x.waiting, y)
+		x.lost = append(x.lost, x.lost[len(x.lost)-1]+y.later)
+	}
+}
+
+// form finds the best batch of a stage on a group's machines.
+func (x *stage) form(r *Rule, v *route.View, g int) {
+	c := &x.candidates[g]
+	c.formed, c.n = true, 0
+	if len(x.waiting) == 0 {
+		return
+	}
+	y := &r.machines.groups[g]
+	price := y.price
+	for n := 1; n < y.free && price > y.least; n++ {
+		price = max(price*idleness, y.least)
+	}
+	for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
+		switch o := &y.options[k]; {
+		case x.mixed:
+			x.formMixed(r, v, c, o, k, price)
+		case !o.pinned:
+			x.formPlain(r, v.Now, c, o, k, price)
+		}
+	}
+}
+
+// formPlain compares the batches of an option where tasks differ in their deadlines only. The tasks of a batch follow
+// each other, from the first that can be in time in a batch of that size.
+func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, o *option, k int32, price float64) {
+	a := &r.apps[x.app]
+	i, n, tried := 0, len(x.waiting), 0
+	loss := x.value * (1 - o.quality)
+	limit := min(o.limit, n)
+	for b := 1; ; b = min(more(b), limit) {
+		t := o.seconds[b]
+		for i < n && x.waiting[i].left < t {
+			i++
+		}
+		if i+b > n {
+			if b = n - i; b <= tried {
+				return
+			}
+			t = o.seconds[b]
+		}
+		gain := x.lost[i] - x.lost[i+b] - float64(b)*loss - price*t - r.blocks(t)
+		if len(x.next) == 0 {
+			gain += float64(b) * x.value
+		} else {
+			for at := i; at < i+b; at++ {
+				gain += x.brings(a, x.waiting[at].due-t)
+			}
+		}
+		if score := gain / t; c.n == 0 || score > c.score {
+			c.option, c.n, c.items, c.first, c.score = k, b, b, i, score
+			c.edge = now.Add(time.Duration((x.waiting[i].left - o.seconds[min(b+1, o.limit)]) * 1e9))
+			if b == o.limit {
+				c.edge = now // nothing can join
+			}
+		}
+		if tried = b; b >= limit || i+b >= n {
+			return
+		}
+	}
+}

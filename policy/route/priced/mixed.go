@@ -1,0 +1,80 @@
+package priced
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/route"
+)
+
+// mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
+const mostSeeds = 12
+
+// formMixed compares the batches of an option where tasks differ in size, in priority, or in what they require. A batch
+// begins with a seed and takes up later tasks in the order of the queue, each that stays in time and that it leaves in
+// time. Of the batches on the way the one with the highest score counts. Only tasks of the highest priority that waits
+// are seeds. A task that must run alone does.
+func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, o *option, k int32, price float64) {
+	a := &r.apps[x.app]
+	seeds, next := 0, 0
+	rank := v.Fleet.Task(x.waiting[0].ref).Rank()
+	for i := 0; i < len(x.waiting) && seeds < mostSeeds; i++ {
+		y := &x.waiting[i]
+		if y.items > o.limit || o.seconds[y.items] > y.left || i < next {
+			continue
+		}
+		t := v.Fleet.Task(y.ref)
+		if t.Rank() != rank {
+			break
+		}
+		if o.pinned && t.Pin() != o.variant || t.Constrained() && !v.Fleet.Accepts(t, o.variant) {
+			continue
+		}
+		next = max(i+1, i*5/4)
+		seeds++
+		x.grow(r, v, a, c, o, k, price, i, t.Isolated())
+	}
+}
+
+// grow forms the batches that begin with a seed.
+func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k int32, price float64, seed int,
+	alone bool) {
+	items, gain, left := 0, 0.0, 0.0
+	own := r.list[:0]
+	for j := seed; j < len(x.waiting); j++ {
+		y := &x.waiting[j]
+		if items+y.items > o.limit {
+			continue
+		}
+		t := o.seconds[items+y.items]
+		if t > y.left || len(own) > 0 && t > left {
+			continue
+		}
+		if j > seed {
+			w := v.Fleet.Task(y.ref)
+			if w.Isolated() || o.pinned && w.Pin() != o.variant || w.Constrained() && !v.Fleet.Accepts(w, o.variant) {
+				continue
+			}
+		}
+		more := x.brings(a, y.due-t) - x.value*(1-o.quality) - y.later
+		if j > seed && more < 0 {
+			continue // it brings more later
+		}
+		items, gain = items+y.items, gain+more
+		if left = min(left, y.left); len(own) == 0 {
+			left = y.left
+		}
+		own = append(own, int32(j))
+		if score := (gain - price*t - r.blocks(t)) / t; c.n == 0 || score > c.score {
+			c.option, c.n, c.items, c.score = k, len(own), items, score
+			c.list = append(c.list[:0], own...)
+			c.edge = v.Now
+			if items < o.limit {
+				c.edge = v.Now.Add(time.Duration((left - o.seconds[items+1]) * 1e9))
+			}
+		}
+		if alone {
+			break
+		}
+	}
+	r.list = own
+}

@@ -1,0 +1,170 @@
+// Package priced is a routing rule that decides for all machines and all stages at once. At every event it compares the
+// batches that could begin now, of any stage, on any variant that is resident on a free machine. It takes the one that
+// brings most for the machine's time. The rule is ours.
+//
+//   - Prices. A small linear program in rates says what a second of each group of alike machines is worth: it serves
+//     what arrives and what waits with the time that the machines have within a horizon (prices.go).
+//   - Worth. From the prices follows what a waiting query is worth by the time it has left: the best that some later
+//     batch could bring for it, less the machine time that it costs. For a stage that others follow it counts their
+//     accuracy and their time as well (worth.go).
+//   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
+//     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
+//     second of the machine runs (batches.go, sized.go).
+//   - Waiting. Where even the best batch loses, the machine stays free until one query more would make the batch late.
+//
+// A lone query on an idle fleet has nothing to wait for: time costs nothing then, and every gain is at least 0. Under
+// overload prices rise until what waits is worth nothing, and full batches on fast variants win.
+package priced
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Options leave out parts of the rule, to measure what each is worth. The zero value leaves out none.
+type Options struct {
+	NoPrices  bool // machine time costs nothing
+	NoWaiting bool // the best batch runs at once, even where it loses
+}
+
+// Rule is a route.Router for all stages.
+type Rule struct {
+	Options
+
+	built    bool
+	epoch    uint64
+	machines fleetOfMachines
+	stages   []stage
+	apps     []app
+	prices   prices
+	list     []int32 // memory of stage.grow
+	blocked  []blocked
+}
+
+// New returns the rule.
+func New(o Options) *Rule { return &Rule{Options: o} }
+
+// Name implements route.Router.
+func (*Rule) Name() string { return "priced" }
+
+// Needs implements route.Router.
+func (*Rule) Needs() plan.Sections { return 0 }
+
+// Traits implements route.Router.
+func (*Rule) Traits() route.Traits { return route.Traits{Chooses: true, Global: true} }
+
+// Route implements route.Router.
+func (r *Rule) Route(v *route.View) {
+	if !r.built || r.epoch != v.Fleet.Epoch() {
+		r.build(v)
+	} else {
+		r.machines.follow(v)
+	}
+	v.ForgetFinished()
+	if r.machines.free == 0 || !r.someWait(v) {
+		return
+	}
+	r.updatePrices(v)
+	r.forgetCandidates()
+	for r.machines.free > 0 {
+		s, g := r.best(v)
+		if s == nil {
+			break
+		}
+		c := &s.candidates[g]
+		if c.score < -tolerance && c.edge > v.Now && !r.NoWaiting && r.machines.groups[g].scarce() {
+			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
+			return
+		}
+		r.start(v, s, g, c)
+	}
+	if r.machines.free > 0 {
+		r.serveLate(v)
+	}
+}
+
+const (
+	// tolerance is a loss for each second of a machine that counts as none.
+	tolerance = 1e-9
+	// longestWait is after how long a batch that waits is compared anew with new prices.
+	longestWait = 5 * time.Millisecond
+	// leastWait is a time that no batch gains by, in seconds.
+	leastWait = 0.0005
+)
+
+// build takes up which instances are ready, and what they hold.
+func (r *Rule) build(v *route.View) {
+	r.built, r.epoch = true, v.Fleet.Epoch()
+	spec := v.Fleet.Spec()
+	r.machines.build(v)
+	r.buildStages(spec)
+	r.prices.outdated = true
+}
+
+// someWait reports whether any task waits for an instance.
+func (r *Rule) someWait(v *route.View) bool {
+	for s := range r.stages {
+		if v.Fleet.Central(serving.StageID(s)).Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetCandidates makes all candidates be formed anew.
+func (r *Rule) forgetCandidates() {
+	for s := range r.stages {
+		r.stages[s].forget()
+	}
+}
+
+// best returns the stage and the group of free machines whose candidate has the highest score; nil without any.
+func (r *Rule) best(v *route.View) (best *stage, group int) {
+	most := 0.0
+	r.findBlocked(v)
+	for s := range r.stages {
+		x := &r.stages[s]
+		q := v.Fleet.Central(x.id)
+		if q.Len() == 0 || !r.machines.freeFor(x) {
+			continue
+		}
+		if !x.collected {
+			x.collect(r, v, q)
+		}
+		for _, g := range x.groups {
+			if r.machines.groups[g].free == 0 {
+				continue
+			}
+			c := &x.candidates[g]
+			if !c.formed {
+				x.form(r, v, int(g))
+			}
+			if c.n > 0 && (best == nil || c.score > most) {
+				best, group, most = x, int(g), c.score
+			}
+		}
+	}
+	return best, group
+}
+
+// start gives the tasks of a candidate to the first free machine of its group.
+func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) {
+	o := &r.machines.groups[g].options[c.option]
+	m := r.machines.take(g, v.Now, o.seconds[c.items])
+	i := m.instances[o.position]
+	v.Choose(i, o.variant)
+	for k := range c.n {
+		at := c.first + k
+		if s.mixed {
+			at = int(c.list[k])
+		}
+		v.Assign(s.waiting[at].ref, i)
+	}
+	if r.machines.free <= 1 {
+		r.forgetCandidates() // what is left behind waits longer now
+	}
+	s.forget()
+}

@@ -1,0 +1,241 @@
+package priced
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
+)
+
+// app is what the rule knows of an app.
+type app struct {
+	id     serving.AppID
+	weight float64
+	slo    float64 // s
+	graph  *pipeline.Graph
+	items  []float64 // by position: that reach a stage, for each item of a query
+}
+
+// stage is what the rule knows of a stage, and what waits there.
+type stage struct {
+	id       serving.StageID
+	app      int
+	position int     // in its app
+	groups   []int32 // that can serve it
+	budget   float64 // s of the objective that the stage may take for batches to fill and run
+	least    float64 // s that its fastest option takes for one item
+	value    float64 // of a task that is in time at best accuracy: the query's weight, over its tasks here
+	reach    float64 // share of the queries that have items here
+	tasks    float64 // of a query that has any
+	size     int     // expected items of a query
+	next     []following
+	joins    float64
+
+	classes []class
+	rate    float64 // items/s that arrive
+	waits   float64 // items that wait
+	worth   [][]float64
+	after   []float64 // by slack left when the stage is done: what the task then brings at best accuracy
+	delta   float64   // s that a task that is left behind waits beyond the next free machine
+
+	collected  bool
+	mixed      bool // tasks differ in more than their deadlines
+	waiting    []task
+	lost       []float64 // prefix sums over waiting: what leaving them for later is worth
+	late       int       // tasks at the head of the queue that cannot be in time
+	candidates []candidate
+}
+
+// following is a stage that another one feeds.
+type following struct {
+	stage int     // StageID
+	share float64 // of its cost that a task of the stage before bears
+	items float64 // that it gets for each item of the stage before
+}
+
+// class is tasks of about the same size.
+type class struct {
+	upTo  int     // items
+	mean  float64 // items
+	share float64 // of the tasks that arrive
+	rate  float64 // tasks/s that enter the app here
+	waits float64 // tasks that wait here
+}
+
+// task is one that waits and can be in time.
+type task struct {
+	ref   fleet.Ref
+	items int
+	left  float64 // s until its stage must end at the latest
+	due   float64 // s until its query is late
+	later float64 // what it is worth if it is left behind
+}
+
+const (
+	// slackShare is the part of a stage's time that a task left behind is taken to wait beyond the next free machine.
+	slackShare = 0.15
+	// steps divide an objective where worth is tabulated.
+	steps = 128
+	// mostTasks bounds the tasks of a stage that are looked at, by the order of the queue. mostMixed is that for tasks
+	// that differ.
+	mostTasks, mostMixed = 256, 128
+)
+
+// buildStages takes up the apps, and which groups serve which stage.
+func (r *Rule) buildStages(spec *serving.Spec) {
+	if len(r.stages) != len(spec.Stages) || len(r.apps) != len(spec.Apps) {
+		r.stages, r.apps = make([]stage, len(spec.Stages)), make([]app, len(spec.Apps))
+		for a := range spec.Apps {
+			x := &spec.Apps[a]
+			r.apps[a] = app{
+				id: serving.AppID(a), weight: max(x.Weight, 1e-6), slo: max((x.SLO.Latency - x.Slack).Seconds(), 1e-6),
+				graph: pipeline.New(spec, serving.AppID(a)),
+			}
+			r.apps[a].items = r.apps[a].graph.MeanItems()
+		}
+		for s := range spec.Stages {
+			r.stages[s] = stage{
+				id: serving.StageID(s), app: int(spec.Stages[s].App),
+				joins: float64(max(spec.Stages[s].Joins, 1)),
+			}
+		}
+	}
+	for s := range r.stages {
+		x := &r.stages[s]
+		x.groups = x.groups[:0]
+		for g := range r.machines.groups {
+			if of := r.machines.groups[g].of[s]; of[1] > of[0] {
+				x.groups = append(x.groups, int32(g))
+			}
+		}
+		if len(x.candidates) < len(r.machines.groups) {
+			x.candidates = make([]candidate, len(r.machines.groups))
+		}
+		x.forget()
+	}
+	for a := range r.apps {
+		r.buildGraph(spec, &r.apps[a])
+	}
+	for g := range r.machines.groups {
+		x := &r.machines.groups[g]
+		for k := range x.options {
+			o := &x.options[k]
+			x.least = max(x.least, tieBreak*r.stages[o.stage].value/o.seconds[1])
+		}
+		x.price = max(x.price, x.least)
+	}
+}
+
+// tieBreak is the price of a machine that has time to spare, relative to that at which its fastest single item would be
+// worth nothing. With it fuller batches win over smaller ones that bring as much for each query.
+const tieBreak = 1e-4
+
+// scarce reports whether the time of a group's machines is short.
+func (x *group) scarce() bool { return x.price > x.least }
+
+// buildGraph divides an app's objective over its stages, in proportion to what their variants take for one item, and
+// lists what follows each.
+func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
+	n := a.graph.Len()
+	needs, before, behind := make([]float64, n), make([]float64, n), make([]float64, n)
+	for at := range n {
+		x := &r.stages[a.graph.Stage(at)]
+		x.position = at
+		x.setTasks(spec, a)
+		x.least, needs[at] = r.typicalTime(x)
+	}
+	for at := range n {
+		for _, e := range a.graph.Next(at) {
+			before[e.To] = max(before[e.To], before[at]+needs[at])
+		}
+	}
+	for at := n - 1; at >= 0; at-- {
+		for _, e := range a.graph.Next(at) {
+			behind[at] = max(behind[at], needs[e.To]+behind[e.To])
+		}
+	}
+	for at := range n {
+		x := &r.stages[a.graph.Stage(at)]
+		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
+		x.delta = slackShare * x.budget
+	}
+	for at := n - 1; at >= 0; at-- {
+		x := &r.stages[a.graph.Stage(at)]
+		x.next = x.next[:0]
+		for _, e := range a.graph.Next(at) {
+			to := &r.stages[a.graph.Stage(e.To)]
+			x.next = append(x.next, following{
+				stage: int(to.id), items: e.FanOut / to.joins,
+				share: to.reach * to.tasks / (x.reach * x.tasks) / to.joins,
+			})
+		}
+	}
+}
+
+// setTasks derives how many tasks a query has at a stage, from the mean sizes that are expected. At the first stage it
+// is one. At later ones the engine makes a task of each item, and larger ones beyond so many.
+func (x *stage) setTasks(spec *serving.Spec, a *app) {
+	mean := spec.Apps[a.id].Mix.Mean() * a.items[x.position]
+	x.reach, x.tasks, x.size = 1, 1, max(int(math.Round(mean)), 1)
+	if x.position > 0 {
+		x.reach = max(min(mean, 1), 1e-6)
+		x.tasks = max(mean/max(math.Ceil(mean/tasksOfQuery), 1), 1)
+	}
+	x.value = a.weight / x.tasks
+}
+
+// tasksOfQuery is into how many tasks the engine divides a query at a stage at most.
+const tasksOfQuery = 256
+
+// typicalTime returns what the fastest option of a stage takes for one item, and the mean over its variants for the
+// items of a query, each on the machines that are fastest for it. Both are 0 for a stage that nothing serves.
+func (r *Rule) typicalTime(x *stage) (least, mean float64) {
+	least = math.Inf(1)
+	n := 0.0
+	seen := make(map[serving.VariantID]float64)
+	for _, g := range x.groups {
+		y := &r.machines.groups[g]
+		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
+			o := &y.options[k]
+			if o.pinned {
+				continue
+			}
+			if t, ok := seen[o.variant]; !ok || o.seconds[1] < t {
+				seen[o.variant] = o.seconds[1]
+			}
+			least = min(least, o.seconds[1])
+		}
+	}
+	if len(seen) == 0 {
+		return 0, 0
+	}
+	for _, g := range x.groups { // in a fixed order, so that the sum has the same bits in every run
+		y := &r.machines.groups[g]
+		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
+			if t, ok := seen[y.options[k].variant]; ok {
+				mean, n = mean+t, n+1
+				delete(seen, y.options[k].variant)
+			}
+		}
+	}
+	return least, mean / n
+}
+
+// classOf returns the index of the class of a task's size.
+func (x *stage) classOf(items int) int {
+	for c := range x.classes {
+		if items <= x.classes[c].upTo {
+			return c
+		}
+	}
+	return len(x.classes) - 1
+}
+
+// forget makes a stage's tasks be collected anew.
+func (x *stage) forget() {
+	x.collected = false
+	for g := range x.candidates {
+		x.candidates[g].formed = false
+	}
+}

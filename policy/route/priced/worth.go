@@ -1,0 +1,102 @@
+package priced
+
+import "math"
+
+// tabulate computes what a task of each class is worth by the time that its query has left: the best that a batch which
+// can fill will bring for it, less the machine time that the batch costs for it; 0 where nothing is in time or worth
+// its price. after is what is left of the query's value when the stage is done: all of it at the last stage, and less
+// the costs of the stages that follow elsewhere.
+func (r *Rule) tabulate(a *app, x *stage) {
+	x.after = sized(x.after, steps+1)
+	for j := range x.after {
+		x.after[j] = x.value
+		for k := range x.next {
+			to := &r.stages[x.next[k].stage]
+			then := j - int(math.Ceil(to.delta/a.slo*steps))
+			left := 0.0
+			if then >= 0 {
+				left = to.worth[0][then]
+			}
+			x.after[j] -= x.next[k].share * (to.value - left)
+		}
+		x.after[j] = max(x.after[j], 0)
+	}
+	for len(x.worth) < len(x.classes) {
+		x.worth = append(x.worth, nil)
+	}
+	for c := range x.classes {
+		x.worth[c] = sized(x.worth[c], steps+1)
+		clear(x.worth[c])
+		for _, g := range x.groups {
+			y := &r.machines.groups[g]
+			for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
+				if !y.options[k].pinned {
+					x.addWorth(a, c, &y.options[k], y.price)
+				}
+			}
+		}
+		for j := 1; j <= steps; j++ {
+			x.worth[c][j] = max(x.worth[c][j], x.worth[c][j-1])
+		}
+	}
+}
+
+// addWorth raises the worth of a class to what an option brings.
+func (x *stage) addWorth(a *app, c int, o *option, price float64) {
+	worth, mean := x.worth[c], x.classes[c].mean
+	size := int(math.Ceil(mean))
+	flow := x.flow(a)
+	for b := size; b <= o.limit; b = further(b) {
+		t := o.seconds[b]
+		if !fills(b, size, t, flow, x.budget, a.slo) {
+			return
+		}
+		cost := x.value*(1-o.quality) + price*t*mean/float64(b)
+		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
+		if len(x.next) == 0 {
+			worth[from] = max(worth[from], x.value-cost)
+			continue
+		}
+		for j := from; j <= steps; j++ {
+			worth[j] = max(worth[j], x.after[j-from]-cost)
+		}
+	}
+}
+
+// further returns the next batch size to tabulate: every one up to 4, then a third more.
+func further(b int) int { return b + 1 + b/5 }
+
+// step returns the row of a table for a time left, in seconds; -1 where none is left.
+func (a *app) step(left float64) int {
+	if left < 0 {
+		return -1
+	}
+	return min(int(left/a.slo*steps+1e-9), steps)
+}
+
+// worthOf returns what a task of a class is worth with so many seconds left for its query.
+func (x *stage) worthOf(a *app, c int, left float64) float64 {
+	j := a.step(left)
+	if j < 0 || c >= len(x.worth) {
+		return 0
+	}
+	return x.worth[c][j]
+}
+
+// brings returns what is left of a task's value when its stage is done with so many seconds left for its query.
+func (x *stage) brings(a *app, left float64) float64 {
+	if len(x.next) == 0 {
+		return x.value
+	}
+	if j := a.step(left); j >= 0 {
+		return x.after[j]
+	}
+	return 0
+}
+
+func sized(x []float64, n int) []float64 {
+	if cap(x) < n {
+		return make([]float64, n)
+	}
+	return x[:n]
+}
