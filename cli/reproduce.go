@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/infless"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
+	"github.com/sluice-serving/sluice/reproduce/later"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/reproduce/scrooge"
@@ -27,7 +28,8 @@ import (
 
 // papers are those that can be reproduced, and our own worlds.
 var papers = []reproduce.Paper{
-	proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper(), worlds.Paper(),
+	proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper(), later.Paper(),
+	worlds.Paper(),
 }
 
 func reproduceCommand() command {

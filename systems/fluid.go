@@ -5,16 +5,6 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// fluidSystems plan by the fluid program, and choose the variant of each batch from what waits.
-var fluidSystems = []System{
-	{
-		Name: "fluid-trial",
-		Doc: "chooses machines and what they hold by a linear program, tries plans before it adopts them, and " +
-			"follows demand",
-		Source: "ours", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
-	},
-}
-
 // newFluid keeps a placement that somebody has written down as it is.
 func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 	if !w.Proposed && len(w.Placement) > 0 {

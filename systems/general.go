@@ -3,13 +3,13 @@ package systems
 // Default is the name of the system that runs where a configuration names none.
 const Default = "sluice"
 
-// general are systems that run a written placement and plan once.
+// general are the default system, and those that run a written placement and plan once.
 var general = []System{
 	{
 		Name: Default,
-		Doc: "on every machine runs the batch, of any app and variant, that brings most beyond the worth of the " +
-			"machine's time",
-		Source: "ours", Planner: asWritten, Router: "priced", Batcher: "asrouted", Scaler: fixed,
+		Doc: "plans which machines are used and what they hold loaded, and runs on every machine the batch, of any " +
+			"app and variant, that brings most beyond the worth of the machine's time",
+		Source: "ours", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
 	},
 	{
 		Name:   "proteus-batching",

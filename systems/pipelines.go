@@ -10,6 +10,8 @@ type Pipelines struct {
 	Within    float64 // of planner scrooge: the fraction of the objective that is planned with; 0 means all
 	Frontends int     // of planner nexus: workers for stages that its device type does not run; 0 means 1
 	Alike     string  // of planner nexus: the device type that all machines count as; "" means the most frequent one
+	// AccuracyWeight, CostWeight and BatchWeight are those of planner ipa; 0 means its own.
+	AccuracyWeight, CostWeight, BatchWeight float64
 }
 
 var pipelinesOptions = []Option{
@@ -55,5 +57,23 @@ var pipelinesOptions = []Option{
 			}
 			return nil
 		}, func(o *Options) *string { return &o.Pipelines.Alike }),
+	},
+	{
+		Name:    "accuracy_weight",
+		Doc:     "is the worth of a stage's most accurate variant over its least accurate one",
+		Readers: by(Planner, "10", "ipa"),
+		field:   number(0, 1e6, func(o *Options) *float64 { return &o.Pipelines.AccuracyWeight }),
+	},
+	{
+		Name:    "cost_weight",
+		Doc:     "is the cost of a worker of the cheapest type; others count in proportion to their price",
+		Readers: by(Planner, "0.5", "ipa"),
+		field:   number(0, 1e6, func(o *Options) *float64 { return &o.Pipelines.CostWeight }),
+	},
+	{
+		Name:    "batch_weight",
+		Doc:     "is the cost of one item more in the batches of a stage",
+		Readers: by(Planner, "0.000001", "ipa"),
+		field:   number(0, 1e6, func(o *Options) *float64 { return &o.Pipelines.BatchWeight }),
 	},
 }

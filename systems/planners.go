@@ -65,6 +65,22 @@ var planners = []registered[func(PlannerInputs, Options) (plan.Planner, error)]{
 		"kairos", "chooses which machines to rent under a budget, by upper bounds on what pools serve", "Kairos §5.2",
 		newKairos,
 	},
+	{
+		"resident", "loads every variant that fits on every worker, for batches as long as the objective allows",
+		"SuperServe, NSDI 2025", newResident,
+	},
+	{
+		"replicated", "loads every stage on every worker, to run the most accurate variant that carries the demand, " +
+			"on as many rented machines as that takes", "Symphony, arXiv 2308.07470", newReplicated,
+	},
+	{
+		"ipa", "chooses one variant, one batch size and a number of workers for each stage by an integer program",
+		"IPA, JSys 2024", newIPA,
+	},
+	{
+		"loki", "chooses variants by paths through a pipeline: the fewest machines with the most accurate ones, or " +
+			"the highest accuracy on all machines", "Loki, HPDC 2024", newLoki,
+	},
 }
 
 // Written reports whether a planner runs the written placement: static does, and "" means static. All others decide the

@@ -33,9 +33,9 @@ var planningOptions = []Option{
 	},
 	{
 		Name: "select",
-		Doc: "says which variants of an app a plan may use, of those that meet the objective; the planner scrooge " +
-			"has no least-accurate",
-		Readers: by(Planner, "any", "proteus", "scrooge"),
+		Doc: "says which variants of an app a plan may use, of those that meet the objective; the planners scrooge " +
+			"and loki have no least-accurate",
+		Readers: by(Planner, "any", "proteus", "scrooge", "loki"),
 		field: choice(func(o *Options) *string { return &o.Planning.Select }, "any", "most-accurate",
 			"least-accurate"),
 	},
@@ -48,8 +48,8 @@ var planningOptions = []Option{
 	{
 		Name: "headroom",
 		Doc:  "is the factor on the demand that is planned for",
-		Readers: slices.Concat(by(Planner, "1.05", "proteus", "jellyfish"), by(Planner, "1/0.95", "infaas"),
-			by(Planner, "1", "infless", "scrooge", "nexus")),
+		Readers: slices.Concat(by(Planner, "1.05", "proteus", "jellyfish", "loki"), by(Planner, "1/0.95", "infaas"),
+			by(Planner, "1", "infless", "scrooge", "nexus", "ipa")),
 		field: number(0.1, 10, func(o *Options) *float64 { return &o.Planning.Headroom }),
 	},
 	{

@@ -69,6 +69,21 @@ var routers = []registered[func(Options) route.Router]{
 		"Kairos §7 (CLKWRK)",
 		func(Options) route.Router { return route.NewEarliestFinish() },
 	},
+	{
+		"slackfit", "keeps one queue, from which a free instance takes the slowest of the kept batches that is in " +
+			"time for its first query", "SuperServe, NSDI 2025",
+		func(Options) route.Router { return route.NewSlackFit() },
+	},
+	{
+		"deferred", "keeps one queue for each stage, waits with a batch until one more query would make it late, and " +
+			"gives it to the free machine of the lowest number", "Symphony, arXiv 2308.07470",
+		func(Options) route.Router { return route.NewDeferred() },
+	},
+	{
+		"mostaccuratefirst", "fills the most accurate instances up to what they carry, then the next, and sends " +
+			"late queries to faster ones with capacity left", "Loki, HPDC 2024",
+		func(Options) route.Router { return route.NewMostAccurateFirst() },
+	},
 }
 
 // Routers returns the names of all routing rules.

@@ -26,9 +26,9 @@ type asRouted struct{ noLearning }
 
 func (asRouted) Decide(v *View) Decision {
 	c := v.Instance.Choice()
-	if q := v.Instance.Queue(); c != serving.None && q.Unconstrained() && q.SingleItems() {
+	if q := v.Instance.Queue(); c != serving.None && q.Unconstrained() {
 		if at := v.Instance.Find(c); at >= 0 {
-			if l := v.Instance.Variant(at); l.Usable() && v.Ready <= l.Limit {
+			if l := v.Instance.Variant(at); l.Usable() && v.Items <= l.Limit {
 				return Decision{Action: Run, N: v.Ready, Variant: c, Reason: Routed}
 			}
 		}
