@@ -4,49 +4,53 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/lp"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// prices are what a second of each group's machines is worth: the duals of
+// prices are what a second of each group's machines is worth: the dual prices lambda of the program
 //
-//	maximise    sum_c value_c y_c - sum_ocg loss_o u_ocg
-//	subject to  y_c                     <= demand_c        tasks/s of class c, that arrive or wait
-//	            sum_c items_cs y_c      <= sum_og u_ocg    the items of a stage are served by its options
-//	            sum_oc time_ocg u_ocg   <= supply_g        in the time of the group's machines
+//	maximise    sum_f value_f y_f - sum_sog loss_o u_sog
+//	subject to  y_f                     <= demand_f        tasks/s of flow f, that arrive or wait
+//	            sum_f items_fs y_f      <= sum_og u_sog    the items of a stage are served by its options
+//	            sum_so time_sog u_sog   <= supply_g        in the time of the group's machines
 //
-// demand is 1.05 times the rate of arrivals, and what waits spread over the horizon: two mean objectives.
-// supply is the slots that are free within the horizon. time_ocg is the time for an item in the best batch that can
-// fill within the objective at the present flow. loss is what the option's accuracy falls short of the best.
+// A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at the stages that follow.
+// demand is 1.05 times the rate of arrivals, and what waits spread over the horizon: two mean objectives. supply is the
+// slots that are free within the horizon. time_sog is the time for an item in the best batch that can fill within the
+// objective at the present flow. loss is what the option's accuracy falls short of the best.
+//
+// For given prices every item takes its cheapest option, and a flow is served where its value covers the cost. So the
+// dual function has a variable for each group only, and is convex:
+//
+//	sum_g lambda_g supply_g + sum_f demand_f max(0, value_f - sum_s items_fs min_og (loss_o + lambda_g time_sog))
+//
+// It is minimised group by group. Both min and max are smoothed a little, without which such a descent may stop short
+// of the minimum (solve.go).
 type prices struct {
 	outdated  bool
 	at        serving.Time
 	classesAt serving.Time
-	program   lp.Program
-	terms     []lp.Term
+	dual      dual
 	edges     [mostClasses]int32
-	rows      []int // by StageID: row of its first class's demand; the rows of items follow those of demand
-	items     []int
+	nodes     []int // by StageID: the node of its first class
 }
 
 const (
-	// every is how often prices are computed.
-	every = 10 * time.Millisecond
+	// every is how often prices are computed, and everyEntry is added for each entry of the program.
+	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
 	// headroom is the rate that is planned for, relative to that seen.
 	headroom = 1.05
 	// horizon is over how long the time of machines is shared out, in mean objectives.
 	horizon = 2.0
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
 	fill = 0.7
-	// mostPivots bounds the work for prices. A program that needs more keeps its last prices.
-	mostPivots = 5000
 )
 
 // updatePrices computes prices and worth when they are due.
 func (r *Rule) updatePrices(v *route.View) {
 	p := &r.prices
-	if !p.outdated && v.Now < p.at.Add(every) {
+	if !p.outdated && v.Now < p.at.Add(every+time.Duration(len(p.dual.entries))*everyEntry) {
 		return
 	}
 	r.observe(v)
@@ -68,37 +72,33 @@ func (r *Rule) solve(v *route.View) {
 	span := r.span()
 	groups := r.machines.groups
 	r.supply(v, span)
-	rows := len(groups)
-	p.rows, p.items = p.rows[:0], p.items[:0]
+	p.dual.reset(len(groups))
+	p.nodes = p.nodes[:0]
 	for s := range r.stages {
-		x := &r.stages[s]
-		p.rows = append(p.rows, rows)
-		rows += len(x.classes)
-		p.items = append(p.items, rows)
-		if r.apps[x.app].graph.Len() > 1 {
-			rows += len(x.classes)
+		p.nodes = append(p.nodes, len(p.dual.nodes))
+		for c := range r.stages[s].classes {
+			r.addNode(&r.stages[s], c)
 		}
-	}
-	p.program.Reset(rows)
-	for g := range groups {
-		p.program.Limit(g, groups[g].supply)
 	}
 	for s := range r.stages {
 		x := &r.stages[s]
 		for c := range x.classes {
 			y := &x.classes[c]
-			p.program.Limit(p.rows[s]+c, headroom*y.rate+y.waits/span)
-			if r.apps[x.app].graph.Len() > 1 {
-				r.addFlow(x, c)
+			if d := headroom*y.rate + y.waits/span; d > 0 {
+				p.dual.addFlow(d, x.value)
+				r.addItems(x, c, y.mean)
 			}
-			r.addOptions(x, c)
 		}
 	}
-	if p.program.Solve(mostPivots) != lp.Optimal {
-		return
-	}
 	for g := range groups {
-		groups[g].price = max(p.program.Dual(g), groups[g].least)
+		p.dual.supply[g], p.dual.price[g] = groups[g].supply, groups[g].price
+		if groups[g].price <= groups[g].least {
+			p.dual.price[g] = 0
+		}
+	}
+	p.dual.solve()
+	for g := range groups {
+		groups[g].price = max(p.dual.price[g], groups[g].least)
 	}
 }
 
@@ -134,38 +134,20 @@ func (r *Rule) supply(v *route.View, span float64) {
 	}
 }
 
-// addFlow adds the column of the tasks of a class that enter at a stage: items for it and for the stages that follow.
-func (r *Rule) addFlow(x *stage, c int) {
-	p := &r.prices
-	p.terms = append(p.terms[:0], lp.Term{Row: p.rows[x.id] + c, Coef: 1})
-	r.addItems(x, c, x.classes[c].mean)
-	p.program.Add(x.value, math.Inf(1), p.terms...)
-}
-
-// addItems adds so many items at a stage to the terms of a column, and those that follow from them.
+// addItems adds so many items at a stage to the flow that was added last, and those that follow from them.
 func (r *Rule) addItems(x *stage, c int, items float64) {
-	p := &r.prices
-	row := p.items[x.id] + c
-	found := false
-	for k := range p.terms {
-		if p.terms[k].Row == row {
-			p.terms[k].Coef += items
-			found = true
-		}
-	}
-	if !found {
-		p.terms = append(p.terms, lp.Term{Row: row, Coef: items})
-	}
+	r.prices.dual.addItems(r.prices.nodes[x.id]+c, items)
 	for k := range x.next {
 		r.addItems(&r.stages[x.next[k].stage], 0, items*x.next[k].items)
 	}
 }
 
-// addOptions adds the columns of the ways to serve a class at a stage.
-func (r *Rule) addOptions(x *stage, c int) {
+// addNode adds the ways to serve a class at a stage.
+func (r *Rule) addNode(x *stage, c int) {
 	p := &r.prices
 	a := &r.apps[x.app]
 	mean := x.classes[c].mean
+	p.dual.addNode(x.value / mean)
 	for _, g := range x.groups {
 		y := &r.machines.groups[g]
 		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
@@ -173,17 +155,9 @@ func (r *Rule) addOptions(x *stage, c int) {
 			if o.pinned {
 				continue
 			}
-			t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo)
-			if t <= 0 {
-				continue
+			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
+				p.dual.addEntry(int(g), t, x.value*(1-o.quality)/mean)
 			}
-			if a.graph.Len() > 1 {
-				p.terms = append(p.terms[:0], lp.Term{Row: int(g), Coef: t}, lp.Term{Row: p.items[x.id] + c, Coef: -1})
-				p.program.Add(-x.value*(1-o.quality)/mean, math.Inf(1), p.terms...)
-				continue
-			}
-			p.terms = append(p.terms[:0], lp.Term{Row: int(g), Coef: t * mean}, lp.Term{Row: p.rows[x.id] + c, Coef: 1})
-			p.program.Add(x.value*o.quality, math.Inf(1), p.terms...)
 		}
 	}
 }
