@@ -149,7 +149,7 @@ func TestSimulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(journal, bytes.Replace(text, []byte("instance free"), []byte("instance busy"), 1),
+	if err := os.WriteFile(journal, bytes.Replace(text, []byte("as routed"), []byte("instance busy"), 1),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -210,14 +210,14 @@ func TestOptionsThatTheSystemDoesNotTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	for given, want := range map[string]string{
-		"system: {name: sluice, replan: 2s}": "sluice.yaml:10: system.replan: is read by the scalers periodic, ",
+		"system: {name: fcfs, replan: 2s}": "sluice.yaml:10: system.replan: is read by the scalers periodic, ",
 		"system:\n  name: infless\n  options:\n    gamma: 0.3\n    alive: 1h": "sluice.yaml:14: " +
 			"system.options.alive: is read by the keeper keepalive; system infless has the keeper lsth: ",
 		"system: {name: kairos, options: {bound: guess}}": "sluice.yaml:10: system.options.bound: is \"guess\", want " +
 			"one of paper, fluid",
 		"system: {name: kairos, options: {bond: fluid}}": "system.options.bond: no system here uses this setting " +
 			"(did you mean \"bound\"?)",
-		"system: {router: weighted, batcher: single, budget: 1}": "system.budget: is read by the planner kairos; " +
+		"system: {router: weighted, batcher: single, budget: 1}": "system.budget: is read by the planners kairos and fluid; " +
 			"system weighted+single has the planner static: ",
 		"system: {name: kairos, budget: 1, replan: 2s, options: {learn: true, cells: 2}}": "",
 	} {

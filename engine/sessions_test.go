@@ -17,7 +17,8 @@ func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 	for _, scaler := range systems.Scalers() {
 		s := systems.System{Name: "test", Router: "shortestqueue", Batcher: "greedy", Scaler: scaler}
 		s.Options.Replan = time.Second // the pause between requests
-		if scaler == "periodic" || scaler == "replan" || scaler == "arrivals" {
+		if scaler == "periodic" || scaler == "replan" || scaler == "arrivals" ||
+			scaler == "anticipate" {
 			s.Options.Replan = time.Hour // their interval
 		}
 		c := simtest.Uniform(1, time.Millisecond, time.Millisecond, 100*time.Millisecond, 8)

@@ -36,6 +36,7 @@ func serveSingle(t *testing.T, app workload.AppSpec, seconds float64) (out ran) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	system.Scaler = "fixed" // its planner keeps one machine as it is
 	planner := static.Planner{
 		Profile: c.Profile, Instances: []static.Instance{{Variants: []serving.VariantID{0}}}, Pooled: true,
 	}

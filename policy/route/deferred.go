@@ -118,7 +118,7 @@ func (o *Deferred) candidate(v *View, s serving.StageID) (candidate, bool) {
 			items -= t.Items()
 			continue
 		}
-		if t.Constrained() {
+		if t.Constrained() || t.Items() > on.Limit() { // another variant than the active one may have to serve it
 			return candidate{stage: s, on: on, first: r, items: t.Items(), left: v.Now, right: v.Now, alone: true}, true
 		}
 		c := candidate{stage: s, on: on, first: r}
@@ -135,8 +135,7 @@ func (o *Deferred) candidate(v *View, s serving.StageID) (candidate, bool) {
 // that serves it; nil where no machine is free.
 func (o *Deferred) machine(v *View, s serving.StageID, t *fleet.Task) (first *fleet.Instance) {
 	for _, i := range o.machines[s] {
-		if !mayStart(v.Fleet, i) || i.Active() < 0 || !v.Fleet.CanServe(i, t) ||
-			!t.Constrained() && t.Items() > i.Limit() {
+		if !mayStart(v.Fleet, i) || !v.Fleet.CanServe(i, t) {
 			continue
 		}
 		if v.Now.Add(v.Fleet.Fastest(i, t)) <= t.LatestEnd() {

@@ -27,11 +27,14 @@ const (
 	// release is how long a forecast stays in force after the demand has fallen: machines that are given back have to
 	// load again.
 	release = 6 * time.Second
+	// clear is by what part of a plan's demand, and clearRate by how many queries/s beside it, a forecast differs for
+	// a periodic plan.
+	clear, clearRate = 0.15, 0.5
 	// beyond is by what factor the forecast has to exceed the demand of the plan in force.
 	beyond = 1.15
 )
 
-// Anticipate asks for plans for a forecast of the demand (ours): periodically, and at once when the forecast exceeds
+// Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the forecast exceeds
 // what the plan in force was made for and carries, when more waits than that plan can serve within the objective, or
 // when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
 // before adds until machines are loaded, plus the standard error of the rate. Its largest value of the last seconds
@@ -70,7 +73,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 		return false, wake
 	case v.BasisChanged > v.LastRequest || v.Plan == nil:
 		return true, wake
-	case v.Now >= due:
+	case v.Now >= due && x.changed(v):
 		return true, wake
 	}
 	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake
@@ -82,6 +85,20 @@ func (x *Anticipate) exceeds(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		if _, asked := v.planned(app); x.now[a] > beyond*asked && v.rateExceeds(app, asked) {
+			return true
+		}
+	}
+	return false
+}
+
+// changed tells whether an app's forecast differs clearly from what the plan in force was made for.
+func (x *Anticipate) changed(v *View) bool {
+	for a := range v.Spec.Apps {
+		asked := 0.0
+		if a < len(v.Plan.Demand) {
+			asked = v.Plan.Demand[a]
+		}
+		if math.Abs(x.now[a]-asked) > clear*asked+clearRate && max(x.now[a], asked) > minDemand {
 			return true
 		}
 	}
