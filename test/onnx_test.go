@@ -67,7 +67,7 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	}
 	status, text, errs = run(t.Context(), "explain", fmt.Sprint(answer.Parameters.QueryID), "--server",
 		fmt.Sprintf("127.0.0.1:%d", admin))
-	if status != 0 || !strings.Contains(text, "2 item(s), because: instance free") ||
+	if status != 0 || !strings.Contains(text, "2 item(s), because: as routed") ||
 		!strings.Contains(text, "served after") {
 		t.Errorf("explain: %d %s %s", status, text, errs)
 	}

@@ -2,10 +2,12 @@ package planning
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/systems"
 )
@@ -126,7 +128,7 @@ func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Dema
 	}
 	exact, ok := planner.(*proteus.Planner)
 	switch {
-	case a.Single() && (ok || v.FallsShort() && v.Short == nil): // a shortage is a diagnosis
+	case a.Single() && (ok || v.FallsShort() && (v.Short == nil || !graphs(p.Spec()))):
 		if err := a.diagnose(ctx, p, exact, r, d, v); err != nil {
 			return nil, err
 		}
@@ -161,4 +163,9 @@ func (a *answerer) snapshot(ctx context.Context, s systems.System, f *Fleet) (*f
 		a.running[s.Name] = made
 	}
 	return f.snapshot(a.Of.Spec(), made), nil
+}
+
+// graphs tells whether an app has several stages. There a plan's shortage is the diagnosis.
+func graphs(spec *serving.Spec) bool {
+	return slices.ContainsFunc(spec.Apps, func(a serving.App) bool { return len(a.Stages) > 1 })
 }

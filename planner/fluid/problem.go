@@ -75,7 +75,7 @@ type class struct {
 	items float64 // mean of a query
 }
 
-// read makes the problem of a request. It fails when no stage of any app can be served.
+// read makes the problem of a request. It fails when an app can be served nowhere.
 func (p *Planner) read(r *plan.Request) (*problem, error) {
 	m := &problem{
 		r: r, spec: r.Spec, o: p.Options, believed: r.Believed(p.Profile), measured: profile.MeasuredPoints(p.Profile),
@@ -110,11 +110,12 @@ func (p *Planner) read(r *plan.Request) (*problem, error) {
 	for a := range m.apps {
 		m.mergeClasses(serving.AppID(a))
 	}
-	return m, m.anyServable()
+	return m, m.servable(slices.Contains(down, true) || slices.Contains(broken, true))
 }
 
-// anyServable fails when no app has a variant for each of its stages. The error is that of the first app.
-func (m *problem) anyServable() error {
+// servable fails when an app has a stage that nothing serves. While machines are down or variants do not load, it fails
+// only when that holds for all apps: the others go on.
+func (m *problem) servable(disturbed bool) error {
 	var first error
 	open := false
 	for a := range m.apps {
@@ -122,8 +123,8 @@ func (m *problem) anyServable() error {
 			continue
 		}
 		open = true
-		err := m.servable(serving.AppID(a))
-		if err == nil {
+		err := m.unserved(serving.AppID(a))
+		if err == nil && disturbed {
 			return nil
 		}
 		if first == nil {
@@ -136,8 +137,8 @@ func (m *problem) anyServable() error {
 	return first
 }
 
-// servable tells why nothing serves a stage of an app; nil where each has a variant.
-func (m *problem) servable(a serving.AppID) error {
+// unserved tells why nothing serves a stage of an app; nil where each has a variant.
+func (m *problem) unserved(a serving.AppID) error {
 	var devices []serving.DeviceTypeID
 	for k := range m.kinds {
 		devices = append(devices, m.kinds[k].device)
