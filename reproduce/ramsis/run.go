@@ -16,7 +16,7 @@ import (
 )
 
 // comparedNames are the systems that figures compare.
-var comparedNames = []string{"ramsis", "tidal", "jellyfish+", "modelswitching", "greedy"}
+var comparedNames = []string{"ramsis", "tidal", "sluice", "jellyfish+", "modelswitching", "greedy"}
 
 // comparedSystems returns those of comparedNames that exist.
 func comparedSystems() []systems.System {

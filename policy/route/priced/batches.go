@@ -80,7 +80,7 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, o *option, k int32, price float64) {
 	a := &r.apps[x.app]
 	i, n, tried := 0, len(x.waiting), 0
-	loss := x.value * (1 - o.quality)
+	loss := x.right * (1 - o.quality)
 	limit := min(o.limit, n)
 	for b := 1; ; b = min(more(b), limit) {
 		t := o.seconds[b]

@@ -40,9 +40,11 @@ const (
 	// every is how often prices are computed, and everyEntry is added for each entry of the program.
 	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
 	// headroom is the rate that is planned for, relative to that seen.
-	headroom = 1.05
+	headroom = 0.3
 	// horizon is over how long the time of machines is shared out, in mean objectives.
 	horizon = 2.0
+	// usual is how much of what comes within an objective waits where nothing is amiss.
+	usual = 0.5
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
 	fill = 0.7
 )
@@ -56,7 +58,7 @@ func (r *Rule) updatePrices(v *route.View) {
 	r.observe(v)
 	p.at, p.outdated = v.Now, false
 	if !r.NoPrices {
-		r.solve(v)
+		r.solve()
 	}
 	for a := range r.apps {
 		x := &r.apps[a]
@@ -67,13 +69,18 @@ func (r *Rule) updatePrices(v *route.View) {
 }
 
 // solve computes the price of each group.
-func (r *Rule) solve(v *route.View) {
+func (r *Rule) solve() {
 	p := &r.prices
 	span := r.span()
 	groups := r.machines.groups
-	r.supply(v, span)
+	r.supply()
 	p.dual.reset(len(groups))
 	p.nodes = p.nodes[:0]
+	slots := 0.0
+	for g := range groups {
+		slots += groups[g].supply
+	}
+	grow := 1 + headroom/math.Sqrt(max(slots, 1))
 	for s := range r.stages {
 		p.nodes = append(p.nodes, len(p.dual.nodes))
 		for c := range r.stages[s].classes {
@@ -84,7 +91,8 @@ func (r *Rule) solve(v *route.View) {
 		x := &r.stages[s]
 		for c := range x.classes {
 			y := &x.classes[c]
-			if d := headroom*y.rate + y.waits/span; d > 0 {
+			backlog := max(y.waits-usual*y.rate*x.budget, 0)
+			if d := grow*y.rate + backlog/span; d > 0 {
 				p.dual.addFlow(d, x.value)
 				r.addItems(x, c, y.mean)
 			}
@@ -116,21 +124,12 @@ func (r *Rule) span() float64 {
 	return horizon * sum / n
 }
 
-// supply sums up the time that each group's machines have within the horizon.
-func (r *Rule) supply(v *route.View, span float64) {
+// supply sums up the slots of each group. What runs takes some of their time at first, as what is begun within the
+// horizon takes some behind its end.
+func (r *Rule) supply() {
 	for g := range r.machines.groups {
 		x := &r.machines.groups[g]
-		x.supply = 0
-		for k := range x.machines {
-			y := &r.machines.list[x.first+k]
-			x.supply += float64(y.slots)
-			if y.running > 0 {
-				if end, ok := x.ends.Key(k); ok {
-					left := serving.Time(end).Sub(v.Now).Seconds()
-					x.supply -= float64(min(y.running, y.slots)) * min(max(left, 0), span) / span
-				}
-			}
-		}
+		x.supply = float64(len(x.machines) * x.slots)
 	}
 }
 
@@ -156,7 +155,7 @@ func (r *Rule) addNode(x *stage, c int) {
 				continue
 			}
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
-				p.dual.addEntry(int(g), t, x.value*(1-o.quality)/mean)
+				p.dual.addEntry(int(g), t, x.right*(1-o.quality)/mean)
 			}
 		}
 	}

@@ -25,7 +25,8 @@ type stage struct {
 	groups   []int32 // that can serve it
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
 	least    float64 // s that its fastest option takes for one item
-	value    float64 // of a task that is in time at best accuracy: the query's weight, over its tasks here
+	value    float64 // of a task that is in time at best accuracy
+	right    float64 // the part of it for being right: the query's weight, over its tasks here
 	reach    float64 // share of the queries that have items here
 	tasks    float64 // of a query that has any
 	size     int     // expected items of a query
@@ -75,6 +76,8 @@ type task struct {
 const (
 	// slackShare is the part of a stage's time that a task left behind is taken to wait beyond the next free machine.
 	slackShare = 0.15
+	// served is what an answer in time is worth beside its accuracy.
+	served = 0.25
 	// steps divide an objective where worth is tabulated.
 	steps = 128
 	// mostTasks bounds the tasks of a stage that are looked at, by the order of the queue. mostMixed is that for tasks
@@ -182,7 +185,8 @@ func (x *stage) setTasks(spec *serving.Spec, a *app) {
 		x.reach = max(min(mean, 1), 1e-6)
 		x.tasks = max(mean/max(math.Ceil(mean/tasksOfQuery), 1), 1)
 	}
-	x.value = a.weight / x.tasks
+	x.right = a.weight / x.tasks
+	x.value = (1 + served) * x.right
 }
 
 // tasksOfQuery is into how many tasks the engine divides a query at a stage at most.

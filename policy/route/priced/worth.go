@@ -51,7 +51,7 @@ func (x *stage) addWorth(a *app, c int, o *option, price float64) {
 		if !fills(b, size, t, flow, x.budget, a.slo) {
 			return
 		}
-		cost := x.value*(1-o.quality) + price*t*mean/float64(b)
+		cost := x.right*(1-o.quality) + price*t*mean/float64(b)
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
 		if len(x.next) == 0 {
 			worth[from] = max(worth[from], x.value-cost)
