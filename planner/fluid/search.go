@@ -48,6 +48,9 @@ func (s *search) run() error {
 	}
 	list := s.residencies(s.m.all())
 	s.best = list[0]
+	if s.m.r.Snapshot != nil && s.best.plan.Loads == 0 {
+		return nil // what runs stays: a trial would take time from what is served, and decide nothing
+	}
 	if err := s.attempt(s.best); err != nil {
 		return err
 	}
