@@ -12,6 +12,23 @@ var general = []System{
 		Source: "ours", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
 	},
 	{
+		Name:   "sluice-without-planning",
+		Doc:    "is sluice with the placement that it begins with",
+		Source: "ours, ablation", Planner: asWritten, Router: "priced", Batcher: "asrouted", Scaler: fixed,
+	},
+	{
+		Name:   "sluice-without-prices",
+		Doc:    "is sluice with the time of machines costing nothing",
+		Source: "ours, ablation", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
+		Options: Options{Routing: Routing{Free: true}},
+	},
+	{
+		Name:   "sluice-without-waiting",
+		Doc:    "is sluice with batches that begin at once",
+		Source: "ours, ablation", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
+		Options: Options{Routing: Routing{Eager: true}},
+	},
+	{
 		Name:   "proteus-batching",
 		Doc:    "follows planned shares, and a batch waits as long as its first query can be in time",
 		Source: "Proteus §4, §5", Planner: asWritten, Router: "weighted", Batcher: "adaptive", Scaler: fixed,

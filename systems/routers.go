@@ -62,7 +62,9 @@ var routers = []registered[func(Options) route.Router]{
 	{
 		"priced", "keeps one queue for each stage, and on every machine runs the batch of any stage that brings most " +
 			"beyond the worth of the machine's time", "ours",
-		func(Options) route.Router { return priced.New(priced.Options{}) },
+		func(o Options) route.Router {
+			return priced.New(priced.Options{NoPrices: o.Routing.Free, NoWaiting: o.Routing.Eager})
+		},
 	},
 	{
 		"earliestfinish", "gives each query to the instance on which it is believed to end first",

@@ -5,6 +5,8 @@ type Routing struct {
 	Cells     int  // of router matching: how many groups of instances are matched on their own; 0 means one
 	Threshold int  // of router threshold: queries of more items go to the base type
 	Idle      bool // of router fcfs: an instance takes one query at a time
+	Free      bool // of router priced: the time of machines costs nothing
+	Eager     bool // of router priced: no batch waits
 }
 
 var routingOptions = []Option{
@@ -25,5 +27,17 @@ var routingOptions = []Option{
 		Doc:     "keeps an instance from taking a query while another waits there for its slot",
 		Readers: by(Router, "false", "fcfs"),
 		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Idle }),
+	},
+	{
+		Name:    "free",
+		Doc:     "lets the time of machines cost nothing, to see what its price is worth",
+		Readers: by(Router, "false", "priced"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Free }),
+	},
+	{
+		Name:    "eager",
+		Doc:     "lets every batch begin at once, to see what waiting is worth",
+		Readers: by(Router, "false", "priced"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Eager }),
 	},
 }
