@@ -217,7 +217,8 @@ func TestOptionsThatTheSystemDoesNotTake(t *testing.T) {
 			"one of paper, fluid",
 		"system: {name: kairos, options: {bond: fluid}}": "system.options.bond: no system here uses this setting " +
 			"(did you mean \"bound\"?)",
-		"system: {router: weighted, batcher: single, budget: 1}": "system.budget: is read by the planners kairos and fluid; " +
+		"system: {router: weighted, batcher: single, budget: 1}": "system.budget: is read by the planners kairos " +
+			"and fluid; " +
 			"system weighted+single has the planner static: ",
 		"system: {name: kairos, budget: 1, replan: 2s, options: {learn: true, cells: 2}}": "",
 	} {

@@ -11,7 +11,8 @@ func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 		return newStatic(w, o)
 	}
 	out := &fluid.Planner{
-		Profile: w.Profile, Options: fluid.Options{Budget: o.Renting.Budget, Trials: o.Renting.Trials, Pooled: w.Pooled},
+		Profile: w.Profile,
+		Options: fluid.Options{Budget: o.Renting.Budget, Trials: o.Renting.Trials, Pooled: w.Pooled},
 	}
 	if w.Trials != nil {
 		out.Try = w.Trials.Try

@@ -88,7 +88,7 @@ func (p *Program) Add(cost, upper float64, terms ...Term) int {
 // Cost sets the cost of a column. The next solve continues from the present basis.
 func (p *Program) Cost(column int, c float64) { p.cost[column] = c }
 
-// Upper sets the upper bound of a column, which may be infinite. The next solve continues from the present basis if that
+// Upper sets the upper bound of a column, which may be infinite. The next solve goes on from the present basis if that
 // is still feasible.
 func (p *Program) Upper(column int, upper float64) { p.upper[column] = upper }
 

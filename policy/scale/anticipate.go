@@ -34,7 +34,8 @@ const (
 	beyond = 1.15
 )
 
-// Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the forecast exceeds
+// Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the
+// forecast exceeds
 // what the plan in force was made for and carries, when more waits than that plan can serve within the objective, or
 // when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
 // before adds until machines are loaded, plus the standard error of the rate. Its largest value of the last seconds

@@ -15,7 +15,7 @@ import (
 //	            sum_f items_fs y_f      <= sum_og u_sog    the items of a stage are served by its options
 //	            sum_so time_sog u_sog   <= supply_g        in the time of the group's machines
 //
-// A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at the stages that follow.
+// A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at stages that follow.
 // demand is 1.05 times the rate of arrivals, and what waits spread over the horizon: two mean objectives. supply is the
 // slots that are free within the horizon. time_sog is the time for an item in the best batch that can fill within the
 // objective at the present flow. loss is what the option's accuracy falls short of the best.
