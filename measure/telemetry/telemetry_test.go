@@ -39,7 +39,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	t.Helper()
 	c := simtest.Uniform(2, 4*time.Millisecond, time.Millisecond, 30*time.Millisecond, 8)
 	c.Spec.Apps[0].QueueLimit = 20
-	s, err := systems.Get("sluice")
+	s, err := systems.Named("earliestfinish+mostaccurate")
 	if err != nil {
 		t.Fatal(err)
 	}
