@@ -19,7 +19,8 @@ func TestSizeQuantiles(t *testing.T) {
 	for k := range 3 * quantileSizes {
 		r.AddSize(0, int32(1+k%100))
 	}
-	if n := r.SizeQuantiles(0, out[:]); n != 4 || !slices.IsSorted(out[:]) || out[3] != 100 || out[1] < 45 || out[1] > 56 {
+	n := r.SizeQuantiles(0, out[:])
+	if n != 4 || !slices.IsSorted(out[:]) || out[3] != 100 || out[1] < 45 || out[1] > 56 {
 		t.Errorf("%d quantiles: %v", n, out)
 	}
 	for range quantileSizes {

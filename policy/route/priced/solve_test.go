@@ -68,8 +68,8 @@ func (d *dual) bound() (sum float64) {
 }
 
 // The prices are those of the program within what smoothing costs: they prove a bound that is near its optimum. Each
-// solve goes on from the last, as it does every 10 ms in a run. Descent by groups is slow where groups replace each other,
-// so a few bounds are farther.
+// solve goes on from the last, as it does every 10 ms in a run. Descent by groups is slow where groups replace each
+// other, so a few bounds are farther.
 func TestPricesAgainstTheProgram(t *testing.T) {
 	const seeds, solves = 300, 15
 	worst, sum, far := 0.0, 0.0, 0
