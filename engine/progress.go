@@ -6,9 +6,6 @@ import (
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// mostTasks bounds the tasks that a query has at a stage.
-const mostTasks = 256
-
 // batchEnded hands the tasks of a batch that has ended on: to the next stages, to their clients, or to wait once more.
 // It tells whether any of them ended after its deadline.
 func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late bool) {
@@ -116,11 +113,12 @@ func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []in
 }
 
 // enter makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances
-// are next and fill batches whatever their number; of more items than mostTasks several together, but no more than the
+// are next and fill batches whatever their number; of more items than pipeline.MostTasks several together, but no more
+// than the
 // largest batch that anything takes.
 func (q *queries) enter(r fleet.Ref, s serving.StageID) {
 	left := q.flows.items(q.records.at(r).flow, s)
-	largest := int32(min(q.largestBatch(s), int(left+mostTasks-1)/mostTasks))
+	largest := int32(min(q.largestBatch(s), int(left+pipeline.MostTasks-1)/pipeline.MostTasks))
 	query := q.records.at(r).query
 	for offset := int32(0); left > 0; {
 		items := min(left, largest)

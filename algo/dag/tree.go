@@ -1,5 +1,5 @@
 // Package dag decomposes a graph of tasks into chains, which run one after the other, and branches, which may run side
-// by side.
+// by side, and finds longest paths.
 //
 // By INFless's rule (ASPLOS 2022, §3.3, combined operator profiling) a chain takes the sum of its parts and branches
 // take the longest of them. That holds for executors that run branches side by side. One that runs a task at a time

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/algo/dag"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
@@ -109,8 +110,8 @@ func (m *problem) readStages() {
 		id := serving.AppID(a)
 		g := pipeline.New(m.spec, id)
 		objective := x.SLO.Latency - x.Slack
-		typical := m.paths(id, func(s serving.StageID) float64 { return m.runTime(s, true) })
-		fastest := m.paths(id, func(s serving.StageID) float64 { return m.runTime(s, false) })
+		typical := paths(g, func(s serving.StageID) float64 { return m.runTime(s, true) })
+		fastest := paths(g, func(s serving.StageID) float64 { return m.runTime(s, false) })
 		for at, fan := range g.MeanItems() {
 			s := g.Stage(at)
 			t, f := typical[at], fastest[at]
@@ -127,24 +128,14 @@ func (m *problem) readStages() {
 type onPath struct{ own, path float64 }
 
 // paths returns by position the lengths of an app's stages and of the longest paths through them.
-func (m *problem) paths(a serving.AppID, length func(serving.StageID) float64) []onPath {
-	ids := m.spec.Apps[a].Stages
-	out := make([]onPath, len(ids))
-	before, after := make([]float64, len(ids)), make([]float64, len(ids))
-	at := func(s serving.StageID) int { return slices.Index(ids, s) }
-	for k, s := range ids {
-		out[k].own = max(length(s), 1)
-		for _, e := range m.spec.Stages[s].Next {
-			before[at(e.To)] = max(before[at(e.To)], before[k]+out[k].own)
-		}
+func paths(g *pipeline.Graph, length func(serving.StageID) float64) []onPath {
+	out, own := make([]onPath, g.Len()), make([]float64, g.Len())
+	for k := range own {
+		own[k] = max(length(g.Stage(k)), 1)
 	}
-	for k, s := range slices.Backward(ids) {
-		for _, e := range m.spec.Stages[s].Next {
-			after[k] = max(after[k], after[at(e.To)]+out[at(e.To)].own)
-		}
-	}
+	before, behind := dag.Around(g.Following(), own)
 	for k := range out {
-		out[k].path = before[k] + out[k].own + after[k]
+		out[k] = onPath{own[k], before[k] + own[k] + behind[k]}
 	}
 	return out
 }

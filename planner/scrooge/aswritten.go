@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluice-serving/sluice/algo/dag"
 	"github.com/sluice-serving/sluice/algo/milp"
 )
 
@@ -168,7 +169,7 @@ func milli(d time.Duration) float64 { return float64(d) / float64(time.Milliseco
 // there are none.
 func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
 	m := w.modules[i]
-	before, behind := w.g.pathsAround(w.latency)
+	before, behind := dag.Around(w.g.next, w.latency)
 	within := w.p.SLO - before[i] - behind[i]
 	var uses []Use
 	for _, l := range loads {

@@ -1,6 +1,10 @@
 package scrooge
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/dag"
+)
 
 // finish fills in what follows from the uses: cost, latency and budgets. The time that a path leaves of the objective
 // is shared among its modules in proportion to their worst latencies. A module's budget is its worst latency times the
@@ -10,7 +14,7 @@ func (a *Allocation) finish(p *Problem, g *graph) error {
 	if err != nil {
 		return err
 	}
-	before, behind := g.pathsAround(worst)
+	before, behind := dag.Around(g.next, worst)
 	for i := range p.Modules {
 		x := &a.Modules[i]
 		x.Budget = worst[i]
@@ -41,22 +45,6 @@ func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err e
 	}
 	_, a.Latency = g.longestPath(worst)
 	return worst, nil
-}
-
-// pathsAround returns, by module, the longest path to it and from its end.
-func (g *graph) pathsAround(latency []time.Duration) (before, behind []time.Duration) {
-	before, behind = make([]time.Duration, len(latency)), make([]time.Duration, len(latency))
-	for i, next := range g.next {
-		for _, n := range next {
-			before[n] = max(before[n], before[i]+latency[i])
-		}
-	}
-	for i := len(latency) - 1; i >= 0; i-- {
-		for _, n := range g.next[i] {
-			behind[i] = max(behind[i], latency[n]+behind[n])
-		}
-	}
-	return before, behind
 }
 
 // uses returns the machines of a composition, without a remainder that is a rounding error.

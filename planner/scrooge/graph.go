@@ -237,7 +237,7 @@ func (s *search) repair(steps []int) []int {
 	}
 	for {
 		latency := s.latency(steps)
-		before, behind := s.pathsAround(latency)
+		before, behind := dag.Around(s.next, latency)
 		module, step, best := -1, 0, 0.0
 		for i, c := range s.curves {
 			k := c.at(s.within - before[i] - behind[i])

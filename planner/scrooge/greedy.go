@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/sluice-serving/sluice/algo/dag"
 )
 
 // Greedy allocates by the heuristic of §4.3: of all modules, types and configurations it takes next the one with the
@@ -41,7 +43,7 @@ func Greedy(p *Problem) (*Allocation, error) {
 	// Step 2: the change with the best ratio that keeps the objective, as long as there is one.
 	for {
 		module, mode, best := -1, -1, 0.0
-		before, behind := g.pathsAround(latency)
+		before, behind := dag.Around(g.next, latency)
 		for i, m := range modules {
 			if m.rate == 0 {
 				continue

@@ -36,9 +36,7 @@ func (r *runner) utilities(o *reproduce.Outcome) error {
 		for s := range r.systems {
 			x, name := r.result(w, k, s), r.systems[s].Name
 			if x.refused != "" {
-				refused := row(name, "utility", "%")
-				refused.Note = "refuses: " + x.refused
-				o.AddRow(refused, 0)
+				o.AddRow(refusal(row(name, "utility", "%"), x), 0)
 				cells = append(cells, plot.GridCell{Value: math.NaN()})
 				continue
 			}
@@ -55,6 +53,12 @@ func (r *runner) utilities(o *reproduce.Outcome) error {
 	})
 	o.Charts = append(o.Charts, reproduce.Chart{Name: "worlds", Drawing: chart})
 	return err
+}
+
+// refusal is the row of a system that refuses a world.
+func refusal(r reproduce.Row, x *result) reproduce.Row {
+	r.Note = "refuses: " + x.refused
+	return r
 }
 
 // share is the part of the bound that a run has reached.
@@ -86,9 +90,7 @@ func (r *runner) costs(o *reproduce.Outcome) error {
 		for s := range r.systems {
 			x, name := r.result(w, k, s), r.systems[s].Name
 			if x.refused != "" {
-				refused := row(name, "cost", "$/h")
-				refused.Note = "refuses: " + x.refused
-				o.AddRow(refused, 0)
+				o.AddRow(refusal(row(name, "cost", "$/h"), x), 0)
 				continue
 			}
 			o.AddRow(row(name, "cost", "$/h"), x.cost)

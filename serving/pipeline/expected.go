@@ -1,5 +1,8 @@
 package pipeline
 
+// MostTasks bounds the tasks into which the items of a query are divided at a stage.
+const MostTasks = 256
+
 // MeanItems returns, by position, the items that reach each stage for each item of a query when every edge carries its
 // mean fan-out. As in Progress, a join gets the most that any edge delivers. Where fan-outs scatter, a join gets more
 // than that on average, because the mean of a maximum is at least the maximum of the means.

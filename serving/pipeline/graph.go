@@ -15,6 +15,7 @@ type Graph struct {
 	stages    []stage
 	edges     int             // of all stages
 	lowest    serving.StageID // of the app
+	following [][]int         // by position: those of the stages that a stage feeds
 	positions []int32         // by StageID, counted from lowest; -1 for stages of other apps
 }
 
@@ -58,19 +59,19 @@ func New(spec *serving.Spec, a serving.AppID) *Graph {
 	for at, s := range ids {
 		g.positions[s-g.lowest] = int32(at)
 	}
-	next := make([][]int, len(ids))
+	g.following = make([][]int, len(ids))
 	for at, s := range ids {
 		x := &g.stages[at]
 		x.id, x.name, x.firstEdge = s, spec.Stages[s].Name, g.edges
 		for _, e := range spec.Stages[s].Next {
 			to := g.Position(e.To)
 			x.next = append(x.next, Edge{To: to, FanOut: e.FanOut, Rows: e.Rows})
-			next[at] = append(next[at], to)
+			g.following[at] = append(g.following[at], to)
 			g.stages[to].predecessors = append(g.stages[to].predecessors, at)
 		}
 		g.edges += len(x.next)
 	}
-	for at, before := range Ancestors(next) {
+	for at, before := range Ancestors(g.following) {
 		g.stages[at].ancestors = before
 	}
 	g.findOrigins()
@@ -91,6 +92,9 @@ func (g *Graph) Position(s serving.StageID) int { return int(g.positions[s-g.low
 
 // Next returns the edges to the stages that a stage feeds, in the order of Stage.Next. The slice must not be changed.
 func (g *Graph) Next(at int) []Edge { return g.stages[at].next }
+
+// Following returns by position those of the stages that each stage feeds. They must not be changed.
+func (g *Graph) Following() [][]int { return g.following }
 
 // Final tells whether a stage feeds no other: the query is answered with its outputs.
 func (g *Graph) Final(at int) bool { return len(g.stages[at].next) == 0 }

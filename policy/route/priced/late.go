@@ -37,11 +37,10 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 		}
 		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
 			o := &y.options[k]
-			if head.Items() > o.limit || o.pinned && head.Pin() != o.variant ||
-				head.Constrained() && !v.Fleet.Accepts(head, o.variant) {
+			if head.Items() > o.limit || !o.accepts(v.Fleet, head) {
 				continue
 			}
-			n := max(min(q.Items(), o.limit), head.Items())
+			n := min(q.Items(), o.limit)
 			if rate := float64(n) / o.seconds[n]; rate > best {
 				group, at, best = int(g), k, rate
 			}
@@ -51,7 +50,7 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 		return false
 	}
 	o := &r.machines.groups[group].options[at]
-	n := max(min(q.Items(), o.limit), head.Items())
+	n := min(q.Items(), o.limit)
 	i := r.machines.take(group, v.Now, o.seconds[n]).instances[o.position]
 	v.Choose(i, o.variant)
 	items, alone := 0, head.Isolated()

@@ -36,18 +36,25 @@ type group struct {
 	ends     pq.Heap  // by place among machines: believed end of the first of its batches
 	price    float64  // of a second of a slot, in queries served at best accuracy; at least least
 	least    float64  // a price that decides only between batches that are worth the same
-	supply   float64  // slots that are free within the horizon, as a part of it
 }
 
 // option is a variant that a group's machines can run.
 type option struct {
 	stage    serving.StageID
 	variant  serving.VariantID
-	position int32   // of its instance on a machine
-	limit    int     // items
-	pinned   bool    // below its app's floor: only for tasks that are pinned to it
-	quality  float64 // accuracy relative to that of the stage's best variant
-	seconds  []float64
+	position int32     // of its instance on a machine
+	limit    int       // items, at least 1
+	pinned   bool      // below its app's floor: only for tasks that are pinned to it
+	quality  float64   // accuracy relative to that of the stage's best variant
+	seconds  []float64 // by items, up to limit
+}
+
+// serving returns the options of a stage. They are the group's own.
+func (x *group) serving(s *stage) []option { return x.options[x.of[s.id][0]:x.of[s.id][1]] }
+
+// accepts reports whether an option may serve a task, whatever its size.
+func (o *option) accepts(f *fleet.View, t *fleet.Task) bool {
+	return (!o.pinned || t.Pin() == o.variant) && (!t.Constrained() || f.Accepts(t, o.variant))
 }
 
 // fleetOfMachines is all machines that can run something, and which of them are free.

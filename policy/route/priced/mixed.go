@@ -1,6 +1,7 @@
 package priced
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/route"
@@ -26,7 +27,7 @@ func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, o *option, k int
 		if t.Rank() != rank {
 			break
 		}
-		if o.pinned && t.Pin() != o.variant || t.Constrained() && !v.Fleet.Accepts(t, o.variant) {
+		if !o.accepts(v.Fleet, t) {
 			continue
 		}
 		next = max(i+1, i*5/4)
@@ -38,7 +39,7 @@ func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, o *option, k int
 // grow forms the batches that begin with a seed.
 func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k int32, price float64, seed int,
 	alone bool) {
-	items, gain, left := 0, 0.0, 0.0
+	items, gain, left := 0, 0.0, math.Inf(1) // left is the least of any task's
 	own := r.list[:0]
 	for j := seed; j < len(x.waiting); j++ {
 		y := &x.waiting[j]
@@ -46,12 +47,12 @@ func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k 
 			continue
 		}
 		t := o.seconds[items+y.items]
-		if t > y.left || len(own) > 0 && t > left {
+		if t > min(left, y.left) {
 			continue
 		}
 		if j > seed {
 			w := v.Fleet.Task(y.ref)
-			if w.Isolated() || o.pinned && w.Pin() != o.variant || w.Constrained() && !v.Fleet.Accepts(w, o.variant) {
+			if w.Isolated() || !o.accepts(v.Fleet, w) {
 				continue
 			}
 		}
@@ -59,10 +60,7 @@ func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k 
 		if j > seed && more < 0 {
 			continue // it brings more later
 		}
-		items, gain = items+y.items, gain+more
-		if left = min(left, y.left); len(own) == 0 {
-			left = y.left
-		}
+		items, gain, left = items+y.items, gain+more, min(left, y.left)
 		own = append(own, int32(j))
 		if score := (gain - price*t - r.blocks(t)) / t; c.n == 0 || score > c.score {
 			c.option, c.n, c.items, c.score = k, len(own), items, score

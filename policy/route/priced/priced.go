@@ -3,13 +3,13 @@
 // brings most for the machine's time. The rule is ours.
 //
 //   - Prices. A small linear program in rates says what a second of each group of alike machines is worth: it serves
-//     what arrives and what waits with the time that the machines have within a horizon (prices.go).
+//     what arrives and what waits with the time that the machines have (prices.go, solve.go).
 //   - Worth. From the prices follows what a waiting query is worth by the time it has left: the best that some later
 //     batch could bring for it, less the machine time that it costs. For a stage that others follow it counts their
 //     accuracy and their time as well (worth.go).
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
-//     second of the machine runs (batches.go, sized.go).
+//     second of the machine runs (batches.go, mixed.go).
 //   - Waiting. Where even the best batch loses, the machine stays free until one query more would make the batch late.
 //
 // A lone query on an idle fleet has nothing to wait for: time costs nothing then, and every gain is at least 0. Under
@@ -165,6 +165,7 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) {
 	}
 	if r.machines.free <= 1 {
 		r.forgetCandidates() // what is left behind waits longer now
+	} else {
+		s.forget()
 	}
-	s.forget()
 }

@@ -16,9 +16,10 @@ import (
 //	            sum_so time_sog u_sog   <= supply_g        in the time of the group's machines
 //
 // A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at stages that follow.
-// demand is 1.05 times the rate of arrivals, and what waits spread over the horizon: two mean objectives. supply is the
-// slots that are free within the horizon. time_sog is the time for an item in the best batch that can fill within the
-// objective at the present flow. loss is what the option's accuracy falls short of the best.
+// demand is the rate of arrivals with head-room, and what waits beyond the usual spread over the horizon. supply is the
+// group's slots: what runs takes some of their time at first, as what is begun within the horizon takes some behind its
+// end. time_sog is the time for an item in the best batch that can fill within the objective at the present flow. loss
+// is what the option's accuracy falls short of the best.
 //
 // For given prices every item takes its cheapest option, and a flow is served where its value covers the cost. So the
 // dual function has a variable for each group only, and is convex:
@@ -39,9 +40,10 @@ type prices struct {
 const (
 	// every is how often prices are computed, and everyEntry is added for each entry of the program.
 	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
-	// headroom is the rate that is planned for, relative to that seen.
+	// headroom is by what part the rate that is planned for exceeds that seen, times the root of the number of slots:
+	// the fewer there are, the more does chance matter.
 	headroom = 0.3
-	// horizon is over how long the time of machines is shared out, in mean objectives.
+	// horizon is over how long what waits is spread, in mean objectives.
 	horizon = 2.0
 	// usual is how much of what comes within an objective waits where nothing is amiss.
 	usual = 0.5
@@ -73,12 +75,16 @@ func (r *Rule) solve() {
 	p := &r.prices
 	span := r.span()
 	groups := r.machines.groups
-	r.supply()
 	p.dual.reset(len(groups))
 	p.nodes = p.nodes[:0]
 	slots := 0.0
 	for g := range groups {
-		slots += groups[g].supply
+		x := &groups[g]
+		p.dual.supply[g], p.dual.price[g] = float64(len(x.machines)*x.slots), x.price
+		if !x.scarce() {
+			p.dual.price[g] = 0
+		}
+		slots += p.dual.supply[g]
 	}
 	grow := 1 + headroom/math.Sqrt(max(slots, 1))
 	for s := range r.stages {
@@ -96,12 +102,6 @@ func (r *Rule) solve() {
 				p.dual.addFlow(d, x.value)
 				r.addItems(x, c, y.mean)
 			}
-		}
-	}
-	for g := range groups {
-		p.dual.supply[g], p.dual.price[g] = groups[g].supply, groups[g].price
-		if groups[g].price <= groups[g].least {
-			p.dual.price[g] = 0
 		}
 	}
 	p.dual.solve()
@@ -124,15 +124,6 @@ func (r *Rule) span() float64 {
 	return horizon * sum / n
 }
 
-// supply sums up the slots of each group. What runs takes some of their time at first, as what is begun within the
-// horizon takes some behind its end.
-func (r *Rule) supply() {
-	for g := range r.machines.groups {
-		x := &r.machines.groups[g]
-		x.supply = float64(len(x.machines) * x.slots)
-	}
-}
-
 // addItems adds so many items at a stage to the flow that was added last, and those that follow from them.
 func (r *Rule) addItems(x *stage, c int, items float64) {
 	r.prices.dual.addItems(r.prices.nodes[x.id]+c, items)
@@ -148,9 +139,9 @@ func (r *Rule) addNode(x *stage, c int) {
 	mean := x.classes[c].mean
 	p.dual.addNode(x.value / mean)
 	for _, g := range x.groups {
-		y := &r.machines.groups[g]
-		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-			o := &y.options[k]
+		options := r.machines.groups[g].serving(x)
+		for k := range options {
+			o := &options[k]
 			if o.pinned {
 				continue
 			}

@@ -17,7 +17,7 @@ type node struct {
 	blur     float64
 	cost     float64 // of an item, at the present prices
 	used     float64 // s of the group in question for an item
-	rest     float64 // sum of the weights of other groups' entries, relative to that of cost restLeast
+	rest     float64 // sum of the weights of other groups' entries, relative to that of cost least
 	least    float64 // the least cost of those
 }
 
@@ -103,11 +103,14 @@ func (d *dual) solve() {
 // some of it is left even then.
 func (d *dual) root(g int32) float64 {
 	top := d.fixOthers(g)
-	if top == 0 || d.spare(g, 0) >= 0 {
+	if top == 0 {
 		return 0
 	}
 	low, high := 0.0, dear*top
 	lowSpare, highSpare := d.spare(g, low), d.supply[g]
+	if lowSpare >= 0 {
+		return 0
+	}
 	if p := d.price[g]; p > 0 && p < high { // the last price is near
 		for _, x := range [...]float64{p * 0.9, p * 1.1} {
 			if s := d.spare(g, x); s < 0 {

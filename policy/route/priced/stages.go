@@ -3,6 +3,7 @@ package priced
 import (
 	"math"
 
+	"github.com/sluice-serving/sluice/algo/dag"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/pipeline"
@@ -29,7 +30,6 @@ type stage struct {
 	right    float64 // the part of it for being right: the query's weight, over its tasks here
 	reach    float64 // share of the queries that have items here
 	tasks    float64 // of a query that has any
-	size     int     // expected items of a query
 	next     []following
 	joins    float64
 
@@ -108,7 +108,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 		x := &r.stages[s]
 		x.groups = x.groups[:0]
 		for g := range r.machines.groups {
-			if of := r.machines.groups[g].of[s]; of[1] > of[0] {
+			if len(r.machines.groups[g].serving(x)) > 0 {
 				x.groups = append(x.groups, int32(g))
 			}
 		}
@@ -141,23 +141,14 @@ func (x *group) scarce() bool { return x.price > x.least }
 // lists what follows each.
 func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	n := a.graph.Len()
-	needs, before, behind := make([]float64, n), make([]float64, n), make([]float64, n)
+	needs := make([]float64, n)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.position = at
 		x.setTasks(spec, a)
 		x.least, needs[at] = r.typicalTime(x)
 	}
-	for at := range n {
-		for _, e := range a.graph.Next(at) {
-			before[e.To] = max(before[e.To], before[at]+needs[at])
-		}
-	}
-	for at := n - 1; at >= 0; at-- {
-		for _, e := range a.graph.Next(at) {
-			behind[at] = max(behind[at], needs[e.To]+behind[e.To])
-		}
-	}
+	before, behind := dag.Around(a.graph.Following(), needs)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
@@ -180,28 +171,23 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 // is one. At later ones the engine makes a task of each item, and larger ones beyond so many.
 func (x *stage) setTasks(spec *serving.Spec, a *app) {
 	mean := spec.Apps[a.id].Mix.Mean() * a.items[x.position]
-	x.reach, x.tasks, x.size = 1, 1, max(int(math.Round(mean)), 1)
+	x.reach, x.tasks = 1, 1
 	if x.position > 0 {
 		x.reach = max(min(mean, 1), 1e-6)
-		x.tasks = max(mean/max(math.Ceil(mean/tasksOfQuery), 1), 1)
+		x.tasks = max(mean/max(math.Ceil(mean/pipeline.MostTasks), 1), 1)
 	}
 	x.right = a.weight / x.tasks
 	x.value = (1 + served) * x.right
 }
 
-// tasksOfQuery is into how many tasks the engine divides a query at a stage at most.
-const tasksOfQuery = 256
-
-// typicalTime returns what the fastest option of a stage takes for one item, and the mean over its variants for the
-// items of a query, each on the machines that are fastest for it. Both are 0 for a stage that nothing serves.
+// typicalTime returns what the fastest option of a stage takes for one item, and the mean over its variants, each on
+// the machines that are fastest for it. Both are 0 for a stage that nothing serves.
 func (r *Rule) typicalTime(x *stage) (least, mean float64) {
 	least = math.Inf(1)
 	n := 0.0
 	seen := make(map[serving.VariantID]float64)
 	for _, g := range x.groups {
-		y := &r.machines.groups[g]
-		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-			o := &y.options[k]
+		for _, o := range r.machines.groups[g].serving(x) {
 			if o.pinned {
 				continue
 			}
@@ -215,11 +201,10 @@ func (r *Rule) typicalTime(x *stage) (least, mean float64) {
 		return 0, 0
 	}
 	for _, g := range x.groups { // in a fixed order, so that the sum has the same bits in every run
-		y := &r.machines.groups[g]
-		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-			if t, ok := seen[y.options[k].variant]; ok {
+		for _, o := range r.machines.groups[g].serving(x) {
+			if t, ok := seen[o.variant]; ok {
 				mean, n = mean+t, n+1
-				delete(seen, y.options[k].variant)
+				delete(seen, o.variant)
 			}
 		}
 	}

@@ -29,9 +29,10 @@ func (r *Rule) tabulate(a *app, x *stage) {
 		clear(x.worth[c])
 		for _, g := range x.groups {
 			y := &r.machines.groups[g]
-			for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-				if !y.options[k].pinned {
-					x.addWorth(a, c, &y.options[k], y.price)
+			options := y.serving(x)
+			for k := range options {
+				if !options[k].pinned {
+					x.addWorth(a, c, &options[k], y.price)
 				}
 			}
 		}
