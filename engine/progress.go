@@ -114,8 +114,7 @@ func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []in
 
 // enter makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances
 // are next and fill batches whatever their number; of more items than pipeline.MostTasks several together, but no more
-// than the
-// largest batch that anything takes.
+// than the largest batch that anything takes.
 func (q *queries) enter(r fleet.Ref, s serving.StageID) {
 	left := q.flows.items(q.records.at(r).flow, s)
 	largest := int32(min(q.largestBatch(s), int(left+pipeline.MostTasks-1)/pipeline.MostTasks))
