@@ -33,23 +33,49 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 		most = mostMixed
 	}
 	a := &r.apps[x.app]
-	wait := x.delta + r.machines.untilNext(x, v.Now)
 	for ref := q.Head(); ref != fleet.Nil && len(x.waiting) < most; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
 		y := task{
 			ref: ref, items: t.Items(), left: t.LatestEnd().Sub(v.Now).Seconds(), due: t.Due().Sub(v.Now).Seconds(),
+			part: 1,
 		}
 		switch {
 		case t.ColdUntil() >= v.Now && t.ColdUntil() > 0:
 			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
+			y.cold = true
 		case y.left < x.least:
 			x.late++
 			continue
-		default:
-			y.later = x.worthOf(a, x.classOf(y.items), y.due-wait)
 		}
 		x.waiting = append(x.waiting, y)
-		x.lost = append(x.lost, x.lost[len(x.lost)-1]+y.later)
+	}
+	if x.tasks > 1 {
+		x.shareValue(v.Fleet)
+	}
+	wait := behindShare*x.budget + r.machines.untilNext(x, v.Now)
+	came, each := 0.0, queueShare/max(x.rate, 1e-9) // s in which the tasks came
+	for k := range x.waiting {
+		y := &x.waiting[k]
+		came += each * float64(y.items)
+		if !y.cold {
+			y.later = x.worthOf(a, x.classOf(y.items), y.due-wait-min(came, queueShare*a.slo), y.part)
+		}
+		x.lost = append(x.lost, x.lost[k]+y.later)
+	}
+}
+
+// shareValue divides the value of every query among its tasks that still wait here. The less of them are left, the more
+// each is worth: all are needed, and the others are paid for. Tasks of a query follow each other.
+func (x *stage) shareValue(f *fleet.View) {
+	for from := 0; from < len(x.waiting); {
+		to, query := from+1, f.Task(x.waiting[from].ref).Query()
+		for to < len(x.waiting) && f.Task(x.waiting[to].ref).Query() == query {
+			to++
+		}
+		part := x.tasks / float64(to-from)
+		for ; from < to; from++ {
+			x.waiting[from].part = part
+		}
 	}
 }
 
@@ -94,11 +120,11 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, o *option, k 
 			t = o.seconds[b]
 		}
 		gain := x.lost[i] - x.lost[i+b] - float64(b)*loss - price*t - r.blocks(t)
-		if len(x.next) == 0 {
+		if len(x.next) == 0 && x.tasks <= 1 {
 			gain += float64(b) * x.value
 		} else {
 			for at := i; at < i+b; at++ {
-				gain += x.brings(a, x.waiting[at].due-t)
+				gain += x.waiting[at].part * x.brings(a, x.waiting[at].due-t)
 			}
 		}
 		if score := gain / t; c.n == 0 || score > c.score {

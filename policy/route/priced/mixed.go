@@ -56,7 +56,7 @@ func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k 
 				continue
 			}
 		}
-		more := x.brings(a, y.due-t) - x.right*(1-o.quality) - y.later
+		more := y.part*x.brings(a, y.due-t) - x.right*(1-o.quality) - y.later
 		if j > seed && more < 0 {
 			continue // it brings more later
 		}

@@ -37,8 +37,9 @@ type stage struct {
 	rate    float64 // items/s that arrive
 	waits   float64 // items that wait
 	worth   [][]float64
-	after   []float64 // by slack left when the stage is done: what the task then brings at best accuracy
-	delta   float64   // s that a task that is left behind waits beyond the next free machine
+	costs   [][]float64 // what of worth a task costs: of the batch that brings it
+	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
+	delta   float64     // s that a task waits here, beyond the batch before it
 
 	collected  bool
 	mixed      bool // tasks differ in more than their deadlines
@@ -71,11 +72,14 @@ type task struct {
 	left  float64 // s until its stage must end at the latest
 	due   float64 // s until its query is late
 	later float64 // what it is worth if it is left behind
+	cold  bool    // it waits for a machine to load
+	part  float64 // what it is worth, relative to a task of a query that has all its tasks before it
 }
 
 const (
-	// slackShare is the part of a stage's time that a task left behind is taken to wait beyond the next free machine.
-	slackShare = 0.15
+	// slackShare is the part of a stage's time that a task waits there. behindShare is the part that a task left behind
+	// waits beyond the next free machine, and queueShare how much of the time in which the tasks before it came.
+	slackShare, behindShare, queueShare = 0.15, 0.2, 0.2
 	// served is what an answer in time is worth beside its accuracy.
 	served = 0.25
 	// steps divide an objective where worth is tabulated.

@@ -15,18 +15,20 @@ func (r *Rule) tabulate(a *app, x *stage) {
 			then := j - int(math.Ceil(to.delta/a.slo*steps))
 			left := 0.0
 			if then >= 0 {
-				left = to.worth[0][then]
+				left = max(to.worth[0][then], 0)
 			}
 			x.after[j] -= x.next[k].share * (to.value - left)
 		}
 		x.after[j] = max(x.after[j], 0)
 	}
 	for len(x.worth) < len(x.classes) {
-		x.worth = append(x.worth, nil)
+		x.worth, x.costs = append(x.worth, nil), append(x.costs, nil)
 	}
 	for c := range x.classes {
-		x.worth[c] = sized(x.worth[c], steps+1)
-		clear(x.worth[c])
+		x.worth[c], x.costs[c] = sized(x.worth[c], steps+1), sized(x.costs[c], steps+1)
+		for j := range x.worth[c] {
+			x.worth[c][j], x.costs[c][j] = math.Inf(-1), 0
+		}
 		for _, g := range x.groups {
 			y := &r.machines.groups[g]
 			options := y.serving(x)
@@ -37,14 +39,16 @@ func (r *Rule) tabulate(a *app, x *stage) {
 			}
 		}
 		for j := 1; j <= steps; j++ {
-			x.worth[c][j] = max(x.worth[c][j], x.worth[c][j-1])
+			if x.worth[c][j] < x.worth[c][j-1] {
+				x.worth[c][j], x.costs[c][j] = x.worth[c][j-1], x.costs[c][j-1]
+			}
 		}
 	}
 }
 
 // addWorth raises the worth of a class to what an option brings.
 func (x *stage) addWorth(a *app, c int, o *option, price float64) {
-	worth, mean := x.worth[c], x.classes[c].mean
+	worth, costs, mean := x.worth[c], x.costs[c], x.classes[c].mean
 	size := int(math.Ceil(mean))
 	flow := x.flow(a)
 	for b := size; b <= o.limit; b = further(b) {
@@ -55,11 +59,15 @@ func (x *stage) addWorth(a *app, c int, o *option, price float64) {
 		cost := x.right*(1-o.quality) + price*t*mean/float64(b)
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
 		if len(x.next) == 0 {
-			worth[from] = max(worth[from], x.value-cost)
+			if x.value-cost > worth[from] {
+				worth[from], costs[from] = x.value-cost, cost
+			}
 			continue
 		}
 		for j := from; j <= steps; j++ {
-			worth[j] = max(worth[j], x.after[j-from]-cost)
+			if y := x.after[j-from] - cost; y > worth[j] {
+				worth[j], costs[j] = y, cost
+			}
 		}
 	}
 }
@@ -75,13 +83,14 @@ func (a *app) step(left float64) int {
 	return min(int(left/a.slo*steps+1e-9), steps)
 }
 
-// worthOf returns what a task of a class is worth with so many seconds left for its query.
-func (x *stage) worthOf(a *app, c int, left float64) float64 {
+// worthOf returns what a task of a class is worth with so many seconds left for its query, if it has part of the value
+// of a usual one.
+func (x *stage) worthOf(a *app, c int, left, part float64) float64 {
 	j := a.step(left)
 	if j < 0 || c >= len(x.worth) {
 		return 0
 	}
-	return x.worth[c][j]
+	return max(part*(x.worth[c][j]+x.costs[c][j])-x.costs[c][j], 0)
 }
 
 // brings returns what is left of a task's value when its stage is done with so many seconds left for its query.
