@@ -38,6 +38,8 @@ exit status is 1.`,
 			fs.StringVar(&s.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			fs.BoolVar(&s.NoBound, "no-bound", false,
 				"leave out the bound, the most that any run could have had with these arrivals and machines")
+			fs.BoolVar(&s.Foresight, "foresight", false,
+				"print the bound by foresight instead, which is tighter and takes ten seconds and more")
 			out := fs.String("out", "", "`folder` for reports and plots")
 			asJSON := fs.Bool("json", false, "print the reports as JSON")
 			load := declareWorkload(fs)

@@ -30,6 +30,8 @@ type Simulation struct {
 	Journal string
 	// NoBound leaves out the bound beside the report (see report.Bound), which takes up to about a second a run.
 	NoBound bool
+	// Foresight puts the bound by foresight there instead of the fluid bound. It takes ten seconds and more.
+	Foresight bool
 }
 
 // DefaultPlanDelay exceeds the usual time of the solver for some dozen workers.
@@ -95,7 +97,7 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		PlanFailures: result.PlanFailures,
 	}
 	if !s.NoBound {
-		if meta.Bound, err = p.bound(watch, recorder.Report(meta), result.Usage.Span); err != nil {
+		if meta.Bound, err = p.bound(watch, s.Foresight, recorder.Report(meta), result.Usage.Span); err != nil {
 			return nil, err
 		}
 	}
@@ -113,13 +115,18 @@ func (p *Planned) outside() (out time.Duration) {
 
 // bound computes what no run could have passed that had the load and the machines of the watched one. The money is per
 // hour of the span over which that of the run was counted.
-func (p *Planned) bound(watch *bounds.Watch, found *report.Report, span time.Duration) (*report.Bound, error) {
+func (p *Planned) bound(watch *bounds.Watch, foresight bool, found *report.Report,
+	span time.Duration) (*report.Bound, error) {
 	solver, err := p.Solver()
 	if err != nil {
 		return &report.Bound{Skipped: err.Error()}, nil //nolint:nilerr // the report says it
 	}
 	ctx := context.Background()
-	b, err := watch.Utility(ctx, solver)
+	options := bounds.Fluid()
+	if foresight {
+		options = bounds.Foresight()
+	}
+	b, err := watch.Utility(ctx, solver, options)
 	if err != nil || b.Skipped != "" {
 		return b, err
 	}

@@ -124,6 +124,7 @@ var sameFloor = []edge{
 	{"reproduce/...", "measure/profiler/...", "a paper's figure predicts and measures models"},
 	{"reproduce/...", "runtime/fake", "a paper's implementation is the data plane with workers that sleep"},
 	{"planner/*", "policy/plan", "a planner makes a plan"},
+	{"measure/bound", "serving/pipeline", "the stages of a graph share the time of a query"},
 }
 
 // ban says that packages matching from may not import packages matching one of to, wherever they stand.

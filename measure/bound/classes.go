@@ -16,6 +16,7 @@ type class struct {
 	within time.Duration // the longest time to a deadline
 	size   int           // the least items at the first stage
 	items  []float64     // by stage of the app: the least of any
+	place  int           // among the app's classes
 }
 
 // key is the properties that all queries of a class share.
@@ -25,6 +26,7 @@ type key struct {
 	minAccuracy float64
 	span        int // of the time to the deadline, as spanOf returns it
 	from, to    int // windows of arrival and deadline
+	crowd       int // of the queries that come at about the same time, as crowding returns it
 }
 
 // spanOf returns the span of a time to a deadline: its binary logarithm in ns, in quarters, rounded up. Clients may
@@ -34,15 +36,16 @@ func spanOf(d time.Duration) int { return int(math.Ceil(4 * math.Log2(float64(d)
 // classify divides the queries of each key into at most most classes. All queries of a class count with the least work
 // of any, so the program is a bound for every division.
 func (p *program) classify(queries []Query, most int) {
+	p.classOf = make([]int, len(queries))
 	byKey := make(map[key][]int)
 	var keys []key
 	for i := range queries {
 		q := &queries[i]
 		d := q.Deadline.Sub(q.Arrived)
-		if d <= 0 {
+		if p.classOf[i] = -1; d <= 0 {
 			continue
 		}
-		k := key{q.App, q.Variant, q.MinAccuracy, spanOf(d), p.window(q.Arrived), p.window(q.Deadline)}
+		k := key{q.App, q.Variant, q.MinAccuracy, spanOf(d), p.window(q.Arrived), p.window(q.Deadline), p.crowding(i)}
 		if byKey[k] == nil {
 			keys = append(keys, k)
 		}
@@ -53,6 +56,9 @@ func (p *program) classify(queries []Query, most int) {
 		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(queries[a].work(), queries[b].work()) })
 		for len(list) > 0 {
 			n := cut(queries, list, len(byKey[k]), most)
+			for _, i := range list[:n] {
+				p.classOf[i] = len(p.classes)
+			}
 			p.classes = append(p.classes, classOf(k, queries, list[:n]))
 			list = list[n:]
 		}

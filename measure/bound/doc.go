@@ -28,6 +28,17 @@
 // If machines are rented, the program minimises the cost instead: machines_k becomes a variable with a price, all
 // queries but a share must be served, and the mean accuracy of every app must reach its target (Cost).
 //
+// By foresight (Options.Foresight) the bound is that of rules which know every arrival in advance. The program then
+// counts more of what these very arrivals allow:
+//
+//   - Batches hold only queries that can meet: those that arrive within the time to a deadline, less what the batch and
+//     the other stages on the way take at least. A class has the rates of the largest batches that any of its queries
+//     can be in (crowd.go). Queries that come alone are told apart from those that come in clumps.
+//   - The stages of a graph share the time of a query. A column is a class, a path and a division of its time between
+//     the stages. A stage has the rates of batches that fit into its part (split.go). Batches count with their times
+//     rounded down to a 24th of the objective.
+//   - A window is a quarter of the longest time to a deadline.
+//
 // The program leaves out everything that can only lower the utility: batches are whole, queries come one by one,
 // variants take time to load, and the future is not known. It needs the mean run times of batches. If a run's batches
 // happened to be faster, its bound is computed with their times (Model.Speed).

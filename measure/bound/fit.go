@@ -17,17 +17,15 @@ func fit(w *Model, queries []Query, o Options, value func(a serving.AppID, accur
 		p := newProgram(w, queries, o)
 		p.build(value)
 		terms := p.terms()
-		switch {
-		case terms <= o.terms():
+		if terms <= o.terms() {
 			return p, nil
-		case p.windows > 1:
-			o.Windows = (p.windows + 1) / 2
-		case o.classes() > 1:
-			o.Classes = (o.classes() + 1) / 2
-		default:
+		}
+		next, ok := o.coarser(p.windows)
+		if !ok {
 			return nil, fmt.Errorf("%w: %d terms in one window and one size for each app, at most %d are solved",
 				ErrTooLarge, terms, o.terms())
 		}
+		o = next
 	}
 }
 

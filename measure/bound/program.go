@@ -2,7 +2,6 @@ package bound
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
@@ -19,19 +18,24 @@ type program struct {
 	windows int
 	classes []class
 
-	served  [][]served      // by class: a column for each path
-	groups  map[group]int   // into work
-	work    []int           // by group: row
+	served  [][]served      // by class: a column for each path and split of the time
+	groups  map[group]int   // row
 	time    [][][2]int      // by kind and window: rows of threads and of accelerators; -1 for none
 	holds   map[holding]int // columns of r
 	holders map[holding]int // rows of what a variant's machines have
 	memory  [][]int         // by kind and window: row; -1 where memory does not bind
 	rented  [][]int         // by kind and window: column; -1 where machines are owned
 	binds   []bool          // by kind: whether its memory holds less than everything
-	rates   []rated
+	rates   rateTable
+	classOf []int // by query; -1 for one without time
+	// Only by foresight:
+	crowds   []crowd // by AppID
+	crowded  []int   // by query; nil where queries are not told apart by it
+	steps    int     // into which the time to a deadline is divided between stages
+	splitsOf map[string][][]int
 }
 
-// served is a column: queries of a class by one path.
+// served is a column: queries of a class by one path, in one split of their time.
 type served struct {
 	column   int
 	path     int
@@ -42,7 +46,7 @@ type served struct {
 type group struct {
 	variant  serving.VariantID
 	from, to int
-	rates    int // index of what machines give of it
+	rates    int // into rateTable.by
 }
 
 type holding struct {
@@ -59,7 +63,8 @@ func (p *program) window(t serving.Time) int {
 func newProgram(w *Model, queries []Query, o Options) *program {
 	p := &program{
 		w: w, kinds: w.kinds(), groups: make(map[group]int),
-		holds: make(map[holding]int), holders: make(map[holding]int),
+		holds: make(map[holding]int), holders: make(map[holding]int), rates: newRateTable(),
+		splitsOf: make(map[string][][]int),
 	}
 	p.Maximize = true
 	end, longest := serving.Time(math.MinInt64), time.Duration(0)
@@ -72,10 +77,18 @@ func newProgram(w *Model, queries []Query, o Options) *program {
 		p.start, end = 0, 1
 	}
 	span := max(end.Sub(p.start), 1)
-	// Windows shorter than the time to a deadline tighten the bound little and take much time.
-	p.windows = max(1, min(o.windows(), int(span/max(longest, 1))))
+	p.windows = max(1, min(o.windows(), int(span*time.Duration(o.perDeadline())/max(longest, 1))))
 	p.width = span/time.Duration(p.windows) + 1
+	if o.Foresight {
+		p.steps = o.steps()
+		if !o.alike {
+			p.findCrowding(queries)
+		}
+	}
 	p.classify(queries, o.classes())
+	if o.Foresight {
+		p.findCrowds(queries)
+	}
 	return p
 }
 
@@ -134,34 +147,30 @@ func (w *Model) binds(d serving.DeviceTypeID) bool {
 	return sum > limit
 }
 
-// serve adds the columns of a class: its queries by path, and the work that they make.
+// serve adds the columns of a class: its queries by path and split of their time, and the work that they make.
 func (p *program) serve(x *class, paths []path, value func(a serving.AppID, accuracy float64) float64) {
 	var list []served
 	var once []milp.Term
+	var rows []int
 	for n := range paths {
-		var groups []int
-		possible := true
-		for at, v := range paths[n].variants {
-			size := 1
-			if at == 0 {
-				size = x.size
-			}
-			g, ok := p.group(v, x, size)
-			possible = possible && (ok || x.items[at] == 0)
-			groups = append(groups, g)
-		}
-		if !possible {
-			continue
-		}
 		accuracy := p.w.accuracy(&paths[n], x.items)
-		c := p.Column(milp.Column{Objective: value(x.app, accuracy), Upper: x.count})
-		once = append(once, milp.Term{Column: c, Coef: 1})
-		for at, g := range groups {
-			if x.items[at] > 0 {
-				p.term(p.work[g], c, x.items[at])
+		for _, split := range p.splits(x, &paths[n]) {
+			rows = rows[:0]
+			for at, rates := range split {
+				if x.items[at] > 0 {
+					rows = append(rows, p.group(paths[n].variants[at], x, rates))
+				}
 			}
+			c := p.Column(milp.Column{Objective: value(x.app, accuracy), Upper: x.count})
+			once = append(once, milp.Term{Column: c, Coef: 1})
+			for at := range split {
+				if x.items[at] > 0 {
+					p.term(rows[0], c, x.items[at])
+					rows = rows[1:]
+				}
+			}
+			list = append(list, served{c, n, accuracy})
 		}
-		list = append(list, served{c, n, accuracy})
 	}
 	if len(once) > 1 {
 		p.Row(-milp.Inf, x.count, once...)
@@ -173,72 +182,27 @@ func (p *program) term(row, column int, coef float64) {
 	p.Rows[row].Terms = append(p.Rows[row].Terms, milp.Term{Column: column, Coef: coef})
 }
 
-// group returns the group of a variant's work for a class; ok is false when no machine does it in time. Classes with
-// the same rates share a group. Mostly all sizes do, since small queries fill the same batches as large ones.
-func (p *program) group(v serving.VariantID, x *class, size int) (at int, ok bool) {
-	rates := p.ratesOf(v, size, x.within)
-	if rates < 0 {
-		return -1, false
-	}
+// group returns the row of a variant's work for a class at the given rates. Classes with the same rates share a group.
+// Mostly all sizes do, since small queries fill the same batches as large ones.
+func (p *program) group(v serving.VariantID, x *class, rates int) (row int) {
 	g := group{v, x.from, x.to, rates}
-	if at, ok := p.groups[g]; ok {
-		return at, true
+	if row, ok := p.groups[g]; ok {
+		return row
 	}
-	at = len(p.work)
-	p.groups[g] = at
-	row := p.Row(-milp.Inf, 0) // items of the queries - items that windows give <= 0
-	p.work = append(p.work, row)
+	row = p.Row(-milp.Inf, 0) // items of the queries - items that windows give <= 0
+	p.groups[g] = row
 	for w := x.from; w <= x.to; w++ {
 		n := 0
 		for k := range p.kinds {
 			for _, u := range p.kinds[k].uses {
-				if rate := p.rates[rates].by[n]; rate > 0 {
+				if rate := p.rates.by[rates][n]; rate > 0 {
 					p.spend(row, k, w, v, u, rate)
 				}
 				n++
 			}
 		}
 	}
-	return at, true
-}
-
-// rated is a variant's rates for queries of at least a size within at most a time. Rates are by kind, then use.
-type rated struct {
-	variant serving.VariantID
-	size    int
-	within  time.Duration
-	by      []float64
-	same    int // the entry whose rates are the same
-}
-
-// ratesOf returns an index into rates; -1 where all are 0.
-func (p *program) ratesOf(v serving.VariantID, size int, within time.Duration) int {
-	for i := range p.rates {
-		if r := &p.rates[i]; r.variant == v && r.size == size && r.within == within {
-			return r.same
-		}
-	}
-	r := rated{variant: v, size: size, within: within, same: -1}
-	for k := range p.kinds {
-		for _, u := range p.kinds[k].uses {
-			rate := 0.0
-			if p.w.fits(v, u.device) && p.w.fits(v, p.kinds[k].device) {
-				rate = p.w.Rate(v, u.device, size, within)
-			}
-			r.by = append(r.by, rate)
-		}
-	}
-	if slices.ContainsFunc(r.by, func(x float64) bool { return x > 0 }) {
-		r.same = len(p.rates)
-		for i := range p.rates {
-			if o := &p.rates[i]; o.variant == v && slices.Equal(o.by, r.by) {
-				r.same = o.same
-				break
-			}
-		}
-	}
-	p.rates = append(p.rates, r)
-	return r.same
+	return row
 }
 
 // spend adds the column of the seconds that machines of a kind spend on a group in a window, as a use of them.
@@ -269,36 +233,4 @@ func (p *program) hold(k, w int, v serving.VariantID, z int, u use) {
 	}
 	// A part runs beside others on its machine, each with a copy of the variant; its share of the machine counts.
 	p.term(row, z, max(u.threads, u.percent))
-}
-
-// Options are the resolution of a bound. Finer bounds are tighter and take more time.
-type Options struct {
-	// Windows is the most windows that time is divided into; 0 means 24. More windows are tighter if the load changes.
-	Windows int
-	// Classes is the most sizes that the queries of an app are divided into; 0 means 12.
-	Classes int
-	// Terms is how many terms the program may have; 0 means 500,000. A larger one is made coarser: with half as many
-	// windows, and then with half as many sizes. It is a bound all the same.
-	Terms int
-}
-
-func (o Options) windows() int {
-	if o.Windows <= 0 {
-		return 24
-	}
-	return o.Windows
-}
-
-func (o Options) terms() int {
-	if o.Terms <= 0 {
-		return 500_000
-	}
-	return o.Terms
-}
-
-func (o Options) classes() int {
-	if o.Classes <= 0 {
-		return 12
-	}
-	return o.Classes
 }

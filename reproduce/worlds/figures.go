@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/measure/worlds"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/sim/bounds"
 )
 
 // bounded is the name of the bound among the systems of the rows.
@@ -205,7 +206,7 @@ func (p *place) above(ctx context.Context, solver milp.Solver, x *result, most *
 	}
 	own := *most
 	if x.speed != nil {
-		b, err := p.bound(ctx, solver, x.speed)
+		b, err := p.bound(ctx, solver, x.speed, bounds.Fluid())
 		if err != nil {
 			return false, "", err
 		}

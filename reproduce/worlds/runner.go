@@ -18,6 +18,8 @@ type runner struct {
 	limits  []*reproduce.Task   // by position in numbers
 	runs    [][]*reproduce.Task // by position in numbers, then in systems
 
+	foreseenLimits, defaults []*reproduce.Task // by position in numbers
+
 	mu     sync.Mutex
 	places map[[2]uint64]*opened
 }

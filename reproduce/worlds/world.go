@@ -80,7 +80,7 @@ const costLate = 0.01
 
 // limit computes the bound.
 func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
-	r, err := p.bound(ctx, solver, nil)
+	r, err := p.bound(ctx, solver, nil, bounds.Fluid())
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,8 @@ func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
 	for a := range p.Spec.Apps {
 		rent.Target = append(rent.Target, p.Spec.Apps[a].AccuracyTarget)
 	}
-	cost, err := bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent, p.fineness())
+	cost, err := bound.Cost(ctx, solver, bounds.Model(p.Spec, p.machines), p.queries(), *rent,
+		bounds.Fluid())
 	switch {
 	case errors.Is(err, bound.ErrTooLittle):
 		return out, nil
@@ -106,13 +107,12 @@ func (p *place) limit(ctx context.Context, solver milp.Solver) (*limit, error) {
 
 // bound computes the bound on utility. speed is by device type how much faster than on average batches were; nil for
 // nothing.
-func (p *place) bound(ctx context.Context, solver milp.Solver, speed []float64) (*bound.Result, error) {
+func (p *place) bound(ctx context.Context, solver milp.Solver, speed []float64, o bound.Options) (*bound.Result,
+	error) {
 	w := bounds.Model(p.Spec, p.machines)
 	w.Speed = speed
-	return bound.Utility(ctx, solver, w, p.queries(), p.fineness())
+	return bound.Utility(ctx, solver, w, p.queries(), o)
 }
-
-func (p *place) fineness() bound.Options { return bound.Options{Terms: bounds.Terms} }
 
 func (p *place) queries() []bound.Query {
 	watch := bounds.NewWatch(p.Spec, p.machines)

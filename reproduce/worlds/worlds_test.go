@@ -14,7 +14,9 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/measure/bound"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/sim/bounds"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
 )
@@ -138,6 +140,48 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Nor is any above the bound by foresight, which is tighter: tried with the default system and two that batch otherwise.
+func TestNoRunIsAboveTheBoundByForesight(t *testing.T) {
+	s := highstest.Solver(t)
+	from := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0)
+	var most float64
+	for k := range max(1, worldsToTry(t)/foresightEvery) {
+		p, refused, err := open(103, from+k)
+		if err != nil || refused != "" {
+			t.Fatal(err, refused)
+		}
+		p.Workload.DurationS = testSpan
+		var known *bound.Result
+		for _, name := range []string{systems.Default, "superserve", "nexus-batching"} {
+			system, err := systems.Named(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := p.run(t.Context(), system, s, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := known
+			if own == nil || x.speed != nil {
+				if own, err = p.bound(t.Context(), s, x.speed, bounds.Foresight()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			known = own
+			l := &limit{utility: own.Utility}
+			if exceeds(x, l) {
+				t.Errorf("%s in world %s (%s): utility %.4f of at most %.4f", name, p.Name, p.TraitList(), x.utility,
+					own.Utility)
+			}
+			most = max(most, share(x, l))
+		}
+	}
+	t.Logf("most of a bound: %.4f", most)
+}
+
+// foresightEvery is how many times as many worlds are tried with the fluid bound.
+const foresightEvery = 25
 
 // A world whose machines cannot have 99 % of each app's queries in time has a bound on utility and none on money.
 func TestWorldsThatNoMoneyServesInTime(t *testing.T) {

@@ -140,10 +140,19 @@ const mostTolerance = 0.03
 // Terms bounds the program of one run, so that it is solved in about a second. A larger one is made coarser.
 const Terms = 20_000
 
-// Utility computes the bound of the run so far. A program that is too large even when it
-// is coarse is no error: the answer says that it was skipped, and why.
-func (w *Watch) Utility(ctx context.Context, solver milp.Solver) (*report.Bound, error) {
-	r, err := bound.Utility(ctx, solver, w.Model(), w.queries, bound.Options{Terms: Terms})
+// ForesightTerms is Terms for the bound by foresight, which is solved in ten seconds and more.
+const ForesightTerms = 100_000
+
+// Foresight returns the options of the bound by foresight.
+func Foresight() bound.Options { return bound.Options{Foresight: true, Terms: ForesightTerms} }
+
+// Fluid returns the options of the fluid bound.
+func Fluid() bound.Options { return bound.Options{Terms: Terms} }
+
+// Utility computes the bound of the run so far. A program that is too large even when it is coarse is no error: the
+// answer says that it was skipped, and why.
+func (w *Watch) Utility(ctx context.Context, solver milp.Solver, o bound.Options) (*report.Bound, error) {
+	r, err := bound.Utility(ctx, solver, w.Model(), w.queries, o)
 	if errors.Is(err, bound.ErrTooLarge) {
 		return &report.Bound{Skipped: err.Error()}, nil
 	}
@@ -181,7 +190,7 @@ func (w *Watch) Cost(ctx context.Context, solver milp.Solver, served *report.Rep
 		}
 	}
 	cost, over, err := bound.CostOver(ctx, solver, w.Model(), w.queries, *rent,
-		bound.Options{Terms: Terms})
+		Fluid())
 	if errors.Is(err, bound.ErrTooLittle) || errors.Is(err, bound.ErrTooLarge) {
 		return nil, nil
 	}

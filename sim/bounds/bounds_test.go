@@ -61,7 +61,7 @@ func watched(t *testing.T, n int, deviation time.Duration, rate float64) (*Watch
 // all queries are equal.
 func TestBoundOfOneMachine(t *testing.T) {
 	w, r := watched(t, 1, 0, 150)
-	b, err := w.Utility(context.Background(), highstest.Solver(t))
+	b, err := w.Utility(context.Background(), highstest.Solver(t), Fluid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestBoundOfOneMachine(t *testing.T) {
 // Where batches scatter, the bound is that of the very batches of the run, and chance is left a tolerance.
 func TestLuckIsInTheBound(t *testing.T) {
 	w, r := watched(t, 1, 8*time.Millisecond, 140)
-	b, err := w.Utility(context.Background(), highstest.Solver(t))
+	b, err := w.Utility(context.Background(), highstest.Solver(t), Fluid())
 	if err != nil {
 		t.Fatal(err)
 	}
