@@ -3,7 +3,7 @@ package bound
 // Options are the resolution of a bound. Finer bounds are tighter and take more time.
 type Options struct {
 	// Foresight makes the bound that of rules which know every arrival in advance: batches hold only queries that can
-	// meet, and the stages of a graph share the time of a query (doc.go). It is tighter, and takes some hundred times as
+	// meet, and the stages of a graph share the time of a query (doc.go). It is tighter, and takes a hundred times as
 	// long.
 	Foresight bool
 	// Windows is the most windows that time is divided into; 0 means 24, and 10,000 by foresight. More windows are

@@ -8,9 +8,6 @@ import (
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// steps is into how many steps the time to a deadline is divided between stages.
-const steps = 12
-
 // level is the rates of a stage whose batches take at most a number of steps.
 type level struct {
 	steps int // the least with these rates

@@ -141,7 +141,7 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 	}
 }
 
-// Nor is any above the bound by foresight, which is tighter: tried with the default system and two that batch otherwise.
+// Nor is any above the bound by foresight, which is tighter: the default system and two that batch otherwise are tried.
 func TestNoRunIsAboveTheBoundByForesight(t *testing.T) {
 	s := highstest.Solver(t)
 	from := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0)

@@ -11,7 +11,8 @@
 //     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
 //     second of the machine runs (batches.go, mixed.go).
 //
-// No machine waits while it can serve something. A lone query on an idle fleet begins at once. Under overload prices rise until what waits is worth nothing, and full batches on fast variants win.
+// No machine waits while it can serve something. A lone query on an idle fleet begins at once. Under overload prices
+// rise until what waits is worth nothing, and full batches on fast variants win.
 package priced
 
 import (
