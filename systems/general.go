@@ -23,10 +23,10 @@ var general = []System{
 		Options: Options{Routing: Routing{Free: true}},
 	},
 	{
-		Name:   "sluice-with-waiting",
-		Doc:    "is sluice with batches that wait where their queries are worth more later",
+		Name:   "sluice-without-waiting",
+		Doc:    "is sluice with batches that begin at once",
 		Source: "ours, ablation", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
-		Options: Options{Routing: Routing{Wait: true}},
+		Options: Options{Routing: Routing{Eager: true}},
 	},
 	{
 		Name:   "proteus-batching",

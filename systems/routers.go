@@ -63,7 +63,7 @@ var routers = []registered[func(Options) route.Router]{
 		"priced", "keeps one queue for each stage, and on every machine runs the batch of any stage that brings most " +
 			"beyond the worth of the machine's time", "ours",
 		func(o Options) route.Router {
-			return priced.New(priced.Options{NoPrices: o.Routing.Free, Waiting: o.Routing.Wait})
+			return priced.New(priced.Options{NoPrices: o.Routing.Free, NoWaiting: o.Routing.Eager})
 		},
 	},
 	{

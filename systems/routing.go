@@ -6,7 +6,7 @@ type Routing struct {
 	Threshold int  // of router threshold: queries of more items go to the base type
 	Idle      bool // of router fcfs: an instance takes one query at a time
 	Free      bool // of router priced: the time of machines costs nothing
-	Wait      bool // of router priced: batches wait
+	Eager     bool // of router priced: no batch waits
 }
 
 var routingOptions = []Option{
@@ -35,9 +35,9 @@ var routingOptions = []Option{
 		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Free }),
 	},
 	{
-		Name:    "wait",
-		Doc:     "lets a batch wait whose queries are worth more later",
+		Name:    "eager",
+		Doc:     "lets every batch begin at once, to see what waiting is worth",
 		Readers: by(Router, "false", "priced"),
-		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Wait }),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Eager }),
 	},
 }

@@ -53,7 +53,7 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 		x.shareValue(v.Fleet)
 	}
 	wait := behindShare*x.budget + r.machines.untilNext(x, v.Now)
-	came, each := 0.0, queueShare/max(x.rate, 1e-9) // s in which the tasks came
+	came, each := 0.0, queueShare/max(x.rate, 1e-9)
 	for k := range x.waiting {
 		y := &x.waiting[k]
 		came += each * float64(y.items)

@@ -10,9 +10,11 @@
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
 //     second of the machine runs (batches.go, mixed.go).
+//   - Waiting. Where even the best batch loses, the machine stays free until one query more would make the batch late.
+//     Only batches of apps with one stage wait, whose queries differ in their deadlines alone: elsewhere it does not pay.
 //
-// No machine waits while it can serve something. A lone query on an idle fleet begins at once. Under overload prices
-// rise until what waits is worth nothing, and full batches on fast variants win.
+// A lone query on an idle fleet has nothing to wait for: time costs nothing then, and every gain is at least 0. Under
+// overload prices rise until what waits is worth nothing, and full batches on fast variants win.
 package priced
 
 import (
@@ -23,11 +25,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Options change the rule, to measure what its parts are worth. The zero value is the rule itself.
+// Options leave out parts of the rule, to measure what each is worth. The zero value leaves out none.
 type Options struct {
-	NoPrices bool // machine time costs nothing
-	// Waiting keeps a machine free where even the best batch loses, until one query more would make the batch late.
-	Waiting bool
+	NoPrices  bool // machine time costs nothing
+	NoWaiting bool // the best batch runs at once, even where it loses
 }
 
 // Rule is a route.Router for all stages.
@@ -75,7 +76,7 @@ func (r *Rule) Route(v *route.View) {
 			break
 		}
 		c := &s.candidates[g]
-		if r.Waiting && c.score < -tolerance && c.edge > v.Now && r.machines.groups[g].scarce() {
+		if c.score < -tolerance && c.edge > v.Now && r.mayWait(s) && r.machines.groups[g].scarce() {
 			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
 			return
 		}
@@ -84,6 +85,11 @@ func (r *Rule) Route(v *route.View) {
 	if r.machines.free > 0 {
 		r.serveLate(v)
 	}
+}
+
+// mayWait reports whether batches of a stage may wait for more tasks.
+func (r *Rule) mayWait(s *stage) bool {
+	return !r.NoWaiting && !s.mixed && r.apps[s.app].graph.Len() == 1
 }
 
 const (
