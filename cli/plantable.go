@@ -108,8 +108,12 @@ func facts(v *planning.Plan) (facts [][]string) {
 		fact("short", "%s more would carry all of it", strings.Join(more, ", "))
 	}
 	if d := v.Diagnosis; d != nil && d.Carried && v.Reach != nil {
-		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", quantity.Multiple(d.Multiple),
-			quantity.Rate(*v.Reach), quantity.Percent(d.Headroom-1))
+		with := ""
+		if d.Headroom > 1 {
+			with = fmt.Sprintf(" with %s head-room", quantity.Percent(d.Headroom-1))
+		}
+		fact("room", "this fleet carries up to %s this demand, %s%s", quantity.Multiple(d.Multiple),
+			quantity.Rate(*v.Reach), with)
 	}
 	return facts
 }

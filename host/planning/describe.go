@@ -3,8 +3,10 @@ package planning
 import (
 	"math"
 
+	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/quantity"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -20,15 +22,28 @@ type description struct {
 	demands []capacity.StageDemand // by StageID, for a query of each app
 	stages  []carried              // by StageID
 	hosts   []float64              // capacity of each of the plan's instances, in items/s
+	pooled  bool                   // one rule decides for all machines, so that shares do not bind
 	out     Plan
+}
+
+// describeBy is Describe for a plan of a planner. Plans of fluid say themselves what they carry: a rule for all
+// machines follows, and shares do not bind it.
+func describeBy(planner plan.Planner, p *host.Profiled, d *Demand, made *plan.Plan) Plan {
+	x := &description{}
+	_, x.pooled = planner.(*fluid.Planner)
+	return x.describe(p.Spec(), p.Latencies(), d.Rates, made)
 }
 
 // Describe describes a plan for a demand, in queries/s by AppID, of each app. It computes what an app gets from shares
 // and latencies, not from the planner's forecast: some planners forecast fewer values than others, and a plan for
 // throughput counts demand as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
 func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
-	d := &description{spec: spec, made: made, demands: capacity.StageDemands(spec, nil)}
-	d.stages, d.hosts = capacities(spec, latencies, made)
+	return (&description{}).describe(spec, latencies, demand, made)
+}
+
+func (d *description) describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
+	d.spec, d.made, d.demands = spec, made, capacity.StageDemands(spec, nil)
+	d.stages, d.hosts = capacities(spec, latencies, made, d.demands)
 	d.out = Plan{
 		Demand: (&Demand{Rates: demand}).Total(), Workers: len(spec.Workers), Loads: made.Loads,
 		CostPerHour: made.Forecast.CostPerHour,
@@ -87,7 +102,10 @@ func (d *description) apps(demand []float64) {
 				accuracy *= d.stages[s].accuracy
 			}
 		}
-		if d.made.BoundsCost && a < len(d.made.Capacity) {
+		switch {
+		case d.pooled && a < len(d.made.Capacity):
+			x.Capacity = d.made.Capacity[a]
+		case d.made.BoundsCost && a < len(d.made.Capacity):
 			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // an instance that shares a worker carries less than alone
 		}
 		if x.Capacity > 0 {
@@ -102,7 +120,9 @@ func (d *description) apps(demand []float64) {
 		}
 		v.Apps = append(v.Apps, x)
 	}
-	d.limitShared(demand)
+	if !d.pooled {
+		d.limitShared(demand)
+	}
 	for a := range v.Apps {
 		x := &v.Apps[a]
 		x.Served = min(x.Demand, x.Capacity)
@@ -197,9 +217,10 @@ type carried struct {
 	accuracy float64 // mean over items
 }
 
-// capacities returns the capacities of a plan's stages and instances, in items/s, or in queries/s if the plan was made
-// for sizes of queries.
-func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (stages []carried, hosts []float64) {
+// capacities returns the capacities of a plan's stages and instances, in items/s, or in queries/s times the items per
+// item of a query if the plan was made for sizes of queries.
+func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan, demands []capacity.StageDemand) (
+	stages []carried, hosts []float64) {
 	stages, hosts = make([]carried, len(spec.Stages)), make([]float64, len(p.Instances))
 	for s := range stages {
 		stages[s].capacity = math.Inf(1)
@@ -209,7 +230,7 @@ func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (st
 		if a := spec.Stages[i.Stage].App; p.Mixes != nil {
 			// Queries of many sizes run one at a time, so the capacity with full batches does not apply. The planner's
 			// is used.
-			hosts[n] = p.Capacity[a] * i.Share
+			hosts[n] = p.Capacity[a] * i.Share * demands[i.Stage].FanOut
 		} else {
 			run := latencies.Latency(active.Variant, i.DeviceType(spec), active.Limit, i.Slots)
 			hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()

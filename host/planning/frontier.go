@@ -65,7 +65,7 @@ func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, poi
 		System: s.Name, WhatIf: f.name, Demand: d.Total(), Variants: p.VariantNames(), Points: []Point{},
 	}
 	add := func(multiple float64, made *plan.Plan) {
-		v.Points = append(v.Points, pointOf(p, d.times(multiple), multiple, made))
+		v.Points = append(v.Points, pointOf(planner, p, d.times(multiple), multiple, made))
 		progress(float64(len(v.Points)) / float64(points))
 	}
 	if exact, ok := planner.(*proteus.Planner); ok {
@@ -88,8 +88,8 @@ func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, poi
 }
 
 // pointOf describes a plan as a point of a frontier.
-func pointOf(p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Point {
-	x := Describe(p.Spec(), p.Latencies(), d.Rates, made)
+func pointOf(planner plan.Planner, p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Point {
+	x := describeBy(planner, p, d, made)
 	out := Point{
 		Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap,
 		Shares: make([]float64, len(p.Spec().Variants)),
@@ -130,7 +130,7 @@ func sample(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.
 		if err != nil {
 			return nil, false, err
 		}
-		v := Describe(p.Spec(), p.Latencies(), d.Rates, made)
+		v := describeBy(planner, p, d, made)
 		return made, !v.FallsShort(), nil
 	}
 	low, high := 0.0, 1.0

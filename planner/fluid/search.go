@@ -171,6 +171,10 @@ const untriedHeadroom = 1.3
 // rent chooses machines and what they hold: of the pools that carry multiples of the demand, the cheapest one that
 // serves in time when it is tried.
 func (s *search) rent() error {
+	if s.try == nil || s.left <= 0 {
+		s.rentUntried()
+		return nil
+	}
 	pools := s.pools()
 	made := make([]*candidate, len(pools))
 	at := func(i int) (*candidate, error) {
@@ -233,11 +237,7 @@ func (s *search) pool(n counts) (*candidate, error) {
 
 // pools lists the pools for the head-rooms, the cheapest first.
 func (s *search) pools() (out []counts) {
-	list := headrooms
-	if s.try == nil || s.left <= 0 {
-		list = []float64{untriedHeadroom}
-	}
-	for _, h := range list {
+	for _, h := range headrooms {
 		x := s.m.newMarket(h)
 		n := x.cheapest()
 		if b := s.m.o.Budget; b > 0 && s.m.cost(n) > b {
@@ -248,6 +248,31 @@ func (s *search) pools() (out []counts) {
 		}
 	}
 	return out
+}
+
+// rentUntried rents for the usual head-room where nothing can be simulated; for less, or more, where the budget does
+// not pay for that, or memory does not hold what is to be served.
+func (s *search) rentUntried() {
+	usual := slices.Index(headrooms, untriedHeadroom)
+	for k := range headrooms {
+		if k <= usual {
+			k = usual - k
+		}
+		x := s.m.newMarket(headrooms[k])
+		n := x.cheapest()
+		if s.m.cost(n) > s.m.limited()+centTolerance {
+			if k > usual {
+				break
+			}
+			n = x.within(n, s.m.o.Budget)
+		}
+		if c := s.residencies(n)[0]; s.best == nil || c.full || c.value > s.best.value {
+			s.best = c
+		}
+		if s.best.full {
+			return
+		}
+	}
 }
 
 // serves tells whether a candidate serves everything in time, as far as that is known: by its trial where there is one.
