@@ -42,7 +42,7 @@ func (p *Profiled) NoticeTooSlow() {
 	if p.startsUnprofiled() {
 		return
 	}
-	budgets := capacity.StageDemands(spec, nil)
+	budgets := capacity.ServableDemands(p.latencies, spec, nil)
 	for v := range spec.Variants {
 		x := &spec.Variants[v]
 		within := budgets[x.Stage].Budget
@@ -80,7 +80,7 @@ func (p *Planned) noticeLeftOut() {
 	if !p.tables.Proposed || !systems.Written(p.system.Planner) {
 		return
 	}
-	budgets := capacity.StageDemands(spec, nil)
+	budgets := capacity.ServableDemands(p.latencies, spec, nil)
 	for v := range spec.Variants {
 		id, x := serving.VariantID(v), &spec.Variants[v]
 		placed := slices.ContainsFunc(p.first.Instances, func(i plan.Instance) bool {

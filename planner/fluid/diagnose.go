@@ -121,14 +121,12 @@ func (d *diagnoser) problem(x *change) *problem {
 		}
 		r.Spec = &spec
 	}
-	m := p.problem(&r)
-	for k := range m.kinds {
-		y := &m.kinds[k]
-		if y.most = d.usable(y.device); x.add != nil {
-			y.most += x.add[y.device]
+	return p.problem(&r, func(t serving.DeviceTypeID) int {
+		if x.add != nil {
+			return d.usable(t) + x.add[t]
 		}
-	}
-	return m
+		return d.usable(t)
+	})
 }
 
 // usable is how many machines of a device type the request can use.

@@ -527,3 +527,28 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("carries %v, sheds %v, accuracy %v", p.Capacity, p.Shed, p.Forecast.Accuracy)
 	}
 }
+
+// A query of a graph whose second stage gets four items, on two machines: the second stage needs the time of two items,
+// and the first gets what that leaves. With four machines it needs that of one.
+func TestStagesTakeTheTimeOfAllItems(t *testing.T) {
+	for _, c := range []struct {
+		machines      int
+		first, second time.Duration
+	}{{2, 80 * ms, 90 * ms}, {4, 90 * ms, 90 * ms}, {1, 60 * ms, 90 * ms}} {
+		w := &world{}
+		w.machines(c.machines, 1, 0, 0)
+		w.app(100*ms, 10)
+		w.variant(0, 10*ms, 1, 0)
+		w.stage(0)
+		w.Stages[0].Next[0].FanOut = 4
+		w.variant(0, 10*ms, 1, 0)
+		m, err := (&Planner{Profile: w}).read(&plan.Request{Spec: &w.Spec, Rates: w.rates})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.stages[0].longest != c.first || m.stages[1].longest != c.second {
+			t.Errorf("%d machines: runs may take %v and %v, want %v and %v", c.machines, m.stages[0].longest,
+				m.stages[1].longest, c.first, c.second)
+		}
+	}
+}
