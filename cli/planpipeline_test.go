@@ -122,6 +122,25 @@ func TestPlanMendsGraphs(t *testing.T) {
 	}
 }
 
+// The plan of the default system forecasts what was simulated, with its spread, and lists the trials.
+func TestPlanShowsTrials(t *testing.T) {
+	v := askPlan(t, ExitOK, "-f", pipelineFile, "--system", "sluice").Plans[0]
+	if v.Forecast == nil || v.Forecast.Queries < 1000 || v.Forecast.Accuracy != 1 || v.Choice == "" ||
+		len(v.Trials) != 1 || v.Apps[0].Violation == nil {
+		t.Fatalf("%+v", v)
+	}
+	if x := v.Trials[0]; !x.Adopted || x.Violation != v.Forecast.Violation || x.Deviation != v.Forecast.Deviation ||
+		x.Machines["X"] != 10 || x.CostPerHour != v.CostPerHour || x.Loads != v.Loads {
+		t.Errorf("%+v", x)
+	}
+	_, out, _ := sluice(t, "plan", "-f", pipelineFile, "--system", "sluice")
+	for _, want := range []string{"forecast ", "simulated with", "choice ", "TRIED", "filled afresh", "LATE"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said:\n%s", want, out)
+		}
+	}
+}
+
 // The example runs in the simulator with the head-room that its README names: of frames at a constant rate, on machines
 // that are shared, hardly any are late.
 func TestPipelineExample(t *testing.T) {

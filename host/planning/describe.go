@@ -15,6 +15,17 @@ import (
 // rounding is the part of a demand that may be missing by floating point alone.
 const rounding = 1e-6
 
+// simulated is the part of an accuracy that may be missing because it was simulated with some thousand queries.
+const simulated = 0.005
+
+// rounding is the part of an accuracy that counts as rounding.
+func (d *description) rounding() float64 {
+	if d.pooled && d.made.Forecast.Queries > 0 {
+		return simulated
+	}
+	return rounding
+}
+
 // description is a Plan while it is computed.
 type description struct {
 	spec    *serving.Spec
@@ -72,9 +83,40 @@ func (d *description) describe(spec *serving.Spec, latencies profile.Profile, de
 		}
 	}
 	d.apps(demand)
+	d.forecast()
 	d.instances()
 	d.graphs()
 	return d.out
+}
+
+// forecast says what was simulated. It must be called after apps.
+func (d *description) forecast() {
+	f := &d.made.Forecast
+	d.out.Choice = d.made.Choice
+	if f.Queries == 0 {
+		return
+	}
+	d.out.Forecast = &Forecast{
+		Violation: f.Violation, Deviation: f.Deviation, Accuracy: f.Accuracy, Queries: f.Queries,
+	}
+	for a := range d.out.Apps {
+		if a < len(f.Late) {
+			d.out.Apps[a].Violation = &f.Late[a]
+		}
+	}
+	for _, t := range d.made.Trials {
+		x := Trial{
+			Candidate: t.Candidate, Machines: make(map[string]int), CostPerHour: t.CostPerHour, Loads: t.Loads,
+			Sheds: t.Sheds, Adopted: t.Adopted, Violation: t.Violation, Deviation: t.Deviation, Accuracy: t.Accuracy,
+			Utility: t.Utility,
+		}
+		for device, n := range t.Machines {
+			if n > 0 {
+				x.Machines[d.spec.DeviceTypes[device].Name] = n
+			}
+		}
+		d.out.Trials = append(d.out.Trials, x)
+	}
 }
 
 // refused sets the description for a demand without a plan.
@@ -108,12 +150,15 @@ func (d *description) apps(demand []float64) {
 		case d.made.BoundsCost && a < len(d.made.Capacity):
 			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // an instance that shares a worker carries less than alone
 		}
+		if f := &d.made.Forecast; d.pooled && a < len(f.Accurate) && f.Accurate[a] > 0 {
+			accuracy = f.Accurate[a]
+		}
 		if x.Capacity > 0 {
 			x.Accuracy = &accuracy
 		}
 		if target := app.AccuracyTarget; target > 0 {
 			missed := 0.0
-			if x.Capacity > 0 && accuracy < target*(1-rounding) {
+			if x.Capacity > 0 && accuracy < target*(1-d.rounding()) {
 				missed = target - accuracy
 			}
 			x.Target, x.Missed = &target, &missed

@@ -77,5 +77,6 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err := s.run(); err != nil {
 		return nil, err
 	}
+	s.record()
 	return s.best.plan, s.best.plan.Validate(r.Spec)
 }

@@ -433,7 +433,7 @@ func TestTrialsDecide(t *testing.T) {
 			if r.Beliefs == nil {
 				t.Error("a trial without beliefs")
 			}
-			out := plan.Tried{Accuracy: 0.75, Late: []float64{0}}
+			out := plan.Tried{Queries: 1, Deviation: 0.003, Accuracy: 0.75, Late: []float64{0}}
 			if n := w.used(p)[0]; n < need {
 				out.Violation = 0.02 * float64(need-n)
 			}
@@ -445,6 +445,19 @@ func TestTrialsDecide(t *testing.T) {
 		}
 		if tries > DefaultTrials {
 			t.Errorf("%d trials, at most %d", tries, DefaultTrials)
+		}
+		adopted := 0
+		for _, x := range p.Trials {
+			if x.Adopted {
+				adopted++
+				if x.Machines[0] != need || x.Violation != 0 || x.CostPerHour != float64(need) {
+					t.Errorf("adopted: %+v", x)
+				}
+			}
+		}
+		if len(p.Trials) != tries || adopted != 1 || p.Choice == "" || p.Forecast.Deviation != 0.003 ||
+			p.Forecast.Queries != 1 {
+			t.Errorf("%d trials, of which %d adopted: %q, %+v", len(p.Trials), adopted, p.Choice, p.Forecast)
 		}
 	}
 }

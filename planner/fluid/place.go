@@ -127,6 +127,7 @@ func (m *problem) describe(out *plan.Plan, sites []site, f *flows) {
 			shed[a], sheds = missing, true
 		}
 		right := m.spec.BestAccuracy(serving.AppID(a)) * (1 - f.loss[a])
+		out.Forecast.Accurate = append(out.Forecast.Accurate, right)
 		accuracy += f.served[a] * right
 		queries += f.served[a]
 		worth += m.queryWorth(a) * out.Demand[a]

@@ -2,6 +2,7 @@ package fluid
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -18,6 +19,8 @@ type search struct {
 	now  *running
 	work work
 	best *candidate
+	// tried are the candidates that were simulated.
+	tried *[]*candidate
 }
 
 // candidate is a plan with what is expected of it.
@@ -27,6 +30,7 @@ type candidate struct {
 	value float64 // over the scenarios, less what loads cost
 	full  bool    // the program serves the present demand
 	keeps bool    // nothing that runs is unloaded
+	what  string  // in words
 	tried *plan.Tried
 }
 
@@ -34,7 +38,10 @@ type candidate struct {
 const horizon = 30 * time.Second
 
 func (m *problem) newSearch(ctx context.Context, p *Planner) *search {
-	s := &search{m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork}}
+	s := &search{
+		m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork},
+		tried: new([]*candidate),
+	}
 	if s.left == 0 {
 		s.left = DefaultTrials
 	}
@@ -48,8 +55,10 @@ func (s *search) run() error {
 	}
 	list := s.residencies(s.m.all())
 	s.best = list[0]
+	s.best.plan.Choice = "it serves most by the program, less what its loads take"
 	if s.m.r.Snapshot != nil && s.best.plan.Loads == 0 {
-		return nil // what runs stays: a trial would take time from what is served, and decide nothing
+		s.best.plan.Choice = "nothing is better than what runs"
+		return nil // a trial would take time from what is served, and decide nothing
 	}
 	if err := s.attempt(s.best); err != nil {
 		return err
@@ -63,8 +72,12 @@ func (s *search) run() error {
 	if err := s.attempt(kept); err != nil {
 		return err
 	}
-	if kept.tried != nil && s.best.tried != nil && s.better(kept, s.best) {
-		s.best = kept
+	if kept.tried != nil && s.best.tried != nil {
+		s.best.plan.Choice = "it serves most by the program, and a trial finds no more late than with what runs"
+		if s.better(kept, s.best) {
+			s.best = kept
+			s.best.plan.Choice = "what runs stays: a trial finds more late with what serves more by the program"
+		}
 	}
 	return nil
 }
@@ -85,11 +98,11 @@ func (s *search) residencies(n counts) (out []*candidate) {
 		if sites := s.m.kept(used, s.now); sites != nil {
 			x := s.m.newResidency(sites, &s.work)
 			x.keep()
-			out = append(out, s.candidate(x))
+			out = append(out, s.candidate(x, whatRuns))
 			out[0].keeps = true
 			if x := s.m.newResidency(copied(x.sites), &s.work); slices.Contains(x.crowded, true) {
 				x.decide()
-				out = append(out, s.candidate(x))
+				out = append(out, s.candidate(x, "what runs, changed"))
 			}
 		}
 	}
@@ -97,7 +110,7 @@ func (s *search) residencies(n counts) (out []*candidate) {
 		x := s.m.newResidency(s.m.fresh(n), &s.work)
 		x.decide()
 		s.m.assign(x.sites, used, s.now)
-		out = append(out, s.candidate(x))
+		out = append(out, s.candidate(x, "filled afresh"))
 	}
 	slices.SortStableFunc(out, func(a, b *candidate) int {
 		switch {
@@ -131,15 +144,20 @@ func (m *problem) anyCrowded(n counts) bool {
 	return false
 }
 
+// whatRuns names the candidate that unloads nothing.
+const whatRuns = "what runs"
+
 // candidate makes a candidate of a residency.
-func (s *search) candidate(x *residency) *candidate {
+func (s *search) candidate(x *residency, what string) *candidate {
 	x.evaluate()
 	machines := 0.0
 	for i := range x.sites {
 		machines += x.sites[i].count
 	}
 	_, seconds := s.m.loads(x.sites, s.now)
-	c := &candidate{sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1))}
+	c := &candidate{
+		what: what, sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1)),
+	}
 	c.plan = s.m.plan(x.sites, s.now)
 	c.full = c.plan.Shed == nil
 	return c
@@ -158,8 +176,31 @@ func (s *search) attempt(c *candidate) error {
 		return err
 	}
 	c.tried = &t
-	c.plan.Forecast.Violation, c.plan.Forecast.Accuracy = t.Violation, t.Accuracy
+	*s.tried = append(*s.tried, c)
+	if t.Queries > 0 {
+		f := &c.plan.Forecast
+		f.Violation, f.Accuracy, f.Deviation, f.Queries = t.Violation, t.Accuracy, t.Deviation, t.Queries
+		f.Late, f.Accurate = t.Late, t.Accurate
+	}
 	return nil
+}
+
+// record has the chosen plan say what was tried.
+func (s *search) record() {
+	for _, c := range *s.tried {
+		if c.tried.Queries == 0 {
+			continue
+		}
+		machines := make([]int, len(s.m.spec.DeviceTypes))
+		for i := range c.sites {
+			machines[s.m.kinds[c.sites[i].kind].device] += len(c.sites[i].workers)
+		}
+		s.best.plan.Trials = append(s.best.plan.Trials, plan.Trial{
+			Candidate: c.what, Machines: machines, CostPerHour: c.plan.Forecast.CostPerHour, Loads: c.plan.Loads,
+			Sheds: !c.full, Adopted: c == s.best, Violation: c.tried.Violation, Deviation: c.tried.Deviation,
+			Accuracy: c.tried.Accuracy, Utility: c.tried.Utility,
+		})
+	}
 }
 
 // headrooms are the multiples of the demand for which machines are rented, in the order in which they are tried.
@@ -173,6 +214,7 @@ const untriedHeadroom = 1.3
 func (s *search) rent() error {
 	if s.try == nil || s.left <= 0 {
 		s.rentUntried()
+		s.best.plan.Choice = "these are the cheapest machines for the demand and some head-room"
 		return nil
 	}
 	pools := s.pools()
@@ -208,10 +250,16 @@ func (s *search) rent() error {
 		return err
 	}
 	s.best = c
-	if s.serves(c) && low > 0 {
-		return s.refine(made[low-1], pools[low-1], pools[high])
+	if !s.serves(c) {
+		s.fallBack(made)
+		return nil
 	}
-	return s.fallBack(made)
+	if low > 0 {
+		err = s.refine(made[low-1], pools[low-1], pools[high])
+	}
+	s.best.plan.Choice = fmt.Sprintf("it is the cheapest of those tried that serve in time, with at most %.2g %% late",
+		100*s.m.allowed())
+	return err
 }
 
 // pool tries rented machines: with all that they hold or, where that does not serve in time, with the variants only
@@ -227,6 +275,7 @@ func (s *search) pool(n counts) (*candidate, error) {
 	}
 	few.now = few.m.running()
 	d := few.residencies(n)[0]
+	d.what += ", with fast variants only"
 	err := few.attempt(d)
 	s.left, s.work = few.left, few.work
 	if d.tried != nil && d.full && s.serves(d) {
@@ -339,9 +388,9 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 
 // fallBack takes, where nothing serves in time, what serves most in time of what was tried; of about equals the
 // cheapest.
-func (s *search) fallBack(made []*candidate) error {
-	if s.serves(s.best) || s.best.tried == nil {
-		return nil
+func (s *search) fallBack(made []*candidate) {
+	if s.best.tried == nil {
+		return
 	}
 	least := math.Inf(1)
 	for _, c := range made {
@@ -352,8 +401,8 @@ func (s *search) fallBack(made []*candidate) error {
 	for _, c := range made {
 		if c != nil && c.tried != nil && c.tried.Violation <= least+sameViolation {
 			s.best = c
-			return nil
+			break
 		}
 	}
-	return nil
+	s.best.plan.Choice = "nothing serves in time: it is the cheapest of those tried that serve most"
 }
