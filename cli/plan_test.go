@@ -257,6 +257,9 @@ func TestPlanFrontier(t *testing.T) {
 				!near(x.Multiple*12, f.Points[11].Multiple*float64(i+1)) {
 				t.Errorf("%s: %+v", f.System, x)
 			}
+			if x.Fluid == nil || x.Utility == nil || *x.Utility > x.Fluid.Utility*1.01 || x.Fluid.Utility > 1+1e-9 {
+				t.Errorf("%s: utility %v, bound %+v", f.System, x.Utility, x.Fluid)
+			}
 			// Planners that search greedily promise nothing of the kind.
 			greedy := f.System == "infaas-accuracy" || f.System == "sluice"
 			if i > 0 && !greedy && x.Accuracy > f.Points[i-1].Accuracy+1e-9 {
@@ -280,7 +283,8 @@ func TestPlanFrontier(t *testing.T) {
 		}
 	}
 	code, out, _ := sluice(t, "plan", "-f", file, "--frontier", "--points", "3")
-	if code != ExitOK || !strings.Contains(out, "THROUGHPUT") || !strings.Contains(out, "########") {
+	if code != ExitOK || !strings.Contains(out, "THROUGHPUT") || !strings.Contains(out, "########") ||
+		!strings.Contains(out, "AT MOST") {
 		t.Errorf("%d %s", code, out)
 	}
 }
