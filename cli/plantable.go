@@ -97,8 +97,8 @@ func facts(v *planning.Plan) (facts [][]string) {
 		fact("bound", "%s", proof(v))
 	}
 	if f := v.Forecast; f != nil {
-		fact("forecast", "%s late (+- %s) at an accuracy of %s, simulated with %d queries", quantity.Percent(f.Violation),
-			quantity.Percent(f.Deviation), quantity.Accuracy(f.Accuracy), f.Queries)
+		fact("forecast", "%s late (+- %s) at an accuracy of %s, simulated with %d queries",
+			quantity.Percent(f.Violation), quantity.Percent(f.Deviation), quantity.Accuracy(f.Accuracy), f.Queries)
 	}
 	if v.Choice != "" {
 		fact("choice", "%s", v.Choice)
