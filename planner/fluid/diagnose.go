@@ -194,7 +194,7 @@ func (d *diagnoser) pool(x *change) (counts, bool) {
 		if last != nil && slices.Equal(n, last) {
 			continue
 		}
-		y := m.newResidency(m.fresh(n), &work{mostWork})
+		y := m.newResidency(m.fresh(n), &work{mostWork, d.ctx})
 		y.decide()
 		if m.carriedBy(y.sites) {
 			return n, true

@@ -271,7 +271,7 @@ func random(rng *rand.Rand, kinds int, rented bool) *world {
 // best is the highest value of any residency, by trying all.
 func best(m *problem) float64 {
 	sites := m.fresh(m.all())
-	x := m.newResidency(sites, &work{math.Inf(1)})
+	x := m.newResidency(sites, &work{math.Inf(1), context.Background()})
 	most := 0.0
 	var fill func(i, j int)
 	fill = func(i, j int) {
@@ -312,7 +312,7 @@ func TestResidencyAgainstBruteForce(t *testing.T) {
 		if options > 13 {
 			continue
 		}
-		x := m.newResidency(m.fresh(m.all()), &work{mostWork})
+		x := m.newResidency(m.fresh(m.all()), &work{mostWork, context.Background()})
 		x.decide()
 		x.evaluate()
 		part := x.value / best(m)
@@ -563,5 +563,51 @@ func TestStagesTakeTheTimeOfAllItems(t *testing.T) {
 			t.Errorf("%d machines: runs may take %v and %v, want %v and %v", c.machines, m.stages[0].longest,
 				m.stages[1].longest, c.first, c.second)
 		}
+	}
+}
+
+// A context that has ended leaves the first plan, which serves everything of each app; one that ends during a trial
+// leaves what was tried until then. Without an end the same plan is made every time.
+func TestPlansAtAnyTime(t *testing.T) {
+	w := fleetOf(24, 6, 0)
+	for a := range w.rates {
+		w.rates[a] /= 3
+	}
+	r := plan.Request{Spec: &w.Spec, Rates: w.rates}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	first, err := (&Planner{Profile: w}).Plan(ended, r)
+	if err != nil || first.Shed != nil {
+		t.Fatalf("sheds %v: %v", first.Shed, err)
+	}
+	full := w.plan(t, Planner{}, nil)
+	if !reflect.DeepEqual(full, w.plan(t, Planner{}, nil)) || full.Shed != nil || full.Gap > first.Gap {
+		t.Errorf("gap %v with time, %v without", full.Gap, first.Gap)
+	}
+
+	w = &world{}
+	w.machines(16, 1, 1, 0)
+	w.app(100*ms, 300)
+	w.variant(10*ms, 0, 1, 0)
+	w.Variants[0].MaxBatch = 1
+	for end := range 4 {
+		ctx, stop := context.WithCancel(context.Background())
+		tries := 0
+		try := func(ctx context.Context, _ *plan.Request, p *plan.Plan) (plan.Tried, error) {
+			if tries++; tries > end {
+				stop()
+				return plan.Tried{}, ctx.Err()
+			}
+			out := plan.Tried{Queries: 1}
+			if w.used(p)[0] < 5 {
+				out.Violation = 0.5
+			}
+			return out, nil
+		}
+		p, err := (&Planner{Profile: w, Try: try}).Plan(ctx, plan.Request{Spec: &w.Spec, Rates: w.rates})
+		if err != nil || p.Shed != nil || len(p.Trials) != end || w.used(p)[0] > 13 {
+			t.Errorf("%d trials: %d machines, %v, %v", end, w.used(p)[0], p.Trials, err)
+		}
+		stop()
 	}
 }

@@ -39,7 +39,7 @@ const horizon = 30 * time.Second
 
 func (m *problem) newSearch(ctx context.Context, p *Planner) *search {
 	s := &search{
-		m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork},
+		m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork, ctx},
 		tried: new([]*candidate),
 	}
 	if s.left == 0 {
@@ -165,13 +165,16 @@ func (s *search) candidate(x *residency, what string) *candidate {
 
 // attempt simulates a candidate, if trials are left, and has its plan forecast what came out.
 func (s *search) attempt(c *candidate) error {
-	if s.try == nil || s.left <= 0 || c.tried != nil {
+	if s.try == nil || s.left <= 0 || c.tried != nil || s.ctx.Err() != nil {
 		return nil
 	}
 	s.left--
 	asked := *s.m.r
 	asked.Beliefs = s.m.believed
 	t, err := s.try(s.ctx, &asked, c.plan)
+	if s.ctx.Err() != nil {
+		return nil // what was found until now is the answer
+	}
 	if err != nil {
 		return err
 	}
@@ -231,7 +234,7 @@ func (s *search) rent() error {
 	// The pools get larger, so the first that serves in time is found by halving.
 	low, high := 0, len(pools)-1
 	for low < high {
-		if s.left <= 1 {
+		if s.left <= 1 || s.ctx.Err() != nil {
 			break
 		}
 		middle := (low + high) / 2
@@ -244,6 +247,10 @@ func (s *search) rent() error {
 		} else {
 			low = middle + 1
 		}
+	}
+	if s.ctx.Err() != nil {
+		s.rentInTime()
+		return nil
 	}
 	c, err := at(high)
 	if err != nil {
@@ -297,6 +304,20 @@ func (s *search) pools() (out []counts) {
 		}
 	}
 	return out
+}
+
+// rentInTime chooses machines when the context has ended: the cheapest that have served in time until then, or else as
+// if nothing could be simulated.
+func (s *search) rentInTime() {
+	for _, c := range *s.tried {
+		if s.serves(c) && (s.best == nil || c.plan.Forecast.CostPerHour < s.best.plan.Forecast.CostPerHour) {
+			s.best = c
+		}
+	}
+	if s.best == nil {
+		s.rentUntried()
+	}
+	s.best.plan.Choice = "the time for planning was over: it is the best found until then"
 }
 
 // rentUntried rents for the usual head-room where nothing can be simulated; for less, or more, where the budget does
@@ -371,13 +392,13 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 			list = append(list, n)
 		}
 	}
-	for first, last := 0, len(list); first < last && s.left > 0; {
+	for first, last := 0, len(list); first < last && s.left > 0 && s.ctx.Err() == nil; {
 		middle := (first + last) / 2
 		c, err := s.pool(list[middle])
 		if err != nil {
 			return err
 		}
-		if s.serves(c) {
+		if s.serves(c) && c.tried != nil {
 			s.best, last = c, middle
 		} else {
 			first = middle + 1
