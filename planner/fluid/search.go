@@ -48,6 +48,9 @@ func (m *problem) newSearch(ctx context.Context, p *Planner) *search {
 	return s
 }
 
+// ended tells whether the time for planning is over.
+func (s *search) ended() bool { return s.ctx.Err() != nil }
+
 // run finds the best candidate.
 func (s *search) run() error {
 	if s.m.rents() {
@@ -165,14 +168,14 @@ func (s *search) candidate(x *residency, what string) *candidate {
 
 // attempt simulates a candidate, if trials are left, and has its plan forecast what came out.
 func (s *search) attempt(c *candidate) error {
-	if s.try == nil || s.left <= 0 || c.tried != nil || s.ctx.Err() != nil {
+	if s.try == nil || s.left <= 0 || c.tried != nil || s.ended() {
 		return nil
 	}
 	s.left--
 	asked := *s.m.r
 	asked.Beliefs = s.m.believed
 	t, err := s.try(s.ctx, &asked, c.plan)
-	if s.ctx.Err() != nil {
+	if s.ended() {
 		return nil // what was found until now is the answer
 	}
 	if err != nil {
@@ -234,7 +237,7 @@ func (s *search) rent() error {
 	// The pools get larger, so the first that serves in time is found by halving.
 	low, high := 0, len(pools)-1
 	for low < high {
-		if s.left <= 1 || s.ctx.Err() != nil {
+		if s.left <= 1 || s.ended() {
 			break
 		}
 		middle := (low + high) / 2
@@ -248,7 +251,7 @@ func (s *search) rent() error {
 			low = middle + 1
 		}
 	}
-	if s.ctx.Err() != nil {
+	if s.ended() {
 		s.rentInTime()
 		return nil
 	}
@@ -392,7 +395,7 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 			list = append(list, n)
 		}
 	}
-	for first, last := 0, len(list); first < last && s.left > 0 && s.ctx.Err() == nil; {
+	for first, last := 0, len(list); first < last && s.left > 0 && !s.ended(); {
 		middle := (first + last) / 2
 		c, err := s.pool(list[middle])
 		if err != nil {

@@ -73,7 +73,8 @@ func (f *View) checkReady() error {
 		}
 		for _, k := range f.kinds[s] {
 			if kinds[s][k.kind] != k.instances {
-				return fmt.Errorf("stage %d has %d instances of a kind, %d are counted", s, kinds[s][k.kind], k.instances)
+				return fmt.Errorf("stage %d has %d instances of a kind, %d are counted", s, kinds[s][k.kind],
+					k.instances)
 			}
 		}
 	}
