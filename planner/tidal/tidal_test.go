@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -342,5 +343,39 @@ func BenchmarkPrice(b *testing.B) {
 		if _, kept := p.Solve(nil); !kept {
 			b.Fatal("not kept")
 		}
+	}
+}
+
+// slower takes by a factor longer.
+type slower struct {
+	profile.Profile
+	factor time.Duration
+}
+
+func (s slower) Latency(v serving.VariantID, d serving.DeviceTypeID, items, n int) time.Duration {
+	return s.factor * s.Profile.Latency(v, d, items, n)
+}
+
+// Latencies believed since the planner was made count in place of its own: plans are those of a planner made with them.
+func TestBeliefsOfTheRequest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 4))
+	s, believed := spec(ladder(rng, 4, 6), 12)
+	p := &Planner{Profile: believed, Options: Options{Rates: 8}}
+	r := plan.Request{Spec: s, Rates: []float64{200}}
+	was, err := p.Plan(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := slower{believed, 2}
+	r.Beliefs = now
+	got, err := p.Plan(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := (&Planner{Profile: now, Options: p.Options}).Plan(context.Background(), plan.Request{
+		Spec: s, Rates: r.Rates,
+	})
+	if err != nil || !reflect.DeepEqual(got, want) || got.Capacity[0] >= was.Capacity[0] {
+		t.Errorf("got %v, want %v, was %v, %v", got.Forecast, want.Forecast, was.Forecast, err)
 	}
 }
