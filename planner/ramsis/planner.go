@@ -28,6 +28,9 @@ type Options struct {
 	Step  float64 // 0 means 0.01
 	// SingleRate makes a policy for the demand of the request and no other: for a load that is known and constant.
 	SingleRate bool
+	// Unpromised makes policies without promises, for somebody who looks at runs only. It holds with SingleRate: other
+	// sets are refined by promises.
+	Unpromised bool
 }
 
 // Planner loads every useful variant on every worker and makes the policies for choosing among them. It keeps the
@@ -172,6 +175,7 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, asked capaci
 			SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.queueLimit(models), Levels: p.levels(),
 			Variable: p.Options.Variable, Balance: p.Options.Balance,
 			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate),
+			Unpromised: p.Options.Unpromised && p.Options.SingleRate,
 		}
 		if p.Options.Shape > 0 {
 			w.Arrivals = Gamma{PerSecond: rate, Shape: p.Options.Shape}
