@@ -102,7 +102,8 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	workers, part := split.Workers[s], split.TimePart(s)
 	d := spec.Workers[workers[0]].DeviceType
 	pool := Pool{
-		Workers: len(workers), SLO: a.Budget, Models: models(spec, believed, s, d, a.Budget, split.Memory(s, d), broken),
+		Workers: len(workers), SLO: a.Budget,
+		Models:    models(spec, believed, s, d, a.Budget, split.Memory(s, d), broken),
 		LateShare: p.Options.LateShare,
 	}
 	if len(pool.Models) == 0 {
