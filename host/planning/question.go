@@ -113,7 +113,7 @@ func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Dema
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	p.NoticeTooSlow()
+	p.NoticeTooSlow(made)
 	v := &Plan{}
 	if failed != nil {
 		v.refused(p.Spec(), d, failed)
