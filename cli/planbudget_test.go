@@ -45,6 +45,10 @@ func TestPlanBudget(t *testing.T) {
 			t.Errorf("%v for %.2f $/h: %.1f queries/s, between %.1f and %.1f, bounds %.1f and %.1f", p.Machines,
 				p.CostPerHour, *p.Expected, *p.Low, *p.High, p.Upper, p.Fluid)
 		}
+		if p.AtMost == nil || *p.AtMost < *p.Low || *p.AtMost > *v.AtMost*1.002 {
+			t.Errorf("%v: at most %v of %v with any machines, expected %v", p.Machines, p.AtMost, *v.AtMost,
+				*p.Expected)
+		}
 		if each := p.CostPerHour / 3600 / *p.Expected * 1e6; math.Abs(each / *p.PerMillion - 1) > 1e-9 {
 			t.Errorf("%v: %v $ per million queries, want %v", p.Machines, *p.PerMillion, each)
 		}
@@ -58,7 +62,8 @@ func TestPlanBudget(t *testing.T) {
 // runner-up passes.
 func TestPlanBudgetTries(t *testing.T) {
 	v := budget(t, "--budget", "2.5", "--demand", "40", "--runners-up", "0").Budgets[0]
-	if v.Chosen == nil || v.Tried == 0 || v.Chosen.CostPerHour >= v.Homogeneous.CostPerHour || *v.Chosen.High < 40 {
+	if v.Chosen == nil || v.Tried == 0 || v.Chosen.CostPerHour >= v.Homogeneous.CostPerHour || *v.Chosen.High < 40 ||
+		v.AtMost != nil || !(*v.AtLeast > 0 && *v.AtLeast < v.Chosen.CostPerHour) || *v.Chosen.AtMost < 40 {
 		t.Errorf("%+v, of one type %+v", v.Chosen, v.Homogeneous)
 	}
 	v = budget(t, "--budget", "1.2", "--search", "--runners-up", "3").Budgets[0]
@@ -77,7 +82,9 @@ func TestPlanBudgetFrontier(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errs := sluice(t, "plan", "-f", rankingFile, "--budget", "2", "--frontier", "--points", "4", "--bound",
 		"fluid", "--queries", "500", "--runners-up", "0", "--out", dir)
-	if code != ExitOK || !strings.Contains(out, "BUDGET") || strings.Count(out, "g4dn.xlarge") != 3 {
+	if code != ExitOK || !strings.Contains(out, "BUDGET") ||
+		!strings.Contains(out, "AT MOST") || !strings.Contains(out, "ANY FOR IT") ||
+		strings.Count(out, "g4dn.xlarge") != 3 {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
 	// Half a dollar buys no machine for the largest queries: the row says so.

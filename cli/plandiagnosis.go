@@ -24,7 +24,10 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	if v.Adviser != "" {
 		by = fmt.Sprintf(", with planner %s, which may put any variant on any worker,", v.Adviser)
 	}
-	head := quantity.Percent(d.Headroom - 1)
+	head := ""
+	if d.Headroom > 1 {
+		head = fmt.Sprintf(", with %s head-room", quantity.Percent(d.Headroom-1))
+	}
 	switch {
 	case d.Carried:
 		fmt.Fprintf(b, "The fleet%s would carry this demand up to %s; system %s does not.\n", by,
@@ -32,14 +35,17 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	case len(d.Unserved) > 0:
 		fmt.Fprintf(b, "This demand cannot be carried%s: there are apps that nothing serves.\n",
 			strings.TrimSuffix(by, ","))
+	case !v.FallsShort() && len(v.MissedTargets()) > 0:
+		fmt.Fprintf(b, "This demand is carried, but not at every accuracy_target: at them, %s can be.\n",
+			quantity.Multiple(d.Multiple))
 	case !v.FallsShort():
 		fmt.Fprintf(b,
-			"This demand is carried, but not with the head-room of %s that is planned for: with it, %s can be.\n", head,
-			quantity.Multiple(d.Multiple))
+			"This demand is carried, but not with the head-room of %s that is planned for: with it, %s can be.\n",
+			quantity.Percent(d.Headroom-1), quantity.Multiple(d.Multiple))
 	default:
 		fmt.Fprintf(b,
 			"This demand cannot be carried: the fleet%s carries %s of it at most, if every app is to get the same "+
-				"part, with %s head-room.\n", by, quantity.Multiple(d.Multiple), head)
+				"part%s.\n", by, quantity.Multiple(d.Multiple), head)
 	}
 	if !d.Carried && d.Bound > d.Multiple*1.005 {
 		fmt.Fprintf(b, "(More than %s is ruled out; between the two the search gave up.)\n", quantity.Multiple(d.Bound))
@@ -55,8 +61,12 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	}
 	list("What nothing serves:", len(d.Unserved), func(i int) string { return d.Unserved[i].Text })
 	if len(d.Unserved) == 0 {
-		list("What keeps it from being carried:", min(len(d.Bottlenecks), maxShown), func(i int) string {
-			return d.Bottlenecks[i].Text
+		shown := min(len(d.Bottlenecks), maxShown)
+		list("What keeps it from being carried:", len(d.Limits)+shown, func(i int) string {
+			if i < len(d.Limits) {
+				return d.Limits[i].Text
+			}
+			return d.Bottlenecks[i-len(d.Limits)].Text
 		})
 		if n := len(d.Bottlenecks) - maxShown; n > 0 {
 			fmt.Fprintf(b, "  and %d more apps, less so\n", n)
@@ -76,8 +86,8 @@ func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	list(title, len(mends), func(i int) string { return mends[i].Text })
 	if !d.Carried && len(d.Mends) == 0 {
 		fmt.Fprint(b,
-			"\nNo change of one kind mends it: not more workers, lower floors, longer SLOs or less demand of one "+
-				"app.\n")
+			"\nNo change of one kind mends it: not more workers, budget or memory, lower floors, longer SLOs or less "+
+				"demand of one app.\n")
 	}
 	_, err := fmt.Fprintf(w, "\n%s", b)
 	return err

@@ -34,7 +34,7 @@ func printFrontiers(w io.Writer, r *planning.Report) error {
 			fmt.Fprintf(w, "no plan: %s\n", cmp.Or(v.Error, "nothing of this mix can be carried"))
 			continue
 		}
-		rows := [][]string{{"OF DEMAND", "THROUGHPUT", "ACCURACY", "", "GAP"}}
+		rows := [][]string{{"OF DEMAND", "THROUGHPUT", "ACCURACY", "", "GAP", "UTILITY", "AT MOST", "$/h AT LEAST"}}
 		for _, x := range v.Points {
 			gap := "-"
 			if x.Gap != nil {
@@ -42,10 +42,16 @@ func printFrontiers(w io.Writer, r *planning.Report) error {
 			}
 			rows = append(rows, []string{
 				quantity.Multiple(x.Multiple), quantity.Rate(x.Throughput), quantity.Accuracy(x.Accuracy),
-				meter(x.Accuracy, low, high), gap,
+				meter(x.Accuracy, low, high), gap, "-", "-", "-",
 			})
+			if f, row := x.Fluid, rows[len(rows)-1]; f != nil {
+				row[5], row[6] = quantity.Percent(*x.Utility), quantity.Percent(f.Utility)
+				if f.CostPerHour != nil {
+					row[7] = quantity.Dollars(*f.CostPerHour)
+				}
+			}
 		}
-		if err := columns(w, "rrrlr", rows); err != nil {
+		if err := columns(w, "rrrlrrrr", rows); err != nil {
 			return err
 		}
 	}

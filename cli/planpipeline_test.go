@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,81 @@ func TestPlanShortOfMachines(t *testing.T) {
 	if _, out, _ := sluice(t, "plan", "-f", pipelineFile, "--demand", "2000"); !strings.Contains(out,
 		"more would carry all of it") {
 		t.Errorf("%s", out)
+	}
+}
+
+// The default system's plan of a graph that falls short has mends: carried out, all is carried. A budget is one of them
+// where machines are rented.
+func TestPlanMendsGraphs(t *testing.T) {
+	demand := []string{"-f", pipelineFile, "--system", "sluice", "--demand", "640"}
+	v := askPlan(t, ExitShortOf, demand...).Plans[0]
+	if v.Adviser != "" || v.Diagnosis == nil || len(v.Diagnosis.Bottlenecks) != 2 || len(v.Diagnosis.Mends) < 4 {
+		t.Fatalf("%+v", v.Diagnosis)
+	}
+	for _, m := range v.Diagnosis.Mends {
+		if m.Kind != "workers" {
+			continue
+		}
+		var add []string
+		for name, n := range m.Add {
+			add = append(add, fmt.Sprintf("+%d %s", n, name))
+		}
+		with := askPlan(t, ExitOK, append(demand, "--what-if", strings.Join(add, ","))...).Plans[1]
+		if with.Shed > 0 {
+			t.Errorf("with %v %v is shed", add, with.Shed)
+		}
+	}
+	text, err := os.ReadFile(pipelineFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := filepath.Abs(filepath.Join(filepath.Dir(pipelineFile), "profile.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "sluice.yaml")
+	rented := strings.NewReplacer("_hour: 2}", "_hour: 2, tenure: rented}", "_hour: 3}", "_hour: 3, tenure: rented}",
+		"[profile.json]", "["+profile+"]", `{name: scrooge, options: {within: "1", headroom: "1"}}`,
+		"{name: sluice, budget: 5}").Replace(string(text))
+	if err := os.WriteFile(file, []byte(rented), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := askPlan(t, ExitShortOf, "-f", file).Plans[0].Diagnosis
+	if d == nil || len(d.Limits) != 1 || d.Limits[0].Kind != "budget" || len(d.Mends) == 0 ||
+		d.Mends[0].Kind != "budget" {
+		t.Fatalf("%+v", d)
+	}
+	paid := strings.Replace(rented, "budget: 5", fmt.Sprintf("budget: %v", *d.Mends[0].Budget), 1)
+	if err := os.WriteFile(file, []byte(paid), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if v := askPlan(t, ExitOK, "-f", file).Plans[0]; v.Shed > 0 {
+		t.Errorf("with %v $/h %v is shed", *d.Mends[0].Budget, v.Shed)
+	}
+	_, out, _ := sluice(t, "plan", "-f", pipelineFile, "--system", "sluice", "--demand", "640")
+	for _, want := range []string{"example, stage B: without it", "Any one of these would mend it", "add 13 X"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said:\n%s", want, out)
+		}
+	}
+}
+
+// The plan of the default system forecasts what was simulated, with its spread, and lists the trials.
+func TestPlanShowsTrials(t *testing.T) {
+	v := askPlan(t, ExitOK, "-f", pipelineFile, "--system", "sluice").Plans[0]
+	if v.Forecast == nil || v.Forecast.Queries < 1000 || v.Forecast.Accuracy != 1 || v.Choice == "" ||
+		len(v.Trials) != 1 || v.Apps[0].Violation == nil {
+		t.Fatalf("%+v", v)
+	}
+	if x := v.Trials[0]; !x.Adopted || x.Violation != v.Forecast.Violation || x.Deviation != v.Forecast.Deviation ||
+		x.Machines["X"] != 10 || x.CostPerHour != v.CostPerHour || x.Loads != v.Loads {
+		t.Errorf("%+v", x)
+	}
+	_, out, _ := sluice(t, "plan", "-f", pipelineFile, "--system", "sluice")
+	for _, want := range []string{"forecast ", "simulated with", "choice ", "TRIED", "filled afresh", "LATE"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said:\n%s", want, out)
+		}
 	}
 }
 

@@ -45,12 +45,19 @@ func printPlan(w io.Writer, v *planning.Plan) error {
 			return err
 		}
 	}
+	if err := printTrials(w, v); err != nil {
+		return err
+	}
 	return printDiagnosis(w, v)
 }
 
 // printApps writes the rates and the accuracy of each app.
 func printApps(w io.Writer, v *planning.Plan) error {
 	rows := [][]string{{"APP", "DEMAND", "SERVED", "SHED", "CAPACITY", "ACCURACY", "SLO"}}
+	format := "lrrrrrr"
+	if v.Forecast != nil {
+		rows[0], format = append(rows[0], "LATE"), format+"r"
+	}
 	for _, a := range v.Apps {
 		shed := "-"
 		if a.Shed > 0 {
@@ -61,8 +68,12 @@ func printApps(w io.Writer, v *planning.Plan) error {
 			accuracyOr(a.Accuracy),
 			quantity.Number(a.SLOMS) + " ms",
 		})
+		if a.Violation != nil {
+			last := len(rows) - 1
+			rows[last] = append(rows[last], quantity.Percent(*a.Violation))
+		}
 	}
-	return columns(w, "lrrrrrr", rows)
+	return columns(w, format, rows)
 }
 
 // facts lists the numbers of a whole plan, each with its name.
@@ -84,6 +95,13 @@ func facts(v *planning.Plan) (facts [][]string) {
 	}
 	if v.Gap != nil {
 		fact("bound", "%s", proof(v))
+	}
+	if f := v.Forecast; f != nil {
+		fact("forecast", "%s late (+- %s) at an accuracy of %s, simulated with %d queries",
+			quantity.Percent(f.Violation), quantity.Percent(f.Deviation), quantity.Accuracy(f.Accuracy), f.Queries)
+	}
+	if v.Choice != "" {
+		fact("choice", "%s", v.Choice)
 	}
 	if v.Fluid != nil {
 		fact("utility", "%s", beside(v))
@@ -108,8 +126,12 @@ func facts(v *planning.Plan) (facts [][]string) {
 		fact("short", "%s more would carry all of it", strings.Join(more, ", "))
 	}
 	if d := v.Diagnosis; d != nil && d.Carried && v.Reach != nil {
-		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", quantity.Multiple(d.Multiple),
-			quantity.Rate(*v.Reach), quantity.Percent(d.Headroom-1))
+		with := ""
+		if d.Headroom > 1 {
+			with = fmt.Sprintf(" with %s head-room", quantity.Percent(d.Headroom-1))
+		}
+		fact("room", "this fleet carries up to %s this demand, %s%s", quantity.Multiple(d.Multiple),
+			quantity.Rate(*v.Reach), with)
 	}
 	return facts
 }

@@ -48,7 +48,7 @@ func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 		how = fmt.Sprintf("carries most of the %d pools within %s $/h: %d were simulated to know it", v.Pools,
 			quantity.Dollars(v.Budget), v.Tried)
 	}
-	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "ESTIMATE", "EXPECTED", "", "$ PER MILLION"}}
+	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "ESTIMATE", "EXPECTED", "", "AT MOST", "$ PER MILLION"}}
 	if v.Chosen != nil {
 		rows = append(rows, poolRow("*", v.Chosen))
 	}
@@ -58,7 +58,7 @@ func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 	if v.Homogeneous != nil {
 		rows = append(rows, poolRow("=", v.Homogeneous))
 	}
-	if err := columns(w, "llrrrrrlr", rows); err != nil {
+	if err := columns(w, "llrrrrrlrr", rows); err != nil {
 		return err
 	}
 	if v.Chosen != nil {
@@ -75,6 +75,13 @@ func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 		}
 		fmt.Fprintf(w, "=  the %s of one type%s\n", same, scaled)
 	}
+	if v.AtMost != nil {
+		fmt.Fprintf(w, "   no machines for %s $/h carry more than %s\n", quantity.Dollars(v.Budget),
+			quantity.Rate(*v.AtMost))
+	}
+	if v.AtLeast != nil {
+		fmt.Fprintf(w, "   no machines carry it for less than %s $/h\n", quantity.Dollars(*v.AtLeast))
+	}
 	_, err := fmt.Fprint(w, rentNotes)
 	return err
 }
@@ -83,20 +90,24 @@ const rentNotes = `
 BOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none can pass when queries run one at a time,
 ESTIMATE what is left of that when queries arrive at random and wait.
 EXPECTED is simulated with Poisson arrivals; behind it, between which rates it is known to lie.
+AT MOST is what no rule can pass on these machines, whatever its batches.
 `
 
 // poolRow is a line of the table.
 func poolRow(mark string, v *planning.Pool) []string {
 	out := []string{
 		mark, v.Text, quantity.Dollars(v.CostPerHour), quantity.Rate(v.Upper), quantity.Rate(v.Fluid),
-		quantity.Rate(v.Estimate), "-", "", "-",
+		quantity.Rate(v.Estimate), "-", "", "-", "-",
 	}
 	if v.Expected != nil {
 		out[6] = quantity.Rate(*v.Expected)
 		out[7] = fmt.Sprintf("(%s..%s)", quantity.Number(*v.Low), quantity.Number(*v.High))
 	}
+	if v.AtMost != nil {
+		out[8] = quantity.Rate(*v.AtMost)
+	}
 	if v.PerMillion != nil {
-		out[8] = quantity.Dollars(*v.PerMillion)
+		out[9] = quantity.Dollars(*v.PerMillion)
 	}
 	return out
 }
@@ -105,28 +116,31 @@ func poolRow(mark string, v *planning.Pool) []string {
 func printBudgets(w io.Writer, r *planning.Rent) error {
 	rows := [][]string{
 		{
-			"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "ESTIMATE", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE",
-			"SCALED",
+			"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "ESTIMATE", "EXPECTED", "", "AT MOST", "$ PER MILLION",
+			"OF ONE TYPE", "SCALED", "ANY FOR IT",
 		},
 	}
 	for i := range r.Budgets {
 		v := &r.Budgets[i]
-		row := []string{quantity.Dollars(v.Budget), "none", "", "", "", "", "", "", "", "-", "-"}
+		row := []string{quantity.Dollars(v.Budget), "none", "", "", "", "", "", "", "", "", "-", "-", "-"}
 		if v.Chosen != nil {
 			copy(row[1:], poolRow("", v.Chosen)[1:])
 		}
 		if h := v.Homogeneous; h != nil && h.Expected != nil {
-			row[9] = quantity.Rate(*h.Expected)
+			row[10] = quantity.Rate(*h.Expected)
 		}
 		if v.Scaled != nil {
-			row[10] = quantity.Rate(*v.Scaled)
+			row[11] = quantity.Rate(*v.Scaled)
+		}
+		if v.AtMost != nil {
+			row[12] = quantity.Rate(*v.AtMost)
 		}
 		rows = append(rows, row)
 	}
-	if err := columns(w, "rlrrrrrlrrr", rows); err != nil {
+	if err := columns(w, "rlrrrrrlrrrrr", rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(w, rentNotes)
+	_, err := fmt.Fprint(w, rentNotes+"ANY FOR IT is what no rule can pass with any machines for the budget.\n")
 	return err
 }
 

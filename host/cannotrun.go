@@ -36,13 +36,14 @@ func (o *Opened) notice(format string, args ...any) {
 }
 
 // NoticeTooSlow shows, once for each configuration that was opened, the variants that are too slow for some kinds of
-// machine. Planners do not place them there.
-func (p *Profiled) NoticeTooSlow() {
+// machine. Planners do not place them there; what made places all the same, since it splits objectives otherwise, is
+// left out. A nil plan places nothing.
+func (p *Profiled) NoticeTooSlow(made *plan.Plan) {
 	spec := p.Spec()
 	if p.startsUnprofiled() {
 		return
 	}
-	budgets := capacity.StageDemands(spec, nil)
+	budgets := capacity.ServableDemands(p.latencies, spec, nil)
 	for v := range spec.Variants {
 		x := &spec.Variants[v]
 		within := budgets[x.Stage].Budget
@@ -50,7 +51,8 @@ func (p *Profiled) NoticeTooSlow() {
 		for d := range spec.DeviceTypes {
 			id := serving.DeviceTypeID(d)
 			took := p.latencies.Latency(serving.VariantID(v), id, 1, 1)
-			if took > within && took < profile.Unknown && p.hasWorker(id) {
+			if took > within && took < profile.Unknown && p.hasWorker(id) &&
+				!places(spec, made, serving.VariantID(v), id) {
 				slow = append(slow, fmt.Sprintf("%v on device type %q", took.Round(10*time.Microsecond),
 					spec.DeviceTypes[d].Name))
 			}
@@ -60,6 +62,14 @@ func (p *Profiled) NoticeTooSlow() {
 				strings.Join(slow, ", "), within.Round(10*time.Microsecond))
 		}
 	}
+}
+
+// places tells whether a plan holds a variant on some worker, or part of one, of a device type.
+func places(spec *serving.Spec, made *plan.Plan, v serving.VariantID, d serving.DeviceTypeID) bool {
+	return made != nil && slices.ContainsFunc(made.Instances, func(i plan.Instance) bool {
+		return i.DeviceType(spec) == d &&
+			slices.ContainsFunc(i.Variants, func(l plan.Variant) bool { return l.Variant == v })
+	})
 }
 
 func (p *Profiled) hasWorker(d serving.DeviceTypeID) bool {
@@ -80,7 +90,7 @@ func (p *Planned) noticeLeftOut() {
 	if !p.tables.Proposed || !systems.Written(p.system.Planner) {
 		return
 	}
-	budgets := capacity.StageDemands(spec, nil)
+	budgets := capacity.ServableDemands(p.latencies, spec, nil)
 	for v := range spec.Variants {
 		id, x := serving.VariantID(v), &spec.Variants[v]
 		placed := slices.ContainsFunc(p.first.Instances, func(i plan.Instance) bool {

@@ -32,8 +32,8 @@ func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
 
 // makeFirst makes the first plan.
 func (p *Planned) makeFirst(ctx context.Context) (err error) {
-	p.NoticeTooSlow()
 	p.first, err = p.planner.Plan(ctx, p.firstRequest())
+	p.NoticeTooSlow(p.first)
 	switch {
 	case err == nil:
 		p.noticeLeftOut()

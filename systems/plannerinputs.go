@@ -26,6 +26,8 @@ type PlannerInputs struct {
 	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
 	// Trials tries by simulation what planners consider; nil leaves their choice to estimates.
 	Trials Trials
+	// Unpromised makes policies for a known load without the promises that nobody will look at.
+	Unpromised bool
 	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
 	Made func(rate float64)
 }

@@ -39,7 +39,7 @@ func newRamsis(w PlannerInputs, o Options) (plan.Planner, error) {
 	}
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, OnMade: w.Made, Options: ramsis.Options{
 		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
-		SingleRate: p.Known,
+		SingleRate: p.Known, Unpromised: w.Unpromised,
 	}}
 	switch p.Balance {
 	case "", "roundrobin":

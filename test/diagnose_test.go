@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -271,7 +272,7 @@ func near(got, want float64) bool {
 	return got == want || math.Abs(got-want) <= 0.002*math.Abs(want)+1e-9
 }
 
-func (c *checking) diagnosis(d *proteus.Diagnosis) {
+func (c *checking) diagnosis(d *capacity.Diagnosis) {
 	want := multiple(c.fastest, c.workers, c.asked, every, none)
 	if math.Abs(want-1) < 1e-5 {
 		return
@@ -304,7 +305,7 @@ func (c *checking) diagnosis(d *proteus.Diagnosis) {
 	}
 }
 
-func (c *checking) unserved(d *proteus.Diagnosis) {
+func (c *checking) unserved(d *capacity.Diagnosis) {
 	at := 0
 	for s := range c.fastest {
 		best := 0.0
@@ -354,7 +355,7 @@ func (c *checking) unserved(d *proteus.Diagnosis) {
 	}
 }
 
-func (c *checking) bottlenecks(d *proteus.Diagnosis) {
+func (c *checking) bottlenecks(d *capacity.Diagnosis) {
 	said := make(map[int]float64)
 	for i, b := range d.Bottlenecks {
 		said[int(b.Stage)] = b.Without
@@ -377,7 +378,7 @@ func (c *checking) bottlenecks(d *proteus.Diagnosis) {
 // most is how many workers of a type are tried.
 const most = 4
 
-func (c *checking) additions(d *proteus.Diagnosis) {
+func (c *checking) additions(d *capacity.Diagnosis) {
 	single := make(map[int]int)
 	cheapest, largest := math.Inf(1), 0
 	for i, m := range d.Mends {
@@ -465,7 +466,7 @@ func (c *checking) carriedBy(spec *serving.Spec) bool {
 	return multiple(c.f.fastest(spec), c.workers, c.asked, every, none) >= 1-1e-9
 }
 
-func (c *checking) floors(d *proteus.Diagnosis) {
+func (c *checking) floors(d *capacity.Diagnosis) {
 	said := make(map[int]float64)
 	for _, m := range d.Mends {
 		if len(m.Floors) == 1 && m.SLOs == nil {
@@ -492,7 +493,7 @@ func (c *checking) floors(d *proteus.Diagnosis) {
 	}
 }
 
-func (c *checking) slos(d *proteus.Diagnosis) {
+func (c *checking) slos(d *capacity.Diagnosis) {
 	for _, m := range d.Mends {
 		if m.SLOs == nil || m.Floors != nil {
 			continue
@@ -512,7 +513,7 @@ func (c *checking) slos(d *proteus.Diagnosis) {
 	}
 }
 
-func (c *checking) demands(d *proteus.Diagnosis) {
+func (c *checking) demands(d *capacity.Diagnosis) {
 	said := make(map[int]float64)
 	for _, m := range d.Mends {
 		if m.Demand != nil {
@@ -538,7 +539,7 @@ func (c *checking) demands(d *proteus.Diagnosis) {
 }
 
 // works carries out a mend and plans again.
-func (c *checking) works(m *proteus.Mend) {
+func (c *checking) works(m *capacity.Mend) {
 	r := plan.Request{Spec: c.f.spec, Rates: append([]float64(nil), c.f.rates...)}
 	if m.Add != nil {
 		change := make([]int, len(c.workers))

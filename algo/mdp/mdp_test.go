@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // build makes a process from rows of (reward, time, probabilities) by state.
@@ -244,6 +246,33 @@ func TestValidate(t *testing.T) {
 		spoil(p)
 		if p.Validate() == nil {
 			t.Errorf("%s: not found", name)
+		}
+	}
+}
+
+// The direct solution is that of the factorisation with its condition, to the last digit.
+func TestSolveIsTheFactorisation(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for k := range 40 {
+		n := 1 + rng.IntN(150)
+		a, b := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
+		for i := range n {
+			b.SetVec(i, rng.Float64())
+			for j := range n {
+				if rng.IntN(4) == 0 {
+					a.Set(i, j, rng.Float64())
+				}
+			}
+			if k%4 == 0 && i > 0 {
+				a.SetRow(i, a.RawRowView(0)) // no unique solution
+			}
+		}
+		var lu mat.LU
+		lu.Factorize(a)
+		want := mat.NewVecDense(n, nil)
+		err := lu.SolveVecTo(want, false, b)
+		if got := solve(a, b); (got == nil) != (err != nil) || got != nil && !mat.Equal(got, want) {
+			t.Errorf("%d equations: %v, want %v, %v", n, got, want, err)
 		}
 	}
 }

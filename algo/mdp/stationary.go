@@ -3,6 +3,8 @@ package mdp
 import (
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -48,10 +50,8 @@ func (p *Process) solveBalance(policy Policy) []float64 {
 	}
 	b := mat.NewVecDense(n, nil)
 	b.SetVec(n-1, 1)
-	x := mat.NewVecDense(n, nil)
-	var lu mat.LU
-	lu.Factorize(a)
-	if err := lu.SolveVecTo(x, false, b); err != nil {
+	x := solve(a, b)
+	if x == nil {
 		return nil
 	}
 	share := make([]float64, p.States())
@@ -63,6 +63,35 @@ func (p *Process) solveBalance(policy Policy) []float64 {
 		p.Spread.Scatter(i, max(w, 0), share)
 	}
 	return share
+}
+
+// leastPivot is the least magnitude of a pivot with which equations count as having one solution. With smaller ones
+// their condition decides.
+const leastPivot = 1e-9
+
+// solve returns the solution of a x = b, and nil for equations that have no unique one. An estimate of the condition
+// takes as long as the elimination. It is made only where the pivots leave it open.
+func solve(a *mat.Dense, b *mat.VecDense) *mat.VecDense {
+	n, _ := a.Dims()
+	var work, x mat.Dense
+	work.CloneFrom(a)
+	x.CloneFrom(b)
+	m, swaps := work.RawMatrix(), make([]int, n)
+	open := !lapack64.Getrf(m, swaps)
+	for i := range n {
+		open = open || !(math.Abs(m.Data[i*m.Stride+i]) >= leastPivot)
+	}
+	if !open {
+		lapack64.Getrs(blas.NoTrans, m, x.RawMatrix(), swaps)
+		return mat.VecDenseCopyOf(x.ColView(0))
+	}
+	var lu mat.LU
+	lu.Factorize(a)
+	out := mat.NewVecDense(n, nil)
+	if err := lu.SolveVecTo(out, false, b); err != nil {
+		return nil
+	}
+	return out
 }
 
 // powerIteration moves a share of 1 step by step, beginning in state from. Half of every step stays in place, so that a

@@ -79,7 +79,15 @@ func (m *market) buy(ctx context.Context, budget float64, progress func(float64,
 		views = views[:len(views)-1]
 	}
 	out.Chosen, out.RunnersUp = &views[0], views[1:]
-	return out, nil
+	all := make([]*Pool, 0, len(shown))
+	for i := range shown {
+		if i < len(views) {
+			all = append(all, &views[i])
+		} else {
+			all = append(all, out.Homogeneous)
+		}
+	}
+	return out, m.bounded(ctx, out, shown, all)
 }
 
 // simulate computes the throughput of the candidates that were not simulated yet.

@@ -3,8 +3,10 @@ package planning
 import (
 	"math"
 
+	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/quantity"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -13,6 +15,17 @@ import (
 // rounding is the part of a demand that may be missing by floating point alone.
 const rounding = 1e-6
 
+// simulated is the part of an accuracy that may be missing because it was simulated with some thousand queries.
+const simulated = 0.005
+
+// rounding is the part of an accuracy that counts as rounding.
+func (d *description) rounding() float64 {
+	if d.pooled && d.made.Forecast.Queries > 0 {
+		return simulated
+	}
+	return rounding
+}
+
 // description is a Plan while it is computed.
 type description struct {
 	spec    *serving.Spec
@@ -20,15 +33,28 @@ type description struct {
 	demands []capacity.StageDemand // by StageID, for a query of each app
 	stages  []carried              // by StageID
 	hosts   []float64              // capacity of each of the plan's instances, in items/s
+	pooled  bool                   // one rule decides for all machines, so that shares do not bind
 	out     Plan
+}
+
+// describeBy is Describe for a plan of a planner. Plans of fluid say themselves what they carry: a rule for all
+// machines follows, and shares do not bind it.
+func describeBy(planner plan.Planner, p *host.Profiled, d *Demand, made *plan.Plan) Plan {
+	x := &description{}
+	_, x.pooled = planner.(*fluid.Planner)
+	return x.describe(p.Spec(), p.Latencies(), d.Rates, made)
 }
 
 // Describe describes a plan for a demand, in queries/s by AppID, of each app. It computes what an app gets from shares
 // and latencies, not from the planner's forecast: some planners forecast fewer values than others, and a plan for
 // throughput counts demand as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
 func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
-	d := &description{spec: spec, made: made, demands: capacity.StageDemands(spec, nil)}
-	d.stages, d.hosts = capacities(spec, latencies, made)
+	return (&description{}).describe(spec, latencies, demand, made)
+}
+
+func (d *description) describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
+	d.spec, d.made, d.demands = spec, made, capacity.StageDemands(spec, nil)
+	d.stages, d.hosts = capacities(spec, latencies, made, d.demands)
 	d.out = Plan{
 		Demand: (&Demand{Rates: demand}).Total(), Workers: len(spec.Workers), Loads: made.Loads,
 		CostPerHour: made.Forecast.CostPerHour,
@@ -57,9 +83,40 @@ func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, m
 		}
 	}
 	d.apps(demand)
+	d.forecast()
 	d.instances()
 	d.graphs()
 	return d.out
+}
+
+// forecast says what was simulated. It must be called after apps.
+func (d *description) forecast() {
+	f := &d.made.Forecast
+	d.out.Choice = d.made.Choice
+	if f.Queries == 0 {
+		return
+	}
+	d.out.Forecast = &Forecast{
+		Violation: f.Violation, Deviation: f.Deviation, Accuracy: f.Accuracy, Queries: f.Queries,
+	}
+	for a := range d.out.Apps {
+		if a < len(f.Late) {
+			d.out.Apps[a].Violation = &f.Late[a]
+		}
+	}
+	for _, t := range d.made.Trials {
+		x := Trial{
+			Candidate: t.Candidate, Machines: make(map[string]int), CostPerHour: t.CostPerHour, Loads: t.Loads,
+			Sheds: t.Sheds, Adopted: t.Adopted, Violation: t.Violation, Deviation: t.Deviation, Accuracy: t.Accuracy,
+			Utility: t.Utility,
+		}
+		for device, n := range t.Machines {
+			if n > 0 {
+				x.Machines[d.spec.DeviceTypes[device].Name] = n
+			}
+		}
+		d.out.Trials = append(d.out.Trials, x)
+	}
 }
 
 // refused sets the description for a demand without a plan.
@@ -87,22 +144,30 @@ func (d *description) apps(demand []float64) {
 				accuracy *= d.stages[s].accuracy
 			}
 		}
-		if d.made.BoundsCost && a < len(d.made.Capacity) {
+		switch {
+		case d.pooled && a < len(d.made.Capacity):
+			x.Capacity = d.made.Capacity[a]
+		case d.made.BoundsCost && a < len(d.made.Capacity):
 			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // an instance that shares a worker carries less than alone
+		}
+		if f := &d.made.Forecast; d.pooled && a < len(f.Accurate) && f.Accurate[a] > 0 {
+			accuracy = f.Accurate[a]
 		}
 		if x.Capacity > 0 {
 			x.Accuracy = &accuracy
 		}
 		if target := app.AccuracyTarget; target > 0 {
 			missed := 0.0
-			if x.Capacity > 0 && accuracy < target*(1-rounding) {
+			if x.Capacity > 0 && accuracy < target*(1-d.rounding()) {
 				missed = target - accuracy
 			}
 			x.Target, x.Missed = &target, &missed
 		}
 		v.Apps = append(v.Apps, x)
 	}
-	d.limitShared(demand)
+	if !d.pooled {
+		d.limitShared(demand)
+	}
 	for a := range v.Apps {
 		x := &v.Apps[a]
 		x.Served = min(x.Demand, x.Capacity)
@@ -197,9 +262,10 @@ type carried struct {
 	accuracy float64 // mean over items
 }
 
-// capacities returns the capacities of a plan's stages and instances, in items/s, or in queries/s if the plan was made
-// for sizes of queries.
-func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (stages []carried, hosts []float64) {
+// capacities returns the capacities of a plan's stages and instances, in items/s, or in queries/s times the items per
+// item of a query if the plan was made for sizes of queries.
+func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan, demands []capacity.StageDemand) (
+	stages []carried, hosts []float64) {
 	stages, hosts = make([]carried, len(spec.Stages)), make([]float64, len(p.Instances))
 	for s := range stages {
 		stages[s].capacity = math.Inf(1)
@@ -209,7 +275,7 @@ func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (st
 		if a := spec.Stages[i.Stage].App; p.Mixes != nil {
 			// Queries of many sizes run one at a time, so the capacity with full batches does not apply. The planner's
 			// is used.
-			hosts[n] = p.Capacity[a] * i.Share
+			hosts[n] = p.Capacity[a] * i.Share * demands[i.Stage].FanOut
 		} else {
 			run := latencies.Latency(active.Variant, i.DeviceType(spec), active.Limit, i.Slots)
 			hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()

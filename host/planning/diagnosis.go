@@ -9,12 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/quantity"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Diagnosis is a proteus.Diagnosis with names instead of identifiers.
+// Diagnosis is a capacity.Diagnosis with names instead of identifiers.
 type Diagnosis struct {
 	Headroom float64 `json:"headroom"` // factor on the demand, included in what follows
 	Carried  bool    `json:"carried"`
@@ -24,6 +26,7 @@ type Diagnosis struct {
 	Bound       float64      `json:"multiple_bound"`
 	Unserved    []Unserved   `json:"unserved,omitempty"`
 	Bottlenecks []Bottleneck `json:"bottlenecks,omitempty"`
+	Limits      []Limit      `json:"limits,omitempty"`
 	Mends       []Mend       `json:"mends,omitempty"`
 }
 
@@ -48,24 +51,18 @@ type Bottleneck struct {
 	Text    string   `json:"text"`
 }
 
-// diagnose adds the diagnosis of a demand that is not carried. exact is the plan's planner if that can make diagnoses;
-// nil uses one that may put any variant on any worker.
-func (a *answerer) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.Planner, r plan.Request, d *Demand,
+// Limit is a limit of the whole fleet without which a larger multiple of the demand could be carried: Without.
+type Limit struct {
+	Kind    string  `json:"kind"` // budget, most or memory
+	Without float64 `json:"multiple_without"`
+	Text    string  `json:"text"`
+}
+
+// diagnose adds the diagnosis of a demand that is not carried, by the plan's planner if that makes diagnoses. Else one
+// does that may put any variant on any worker: fluid for graphs and where machines are rented, otherwise proteus.
+func (a *answerer) diagnose(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.Request, d *Demand,
 	v *Plan) error {
-	if exact == nil {
-		solver, err := p.Solver()
-		if err != nil {
-			return err
-		}
-		exact = &proteus.Planner{Profile: p.Latencies(), Solver: solver}
-		v.Adviser = exact.Name()
-	}
-	watched := *exact
-	watched.Solver = &watchedSolver{
-		Solver: exact.Solver, most: float64(80 + 2*len(r.Spec.Stages) + 3*len(r.Spec.DeviceTypes)),
-		show: func(share float64) { p.Options().Progress(share, "looking for what would mend it") },
-	}
-	found, err := proteus.Diagnose(ctx, &watched, r)
+	found, err := a.find(ctx, p, planner, r, v)
 	if err != nil {
 		return err
 	}
@@ -75,6 +72,39 @@ func (a *answerer) diagnose(ctx context.Context, p *host.Profiled, exact *proteu
 	}
 	v.Diagnosis = withNames(r.Spec, found, d)
 	return nil
+}
+
+func (a *answerer) find(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.Request, v *Plan) (
+	*capacity.Diagnosis, error) {
+	switch own := planner.(type) {
+	case *fluid.Planner:
+		return fluid.Diagnose(ctx, own, r)
+	case *proteus.Planner:
+		return a.exact(ctx, p, own, r)
+	}
+	if graphs(r.Spec) || rents(r.Spec) {
+		adviser := &fluid.Planner{Profile: p.Latencies(), Options: fluid.Options{Pooled: true}}
+		v.Adviser = adviser.Name()
+		return fluid.Diagnose(ctx, adviser, r)
+	}
+	solver, err := p.Solver()
+	if err != nil {
+		return nil, err
+	}
+	adviser := &proteus.Planner{Profile: p.Latencies(), Solver: solver}
+	v.Adviser = adviser.Name()
+	return a.exact(ctx, p, adviser, r)
+}
+
+// exact is the diagnosis of proteus, which shows its progress.
+func (a *answerer) exact(ctx context.Context, p *host.Profiled, own *proteus.Planner, r plan.Request) (
+	*capacity.Diagnosis, error) {
+	watched := *own
+	watched.Solver = &watchedSolver{
+		Solver: own.Solver, most: float64(80 + 2*len(r.Spec.Stages) + 3*len(r.Spec.DeviceTypes)),
+		show: func(share float64) { p.Options().Progress(share, "looking for what would mend it") },
+	}
+	return proteus.Diagnose(ctx, &watched, r)
 }
 
 // watchedSolver reports the progress of a search of many solves, as a share of the largest number of solves.
@@ -92,7 +122,7 @@ func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limit
 }
 
 // withNames returns a diagnosis with names instead of identifiers.
-func withNames(spec *serving.Spec, found *proteus.Diagnosis, d *Demand) *Diagnosis {
+func withNames(spec *serving.Spec, found *capacity.Diagnosis, d *Demand) *Diagnosis {
 	out := &Diagnosis{
 		Headroom: found.Headroom, Carried: found.Carried, Multiple: found.Multiple, Bound: found.Bound,
 	}
@@ -109,13 +139,24 @@ func withNames(spec *serving.Spec, found *proteus.Diagnosis, d *Demand) *Diagnos
 		}
 		out.Bottlenecks = append(out.Bottlenecks, x)
 	}
+	for _, l := range found.Limits {
+		x := Limit{Kind: string(l.Kind), Without: l.Without}
+		x.Text = fmt.Sprintf("%s: without it, %s could be carried", limits[l.Kind], quantity.Multiple(l.Without))
+		out.Limits = append(out.Limits, x)
+	}
 	for i := range found.Mends {
 		out.Mends = append(out.Mends, namedMend(spec, &found.Mends[i], d))
 	}
 	return out
 }
 
-func namedUnserved(spec *serving.Spec, u *proteus.Unserved) Unserved {
+// limits are the names of limits.
+var limits = map[capacity.LimitKind]string{
+	capacity.BudgetLimit: "the budget", capacity.MostLimit: "how many machines can be rented (most)",
+	capacity.MemoryLimit: "the memory of machines",
+}
+
+func namedUnserved(spec *serving.Spec, u *capacity.UnservedStage) Unserved {
 	app := &spec.Apps[u.App]
 	x := Unserved{App: app.Name, Stage: spec.Stages[u.Stage].Name}
 	var ways []string

@@ -1,7 +1,9 @@
 package planning
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/sluice-serving/sluice/host"
@@ -28,6 +30,9 @@ type Point struct {
 	Apps       []float64 `json:"app_accuracies"`
 	Bound      *float64  `json:"bound,omitempty"`
 	Gap        *float64  `json:"gap,omitempty"`
+	// Utility and Fluid are those of Plan: what the plan serves, and what no rule can pass on these machines.
+	Utility *float64 `json:"utility,omitempty"`
+	Fluid   *Fluid   `json:"fluid_bound,omitempty"`
 	// Shares are by index in the frontier's Variants the parts of all items served.
 	Shares []float64 `json:"variant_shares,omitempty"`
 }
@@ -64,8 +69,11 @@ func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, poi
 	v := &Frontier{
 		System: s.Name, WhatIf: f.name, Demand: d.Total(), Variants: p.VariantNames(), Points: []Point{},
 	}
+	var failed error
 	add := func(multiple float64, made *plan.Plan) {
-		v.Points = append(v.Points, pointOf(p, d.times(multiple), multiple, made))
+		x, err := a.pointOf(ctx, planner, p, d.times(multiple), multiple, made)
+		failed = errors.Join(failed, err)
+		v.Points = append(v.Points, x)
 		progress(float64(len(v.Points)) / float64(points))
 	}
 	if exact, ok := planner.(*proteus.Planner); ok {
@@ -77,8 +85,8 @@ func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, poi
 	} else {
 		err = sample(ctx, p, planner, r, points, add)
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if ctx.Err() != nil || failed != nil {
+		return nil, cmp.Or(ctx.Err(), failed)
 	}
 	if err != nil {
 		v.Error = err.Error()
@@ -88,10 +96,14 @@ func (a *answerer) frontier(ctx context.Context, s systems.System, f *Fleet, poi
 }
 
 // pointOf describes a plan as a point of a frontier.
-func pointOf(p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Point {
-	x := Describe(p.Spec(), p.Latencies(), d.Rates, made)
+func (a *answerer) pointOf(ctx context.Context, planner plan.Planner, p *host.Profiled, d *Demand, multiple float64,
+	made *plan.Plan) (Point, error) {
+	x := describeBy(planner, p, d, made)
+	if err := a.beside(ctx, p, d, &x); err != nil {
+		return Point{}, err
+	}
 	out := Point{
-		Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap,
+		Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap, Utility: x.Utility, Fluid: x.Fluid,
 		Shares: make([]float64, len(p.Spec().Variants)),
 	}
 	if x.Accuracy != nil {
@@ -112,7 +124,7 @@ func pointOf(p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Poi
 	for i := range out.Shares {
 		out.Shares[i] /= max(sum, 1e-12)
 	}
-	return out
+	return out, nil
 }
 
 const (
@@ -130,7 +142,7 @@ func sample(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.
 		if err != nil {
 			return nil, false, err
 		}
-		v := Describe(p.Spec(), p.Latencies(), d.Rates, made)
+		v := describeBy(planner, p, d, made)
 		return made, !v.FallsShort(), nil
 	}
 	low, high := 0.0, 1.0

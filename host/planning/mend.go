@@ -2,18 +2,25 @@ package planning
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluice-serving/sluice/measure/quantity"
-	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // Mend is a change with which the demand would be carried.
 type Mend struct {
-	Kind        string             `json:"kind"` // workers, accuracy_floor, slo, accuracy_floor+slo, options or demand
+	// Kind is workers, budget, most, memory, accuracy_floor, accuracy_target, slo, options or demand. Several are
+	// joined by +.
+	Kind        string             `json:"kind"`
 	Add         map[string]int     `json:"add,omitempty"`
+	Most        map[string]int     `json:"most,omitempty"`   // machines that can be rented, in all
+	Budget      *float64           `json:"budget,omitempty"` // $/h
+	Memory      map[string]int64   `json:"memory,omitempty"` // bytes, by device type
 	Floors      map[string]float64 `json:"accuracy_floors,omitempty"`
+	Targets     map[string]float64 `json:"accuracy_targets,omitempty"`
 	SLOs        map[string]float64 `json:"slos_ms,omitempty"`
 	Demand      map[string]float64 `json:"demand,omitempty"`
 	CostPerHour *float64           `json:"cost_per_hour,omitempty"` // $/h of what is added
@@ -22,64 +29,95 @@ type Mend struct {
 }
 
 // namedMend returns a mend with names instead of identifiers.
-func namedMend(spec *serving.Spec, m *proteus.Mend, d *Demand) Mend {
+func namedMend(spec *serving.Spec, m *capacity.Mend, d *Demand) Mend {
+	x := &naming{spec: spec, out: Mend{Proven: m.Proven}}
 	if len(m.Add) > 0 {
-		return namedAddition(spec, m)
+		x.addition(m)
 	}
-	x := Mend{Proven: m.Proven}
-	var parts []string
-	note := func(to *map[string]float64, app serving.AppID, value float64, format string, args ...any) {
-		if *to == nil {
-			*to = make(map[string]float64)
+	for _, a := range m.Most {
+		t := &spec.DeviceTypes[a.Device]
+		if put(&x.out.Most, t.Name, a.Workers); len(m.Add) == 0 && m.Budget == 0 {
+			x.out.CostPerHour = &m.CostPerHour
 		}
-		(*to)[spec.Apps[app].Name] = value
-		parts = append(parts, fmt.Sprintf(format, args...))
+		x.note("most", "most of %s %d (now %d)", t.Name, a.Workers, t.MaxMachines)
+	}
+	if m.Budget > 0 {
+		x.out.Budget = &m.Budget
+		x.note("budget", "a budget of %s $/h", quantity.Dollars(m.Budget))
+	}
+	for _, y := range m.Memory {
+		t := &spec.DeviceTypes[y.Device]
+		put(&x.out.Memory, t.Name, y.To)
+		x.note("memory", "memory of %s %s (now %s)", t.Name, quantity.Bytes(y.To), quantity.Bytes(t.MemoryBytes))
 	}
 	for _, f := range m.Floors {
 		app := &spec.Apps[f.App]
-		x.Kind = "accuracy_floor"
-		note(&x.Floors, f.App, f.To, "accuracy_floor of %s %g (now %g)", app.Name, f.To, app.Floor)
+		put(&x.out.Floors, app.Name, f.To)
+		x.note("accuracy_floor", "accuracy_floor of %s %g (now %g)", app.Name, f.To, app.Floor)
+	}
+	for _, f := range m.Targets {
+		app := &spec.Apps[f.App]
+		put(&x.out.Targets, app.Name, f.To)
+		x.note("accuracy_target", "accuracy_target of %s %g (now %g)", app.Name, f.To, app.AccuracyTarget)
 	}
 	for _, o := range m.SLOs {
 		app := &spec.Apps[o.App]
-		x.Kind = "slo"
-		if len(m.Floors) > 0 {
-			x.Kind = "accuracy_floor+slo"
-		}
-		note(&x.SLOs, o.App, quantity.Milliseconds(o.To), "SLO of %s %v (now %v)", app.Name, o.To, app.SLO.Latency)
+		put(&x.out.SLOs, app.Name, quantity.Milliseconds(o.To))
+		x.note("slo", "SLO of %s %v (now %v)", app.Name, o.To, app.SLO.Latency)
 	}
 	for _, less := range m.Demand {
-		x.Kind = "demand"
-		note(&x.Demand, less.App, less.To, "demand of %s %s (now %s)", spec.Apps[less.App].Name,
-			quantity.Rate(less.To), quantity.Rate(d.Rates[less.App]))
+		put(&x.out.Demand, spec.Apps[less.App].Name, less.To)
+		x.note("demand", "demand of %s %s (now %s)", spec.Apps[less.App].Name, quantity.Rate(less.To),
+			quantity.Rate(d.Rates[less.App]))
 	}
 	if m.AnyVariant {
-		x.Kind, parts = "options", append(parts, "a system that may use any variant")
+		x.note("options", "a system that may use any variant")
 	}
 	if m.FreePlace {
-		x.Kind, parts = "options", append(parts, "a system that may move workers between apps")
+		x.note("options", "a system that may move workers between apps")
 	}
-	x.Text = strings.Join(parts, " and ")
-	return x
+	x.out.Kind, x.out.Text = strings.Join(x.kinds, "+"), strings.Join(x.parts, " and ")
+	if len(m.Add) > 0 && !m.Proven {
+		x.out.Text += " (perhaps fewer would do)"
+	}
+	return x.out
 }
 
-// namedAddition returns a mend by more workers, with names.
-func namedAddition(spec *serving.Spec, m *proteus.Mend) Mend {
-	x := Mend{Kind: "workers", Proven: m.Proven, Add: make(map[string]int), CostPerHour: &m.CostPerHour}
+// naming is a Mend while its text is written.
+type naming struct {
+	spec         *serving.Spec
+	out          Mend
+	kinds, parts []string
+}
+
+func (x *naming) note(kind, format string, args ...any) {
+	if !slices.Contains(x.kinds, kind) {
+		x.kinds = append(x.kinds, kind)
+	}
+	x.parts = append(x.parts, fmt.Sprintf(format, args...))
+}
+
+func put[V any](to *map[string]V, name string, value V) {
+	if *to == nil {
+		*to = make(map[string]V)
+	}
+	(*to)[name] = value
+}
+
+// addition names added workers.
+func (x *naming) addition(m *capacity.Mend) {
+	x.out.Add, x.out.CostPerHour = make(map[string]int), &m.CostPerHour
 	var parts []string
 	priced := false
 	for _, a := range m.Add {
-		d := &spec.DeviceTypes[a.Device]
-		x.Add[d.Name] = a.Workers
+		d := &x.spec.DeviceTypes[a.Device]
+		x.out.Add[d.Name] = a.Workers
 		priced = priced || d.PricePerHour > 0
 		parts = append(parts, fmt.Sprintf("%d %s", a.Workers, d.Name))
 	}
-	x.Text = "add " + strings.Join(parts, " and ")
+	text := "add " + strings.Join(parts, " and ")
 	if priced {
-		x.Text += fmt.Sprintf(", %s $/h more", quantity.Dollars(m.CostPerHour))
+		text += fmt.Sprintf(", %s $/h more", quantity.Dollars(m.CostPerHour))
 	}
-	if !m.Proven {
-		x.Text += " (perhaps fewer would do)"
-	}
-	return x
+	x.note("workers", "%s", text)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -112,12 +113,12 @@ func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Dema
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	p.NoticeTooSlow()
+	p.NoticeTooSlow(made)
 	v := &Plan{}
 	if failed != nil {
 		v.refused(p.Spec(), d, failed)
 	} else {
-		*v = Describe(p.Spec(), p.Latencies(), d.Rates, made)
+		*v = describeBy(planner, p, d, made)
 	}
 	if err := a.beside(ctx, p, d, v); err != nil {
 		return nil, err
@@ -128,8 +129,8 @@ func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Dema
 	}
 	exact, ok := planner.(*proteus.Planner)
 	switch {
-	case a.Single() && (ok || v.FallsShort() && (v.Short == nil || !graphs(p.Spec()))):
-		if err := a.diagnose(ctx, p, exact, r, d, v); err != nil {
+	case a.Single() && (ok || a.asksForMends(planner, v)):
+		if err := a.diagnose(ctx, p, planner, r, d, v); err != nil {
 			return nil, err
 		}
 	case ok && failed == nil && d.Total() > 0:
@@ -165,7 +166,21 @@ func (a *answerer) snapshot(ctx context.Context, s systems.System, f *Fleet) (*f
 	return f.snapshot(a.Of.Spec(), made), nil
 }
 
-// graphs tells whether an app has several stages. There a plan's shortage is the diagnosis.
+// asksForMends tells whether a plan of another planner than proteus falls short. A shortage of machines is the
+// diagnosis of planners for graphs.
+func (a *answerer) asksForMends(planner plan.Planner, v *Plan) bool {
+	if _, ok := planner.(*fluid.Planner); ok {
+		return v.FallsShort() || len(v.MissedTargets()) > 0
+	}
+	return v.FallsShort() && (v.Short == nil || !graphs(a.Of.Spec()))
+}
+
+// graphs tells whether an app has several stages.
 func graphs(spec *serving.Spec) bool {
 	return slices.ContainsFunc(spec.Apps, func(a serving.App) bool { return len(a.Stages) > 1 })
+}
+
+// rents tells whether machines are rented, so that a plan chooses how many.
+func rents(spec *serving.Spec) bool {
+	return slices.ContainsFunc(spec.DeviceTypes, func(t serving.DeviceType) bool { return t.Tenure == serving.Rented })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/planner/kairos"
@@ -72,6 +73,11 @@ type Budget struct {
 	Sure      bool   `json:"sure,omitempty"`
 	Chosen    *Pool  `json:"chosen,omitempty"`
 	RunnersUp []Pool `json:"runners_up,omitempty"`
+	// AtMost is the rate in queries/s that no rule can pass with any machines for the budget. With a demand AtLeast is
+	// the money in $/h below which no machines have it in time. Both are by the fluid program, and absent where that is
+	// too large.
+	AtMost  *float64 `json:"at_most,omitempty"`
+	AtLeast *float64 `json:"cost_at_least,omitempty"`
 	// Homogeneous is the best pool of one type or, with a demand, the cheapest. Scaled is its throughput, scaled up as
 	// if the whole budget could be spent on it.
 	Homogeneous *Pool    `json:"homogeneous,omitempty"`
@@ -89,6 +95,9 @@ type Pool struct {
 	Expected *float64 `json:"expected,omitempty"`
 	Low      *float64 `json:"low,omitempty"`
 	High     *float64 `json:"high,omitempty"`
+	// AtMost is the rate in queries/s that no rule can pass with these machines, whatever its batches: the fluid
+	// program. Absent where that is too large.
+	AtMost *float64 `json:"at_most,omitempty"`
 	// PerMillion is the cost of a million queries at the demand or, without one, at the expected throughput.
 	PerMillion *float64 `json:"dollars_per_million_queries,omitempty"`
 
@@ -135,6 +144,9 @@ type market struct {
 	fluid  *kairos.Fluid
 	queue  *kairos.Queueing
 	report *Rent
+
+	solver   milp.Solver // nil where there is none
+	machines *truth.Table
 }
 
 func newMarket(p *host.Profiled, r *Renting) (*market, error) {
@@ -147,6 +159,12 @@ func newMarket(p *host.Profiled, r *Renting) (*market, error) {
 	var err error
 	if out.pools, err = newPools(p, r.App); err != nil {
 		return nil, err
+	}
+	if out.machines, err = truth.NewTable(p.Spec(), p.Measurements(), truth.Lognormal, nil); err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	if out.solver, err = p.Solver(); err != nil {
+		out.solver = nil // without a solver there is no bound
 	}
 	out.pools.System, out.pools.Queries, out.pools.Seed = r.System, r.Queries, r.Seed
 	out.upper = kairos.NewUpper(out.pools.Market)

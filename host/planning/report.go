@@ -36,6 +36,11 @@ type Plan struct {
 	Goal  string   `json:"goal,omitempty"`
 	Bound *float64 `json:"bound,omitempty"`
 	Gap   *float64 `json:"gap,omitempty"`
+	// Forecast is what came out when the plan was simulated; nil where it was not. Trials are the candidates that were
+	// simulated beside it, and Choice says why the plan was chosen.
+	Forecast *Forecast `json:"forecast,omitempty"`
+	Trials   []Trial   `json:"trials,omitempty"`
+	Choice   string    `json:"choice,omitempty"`
 	// Utility is the sum over what the plan serves of weight times accuracy relative to the app's best, by the weighted
 	// demand. Fluid is an upper bound on it for these machines; nil where there is no demand.
 	Utility *float64 `json:"utility,omitempty"`
@@ -62,6 +67,28 @@ type Fluid struct {
 	Ratio       float64  `json:"ratio"` // the plan's utility by the bound's
 }
 
+// Forecast is a simulated plan: arrivals like those of the demand, on machines as fast as is believed.
+type Forecast struct {
+	Violation float64 `json:"violation"`           // share of queries that miss the objective
+	Deviation float64 `json:"violation_deviation"` // its standard error
+	Accuracy  float64 `json:"accuracy"`            // mean over answers in time
+	Queries   int     `json:"queries"`             // simulated
+}
+
+// Trial is a candidate that was simulated before a plan was chosen.
+type Trial struct {
+	Candidate   string         `json:"candidate"`
+	Machines    map[string]int `json:"machines"` // by device type
+	CostPerHour float64        `json:"cost_per_hour"`
+	Loads       int            `json:"loads"`
+	Sheds       bool           `json:"sheds,omitempty"` // by its own program
+	Adopted     bool           `json:"adopted,omitempty"`
+	Violation   float64        `json:"violation"`
+	Deviation   float64        `json:"violation_deviation"`
+	Accuracy    float64        `json:"accuracy"`
+	Utility     float64        `json:"utility"`
+}
+
 // GoalCost is the goal of plans that minimise costs.
 const GoalCost = "cost"
 
@@ -74,6 +101,8 @@ type App struct {
 	Shed     float64  `json:"shed"`
 	Capacity float64  `json:"capacity"`
 	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Violation is the share of late queries, where the plan was simulated.
+	Violation *float64 `json:"forecast_violation,omitempty"`
 	// Target is the app's accuracy_target, and Missed how much of it the plan leaves out. Both are absent where the app
 	// has none.
 	Target *float64 `json:"accuracy_target,omitempty"`

@@ -50,3 +50,22 @@ func BenchmarkPlan(b *testing.B) {
 		})
 	}
 }
+
+// The first plan, when there is no time to improve it.
+func BenchmarkFirstPlan(b *testing.B) {
+	for _, c := range []struct{ workers, apps int }{{40, 10}, {2000, 50}} {
+		b.Run(fmt.Sprintf("%dx%d", c.workers, c.apps), func(b *testing.B) {
+			w := fleetOf(c.workers, c.apps, 0)
+			p := &Planner{Profile: w}
+			ended, end := context.WithCancel(context.Background())
+			end()
+			for b.Loop() {
+				out, err := p.Plan(ended, plan.Request{Spec: &w.Spec, Rates: w.rates})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(out.Gap, "gap")
+			}
+		})
+	}
+}

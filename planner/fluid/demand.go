@@ -110,9 +110,18 @@ func (m *problem) readStages() {
 		id := serving.AppID(a)
 		g := pipeline.New(m.spec, id)
 		objective := x.SLO.Latency - x.Slack
-		typical := paths(g, func(s serving.StageID) float64 { return m.runTime(s, true) })
-		fastest := paths(g, func(s serving.StageID) float64 { return m.runTime(s, false) })
-		for at, fan := range g.MeanItems() {
+		fans := g.MeanItems()
+		items := func(s serving.StageID) int {
+			return max(int(math.Round(fans[g.Position(s)]*float64(m.apps[a].classes[0].size))), 1)
+		}
+		typical := paths(g, func(s serving.StageID) float64 { return m.runTime(s, items(s), true) })
+		fastest := paths(g, func(s serving.StageID) float64 { return m.runTime(s, items(s), false) })
+		if slices.ContainsFunc(fastest, func(p onPath) bool { return p.path > float64(objective) }) {
+			// Not even the smallest query is in time with all its items. Its stages are as if it had one.
+			typical = paths(g, func(s serving.StageID) float64 { return m.runTime(s, 1, true) })
+			fastest = paths(g, func(s serving.StageID) float64 { return m.runTime(s, 1, false) })
+		}
+		for at, fan := range fans {
 			s := g.Stage(at)
 			t, f := typical[at], fastest[at]
 			m.stages[s] = stage{
@@ -140,9 +149,9 @@ func paths(g *pipeline.Graph, length func(serving.StageID) float64) []onPath {
 	return out
 }
 
-// runTime is how long a query takes at a stage, in ns, on the fastest machine: with the variant in the middle of its
-// ladder, or with the fastest one.
-func (m *problem) runTime(s serving.StageID, typical bool) float64 {
+// runTime is how long some items take at a stage, in ns, spread over the fastest machines: with the variant in the
+// middle of its ladder, or with the fastest one.
+func (m *problem) runTime(s serving.StageID, items int, typical bool) float64 {
 	var all []time.Duration
 	for _, v := range m.spec.Stages[s].Variants {
 		if m.spec.Variants[v].Retired || m.broken[v] || m.spec.BelowFloor(v) {
@@ -150,7 +159,8 @@ func (m *problem) runTime(s serving.StageID, typical bool) float64 {
 		}
 		least := profile.Unknown
 		for k := range m.kinds {
-			least = min(least, m.believed.Latency(v, m.kinds[k].device, 1, 1))
+			each := min((items+m.kinds[k].most-1)/max(m.kinds[k].most, 1), m.spec.Variants[v].MaxBatch)
+			least = min(least, m.believed.Latency(v, m.kinds[k].device, max(each, 1), 1))
 		}
 		if least < profile.Unknown {
 			all = append(all, least)

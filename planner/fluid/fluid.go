@@ -67,7 +67,9 @@ func (p *Planner) Name() string { return "fluid" }
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
 
 // Plan implements plan.Planner. It fails when nothing at all can be served, with what would mend that. An app that
-// cannot be served beside the others is left out, and Shed says so.
+// cannot be served beside the others is left out, and Shed says so. The work is bounded, so that the answer does not
+// depend on the machine. When ctx ends before, the answer is the best plan found until then: the first one takes little
+// more than a pass over machines and variants.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	m, err := p.read(&r)
 	if err != nil {
@@ -77,5 +79,6 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err := s.run(); err != nil {
 		return nil, err
 	}
+	s.record()
 	return s.best.plan, s.best.plan.Validate(r.Spec)
 }

@@ -271,7 +271,7 @@ func random(rng *rand.Rand, kinds int, rented bool) *world {
 // best is the highest value of any residency, by trying all.
 func best(m *problem) float64 {
 	sites := m.fresh(m.all())
-	x := m.newResidency(sites, &work{math.Inf(1)})
+	x := m.newResidency(sites, &work{math.Inf(1), context.Background()})
 	most := 0.0
 	var fill func(i, j int)
 	fill = func(i, j int) {
@@ -312,7 +312,7 @@ func TestResidencyAgainstBruteForce(t *testing.T) {
 		if options > 13 {
 			continue
 		}
-		x := m.newResidency(m.fresh(m.all()), &work{mostWork})
+		x := m.newResidency(m.fresh(m.all()), &work{mostWork, context.Background()})
 		x.decide()
 		x.evaluate()
 		part := x.value / best(m)
@@ -433,7 +433,7 @@ func TestTrialsDecide(t *testing.T) {
 			if r.Beliefs == nil {
 				t.Error("a trial without beliefs")
 			}
-			out := plan.Tried{Accuracy: 0.75, Late: []float64{0}}
+			out := plan.Tried{Queries: 1, Deviation: 0.003, Accuracy: 0.75, Late: []float64{0}}
 			if n := w.used(p)[0]; n < need {
 				out.Violation = 0.02 * float64(need-n)
 			}
@@ -445,6 +445,19 @@ func TestTrialsDecide(t *testing.T) {
 		}
 		if tries > DefaultTrials {
 			t.Errorf("%d trials, at most %d", tries, DefaultTrials)
+		}
+		adopted := 0
+		for _, x := range p.Trials {
+			if x.Adopted {
+				adopted++
+				if x.Machines[0] != need || x.Violation != 0 || x.CostPerHour != float64(need) {
+					t.Errorf("adopted: %+v", x)
+				}
+			}
+		}
+		if len(p.Trials) != tries || adopted != 1 || p.Choice == "" || p.Forecast.Deviation != 0.003 ||
+			p.Forecast.Queries != 1 {
+			t.Errorf("%d trials, of which %d adopted: %q, %+v", len(p.Trials), adopted, p.Choice, p.Forecast)
 		}
 	}
 }
@@ -525,5 +538,76 @@ func TestGraphs(t *testing.T) {
 	// 10 ms at the first stage and twice 10 ms at the second: 33/s on each machine.
 	if math.Abs(p.Capacity[0]-400.0/3) > 0.1 || p.Shed != nil || math.Abs(p.Forecast.Accuracy-0.9) > 1e-9 {
 		t.Errorf("carries %v, sheds %v, accuracy %v", p.Capacity, p.Shed, p.Forecast.Accuracy)
+	}
+}
+
+// A query of a graph whose second stage gets four items, on two machines: the second stage needs the time of two items,
+// and the first gets what that leaves. With four machines it needs that of one.
+func TestStagesTakeTheTimeOfAllItems(t *testing.T) {
+	for _, c := range []struct {
+		machines      int
+		first, second time.Duration
+	}{{2, 80 * ms, 90 * ms}, {4, 90 * ms, 90 * ms}, {1, 60 * ms, 90 * ms}} {
+		w := &world{}
+		w.machines(c.machines, 1, 0, 0)
+		w.app(100*ms, 10)
+		w.variant(0, 10*ms, 1, 0)
+		w.stage(0)
+		w.Stages[0].Next[0].FanOut = 4
+		w.variant(0, 10*ms, 1, 0)
+		m, err := (&Planner{Profile: w}).read(&plan.Request{Spec: &w.Spec, Rates: w.rates})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.stages[0].longest != c.first || m.stages[1].longest != c.second {
+			t.Errorf("%d machines: runs may take %v and %v, want %v and %v", c.machines, m.stages[0].longest,
+				m.stages[1].longest, c.first, c.second)
+		}
+	}
+}
+
+// A context that has ended leaves the first plan, which serves everything of each app; one that ends during a trial
+// leaves what was tried until then. Without an end the same plan is made every time.
+func TestPlansAtAnyTime(t *testing.T) {
+	w := fleetOf(24, 6, 0)
+	for a := range w.rates {
+		w.rates[a] /= 3
+	}
+	r := plan.Request{Spec: &w.Spec, Rates: w.rates}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	first, err := (&Planner{Profile: w}).Plan(ended, r)
+	if err != nil || first.Shed != nil {
+		t.Fatalf("sheds %v: %v", first.Shed, err)
+	}
+	full := w.plan(t, Planner{}, nil)
+	if !reflect.DeepEqual(full, w.plan(t, Planner{}, nil)) || full.Shed != nil || full.Gap > first.Gap {
+		t.Errorf("gap %v with time, %v without", full.Gap, first.Gap)
+	}
+
+	w = &world{}
+	w.machines(16, 1, 1, 0)
+	w.app(100*ms, 300)
+	w.variant(10*ms, 0, 1, 0)
+	w.Variants[0].MaxBatch = 1
+	for end := range 4 {
+		ctx, stop := context.WithCancel(context.Background())
+		tries := 0
+		try := func(ctx context.Context, _ *plan.Request, p *plan.Plan) (plan.Tried, error) {
+			if tries++; tries > end {
+				stop()
+				return plan.Tried{}, ctx.Err()
+			}
+			out := plan.Tried{Queries: 1}
+			if w.used(p)[0] < 5 {
+				out.Violation = 0.5
+			}
+			return out, nil
+		}
+		p, err := (&Planner{Profile: w, Try: try}).Plan(ctx, plan.Request{Spec: &w.Spec, Rates: w.rates})
+		if err != nil || p.Shed != nil || len(p.Trials) != end || w.used(p)[0] > 13 {
+			t.Errorf("%d trials: %d machines, %v, %v", end, w.used(p)[0], p.Trials, err)
+		}
+		stop()
 	}
 }

@@ -127,6 +127,7 @@ func (m *problem) describe(out *plan.Plan, sites []site, f *flows) {
 			shed[a], sheds = missing, true
 		}
 		right := m.spec.BestAccuracy(serving.AppID(a)) * (1 - f.loss[a])
+		out.Forecast.Accurate = append(out.Forecast.Accurate, right)
 		accuracy += f.served[a] * right
 		queries += f.served[a]
 		worth += m.queryWorth(a) * out.Demand[a]
@@ -176,8 +177,22 @@ func (m *problem) prove(out *plan.Plan, sites []site, value, worth float64) {
 	}
 }
 
-// findShortage fills in how many more machines serve all of the demand: the fewest dollars' worth, or the fewest.
+// findShortage fills in how many more machines serve all of the demand.
 func (m *problem) findShortage(out *plan.Plan) {
+	n := m.missing()
+	if n == nil {
+		return
+	}
+	short := make([]int, len(m.spec.DeviceTypes))
+	for k := range n {
+		short[m.kinds[k].device] = n[k]
+	}
+	out.Shortage = short
+}
+
+// missing is how many machines more of each kind serve all of the demand: the fewest dollars' worth, or the fewest. It
+// is nil where no number does, and where none is missing.
+func (m *problem) missing() counts {
 	more := *m
 	more.kinds = slices.Clone(m.kinds)
 	base := make(counts, len(m.kinds))
@@ -193,18 +208,10 @@ func (m *problem) findShortage(out *plan.Plan) {
 	market := more.newMarket(1)
 	market.base = base
 	n := market.cheapest()
-	if !market.carries(n) {
-		return
+	if !market.carries(n) || slices.Max(n) == 0 {
+		return nil
 	}
-	short := make([]int, len(m.spec.DeviceTypes))
-	any := false
-	for k := range n {
-		short[m.kinds[k].device] = n[k]
-		any = any || n[k] > 0
-	}
-	if any {
-		out.Shortage = short
-	}
+	return n
 }
 
 // mostMore is how many more machines of a kind a shortage may ask for.

@@ -77,6 +77,14 @@ type class struct {
 
 // read makes the problem of a request. It fails when an app can be served nowhere.
 func (p *Planner) read(r *plan.Request) (*problem, error) {
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	m := p.problem(r, nil)
+	return m, m.servable(slices.Contains(down, true) || slices.Contains(broken, true))
+}
+
+// problem makes the problem of a request, whether all apps can be served or not. machines is how many of each device
+// type may be used; nil for those of the request.
+func (p *Planner) problem(r *plan.Request, machines func(serving.DeviceTypeID) int) *problem {
 	m := &problem{
 		r: r, spec: r.Spec, o: p.Options, believed: r.Believed(p.Profile), measured: profile.MeasuredPoints(p.Profile),
 	}
@@ -100,6 +108,9 @@ func (p *Planner) read(r *plan.Request) (*problem, error) {
 				k.most = min(k.most, t.MaxMachines)
 			}
 		}
+		if machines != nil {
+			k.most = machines(k.device)
+		}
 		m.kinds = append(m.kinds, k)
 	}
 	m.readApps()
@@ -110,7 +121,7 @@ func (p *Planner) read(r *plan.Request) (*problem, error) {
 	for a := range m.apps {
 		m.mergeClasses(serving.AppID(a))
 	}
-	return m, m.servable(slices.Contains(down, true) || slices.Contains(broken, true))
+	return m
 }
 
 // servable fails when an app has a stage that nothing serves. While machines are down or variants do not load, it fails

@@ -47,7 +47,10 @@ type program struct {
 type spent struct{ site, option, class int }
 
 // newProgram makes the program of the sites, with no demand. It keeps sites.
-func (m *problem) newProgram(sites []site) *program {
+func (m *problem) newProgram(sites []site) *program { return m.programWith(sites, 0) }
+
+// programWith is newProgram with so many more rows behind the others.
+func (m *problem) programWith(sites []site, more int) *program {
 	p := &program{m: m, sites: sites, first: make([]int, len(m.stages)), target: make([]int, len(m.apps))}
 	rows := len(sites)
 	for s := range m.stages {
@@ -64,8 +67,8 @@ func (m *problem) newProgram(sites []site) *program {
 			rows++
 		}
 	}
-	p.Reset(rows)
 	p.rows = rows
+	p.Reset(rows + more)
 	for i := range sites {
 		p.Limit(i, sites[i].count)
 	}
@@ -225,7 +228,25 @@ func (p *program) flows() *flows {
 
 // multiple returns the largest multiple of the demands, by AppID in queries/s, that the sites carry, up to most.
 func (m *problem) multiple(sites []site, rates []float64, most float64) float64 {
-	p := m.newProgram(sites)
+	return m.multipleWithin(sites, rates, most, math.Inf(1))
+}
+
+// multipleWithin is multiple with no more of the sites' rented machines than a budget in $/h pays.
+func (m *problem) multipleWithin(sites []site, rates []float64, most, budget float64) float64 {
+	more := 0
+	if !math.IsInf(budget, 1) {
+		more = 1
+	}
+	p := m.programWith(sites, more)
+	if more > 0 {
+		p.Limit(p.rows, budget)
+		for i := range sites {
+			if k := &m.kinds[sites[i].kind]; k.rented {
+				p.Limit(i, 0)
+				p.Add(0, sites[i].count, lp.Term{Row: i, Coef: -1}, lp.Term{Row: p.rows, Coef: k.price})
+			}
+		}
+	}
 	var terms []lp.Term
 	for a := range p.served {
 		for c, y := range p.served[a] {

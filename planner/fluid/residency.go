@@ -2,6 +2,7 @@ package fluid
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -21,7 +22,13 @@ type residency struct {
 }
 
 // work is how much work may still be spent on programs, as program.work counts it.
-type work struct{ left float64 }
+type work struct {
+	left float64
+	ctx  context.Context // its end is the end of all work
+}
+
+// over tells whether nothing more is to be improved.
+func (w *work) over() bool { return w.left <= 0 || w.ctx.Err() != nil }
 
 // mostWork bounds the work of a request, so that a plan takes some tenths of a second and its answer does not depend on
 // the machine.
@@ -258,7 +265,7 @@ func (x *residency) searchPacking(list []uncovered, nodes *int) bool {
 
 // evaluate solves the program of every scenario. It returns false when the work is used up.
 func (x *residency) evaluate() bool {
-	if x.work.left <= 0 && x.at != nil {
+	if x.at != nil && x.work.over() {
 		return false
 	}
 	x.value = 0
@@ -404,7 +411,7 @@ type move struct {
 // improve makes the move that looks best at the present prices of those that raise the value, and tells whether there
 // is one.
 func (x *residency) improve() bool {
-	if !slices.Contains(x.crowded, true) || x.at == nil || x.work.left <= 0 {
+	if !slices.Contains(x.crowded, true) || x.at == nil || x.work.over() {
 		return false
 	}
 	before, value := x.saved(), x.value
@@ -557,10 +564,14 @@ func (x *residency) fillRest() {
 		if !x.crowded[i] {
 			continue
 		}
+		hosted := make([]bool, len(x.m.stages))
+		for j, holds := range x.sites[i].holds {
+			hosted[x.option(i, j).stage] = hosted[x.option(i, j).stage] || holds
+		}
 		for {
 			best := -1
 			for j := range x.sites[i].holds {
-				if x.allows(i, j) && (best < 0 || x.beforeInRest(i, j, best)) {
+				if x.allows(i, j) && (best < 0 || x.beforeInRest(i, j, best, hosted)) {
 					best = j
 				}
 			}
@@ -568,17 +579,19 @@ func (x *residency) fillRest() {
 				break
 			}
 			x.load(i, best)
+			hosted[x.option(i, best).stage] = true
 		}
 	}
 }
 
-// beforeInRest orders the options that fill what is left of a site.
-func (x *residency) beforeInRest(i, j, other int) bool {
+// beforeInRest orders the options that fill what is left of a site. hosted is by StageID whether the site holds
+// something of it.
+func (x *residency) beforeInRest(i, j, other int, hosted []bool) bool {
 	a, b := x.option(i, j), x.option(i, other)
 	if (a.rates != nil) != (b.rates != nil) {
 		return a.rates != nil
 	}
-	if ha, hb := x.hosts(i, a.stage), x.hosts(i, b.stage); ha != hb {
+	if ha, hb := hosted[a.stage], hosted[b.stage]; ha != hb {
 		return !ha
 	}
 	return cmp.Or(cmp.Compare(x.copies[a.stage], x.copies[b.stage]), cmp.Compare(a.loss, b.loss),

@@ -2,6 +2,7 @@ package fluid
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -18,6 +19,8 @@ type search struct {
 	now  *running
 	work work
 	best *candidate
+	// tried are the candidates that were simulated.
+	tried *[]*candidate
 }
 
 // candidate is a plan with what is expected of it.
@@ -27,6 +30,7 @@ type candidate struct {
 	value float64 // over the scenarios, less what loads cost
 	full  bool    // the program serves the present demand
 	keeps bool    // nothing that runs is unloaded
+	what  string  // in words
 	tried *plan.Tried
 }
 
@@ -34,12 +38,18 @@ type candidate struct {
 const horizon = 30 * time.Second
 
 func (m *problem) newSearch(ctx context.Context, p *Planner) *search {
-	s := &search{m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork}}
+	s := &search{
+		m: m, ctx: ctx, try: p.Try, left: p.Options.Trials, now: m.running(), work: work{mostWork, ctx},
+		tried: new([]*candidate),
+	}
 	if s.left == 0 {
 		s.left = DefaultTrials
 	}
 	return s
 }
+
+// ended tells whether the time for planning is over.
+func (s *search) ended() bool { return s.ctx.Err() != nil }
 
 // run finds the best candidate.
 func (s *search) run() error {
@@ -48,8 +58,10 @@ func (s *search) run() error {
 	}
 	list := s.residencies(s.m.all())
 	s.best = list[0]
+	s.best.plan.Choice = "it serves most by the program, less what its loads take"
 	if s.m.r.Snapshot != nil && s.best.plan.Loads == 0 {
-		return nil // what runs stays: a trial would take time from what is served, and decide nothing
+		s.best.plan.Choice = "nothing is better than what runs"
+		return nil // a trial would take time from what is served, and decide nothing
 	}
 	if err := s.attempt(s.best); err != nil {
 		return err
@@ -63,8 +75,12 @@ func (s *search) run() error {
 	if err := s.attempt(kept); err != nil {
 		return err
 	}
-	if kept.tried != nil && s.best.tried != nil && s.better(kept, s.best) {
-		s.best = kept
+	if kept.tried != nil && s.best.tried != nil {
+		s.best.plan.Choice = "it serves most by the program, and a trial finds no more late than with what runs"
+		if s.better(kept, s.best) {
+			s.best = kept
+			s.best.plan.Choice = "what runs stays: a trial finds more late with what serves more by the program"
+		}
 	}
 	return nil
 }
@@ -85,11 +101,11 @@ func (s *search) residencies(n counts) (out []*candidate) {
 		if sites := s.m.kept(used, s.now); sites != nil {
 			x := s.m.newResidency(sites, &s.work)
 			x.keep()
-			out = append(out, s.candidate(x))
+			out = append(out, s.candidate(x, whatRuns))
 			out[0].keeps = true
 			if x := s.m.newResidency(copied(x.sites), &s.work); slices.Contains(x.crowded, true) {
 				x.decide()
-				out = append(out, s.candidate(x))
+				out = append(out, s.candidate(x, "what runs, changed"))
 			}
 		}
 	}
@@ -97,7 +113,7 @@ func (s *search) residencies(n counts) (out []*candidate) {
 		x := s.m.newResidency(s.m.fresh(n), &s.work)
 		x.decide()
 		s.m.assign(x.sites, used, s.now)
-		out = append(out, s.candidate(x))
+		out = append(out, s.candidate(x, "filled afresh"))
 	}
 	slices.SortStableFunc(out, func(a, b *candidate) int {
 		switch {
@@ -131,15 +147,20 @@ func (m *problem) anyCrowded(n counts) bool {
 	return false
 }
 
+// whatRuns names the candidate that unloads nothing.
+const whatRuns = "what runs"
+
 // candidate makes a candidate of a residency.
-func (s *search) candidate(x *residency) *candidate {
+func (s *search) candidate(x *residency, what string) *candidate {
 	x.evaluate()
 	machines := 0.0
 	for i := range x.sites {
 		machines += x.sites[i].count
 	}
 	_, seconds := s.m.loads(x.sites, s.now)
-	c := &candidate{sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1))}
+	c := &candidate{
+		what: what, sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1)),
+	}
 	c.plan = s.m.plan(x.sites, s.now)
 	c.full = c.plan.Shed == nil
 	return c
@@ -147,19 +168,45 @@ func (s *search) candidate(x *residency) *candidate {
 
 // attempt simulates a candidate, if trials are left, and has its plan forecast what came out.
 func (s *search) attempt(c *candidate) error {
-	if s.try == nil || s.left <= 0 || c.tried != nil {
+	if s.try == nil || s.left <= 0 || c.tried != nil || s.ended() {
 		return nil
 	}
 	s.left--
 	asked := *s.m.r
 	asked.Beliefs = s.m.believed
 	t, err := s.try(s.ctx, &asked, c.plan)
+	if s.ended() {
+		return nil // what was found until now is the answer
+	}
 	if err != nil {
 		return err
 	}
 	c.tried = &t
-	c.plan.Forecast.Violation, c.plan.Forecast.Accuracy = t.Violation, t.Accuracy
+	*s.tried = append(*s.tried, c)
+	if t.Queries > 0 {
+		f := &c.plan.Forecast
+		f.Violation, f.Accuracy, f.Deviation, f.Queries = t.Violation, t.Accuracy, t.Deviation, t.Queries
+		f.Late, f.Accurate = t.Late, t.Accurate
+	}
 	return nil
+}
+
+// record has the chosen plan say what was tried.
+func (s *search) record() {
+	for _, c := range *s.tried {
+		if c.tried.Queries == 0 {
+			continue
+		}
+		machines := make([]int, len(s.m.spec.DeviceTypes))
+		for i := range c.sites {
+			machines[s.m.kinds[c.sites[i].kind].device] += len(c.sites[i].workers)
+		}
+		s.best.plan.Trials = append(s.best.plan.Trials, plan.Trial{
+			Candidate: c.what, Machines: machines, CostPerHour: c.plan.Forecast.CostPerHour, Loads: c.plan.Loads,
+			Sheds: !c.full, Adopted: c == s.best, Violation: c.tried.Violation, Deviation: c.tried.Deviation,
+			Accuracy: c.tried.Accuracy, Utility: c.tried.Utility,
+		})
+	}
 }
 
 // headrooms are the multiples of the demand for which machines are rented, in the order in which they are tried.
@@ -171,6 +218,11 @@ const untriedHeadroom = 1.3
 // rent chooses machines and what they hold: of the pools that carry multiples of the demand, the cheapest one that
 // serves in time when it is tried.
 func (s *search) rent() error {
+	if s.try == nil || s.left <= 0 {
+		s.rentUntried()
+		s.best.plan.Choice = "these are the cheapest machines for the demand and some head-room"
+		return nil
+	}
 	pools := s.pools()
 	made := make([]*candidate, len(pools))
 	at := func(i int) (*candidate, error) {
@@ -185,7 +237,7 @@ func (s *search) rent() error {
 	// The pools get larger, so the first that serves in time is found by halving.
 	low, high := 0, len(pools)-1
 	for low < high {
-		if s.left <= 1 {
+		if s.left <= 1 || s.ended() {
 			break
 		}
 		middle := (low + high) / 2
@@ -199,15 +251,25 @@ func (s *search) rent() error {
 			low = middle + 1
 		}
 	}
+	if s.ended() {
+		s.rentInTime()
+		return nil
+	}
 	c, err := at(high)
 	if err != nil {
 		return err
 	}
 	s.best = c
-	if s.serves(c) && low > 0 {
-		return s.refine(made[low-1], pools[low-1], pools[high])
+	if !s.serves(c) {
+		s.fallBack(made)
+		return nil
 	}
-	return s.fallBack(made)
+	if low > 0 {
+		err = s.refine(made[low-1], pools[low-1], pools[high])
+	}
+	s.best.plan.Choice = fmt.Sprintf("it is the cheapest of those tried that serve in time, with at most %.2g %% late",
+		100*s.m.allowed())
+	return err
 }
 
 // pool tries rented machines: with all that they hold or, where that does not serve in time, with the variants only
@@ -223,6 +285,7 @@ func (s *search) pool(n counts) (*candidate, error) {
 	}
 	few.now = few.m.running()
 	d := few.residencies(n)[0]
+	d.what += ", with fast variants only"
 	err := few.attempt(d)
 	s.left, s.work = few.left, few.work
 	if d.tried != nil && d.full && s.serves(d) {
@@ -233,11 +296,7 @@ func (s *search) pool(n counts) (*candidate, error) {
 
 // pools lists the pools for the head-rooms, the cheapest first.
 func (s *search) pools() (out []counts) {
-	list := headrooms
-	if s.try == nil || s.left <= 0 {
-		list = []float64{untriedHeadroom}
-	}
-	for _, h := range list {
+	for _, h := range headrooms {
 		x := s.m.newMarket(h)
 		n := x.cheapest()
 		if b := s.m.o.Budget; b > 0 && s.m.cost(n) > b {
@@ -248,6 +307,45 @@ func (s *search) pools() (out []counts) {
 		}
 	}
 	return out
+}
+
+// rentInTime chooses machines when the context has ended: the cheapest that have served in time until then, or else as
+// if nothing could be simulated.
+func (s *search) rentInTime() {
+	for _, c := range *s.tried {
+		if s.serves(c) && (s.best == nil || c.plan.Forecast.CostPerHour < s.best.plan.Forecast.CostPerHour) {
+			s.best = c
+		}
+	}
+	if s.best == nil {
+		s.rentUntried()
+	}
+	s.best.plan.Choice = "the time for planning was over: it is the best found until then"
+}
+
+// rentUntried rents for the usual head-room where nothing can be simulated; for less, or more, where the budget does
+// not pay for that, or memory does not hold what is to be served.
+func (s *search) rentUntried() {
+	usual := slices.Index(headrooms, untriedHeadroom)
+	for k := range headrooms {
+		if k <= usual {
+			k = usual - k
+		}
+		x := s.m.newMarket(headrooms[k])
+		n := x.cheapest()
+		if s.m.cost(n) > s.m.limited()+centTolerance {
+			if k > usual {
+				break
+			}
+			n = x.within(n, s.m.o.Budget)
+		}
+		if c := s.residencies(n)[0]; s.best == nil || c.full || c.value > s.best.value {
+			s.best = c
+		}
+		if s.best.full {
+			return
+		}
+	}
 }
 
 // serves tells whether a candidate serves everything in time, as far as that is known: by its trial where there is one.
@@ -297,13 +395,13 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 			list = append(list, n)
 		}
 	}
-	for first, last := 0, len(list); first < last && s.left > 0; {
+	for first, last := 0, len(list); first < last && s.left > 0 && !s.ended(); {
 		middle := (first + last) / 2
 		c, err := s.pool(list[middle])
 		if err != nil {
 			return err
 		}
-		if s.serves(c) {
+		if s.serves(c) && c.tried != nil {
 			s.best, last = c, middle
 		} else {
 			first = middle + 1
@@ -314,9 +412,9 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 
 // fallBack takes, where nothing serves in time, what serves most in time of what was tried; of about equals the
 // cheapest.
-func (s *search) fallBack(made []*candidate) error {
-	if s.serves(s.best) || s.best.tried == nil {
-		return nil
+func (s *search) fallBack(made []*candidate) {
+	if s.best.tried == nil {
+		return
 	}
 	least := math.Inf(1)
 	for _, c := range made {
@@ -327,8 +425,8 @@ func (s *search) fallBack(made []*candidate) error {
 	for _, c := range made {
 		if c != nil && c.tried != nil && c.tried.Violation <= least+sameViolation {
 			s.best = c
-			return nil
+			break
 		}
 	}
-	return nil
+	s.best.plan.Choice = "nothing serves in time: it is the cheapest of those tried that serve most"
 }

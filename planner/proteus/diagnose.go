@@ -7,101 +7,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
-
-// Diagnosis says how much of a demand a fleet carries and, where that is not all, why not and what would mend it.
-type Diagnosis struct {
-	// Headroom is the factor on the demand that the planner plans for. All that follows includes it.
-	Headroom float64
-	// Carried says that all of the demand is carried.
-	Carried bool
-	// Multiple is the largest multiple of the demand, the same for every app, that was found to be carried whatever the
-	// accuracy. Bound is proven to be the largest possible one. Both are 0 when nothing serves some stage.
-	Multiple, Bound float64
-	// Unserved are the stages that no variant can serve on any worker that is up.
-	Unserved []Unserved
-	// Bottlenecks are the stages without which more could be carried, the worst first; nil when all is carried.
-	Bottlenecks []Bottleneck
-	// Mends each let all of the demand be carried by themselves. Added workers come first, the cheapest first, then
-	// lower floors, longer objectives, other options of the planner, and less demand. Nil when all is carried.
-	Mends []Mend
-}
-
-// Unserved is a stage that nothing can serve.
-type Unserved struct {
-	App   serving.AppID
-	Stage serving.StageID
-	// Floor is the highest accuracy floor with which a variant meets the objective on a worker that is up; 0 for none.
-	Floor float64
-	// SLO is the shortest objective of the app with which Variant, which is not below the floor, serves the stage on
-	// Device, of which a worker is up; 0 when none was measured or fits.
-	SLO     time.Duration
-	Variant serving.VariantID
-	Device  serving.DeviceTypeID
-}
-
-// Bottleneck is a stage that keeps the fleet from carrying more.
-type Bottleneck struct {
-	App   serving.AppID
-	Stage serving.StageID
-	// Without is the multiple of the demand that could be carried if the stage needed nothing; for a stage that nothing
-	// serves, if no such stage needed anything. It is +Inf when there is no other stage.
-	Without float64
-}
-
-// Mend is a change that lets the demand be carried. It is of one kind, or of floors and objectives together where no
-// one kind is enough.
-type Mend struct {
-	Add    []Addition
-	Floors []Floor
-	SLOs   []Objective
-	Demand []Demand
-	// AnyVariant plans with all variants of an app where a system restricts them. FreePlace lets workers change the app
-	// they serve where a system does not.
-	AnyVariant, FreePlace bool
-	// CostPerHour is the rent of Add in $/h, by the prices of the request.
-	CostPerHour float64
-	// Proven says of Add and Demand that nothing cheaper, or less, is enough.
-	Proven bool
-}
-
-// Addition is a number of workers of a device type, on top of those there are.
-type Addition struct {
-	Device  serving.DeviceTypeID
-	Workers int
-}
-
-// Floor is an accuracy floor that an app would have to accept.
-type Floor struct {
-	App serving.AppID
-	To  float64
-}
-
-// Objective is a latency objective that an app would have to accept.
-type Objective struct {
-	App serving.AppID
-	To  time.Duration
-}
-
-// Demand is the most that an app may ask for, in queries/s, without head-room.
-type Demand struct {
-	App serving.AppID
-	To  float64
-}
 
 // Diagnose says what a fleet can carry of the demand in r, and what would mend it when that is not all. It keeps the
 // planner's rules (which variants may be used where, in which batches, with which head-room) but leaves accuracy out.
 // It is exact up to the planner's node limit and to one part in a thousand of the multiples. Objectives are searched to
 // one per cent, assuming that more time never carries less. Every mend was tried and found to be enough. Diagnose fails
 // when ctx ends, when the solver fails, or when no worker is up.
-func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, error) {
+func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*capacity.Diagnosis, error) {
 	m, broken := p.read(r)
 	if len(m.groups) == 0 {
 		return nil, m.unservable(r.Believed(p.Profile), 0, broken)
 	}
-	out := &Diagnosis{Headroom: m.o.Headroom}
+	out := &capacity.Diagnosis{Headroom: m.o.Headroom}
 	var err error
 	if out.Carried, err = p.carriesAll(ctx, m); err != nil {
 		return nil, err
@@ -135,7 +56,7 @@ type diagnoser struct {
 	r      plan.Request
 	m      *problem
 	broken []bool // by VariantID
-	out    *Diagnosis
+	out    *capacity.Diagnosis
 }
 
 // unserved finds the stages that nothing serves, with the floors and objectives at which they could be served.
@@ -145,7 +66,7 @@ func (d *diagnoser) unserved() {
 		if len(st.pairs) > 0 {
 			continue
 		}
-		u := Unserved{App: st.App, Stage: serving.StageID(s), Variant: serving.None, Device: serving.None}
+		u := capacity.UnservedStage{App: st.App, Stage: serving.StageID(s), Variant: serving.None, Device: serving.None}
 		u.Floor = d.highestFloor(serving.StageID(s))
 		for _, g := range d.m.groups {
 			if g.stage != serving.None && g.stage != u.Stage {
@@ -248,7 +169,9 @@ func (d *diagnoser) bottlenecks(ctx context.Context) error {
 			return scaled
 		})
 		for _, u := range d.out.Unserved {
-			d.out.Bottlenecks = append(d.out.Bottlenecks, Bottleneck{App: u.App, Stage: u.Stage, Without: rest})
+			d.out.Bottlenecks = append(d.out.Bottlenecks, capacity.Bottleneck{
+				App: u.App, Stage: u.Stage, Without: rest,
+			})
 		}
 		return err
 	}
@@ -263,12 +186,14 @@ func (d *diagnoser) bottlenecks(ctx context.Context) error {
 			return err
 		}
 		if without > d.out.Multiple*(1+minRelief) {
-			d.out.Bottlenecks = append(d.out.Bottlenecks, Bottleneck{
+			d.out.Bottlenecks = append(d.out.Bottlenecks, capacity.Bottleneck{
 				App: d.m.stages[s].App, Stage: serving.StageID(s), Without: without,
 			})
 		}
 	}
-	slices.SortStableFunc(d.out.Bottlenecks, func(a, b Bottleneck) int { return cmp.Compare(b.Without, a.Without) })
+	slices.SortStableFunc(d.out.Bottlenecks, func(a, b capacity.Bottleneck) int {
+		return cmp.Compare(b.Without, a.Without)
+	})
 	return nil
 }
 

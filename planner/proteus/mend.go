@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -14,17 +15,17 @@ import (
 // any single type.
 func (d *diagnoser) workers(ctx context.Context) error {
 	types := len(d.r.Spec.DeviceTypes)
-	var found []Mend
+	var found []capacity.Mend
 	try := func(price []float64, within float64, growing []serving.DeviceTypeID) error {
 		m, _ := d.p.read(d.r, growing...)
 		add, proven, ok, err := d.p.additions(ctx, m, price, within)
 		if err != nil || !ok {
 			return err
 		}
-		mend := Mend{Proven: proven}
+		mend := capacity.Mend{Proven: proven}
 		for t, n := range add {
 			if n > 0 {
-				mend.Add = append(mend.Add, Addition{Device: serving.DeviceTypeID(t), Workers: n})
+				mend.Add = append(mend.Add, capacity.Addition{Device: serving.DeviceTypeID(t), Workers: n})
 				mend.CostPerHour += float64(n) * d.r.Price(serving.DeviceTypeID(t))
 			}
 		}
@@ -52,7 +53,7 @@ func (d *diagnoser) workers(ctx context.Context) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Mend) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
+	slices.SortStableFunc(found, func(a, b capacity.Mend) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
 	singles := found
 	if len(growing) > 1 {
 		found = nil
@@ -69,7 +70,7 @@ func (d *diagnoser) workers(ctx context.Context) error {
 		}
 		for _, mix := range found {
 			if len(mix.Add) > 1 && (len(singles) == 0 || d.less(&mix, &singles[0])) {
-				singles = append([]Mend{mix}, singles...)
+				singles = append([]capacity.Mend{mix}, singles...)
 			}
 		}
 	}
@@ -85,8 +86,8 @@ const (
 )
 
 // less reports whether a costs less than b, or the same with fewer workers.
-func (d *diagnoser) less(a, b *Mend) bool {
-	count := func(m *Mend) (n int) {
+func (d *diagnoser) less(a, b *capacity.Mend) bool {
+	count := func(m *capacity.Mend) (n int) {
 		for _, x := range m.Add {
 			n += x.Workers
 		}
@@ -115,7 +116,7 @@ func (d *diagnoser) floors(ctx context.Context) error {
 		}
 		if ok {
 			alone = true
-			d.out.Mends = append(d.out.Mends, Mend{Floors: []Floor{{serving.AppID(a), to}}})
+			d.out.Mends = append(d.out.Mends, capacity.Mend{Floors: []capacity.Floor{{App: serving.AppID(a), To: to}}})
 		}
 	}
 	if alone || len(having) < 2 {
@@ -128,7 +129,7 @@ func (d *diagnoser) floors(ctx context.Context) error {
 	if ok, err := d.withFloors(ctx, floors); err != nil || !ok {
 		return err
 	}
-	mend := Mend{}
+	mend := capacity.Mend{}
 	for _, a := range having {
 		// One app after the other gets the highest possible floor while the apps after it have none.
 		to, _, err := d.lower(ctx, floors, a)
@@ -137,7 +138,7 @@ func (d *diagnoser) floors(ctx context.Context) error {
 		}
 		floors[a] = to
 		if to < d.r.Spec.Apps[a].Floor {
-			mend.Floors = append(mend.Floors, Floor{a, to})
+			mend.Floors = append(mend.Floors, capacity.Floor{App: a, To: to})
 		}
 	}
 	d.out.Mends = append(d.out.Mends, mend)
@@ -221,19 +222,19 @@ const (
 )
 
 // longer finds the smallest factor on the objectives of apps with which the demand is carried.
-func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, error) {
-	at := func(factor float64, round bool) []Objective {
-		var out []Objective
+func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (capacity.Mend, bool, error) {
+	at := func(factor float64, round bool) []capacity.Objective {
+		var out []capacity.Objective
 		for _, a := range apps {
 			to := time.Duration(float64(d.r.Spec.Apps[a].SLO.Latency) * factor)
 			if round {
 				to = roundUp(to)
 			}
-			out = append(out, Objective{a, to})
+			out = append(out, capacity.Objective{App: a, To: to})
 		}
 		return out
 	}
-	try := func(with []Objective) (bool, error) {
+	try := func(with []capacity.Objective) (bool, error) {
 		m, _ := d.p.read(d.altered(func(all []serving.App) {
 			for _, o := range with {
 				all[o.App].SLO.Latency = o.To
@@ -244,10 +245,10 @@ func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (Mend, boo
 	low, high := 1.0, 2.0
 	for ; ; low, high = high, high*2 {
 		if high > maxStretch {
-			return Mend{}, false, nil
+			return capacity.Mend{}, false, nil
 		}
 		if ok, err := try(at(high, false)); err != nil {
-			return Mend{}, false, err
+			return capacity.Mend{}, false, err
 		} else if ok {
 			break
 		}
@@ -256,7 +257,7 @@ func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (Mend, boo
 		mid := math.Sqrt(low * high)
 		ok, err := try(at(mid, false))
 		if err != nil {
-			return Mend{}, false, err
+			return capacity.Mend{}, false, err
 		}
 		if ok {
 			high = mid
@@ -266,23 +267,23 @@ func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (Mend, boo
 	}
 	out := at(high, true)
 	if ok, err := try(out); err != nil || ok {
-		return Mend{SLOs: out}, ok, err
+		return capacity.Mend{SLOs: out}, ok, err
 	}
-	return Mend{SLOs: at(high, false)}, true, nil
+	return capacity.Mend{SLOs: at(high, false)}, true, nil
 }
 
 // options tries the planner without its restrictions: with any variant, and with workers that may change their app.
 func (d *diagnoser) options(ctx context.Context) error {
 	for _, free := range []struct {
-		mend   Mend
+		mend   capacity.Mend
 		change func(o *Options) (restricted bool)
 	}{
-		{Mend{AnyVariant: true}, func(o *Options) bool {
+		{capacity.Mend{AnyVariant: true}, func(o *Options) bool {
 			was := o.Select
 			o.Select = AnyVariant
 			return was != AnyVariant
 		}},
-		{Mend{FreePlace: true}, func(o *Options) bool {
+		{capacity.Mend{FreePlace: true}, func(o *Options) bool {
 			was := o.Place
 			o.Place = Free
 			return was != Free && d.r.Snapshot != nil
@@ -336,14 +337,14 @@ func (d *diagnoser) combined(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	mend := Mend{}
+	mend := capacity.Mend{}
 	for a := range d.r.Spec.Apps {
 		id := serving.AppID(a)
 		if to, ok := floors[id]; ok {
-			mend.Floors = append(mend.Floors, Floor{id, to})
+			mend.Floors = append(mend.Floors, capacity.Floor{App: id, To: to})
 		}
 		if to, ok := slos[id]; ok {
-			mend.SLOs = append(mend.SLOs, Objective{id, to})
+			mend.SLOs = append(mend.SLOs, capacity.Objective{App: id, To: to})
 		}
 	}
 	d.out.Mends = append(d.out.Mends, mend)
@@ -364,8 +365,9 @@ func (d *diagnoser) demands(ctx context.Context) error {
 			return err
 		}
 		if part > 0 && part < 1 && int(a) < len(d.r.Rates) {
-			d.out.Mends = append(d.out.Mends, Mend{
-				Demand: []Demand{{a, part * d.r.Rates[a]}}, Proven: bound <= part*(1+2*multipleTolerance),
+			d.out.Mends = append(d.out.Mends, capacity.Mend{
+				Demand: []capacity.Demand{{App: a, To: part * d.r.Rates[a]}},
+				Proven: bound <= part*(1+2*multipleTolerance),
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package ramsis
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -27,6 +28,9 @@ type Options struct {
 	Step  float64 // 0 means 0.01
 	// SingleRate makes a policy for the demand of the request and no other: for a load that is known and constant.
 	SingleRate bool
+	// Unpromised makes policies without promises, for somebody who looks at runs only. It holds with SingleRate: other
+	// sets are refined by promises.
+	Unpromised bool
 }
 
 // Planner loads every useful variant on every worker and makes the policies for choosing among them. It keeps the
@@ -37,6 +41,9 @@ type Planner struct {
 	Store   Store                 // nil keeps nothing between runs
 	OnMade  func(rate float64)    // called after each policy that was made rather than found; nil for none
 	sets    map[string]*policySet // by Worker.Key at rate 1
+
+	learned bool            // the request has beliefs of its own
+	used    map[string]bool // by the key of sets: used by the present plan
 }
 
 // Name implements plan.Planner.
@@ -56,16 +63,19 @@ const (
 )
 
 // Plan implements plan.Planner. It makes missing policies only: a demand beyond those that the last plan covered adds
-// one (§3.2.2). Making a policy takes about a tenth of a second. It fails for an app of several stages.
+// one (§3.2.2), and latencies that are believed anew make all of them anew. Making a policy takes about a tenth of a
+// second. It fails for an app of several stages.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: 0}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	believed := r.Believed(p.Profile)
+	p.learned, p.used = r.Beliefs != nil, make(map[string]bool)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
 	split, err := capacity.Splitter{
-		Spec: r.Spec, Believed: p.Profile, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
+		Spec: r.Spec, Believed: believed, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
 	}.Split()
 	if err != nil {
 		return nil, err
@@ -78,7 +88,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			return nil, fmt.Errorf("app %q has %d stages: planner ramsis knows the slack of one; use planner proteus",
 				r.Spec.Apps[app].Name, len(r.Spec.Apps[app].Stages))
 		}
-		promise, err := p.stage(ctx, out, r.Spec, serving.StageID(s), asked[s], split, broken)
+		promise, err := p.stage(ctx, out, r.Spec, believed, serving.StageID(s), asked[s], split, broken)
 		if err != nil {
 			return nil, err
 		}
@@ -87,6 +97,10 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Forecast.Accuracy += asked[s].Rate * promise.Accuracy
 		out.Forecast.Violation += asked[s].Rate * promise.Violation
 		total += asked[s].Rate
+	}
+	if p.learned {
+		// Sets for what was believed before are not asked for again.
+		maps.DeleteFunc(p.sets, func(key string, _ *policySet) bool { return !p.used[key] })
 	}
 	split.Complete(out)
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
@@ -98,8 +112,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 
 // stage gives a stage its workers and the policies for each of their types. Policies of a stage with a part of its
 // workers' time are those for as much higher rates.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
-	asked capacity.StageDemand, split *capacity.Split, broken []bool) (plan.Promise, error) {
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, believed profile.Profile,
+	s serving.StageID, asked capacity.StageDemand, split *capacity.Split, broken []bool) (plan.Promise, error) {
 	workers, part := split.Workers[s], split.TimePart(s)
 	var types []serving.DeviceTypeID
 	for _, w := range workers {
@@ -111,9 +125,9 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	models := make(map[serving.DeviceTypeID][]Model)
 	carries := math.Inf(1) // that of the slowest type: round robin gives all the same
 	for _, d := range types {
-		m := p.models(spec, s, d, asked.Budget, split.Memory(s, d), broken)
+		m := p.models(spec, believed, s, d, asked.Budget, split.Memory(s, d), broken)
 		if len(m) == 0 {
-			return plan.Promise{}, capacity.Unservable(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
+			return plan.Promise{}, capacity.Unservable(believed, spec, s, asked, []serving.DeviceTypeID{d}, broken)
 		}
 		models[d] = m
 		carries = min(carries, bestRate(m, asked.Budget)*float64(len(workers)))
@@ -161,6 +175,7 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, asked capaci
 			SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.queueLimit(models), Levels: p.levels(),
 			Variable: p.Options.Variable, Balance: p.Options.Balance,
 			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate),
+			Unpromised: p.Options.Unpromised && p.Options.SingleRate,
 		}
 		if p.Options.Shape > 0 {
 			w.Arrivals = Gamma{PerSecond: rate, Shape: p.Options.Shape}
@@ -208,8 +223,12 @@ func (p *Planner) set(worker func(rate float64) *Worker) *policySet {
 		p.sets = make(map[string]*policySet)
 	}
 	key := worker(1).Key()
+	p.used[key] = true
 	if p.sets[key] == nil {
 		p.sets[key] = &policySet{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), onMade: p.OnMade}
+		if p.learned {
+			p.sets[key].store = nil // what is believed now is of no use to a later run
+		}
 	}
 	return p.sets[key]
 }
@@ -249,17 +268,17 @@ func (p *Planner) queueLimit(models []Model) int {
 
 // models returns the useful variants of a stage on a device type: known, above the accuracy floor, on the Pareto front,
 // and with one query in time. Those that do not fit the memory together are left out by capacity.FitMemory.
-func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
-	memory int64, broken []bool) []Model {
+func (p *Planner) models(spec *serving.Spec, believed profile.Profile, s serving.StageID, d serving.DeviceTypeID,
+	within time.Duration, memory int64, broken []bool) []Model {
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]
-		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor || p.Profile.Latency(v, d, 1, 1) > within {
+		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor || believed.Latency(v, d, 1, 1) > within {
 			continue
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
 		for b := 1; b <= min(x.MaxBatch, p.maxQueue()); b++ {
-			l := p.Profile.Latency(v, d, b, 1)
+			l := believed.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -266,5 +267,45 @@ func TestPlannerErrors(t *testing.T) {
 	if _, err := p.Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
 		!strings.Contains(err.Error(), "2 stages") {
 		t.Errorf("an app of two stages: %v", err)
+	}
+}
+
+// slower takes by a factor longer.
+type slower struct {
+	profile.Profile
+	factor time.Duration
+}
+
+func (s slower) Latency(v serving.VariantID, d serving.DeviceTypeID, items, n int) time.Duration {
+	return s.factor * s.Profile.Latency(v, d, items, n)
+}
+
+// Latencies believed since the planner was made count in place of its own: plans are those of a planner made with them.
+// Their policies are not kept for other runs, and those of earlier beliefs are let go.
+func TestBeliefsOfTheRequest(t *testing.T) {
+	spec, made := testSpec(4, 0)
+	store := &kept{by: make(map[string]*plan.Policy)}
+	p := &Planner{Profile: made, Store: store, Options: Options{Rates: []float64{20, 60}}}
+	r := plan.Request{Spec: spec, Rates: []float64{20, 10}}
+	was, err := p.Plan(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := len(store.by)
+	now := slower{made, 2}
+	r.Beliefs = now
+	got, err := p.Plan(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := (&Planner{Profile: now, Options: p.Options}).Plan(context.Background(), plan.Request{
+		Spec: spec, Rates: r.Rates,
+	})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v, %v", got, want, err)
+	}
+	if got.Forecast.Accuracy >= was.Forecast.Accuracy || len(store.by) != stored || len(p.sets) != 2 {
+		t.Errorf("accuracy %v after %v; %d policies stored, were %d; %d sets", got.Forecast.Accuracy,
+			was.Forecast.Accuracy, len(store.by), stored, len(p.sets))
 	}
 }

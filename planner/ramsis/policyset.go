@@ -24,6 +24,9 @@ func (w *Worker) Key() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "ramsis 1\n%d %d %d %d %v %v %v\n%v\n", w.SLO, w.Workers, w.MaxQueue, w.Levels, w.Variable,
 		w.Balance, w.Drop, w.Arrivals)
+	if w.Unpromised {
+		fmt.Fprintln(h, "unpromised")
+	}
 	for _, m := range w.Models {
 		fmt.Fprintf(h, "%d %v %v\n", m.Variant, m.Accuracy, m.Latency)
 	}

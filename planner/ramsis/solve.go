@@ -46,7 +46,9 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 			out.Choices[(n-1)*len(p.levels)+j] = plan.Choice{Variant: w.Models[a.model].Variant, Queries: a.batch}
 		}
 	}
-	out.Promise = p.promise(best)
+	if out.Promise.Violation = -1; !w.Unpromised {
+		out.Promise = p.promise(best)
+	}
 	return out, nil
 }
 

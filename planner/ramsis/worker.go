@@ -28,6 +28,8 @@ type Worker struct {
 	Balance Balance
 	// Drop gives up queries that cannot be in time any more. Otherwise they are served late (§4.3.1).
 	Drop bool
+	// Unpromised leaves the promise of a policy out, which takes most of the time to make one.
+	Unpromised bool
 }
 
 // Model is a variant that the worker has loaded.

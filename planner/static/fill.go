@@ -75,7 +75,7 @@ func (p *Planner) fill(r *plan.Request) ([]numbered, error) {
 func (p *Planner) newFilling(r *plan.Request) *filling {
 	spec := r.Spec
 	f := &filling{
-		spec: spec, believed: p.believed(r), asked: capacity.StageDemands(spec, r.Rates),
+		spec: spec, believed: p.believed(r), asked: capacity.ServableDemands(p.believed(r), spec, r.Rates),
 		batchTime: p.batchTime, alone: p.Unbatched, byWorker: make([][]int, len(spec.Workers)),
 		free: make([]int64, len(spec.Workers)), carries: make([]float64, len(spec.Stages)),
 		copies: make([]int, len(spec.Stages)), options: make([][][]option, len(spec.DeviceTypes)),

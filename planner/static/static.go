@@ -11,7 +11,6 @@ import (
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -74,6 +73,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	carries := make([]float64, len(all))
 	total := make([]float64, len(r.Spec.Stages))
 	given := make([]float64, len(r.Spec.Stages))
+	asked := capacity.ServableDemands(p.believed(&r), r.Spec, r.Rates)
 	for n, i := range all {
 		if i.Worker < 0 || int(i.Worker) >= len(r.Spec.Workers) {
 			return nil, fmt.Errorf("placement %d: worker %d does not exist", n, i.Worker)
@@ -81,7 +81,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		if i.Stage < 0 || int(i.Stage) >= len(r.Spec.Stages) || len(i.Variants) == 0 {
 			return nil, fmt.Errorf("placement %d: stage %d does not exist, or no variant is named", n, i.Stage)
 		}
-		item, rate, err := p.instance(&r, i)
+		item, rate, err := p.instance(&r, i, asked)
 		if err != nil {
 			return nil, fmt.Errorf("placement %d: %w", n, err)
 		}
@@ -132,18 +132,17 @@ func (p *Planner) believed(r *plan.Request) profile.Profile {
 	return profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
 }
 
-// instance turns a placement into an instance of a plan. rate is the items/s that it carries with full batches.
-func (p *Planner) instance(r *plan.Request, i numbered) (out plan.Instance, rate float64, err error) {
+// instance turns a placement into an instance of a plan. asked is by StageID. rate is the items/s that it carries with
+// full batches.
+func (p *Planner) instance(r *plan.Request, i numbered, asked []capacity.StageDemand) (out plan.Instance, rate float64,
+	err error) {
 	believed := p.believed(r)
 	out = plan.Instance{
 		Worker: i.Worker, Place: i.place, Stage: i.Stage, Cores: i.Cores, Part: i.Part, Share: i.Share,
 	}
 	device := out.DeviceType(r.Spec)
-	a := r.Spec.Stages[i.Stage].App
-	app := &r.Spec.Apps[a]
-	// Where no planner sets budgets, each stage gets an equal part of the objective.
-	budget := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(pipeline.New(r.Spec, a).LongestPath()))
-	budget, fraction := p.batchTime(app, budget)
+	// Where no planner sets budgets, each stage gets an equal part of the objective, or one by its run time.
+	budget, fraction := p.batchTime(&r.Spec.Apps[r.Spec.Stages[i.Stage].App], asked[i.Stage].Budget)
 	variants, err := activeFirst(r.Spec, i.Variants)
 	if err != nil {
 		return out, 0, err

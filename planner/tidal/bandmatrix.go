@@ -1,5 +1,7 @@
 package tidal
 
+import "gonum.org/v1/gonum/floats"
+
 // bandMatrix is a square matrix whose entries lie at most below and above of its diagonal.
 type bandMatrix struct {
 	n, below, above int
@@ -21,15 +23,19 @@ func (m *bandMatrix) row(r int) []float64 {
 func (m *bandMatrix) solve(right ...[]float64) {
 	for c := range m.n {
 		pivot := m.row(c)
+		// What stands behind the pivot, without zeros at the end.
+		behind := pivot[m.below+1 : m.below+1+min(m.above, m.n-1-c)]
+		for len(behind) > 0 && behind[len(behind)-1] == 0 {
+			behind = behind[:len(behind)-1]
+		}
 		for r := c + 1; r <= min(c+m.below, m.n-1); r++ {
 			row := m.row(r)
 			f := row[c-r+m.below] / pivot[m.below]
 			if f == 0 {
 				continue
 			}
-			for k := c + 1; k <= min(c+m.above, m.n-1); k++ {
-				row[k-r+m.below] -= f * pivot[k-c+m.below]
-			}
+			from := c + 1 - r + m.below
+			floats.AddScaled(row[from:from+len(behind)], -f, behind)
 			for _, b := range right {
 				b[r] -= f * b[c]
 			}

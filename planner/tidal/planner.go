@@ -48,7 +48,8 @@ func (p *Planner) Name() string { return "tidal" }
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Values }
 
-// Plan implements plan.Planner. It takes 5 to 200 ms per rate, and nothing for rates in the cache. It fails for an app
+// Plan implements plan.Planner. It takes 5 to 200 ms per rate, and nothing for rates in the cache, which
+// holds those of the latencies believed last. It fails for an app
 // of several stages. Where workers have several types, each app gets workers of one.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name()}
@@ -56,9 +57,10 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Snapshot = r.Snapshot.Seq
 	}
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	believed := r.Believed(p.Profile)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
 	split, err := capacity.Splitter{
-		Spec: r.Spec, Believed: p.Profile, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
+		Spec: r.Spec, Believed: believed, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
 		OneType: true,
 	}.Split()
 	if err != nil {
@@ -73,7 +75,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			return nil, fmt.Errorf("app %q has %d stages: planner tidal knows the slack of one; use planner proteus",
 				r.Spec.Apps[a.App].Name, n)
 		}
-		prices, err := p.stage(ctx, out, r.Spec, serving.StageID(s), a, split, broken)
+		prices, err := p.stage(ctx, out, r.Spec, believed, serving.StageID(s), a, split, broken)
 		if err != nil {
 			return nil, err
 		}
@@ -95,16 +97,17 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 
 // stage gives a stage its workers and its value functions. The value functions of a stage with a part of its workers'
 // time are those for as much higher rates.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
-	a capacity.StageDemand, split *capacity.Split, broken []bool) (*plan.ValueFunctions, error) {
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, believed profile.Profile,
+	s serving.StageID, a capacity.StageDemand, split *capacity.Split, broken []bool) (*plan.ValueFunctions, error) {
 	workers, part := split.Workers[s], split.TimePart(s)
 	d := spec.Workers[workers[0]].DeviceType
 	pool := Pool{
-		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, split.Memory(s, d), broken),
+		Workers: len(workers), SLO: a.Budget,
+		Models:    models(spec, believed, s, d, a.Budget, split.Memory(s, d), broken),
 		LateShare: p.Options.LateShare,
 	}
 	if len(pool.Models) == 0 {
-		return nil, capacity.Unservable(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
+		return nil, capacity.Unservable(believed, spec, s, a, []serving.DeviceTypeID{d}, broken)
 	}
 	if pool.LateShare == 0 {
 		pool.LateShare = 1e-4
@@ -180,8 +183,8 @@ func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, aske
 // batches. A variant is useful if it is known, above the accuracy floor, and has a batch in time that no other beats in
 // size, speed and accuracy. Variants that do not fit the memory together are left out by capacity.FitMemory. The
 // fastest variant keeps batches that are never in time, for queries that are late already.
-func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
-	memory int64, broken []bool) []Model {
+func models(spec *serving.Spec, believed profile.Profile, s serving.StageID, d serving.DeviceTypeID,
+	within time.Duration, memory int64, broken []bool) []Model {
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]
@@ -190,7 +193,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
 		for b := 1; b <= min(x.MaxBatch, maxBatch); b++ {
-			l := p.Profile.Latency(v, d, b, 1)
+			l := believed.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break
 			}

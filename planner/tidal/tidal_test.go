@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +70,46 @@ func TestBandAgainstDense(t *testing.T) {
 			if math.Abs(b[r]-want.AtVec(r)) > 1e-7*(1+math.Abs(want.AtVec(r))) {
 				t.Fatalf("seed %d: x[%d] is %v, want %v", seed, r, b[r], want.AtVec(r))
 			}
+		}
+	}
+}
+
+// The elimination adds and multiplies in the order of plain loops: the solution is the same to the last digit.
+func TestBandAgainstPlainLoops(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for range 60 {
+		n, below, above := 1+rng.IntN(40), 1+rng.IntN(6), 1+rng.IntN(9)
+		m, plain := newBandMatrix(n, below, above), newBandMatrix(n, below, above)
+		right, want := make([]float64, n), make([]float64, n)
+		for r := range n {
+			right[r] = rng.NormFloat64()
+			for k := range m.row(r) {
+				if rng.IntN(2) == 0 {
+					m.row(r)[k] = -rng.Float64() / float64(below+above+1)
+				}
+			}
+			m.row(r)[below] = 1
+		}
+		copy(want, right)
+		copy(plain.rows, m.rows)
+		m.solve(right)
+		for c := range n {
+			for r := c + 1; r <= min(c+below, n-1); r++ {
+				f := plain.row(r)[c-r+below] / plain.row(c)[below]
+				for k := c + 1; k <= min(c+above, n-1); k++ {
+					plain.row(r)[k-r+below] -= f * plain.row(c)[k-c+below]
+				}
+				want[r] -= f * want[c]
+			}
+		}
+		for c := n - 1; c >= 0; c-- {
+			for k := c + 1; k <= min(c+above, n-1); k++ {
+				want[c] -= plain.row(c)[k-c+below] * want[k]
+			}
+			want[c] /= plain.row(c)[below]
+		}
+		if !slices.Equal(right, want) {
+			t.Fatalf("%d x %d+%d: %v, want %v", n, below, above, right, want)
 		}
 	}
 }
@@ -342,5 +384,39 @@ func BenchmarkPrice(b *testing.B) {
 		if _, kept := p.Solve(nil); !kept {
 			b.Fatal("not kept")
 		}
+	}
+}
+
+// slower takes by a factor longer.
+type slower struct {
+	profile.Profile
+	factor time.Duration
+}
+
+func (s slower) Latency(v serving.VariantID, d serving.DeviceTypeID, items, n int) time.Duration {
+	return s.factor * s.Profile.Latency(v, d, items, n)
+}
+
+// Latencies believed since the planner was made count in place of its own: plans are those of a planner made with them.
+func TestBeliefsOfTheRequest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 4))
+	s, believed := spec(ladder(rng, 4, 6), 12)
+	p := &Planner{Profile: believed, Options: Options{Rates: 8}}
+	r := plan.Request{Spec: s, Rates: []float64{200}}
+	was, err := p.Plan(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := slower{believed, 2}
+	r.Beliefs = now
+	got, err := p.Plan(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := (&Planner{Profile: now, Options: p.Options}).Plan(context.Background(), plan.Request{
+		Spec: s, Rates: r.Rates,
+	})
+	if err != nil || !reflect.DeepEqual(got, want) || got.Capacity[0] >= was.Capacity[0] {
+		t.Errorf("got %v, want %v, was %v, %v", got.Forecast, want.Forecast, was.Forecast, err)
 	}
 }

@@ -107,6 +107,8 @@ func (p *Plan) Expanded(o *serving.Open) *Plan {
 	out.Capacity = expand(p.Capacity, o.Apps, apps)
 	out.Mixes = expand(p.Mixes, o.Apps, apps)
 	out.Shed = expand(p.Shed, o.Apps, apps)
+	out.Forecast.Late = expand(p.Forecast.Late, o.Apps, apps)
+	out.Forecast.Accurate = expand(p.Forecast.Accurate, o.Apps, apps)
 	out.MarginalRates = expand(p.MarginalRates, o.Stages, stages)
 	return &out
 }

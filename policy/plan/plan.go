@@ -57,6 +57,10 @@ type Plan struct {
 	// only if Proven.
 	Bound, Gap float64
 	Proven     bool
+	// Trials are the candidates that were simulated, in that order; nil for none. Choice says in words why the plan was
+	// chosen.
+	Trials []Trial `json:",omitempty"`
+	Choice string  `json:",omitempty"`
 	// BoundsCost says that the objective is Forecast.CostPerHour: no plan costs less than Bound.
 	BoundsCost bool `json:"Cost"`
 }
@@ -117,4 +121,10 @@ type Forecast struct {
 	Throughput  float64 // queries/s that the plan carries, all apps together
 	Accuracy    float64 // mean over served queries, in [0, 1]
 	Violation   float64 // share of queries that miss the objective; negative when not forecast
+	// Deviation is the standard error of Violation where that was simulated on so many Queries; both are 0 elsewhere.
+	Deviation float64 `json:",omitempty"`
+	Queries   int     `json:",omitempty"`
+	// Late is by AppID the share of late queries that was simulated; nil where nothing was. Accurate is by AppID the
+	// mean accuracy of answers in time, simulated where Queries is above 0; 0 without answers, nil where not forecast.
+	Late, Accurate []float64 `json:",omitempty"`
 }

@@ -35,17 +35,17 @@ const (
 )
 
 // Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the
-// forecast exceeds
-// what the plan in force was made for and carries, when more waits than that plan can serve within the objective, or
-// when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
-// before adds until machines are loaded, plus the standard error of the rate. Its largest value of the last seconds
-// counts.
+// forecast exceeds what the plan in force was made for and carries, when more waits than that plan can serve within the
+// objective, or when another input of planning has changed. The forecast of an app is its rate, plus what a rise since
+// the seconds before adds until machines are loaded, plus the standard error of the rate. It is more where demand comes
+// again after a minute, an hour or a day, and more came then. Its largest value of the last seconds counts.
 type Anticipate struct {
 	Interval time.Duration // 0 means 5 s
 	Pause    time.Duration // least time between two requests; 0 means Pause
 
-	most []slidingMax // by app: the forecasts of the last seconds
-	now  []float64    // by app, queries/s
+	most     []slidingMax // by app: the forecasts of the last seconds
+	seasonal []seasonal   // by app
+	now      []float64    // by app, queries/s
 }
 
 // NewAnticipate returns the rule. Every engine needs its own.
@@ -110,9 +110,12 @@ func (x *Anticipate) changed(v *View) bool {
 func (x *Anticipate) look(v *View) {
 	for len(x.most) < len(v.Spec.Apps) {
 		x.most, x.now = append(x.most, slidingMax{}), append(x.now, 0)
+		x.seasonal = append(x.seasonal, seasonal{from: v.Now / tenth})
 	}
 	for a := range v.Spec.Apps {
-		x.now[a] = x.most[a].highest(v.Now, release, forecast(v, serving.AppID(a)))
+		app := serving.AppID(a)
+		x.seasonal[a].count(v.Now, func(window time.Duration) float64 { return v.Monitor.Rate(v.Now, app, window) })
+		x.now[a] = x.most[a].highest(v.Now, release, max(forecast(v, app), x.seasonal[a].ahead(v.Now, lead)))
 	}
 }
 

@@ -138,6 +138,7 @@ func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, p
 	trials := experiment.Trials{System: s, Measured: p.Measurements, Beliefs: p.believed}
 	known := systems.PlannerInputs{
 		Profile: p.believed, Proposed: p.tables.Proposed, Solver: solver, Policies: policies, Trials: trials,
+		Unpromised: true,
 	}
 	for _, i := range p.tables.Placement {
 		known.Placement = append(known.Placement, static.Instance(i))

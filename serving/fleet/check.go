@@ -20,6 +20,9 @@ func (f *View) Check() error {
 			return fmt.Errorf("the tasks that wait for their turn at stage %d: %w", s, err)
 		}
 	}
+	if err := f.checkReady(); err != nil {
+		return err
+	}
 	running := make([]int, len(f.shared)) // by worker, on the instances that share it
 	for _, i := range f.live {
 		if i.shared != nil {
@@ -41,6 +44,38 @@ func (f *View) Check() error {
 	for r := range f.tasks {
 		if t := &f.tasks[r]; (t.place != Free) != found[Ref(r)] {
 			return fmt.Errorf("query %d claims place %d and is found nowhere", t.w.Query, t.place)
+		}
+	}
+	return nil
+}
+
+// checkReady checks which instances are ready, and how many are of which kind.
+func (f *View) checkReady() error {
+	ready, kinds := make([][]*Instance, len(f.ready)), make([]map[kind]int, len(f.ready))
+	for s := range kinds {
+		kinds[s] = make(map[kind]int)
+	}
+	for _, i := range f.live {
+		if i.state != Ready {
+			continue
+		}
+		ready[i.p.Stage] = append(ready[i.p.Stage], i)
+		if i.fastest >= 0 {
+			kinds[i.p.Stage][kind{i.p.Variants[i.fastest].Variant, i.p.DeviceType}]++
+		}
+	}
+	for s := range ready {
+		if !slices.Equal(ready[s], f.ready[s]) {
+			return fmt.Errorf("stage %d has %d ready instances, %d are listed", s, len(ready[s]), len(f.ready[s]))
+		}
+		if len(kinds[s]) != len(f.kinds[s]) {
+			return fmt.Errorf("stage %d has instances of %d kinds, %d are listed", s, len(kinds[s]), len(f.kinds[s]))
+		}
+		for _, k := range f.kinds[s] {
+			if kinds[s][k.kind] != k.instances {
+				return fmt.Errorf("stage %d has %d instances of a kind, %d are counted", s, kinds[s][k.kind],
+					k.instances)
+			}
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ type View struct {
 	ready     [][]*Instance   // by stage, ascending by ID
 	central   []Queue         // by stage: tasks that no instance has
 	turns     []Queue         // by stage: tasks that wait for their turn in their stream
-	kinds     [][]kind        // by stage: distinct kinds of its ready instances
+	kinds     [][]countedKind // by stage: distinct kinds of its ready instances
 	shared    []*sharedWorker // by worker: the instances that share all of it
 
 	tasks     []Task
@@ -38,12 +38,6 @@ type View struct {
 	epoch     uint64
 }
 
-// kind is what the latency of an instance depends on for tasks without requirements.
-type kind struct {
-	variant serving.VariantID
-	device  serving.DeviceTypeID
-}
-
 // Fleet is a View that can be changed. One engine owns it.
 type Fleet struct{ View }
 
@@ -52,7 +46,7 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 	n := len(spec.Stages)
 	f := &Fleet{View{
 		spec: spec, profile: p, ready: make([][]*Instance, n), central: make([]Queue, n), turns: make([]Queue, n),
-		kinds: make([][]kind, n), learns: p.Learner() != nil,
+		kinds: make([][]countedKind, n), learns: p.Learner() != nil,
 	}}
 	for s := range f.central {
 		f.central[s], f.turns[s] = newQueue(), newQueue()

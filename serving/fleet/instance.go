@@ -107,6 +107,9 @@ type Instance struct {
 
 	standby bool
 	shared  *sharedWorker // nil for one with a part of its worker for itself
+
+	counts  bool // it is counted among the kinds of its stage, as counted
+	counted kind
 }
 
 // ID returns its number, from 1 in the order of launches.

@@ -40,7 +40,7 @@ func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
 	f.MarkWarm(i, v)
 	if i.state == Launching {
 		i.state = Ready
-		f.refreshReady(i.p.Stage)
+		f.updateReady(i)
 	}
 	f.Refresh(i)
 }
@@ -99,6 +99,7 @@ func (f *Fleet) SetActive(i *Instance, k int) { i.active = k }
 // if it is usable; otherwise the first usable one becomes active.
 func (f *Fleet) Refresh(i *Instance) {
 	f.chooseFastest(i)
+	f.countKind(i)
 	if i.active >= len(i.p.Variants) || i.active >= 0 && !i.p.Variants[i.active].Usable() {
 		i.active = -1
 	}
@@ -126,6 +127,7 @@ func (f *Fleet) refreshQueue(i *Instance) {
 func (f *Fleet) ProfileChanged() {
 	for _, i := range f.live {
 		f.chooseFastest(i)
+		f.countKind(i)
 		f.refreshQueue(i)
 	}
 	for s := range f.central {
@@ -151,7 +153,7 @@ func (f *Fleet) chooseFastest(i *Instance) {
 func (f *Fleet) Drain(i *Instance) {
 	if i.state == Launching || i.state == Ready {
 		i.state = Draining
-		f.refreshReady(i.p.Stage)
+		f.updateReady(i)
 	}
 }
 
@@ -166,7 +168,7 @@ func (f *Fleet) Resume(i *Instance, at Key) {
 	i.warmUntil, i.p.Key = 0, at
 	if i.state == Draining {
 		i.state = Ready
-		f.refreshReady(i.p.Stage)
+		f.updateReady(i)
 	}
 }
 
@@ -176,40 +178,9 @@ func (f *Fleet) Remove(i *Instance) {
 	f.instances[i.id-1] = nil
 	f.live = remove(f.live, i)
 	i.unshare()
-	f.refreshReady(i.p.Stage)
+	f.updateReady(i)
 }
 
 func remove(list []*Instance, i *Instance) []*Instance {
 	return slices.DeleteFunc(list, func(o *Instance) bool { return o == i })
-}
-
-func (f *Fleet) refreshReady(s serving.StageID) {
-	f.ready[s] = f.ready[s][:0]
-	for _, i := range f.live {
-		if i.p.Stage == s && i.state == Ready {
-			f.ready[s] = append(f.ready[s], i)
-		}
-	}
-	f.refreshCentral(s)
-}
-
-// refreshCentral recomputes what the waiting tasks of a stage derive from its ready instances.
-func (f *Fleet) refreshCentral(s serving.StageID) {
-	f.kinds[s] = f.kinds[s][:0]
-	for _, i := range f.ready[s] {
-		if i.fastest < 0 {
-			continue
-		}
-		k := kind{i.p.Variants[i.fastest].Variant, i.p.DeviceType}
-		if !slices.Contains(f.kinds[s], k) {
-			f.kinds[s] = append(f.kinds[s], k)
-		}
-	}
-	for _, q := range [...]*Queue{&f.central[s], &f.turns[s]} {
-		for r := q.head; r != Nil; r = f.tasks[r].next {
-			f.tasks[r].dropAt = f.centralDrop(&f.tasks[r])
-		}
-		q.known = false
-	}
-	f.epoch++
 }

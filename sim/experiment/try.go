@@ -30,7 +30,7 @@ const (
 // Try implements plan.Try: the system's rules serve with the plan what is drawn from the request's rates, dispersions
 // and sizes. Machines are as fast as the request believes, with the scatter that was measured.
 func (t Trials) Try(ctx context.Context, r *plan.Request, p *plan.Plan) (plan.Tried, error) {
-	out := plan.Tried{Late: make([]float64, len(r.Spec.Apps))}
+	out := plan.Tried{Late: make([]float64, len(r.Spec.Apps)), Accurate: make([]float64, len(r.Spec.Apps))}
 	source, span, err := t.arrivals(r)
 	if err != nil || source == nil || r.Beliefs == nil {
 		return out, err
@@ -170,7 +170,7 @@ type tally struct {
 	spec          *serving.Spec
 	block         time.Duration
 	offered, late [trialBlocks]float64
-	apps          []struct{ offered, late float64 }
+	apps          []appTally
 	accuracy      float64 // sum over answers in time
 	inTime        float64
 	utility       float64
@@ -178,9 +178,15 @@ type tally struct {
 	best          []float64
 }
 
+// appTally counts the queries of an app.
+type appTally struct {
+	offered, late, inTime float64
+	accuracy              float64 // sum over answers in time
+}
+
 func newTally(spec *serving.Spec, span time.Duration) *tally {
 	c := &tally{spec: spec, block: span/trialBlocks + 1, best: make([]float64, len(spec.Apps))}
-	c.apps = make([]struct{ offered, late float64 }, len(spec.Apps))
+	c.apps = make([]appTally, len(spec.Apps))
 	for a := range c.best {
 		c.best[a] = spec.BestAccuracy(serving.AppID(a))
 	}
@@ -210,6 +216,8 @@ func (c *tally) observe(now serving.Time, in []engine.Input, out []engine.Decisi
 		}
 		c.late[c.blockOf(o.Arrived)]--
 		c.apps[o.App].late--
+		c.apps[o.App].inTime++
+		c.apps[o.App].accuracy += o.Accuracy
 		c.inTime++
 		c.accuracy += o.Accuracy
 		if best := max(c.best[o.App], o.Accuracy); best > 0 {
@@ -233,6 +241,7 @@ func (c *tally) fill(out *plan.Tried) {
 	if offered == 0 {
 		return
 	}
+	out.Queries = int(offered)
 	out.Violation = late / offered
 	for k := range c.offered {
 		if c.offered[k] > 0 {
@@ -253,6 +262,9 @@ func (c *tally) fill(out *plan.Tried) {
 	for a := range c.apps {
 		if c.apps[a].offered > 0 {
 			out.Late[a] = c.apps[a].late / c.apps[a].offered
+		}
+		if c.apps[a].inTime > 0 {
+			out.Accurate[a] = c.apps[a].accuracy / c.apps[a].inTime
 		}
 	}
 }

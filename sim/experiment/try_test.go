@@ -46,7 +46,8 @@ func TestTry(t *testing.T) {
 			t.Fatal(err)
 		}
 		if math.Abs(got.Violation-c.late) > 0.02 || got.Deviation > 0.02 || math.Abs(got.Accuracy-0.8) > 1e-9 ||
-			math.Abs(got.Utility-(1-got.Violation)) > 1e-9 || got.Late[0] != got.Violation {
+			math.Abs(got.Utility-(1-got.Violation)) > 1e-9 || got.Late[0] != got.Violation ||
+			math.Abs(got.Accurate[0]-0.8) > 1e-9 || math.Abs(float64(got.Queries)-triedQueries) > 300 {
 			t.Errorf("at %v/s: %+v, want %v late", c.rate, got, c.late)
 		}
 		again, err := trials.Try(t.Context(), r, p)
