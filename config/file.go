@@ -359,6 +359,18 @@ type Limits struct {
 	Streams int `yaml:"streams"`
 	// Items is the largest number of inputs in one request. Default: 1024.
 	Items int `yaml:"items"`
+	// JSON is the largest JSON of a request over HTTP, without the data of its tensors. Default: 1MiB.
+	JSON Size `yaml:"json"`
+	// Tensors is the largest number of inputs of one request, and of outputs that it asks for. Default: 256.
+	Tensors int `yaml:"tensors"`
+	// Parameters is the largest number of parameters of one request, and of each of its tensors. Default: 256.
+	Parameters int `yaml:"parameters"`
+	// Elements is the largest number of elements of all tensors of one request that come as JSON or in typed contents.
+	// Binary tensors do not count. Default: 8388608.
+	Elements int `yaml:"elements"`
+	// UnpackRatio is how many times its own size a compressed request may unpack to, once that is more than 1 MiB. Over
+	// gRPC the ratio can be raised, not lowered. Default: 100.
+	UnpackRatio int `yaml:"unpack_ratio"`
 	// Rows is the largest number of rows of a tensor that one query may send from stage to stage. Default: 1024.
 	Rows int `yaml:"rows"`
 	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/files"
@@ -38,8 +39,12 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
 		MaxRequest: int64(limits.Request), MaxHeader: int(limits.Header), Connections: limits.Connections,
-		Streams: limits.Streams, Items: limits.Items, ReadTimeout: time.Duration(limits.ReadTimeout),
-		IdleTimeout:  time.Duration(limits.IdleTimeout),
+		Streams: limits.Streams, Items: limits.Items, UnpackRatio: limits.UnpackRatio,
+		Message: oip.Bounds{
+			Head: int(limits.JSON), Tensors: limits.Tensors, Parameters: limits.Parameters,
+			Elements: int64(limits.Elements),
+		},
+		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady),
 		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Version: Version(), Log: s.log,
 	}

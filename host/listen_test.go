@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving/limits"
 )
@@ -30,6 +31,10 @@ func TestLimitsOfASilentConfiguration(t *testing.T) {
 	want := server.Config{
 		HTTP: ":8000", GRPC: ":8001", Admin: "127.0.0.1:8002", MaxRequest: limits.RequestBytes,
 		MaxHeader: limits.HeaderBytes, Connections: limits.Connections, Streams: limits.Streams, Items: limits.Items,
+		Message: oip.Bounds{
+			Head: limits.HeadBytes, Tensors: limits.Tensors, Parameters: limits.Parameters, Elements: limits.Elements,
+		},
+		UnpackRatio: limits.UnpackRatio,
 		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
 		Version: Version(), Log: got.Log,
 	}
@@ -50,12 +55,14 @@ server:
   model_control: true
   not_ready: 5s
   drain_timeout: 6s
-  limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s}
+  limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s,
+    json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13}
 `)
 	want := server.Config{
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
 		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
+		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
 		Version: Version(), Log: got.Log,
 	}
 	if !reflect.DeepEqual(got, want) {

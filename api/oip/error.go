@@ -3,6 +3,7 @@ package oip
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 )
@@ -50,12 +51,19 @@ type Error struct {
 	Text  string
 }
 
+// maxText bounds the text of an error, in bytes: it may repeat what a client sent, and over gRPC it is a header.
+const maxText = 2048
+
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Field == "" {
-		return e.Text
+	text := e.Text
+	if e.Field != "" {
+		text = e.Field + ": " + text
 	}
-	return e.Field + ": " + e.Text
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + " ..."
+	}
+	return text
 }
 
 // Errorf returns an Error.

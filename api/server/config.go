@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/serving/limits"
 )
 
@@ -27,6 +28,8 @@ type Config struct {
 	Connections  int           // open at once, for each protocol
 	Streams      int           // calls at once on one gRPC connection
 	Items        int           // of one request
+	Message      oip.Bounds    // of what one request holds
+	UnpackRatio  int           // of the size of a compressed request, once it unpacks to more than a MiB
 	ReadTimeout  time.Duration // for a request to arrive
 	IdleTimeout  time.Duration // of a silent connection
 	DrainTimeout time.Duration // for accepted requests to finish
@@ -63,6 +66,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Connections, limits.Connections)
 	def(&c.Streams, limits.Streams)
 	def(&c.Items, limits.Items)
+	def(&c.UnpackRatio, limits.UnpackRatio)
 	wait(&c.ReadTimeout, limits.ReadTimeout)
 	wait(&c.IdleTimeout, limits.IdleTimeout)
 	wait(&c.DrainTimeout, limits.DrainTimeout)

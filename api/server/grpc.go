@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -35,6 +34,7 @@ var extensions = []string{
 // enforcement would reject many of them.
 func grpcOptions(c *Config) []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newBoundedCodec(c.Message)),
 		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
 		grpc.MaxSendMsgSize(int(c.MaxRequest)),
 		grpc.MaxConcurrentStreams(uint32(c.Streams)),
@@ -49,7 +49,7 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
 			next grpc.StreamHandler) (err error) {
 			defer recoverCall(c, i.FullMethod, &err)
-			return next(srv, s)
+			return next(srv, boundedStream{s})
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 10 * time.Second, PermitWithoutStream: true,

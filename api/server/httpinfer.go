@@ -4,6 +4,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -27,7 +28,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req, err := oip.DecodeREST(body, headerLength, func() (tensor.Spec, error) {
+	req, err := oip.DecodeREST(body, headerLength, s.config.Message, func() (tensor.Spec, error) {
 		if len(m.Inputs) != 1 {
 			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength,
 				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
@@ -93,7 +94,8 @@ func headerLength(r *http.Request) (int, error) {
 
 // body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var in io.Reader = http.MaxBytesReader(w, r.Body, s.config.MaxRequest)
+	packed := &countingReader{Reader: http.MaxBytesReader(w, r.Body, s.config.MaxRequest)}
+	var in io.Reader = packed
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
 	case "", "identity":
 		if n := r.ContentLength; n > 0 && n <= s.config.MaxRequest {
@@ -117,7 +119,12 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, oip.Errorf(oip.Unsupported, "Content-Encoding", "%.40q is not supported: use gzip, deflate or none",
 			r.Header.Get("Content-Encoding"))
 	}
+	in = &unpackReader{Reader: in, packed: packed, ratio: s.config.UnpackRatio}
 	b, err := io.ReadAll(io.LimitReader(in, s.config.MaxRequest+1))
+	var known *oip.Error
+	if errors.As(err, &known) {
+		return nil, known
+	}
 	if err != nil {
 		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
 	}

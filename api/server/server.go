@@ -15,8 +15,6 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
-
-	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
 // Server is a set of bound listeners and their handlers.
@@ -39,6 +37,7 @@ func New(c Config, p Service) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	allowUnpackRatio(c.UnpackRatio)
 	s := &Server{config: c, service: p, health: health.NewServer()}
 	for _, x := range []struct {
 		address string
@@ -89,7 +88,7 @@ func (s *Server) build() {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	pb.RegisterGRPCInferenceServiceServer(s.grpc, &grpcService{s: s})
+	s.grpc.RegisterService(inferenceService(), &grpcService{s: s})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)

@@ -12,6 +12,11 @@ const (
 	Connections    = 1024      // open at once, for each protocol
 	Streams        = 4096      // calls at once on one gRPC connection
 	Items          = 1024      // of one request
+	HeadBytes      = 1 << 20   // of the JSON of a request, without the data of its tensors
+	Tensors        = 256       // inputs of one request, and outputs
+	Parameters     = 256       // of one request, and of each of its tensors
+	Elements       = 8 << 20   // of one request's tensors that come as JSON or in typed contents
+	UnpackRatio    = 100       // of a compressed request's size, once it unpacks to more than a MiB
 	Rows           = 1024      // of a tensor that a stage sends on for one query
 	StateBytes     = 1 << 20   // that a stateful stage keeps of one stream
 	AllStatesBytes = 256 << 20 // that stateful stages keep of all streams
