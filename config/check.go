@@ -479,8 +479,8 @@ func (c *checker) server() {
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Streams >= 1 && l.Streams <= 1<<20, "server.limits.streams", "is %d, want 1 to %d", l.Streams, 1<<20)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
-	c.need(l.JSON >= 1<<10 && l.JSON <= max(l.Request, 1<<10), "server.limits.json", "is %v, want 1KiB to that of a request, %v",
-		l.JSON, l.Request)
+	c.need(l.JSON >= 1<<10 && l.JSON <= max(l.Request, 1<<10), "server.limits.json",
+		"is %v, want 1KiB to that of a request, %v", l.JSON, l.Request)
 	c.need(l.Tensors >= 1 && l.Tensors <= 1<<16, "server.limits.tensors", "is %d, want 1 to %d", l.Tensors, 1<<16)
 	c.need(l.Parameters >= 1 && l.Parameters <= 1<<16, "server.limits.parameters", "is %d, want 1 to %d", l.Parameters,
 		1<<16)
