@@ -57,6 +57,7 @@ func (f *File) defaults() {
 	orText(f, &s.GRPC, DefaultGRPC, "server.grpc")
 	orText(f, &s.Admin, DefaultAdmin, "server.admin")
 	orTime(f, &s.DrainTimeout, limits.DrainTimeout, "server.drain_timeout")
+	orTime(f, &s.NotReady, limits.NotReady, "server.not_ready")
 	l := &s.Limits
 	orSize(f, &l.Request, limits.RequestBytes, "server.limits.request")
 	orSize(f, &l.Header, limits.HeaderBytes, "server.limits.header")

@@ -340,8 +340,8 @@ type Server struct {
 	Limits Limits `yaml:"limits"`
 	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
 	DrainTimeout Duration `yaml:"drain_timeout"`
-	// NotReady is how long the server says that it is not ready before it stops to accept queries, after a signal to
-	// stop, so that load balancers notice. Default: 0s.
+	// NotReady is how long the server says that it is not ready, and still answers, after a signal to stop, so that load
+	// balancers notice before connections are refused. A second signal ends this time. Default: 5s.
 	NotReady Duration `yaml:"not_ready"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`

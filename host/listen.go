@@ -45,7 +45,7 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 			Elements: int64(limits.Elements),
 		},
 		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
-		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady),
+		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
 		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Version: Version(), Log: s.log,
 	}
 	var err error

@@ -36,7 +36,8 @@ func TestLimitsOfASilentConfiguration(t *testing.T) {
 		},
 		UnpackRatio: limits.UnpackRatio,
 		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
-		Version: Version(), Log: got.Log,
+		NotReady: limits.NotReady,
+		Version:  Version(), Log: got.Log,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -71,7 +72,7 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry"; !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	// NotReady is how long the server reports that it is not ready before it stops accepting, so that load balancers
 	// notice; 0 for none.
 	NotReady time.Duration
+	// Hurry ends NotReady early, once it is closed; nil never does.
+	Hurry <-chan struct{}
 
 	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address as well.
 	AdminHandlers map[string]http.Handler

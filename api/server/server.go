@@ -155,8 +155,9 @@ func (s *Server) watchHealth(ctx context.Context) {
 	}
 }
 
-// Serve answers until ctx ends. Then the server reports not ready in all protocols, stops accepting connections and
-// calls after Config.NotReady, answers the accepted calls within DrainTimeout, and returns.
+// Serve answers until ctx ends. Then the server reports not ready in all protocols. It goes on answering for
+// Config.NotReady, or until Config.Hurry; then it stops accepting connections and calls, answers the accepted calls
+// within DrainTimeout, and returns.
 func (s *Server) Serve(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	failed, fail := context.WithCancelCause(ctx)
@@ -196,12 +197,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// drain reports not ready, lets accepted calls finish and closes everything.
+// drain reports not ready, waits for load balancers to notice, lets accepted calls finish and closes everything.
 func (s *Server) drain() error {
 	s.draining.Store(true)
 	s.health.Shutdown()
-	s.config.Log.Info("draining: not ready, finishing what was accepted")
-	time.Sleep(s.config.NotReady)
+	if s.config.NotReady > 0 {
+		s.config.Log.Info("stopping: not ready from now on, still answering; a second signal ends this time",
+			"not_ready", s.config.NotReady)
+		select {
+		case <-time.After(s.config.NotReady):
+		case <-s.config.Hurry:
+		}
+	}
+	s.config.Log.Info("draining: finishing what was accepted")
 	limit, done := context.WithTimeout(context.Background(), s.config.DrainTimeout)
 	defer done()
 	var errs [2]error

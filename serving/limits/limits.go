@@ -27,5 +27,6 @@ const (
 const (
 	ReadTimeout  = 30 * time.Second // for a request to arrive
 	IdleTimeout  = 2 * time.Minute  // of a silent connection
+	NotReady     = 5 * time.Second  // for load balancers to notice that a server is about to stop
 	DrainTimeout = 30 * time.Second // for accepted queries to finish once a server is asked to stop
 )
