@@ -322,17 +322,21 @@ type Server struct {
 	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only
 	// this machine can reach.
 	Admin string `yaml:"admin"`
-	// AdminToken is a file with the token that callers of the admin port must send to change anything, relative to this
-	// file. It is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store
-	// none is asked for.
+	// AdminToken is a file with the token that callers must send to load and unload models, and callers of the admin port
+	// to change anything, relative to this file. Only its owner may be able to read it. It is made, with a token in it,
+	// where there is none. Default: `admin.token` in the store; without a store the admin port asks for none.
 	AdminToken string `yaml:"admin_token"`
 	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
 	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be
 	// of this machine alone.
 	AdminAnywhere bool `yaml:"admin_anywhere"`
-	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, only
-	// clients on this machine may.
+	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, they must
+	// send the token of admin_token, and nobody may where there is none.
 	ModelControl bool `yaml:"model_control"`
+	// Hosts lists names of this server that callers may use for requests that change something. Its addresses,
+	// `localhost` and the machine's own name are allowed anyway. Others are refused: a web site could have its name
+	// resolve to this machine. Default: none.
+	Hosts []string `yaml:"hosts"`
 	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
 	// streams continue after a restart. Default: none, states are kept in memory only.
 	States string `yaml:"states"`

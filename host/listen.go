@@ -19,9 +19,12 @@ func (s *Server) listen(o ServerOptions) error {
 	if err != nil {
 		return err
 	}
-	if c.AdminHandlers, err = s.adminHandlers(c.Admin); err != nil {
-		return err
+	if f := s.planned.file; f.Server.AdminToken != "" {
+		if c.Token, err = server.Token(f.Path(f.Server.AdminToken)); err != nil {
+			return err
+		}
 	}
+	c.AdminHandlers = s.adminHandlers(c.Token)
 	s.front, err = server.New(c, s.service)
 	return err
 }
@@ -46,7 +49,7 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		},
 		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
-		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Version: Version(), Log: s.log,
+		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts, Version: Version(), Log: s.log,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()
@@ -84,14 +87,8 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 
 // adminHandlers returns the handlers of the admin address. Requests that change something need the token, if the file
 // names one.
-func (s *Server) adminHandlers(address string) (map[string]http.Handler, error) {
-	f, token := s.planned.file, ""
-	if f.Server.AdminToken != "" && address != server.Off {
-		var err error
-		if token, err = server.Token(f.Path(f.Server.AdminToken)); err != nil {
-			return nil, err
-		}
-	}
+func (s *Server) adminHandlers(token string) map[string]http.Handler {
+	f := s.planned.file
 	out := map[string]http.Handler{
 		"/metrics":         s.telemetry.Metrics(),
 		"/debug/decisions": s.telemetry.Decisions(),
@@ -102,5 +99,5 @@ func (s *Server) adminHandlers(address string) (map[string]http.Handler, error) 
 		out["/v1/"] = server.Guard(token, false,
 			functions.Handler(s.functions.manager, int64(f.Server.Limits.Model)))
 	}
-	return out, nil
+	return out
 }

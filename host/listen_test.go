@@ -54,6 +54,7 @@ server:
   admin_anywhere: true
   admin_token: token
   model_control: true
+  hosts: [sluice.example]
   not_ready: 5s
   drain_timeout: 6s
   limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s,
@@ -61,6 +62,7 @@ server:
 `)
 	want := server.Config{
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
+		Hosts:    []string{"sluice.example"},
 		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
 		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
@@ -72,7 +74,8 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry" ||
+			name == "Token"; !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

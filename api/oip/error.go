@@ -13,14 +13,16 @@ type Code uint8
 
 // The classes of error.
 const (
-	Invalid     Code = iota // the request is wrong
-	NotFound                // the model or version does not exist
-	Unavailable             // a later attempt may succeed
-	Unsupported             // the server does not implement this
-	TooLarge                // larger than the server accepts
-	Late                    // the deadline has passed, or could not be met
-	Gone                    // the client went away
-	Internal                // the server or the model failed
+	Invalid         Code = iota // the request is wrong
+	NotFound                    // the model or version does not exist
+	Unavailable                 // a later attempt may succeed
+	Unsupported                 // the server does not implement this
+	TooLarge                    // larger than the server accepts
+	Late                        // the deadline has passed, or could not be met
+	Gone                        // the client went away
+	Internal                    // the server or the model failed
+	Unauthenticated             // the caller has not shown who it is
+	Forbidden                   // the caller may not do this
 )
 
 var codeTable = [...]struct {
@@ -35,6 +37,9 @@ var codeTable = [...]struct {
 	Late:        {http.StatusGatewayTimeout, codes.DeadlineExceeded},
 	Gone:        {http.StatusBadRequest, codes.Canceled},
 	Internal:    {http.StatusInternalServerError, codes.Internal},
+
+	Unauthenticated: {http.StatusUnauthorized, codes.Unauthenticated},
+	Forbidden:       {http.StatusForbidden, codes.PermissionDenied},
 }
 
 // HTTP returns the status of the class over HTTP.

@@ -43,8 +43,12 @@ type Config struct {
 	AdminHandlers map[string]http.Handler
 	// AdminAnywhere allows an admin address that other machines can reach.
 	AdminAnywhere bool
-	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
+	// Token is what callers must show to load and unload models; "" lets nobody. ModelControl lets any client.
+	Token        string
 	ModelControl bool
+	// Hosts are names of this server that callers may use for requests that change something, beside its addresses,
+	// localhost and the machine's own name.
+	Hosts []string
 
 	Version string // in metadata; "" means Unversioned
 	Log     *slog.Logger
@@ -95,13 +99,3 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func listens(address string) bool { return address != "" && address != Off }
-
-// isLocal reports whether a peer is on this machine.
-func isLocal(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -352,9 +351,10 @@ func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRe
 // RepositoryModelLoad implements Triton's extension.
 func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
 	*pb.RepositoryModelLoadResponse, error) {
-	m, err := g.model(r.GetModelName())
+	var m *Model
+	err := g.mayControl(ctx)
 	if err == nil {
-		err = g.mayControl(ctx)
+		m, err = g.model(r.GetModelName())
 	}
 	if err == nil {
 		err = g.s.service.Load(ctx, m)
@@ -368,9 +368,10 @@ func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryM
 // RepositoryModelUnload implements Triton's extension.
 func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (
 	*pb.RepositoryModelUnloadResponse, error) {
-	m, err := g.model(r.GetModelName())
+	var m *Model
+	err := g.mayControl(ctx)
 	if err == nil {
-		err = g.mayControl(ctx)
+		m, err = g.model(r.GetModelName())
 	}
 	if err == nil {
 		err = g.s.service.Unload(ctx, m)
@@ -379,13 +380,4 @@ func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.Repositor
 		return nil, failure(ctx, err)
 	}
 	return &pb.RepositoryModelUnloadResponse{}, nil
-}
-
-// mayControl returns an error unless the caller may load and unload models.
-func (g *grpcService) mayControl(ctx context.Context) error {
-	p, ok := peer.FromContext(ctx)
-	if g.s.config.ModelControl || ok && p.Addr != nil && isLocal(p.Addr.String()) {
-		return nil
-	}
-	return errControl
 }

@@ -206,12 +206,15 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 
 // control answers a request to load or unload a model.
 func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model) error) error {
+	if err := s.config.checkSource(r); err != nil {
+		return err
+	}
+	if err := s.config.mayControl(r.Header.Values("Authorization")); err != nil {
+		return err
+	}
 	m, _, err := s.pathModel(r)
 	if err != nil {
 		return err
-	}
-	if !s.config.ModelControl && !isLocal(r.RemoteAddr) {
-		return errControl
 	}
 	if _, err := s.body(w, r); err != nil {
 		return err

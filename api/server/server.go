@@ -81,7 +81,7 @@ func (s *Server) build() {
 		for path, h := range c.AdminHandlers {
 			mux.Handle(path, h)
 		}
-		s.admin = timed(mux)
+		s.admin = timed(c.protected(mux))
 	}
 	options := grpcOptions(c)
 	if c.TLS != nil {

@@ -183,7 +183,7 @@ const (
 )
 
 func TestHTTPPaths(t *testing.T) {
-	s := start(t, server.Config{AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
+	s := start(t, server.Config{ModelControl: true, AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "metrics")
 		})}})
@@ -405,7 +405,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestGRPCCalls(t *testing.T) {
-	s := start(t, server.Config{})
+	s := start(t, server.Config{ModelControl: true})
 	c, ctx := s.client(t), t.Context()
 	if r, err := c.ServerReady(ctx, &pb.ServerReadyRequest{}); err != nil || !r.Ready {
 		t.Error(r, err)
