@@ -322,9 +322,9 @@ type Server struct {
 	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only
 	// this machine can reach.
 	Admin string `yaml:"admin"`
-	// AdminToken is a file with the token that callers must send to load and unload models, and callers of the admin port
-	// to change anything, relative to this file. Only its owner may be able to read it. It is made, with a token in it,
-	// where there is none. Default: `admin.token` in the store; without a store the admin port asks for none.
+	// AdminToken is a file with the token that callers must send to load and unload models, and callers of the admin
+	// port to change anything, relative to this file. Only its owner may be able to read it. It is made, with a
+	// token in it, where there is none. Default: `admin.token` in the store; without a store the admin port asks for none.
 	AdminToken string `yaml:"admin_token"`
 	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
 	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be
@@ -344,8 +344,8 @@ type Server struct {
 	Limits Limits `yaml:"limits"`
 	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
 	DrainTimeout Duration `yaml:"drain_timeout"`
-	// NotReady is how long the server says that it is not ready, and still answers, after a signal to stop, so that load
-	// balancers notice before connections are refused. A second signal ends this time. Default: 5s.
+	// NotReady is how long the server says that it is not ready, and still answers, after a signal to stop, so that
+	// load balancers notice before connections are refused. A second signal ends this time. Default: 5s.
 	NotReady Duration `yaml:"not_ready"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`

@@ -49,7 +49,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		},
 		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
-		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts, Version: Version(), Log: s.log,
+		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts,
+		Version: Version(), Log: s.log,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()
