@@ -15,6 +15,7 @@ import (
 // runs batches.
 type instance struct {
 	id     serving.InstanceID
+	worker serving.WorkerID
 	jobs   chan *job
 	ops    *operations
 	ctx    context.Context // of its batches and loads; ends when the instance is stopped or lost
@@ -49,7 +50,7 @@ func (p *Plane) launch(d *engine.Decision) {
 	l := d.Launch
 	ctx, cancel := context.WithCancel(p.ctx)
 	i := &instance{
-		id: d.Instance, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx,
+		id: d.Instance, worker: l.Key.Worker, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx,
 		cancel: cancel,
 	}
 	p.instances[d.Instance] = i
@@ -248,6 +249,10 @@ func (p *Plane) finish(m *message) {
 		in = engine.NewInstanceLost(j.instance.id)
 	default:
 		in.Result = engine.Broken
+		w := j.instance.worker
+		if err := p.breakages.report(p.Now(), w, p.spec().Workers[w].Name, j); err != nil {
+			p.c.Trouble(err)
+		}
 	}
 	p.in = append(p.in, in)
 }

@@ -83,6 +83,7 @@ type Plane struct {
 	graphs    []*graph // by AppID; nil for apps of one stage
 	sent      []int32  // memory of Input.Emitted of the inputs of one step
 	states    *states
+	breakages breakages
 	helpers   sync.WaitGroup // goroutines of instances and planner
 	cancel    context.CancelFunc
 	ctx       context.Context

@@ -86,7 +86,7 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 			err = errors.Join(err, s.release())
 		}
 	}()
-	run, err := p.backends()
+	run, err := p.backends(func(err error) { s.log.Warn("trouble", "error", err) })
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 		return err
 	}
 	wiring := p.wiring(ctx, run, s.log)
-	if s.service, err = newService(p, s.telemetry, run, wiring); err != nil {
+	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
 	states, err := s.openStates()

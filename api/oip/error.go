@@ -21,6 +21,7 @@ const (
 	Late                        // the deadline has passed, or could not be met
 	Gone                        // the client went away
 	Internal                    // the server or the model failed
+	BadAnswer                   // the server that has the model gave an answer that does not fit it
 	Unauthenticated             // the caller has not shown who it is
 	Forbidden                   // the caller may not do this
 )
@@ -38,6 +39,7 @@ var codeTable = [...]struct {
 	Gone:        {http.StatusBadRequest, codes.Canceled},
 	Internal:    {http.StatusInternalServerError, codes.Internal},
 
+	BadAnswer:       {http.StatusBadGateway, codes.Internal},
 	Unauthenticated: {http.StatusUnauthorized, codes.Unauthenticated},
 	Forbidden:       {http.StatusForbidden, codes.PermissionDenied},
 }

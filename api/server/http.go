@@ -24,7 +24,9 @@ func (s *Server) routes() http.Handler {
 	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error {
 		return reply(w, map[string]bool{"live": true})
 	})
-	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error { return readiness(w, s.Ready()) })
+	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error {
+		return readiness(w, s.Ready(), s.unready())
+	})
 	get("/v2/models/stats", s.getAllStats)
 	for _, p := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
 		get(p, s.getModel)
@@ -98,12 +100,15 @@ func reply(w http.ResponseWriter, v any) error {
 }
 
 // readiness answers 200 or, as KServe and load balancers expect it, 503.
-func readiness(w http.ResponseWriter, ready bool) error {
+func readiness(w http.ResponseWriter, ready bool, why string) error {
 	if !ready {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"ready":false,"error":"not ready"}`))
-		return nil
+		b, err := json.Marshal(map[string]any{"ready": false, "error": why})
+		if err == nil {
+			_, _ = w.Write(b)
+		}
+		return err
 	}
 	return reply(w, map[string]bool{"ready": true})
 }
@@ -158,7 +163,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return readiness(w, s.modelReady(m, version))
+	return readiness(w, s.modelReady(m, version), "not ready")
 }
 
 func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {

@@ -40,5 +40,8 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 	case d.Outcome == serving.Cancelled:
 		return oip.Errorf(oip.Gone, "", "%v", d), 0
 	}
+	if r := (*dataplane.RemoteError)(nil); errors.As(d.Cause, &r) && r.WrongAnswer {
+		return oip.Errorf(oip.BadAnswer, "", "%v", d), 0
+	}
 	return oip.Errorf(oip.Internal, "", "%v", d), 0
 }

@@ -116,6 +116,17 @@ func (s *Server) AdminAddr() string { return address(s.adminL) }
 // Ready reports whether the server takes queries: the service is ready and the server is not stopping.
 func (s *Server) Ready() bool { return !s.draining.Load() && s.service.Ready() }
 
+// unready says why the server is not ready.
+func (s *Server) unready() string {
+	if s.draining.Load() {
+		return "the server is stopping"
+	}
+	if r, ok := s.service.(interface{ Unready() string }); ok {
+		return r.Unready()
+	}
+	return "not ready"
+}
+
 func (s *Server) modelReady(m *Model, version string) bool {
 	return !s.draining.Load() && s.service.ModelReady(m, version)
 }
