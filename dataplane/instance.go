@@ -50,8 +50,9 @@ func (p *Plane) launch(d *engine.Decision) {
 	l := d.Launch
 	ctx, cancel := context.WithCancel(p.ctx)
 	i := &instance{
-		id: d.Instance, worker: l.Key.Worker, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx,
-		cancel: cancel,
+		id: d.Instance, worker: l.Key.Worker, jobs: make(chan *job, l.Slots),
+		ops: &operations{more: make(chan struct{}, 1)},
+		ctx: ctx, cancel: cancel,
 	}
 	p.instances[d.Instance] = i
 	cores := l.Cores

@@ -34,7 +34,8 @@ func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, a
 	n := len(w.spec.Apps)
 	q := &queries{
 		world: w, agenda: a, out: out, admission: x, beliefs: b, records: newRecords(w), flows: newFlows(w),
-		faults: newFaults(w), attempts: attempts, waiting: make([]int, n), pending: make([]int, n), idle: make([]serving.Time, n),
+		faults: newFaults(w), attempts: attempts, waiting: make([]int, n), pending: make([]int, n),
+		idle: make([]serving.Time, n),
 	}
 	q.streams = newStreams(w, a, q.records, q.flows)
 	return q
