@@ -134,7 +134,8 @@ type System struct {
 	// the run time.
 	Timeout Duration `yaml:"timeout"`
 	// Slack is kept free before every deadline, for what profiles do not know of: network, scheduling, noise. Default:
-	// 0s.
+	// 0s; a running server then learns how late its timers and hand-overs are, and starts batches that fill up earlier
+	// by that.
 	Slack Duration `yaml:"slack"`
 	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`.
 	Late string `yaml:"late"`
@@ -324,7 +325,8 @@ type Server struct {
 	Admin string `yaml:"admin"`
 	// AdminToken is a file with the token that callers must send to load and unload models, and callers of the admin
 	// port to change anything, relative to this file. Only its owner may be able to read it. It is made, with a
-	// token in it, where there is none. Default: `admin.token` in the store; without a store the admin port asks for none.
+	// token in it, where there is none. Default: `admin.token` in the store; without a store the admin port asks for
+	// none.
 	AdminToken string `yaml:"admin_token"`
 	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
 	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be

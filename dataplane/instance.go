@@ -43,6 +43,7 @@ type job struct {
 	io       *stageIO // nil at the stateless stage of an app of one
 	started  serving.Time
 	took     time.Duration
+	ended    serving.Time
 	err      error
 }
 
@@ -206,10 +207,12 @@ func (p *Plane) execute(r Runner, j *job) {
 		j.err = p.loadStates(j)
 	}
 	begun := time.Now()
+	p.slack.start.add(p.Now().Sub(j.started))
 	if j.err == nil {
 		j.err = runSafely(j.instance.ctx, r, &j.batch)
 	}
 	j.took = time.Since(begun)
+	j.ended = p.Now()
 	p.send(message{job: j})
 }
 
@@ -227,6 +230,7 @@ func runSafely(ctx context.Context, r Runner, b *Batch) (err error) {
 // finish turns a batch that has ended into an input, and takes over its outputs or its error.
 func (p *Plane) finish(m *message) {
 	j := m.job
+	p.slack.end.add(p.Now().Sub(j.ended))
 	lost := p.jobs[j.batch.ID] == nil // its instance already counts as lost
 	delete(p.jobs, j.batch.ID)
 	in := engine.NewBatchDone(j.batch.ID, j.instance.id, j.took, nil)

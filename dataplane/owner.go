@@ -68,6 +68,7 @@ func (p *Plane) sleep(timer *time.Timer, next, now serving.Time) {
 	select {
 	case <-p.wake:
 	case <-timer.C:
+		p.slack.timer.add(p.Now().Sub(next))
 	case <-p.ctx.Done():
 	}
 }

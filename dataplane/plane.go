@@ -53,6 +53,8 @@ type Config struct {
 	States     StateStore
 	State      int
 	StatesHeld int64
+	// Slack says how much time is kept free before the latest start of a query.
+	Slack SlackMode
 	// Settle is for tests. It is called after every wake-up, and returns when everything that happens at this instant
 	// is in the inbox. Nil does not wait.
 	Settle func()
@@ -67,6 +69,7 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
+	slack    slack
 	open     map[streamKey]*openStream
 	leased   atomic.Int32 // number of leased ones in open
 	draining bool
@@ -191,11 +194,13 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 	type answer struct {
 		response *Response
 		err      error
+		sent     time.Time
 	}
 	answers := make(chan answer, 1)
-	id := p.Submit(r, func(response *Response, err error) { answers <- answer{response, err} })
+	id := p.Submit(r, func(response *Response, err error) { answers <- answer{response, err, time.Now()} })
 	select {
 	case a := <-answers:
+		p.slack.reply.add(time.Since(a.sent))
 		return a.response, a.err
 	case <-ctx.Done():
 		if id != 0 {
@@ -227,7 +232,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
-	q.Deadline = now.Add(timeout)
+	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
 	p.inbox = append(p.inbox, message{
 		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},

@@ -11,8 +11,8 @@ import (
 // A backend that fails is fast at it: without a rule it is always free, and gets all the traffic. A query that breaks
 // whatever it runs on must not be held against a backend either. So an instance is blamed for a broken batch only if
 // all of the batch's tasks that were run again were served by other instances. Each blame scores blamePoints, each
-// batch that ends well takes one point off. At ejectAt the instance is ejected: after three failures in a row, or when more
-// than a third of its batches fail.
+// batch that ends well takes one point off. At ejectAt the instance is ejected: after three failures in a row, or
+// when more than a third of its batches fail.
 const (
 	blamePoints = 2
 	ejectAt     = 6

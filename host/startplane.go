@@ -44,6 +44,10 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 		Trouble: func(err error) { s.log.Error("trouble", "error", err) },
 		Rows:    limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
 	}
+	c.Slack = dataplane.LearnedSlack
+	if p.file.SaysSlack() {
+		c.Slack = dataplane.GivenSlack
+	}
 	if p.planner.Provides()&plan.Tables != 0 {
 		c.PlanTimeout = policyTimeout
 	}
