@@ -493,6 +493,11 @@ func (c *checker) server() {
 		l.AllStates, l.State)
 	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)
 	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
+	c.need(l.ConnectionsPerAddress >= 1 || l.Connections < 1, "server.limits.connections_per_address",
+		"is %d, want at least 1", l.ConnectionsPerAddress)
+	c.need(l.WriteTimeout > 0, "server.limits.write_timeout", "is %v, want more than 0", l.WriteTimeout)
+	c.need(l.StreamIdle > 0, "server.limits.stream_idle", "is %v, want more than 0", l.StreamIdle)
+	c.need(l.ConnectionAge > 0, "server.limits.connection_age", "is %v, want more than 0", l.ConnectionAge)
 	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)
 }
 

@@ -62,6 +62,7 @@ func (f *File) defaults() {
 	orSize(f, &l.Request, limits.RequestBytes, "server.limits.request")
 	orSize(f, &l.Header, limits.HeaderBytes, "server.limits.header")
 	orInt(f, &l.Connections, limits.Connections, "server.limits.connections")
+	orInt(f, &l.ConnectionsPerAddress, (l.Connections+1)/2, "server.limits.connections_per_address")
 	orInt(f, &l.Streams, limits.Streams, "server.limits.streams")
 	orInt(f, &l.Items, limits.Items, "server.limits.items")
 	orSize(f, &l.JSON, min(limits.HeadBytes, max(l.Request, 1<<10)), "server.limits.json")
@@ -77,6 +78,9 @@ func (f *File) defaults() {
 		orText(f, &s.AdminToken, filepath.Join(f.Store, "admin.token"), "server.admin_token")
 	}
 	orTime(f, &l.ReadTimeout, limits.ReadTimeout, "server.limits.read_timeout")
+	orTime(f, &l.WriteTimeout, limits.WriteTimeout, "server.limits.write_timeout")
+	orTime(f, &l.StreamIdle, limits.StreamIdle, "server.limits.stream_idle")
+	orTime(f, &l.ConnectionAge, limits.ConnectionAge, "server.limits.connection_age")
 	orTime(f, &l.IdleTimeout, limits.IdleTimeout, "server.limits.idle_timeout")
 	t := &f.Telemetry
 	orText(f, &t.LogLevel, "info", "telemetry.log_level")

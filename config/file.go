@@ -359,8 +359,11 @@ type Limits struct {
 	Request Size `yaml:"request"`
 	// Header is the largest header. Default: 1MiB.
 	Header Size `yaml:"header"`
-	// Connections is how many may be open at once, of each protocol. Default: 1024.
+	// Connections is how many may be open at once, of each protocol. Further ones are closed at once, but for some that
+	// answer health and metadata. Default: 1024.
 	Connections int `yaml:"connections"`
+	// ConnectionsPerAddress is how many of them one address may have. Default: half of them.
+	ConnectionsPerAddress int `yaml:"connections_per_address"`
 	// Streams is how many calls may be under way at once on one gRPC connection. Default: 4096.
 	Streams int `yaml:"streams"`
 	// Items is the largest number of inputs in one request. Default: 1024.
@@ -388,6 +391,12 @@ type Limits struct {
 	Model Size `yaml:"model"`
 	// ReadTimeout is how long a request may take to arrive. Default: 30s.
 	ReadTimeout Duration `yaml:"read_timeout"`
+	// WriteTimeout is how long a client may take to read the next 64 KiB of an answer. Default: 30s.
+	WriteTimeout Duration `yaml:"write_timeout"`
+	// StreamIdle is how long a gRPC stream may be without a message. Default: 10m.
+	StreamIdle Duration `yaml:"stream_idle"`
+	// ConnectionAge is how long a gRPC connection may live; clients then connect anew. Default: 1h.
+	ConnectionAge Duration `yaml:"connection_age"`
 	// IdleTimeout is how long a connection may be silent between requests. Default: 2m.
 	IdleTimeout Duration `yaml:"idle_timeout"`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
 // listen binds the HTTP, gRPC and admin servers to their addresses.
@@ -25,8 +26,16 @@ func (s *Server) listen(o ServerOptions) error {
 		}
 	}
 	c.AdminHandlers = s.adminHandlers(c.Token)
-	s.front, err = server.New(c, s.service)
-	return err
+	if s.front, err = server.New(c, s.service); err != nil {
+		return err
+	}
+	s.telemetry.CountConnections(func() (out []telemetry.Connections) {
+		for _, x := range s.front.Connections() {
+			out = append(out, telemetry.Connections(x))
+		}
+		return out
+	})
+	return nil
 }
 
 // frontConfig returns the configuration of these servers.
@@ -42,6 +51,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
 		MaxRequest: int64(limits.Request), MaxHeader: int(limits.Header), Connections: limits.Connections,
+		ConnectionsEach: limits.ConnectionsPerAddress, WriteTimeout: time.Duration(limits.WriteTimeout),
+		StreamIdle: time.Duration(limits.StreamIdle), ConnectionAge: time.Duration(limits.ConnectionAge),
 		Streams: limits.Streams, Items: limits.Items, UnpackRatio: limits.UnpackRatio,
 		Message: oip.Bounds{
 			Head: int(limits.JSON), Tensors: limits.Tensors, Parameters: limits.Parameters,

@@ -34,7 +34,8 @@ func TestLimitsOfASilentConfiguration(t *testing.T) {
 		Message: oip.Bounds{
 			Head: limits.HeadBytes, Tensors: limits.Tensors, Parameters: limits.Parameters, Elements: limits.Elements,
 		},
-		UnpackRatio: limits.UnpackRatio,
+		UnpackRatio: limits.UnpackRatio, ConnectionsEach: limits.Connections / 2, WriteTimeout: limits.WriteTimeout,
+		StreamIdle: limits.StreamIdle, ConnectionAge: limits.ConnectionAge,
 		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
 		NotReady: limits.NotReady,
 		Version:  Version(), Log: got.Log,
@@ -58,7 +59,8 @@ server:
   not_ready: 5s
   drain_timeout: 6s
   limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s,
-    json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13}
+    json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13, connections_per_address: 14,
+    write_timeout: 15s, stream_idle: 16s, connection_age: 17s}
 `)
 	want := server.Config{
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
@@ -66,7 +68,9 @@ server:
 		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
 		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
-		Version: Version(), Log: got.Log,
+		ConnectionsEach: 14, WriteTimeout: 15 * time.Second, StreamIdle: 16 * time.Second,
+		ConnectionAge: 17 * time.Second,
+		Version:       Version(), Log: got.Log,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)

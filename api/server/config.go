@@ -23,16 +23,22 @@ type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
 
-	MaxRequest   int64         // bytes of a request after decompression
-	MaxHeader    int           // bytes
-	Connections  int           // open at once, for each protocol
-	Streams      int           // calls at once on one gRPC connection
-	Items        int           // of one request
-	Message      oip.Bounds    // of what one request holds
-	UnpackRatio  int           // of the size of a compressed request, once it unpacks to more than a MiB
-	ReadTimeout  time.Duration // for a request to arrive
-	IdleTimeout  time.Duration // of a silent connection
-	DrainTimeout time.Duration // for accepted requests to finish
+	MaxRequest  int64 // bytes of a request after decompression
+	MaxHeader   int   // bytes
+	Connections int   // open at once, for each protocol
+	// ConnectionsEach is how many of them one address may have.
+	ConnectionsEach int
+	Streams         int           // calls at once on one gRPC connection
+	Items           int           // of one request
+	Message         oip.Bounds    // of what one request holds
+	UnpackRatio     int           // of the size of a compressed request, once it unpacks to more than a MiB
+	ReadTimeout     time.Duration // for a request to arrive
+	IdleTimeout     time.Duration // of a silent connection
+	WriteTimeout    time.Duration // for a client to read 64 KiB of an answer
+	StreamIdle      time.Duration // of a gRPC stream without a message
+	// ConnectionAge is how long a gRPC connection may live. Calls on it have DrainTimeout to end then.
+	ConnectionAge time.Duration
+	DrainTimeout  time.Duration // for accepted requests to finish
 	// NotReady is how long the server reports that it is not ready before it stops accepting, so that load balancers
 	// notice; 0 for none.
 	NotReady time.Duration
@@ -70,11 +76,15 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	def(&c.MaxHeader, limits.HeaderBytes)
 	def(&c.Connections, limits.Connections)
+	def(&c.ConnectionsEach, (c.Connections+1)/2)
 	def(&c.Streams, limits.Streams)
 	def(&c.Items, limits.Items)
 	def(&c.UnpackRatio, limits.UnpackRatio)
 	wait(&c.ReadTimeout, limits.ReadTimeout)
 	wait(&c.IdleTimeout, limits.IdleTimeout)
+	wait(&c.WriteTimeout, limits.WriteTimeout)
+	wait(&c.StreamIdle, limits.StreamIdle)
+	wait(&c.ConnectionAge, limits.ConnectionAge)
 	wait(&c.DrainTimeout, limits.DrainTimeout)
 	if c.Version == "" {
 		c.Version = Unversioned

@@ -47,14 +47,14 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 		}),
 		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
 			next grpc.StreamHandler) (err error) {
-			defer recoverCall(c, i.FullMethod, &err)
-			return next(srv, boundedStream{s})
+			return watchedStream(c, i.FullMethod, s, func(s grpc.ServerStream) error { return next(srv, s) })
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 10 * time.Second, PermitWithoutStream: true,
 		}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: c.IdleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second,
+			MaxConnectionIdle: c.IdleTimeout, MaxConnectionAge: c.ConnectionAge,
+			MaxConnectionAgeGrace: c.DrainTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second,
 		}),
 	}
 }

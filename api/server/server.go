@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -28,6 +27,7 @@ type Server struct {
 	health        *health.Server
 	httpL, adminL net.Listener
 	grpcL         net.Listener
+	guards        []*guard
 }
 
 // New checks the configuration and binds the addresses, so that port 0 becomes a free one. It answers nothing before
@@ -40,9 +40,14 @@ func New(c Config, p Service) (*Server, error) {
 	allowUnpackRatio(c.UnpackRatio)
 	s := &Server{config: c, service: p, health: health.NewServer()}
 	for _, x := range []struct {
-		address string
-		to      *net.Listener
-	}{{c.HTTP, &s.httpL}, {c.GRPC, &s.grpcL}, {c.Admin, &s.adminL}} {
+		name, address string
+		limit, each   int
+		to            *net.Listener
+	}{
+		{"http", c.HTTP, c.Connections, c.ConnectionsEach, &s.httpL},
+		{"grpc", c.GRPC, c.Connections, c.ConnectionsEach, &s.grpcL},
+		{"admin", c.Admin, adminConnections, adminConnections / 2, &s.adminL},
+	} {
 		if !listens(x.address) {
 			continue
 		}
@@ -51,7 +56,9 @@ func New(c Config, p Service) (*Server, error) {
 			s.closeListeners()
 			return nil, err
 		}
-		*x.to = netutil.LimitListener(l, c.Connections)
+		g := newGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
+		s.guards = append(s.guards, g)
+		*x.to = g
 	}
 	s.build()
 	return s, nil
@@ -68,8 +75,8 @@ func (s *Server) closeListeners() {
 func (s *Server) build() {
 	c := &s.config
 	timed := func(h http.Handler) *http.Server {
-		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout,
-			IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
+		return &http.Server{Handler: reservedFor(h), ConnContext: markReserved,
+			ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
 			ErrorLog: debugLogger(c.Log)}
 	}
 	if s.httpL != nil {
@@ -103,6 +110,14 @@ func address(l net.Listener) string {
 
 // Close releases the addresses of a server that does not serve: one that never did, or whose Serve has returned.
 func (s *Server) Close() { s.closeListeners() }
+
+// Connections returns how many connections were accepted, refused and closed so far, and why.
+func (s *Server) Connections() (out []ConnectionCount) {
+	for _, g := range s.guards {
+		out = append(out, g.counts()...)
+	}
+	return out
+}
 
 // HTTPAddr returns the address of the HTTP listener, or Off.
 func (s *Server) HTTPAddr() string { return address(s.httpL) }

@@ -89,22 +89,3 @@ func inferenceService() *grpc.ServiceDesc {
 	}
 	return &d
 }
-
-// boundedStream receives requests within their bounds. One beyond them ends the stream.
-type boundedStream struct{ grpc.ServerStream }
-
-// RecvMsg implements grpc.ServerStream.
-func (s boundedStream) RecvMsg(m any) error {
-	r, ok := m.(*pb.ModelInferRequest)
-	if !ok {
-		return s.ServerStream.RecvMsg(m)
-	}
-	in := checkedRequest{ModelInferRequest: r}
-	if err := s.ServerStream.RecvMsg(&in); err != nil {
-		return err
-	}
-	if in.refused != nil {
-		return wireStatus(in.refused)
-	}
-	return nil
-}

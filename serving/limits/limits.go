@@ -25,8 +25,11 @@ const (
 
 // Of waiting.
 const (
-	ReadTimeout  = 30 * time.Second // for a request to arrive
-	IdleTimeout  = 2 * time.Minute  // of a silent connection
-	NotReady     = 5 * time.Second  // for load balancers to notice that a server is about to stop
-	DrainTimeout = 30 * time.Second // for accepted queries to finish once a server is asked to stop
+	ReadTimeout   = 30 * time.Second // for a request to arrive
+	WriteTimeout  = 30 * time.Second // for a client to read the next piece of an answer
+	StreamIdle    = 10 * time.Minute // of a gRPC stream without a message
+	ConnectionAge = time.Hour        // of a gRPC connection
+	IdleTimeout   = 2 * time.Minute  // of a silent connection
+	NotReady      = 5 * time.Second  // for load balancers to notice that a server is about to stop
+	DrainTimeout  = 30 * time.Second // for accepted queries to finish once a server is asked to stop
 )
