@@ -475,6 +475,9 @@ func (c *checker) server() {
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)
+	c.need(l.Output >= 1, "server.limits.output", "is %v, want at least 1 byte", l.Output)
+	c.need(l.Memory == 0 && !c.f.has("server.limits.memory") || l.Memory >= l.Request, "server.limits.memory",
+		"is %v, want at least that of one request, %v", l.Memory, l.Request)
 	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Streams >= 1 && l.Streams <= 1<<20, "server.limits.streams", "is %d, want 1 to %d", l.Streams, 1<<20)

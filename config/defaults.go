@@ -60,6 +60,7 @@ func (f *File) defaults() {
 	orTime(f, &s.NotReady, limits.NotReady, "server.not_ready")
 	l := &s.Limits
 	orSize(f, &l.Request, limits.RequestBytes, "server.limits.request")
+	orSize(f, &l.Output, limits.OutputBytes, "server.limits.output")
 	orSize(f, &l.Header, limits.HeaderBytes, "server.limits.header")
 	orInt(f, &l.Connections, limits.Connections, "server.limits.connections")
 	orInt(f, &l.ConnectionsPerAddress, (l.Connections+1)/2, "server.limits.connections_per_address")

@@ -357,6 +357,12 @@ type Server struct {
 type Limits struct {
 	// Request is the largest request, after decompression. Default: 64MiB.
 	Request Size `yaml:"request"`
+	// Output is the most bytes that the outputs of one query may have. Default: 64MiB.
+	Output Size `yaml:"output"`
+	// Memory is the most that all requests may hold at once: their bodies and tensors, from their arrival to the end of
+	// their answer. A request beyond it is refused at once. Default: half of the machine's memory, or of what its
+	// control group allows.
+	Memory Size `yaml:"memory"`
 	// Header is the largest header. Default: 1MiB.
 	Header Size `yaml:"header"`
 	// Connections is how many may be open at once, of each protocol. Further ones are closed at once, but for some that

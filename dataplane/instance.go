@@ -237,6 +237,9 @@ func (p *Plane) finish(m *message) {
 	if engine.Stale(p.c.Engine, &in) || lost {
 		return
 	}
+	if j.err == nil {
+		j.err = p.boundOutputs(j)
+	}
 	if j.err != nil {
 		for k := range j.batch.Portions {
 			if c := p.calls[j.batch.Portions[k].Query]; c != nil {
@@ -260,6 +263,21 @@ func (p *Plane) finish(m *message) {
 		}
 	}
 	p.in = append(p.in, in)
+}
+
+// boundOutputs returns an error for a batch of which a query has larger outputs than allowed.
+func (p *Plane) boundOutputs(j *job) error {
+	for k := range j.batch.Portions {
+		n := int64(0)
+		for _, t := range j.batch.Portions[k].Outputs {
+			n += int64(len(t.Data))
+		}
+		if n > p.c.Output {
+			return fmt.Errorf("the outputs have %d bytes, of one query at most %d are taken (server.limits.output)", n,
+				p.c.Output)
+		}
+	}
+	return nil
 }
 
 // reportOverdue reports instances lost on which a batch has run for longer than RunTimeout, so that a runtime that

@@ -47,6 +47,8 @@ type Config struct {
 	Trouble func(error)
 	// Rows is the largest number of rows of a tensor that a stage sends on for one query (default limits.Rows).
 	Rows int
+	// Output bounds the outputs of one query at a stage, in bytes (default limits.OutputBytes).
+	Output int64
 	// States stores the states of stateful stages; nil keeps them in memory alone. State bounds one state, in bytes
 	// (default limits.StateBytes). StatesHeld bounds all that are in memory, in bytes (default limits.AllStatesBytes).
 	// Above it those that were not used for longest are dropped from memory, and lost where States is nil.
@@ -132,6 +134,9 @@ func New(c Config) (*Plane, error) {
 	}
 	if c.Rows <= 0 {
 		c.Rows = limits.Rows
+	}
+	if c.Output <= 0 {
+		c.Output = limits.OutputBytes
 	}
 	if c.State <= 0 {
 		c.State = limits.StateBytes

@@ -115,6 +115,30 @@ func TestInfer(t *testing.T) {
 }
 
 // A runtime that panics fails its query, not the process; the next query is served.
+// A query whose outputs are larger than allowed has failed; its neighbours have not.
+func TestOutputsOfAQueryAreBounded(t *testing.T) {
+	r := &runtime{run: func(_ context.Context, b *dataplane.Batch) error {
+		for k := range b.Portions {
+			n := int64(b.Portions[k].Inputs[0].Data[0])
+			b.Portions[k].Outputs = []tensor.Tensor{
+				{Name: "y", DType: tensor.Int8, Shape: []int64{1, n}, Data: make([]byte, n)},
+			}
+		}
+		return nil
+	}}
+	p := plane(t, r, time.Minute, dataplane.Config{Output: 7})
+	defer p.Close()
+	if _, err := p.Infer(t.Context(), one()); err != nil {
+		t.Errorf("outputs of 7 bytes: %v", err)
+	}
+	large := one()
+	large.Inputs[0].Data = []byte{8}
+	if _, err := p.Infer(t.Context(), large); outcome(err) != serving.Failed ||
+		!strings.Contains(err.Error(), "server.limits.output") {
+		t.Errorf("outputs of 8 bytes: %v, want a failure that names the limit", err)
+	}
+}
+
 func TestRuntimePanics(t *testing.T) {
 	calls := 0
 	p := plane(t, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {

@@ -50,7 +50,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	}
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
-		MaxRequest: int64(limits.Request), MaxHeader: int(limits.Header), Connections: limits.Connections,
+		MaxRequest: int64(limits.Request), Memory: requestMemory(int64(limits.Memory)),
+		MaxHeader: int(limits.Header), Connections: limits.Connections,
 		ConnectionsEach: limits.ConnectionsPerAddress, WriteTimeout: time.Duration(limits.WriteTimeout),
 		StreamIdle: time.Duration(limits.StreamIdle), ConnectionAge: time.Duration(limits.ConnectionAge),
 		Streams: limits.Streams, Items: limits.Items, UnpackRatio: limits.UnpackRatio,

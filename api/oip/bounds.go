@@ -27,8 +27,8 @@ type Bounds struct {
 	Elements int64
 }
 
-// withDefaults returns the bounds with those of package limits for zeros.
-func (b Bounds) withDefaults() Bounds {
+// WithDefaults returns the bounds with those of package limits for zeros.
+func (b Bounds) WithDefaults() Bounds {
 	if b.Head <= 0 {
 		b.Head = limits.HeadBytes
 	}

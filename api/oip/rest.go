@@ -110,7 +110,7 @@ func parse(head []byte, bounds *Bounds) (*restMessage, error) {
 // returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
 // tensors alias body.
 func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
-	bounds = bounds.withDefaults()
+	bounds = bounds.WithDefaults()
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
 	}
@@ -316,7 +316,7 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds := Bounds{}.withDefaults()
+	bounds := Bounds{}.WithDefaults()
 	m, err := parse(head, &bounds)
 	if err != nil {
 		return nil, err

@@ -7,19 +7,19 @@ import (
 // CheckRequest returns an error for a gRPC ModelInferRequest, still in its wire form, that holds more than the bounds
 // allow. An empty entry takes two bytes on the wire and hundreds once it is decoded.
 func (b Bounds) CheckRequest(wire []byte) error {
-	c := wireCounter{bounds: b.withDefaults()}
+	c := wireCounter{bounds: b.WithDefaults()}
 	return c.message(wire, requestFields)
 }
 
 // CheckResponse is CheckRequest for a ModelInferResponse.
 func (b Bounds) CheckResponse(wire []byte) error {
-	c := wireCounter{bounds: b.withDefaults()}
+	c := wireCounter{bounds: b.WithDefaults()}
 	return c.message(wire, responseFields)
 }
 
 // CheckParameters returns an error for a message whose field number at holds more parameters than the bounds allow.
 func (b Bounds) CheckParameters(wire []byte, at int) error {
-	c := wireCounter{bounds: b.withDefaults()}
+	c := wireCounter{bounds: b.WithDefaults()}
 	return c.message(wire, map[protowire.Number]wireField{protowire.Number(at): wireParameter})
 }
 

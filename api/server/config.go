@@ -24,6 +24,7 @@ type Config struct {
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
 
 	MaxRequest  int64 // bytes of a request after decompression
+	Memory      int64 // for all that requests hold at once, in bytes; 0 for no bound
 	MaxHeader   int   // bytes
 	Connections int   // open at once, for each protocol
 	// ConnectionsEach is how many of them one address may have.
@@ -86,6 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	wait(&c.StreamIdle, limits.StreamIdle)
 	wait(&c.ConnectionAge, limits.ConnectionAge)
 	wait(&c.DrainTimeout, limits.DrainTimeout)
+	c.Message = c.Message.WithDefaults()
 	if c.Version == "" {
 		c.Version = Unversioned
 	}

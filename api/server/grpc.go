@@ -31,9 +31,9 @@ var extensions = []string{
 
 // grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
 // enforcement would reject many of them.
-func grpcOptions(c *Config) []grpc.ServerOption {
+func grpcOptions(c *Config, m *memory) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newBoundedCodec(c.Message)),
+		grpc.ForceServerCodecV2(newBoundedCodec(c.Message, m)),
 		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
 		grpc.MaxSendMsgSize(int(c.MaxRequest)),
 		grpc.MaxConcurrentStreams(uint32(c.Streams)),
@@ -154,6 +154,8 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 // infer answers a request. queued, if not nil, is called when its query has its place among others.
 func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
 	error) {
+	holds := g.s.memory.done(r)
+	defer holds.release()
 	m, err := g.model(r.ModelName)
 	if err != nil {
 		return nil, err
@@ -192,6 +194,9 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	}
 	outputs, err := selectOutputs(m, answer.Outputs, names)
 	if err != nil {
+		return nil, err
+	}
+	if err := holds.answer(outputs); err != nil {
 		return nil, err
 	}
 	v, _ := m.Version(answer.Variant)

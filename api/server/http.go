@@ -70,7 +70,8 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server", large.Limit)
+		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server "+
+			"(server.limits.request)", large.Limit)
 	}
 	e, retry := clientError(err)
 	if retry > 0 {
@@ -197,7 +198,9 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 	var ask struct {
 		Ready bool `json:"ready"`
 	}
-	body, err := s.body(w, r)
+	holds := s.memory.begin()
+	defer holds.release()
+	body, err := s.body(w, r, holds)
 	if err != nil {
 		return err
 	}
@@ -221,7 +224,9 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model)
 	if err != nil {
 		return err
 	}
-	if _, err := s.body(w, r); err != nil {
+	holds := s.memory.begin()
+	defer holds.release()
+	if _, err := s.body(w, r, holds); err != nil {
 		return err
 	}
 	if err := do(m); err != nil {

@@ -21,6 +21,7 @@ type Server struct {
 	config   Config
 	service  Service
 	draining atomic.Bool
+	memory   *memory
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
@@ -38,7 +39,7 @@ func New(c Config, p Service) (*Server, error) {
 		return nil, err
 	}
 	allowUnpackRatio(c.UnpackRatio)
-	s := &Server{config: c, service: p, health: health.NewServer()}
+	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory)}
 	for _, x := range []struct {
 		name, address string
 		limit, each   int
@@ -76,8 +77,9 @@ func (s *Server) build() {
 	c := &s.config
 	timed := func(h http.Handler) *http.Server {
 		return &http.Server{Handler: reservedFor(h), ConnContext: markReserved,
-			ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
-			ErrorLog: debugLogger(c.Log)}
+			ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
+			MaxHeaderBytes: c.MaxHeader,
+			ErrorLog:       debugLogger(c.Log)}
 	}
 	if s.httpL != nil {
 		s.http = timed(s.routes())
@@ -90,7 +92,7 @@ func (s *Server) build() {
 		}
 		s.admin = timed(c.protected(mux))
 	}
-	options := grpcOptions(c)
+	options := grpcOptions(c, s.memory)
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}

@@ -18,10 +18,11 @@ import (
 type boundedCodec struct {
 	encoding.CodecV2
 	bounds oip.Bounds
+	memory *memory
 }
 
-func newBoundedCodec(b oip.Bounds) *boundedCodec {
-	return &boundedCodec{encoding.GetCodecV2(proto.Name), b}
+func newBoundedCodec(b oip.Bounds, m *memory) *boundedCodec {
+	return &boundedCodec{encoding.GetCodecV2(proto.Name), b, m}
 }
 
 // checkedRequest receives a request. The codec's own errors become codes.Internal, so that the codec leaves refused in
@@ -38,13 +39,21 @@ const loadParameters = 3
 func (c *boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	wire := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer wire.Free()
-	to := v
 	switch r := v.(type) {
 	case *checkedRequest:
 		if r.refused = c.bounds.CheckRequest(wire.ReadOnlyData()); r.refused != nil {
 			return nil
 		}
-		to = r.ModelInferRequest
+		holds := c.memory.begin()
+		if r.refused = holds.take(int64(wire.Len())); r.refused != nil {
+			return nil
+		}
+		c.memory.keep(r.ModelInferRequest, holds)
+		if err := c.CodecV2.Unmarshal(mem.BufferSlice{wire}, r.ModelInferRequest); err != nil {
+			c.memory.done(r.ModelInferRequest).release()
+			return err
+		}
+		return nil
 	case *pb.RepositoryModelLoadRequest: // it may carry a whole model
 		if err := c.bounds.CheckParameters(wire.ReadOnlyData(), loadParameters); err != nil {
 			return err
@@ -55,7 +64,7 @@ func (c *boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 				maxControlMessage)
 		}
 	}
-	return c.CodecV2.Unmarshal(mem.BufferSlice{wire}, to)
+	return c.CodecV2.Unmarshal(mem.BufferSlice{wire}, v)
 }
 
 // maxControlMessage bounds messages that carry names only, in bytes.

@@ -12,6 +12,7 @@ const (
 	Connections    = 1024      // open at once, for each protocol
 	Streams        = 4096      // calls at once on one gRPC connection
 	Items          = 1024      // of one request
+	OutputBytes    = 64 << 20  // of one query's outputs
 	HeadBytes      = 1 << 20   // of the JSON of a request, without the data of its tensors
 	Tensors        = 256       // inputs of one request, and outputs
 	Parameters     = 256       // of one request, and of each of its tensors
