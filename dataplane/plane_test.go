@@ -114,7 +114,6 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// A runtime that panics fails its query, not the process; the next query is served.
 // A query whose outputs are larger than allowed has failed; its neighbours have not.
 func TestOutputsOfAQueryAreBounded(t *testing.T) {
 	r := &runtime{run: func(_ context.Context, b *dataplane.Batch) error {
@@ -139,6 +138,7 @@ func TestOutputsOfAQueryAreBounded(t *testing.T) {
 	}
 }
 
+// A runtime that panics fails its query, not the process; the next query is served.
 func TestRuntimePanics(t *testing.T) {
 	calls := 0
 	p := plane(t, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {

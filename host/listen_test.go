@@ -62,7 +62,8 @@ server:
   not_ready: 5s
   drain_timeout: 6s
   limits: {request: 2MiB, memory: 3MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s,
-    idle_timeout: 8s, json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13, connections_per_address: 14,
+    idle_timeout: 8s, json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13,
+    connections_per_address: 14,
     write_timeout: 15s, stream_idle: 16s, connection_age: 17s}
 `)
 	want := server.Config{

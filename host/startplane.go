@@ -42,8 +42,9 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 		Spec: p.Spec(), Engine: e, Backend: run.of, Initial: p.first, Planner: loadedPlanner{p.planner, s.service},
 		Outcome: s.telemetry.Outcome, Observe: observe, Wiring: wiring,
 		Trouble: func(err error) { s.log.Error("trouble", "error", err) },
-		Rows:    limits.Rows, Output: int64(limits.Output), State: int(limits.State), StatesHeld: int64(limits.AllStates),
-		States: states,
+		Rows:    limits.Rows, Output: int64(limits.Output), State: int(limits.State),
+		StatesHeld: int64(limits.AllStates),
+		States:     states,
 	}
 	c.Slack = dataplane.LearnedSlack
 	if p.file.SaysSlack() {
