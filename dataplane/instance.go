@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
@@ -44,6 +45,7 @@ type job struct {
 	started  serving.Time
 	took     time.Duration
 	ended    serving.Time
+	limit    time.Duration // of its run; see Config.RunTimeout
 	err      error
 }
 
@@ -176,6 +178,7 @@ func (i *instance) stop() {
 // run hands a batch to its instance.
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
+	j.limit = p.runLimit(d)
 	j.io = p.newStageIO(d)
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Portions: make([]Portion, len(d.Tasks))}
 	for k := range d.Tasks {
@@ -265,6 +268,24 @@ func (p *Plane) finish(m *message) {
 	p.in = append(p.in, in)
 }
 
+// The limit of a run that no configuration gives.
+const (
+	runFactor    = 10 // times the believed time, which is a high percentile
+	leastRun     = time.Second
+	unknownLimit = time.Minute
+)
+
+// runLimit is how long a batch may run until its instance counts as lost.
+func (p *Plane) runLimit(d *engine.Decision) time.Duration {
+	switch {
+	case p.c.RunTimeout > 0:
+		return p.c.RunTimeout
+	case d.Expected <= 0 || d.Expected >= profile.Unknown:
+		return unknownLimit
+	}
+	return max(runFactor*d.Expected, p.spec().Apps[p.spec().Stages[d.Stage].App].SLO.Latency, leastRun)
+}
+
 // boundOutputs returns an error for a batch of which a query has larger outputs than allowed.
 func (p *Plane) boundOutputs(j *job) error {
 	for k := range j.batch.Portions {
@@ -280,18 +301,18 @@ func (p *Plane) boundOutputs(j *job) error {
 	return nil
 }
 
-// reportOverdue reports instances lost on which a batch has run for longer than RunTimeout, so that a runtime that
+// reportOverdue reports instances lost on which a batch has run for longer than its limit, so that a runtime that
 // hangs does not hold queries for ever. The engine then stops the instance, which ends the context of the batch.
 func (p *Plane) reportOverdue(now serving.Time) {
 	for id, j := range p.jobs {
-		if now.Sub(j.started) <= p.c.RunTimeout {
+		if now.Sub(j.started) <= j.limit {
 			continue
 		}
 		delete(p.jobs, id)
 		in := engine.NewInstanceLost(j.instance.id)
 		if !engine.Stale(p.c.Engine, &in) {
 			p.c.Trouble(fmt.Errorf("instance %d: batch %d has not ended in %v, counted as lost", j.instance.id, id,
-				p.c.RunTimeout))
+				j.limit))
 			p.in = append(p.in, in)
 		}
 	}

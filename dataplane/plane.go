@@ -33,7 +33,8 @@ type Config struct {
 	// the plan in force stays.
 	Planner     plan.Planner
 	PlanTimeout time.Duration
-	// RunTimeout bounds the run time of a batch. An instance that takes longer counts as lost (default 60 s).
+	// RunTimeout bounds the run time of a batch. An instance that takes longer counts as lost. 0 takes runFactor times
+	// the believed time, at least the app's SLO and a second, and a minute where nothing is believed.
 	RunTimeout time.Duration
 	// LaunchTimeout bounds the launch of an instance or the load of a variant (default 10 min).
 	LaunchTimeout time.Duration
@@ -122,9 +123,6 @@ func New(c Config) (*Plane, error) {
 	}
 	if c.PlanTimeout <= 0 {
 		c.PlanTimeout = 5 * time.Second
-	}
-	if c.RunTimeout <= 0 {
-		c.RunTimeout = time.Minute
 	}
 	if c.LaunchTimeout <= 0 {
 		c.LaunchTimeout = 10 * time.Minute

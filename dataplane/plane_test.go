@@ -188,6 +188,34 @@ func TestRuntimeHangs(t *testing.T) {
 	})
 }
 
+// Without a fixed run timeout a hung runtime loses its instance after ten times the believed time, at least the
+// objective: a minute is long for a model that takes milliseconds.
+func TestHungRunsAreBoundedByTheProfile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		calls := atomic.Int32{}
+		r := &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+			if calls.Add(1) == 1 {
+				<-release
+				return nil
+			}
+			return echo(ctx, b)
+		}}
+		p := plane(t, r, 3*time.Second, dataplane.Config{})
+		patient := one()
+		patient.Timeout = time.Hour
+		begun := time.Now()
+		if _, err := p.Infer(t.Context(), patient); err != nil {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begun); took < 3*time.Second || took > 6*time.Second { // on fake time
+			t.Errorf("answered after %v, want shortly after the objective", took)
+		}
+		close(release)
+		p.Close()
+	})
+}
+
 // Drain: nothing new is taken, what was accepted is answered, and only then does it return.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

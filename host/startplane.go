@@ -127,5 +127,8 @@ func (s *Server) openStates() (dataplane.StateStore, error) {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	s.onRelease(states.Close)
+	if lost := states.Lost(); lost != "" {
+		s.log.Error("the states of streams were damaged: streams begin anew", "lost", lost)
+	}
 	return states, nil
 }

@@ -84,3 +84,15 @@ func FuzzBytes(f *testing.F) {
 		}
 	})
 }
+
+// A byte that is neither 0 nor 1 is no BOOL.
+func TestBoolsAreZeroOrOne(t *testing.T) {
+	good := Tensor{Name: "x", DType: Bool, Shape: []int64{3}, Data: []byte{0, 1, 1}}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	bad := Tensor{Name: "x", DType: Bool, Shape: []int64{3}, Data: []byte{0, 2, 1}}
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "element 1 is the byte 2") {
+		t.Errorf("%v", err)
+	}
+}
