@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/internal/bounded"
 )
 
 func TestElements(t *testing.T) {
@@ -60,6 +62,7 @@ func FuzzBytes(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00a\x00\x00\x00\x00"))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(b)))()
 		n, err := CountBytes(b)
 		if err != nil {
 			return

@@ -127,7 +127,9 @@ func (f *Functions) removeUnused() error {
 			err = errors.Join(err, gone)
 			continue
 		}
-		err = errors.Join(err, f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(modelTable).Delete([]byte(sum)) }))
+		err = errors.Join(err, f.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket(modelTable).Delete([]byte(sum))
+		}))
 	}
 	uploads, failed := filepath.Glob(filepath.Join(f.dir, modelsFolder, uploadPrefix+"*"))
 	err = errors.Join(err, failed)

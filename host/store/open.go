@@ -25,7 +25,8 @@ var (
 )
 
 // openTables opens or makes a bbolt file with its tables. own names the setting that each server needs a value of its
-// own for, for the error when the file is in use. A damaged file is put aside, and a new one is made: lost then says so.
+// own for, for the error when the file is in use. A damaged file is put aside, and a new one is made: lost then
+// says so.
 func openTables(path, own string, tables ...[]byte) (db *bbolt.DB, lost string, err error) {
 	damage, err := damaged(path)
 	if err != nil {
@@ -36,8 +37,8 @@ func openTables(path, own string, tables ...[]byte) (db *bbolt.DB, lost string, 
 		if err != nil {
 			return nil, "", fmt.Errorf("store: %s: %w, and cannot be put aside: %w", path, damage, err)
 		}
-		lost = fmt.Sprintf("%s: %v: what was in it is lost; the file is kept as %s, and a new one is made", path, damage,
-			aside)
+		lost = fmt.Sprintf("%s: %v: what was in it is lost; the file is kept as %s, and a new one is made", path,
+			damage, aside)
 	}
 	if db, err = openFile(path, own); err != nil {
 		return nil, "", err

@@ -78,7 +78,8 @@ func newestMeta(r io.ReaderAt, bytes int64) (root uint64, c *pageChecker, err er
 	case c == nil:
 		return 0, nil, fmt.Errorf("%w: neither of the first two pages is whole", errPages)
 	case c.high < 2 || c.high > uint64(bytes)/c.size:
-		return 0, nil, fmt.Errorf("%w: the file has %d bytes, %d pages of %d are in use", errPages, bytes, c.high, c.size)
+		return 0, nil, fmt.Errorf("%w: the file has %d bytes, %d pages of %d are in use", errPages, bytes, c.high,
+			c.size)
 	case freelist != noFreelist:
 		if err := c.freelist(freelist); err != nil {
 			return 0, nil, err

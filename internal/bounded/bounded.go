@@ -15,16 +15,29 @@ const Slack = 4 << 20
 // Patience is how long a run may take. It is far above what any decoder needs, since machines of tests are slow.
 const Patience = 20 * time.Second
 
+// Fuzz is the bound, in bytes, for a run of a fuzz target with inputs of n bytes: far above what targets need that also
+// encode, compare and decode again, and far below what an input that unfolds takes.
+func Fuzz(n int) int { return 64<<20 + 4096*n }
+
 // Run runs f. The test fails if f allocates more than bytes and Slack, in all. The process ends with every goroutine's
 // stack if f takes longer than Patience, which a fuzzer reports with the input.
 func Run(t testing.TB, bytes int, f func()) {
 	t.Helper()
-	late := time.AfterFunc(Patience, func() { panic(fmt.Sprintf("bounded: still running after %v", Patience)) })
-	defer late.Stop()
-	before := allocated()
+	defer Watch(t, bytes)()
 	f()
-	if took := allocated() - before; took > uint64(bytes)+Slack {
-		t.Errorf("%d bytes were allocated, at most %d are allowed", took, bytes+Slack)
+}
+
+// Watch begins what Run does, for a whole function of a test: defer bounded.Watch(t, bytes)().
+func Watch(t testing.TB, bytes int) (end func()) {
+	t.Helper()
+	late := time.AfterFunc(Patience, func() { panic(fmt.Sprintf("bounded: still running after %v", Patience)) })
+	before := allocated()
+	return func() {
+		t.Helper()
+		late.Stop()
+		if took := allocated() - before; took > uint64(bytes)+Slack {
+			t.Errorf("%d bytes were allocated, at most %d are allowed", took, bytes+Slack)
+		}
 	}
 }
 
