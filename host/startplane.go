@@ -90,7 +90,13 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		watching = append(watching, o.observe)
 	}
 	if path != "" {
-		record, closing, err := p.openJournal(p.file.Path(path), 0o600) // clients' data: for its owner alone
+		if err := rotateJournal(p.file.Path(path)); err != nil {
+			return nil, err
+		}
+		// Clients' data: for its owner alone.
+		record, closing, err := p.openJournal(p.file.Path(path), 0o600, func(err error) {
+			s.log.Error("the journal ends here: no further step is recorded", "error", err)
+		})
 		if err != nil {
 			return nil, err
 		}
