@@ -426,8 +426,8 @@ type Telemetry struct {
 	LogFormat string `yaml:"log_format"`
 	// Decisions is how many of the latest decisions are kept for explanations. Default: 65536.
 	Decisions int `yaml:"decisions"`
-	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the last
-	// four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
+	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the
+	// last four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
 	Journal string `yaml:"journal"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`

@@ -51,8 +51,8 @@ func (p *Planned) openJournal(path string, mode os.FileMode, failed func(error))
 // keptJournals is how many journals of earlier runs are kept.
 const keptJournals = 4
 
-// rotateJournal moves the journal of an earlier run to PATH.1, that one to PATH.2, and so on. A server that starts again
-// must not destroy the record of why it had to.
+// rotateJournal moves the journal of an earlier run to PATH.1, that one to PATH.2, and so on. A server that starts
+// again must not destroy the record of why it had to.
 func rotateJournal(path string) error {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
 		return nil //nolint:nilerr // nothing to keep; what is wrong with the path is found when it is opened
