@@ -10,8 +10,10 @@ import (
 
 // Bounds of the learned slack.
 const (
-	firstSlack = 10 * time.Millisecond // before anything was measured
-	leastSlack = time.Millisecond      // a machine that was quiet so far may be busy in a moment
+	leastSlack = time.Millisecond // a machine that was quiet so far may be busy in a moment
+	// firstShare is the part of a query's time that the slack takes for its first firstSamples queries: one in so many.
+	firstShare   = 20
+	firstSamples = 200
 	// slackShare is the part of a query's time that the slack may take at most: one in so many.
 	slackShare = 4
 	// slackSamples is the number of samples from which a delay is known. After as many times slackMemory they count
@@ -71,11 +73,7 @@ const slackAsked = 64
 
 // total is the slack to keep free: the sum of the delays' 99th percentiles.
 func (s *slack) total() time.Duration {
-	sum := s.timer.tail() + s.start.tail() + s.end.tail() + s.reply.tail()
-	if sum == 0 {
-		return firstSlack
-	}
-	return max(sum, leastSlack)
+	return max(s.timer.tail()+s.start.tail()+s.end.tail()+s.reply.tail(), leastSlack)
 }
 
 // slackOf is the slack of a query of an app that may take timeout; see serving.Query.Slack. The caller holds the lock.
@@ -90,7 +88,11 @@ func (p *Plane) slackOf(app serving.AppID, timeout time.Duration) time.Duration 
 		p.slack.known = p.slack.total()
 	}
 	p.slack.asked++
-	return max(1, min(p.slack.known, timeout/slackShare))
+	known := p.slack.known
+	if p.slack.asked <= firstSamples {
+		known = max(known, timeout/firstShare)
+	}
+	return max(1, min(known, timeout/slackShare))
 }
 
 // SlackMode says where the time comes from that is kept free before the latest start of a query.

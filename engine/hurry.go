@@ -52,8 +52,10 @@ func (d *dispatch) hurry(i *fleet.Instance, x *batch.Decision) {
 
 // expectsCompany reports whether a query that is alone should wait for others, and notes that it does.
 func (d *dispatch) expectsCompany(i *fleet.Instance, q serving.QueryID, within time.Duration) bool {
-	if d.alone[i.ID()] == q {
+	if was, waited := d.alone[i.ID()]; waited && was == q {
 		return true // it waits already
+	} else if waited {
+		d.waitEnded(i, 1) // the other was dropped or cancelled while it waited
 	}
 	s := i.Stage()
 	if d.monitor.Rate(d.now, d.spec.Stages[s].App, expectedOver)*within.Seconds() < expectedAlone {
