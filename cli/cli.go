@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/term"
 
@@ -28,18 +26,20 @@ type Env struct {
 	Getenv func(string) string
 	// Context ends when the program is asked to stop.
 	Context context.Context
+	// Hurry returns a channel that is closed when the program is asked a second time to stop. A command that does not
+	// call it is ended by that. Nil if nobody can ask.
+	Hurry func() <-chan struct{}
 	// Terminal reports whether Stderr is a terminal. Progress bars are drawn on terminals only.
 	Terminal bool
 
 	bar *progress // of the command that runs
 }
 
-// OS returns the environment of this process. SIGINT and SIGTERM end its context; a second one ends the process.
+// OS returns the environment of this process.
 func OS() Env {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	ctx, hurry := stopSignals()
 	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Context:  ctx,
+		Context: ctx, Hurry: hurry,
 		Terminal: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 

@@ -16,8 +16,10 @@ func serveCommand() command {
 		about: `
 Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold.
 Metrics are at /metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server
-turns not ready, finishes what it has accepted, and exits. Without a profile it measures the models first and
-keeps what it measured; a system that learns latency while it serves (option learn) begins without.`,
+turns not ready, still answers for server.not_ready so that load balancers notice, finishes what it has accepted,
+and exits; a second signal ends server.not_ready, a third one the process. Without a profile it
+measures the models first and keeps what it measured; a system that learns latency while it
+serves (option learn) begins without.`,
 		examples: "sluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
 			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
@@ -42,6 +44,9 @@ keeps what it measured; a system that learns latency while it serves (option lea
 					return err
 				}
 				o.Log = logger(e, &opened.File().Telemetry)
+				if e.Hurry != nil {
+					o.Hurry = e.Hurry()
+				}
 				server, err := profiled.NewServer(e.Context, o)
 				if err != nil {
 					return err

@@ -475,16 +475,32 @@ func (c *checker) server() {
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)
+	c.need(l.Output >= 1, "server.limits.output", "is %v, want at least 1 byte", l.Output)
+	c.need(l.Memory == 0 && !c.f.has("server.limits.memory") || l.Memory >= l.Request, "server.limits.memory",
+		"is %v, want at least that of one request, %v", l.Memory, l.Request)
 	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Streams >= 1 && l.Streams <= 1<<20, "server.limits.streams", "is %d, want 1 to %d", l.Streams, 1<<20)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
+	c.need(l.JSON >= 1<<10 && l.JSON <= max(l.Request, 1<<10), "server.limits.json",
+		"is %v, want 1KiB to that of a request, %v", l.JSON, l.Request)
+	c.need(l.Tensors >= 1 && l.Tensors <= 1<<16, "server.limits.tensors", "is %d, want 1 to %d", l.Tensors, 1<<16)
+	c.need(l.Parameters >= 1 && l.Parameters <= 1<<16, "server.limits.parameters", "is %d, want 1 to %d", l.Parameters,
+		1<<16)
+	c.need(l.Elements >= 1 && l.Elements <= 1<<30, "server.limits.elements", "is %d, want 1 to %d", l.Elements, 1<<30)
+	c.need(l.UnpackRatio >= 1 && l.UnpackRatio <= 1<<20, "server.limits.unpack_ratio", "is %d, want 1 to %d",
+		l.UnpackRatio, 1<<20)
 	c.need(l.Rows >= 1 && l.Rows <= 1<<20, "server.limits.rows", "is %d, want 1 to %d", l.Rows, 1<<20)
 	c.need(l.State >= 1 && l.State <= 64<<20, "server.limits.state", "is %v, want 1 byte to 64MiB", l.State)
 	c.need(l.AllStates >= l.State, "server.limits.all_states", "is %v, want at least that of one state, %v",
 		l.AllStates, l.State)
 	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)
 	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
+	c.need(l.ConnectionsPerAddress >= 1 || l.Connections < 1, "server.limits.connections_per_address",
+		"is %d, want at least 1", l.ConnectionsPerAddress)
+	c.need(l.WriteTimeout > 0, "server.limits.write_timeout", "is %v, want more than 0", l.WriteTimeout)
+	c.need(l.StreamIdle > 0, "server.limits.stream_idle", "is %v, want more than 0", l.StreamIdle)
+	c.need(l.ConnectionAge > 0, "server.limits.connection_age", "is %v, want more than 0", l.ConnectionAge)
 	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)
 }
 

@@ -134,7 +134,8 @@ type System struct {
 	// the run time.
 	Timeout Duration `yaml:"timeout"`
 	// Slack is kept free before every deadline, for what profiles do not know of: network, scheduling, noise. Default:
-	// 0s.
+	// 0s; a running server then learns how late its timers and hand-overs are, and starts batches that fill up earlier
+	// by that.
 	Slack Duration `yaml:"slack"`
 	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`.
 	Late string `yaml:"late"`
@@ -322,17 +323,22 @@ type Server struct {
 	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only
 	// this machine can reach.
 	Admin string `yaml:"admin"`
-	// AdminToken is a file with the token that callers of the admin port must send to change anything, relative to this
-	// file. It is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store
-	// none is asked for.
+	// AdminToken is a file with the token that callers must send to load and unload models, and callers of the admin
+	// port to change anything, relative to this file. Only its owner may be able to read it. It is made, with a
+	// token in it, where there is none. Default: `admin.token` in the store; without a store the admin port asks for
+	// none.
 	AdminToken string `yaml:"admin_token"`
 	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
 	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be
 	// of this machine alone.
 	AdminAnywhere bool `yaml:"admin_anywhere"`
-	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, only
-	// clients on this machine may.
+	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, they must
+	// send the token of admin_token, and nobody may where there is none.
 	ModelControl bool `yaml:"model_control"`
+	// Hosts lists names of this server that callers may use for requests that change something. Its addresses,
+	// `localhost` and the machine's own name are allowed anyway. Others are refused: a web site could have its name
+	// resolve to this machine. Default: none.
+	Hosts []string `yaml:"hosts"`
 	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
 	// streams continue after a restart. Default: none, states are kept in memory only.
 	States string `yaml:"states"`
@@ -340,8 +346,8 @@ type Server struct {
 	Limits Limits `yaml:"limits"`
 	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
 	DrainTimeout Duration `yaml:"drain_timeout"`
-	// NotReady is how long the server says that it is not ready before it stops to accept queries, after a signal to
-	// stop, so that load balancers notice. Default: 0s.
+	// NotReady is how long the server says that it is not ready, and still answers, after a signal to stop, so that
+	// load balancers notice before connections are refused. A second signal ends this time. Default: 5s.
 	NotReady Duration `yaml:"not_ready"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`
@@ -351,14 +357,35 @@ type Server struct {
 type Limits struct {
 	// Request is the largest request, after decompression. Default: 64MiB.
 	Request Size `yaml:"request"`
+	// Output is the most bytes that the outputs of one query may have. Default: 64MiB.
+	Output Size `yaml:"output"`
+	// Memory is the most that all requests may hold at once: their bodies and tensors, from their arrival to the end of
+	// their answer. A request beyond it is refused at once. Default: half of the machine's memory, or of what its
+	// control group allows.
+	Memory Size `yaml:"memory"`
 	// Header is the largest header. Default: 1MiB.
 	Header Size `yaml:"header"`
-	// Connections is how many may be open at once, of each protocol. Default: 1024.
+	// Connections is how many may be open at once, of each protocol. Further ones are closed at once, but for some that
+	// answer health and metadata. Default: 1024.
 	Connections int `yaml:"connections"`
+	// ConnectionsPerAddress is how many of them one address may have. Default: half of them.
+	ConnectionsPerAddress int `yaml:"connections_per_address"`
 	// Streams is how many calls may be under way at once on one gRPC connection. Default: 4096.
 	Streams int `yaml:"streams"`
 	// Items is the largest number of inputs in one request. Default: 1024.
 	Items int `yaml:"items"`
+	// JSON is the largest JSON of a request over HTTP, without the data of its tensors. Default: 1MiB.
+	JSON Size `yaml:"json"`
+	// Tensors is the largest number of inputs of one request, and of outputs that it asks for. Default: 256.
+	Tensors int `yaml:"tensors"`
+	// Parameters is the largest number of parameters of one request, and of each of its tensors. Default: 256.
+	Parameters int `yaml:"parameters"`
+	// Elements is the largest number of elements of all tensors of one request that come as JSON or in typed contents.
+	// Binary tensors do not count. Default: 8388608.
+	Elements int `yaml:"elements"`
+	// UnpackRatio is how many times its own size a compressed request may unpack to, once that is more than 1 MiB. Over
+	// gRPC the ratio can be raised, not lowered. Default: 100.
+	UnpackRatio int `yaml:"unpack_ratio"`
 	// Rows is the largest number of rows of a tensor that one query may send from stage to stage. Default: 1024.
 	Rows int `yaml:"rows"`
 	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
@@ -370,6 +397,12 @@ type Limits struct {
 	Model Size `yaml:"model"`
 	// ReadTimeout is how long a request may take to arrive. Default: 30s.
 	ReadTimeout Duration `yaml:"read_timeout"`
+	// WriteTimeout is how long a client may take to read the next 64 KiB of an answer. Default: 30s.
+	WriteTimeout Duration `yaml:"write_timeout"`
+	// StreamIdle is how long a gRPC stream may be without a message. Default: 10m.
+	StreamIdle Duration `yaml:"stream_idle"`
+	// ConnectionAge is how long a gRPC connection may live; clients then connect anew. Default: 1h.
+	ConnectionAge Duration `yaml:"connection_age"`
 	// IdleTimeout is how long a connection may be silent between requests. Default: 2m.
 	IdleTimeout Duration `yaml:"idle_timeout"`
 }
@@ -393,7 +426,8 @@ type Telemetry struct {
 	LogFormat string `yaml:"log_format"`
 	// Decisions is how many of the latest decisions are kept for explanations. Default: 65536.
 	Decisions int `yaml:"decisions"`
-	// Journal is a file that every input and decision is written to, for replay, relative to this file. Default: none.
+	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the
+	// last four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
 	Journal string `yaml:"journal"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluice-serving/sluice/internal/bounded"
 )
 
 var update = flag.Bool("update", false, "write the golden files and docs/configuration.md anew")
@@ -248,6 +250,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(scenesFile))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
 		file, err := Parse(data, "x.yaml")
 		if (err == nil) != (file != nil) {
 			t.Fatalf("file %v, err %v", file, err)

@@ -85,6 +85,9 @@ func parent(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }
 
+// SaysSlack reports whether the file says how much slack there is, even if it says none.
+func (f *File) SaysSlack() bool { return f.has("system.slack") }
+
 // has reports whether the file gives a value at path.
 func (f *File) has(path string) bool { return f.lines[path] > 0 }
 

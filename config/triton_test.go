@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/models/repository"
 )
@@ -279,6 +280,7 @@ func FuzzEnsemble(f *testing.F) {
 		`"O" } } }`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
+		defer bounded.Watch(t, bounded.Fuzz(len(text)))()
 		c, unknown, err := repository.Parse([]byte(text))
 		if err != nil || c.EnsembleScheduling == nil {
 			return

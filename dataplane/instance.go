@@ -9,12 +9,14 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
 // runs batches.
 type instance struct {
 	id     serving.InstanceID
+	worker serving.WorkerID
 	jobs   chan *job
 	ops    *operations
 	ctx    context.Context // of its batches and loads; ends when the instance is stopped or lost
@@ -42,6 +44,8 @@ type job struct {
 	io       *stageIO // nil at the stateless stage of an app of one
 	started  serving.Time
 	took     time.Duration
+	ended    serving.Time
+	limit    time.Duration // of its run; see Config.RunTimeout
 	err      error
 }
 
@@ -49,8 +53,9 @@ func (p *Plane) launch(d *engine.Decision) {
 	l := d.Launch
 	ctx, cancel := context.WithCancel(p.ctx)
 	i := &instance{
-		id: d.Instance, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx,
-		cancel: cancel,
+		id: d.Instance, worker: l.Key.Worker, jobs: make(chan *job, l.Slots),
+		ops: &operations{more: make(chan struct{}, 1)},
+		ctx: ctx, cancel: cancel,
 	}
 	p.instances[d.Instance] = i
 	cores := l.Cores
@@ -173,6 +178,7 @@ func (i *instance) stop() {
 // run hands a batch to its instance.
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
+	j.limit = p.runLimit(d)
 	j.io = p.newStageIO(d)
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Portions: make([]Portion, len(d.Tasks))}
 	for k := range d.Tasks {
@@ -204,10 +210,12 @@ func (p *Plane) execute(r Runner, j *job) {
 		j.err = p.loadStates(j)
 	}
 	begun := time.Now()
+	p.slack.start.add(p.Now().Sub(j.started))
 	if j.err == nil {
 		j.err = runSafely(j.instance.ctx, r, &j.batch)
 	}
 	j.took = time.Since(begun)
+	j.ended = p.Now()
 	p.send(message{job: j})
 }
 
@@ -225,11 +233,15 @@ func runSafely(ctx context.Context, r Runner, b *Batch) (err error) {
 // finish turns a batch that has ended into an input, and takes over its outputs or its error.
 func (p *Plane) finish(m *message) {
 	j := m.job
+	p.slack.end.add(p.Now().Sub(j.ended))
 	lost := p.jobs[j.batch.ID] == nil // its instance already counts as lost
 	delete(p.jobs, j.batch.ID)
 	in := engine.NewBatchDone(j.batch.ID, j.instance.id, j.took, nil)
 	if engine.Stale(p.c.Engine, &in) || lost {
 		return
+	}
+	if j.err == nil {
+		j.err = p.boundOutputs(j)
 	}
 	if j.err != nil {
 		for k := range j.batch.Portions {
@@ -248,22 +260,59 @@ func (p *Plane) finish(m *message) {
 		in = engine.NewInstanceLost(j.instance.id)
 	default:
 		in.Result = engine.Broken
+		w := j.instance.worker
+		if err := p.breakages.report(p.Now(), w, p.spec().Workers[w].Name, j); err != nil {
+			p.c.Trouble(err)
+		}
 	}
 	p.in = append(p.in, in)
 }
 
-// reportOverdue reports instances lost on which a batch has run for longer than RunTimeout, so that a runtime that
+// The limit of a run that no configuration gives.
+const (
+	runFactor    = 10 // times the believed time, which is a high percentile
+	leastRun     = time.Second
+	unknownLimit = time.Minute
+)
+
+// runLimit is how long a batch may run until its instance counts as lost.
+func (p *Plane) runLimit(d *engine.Decision) time.Duration {
+	switch {
+	case p.c.RunTimeout > 0:
+		return p.c.RunTimeout
+	case d.Expected <= 0 || d.Expected >= profile.Unknown:
+		return unknownLimit
+	}
+	return max(runFactor*d.Expected, p.spec().Apps[p.spec().Stages[d.Stage].App].SLO.Latency, leastRun)
+}
+
+// boundOutputs returns an error for a batch of which a query has larger outputs than allowed.
+func (p *Plane) boundOutputs(j *job) error {
+	for k := range j.batch.Portions {
+		n := int64(0)
+		for _, t := range j.batch.Portions[k].Outputs {
+			n += int64(len(t.Data))
+		}
+		if n > p.c.Output {
+			return fmt.Errorf("the outputs have %d bytes, of one query at most %d are taken (server.limits.output)", n,
+				p.c.Output)
+		}
+	}
+	return nil
+}
+
+// reportOverdue reports instances lost on which a batch has run for longer than its limit, so that a runtime that
 // hangs does not hold queries for ever. The engine then stops the instance, which ends the context of the batch.
 func (p *Plane) reportOverdue(now serving.Time) {
 	for id, j := range p.jobs {
-		if now.Sub(j.started) <= p.c.RunTimeout {
+		if now.Sub(j.started) <= j.limit {
 			continue
 		}
 		delete(p.jobs, id)
 		in := engine.NewInstanceLost(j.instance.id)
 		if !engine.Stale(p.c.Engine, &in) {
 			p.c.Trouble(fmt.Errorf("instance %d: batch %d has not ended in %v, counted as lost", j.instance.id, id,
-				p.c.RunTimeout))
+				j.limit))
 			p.in = append(p.in, in)
 		}
 	}

@@ -68,6 +68,7 @@ func (p *Plane) sleep(timer *time.Timer, next, now serving.Time) {
 	select {
 	case <-p.wake:
 	case <-timer.C:
+		p.slack.timer.add(p.Now().Sub(next))
 	case <-p.ctx.Done():
 	}
 }
@@ -131,6 +132,10 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 		if i := p.instances[d.Instance]; i != nil {
 			delete(p.instances, d.Instance)
 			i.stop()
+			if d.Reason == engine.Ejected {
+				p.c.Trouble(fmt.Errorf("instance %d of worker %q gets no queries for a while: others served what it "+
+					"failed on", d.Instance, p.spec().Workers[i.worker].Name))
+			}
 		}
 	case engine.LoadVariant:
 		p.instances[d.Instance].control(operation{load: true, variant: d.Variant, limit: int(d.Items)})

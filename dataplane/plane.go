@@ -33,7 +33,8 @@ type Config struct {
 	// the plan in force stays.
 	Planner     plan.Planner
 	PlanTimeout time.Duration
-	// RunTimeout bounds the run time of a batch. An instance that takes longer counts as lost (default 60 s).
+	// RunTimeout bounds the run time of a batch. An instance that takes longer counts as lost. 0 takes runFactor times
+	// the believed time, at least the app's SLO and a second, and a minute where nothing is believed.
 	RunTimeout time.Duration
 	// LaunchTimeout bounds the launch of an instance or the load of a variant (default 10 min).
 	LaunchTimeout time.Duration
@@ -47,12 +48,16 @@ type Config struct {
 	Trouble func(error)
 	// Rows is the largest number of rows of a tensor that a stage sends on for one query (default limits.Rows).
 	Rows int
+	// Output bounds the outputs of one query at a stage, in bytes (default limits.OutputBytes).
+	Output int64
 	// States stores the states of stateful stages; nil keeps them in memory alone. State bounds one state, in bytes
 	// (default limits.StateBytes). StatesHeld bounds all that are in memory, in bytes (default limits.AllStatesBytes).
 	// Above it those that were not used for longest are dropped from memory, and lost where States is nil.
 	States     StateStore
 	State      int
 	StatesHeld int64
+	// Slack says how much time is kept free before the latest start of a query.
+	Slack SlackMode
 	// Settle is for tests. It is called after every wake-up, and returns when everything that happens at this instant
 	// is in the inbox. Nil does not wait.
 	Settle func()
@@ -67,6 +72,7 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
+	slack    slack
 	open     map[streamKey]*openStream
 	leased   atomic.Int32 // number of leased ones in open
 	draining bool
@@ -83,6 +89,7 @@ type Plane struct {
 	graphs    []*graph // by AppID; nil for apps of one stage
 	sent      []int32  // memory of Input.Emitted of the inputs of one step
 	states    *states
+	breakages breakages
 	helpers   sync.WaitGroup // goroutines of instances and planner
 	cancel    context.CancelFunc
 	ctx       context.Context
@@ -117,9 +124,6 @@ func New(c Config) (*Plane, error) {
 	if c.PlanTimeout <= 0 {
 		c.PlanTimeout = 5 * time.Second
 	}
-	if c.RunTimeout <= 0 {
-		c.RunTimeout = time.Minute
-	}
 	if c.LaunchTimeout <= 0 {
 		c.LaunchTimeout = 10 * time.Minute
 	}
@@ -128,6 +132,9 @@ func New(c Config) (*Plane, error) {
 	}
 	if c.Rows <= 0 {
 		c.Rows = limits.Rows
+	}
+	if c.Output <= 0 {
+		c.Output = limits.OutputBytes
 	}
 	if c.State <= 0 {
 		c.State = limits.StateBytes
@@ -190,11 +197,13 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 	type answer struct {
 		response *Response
 		err      error
+		sent     time.Time
 	}
 	answers := make(chan answer, 1)
-	id := p.Submit(r, func(response *Response, err error) { answers <- answer{response, err} })
+	id := p.Submit(r, func(response *Response, err error) { answers <- answer{response, err, time.Now()} })
 	select {
 	case a := <-answers:
+		p.slack.reply.add(time.Since(a.sent))
 		return a.response, a.err
 	case <-ctx.Done():
 		if id != 0 {
@@ -226,7 +235,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
-	q.Deadline = now.Add(timeout)
+	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
 	p.inbox = append(p.inbox, message{
 		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},

@@ -114,6 +114,30 @@ func TestInfer(t *testing.T) {
 	}
 }
 
+// A query whose outputs are larger than allowed has failed; its neighbours have not.
+func TestOutputsOfAQueryAreBounded(t *testing.T) {
+	r := &runtime{run: func(_ context.Context, b *dataplane.Batch) error {
+		for k := range b.Portions {
+			n := int64(b.Portions[k].Inputs[0].Data[0])
+			b.Portions[k].Outputs = []tensor.Tensor{
+				{Name: "y", DType: tensor.Int8, Shape: []int64{1, n}, Data: make([]byte, n)},
+			}
+		}
+		return nil
+	}}
+	p := plane(t, r, time.Minute, dataplane.Config{Output: 7})
+	defer p.Close()
+	if _, err := p.Infer(t.Context(), one()); err != nil {
+		t.Errorf("outputs of 7 bytes: %v", err)
+	}
+	large := one()
+	large.Inputs[0].Data = []byte{8}
+	if _, err := p.Infer(t.Context(), large); outcome(err) != serving.Failed ||
+		!strings.Contains(err.Error(), "server.limits.output") {
+		t.Errorf("outputs of 8 bytes: %v, want a failure that names the limit", err)
+	}
+}
+
 // A runtime that panics fails its query, not the process; the next query is served.
 func TestRuntimePanics(t *testing.T) {
 	calls := 0
@@ -158,6 +182,34 @@ func TestRuntimeHangs(t *testing.T) {
 		}
 		if r.launches.Load() != 2 || trouble.Load() == 0 {
 			t.Errorf("%d launches, %d troubles", r.launches.Load(), trouble.Load())
+		}
+		close(release)
+		p.Close()
+	})
+}
+
+// Without a fixed run timeout a hung runtime loses its instance after ten times the believed time, at least the
+// objective: a minute is long for a model that takes milliseconds.
+func TestHungRunsAreBoundedByTheProfile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		calls := atomic.Int32{}
+		r := &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+			if calls.Add(1) == 1 {
+				<-release
+				return nil
+			}
+			return echo(ctx, b)
+		}}
+		p := plane(t, r, 3*time.Second, dataplane.Config{})
+		patient := one()
+		patient.Timeout = time.Hour
+		begun := time.Now()
+		if _, err := p.Infer(t.Context(), patient); err != nil {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begun); took < 3*time.Second || took > 6*time.Second { // on fake time
+			t.Errorf("answered after %v, want shortly after the objective", took)
 		}
 		close(release)
 		p.Close()

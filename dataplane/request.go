@@ -56,11 +56,11 @@ type Error struct {
 	Cause      error // the backend's error, for Failed
 }
 
-// Error implements error.
+// Error implements error. The text is for clients: it does not hold what another server said (RemoteError).
 func (e *Error) Error() string {
 	s := fmt.Sprintf("query %d %s: %s", e.Query, e.Outcome, e.Reason)
 	if e.Cause != nil {
-		s += ": " + e.Cause.Error()
+		s += ": " + forClients(e.Cause)
 	}
 	return s
 }

@@ -12,6 +12,9 @@ import (
 const (
 	firstBackoff = 250 * time.Millisecond
 	lastBackoff  = 15 * time.Second
+	// Of places whose instance was ejected. It comes back on probation.
+	firstEjection = time.Second
+	lastEjection  = time.Minute
 	// stopWaitingAfter is the number of consecutive failed launches, about eight seconds of them, after which queries
 	// that only this place could serve stop waiting for it.
 	stopWaitingAfter = 5
@@ -22,6 +25,8 @@ type backoff struct {
 	*world
 	waiting  []relaunch
 	failures map[fleet.Key]int // consecutive
+	// ejections are those since the place last passed its probation.
+	ejections map[fleet.Key]int
 }
 
 type relaunch struct {
@@ -29,7 +34,9 @@ type relaunch struct {
 	at  serving.Time
 }
 
-func newBackoff(w *world) *backoff { return &backoff{world: w, failures: make(map[fleet.Key]int)} }
+func newBackoff(w *world) *backoff {
+	return &backoff{world: w, failures: make(map[fleet.Key]int), ejections: make(map[fleet.Key]int)}
+}
 
 // lost schedules the launch at a place after its back-off. It reports whether queries should stop waiting for it.
 func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
@@ -42,6 +49,19 @@ func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
 	b.waiting = append(b.waiting, relaunch{k, b.now.Add(wait)})
 	return n >= stopWaitingAfter
 }
+
+// ejected schedules the launch at a place whose instance was ejected.
+func (b *backoff) ejected(k fleet.Key) {
+	wait := min(firstEjection<<min(b.ejections[k], 10), lastEjection)
+	b.ejections[k]++
+	b.waiting = append(b.waiting, relaunch{k, b.now.Add(wait)})
+}
+
+// wasEjected reports whether the last instance at a place that passed or failed its probation failed it.
+func (b *backoff) wasEjected(k fleet.Key) bool { return b.ejections[k] > 0 }
+
+// passed forgets the ejections of a place.
+func (b *backoff) passed(k fleet.Key) { delete(b.ejections, k) }
 
 // cameUp forgets the failures of a place.
 func (b *backoff) cameUp(k fleet.Key) { delete(b.failures, k) }

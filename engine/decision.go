@@ -72,6 +72,7 @@ const (
 	Spare
 	PlanningFailed
 	PlanInvalid
+	Ejected
 )
 
 var reasonNames = [...]string{
@@ -83,7 +84,7 @@ var reasonNames = [...]string{
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan",
 	"no longer wanted by the plan", "asked by the scaler",
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
-	"planning failed", "the plan is not valid",
+	"planning failed", "the plan is not valid", "others served what it failed on, launched again later",
 }
 
 // String returns the reason in words.

@@ -28,6 +28,9 @@ type dispatch struct {
 	may       allowance
 	lastBatch serving.BatchID
 
+	company []company                              // by stage; may be shorter
+	alone   map[serving.InstanceID]serving.QueryID // queries that wait alone; see hurry
+
 	followsChoice bool // the batcher runs the variants that the router chooses
 }
 
@@ -88,6 +91,7 @@ func (d *dispatch) fill(id serving.InstanceID) {
 		if int(id) <= len(d.batchers) {
 			d.batchers[id-1] = nil
 		}
+		delete(d.alone, id)
 		return
 	}
 	d.fleet.SetWake(i, serving.Never)
@@ -97,6 +101,9 @@ func (d *dispatch) fill(id serving.InstanceID) {
 			continue // the head went back to its stage
 		}
 		answer := d.batcher(id).Decide(&d.shown)
+		if answer.Action == batch.Wait {
+			d.hurry(i, &answer)
+		}
 		if answer.Action == batch.Wait {
 			d.fleet.SetWake(i, d.later(answer.Until))
 			break
@@ -244,6 +251,9 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 			Route: t.QueuedAt().Sub(t.TurnAt()), Queue: d.now.Sub(t.ReadyAt()),
 		})
 		r = d.fleet.Next(r)
+	}
+	if len(d.alone) > 0 {
+		d.waitEnded(i, x.N)
 	}
 	d.queries.started(d.spec.Stages[i.Stage()].App, x.N)
 	d.lastBatch++

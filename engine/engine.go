@@ -157,6 +157,12 @@ func (e *Engine) batchDone(in *Input) {
 	if e.fleet.Central(i.Stage()).Len() > 0 {
 		e.agenda.routeStage(i.Stage())
 	}
+	if in.Result == OK && e.queries.faults.endedWell(i.ID()) {
+		e.lifecycle.backoff.passed(i.Key())
+	}
+	if e.lifecycle.eject() {
+		e.handover.retire()
+	}
 }
 
 // adopt puts a plan into force, unless it answers an older request than the last.

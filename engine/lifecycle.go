@@ -24,6 +24,9 @@ func (l *lifecycle) changed(i *fleet.Instance, in *Input) {
 	case VariantReady:
 		l.backoff.cameUp(i.Key())
 		l.health.cameUp(i.Worker(), in.Variant)
+		if i.State() == fleet.Launching && l.backoff.wasEjected(i.Key()) {
+			l.queries.faults.cameBack(i.ID())
+		}
 		l.warm(i, in.Variant)
 	case LoadFailed:
 		l.loadFailed(i, in.Variant)
@@ -85,10 +88,28 @@ func (l *lifecycle) loadFailed(i *fleet.Instance, v serving.VariantID) {
 	}
 }
 
+// eject stops the instances that fail what others serve. They are launched again after a while.
+func (l *lifecycle) eject() (any bool) {
+	for i := l.queries.faults.ejected(); i != nil; i = l.queries.faults.ejected() {
+		any = true
+		l.agenda.scaler = true
+		l.queries.lost(i)
+		if l.instances.places.holds(i) {
+			l.backoff.ejected(i.Key())
+		}
+		l.queries.faults.forget(i.ID())
+		l.instances.remove(i)
+		l.agenda.routeStage(i.Stage())
+		l.out.ofInstance(StopInstance, Ejected, i.ID())
+	}
+	return any
+}
+
 // lose removes an instance that is gone. Its tasks wait centrally again. If the plan wants the instance, it is launched
 // again after a back-off.
 func (l *lifecycle) lose(i *fleet.Instance) {
 	l.queries.lost(i)
+	l.queries.faults.forget(i.ID())
 	held := l.instances.places.holds(i)
 	l.instances.remove(i)
 	l.agenda.routeStage(i.Stage())

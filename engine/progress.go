@@ -11,6 +11,10 @@ import (
 func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late bool) {
 	edges := len(q.spec.Stages[i.Stage()].Next)
 	k := 0
+	var broken *suspicion
+	if in.Result != OK {
+		broken = &suspicion{on: i.ID()}
+	}
 	for ref := b.Head; ref != fleet.Nil; k++ {
 		next := q.fleet.Next(ref)
 		late = late || q.now > q.fleet.Task(ref).Deadline()
@@ -21,7 +25,7 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 			}
 			q.served(ref, i, b, sent)
 		} else {
-			q.failed(ref, b)
+			q.failed(ref, i, b, broken)
 		}
 		ref = next
 	}
@@ -30,6 +34,7 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 
 // served advances the query of a task that ended well.
 func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent []int32) {
+	q.faults.served(ref, i.ID())
 	t := *q.fleet.Task(ref) // tasks of the next stages may move it
 	r := t.Record()
 	if !q.records.at(r).ended && q.taskDone(r, &t, b, sent) {
@@ -39,19 +44,32 @@ func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent 
 }
 
 // failed sends a task whose batch broke back to wait. From now on it runs alone: one bad query must not fail those that
-// happen to share its batch. If it was alone already, it has failed.
-func (q *queries) failed(ref fleet.Ref, b *fleet.Batch) {
+// happen to share its batch. It runs on another instance, if there is one, since the first may be what is bad. If it
+// was alone already, and there is no other instance or it has broken before, it has failed.
+func (q *queries) failed(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, broken *suspicion) {
 	r := q.fleet.Task(ref).Record()
 	attempts := q.fleet.Attempted(ref)
-	switch {
-	case q.records.at(r).ended:
+	before := q.faults.isSuspect(ref)
+	q.faults.broke(ref)
+	if q.records.at(r).ended {
 		q.release(ref)
-	case b.Tasks == 1 || attempts >= q.attempts:
+		return
+	}
+	var other *fleet.Instance
+	if !q.streams.ordered(i.Stage()) {
+		other = q.faults.elsewhere(ref, i)
+	}
+	if attempts >= q.attempts || b.Tasks == 1 && (before || other == nil) {
 		q.release(ref)
 		q.end(r, serving.Failed, ModelFailed).Variant = b.Variant
-	default:
-		q.fleet.Isolate(ref)
-		q.retry(ref)
+		return
+	}
+	q.fleet.Isolate(ref)
+	q.faults.suspect(ref, broken)
+	q.retry(ref)
+	if other != nil {
+		q.fleet.Assign(ref, other, q.now)
+		q.agenda.touch(other)
 	}
 }
 

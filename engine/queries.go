@@ -20,6 +20,7 @@ type queries struct {
 	records  *records
 	flows    *flows
 	streams  *streams
+	faults   *faults
 	attempts int // of a task, after which its query has failed
 
 	// By app.
@@ -33,7 +34,8 @@ func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, a
 	n := len(w.spec.Apps)
 	q := &queries{
 		world: w, agenda: a, out: out, admission: x, beliefs: b, records: newRecords(w), flows: newFlows(w),
-		attempts: attempts, waiting: make([]int, n), pending: make([]int, n), idle: make([]serving.Time, n),
+		faults: newFaults(w), attempts: attempts, waiting: make([]int, n), pending: make([]int, n),
+		idle: make([]serving.Time, n),
 	}
 	q.streams = newStreams(w, a, q.records, q.flows)
 	return q
@@ -188,6 +190,7 @@ func (q *queries) dequeue(ref fleet.Ref) {
 
 // release frees a task that is in no place, and the record of its query with the last one.
 func (q *queries) release(ref fleet.Ref) {
+	q.faults.dropped(ref)
 	q.streams.endTurn(ref)
 	if r := q.records.release(ref); q.records.over(r) {
 		q.close(r)

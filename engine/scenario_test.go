@@ -29,7 +29,7 @@ import (
 //	carries capacity=10 demand=10            (in a plan)
 //
 //	at T          (one line for each input)
-//	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1]
+//	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1] [slack=0s]
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q
 //	plan / unplanned [why=TEXT]
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
@@ -239,7 +239,8 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 				Deadline: at.Add(duration(args["due"], s.spec.Apps[0].SLO.Latency)),
 				Items:    int32(number(args["items"], 1)),
 				Priority: int32(number(args["priority"], 0)), MinAccuracy: float(args["floor"], 0),
-				Variant: s.variant(args["pin"]), Stream: uint64(number(args["stream"], 0))}
+				Variant: s.variant(args["pin"]), Stream: uint64(number(args["stream"], 0)),
+				Slack: duration(args["slack"], 0)}
 		case "cancel":
 			x.Kind, x.Query.ID = engine.QueryCancelled, serving.QueryID(id)
 		case "ready", "failed", "lost":

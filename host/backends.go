@@ -33,8 +33,9 @@ type backends struct {
 
 func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
 
-// backends makes the backends of the file. They connect and load nothing yet.
-func (o *Opened) backends() (*backends, error) {
+// backends makes the backends of the file. They connect and load nothing yet. trouble is called with what is for the
+// log; nil for none.
+func (o *Opened) backends(trouble func(error)) (*backends, error) {
 	kinds := o.tables.Backends
 	if len(kinds) != len(o.Spec().Workers) {
 		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
@@ -48,7 +49,7 @@ func (o *Opened) backends() (*backends, error) {
 		case b.Kind == kindFake:
 			out.models[at], err = o.fake(b)
 		case b.Kind == kindRemote:
-			out.models[at], err = o.remote(b)
+			out.models[at], err = o.remote(b, trouble)
 		case len(functions) == len(o.tables.Variants) && len(functions) > 0 && o.file.Store == "":
 			// No model runs here, so no runtime is needed.
 		default:
@@ -123,12 +124,13 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 }
 
 // remote makes a backend for a server that speaks the Open Inference Protocol.
-func (o *Opened) remote(b config.Backend) (dataplane.Backend, error) {
+func (o *Opened) remote(b config.Backend, trouble func(error)) (dataplane.Backend, error) {
 	models := make(map[serving.VariantID]openinference.Model)
 	for v, x := range o.tables.Variants {
 		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}
 	}
 	return openinference.New(openinference.Config{
 		Address: b.Address, TLS: b.TLS, CA: o.file.Path(b.CA), LoadModels: b.LoadModels, Models: models,
+		Trouble: trouble,
 	})
 }

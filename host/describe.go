@@ -11,8 +11,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// remoteTimeout bounds the request to a remote server for the inputs and outputs of a model.
-const remoteTimeout = 10 * time.Second
+// Times of asking remote servers for the inputs and outputs of models: in all, for one of them to answer, and between
+// two rounds. One that is absent must not keep the others from being asked.
+const (
+	remoteTimeout = 10 * time.Second
+	remoteTry     = time.Second
+	remotePause   = 200 * time.Millisecond
+)
 
 // tensors are the inputs and outputs of a variant.
 type tensors struct {
@@ -21,7 +26,7 @@ type tensors struct {
 }
 
 // describe returns the inputs and outputs of a variant: from the file, from its model, or from the server that has it.
-func (b *backends) describe(v serving.VariantID) (tensors, error) {
+func (b *backends) describe(ctx context.Context, v serving.VariantID) (tensors, error) {
 	spec, tables := b.opened.Spec(), b.opened.tables
 	app, at := tables.Variants[v].App, spec.Variants[v].Stage
 	several := len(spec.Apps[app].Stages) > 1
@@ -32,8 +37,6 @@ func (b *backends) describe(v serving.VariantID) (tensors, error) {
 		(!several || at == spec.Source(app) && len(tables.Stages[at].Takes) == 0) {
 		return tensors{info.Inputs, info.Outputs, info.Batched}, nil
 	}
-	ctx, done := context.WithTimeout(context.Background(), remoteTimeout)
-	defer done()
 	return b.ask(ctx, v)
 }
 
@@ -44,19 +47,42 @@ func (b *backends) ask(ctx context.Context, v serving.VariantID) (tensors, error
 		return tensors{i.Inputs, i.Outputs, i.Batched}, err
 	}
 	err := errors.New("give them under apps[].inputs")
-	for _, x := range b.models {
-		remote, ok := x.(*openinference.Backend)
-		if !ok {
-			continue
-		}
-		var out tensors
-		if out.inputs, out.outputs, err = remote.Interface(ctx, v); err == nil {
-			out.batched = len(out.inputs) > 0
-			for _, s := range out.inputs {
-				out.batched = out.batched && len(s.Shape) > 0 && s.Shape[0] < 0
+	for {
+		remotes := 0
+		for _, x := range b.models {
+			remote, ok := x.(*openinference.Backend)
+			if !ok {
+				continue
 			}
-			return out, nil
+			remotes++
+			out, failed := describedBy(ctx, remote, v)
+			if failed == nil {
+				return out, nil
+			}
+			err = failed
+		}
+		select {
+		case <-ctx.Done():
+			remotes = 0
+		case <-time.After(remotePause):
+		}
+		if remotes == 0 {
+			return tensors{}, fmt.Errorf("the inputs of variant %q are not known: %w", b.opened.Spec().Variants[v].Name,
+				err)
 		}
 	}
-	return tensors{}, fmt.Errorf("the inputs of variant %q are not known: %w", b.opened.Spec().Variants[v].Name, err)
+}
+
+// describedBy asks one server, which may be absent.
+func describedBy(ctx context.Context, remote *openinference.Backend, v serving.VariantID) (out tensors, err error) {
+	ctx, done := context.WithTimeout(ctx, remoteTry)
+	defer done()
+	if out.inputs, out.outputs, err = remote.Interface(ctx, v); err != nil {
+		return out, err
+	}
+	out.batched = len(out.inputs) > 0
+	for _, s := range out.inputs {
+		out.batched = out.batched && len(s.Shape) > 0 && s.Shape[0] < 0
+	}
+	return out, nil
 }

@@ -23,6 +23,7 @@ apps:
     slo: {latency: 100ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 2]}]
     variants: [{name: v, max_batch: 16}]
+server: {not_ready: 0s} # no load balancer has to notice that the server stops
 `
 
 // A program opens a configuration, serves it, asks it something over HTTP, and simulates what a load would lead to.

@@ -34,7 +34,7 @@ apps:
 `
 
 // fakes is the same on free ports.
-const fakes = apps + `server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+const fakes = apps + `server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0", not_ready: 0s}
 `
 
 // write puts a configuration into a folder of its own and returns its path.

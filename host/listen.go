@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
 // listen binds the HTTP, gRPC and admin servers to their addresses.
@@ -18,11 +20,22 @@ func (s *Server) listen(o ServerOptions) error {
 	if err != nil {
 		return err
 	}
-	if c.AdminHandlers, err = s.adminHandlers(c.Admin); err != nil {
+	if f := s.planned.file; f.Server.AdminToken != "" {
+		if c.Token, err = server.Token(f.Path(f.Server.AdminToken)); err != nil {
+			return err
+		}
+	}
+	c.AdminHandlers = s.adminHandlers(c.Token)
+	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}
-	s.front, err = server.New(c, s.service)
-	return err
+	s.telemetry.CountConnections(func() (out []telemetry.Connections) {
+		for _, x := range s.front.Connections() {
+			out = append(out, telemetry.Connections(x))
+		}
+		return out
+	})
+	return nil
 }
 
 // frontConfig returns the configuration of these servers.
@@ -37,11 +50,19 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	}
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
-		MaxRequest: int64(limits.Request), MaxHeader: int(limits.Header), Connections: limits.Connections,
-		Streams: limits.Streams, Items: limits.Items, ReadTimeout: time.Duration(limits.ReadTimeout),
-		IdleTimeout:  time.Duration(limits.IdleTimeout),
-		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady),
-		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Version: Version(), Log: s.log,
+		MaxRequest: int64(limits.Request), Memory: requestMemory(int64(limits.Memory)),
+		MaxHeader: int(limits.Header), Connections: limits.Connections,
+		ConnectionsEach: limits.ConnectionsPerAddress, WriteTimeout: time.Duration(limits.WriteTimeout),
+		StreamIdle: time.Duration(limits.StreamIdle), ConnectionAge: time.Duration(limits.ConnectionAge),
+		Streams: limits.Streams, Items: limits.Items, UnpackRatio: limits.UnpackRatio,
+		Message: oip.Bounds{
+			Head: int(limits.JSON), Tensors: limits.Tensors, Parameters: limits.Parameters,
+			Elements: int64(limits.Elements),
+		},
+		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
+		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
+		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts,
+		Version: Version(), Log: s.log,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()
@@ -79,14 +100,8 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 
 // adminHandlers returns the handlers of the admin address. Requests that change something need the token, if the file
 // names one.
-func (s *Server) adminHandlers(address string) (map[string]http.Handler, error) {
-	f, token := s.planned.file, ""
-	if f.Server.AdminToken != "" && address != server.Off {
-		var err error
-		if token, err = server.Token(f.Path(f.Server.AdminToken)); err != nil {
-			return nil, err
-		}
-	}
+func (s *Server) adminHandlers(token string) map[string]http.Handler {
+	f := s.planned.file
 	out := map[string]http.Handler{
 		"/metrics":         s.telemetry.Metrics(),
 		"/debug/decisions": s.telemetry.Decisions(),
@@ -97,5 +112,5 @@ func (s *Server) adminHandlers(address string) (map[string]http.Handler, error) 
 		out["/v1/"] = server.Guard(token, false,
 			functions.Handler(s.functions.manager, int64(f.Server.Limits.Model)))
 	}
-	return out, nil
+	return out
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving/limits"
 )
@@ -27,11 +28,20 @@ func frontOf(t *testing.T, settings string) server.Config {
 // A server whose configuration says nothing has the limits that are documented, each of them.
 func TestLimitsOfASilentConfiguration(t *testing.T) {
 	got := frontOf(t, "")
+	if got.Memory < 1<<26 {
+		t.Errorf("the budget is %d bytes", got.Memory)
+	}
 	want := server.Config{
-		HTTP: ":8000", GRPC: ":8001", Admin: "127.0.0.1:8002", MaxRequest: limits.RequestBytes,
+		Memory: got.Memory, HTTP: ":8000", GRPC: ":8001", Admin: "127.0.0.1:8002", MaxRequest: limits.RequestBytes,
 		MaxHeader: limits.HeaderBytes, Connections: limits.Connections, Streams: limits.Streams, Items: limits.Items,
+		Message: oip.Bounds{
+			Head: limits.HeadBytes, Tensors: limits.Tensors, Parameters: limits.Parameters, Elements: limits.Elements,
+		},
+		UnpackRatio: limits.UnpackRatio, ConnectionsEach: limits.Connections / 2, WriteTimeout: limits.WriteTimeout,
+		StreamIdle: limits.StreamIdle, ConnectionAge: limits.ConnectionAge,
 		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
-		Version: Version(), Log: got.Log,
+		NotReady: limits.NotReady,
+		Version:  Version(), Log: got.Log,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -48,15 +58,24 @@ server:
   admin_anywhere: true
   admin_token: token
   model_control: true
+  hosts: [sluice.example]
   not_ready: 5s
   drain_timeout: 6s
-  limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s}
+  limits: {request: 2MiB, memory: 3MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s,
+    idle_timeout: 8s, json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13,
+    connections_per_address: 14,
+    write_timeout: 15s, stream_idle: 16s, connection_age: 17s}
 `)
 	want := server.Config{
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
-		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
+		Hosts:    []string{"sluice.example"},
+		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, Memory: 3 << 20,
+		MaxHeader:   3 << 10,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
-		Version: Version(), Log: got.Log,
+		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
+		ConnectionsEach: 14, WriteTimeout: 15 * time.Second, StreamIdle: 16 * time.Second,
+		ConnectionAge: 17 * time.Second,
+		Version:       Version(), Log: got.Log,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -64,7 +83,8 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry" ||
+			name == "Token"; !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

@@ -28,7 +28,7 @@ type Measuring struct {
 // that cannot be measured are reported to Options.Notice. It runs the models and takes seconds for every variant and
 // batch size.
 func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, error) {
-	run, err := o.backends()
+	run, err := o.backends(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,9 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 	c := profiler.Config{Spec: o.Spec(), Backend: run.of(s.worker), DeviceType: s.device, Worker: s.worker,
 		Variants: s.variants, Slots: s.slots, Cores: s.cores,
 		Tensors: func(v serving.VariantID) ([]tensor.Spec, bool, error) {
-			t, err := run.describe(v)
+			ctx, done := context.WithTimeout(context.Background(), remoteTimeout)
+			defer done()
+			t, err := run.describe(ctx, v)
 			return t.inputs, t.batched, err
 		},
 		ModelFile: func(v serving.VariantID) string { return o.tables.Variants[v].Path },
@@ -99,7 +101,7 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 // MeasuredHere reports whether a profile was measured on this machine, by models that ran in this process with the
 // runtime that is here now.
 func (o *Opened) MeasuredHere(f *profiler.File) bool {
-	run, err := o.backends()
+	run, err := o.backends(nil)
 	return err == nil && run.local != nil && f.Host == run.thisHost()
 }
 

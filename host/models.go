@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"log/slog"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
@@ -15,10 +17,12 @@ const onnxPlatform = "onnxruntime_onnx"
 
 // models describes the apps of the configuration for clients. The inputs and outputs of a graph follow from its stages,
 // unless the file has them.
-func (o *Opened) models(b *backends, wiring []pipeline.Wiring) (out []*server.Model, err error) {
+func (o *Opened) models(b *backends, wiring []pipeline.Wiring, log *slog.Logger) (out []*server.Model, err error) {
+	ctx, done := context.WithTimeout(context.Background(), remoteTimeout) // one timeout for all apps
+	defer done()
 	for a := range o.tables.Apps {
 		id, info := serving.AppID(a), &o.tables.Apps[a]
-		m := o.model(id, b)
+		m := o.model(ctx, id, b, log)
 		if len(o.Spec().Apps[a].Stages) > 1 {
 			inputs, outputs, err := pipeline.Interface(o.Spec(), wiring, id)
 			if err != nil {
@@ -37,7 +41,7 @@ func (o *Opened) models(b *backends, wiring []pipeline.Wiring) (out []*server.Mo
 }
 
 // model describes an app for clients. Its versions are the variants of the app's last stage, which answers.
-func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
+func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *slog.Logger) *server.Model {
 	spec, info := o.Spec(), &o.tables.Apps[a]
 	app := &spec.Apps[a]
 	m := &server.Model{
@@ -51,7 +55,9 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 	for _, v := range spec.Stages[first].Variants {
 		m.MaxBatch = max(m.MaxBatch, spec.Variants[v].MaxBatch)
 		if m.Inputs == nil {
-			if t, err := b.describe(v); err == nil {
+			if t, err := b.describe(ctx, v); err != nil {
+				log.Warn("requests are not checked, since nothing describes them", "app", app.Name, "error", err)
+			} else {
 				m.Inputs, m.Batched = t.inputs, t.batched
 				if first == last {
 					m.Outputs = t.outputs

@@ -42,7 +42,7 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 	}
 	alone := *o
 	file := *o.file
-	file.Telemetry.Journal, file.Server.States = "", ""
+	file.Telemetry.Journal, file.Server.States, file.Server.NotReady = "", "", 0
 	alone.file = &file
 	var err error
 	if alone.system, err = systems.Get(systems.Default); err != nil {

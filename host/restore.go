@@ -21,6 +21,9 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 		return err
 	}
 	s.onRelease(kept.Close)
+	if lost := kept.Lost(); lost != "" {
+		s.log.Error("the store was damaged: deploy its functions again", "lost", lost)
+	}
 	h := &functionHost{
 		profiled: p, local: run.local, log: s.log, refines: !p.system.Options.Learn,
 		models: make(map[string]*server.Model),

@@ -24,6 +24,8 @@ type ServerOptions struct {
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
 	// configuration's.
 	Journal string
+	// Hurry is closed when a server that stops is to stop answering at once, without server.not_ready. Nil never is.
+	Hurry <-chan struct{}
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger
@@ -84,7 +86,7 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 			err = errors.Join(err, s.release())
 		}
 	}()
-	run, err := p.backends()
+	run, err := p.backends(func(err error) { s.log.Warn("trouble", "error", err) })
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +134,9 @@ func (s *Server) release() error {
 	return s.released
 }
 
-// Serve answers queries until ctx ends. Then it turns not ready, finishes accepted queries within the configuration's
-// server.drain_timeout, and releases everything. It must be called at most once.
+// Serve answers queries until ctx ends. Then it turns not ready, still answers for the configuration's
+// server.not_ready, finishes accepted queries within its server.drain_timeout, and releases everything. It must be
+// called at most once.
 func (s *Server) Serve(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	over := make(chan struct{})

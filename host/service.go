@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,8 +34,9 @@ type service struct {
 	ready    bool // was true once; it stays true
 }
 
-func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeline.Wiring) (*service, error) {
-	models, err := p.models(b, wiring)
+func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeline.Wiring, log *slog.Logger) (
+	*service, error) {
+	models, err := p.models(b, wiring, log)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +101,28 @@ func (s *service) Ready() bool {
 	s.ready = true
 	s.mu.Unlock()
 	return true
+}
+
+// Unready says what keeps Ready from being true: the apps that have no ready instance at a stage.
+func (s *service) Unready() string {
+	for _, m := range s.Models() {
+		if s.ModelReady(m, "") {
+			continue
+		}
+		stage := ""
+		s.plane.Inspect(func(e *engine.Engine) {
+			if int(m.App) >= len(e.Spec().Apps) {
+				return
+			}
+			for _, st := range e.Spec().Apps[m.App].Stages {
+				if len(e.Fleet().Ready(st)) == 0 && stage == "" {
+					stage = e.Spec().Stages[st].Name
+				}
+			}
+		})
+		return fmt.Sprintf("app %q has no ready instance at stage %q: the log has the reason", m.Name, stage)
+	}
+	return "not ready"
 }
 
 // ModelReady implements server.Service.

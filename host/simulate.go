@@ -84,7 +84,7 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	}
 	closing := func() error { return nil }
 	if s.Journal != "" {
-		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666); err != nil {
+		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666, func(error) {}); err != nil {
 			return nil, err
 		}
 	}

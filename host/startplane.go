@@ -30,7 +30,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 		return err
 	}
 	wiring := p.wiring(ctx, run, s.log)
-	if s.service, err = newService(p, s.telemetry, run, wiring); err != nil {
+	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
 	states, err := s.openStates()
@@ -42,7 +42,13 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 		Spec: p.Spec(), Engine: e, Backend: run.of, Initial: p.first, Planner: loadedPlanner{p.planner, s.service},
 		Outcome: s.telemetry.Outcome, Observe: observe, Wiring: wiring,
 		Trouble: func(err error) { s.log.Error("trouble", "error", err) },
-		Rows:    limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
+		Rows:    limits.Rows, Output: int64(limits.Output), State: int(limits.State),
+		StatesHeld: int64(limits.AllStates),
+		States:     states,
+	}
+	c.Slack = dataplane.LearnedSlack
+	if p.file.SaysSlack() {
+		c.Slack = dataplane.GivenSlack
 	}
 	if p.planner.Provides()&plan.Tables != 0 {
 		c.PlanTimeout = policyTimeout
@@ -84,7 +90,13 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		watching = append(watching, o.observe)
 	}
 	if path != "" {
-		record, closing, err := p.openJournal(p.file.Path(path), 0o600) // clients' data: for its owner alone
+		if err := rotateJournal(p.file.Path(path)); err != nil {
+			return nil, err
+		}
+		// Clients' data: for its owner alone.
+		record, closing, err := p.openJournal(p.file.Path(path), 0o600, func(err error) {
+			s.log.Error("the journal ends here: no further step is recorded", "error", err)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -121,5 +133,8 @@ func (s *Server) openStates() (dataplane.StateStore, error) {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	s.onRelease(states.Close)
+	if lost := states.Lost(); lost != "" {
+		s.log.Error("the states of streams were damaged: streams begin anew", "lost", lost)
+	}
 	return states, nil
 }

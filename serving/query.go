@@ -1,5 +1,7 @@
 package serving
 
+import "time"
+
 // Query is one request with a deadline.
 type Query struct {
 	ID      QueryID
@@ -18,6 +20,9 @@ type Query struct {
 	// Stream identifies the stream that the query belongs to, such as a camera or a call; 0 for none. A stateful stage
 	// serves the queries of a stream one at a time, in the order of their arrival.
 	Stream uint64
+	// Slack is what a driver on the real clock keeps free before the latest start of the query, for timers that fire
+	// late and hand-overs. Such a driver gives at least a nanosecond; 0 is for virtual clocks, which are never late.
+	Slack time.Duration
 }
 
 // Outcome is how a query ended.

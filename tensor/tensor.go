@@ -121,6 +121,9 @@ func (t *Tensor) Validate() error {
 			return fmt.Errorf("tensor %q: %d bytes of data, but shape %v of %s needs %d elements of %d bytes", t.Name,
 				len(t.Data), t.Shape, t.DType, n, size)
 		}
+		if t.DType == Bool {
+			return t.checkBools()
+		}
 		return nil
 	}
 	got, err := CountBytes(t.Data)
@@ -162,6 +165,16 @@ func nextBytes(data []byte, at int) (int, error) {
 func AppendBytes(block, element []byte) []byte {
 	block = binary.LittleEndian.AppendUint32(block, uint32(len(element)))
 	return append(block, element...)
+}
+
+// checkBools returns an error for a byte that is neither 0 nor 1: runtimes take it for either.
+func (t *Tensor) checkBools() error {
+	for k, b := range t.Data {
+		if b > 1 {
+			return fmt.Errorf("tensor %q: element %d is the byte %d, a BOOL is 0 or 1", t.Name, k, b)
+		}
+	}
+	return nil
 }
 
 // EachBytes calls f with every element of a BYTES block, in order. The slices alias data.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/internal/bounded"
 )
 
 func TestElements(t *testing.T) {
@@ -60,6 +62,7 @@ func FuzzBytes(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00a\x00\x00\x00\x00"))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(b)))()
 		n, err := CountBytes(b)
 		if err != nil {
 			return
@@ -83,4 +86,16 @@ func FuzzBytes(f *testing.F) {
 			t.Fatalf("%q, want %q", again, b)
 		}
 	})
+}
+
+// A byte that is neither 0 nor 1 is no BOOL.
+func TestBoolsAreZeroOrOne(t *testing.T) {
+	good := Tensor{Name: "x", DType: Bool, Shape: []int64{3}, Data: []byte{0, 1, 1}}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	bad := Tensor{Name: "x", DType: Bool, Shape: []int64{3}, Data: []byte{0, 2, 1}}
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "element 1 is the byte 2") {
+		t.Errorf("%v", err)
+	}
 }

@@ -33,7 +33,7 @@ apps:
       - {name: right, variants: [{name: right, max_batch: 8}], next: [{to: both}]}
       - {name: both, variants: [{name: both, max_batch: 8}]}
       - {name: never, variants: [{name: never, max_batch: 8}]}
-server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
 `, web, port)
 	sluice(t, "serve", "-f", file)
 	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)

@@ -42,7 +42,7 @@ version: 1
 device_types: [{name: local, cores: 2}]
 workers: [{name: here}]
 store: data
-server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 `, port, admin)
 	return s
 }

@@ -65,7 +65,7 @@ store: data
 system: {name: infless, options: {packing: balanced, %s}}
 apps:
   - {name: heavy, slo: {latency: 300ms}, cold_wait: 30s, variants: [{name: heavy, max_batch: 4}]}
-server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 `, options, port, admin)
 	return p
 }

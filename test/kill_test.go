@@ -33,7 +33,7 @@ apps:
     slo: {latency: 1s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: echo, max_batch: 8}]
-server: {http: "off", grpc: "127.0.0.1:%d", admin: "off"}
+server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:%d", admin: "off"}
 `, remotePort)
 	front := write(t, dir, "front.yaml", `
 version: 1
@@ -45,7 +45,7 @@ apps:
     slo: {latency: 300ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: echo, max_batch: 8}]
-server: {http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
+server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
 `, remotePort, frontPort)
 	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [
   {"variant": "echo", "device_type": "any", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 2000,

@@ -78,7 +78,7 @@ apps:
     slo: {latency: 5s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 1]}]
     variants: [{name: v, max_batch: 64}]
-server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 `, web, admin)
 	server := sluice(t, "serve", "-f", file, "--journal", recorded)
 	base := fmt.Sprintf("http://127.0.0.1:%d", web)
@@ -187,7 +187,7 @@ workers: [{name: w}]
 models: {repository: models}
 system: {router: earliestfinish, batcher: single, options: {learn: true}}
 apps: [{name: app, slo: {latency: 5s}, variants: [{name: v, max_batch: 4}]}]
-server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 `, web, admin)
 	server := sluice(t, "serve", "-f", file, "--journal", recorded)
 	base := fmt.Sprintf("http://127.0.0.1:%d", web)

@@ -92,7 +92,7 @@ workers: [{name: w, count: 2}]
 models: {repository: models}
 system: {router: fcfs, batcher: single, late: serve-late, options: {learn: true}}
 apps: [{name: ranking, slo: {latency: 60s}, variants: [{name: ranking, max_batch: %d}]}]
-server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
 `, largest, farWeb, far)
 	sluice(t, "serve", "-f", remote)
 	file := write(t, dir, "sluice.yaml", `
@@ -114,7 +114,7 @@ apps:
       weights: [4, 1]
       parts: [{distribution: uniform, min: 1, max: %[4]d}, {distribution: uniform, min: %[5]d, max: %[6]d}]
     variants: [{name: ranking, max_batch: %[6]d}]
-server: {http: "127.0.0.1:%[7]d", grpc: "127.0.0.1:%[8]d", admin: "127.0.0.1:%[9]d"}
+server: {not_ready: 0s, http: "127.0.0.1:%[7]d", grpc: "127.0.0.1:%[8]d", admin: "127.0.0.1:%[9]d"}
 `, far, mixedBudget, mixedSpan, small, large, largest, web, port, admin)
 	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", farWeb)) == 200 })
 	return file

@@ -127,7 +127,7 @@ apps:
   - name: app
     slo: {latency: 200ms}
     variants: [{name: big, accuracy: 0.9, max_batch: 4}, {name: small, accuracy: 0.6, max_batch: 4}]
-server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
 `, web, port, admin)
 	server := sluice(t, "serve", "-f", file)
 	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
@@ -237,7 +237,7 @@ apps:
     slo: {latency: 200ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: big, accuracy: 0.9, max_batch: 8}]
-server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
 `, web, port, admin)
 	sluice(t, "serve", "-f", file)
 	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })

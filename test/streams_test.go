@@ -22,7 +22,7 @@ func TestStreamsOutliveTheServer(t *testing.T) {
 device_types: [{name: local, cores: 2}]
 workers: [{name: here}]
 profiles: [profile.json]
-server: {states: states}
+server: {not_ready: 0s, states: states}
 apps:
   - name: things
     slo: {latency: 5s}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/internal/bounded"
 )
 
 // bruteForce returns the cheapest assignment, of equals the first, row by row.
@@ -237,6 +239,7 @@ func FuzzSolve(f *testing.F) {
 	f.Add(uint8(2), []byte{1, 2, 3, 4, 5, 6})
 	f.Add(uint8(1), []byte{0, 0, 0})
 	f.Fuzz(func(t *testing.T, rows uint8, data []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
 		if rows == 0 || rows > 6 || len(data) < int(rows) {
 			return
 		}

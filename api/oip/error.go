@@ -3,6 +3,7 @@ package oip
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 )
@@ -12,14 +13,17 @@ type Code uint8
 
 // The classes of error.
 const (
-	Invalid     Code = iota // the request is wrong
-	NotFound                // the model or version does not exist
-	Unavailable             // a later attempt may succeed
-	Unsupported             // the server does not implement this
-	TooLarge                // larger than the server accepts
-	Late                    // the deadline has passed, or could not be met
-	Gone                    // the client went away
-	Internal                // the server or the model failed
+	Invalid         Code = iota // the request is wrong
+	NotFound                    // the model or version does not exist
+	Unavailable                 // a later attempt may succeed
+	Unsupported                 // the server does not implement this
+	TooLarge                    // larger than the server accepts
+	Late                        // the deadline has passed, or could not be met
+	Gone                        // the client went away
+	Internal                    // the server or the model failed
+	BadAnswer                   // the server that has the model gave an answer that does not fit it
+	Unauthenticated             // the caller has not shown who it is
+	Forbidden                   // the caller may not do this
 )
 
 var codeTable = [...]struct {
@@ -34,6 +38,10 @@ var codeTable = [...]struct {
 	Late:        {http.StatusGatewayTimeout, codes.DeadlineExceeded},
 	Gone:        {http.StatusBadRequest, codes.Canceled},
 	Internal:    {http.StatusInternalServerError, codes.Internal},
+
+	BadAnswer:       {http.StatusBadGateway, codes.Internal},
+	Unauthenticated: {http.StatusUnauthorized, codes.Unauthenticated},
+	Forbidden:       {http.StatusForbidden, codes.PermissionDenied},
 }
 
 // HTTP returns the status of the class over HTTP.
@@ -50,12 +58,19 @@ type Error struct {
 	Text  string
 }
 
+// maxText bounds the text of an error, in bytes: it may repeat what a client sent, and over gRPC it is a header.
+const maxText = 2048
+
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Field == "" {
-		return e.Text
+	text := e.Text
+	if e.Field != "" {
+		text = e.Field + ": " + text
 	}
-	return e.Field + ": " + e.Text
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + " ..."
+	}
+	return text
 }
 
 // Errorf returns an Error.

@@ -9,16 +9,6 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Bounds of a message, beside the size limit of the transport.
-const (
-	// MaxTensors is the most inputs or outputs of one request.
-	MaxTensors = 256
-	// MaxRank is the most dimensions of a tensor.
-	MaxRank = 32
-	// MaxElements is the most elements of a tensor.
-	MaxElements = 1 << 31
-)
-
 // DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw
 // reports whether the inputs came raw, so that the answer can have the same form.
 func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, err error) {
@@ -127,7 +117,19 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 	if err := checkRanges(field, d, c); err != nil {
 		return nil, err
 	}
-	return appendContents(make([]byte, 0, got*max(d.Size(), 8)), d, c), nil
+	return appendContents(make([]byte, 0, contentsSize(got, d, c)), d, c), nil
+}
+
+// contentsSize is the bytes of a block of n elements.
+func contentsSize(n int, d tensor.DType, c *pb.InferTensorContents) int {
+	if d != tensor.Bytes {
+		return n * d.Size()
+	}
+	size := 0
+	for _, e := range c.BytesContents {
+		size += 4 + len(e) // each has a prefix with its length
+	}
+	return size
 }
 
 // countContents returns the number of elements of a type. It returns an error when there are elements in a field of

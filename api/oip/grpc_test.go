@@ -1,12 +1,15 @@
 package oip
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/bounded"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 func typed(datatype string, shape []int64, c *pb.InferTensorContents) *pb.ModelInferRequest {
@@ -96,11 +99,15 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r pb.ModelInferRequest
-		if proto.Unmarshal(b, &r) != nil {
-			return
-		}
-		_, _ = DecodeParams(r.Parameters)
-		in, _, err := DecodeRequest(&r)
+		var in []tensor.Tensor
+		err := errors.New("not decoded")
+		bounded.Input(t, b, decodedPerByte, func() {
+			if (Bounds{}).CheckRequest(b) != nil || proto.Unmarshal(b, &r) != nil {
+				return
+			}
+			_, _ = DecodeParams(r.Parameters)
+			in, _, err = DecodeRequest(&r)
+		})
 		if err != nil {
 			return
 		}
@@ -126,7 +133,9 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 	f.Add([]byte(`{"parameters":{"timeout":5},"inputs":[{"name":"s","datatype":"BYTES","shape":[2],"data":["a",`+
 		`"\u00e9"]}]}`), -1)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
-		r, err := DecodeREST(b, n, nil)
+		var r *RESTRequest
+		var err error
+		bounded.Input(t, b, decodedPerByte, func() { r, err = DecodeREST(b, n, Bounds{}, nil) })
 		if err != nil {
 			return
 		}
@@ -139,7 +148,7 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := DecodeREST(body, n, nil)
+		again, err := DecodeREST(body, n, Bounds{}, nil)
 		if err != nil {
 			t.Fatalf("not accepted again: %v\n%q", err, body)
 		}
@@ -153,7 +162,9 @@ func FuzzDecodeHTTPResponse(f *testing.F) {
 		`"shape":[2],"data":[1,2]}]}`), -1)
 	f.Add([]byte(`{"outputs":[{"name":"y","datatype":"INT8","shape":[2],"parameters":{"binary_data_size":2}}]}ab`), 87)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
-		r, err := DecodeRESTResponse(b, n)
+		var r *RESTResponse
+		var err error
+		bounded.Input(t, b, decodedPerByte, func() { r, err = DecodeRESTResponse(b, n) })
 		if err != nil {
 			return
 		}
@@ -166,5 +177,34 @@ func FuzzDecodeHTTPResponse(f *testing.F) {
 			t.Fatalf("not accepted again: %v\n%q", err, body)
 		}
 		sameTensors(t, "again", again.Outputs, r.Outputs)
+	})
+}
+
+// FuzzDecodeGRPCResponse is the client's side over gRPC: no answer of a hostile server makes it panic.
+func FuzzDecodeGRPCResponse(f *testing.F) {
+	tensors := []tensor.Tensor{{Name: "y", DType: tensor.Int8, Shape: []int64{2}, Data: []byte{1, 2}}}
+	for _, raw := range []bool{true, false} {
+		var r pb.ModelInferResponse
+		EncodeOutputs(&r, tensors, raw)
+		b, err := proto.Marshal(&r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var out []tensor.Tensor
+		bounded.Input(t, b, decodedPerByte, func() {
+			var r pb.ModelInferResponse
+			if (Bounds{}).CheckResponse(b) != nil || proto.Unmarshal(b, &r) != nil {
+				return
+			}
+			out, _ = DecodeOutputs(&r)
+		})
+		for k := range out {
+			if err := out[k].Validate(); err != nil {
+				t.Fatalf("accepted: %v", err)
+			}
+		}
 	})
 }

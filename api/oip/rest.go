@@ -78,8 +78,8 @@ func split(body []byte, headerLength int) (head, blocks []byte, err error) {
 
 // parse reads the JSON of a message. encoding/json refuses the bare NaN and Infinity that clients send in tensor data.
 // So the data is cut out first and scanned separately.
-func parse(head []byte) (*restMessage, error) {
-	lean, data, err := cutData(head)
+func parse(head []byte, bounds *Bounds) (*restMessage, error) {
+	lean, data, err := cutData(head, bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,8 @@ func parse(head []byte) (*restMessage, error) {
 // DecodeREST decodes a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
 // returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
 // tensors alias body.
-func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
+func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
+	bounds = bounds.WithDefaults()
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
 	}
@@ -117,7 +118,7 @@ func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) 
 	if err != nil {
 		return nil, err
 	}
-	m, err := parse(head)
+	m, err := parse(head, &bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +134,8 @@ func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) 
 	if len(m.Inputs) == 0 {
 		return nil, invalid("inputs", "is empty, want at least one")
 	}
-	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks); err != nil {
+	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks, &bounds); err != nil {
 		return nil, err
-	}
-	if len(m.Outputs) > MaxTensors {
-		return nil, invalid("outputs", "has %d entries, at most %d are taken", len(m.Outputs), MaxTensors)
 	}
 	for k := range m.Outputs {
 		o := &m.Outputs[k]
@@ -241,10 +239,8 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, erro
 }
 
 // decodeTensors reads tensors with data in the JSON or, in the same order, in the blocks behind it.
-func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor, error) {
-	if len(in) > MaxTensors {
-		return nil, invalid(list, "has %d tensors, at most %d are taken", len(in), MaxTensors)
-	}
+func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds) ([]tensor.Tensor, error) {
+	elements := int64(0) // of those in the JSON
 	out := make([]tensor.Tensor, len(in))
 	for k := range in {
 		x := &in[k]
@@ -290,6 +286,9 @@ func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor
 				return nil, invalid(field, "%v", err)
 			}
 		case len(x.Data) > 0:
+			if elements += min(n, commas(x.Data)+1); elements > bounds.Elements {
+				return nil, bounds.errElements()
+			}
 			if t.Data, err = scanData(t.DType, n, x.Data); err != nil {
 				return nil, invalid(field, "%v", err)
 			}
@@ -317,7 +316,8 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := parse(head)
+	bounds := Bounds{}.WithDefaults()
+	m, err := parse(head, &bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 		r.Params = append(r.Params, Param{name, scalarValue(v)})
 	}
 	sort.Slice(r.Params, func(a, b int) bool { return r.Params[a].Name < r.Params[b].Name })
-	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks)
+	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks, &bounds)
 	return r, err
 }
 

@@ -121,7 +121,7 @@ func TestRESTTraps(t *testing.T) {
 		if header == -2 {
 			header = strings.LastIndex(c.body, "}") + 1
 		}
-		r, err := DecodeREST([]byte(c.body), header, nil)
+		r, err := DecodeREST([]byte(c.body), header, Bounds{}, nil)
 		if c.err != "" {
 			var e *Error
 			if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, &e) {
@@ -143,18 +143,18 @@ func TestRawRequests(t *testing.T) {
 	raw := func(d tensor.DType, shape ...int64) func() (tensor.Spec, error) {
 		return func() (tensor.Spec, error) { return tensor.Spec{Name: "x", DType: d, Shape: shape}, nil }
 	}
-	r, err := DecodeREST(make([]byte, 24), 0, raw(tensor.FP32, -1, -1))
+	r, err := DecodeREST(make([]byte, 24), 0, Bounds{}, raw(tensor.FP32, -1, -1))
 	if err != nil || !reflect.DeepEqual(r.Inputs[0].Shape, []int64{1, 6}) || !r.BinaryOutputs {
 		t.Errorf("24 bytes of FP32 [-1,-1]: %+v, %v", r, err)
 	}
-	if r, err = DecodeREST([]byte("hello"), 0, raw(tensor.Bytes, 1)); err != nil ||
+	if r, err = DecodeREST([]byte("hello"), 0, Bounds{}, raw(tensor.Bytes, 1)); err != nil ||
 		string(r.Inputs[0].Data) != "\x05\x00\x00\x00hello" {
 		t.Errorf("BYTES: %+v, %v", r, err)
 	}
-	if _, err = DecodeREST(make([]byte, 7), 0, raw(tensor.FP32, -1, 2)); err == nil {
+	if _, err = DecodeREST(make([]byte, 7), 0, Bounds{}, raw(tensor.FP32, -1, 2)); err == nil {
 		t.Error("7 bytes of FP32 [-1,2] were taken")
 	}
-	if _, err = DecodeREST(make([]byte, 8), 0, raw(tensor.FP32, -1, -1, -1)); err == nil {
+	if _, err = DecodeREST(make([]byte, 8), 0, Bounds{}, raw(tensor.FP32, -1, -1, -1)); err == nil {
 		t.Error("two variable dimensions were taken")
 	}
 }
@@ -225,7 +225,7 @@ func TestRoundTrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := DecodeREST(body, n, nil)
+			got, err := DecodeREST(body, n, Bounds{}, nil)
 			if err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, body)
 			}

@@ -8,65 +8,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/sluice-serving/sluice/tensor"
 )
-
-// cutData replaces the value of every "data" key of a tensor (an object three levels down: message, list, tensor) by
-// its index in the returned list, so that encoding/json never sees tensor data.
-func cutData(head []byte) (lean []byte, data []json.RawMessage, err error) {
-	lean = make([]byte, 0, min(len(head), 4096))
-	depth, copied := 0, 0
-	key := false // the next string at this depth is a key
-	for at := 0; at < len(head); {
-		switch c := head[at]; c {
-		case '{', '[':
-			depth++
-			if depth > maxDepth {
-				return nil, nil, invalid("", "is nested more than %d deep", maxDepth)
-			}
-			key = c == '{'
-			at++
-		case '}', ']':
-			depth--
-			key = false
-			at++
-		case ',':
-			key = depth == 3 || key // only keys of tensors matter
-			at++
-		case '"':
-			end, err := skipString(head, at)
-			if err != nil {
-				return nil, nil, err
-			}
-			isData := key && depth == 3 && string(head[at:end]) == `"data"`
-			key = false
-			at = end
-			if !isData {
-				continue
-			}
-			at = skipSpace(head, at)
-			if at >= len(head) || head[at] != ':' {
-				continue
-			}
-			at = skipSpace(head, at+1)
-			from := at
-			if at, err = skipValue(head, at); err != nil {
-				return nil, nil, err
-			}
-			lean = append(lean, head[copied:from]...)
-			lean = strconv.AppendInt(lean, int64(len(data)), 10)
-			copied = at
-			data = append(data, head[from:at])
-			if len(data) > 2*MaxTensors {
-				return nil, nil, invalid("", "has more than %d tensors", 2*MaxTensors)
-			}
-		default:
-			at++
-		}
-	}
-	return append(lean, head[copied:]...), data, nil
-}
 
 func skipSpace(b []byte, at int) int {
 	for at < len(b) && (b[at] == ' ' || b[at] == '\n' || b[at] == '\t' || b[at] == '\r') {
@@ -120,8 +65,8 @@ func scanData(d tensor.DType, n int64, b []byte) ([]byte, error) {
 	if d == tensor.FP16 || d == tensor.BF16 {
 		return nil, fmt.Errorf("%s has no JSON form: send it as binary data", d)
 	}
-	// An element takes at least two bytes of JSON. So a shape cannot reserve more memory than the request's size.
-	out := make([]byte, 0, min(n, int64(len(b))/2+1)*int64(max(d.Size(), 1)))
+	// A shape cannot reserve memory for elements that are not there: between two elements stands a comma.
+	out := make([]byte, 0, min(n, commas(b)+1)*int64(max(d.Size(), 1)))
 	count := int64(0)
 	depth := 0
 	value := true // a value or the end of the array may follow
@@ -174,6 +119,9 @@ func scanData(d tensor.DType, n int64, b []byte) ([]byte, error) {
 	}
 }
 
+// commas counts them: there are as many between elements, at most.
+func commas(b []byte) int64 { return int64(bytes.Count(b, []byte{','})) }
+
 func lastOf(b []byte) byte {
 	b = bytes.TrimRight(b, " \n\t\r")
 	if len(b) == 0 {
@@ -191,6 +139,9 @@ func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, e
 		end, err := skipString(b, at)
 		if err != nil {
 			return nil, 0, err
+		}
+		if text := b[at+1 : end-1]; isPlain(text) {
+			return tensor.AppendBytes(out, text), end, nil
 		}
 		var s string
 		if err := json.Unmarshal(b[at:end], &s); err != nil {
@@ -239,6 +190,16 @@ func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, e
 		return bad()
 	}
 	return le.AppendUint64(out, uint64(v))[:len(out)+d.Size()], end, nil
+}
+
+// isPlain reports whether the text of a JSON string stands for itself: it has no escapes and nothing that JSON forbids.
+func isPlain(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' || c == '\\' {
+			return false
+		}
+	}
+	return utf8.Valid(text)
 }
 
 // whole accepts 3.0 for 3, as clients in languages with one number type send it, and no sign but a minus.

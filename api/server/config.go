@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/serving/limits"
 )
 
@@ -22,24 +23,39 @@ type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
 
-	MaxRequest   int64         // bytes of a request after decompression
-	MaxHeader    int           // bytes
-	Connections  int           // open at once, for each protocol
-	Streams      int           // calls at once on one gRPC connection
-	Items        int           // of one request
-	ReadTimeout  time.Duration // for a request to arrive
-	IdleTimeout  time.Duration // of a silent connection
-	DrainTimeout time.Duration // for accepted requests to finish
+	MaxRequest  int64 // bytes of a request after decompression
+	Memory      int64 // for all that requests hold at once, in bytes; 0 for no bound
+	MaxHeader   int   // bytes
+	Connections int   // open at once, for each protocol
+	// ConnectionsEach is how many of them one address may have.
+	ConnectionsEach int
+	Streams         int           // calls at once on one gRPC connection
+	Items           int           // of one request
+	Message         oip.Bounds    // of what one request holds
+	UnpackRatio     int           // of the size of a compressed request, once it unpacks to more than a MiB
+	ReadTimeout     time.Duration // for a request to arrive
+	IdleTimeout     time.Duration // of a silent connection
+	WriteTimeout    time.Duration // for a client to read 64 KiB of an answer
+	StreamIdle      time.Duration // of a gRPC stream without a message
+	// ConnectionAge is how long a gRPC connection may live. Calls on it have DrainTimeout to end then.
+	ConnectionAge time.Duration
+	DrainTimeout  time.Duration // for accepted requests to finish
 	// NotReady is how long the server reports that it is not ready before it stops accepting, so that load balancers
 	// notice; 0 for none.
 	NotReady time.Duration
+	// Hurry ends NotReady early, once it is closed; nil never does.
+	Hurry <-chan struct{}
 
 	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address as well.
 	AdminHandlers map[string]http.Handler
 	// AdminAnywhere allows an admin address that other machines can reach.
 	AdminAnywhere bool
-	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
+	// Token is what callers must show to load and unload models; "" lets nobody. ModelControl lets any client.
+	Token        string
 	ModelControl bool
+	// Hosts are names of this server that callers may use for requests that change something, beside its addresses,
+	// localhost and the machine's own name.
+	Hosts []string
 
 	Version string // in metadata; "" means Unversioned
 	Log     *slog.Logger
@@ -61,11 +77,17 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	def(&c.MaxHeader, limits.HeaderBytes)
 	def(&c.Connections, limits.Connections)
+	def(&c.ConnectionsEach, (c.Connections+1)/2)
 	def(&c.Streams, limits.Streams)
 	def(&c.Items, limits.Items)
+	def(&c.UnpackRatio, limits.UnpackRatio)
 	wait(&c.ReadTimeout, limits.ReadTimeout)
 	wait(&c.IdleTimeout, limits.IdleTimeout)
+	wait(&c.WriteTimeout, limits.WriteTimeout)
+	wait(&c.StreamIdle, limits.StreamIdle)
+	wait(&c.ConnectionAge, limits.ConnectionAge)
 	wait(&c.DrainTimeout, limits.DrainTimeout)
+	c.Message = c.Message.WithDefaults()
 	if c.Version == "" {
 		c.Version = Unversioned
 	}
@@ -89,13 +111,3 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func listens(address string) bool { return address != "" && address != Off }
-
-// isLocal reports whether a peer is on this machine.
-func isLocal(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}

@@ -11,10 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -33,8 +31,9 @@ var extensions = []string{
 
 // grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
 // enforcement would reject many of them.
-func grpcOptions(c *Config) []grpc.ServerOption {
+func grpcOptions(c *Config, m *memory) []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newBoundedCodec(c.Message, m)),
 		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
 		grpc.MaxSendMsgSize(int(c.MaxRequest)),
 		grpc.MaxConcurrentStreams(uint32(c.Streams)),
@@ -48,14 +47,14 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 		}),
 		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
 			next grpc.StreamHandler) (err error) {
-			defer recoverCall(c, i.FullMethod, &err)
-			return next(srv, s)
+			return watchedStream(c, i.FullMethod, s, func(s grpc.ServerStream) error { return next(srv, s) })
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 10 * time.Second, PermitWithoutStream: true,
 		}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: c.IdleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second,
+			MaxConnectionIdle: c.IdleTimeout, MaxConnectionAge: c.ConnectionAge,
+			MaxConnectionAgeGrace: c.DrainTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second,
 		}),
 	}
 }
@@ -155,6 +154,8 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 // infer answers a request. queued, if not nil, is called when its query has its place among others.
 func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
 	error) {
+	holds := g.s.memory.done(r)
+	defer holds.release()
 	m, err := g.model(r.ModelName)
 	if err != nil {
 		return nil, err
@@ -193,6 +194,9 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	}
 	outputs, err := selectOutputs(m, answer.Outputs, names)
 	if err != nil {
+		return nil, err
+	}
+	if err := holds.answer(outputs); err != nil {
 		return nil, err
 	}
 	v, _ := m.Version(answer.Variant)
@@ -352,9 +356,10 @@ func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRe
 // RepositoryModelLoad implements Triton's extension.
 func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
 	*pb.RepositoryModelLoadResponse, error) {
-	m, err := g.model(r.GetModelName())
+	var m *Model
+	err := g.mayControl(ctx)
 	if err == nil {
-		err = g.mayControl(ctx)
+		m, err = g.model(r.GetModelName())
 	}
 	if err == nil {
 		err = g.s.service.Load(ctx, m)
@@ -368,9 +373,10 @@ func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryM
 // RepositoryModelUnload implements Triton's extension.
 func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (
 	*pb.RepositoryModelUnloadResponse, error) {
-	m, err := g.model(r.GetModelName())
+	var m *Model
+	err := g.mayControl(ctx)
 	if err == nil {
-		err = g.mayControl(ctx)
+		m, err = g.model(r.GetModelName())
 	}
 	if err == nil {
 		err = g.s.service.Unload(ctx, m)
@@ -379,13 +385,4 @@ func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.Repositor
 		return nil, failure(ctx, err)
 	}
 	return &pb.RepositoryModelUnloadResponse{}, nil
-}
-
-// mayControl returns an error unless the caller may load and unload models.
-func (g *grpcService) mayControl(ctx context.Context) error {
-	p, ok := peer.FromContext(ctx)
-	if g.s.config.ModelControl || ok && p.Addr != nil && isLocal(p.Addr.String()) {
-		return nil
-	}
-	return errControl
 }

@@ -24,7 +24,9 @@ func (s *Server) routes() http.Handler {
 	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error {
 		return reply(w, map[string]bool{"live": true})
 	})
-	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error { return readiness(w, s.Ready()) })
+	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error {
+		return readiness(w, s.Ready(), s.unready())
+	})
 	get("/v2/models/stats", s.getAllStats)
 	for _, p := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
 		get(p, s.getModel)
@@ -68,7 +70,8 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server", large.Limit)
+		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server "+
+			"(server.limits.request)", large.Limit)
 	}
 	e, retry := clientError(err)
 	if retry > 0 {
@@ -98,12 +101,15 @@ func reply(w http.ResponseWriter, v any) error {
 }
 
 // readiness answers 200 or, as KServe and load balancers expect it, 503.
-func readiness(w http.ResponseWriter, ready bool) error {
+func readiness(w http.ResponseWriter, ready bool, why string) error {
 	if !ready {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"ready":false,"error":"not ready"}`))
-		return nil
+		b, err := json.Marshal(map[string]any{"ready": false, "error": why})
+		if err == nil {
+			_, _ = w.Write(b)
+		}
+		return err
 	}
 	return reply(w, map[string]bool{"ready": true})
 }
@@ -158,7 +164,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return readiness(w, s.modelReady(m, version))
+	return readiness(w, s.modelReady(m, version), "not ready")
 }
 
 func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
@@ -192,7 +198,9 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 	var ask struct {
 		Ready bool `json:"ready"`
 	}
-	body, err := s.body(w, r)
+	holds := s.memory.begin()
+	defer holds.release()
+	body, err := s.body(w, r, holds)
 	if err != nil {
 		return err
 	}
@@ -206,14 +214,19 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 
 // control answers a request to load or unload a model.
 func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model) error) error {
+	if err := s.config.checkSource(r); err != nil {
+		return err
+	}
+	if err := s.config.mayControl(r.Header.Values("Authorization")); err != nil {
+		return err
+	}
 	m, _, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}
-	if !s.config.ModelControl && !isLocal(r.RemoteAddr) {
-		return errControl
-	}
-	if _, err := s.body(w, r); err != nil {
+	holds := s.memory.begin()
+	defer holds.release()
+	if _, err := s.body(w, r, holds); err != nil {
 		return err
 	}
 	if err := do(m); err != nil {

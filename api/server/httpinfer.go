@@ -4,6 +4,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -23,11 +24,16 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.body(w, r)
+	holds := s.memory.begin()
+	defer holds.release()
+	body, err := s.body(w, r, holds)
 	if err != nil {
 		return err
 	}
-	req, err := oip.DecodeREST(body, headerLength, func() (tensor.Spec, error) {
+	if err := holds.decoded(body, headerLength, &s.config.Message); err != nil {
+		return err
+	}
+	req, err := oip.DecodeREST(body, headerLength, s.config.Message, func() (tensor.Spec, error) {
 		if len(m.Inputs) != 1 {
 			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength,
 				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
@@ -55,6 +61,9 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	}
 	outputs, err := selectOutputs(m, answer.Outputs, names)
 	if err != nil {
+		return err
+	}
+	if err := holds.answer(outputs); err != nil {
 		return err
 	}
 	v, _ := m.Version(answer.Variant)
@@ -92,15 +101,16 @@ func headerLength(r *http.Request) (int, error) {
 }
 
 // body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var in io.Reader = http.MaxBytesReader(w, r.Body, s.config.MaxRequest)
+// holds claims its memory.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]byte, error) {
+	if r.ContentLength > s.config.MaxRequest {
+		return nil, &http.MaxBytesError{Limit: s.config.MaxRequest}
+	}
+	packed := &countingReader{Reader: http.MaxBytesReader(w, r.Body, s.config.MaxRequest)}
+	var in io.Reader = packed
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
 	case "", "identity":
-		if n := r.ContentLength; n > 0 && n <= s.config.MaxRequest {
-			b := make([]byte, 0, min(n, 1<<20)+1) // a false Content-Length allocates no more than this
-			return readInto(b, in)
-		}
-		return io.ReadAll(in)
+		return holds.readAll(in, r.ContentLength)
 	case "gzip":
 		z, err := gzip.NewReader(in)
 		if err != nil {
@@ -117,32 +127,21 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, oip.Errorf(oip.Unsupported, "Content-Encoding", "%.40q is not supported: use gzip, deflate or none",
 			r.Header.Get("Content-Encoding"))
 	}
-	b, err := io.ReadAll(io.LimitReader(in, s.config.MaxRequest+1))
+	in = &unpackReader{Reader: in, packed: packed, ratio: s.config.UnpackRatio}
+	b, err := holds.readAll(io.LimitReader(in, s.config.MaxRequest+1), 0)
+	var known *oip.Error
+	var large *http.MaxBytesError
+	if errors.As(err, &known) || errors.As(err, &large) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
 	}
 	if int64(len(b)) > s.config.MaxRequest {
-		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server",
-			s.config.MaxRequest)
+		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server "+
+			"(server.limits.request)", s.config.MaxRequest)
 	}
 	return b, nil
-}
-
-// readInto is io.ReadAll that appends to a buffer.
-func readInto(b []byte, in io.Reader) ([]byte, error) {
-	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := in.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-	}
 }
 
 // compressed answers in gzip or deflate when the client prefers it.

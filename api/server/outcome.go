@@ -10,11 +10,17 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
+// memoryRetry is when a request for which there was no memory may try again.
+const memoryRetry = time.Second
+
 // clientError returns the protocol's error for a query that was not served, and when another attempt may succeed; 0
 // when none will.
 func clientError(err error) (e *oip.Error, retry time.Duration) {
 	var known *oip.Error
 	if errors.As(err, &known) {
+		if known == errMemory {
+			return known, memoryRetry
+		}
 		return known, 0
 	}
 	var d *dataplane.Error
@@ -39,6 +45,9 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 		return oip.Errorf(oip.Late, "", "%v", d), 0
 	case d.Outcome == serving.Cancelled:
 		return oip.Errorf(oip.Gone, "", "%v", d), 0
+	}
+	if r := (*dataplane.RemoteError)(nil); errors.As(d.Cause, &r) && r.WrongAnswer {
+		return oip.Errorf(oip.BadAnswer, "", "%v", d), 0
 	}
 	return oip.Errorf(oip.Internal, "", "%v", d), 0
 }

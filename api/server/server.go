@@ -9,14 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
-
-	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
 // Server is a set of bound listeners and their handlers.
@@ -24,12 +21,14 @@ type Server struct {
 	config   Config
 	service  Service
 	draining atomic.Bool
+	memory   *memory
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
 	health        *health.Server
 	httpL, adminL net.Listener
 	grpcL         net.Listener
+	guards        []*guard
 }
 
 // New checks the configuration and binds the addresses, so that port 0 becomes a free one. It answers nothing before
@@ -39,11 +38,17 @@ func New(c Config, p Service) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, service: p, health: health.NewServer()}
+	allowUnpackRatio(c.UnpackRatio)
+	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory)}
 	for _, x := range []struct {
-		address string
-		to      *net.Listener
-	}{{c.HTTP, &s.httpL}, {c.GRPC, &s.grpcL}, {c.Admin, &s.adminL}} {
+		name, address string
+		limit, each   int
+		to            *net.Listener
+	}{
+		{"http", c.HTTP, c.Connections, c.ConnectionsEach, &s.httpL},
+		{"grpc", c.GRPC, c.Connections, c.ConnectionsEach, &s.grpcL},
+		{"admin", c.Admin, adminConnections, adminConnections / 2, &s.adminL},
+	} {
 		if !listens(x.address) {
 			continue
 		}
@@ -52,7 +57,9 @@ func New(c Config, p Service) (*Server, error) {
 			s.closeListeners()
 			return nil, err
 		}
-		*x.to = netutil.LimitListener(l, c.Connections)
+		g := newGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
+		s.guards = append(s.guards, g)
+		*x.to = g
 	}
 	s.build()
 	return s, nil
@@ -69,9 +76,10 @@ func (s *Server) closeListeners() {
 func (s *Server) build() {
 	c := &s.config
 	timed := func(h http.Handler) *http.Server {
-		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout,
-			IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
-			ErrorLog: debugLogger(c.Log)}
+		return &http.Server{Handler: reservedFor(h), ConnContext: markReserved,
+			ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
+			MaxHeaderBytes: c.MaxHeader,
+			ErrorLog:       debugLogger(c.Log)}
 	}
 	if s.httpL != nil {
 		s.http = timed(s.routes())
@@ -82,14 +90,14 @@ func (s *Server) build() {
 		for path, h := range c.AdminHandlers {
 			mux.Handle(path, h)
 		}
-		s.admin = timed(mux)
+		s.admin = timed(c.protected(mux))
 	}
-	options := grpcOptions(c)
+	options := grpcOptions(c, s.memory)
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	pb.RegisterGRPCInferenceServiceServer(s.grpc, &grpcService{s: s})
+	s.grpc.RegisterService(inferenceService(), &grpcService{s: s})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
@@ -105,6 +113,14 @@ func address(l net.Listener) string {
 // Close releases the addresses of a server that does not serve: one that never did, or whose Serve has returned.
 func (s *Server) Close() { s.closeListeners() }
 
+// Connections returns how many connections were accepted, refused and closed so far, and why.
+func (s *Server) Connections() (out []ConnectionCount) {
+	for _, g := range s.guards {
+		out = append(out, g.counts()...)
+	}
+	return out
+}
+
 // HTTPAddr returns the address of the HTTP listener, or Off.
 func (s *Server) HTTPAddr() string { return address(s.httpL) }
 
@@ -116,6 +132,17 @@ func (s *Server) AdminAddr() string { return address(s.adminL) }
 
 // Ready reports whether the server takes queries: the service is ready and the server is not stopping.
 func (s *Server) Ready() bool { return !s.draining.Load() && s.service.Ready() }
+
+// unready says why the server is not ready.
+func (s *Server) unready() string {
+	if s.draining.Load() {
+		return "the server is stopping"
+	}
+	if r, ok := s.service.(interface{ Unready() string }); ok {
+		return r.Unready()
+	}
+	return "not ready"
+}
 
 func (s *Server) modelReady(m *Model, version string) bool {
 	return !s.draining.Load() && s.service.ModelReady(m, version)
@@ -156,8 +183,9 @@ func (s *Server) watchHealth(ctx context.Context) {
 	}
 }
 
-// Serve answers until ctx ends. Then the server reports not ready in all protocols, stops accepting connections and
-// calls after Config.NotReady, answers the accepted calls within DrainTimeout, and returns.
+// Serve answers until ctx ends. Then the server reports not ready in all protocols. It goes on answering for
+// Config.NotReady, or until Config.Hurry; then it stops accepting connections and calls, answers the accepted calls
+// within DrainTimeout, and returns.
 func (s *Server) Serve(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	failed, fail := context.WithCancelCause(ctx)
@@ -197,12 +225,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// drain reports not ready, lets accepted calls finish and closes everything.
+// drain reports not ready, waits for load balancers to notice, lets accepted calls finish and closes everything.
 func (s *Server) drain() error {
 	s.draining.Store(true)
 	s.health.Shutdown()
-	s.config.Log.Info("draining: not ready, finishing what was accepted")
-	time.Sleep(s.config.NotReady)
+	if s.config.NotReady > 0 {
+		s.config.Log.Info("stopping: not ready from now on, still answering; a second signal ends this time",
+			"not_ready", s.config.NotReady)
+		select {
+		case <-time.After(s.config.NotReady):
+		case <-s.config.Hurry:
+		}
+	}
+	s.config.Log.Info("draining: finishing what was accepted")
 	limit, done := context.WithTimeout(context.Background(), s.config.DrainTimeout)
 	defer done()
 	var errs [2]error

@@ -183,7 +183,7 @@ const (
 )
 
 func TestHTTPPaths(t *testing.T) {
-	s := start(t, server.Config{AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
+	s := start(t, server.Config{ModelControl: true, AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "metrics")
 		})}})
@@ -405,7 +405,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestGRPCCalls(t *testing.T) {
-	s := start(t, server.Config{})
+	s := start(t, server.Config{ModelControl: true})
 	c, ctx := s.client(t), t.Context()
 	if r, err := c.ServerReady(ctx, &pb.ServerReadyRequest{}); err != nil || !r.Ready {
 		t.Error(r, err)
@@ -587,6 +587,30 @@ func TestDrain(t *testing.T) {
 			t.Error("an accepted query was lost:", err)
 		}
 	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// While it says that it is not ready the server answers, new connections as well, until it is hurried.
+func TestNotReadyServersAnswerUntilHurried(t *testing.T) {
+	hurry := make(chan struct{})
+	s := start(t, server.Config{NotReady: time.Hour, Hurry: hurry})
+	ended := make(chan error, 1)
+	go func() { ended <- s.stop() }()
+	waitFor(t, func() bool { return !s.Ready() })
+	if code, _, _ := s.do(t, "GET", "/v2/health/ready", ""); code != 503 {
+		t.Errorf("readiness says %d", code)
+	}
+	if code, _, body := s.do(t, "POST", model+"/infer", two); code != 200 {
+		t.Errorf("a query: %d %s", code, body)
+	}
+	if _, err := s.client(t).ModelInfer(t.Context(), oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{
+		{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)},
+	}, nil)); err != nil {
+		t.Errorf("a query over gRPC: %v", err)
+	}
+	close(hurry)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

@@ -2,8 +2,6 @@ package server
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +28,10 @@ func Token(path string) (string, error) {
 		return "", fmt.Errorf("admin token: %w", err)
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("admin token: %s can be read by others than its owner (mode %#o): chmod 600 it, and "+
+			"replace the token if it was read", path, st.Mode().Perm())
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
 		return "", fmt.Errorf("admin token: %w", err)
@@ -69,12 +71,9 @@ func Guard(token string, openReads bool, h http.Handler) http.Handler {
 	if token == "" {
 		return h
 	}
-	want := sha256.Sum256([]byte(token)) // sums have one length, so that a comparison does not reveal the token's
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !openReads || r.Method != http.MethodGet && r.Method != http.MethodHead {
-			kind, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-			got := sha256.Sum256([]byte(strings.TrimSpace(shown)))
-			if !strings.EqualFold(kind, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			if !showsToken(r.Header.Get("Authorization"), token) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="sluice admin"`)
 				writeError(w, http.StatusUnauthorized,
 					"the admin token is missing or wrong: send Authorization: Bearer TOKEN, with the token of the "+

@@ -24,6 +24,15 @@ func TestToken(t *testing.T) {
 	if other, err := Token(path + "2"); err != nil || other == first {
 		t.Errorf("%q, %v: two servers have one token", other, err)
 	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Token(path); err == nil || !strings.Contains(err.Error(), "can be read by others") {
+		t.Errorf("a token that others can read: %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, bad := range []string{"", "short", strings.Repeat("x", maxToken+1)} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)

@@ -92,6 +92,7 @@ type input struct {
 	Accuracy float64       `json:"acc,omitempty"`
 	Variant  int32         `json:"v,omitempty"`
 	Stream   uint64        `json:"st,omitempty"`
+	Slack    time.Duration `json:"slack,omitempty"`
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
 	Broken   bool          `json:"broken,omitempty"`
@@ -190,7 +191,7 @@ func compact(in *engine.Input) input {
 		q := &in.Query
 		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived),
 			int64(q.Deadline), q.Items, q.Priority
-		c.Accuracy, c.Variant, c.Stream = q.MinAccuracy, int32(q.Variant)+1, q.Stream
+		c.Accuracy, c.Variant, c.Stream, c.Slack = q.MinAccuracy, int32(q.Variant)+1, q.Stream, q.Slack
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
 	}
@@ -248,7 +249,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		return engine.NewQueryArrived(serving.Query{
 			ID: serving.QueryID(c.Query), App: app, Arrived: serving.Time(c.Arrived),
 			Deadline: serving.Time(c.Deadline), Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy,
-			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream,
+			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream, Slack: c.Slack,
 		}), nil
 	case engine.QueryCancelled.String():
 		return engine.NewQueryCancelled(serving.QueryID(c.Query)), nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -141,6 +142,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(written(f))
 	f.Add([]byte(`{"Journal":1,"Spec":{}}` + "\n{}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(b)))()
 		r, err := NewReader(bytes.NewReader(b))
 		for err == nil {
 			_, err = r.Next()

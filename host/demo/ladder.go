@@ -63,7 +63,7 @@ apps:
 	for _, v := range slices.Backward(l.Variants) {
 		fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 64}\n", v.Name, v.Accuracy)
 	}
-	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n")
+	b.WriteString("server: {not_ready: 0s, http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n")
 	b.WriteString("telemetry: {log_level: warn}\n")
 	_, err := io.WriteString(w, b.String())
 	return err

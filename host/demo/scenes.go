@@ -104,7 +104,7 @@ apps:
       - name: %s
         variants: [%s]
         inputs: {patch: patches}
-server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
 telemetry: {log_level: warn}
 `, workers(), ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MaxDigits, QuietScene,
 		digits.Box, digits.Box, digits.Read, digits.Read, variants(digits.Read, 16))

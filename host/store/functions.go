@@ -47,14 +47,19 @@ type Model struct {
 // process; a second one is refused. Data that a method has written survives a kill of the process at any later instant.
 // Data that is being written during a kill is there completely or not at all.
 type Functions struct {
-	dir string
-	db  *bbolt.DB
+	dir  string
+	db   *bbolt.DB
+	lost string
 }
+
+// Lost says what was lost because the registry was damaged; "" if nothing was.
+func (f *Functions) Lost() string { return f.lost }
 
 // The tables of the registry.
 var (
 	functionTable = []byte("functions")
 	versionTable  = []byte("versions") // the last version of every name, deleted ones included
+	modelTable    = []byte("models")   // the checksums of the model files that this registry has written
 )
 
 // Tables for data of other packages. These define their own keys and formats.
@@ -68,18 +73,18 @@ const (
 	modelsFolder  = "models"
 )
 
-// OpenFunctions opens or makes the registry in a folder. It removes interrupted uploads and model files that no
-// function names.
+// OpenFunctions opens or makes the registry in a folder. It removes interrupted uploads, and model files that it has
+// written itself and no function names any more. A damaged registry is put aside; see Lost.
 func OpenFunctions(dir string) (*Functions, error) {
 	if err := os.MkdirAll(filepath.Join(dir, modelsFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db, err := openTables(filepath.Join(dir, functionsFile), "a store", functionTable, versionTable,
+	db, lost, err := openTables(filepath.Join(dir, functionsFile), "a store", functionTable, versionTable, modelTable,
 		[]byte(OperatorTable), []byte(IdleTable))
 	if err != nil {
 		return nil, err
 	}
-	f := &Functions{dir: dir, db: db}
+	f := &Functions{dir: dir, db: db, lost: lost}
 	if err := errors.Join(syncFolder(dir), f.removeUnused()); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: %s: %w", dir, err), db.Close())
 	}

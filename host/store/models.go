@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
+
+	"go.etcd.io/bbolt"
 )
 
 // checksum is the form of a SHA-256 sum. It has no characters with a meaning in paths.
@@ -66,6 +68,9 @@ func (f *Functions) PutModel(sum string, r io.Reader, limit int64) (err error) {
 	if err = errors.Join(err, to.Close()); err != nil {
 		return err
 	}
+	if err := f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(modelTable).Put([]byte(sum), nil) }); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
 	if err := os.Rename(to.Name(), f.ModelPath(sum)); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -91,7 +96,8 @@ func (f *Functions) CheckModel(m Model) error {
 }
 
 // removeUnused removes interrupted uploads and models that no function uses: those of interrupted deployments, and of
-// functions that were deleted or replaced.
+// functions that were deleted or replaced. It touches no model that is not on its own list: an empty or lost registry
+// says nothing about the files beside it.
 func (f *Functions) removeUnused() error {
 	list, err := f.List()
 	if err != nil {
@@ -99,19 +105,36 @@ func (f *Functions) removeUnused() error {
 	}
 	wanted := make(map[string]bool)
 	for _, x := range list {
-		wanted[x.Model.SHA256+modelEnding] = true
+		wanted[x.Model.SHA256] = true
 	}
-	folder := filepath.Join(f.dir, modelsFolder)
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, x := range files {
-		name := x.Name()
-		ours := strings.HasPrefix(name, uploadPrefix) || checksum.MatchString(strings.TrimSuffix(name, modelEnding))
-		if ours && !wanted[name] {
-			err = errors.Join(err, os.Remove(filepath.Join(folder, name)))
+	var unused []string
+	err = f.db.Update(func(tx *bbolt.Tx) error {
+		table := tx.Bucket(modelTable)
+		for sum := range wanted { // of registries from before the list
+			if err := table.Put([]byte(sum), nil); err != nil {
+				return err
+			}
 		}
+		return table.ForEach(func(sum, _ []byte) error {
+			if !wanted[string(sum)] && checksum.Match(sum) {
+				unused = append(unused, string(sum))
+			}
+			return nil
+		})
+	})
+	for _, sum := range unused {
+		if gone := os.Remove(f.ModelPath(sum)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+			continue
+		}
+		err = errors.Join(err, f.db.Update(func(tx *bbolt.Tx) error {
+			return tx.Bucket(modelTable).Delete([]byte(sum))
+		}))
+	}
+	uploads, failed := filepath.Glob(filepath.Join(f.dir, modelsFolder, uploadPrefix+"*"))
+	err = errors.Join(err, failed)
+	for _, path := range uploads {
+		err = errors.Join(err, os.Remove(path))
 	}
 	return err
 }

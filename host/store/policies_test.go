@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -85,6 +86,7 @@ func FuzzReadPolicy(f *testing.F) {
 	f.Add([]byte(`{"format":"sluice-policy/1","slacks_ns":[0],"variants":[[0]],"queries":[[1]]}`))
 	f.Add([]byte(`{"format":"sluice-policy/1","slacks_ns":[0,-5],"variants":[[0,0],[0,0]],"queries":[[1,1],[3,1]]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(text)))()
 		p, err := ReadPolicy(bytes.NewReader(text), "")
 		if err != nil {
 			return

@@ -21,7 +21,11 @@ import (
 type States struct {
 	db    *bbolt.DB
 	limit int64
+	lost  string
 }
+
+// Lost says what was lost because the file was damaged; "" if nothing was.
+func (s *States) Lost() string { return s.lost }
 
 var _ dataplane.StateStore = (*States)(nil)
 
@@ -37,17 +41,20 @@ const statesFile = "states.db"
 // stateCost is the bytes that a state counts besides its key and its data.
 const stateCost = 64
 
+// leastFile is the limit below which the size of the file is not looked at: an empty one has some pages.
+const leastFile = 1 << 20
+
 // OpenStates opens or makes the states in a folder. They take at most limit bytes.
 func OpenStates(dir string, limit int64) (*States, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	path := filepath.Join(dir, statesFile)
-	db, err := openTables(path, "its states", stateTable, orderTable, sizeTable)
+	db, lost, err := openTables(path, "its states", stateTable, orderTable, sizeTable)
 	if err != nil {
 		return nil, err
 	}
-	s := &States{db: db, limit: limit}
+	s := &States{db: db, limit: limit, lost: lost}
 	err = db.Update(func(tx *bbolt.Tx) error { return s.shrink(tx, size(tx)) }) // the limit may have been larger
 	if err == nil {
 		err = syncFolder(dir)
@@ -123,9 +130,17 @@ func (s *States) Keep(states map[dataplane.StateKey][]byte) error {
 }
 
 // shrink removes the oldest states while all together take too many bytes, and stores their size.
+//
+// A file does not shrink, and holds pages that are partly filled. Once it is near the limit and has few free pages,
+// states make way until some are free.
 func (s *States) shrink(tx *bbolt.Tx, total int64) error {
 	table, order := tx.Bucket(stateTable), tx.Bucket(orderTable)
-	for total > s.limit {
+	most := s.limit
+	free := int64(s.db.Stats().FreePageN) * int64(s.db.Info().PageSize)
+	if s.limit >= leastFile && tx.Size() > s.limit/4*3 && free < s.limit/4 {
+		most = min(most, total-total/10)
+	}
+	for total > most {
 		number, key := order.Cursor().First()
 		if number == nil {
 			break

@@ -26,6 +26,7 @@ import (
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -150,6 +151,7 @@ func FuzzDecodeHTTP(f *testing.F) {
 	f.Add([]byte(`{"parameters":{"batch_size":1e99},"outputs":[{"name":"label","datatype":"FP32","shape":[1],`+
 		`"data":[[1,2],[3]]}]}`), "")
 	f.Fuzz(func(t *testing.T, body []byte, head string) {
+		defer bounded.Watch(t, bounded.Fuzz(len(body)+len(head)))()
 		if a, err := decodeHTTP(body, head); err == nil {
 			numbers(3).Right(a.Outputs, 0, 1)
 		}

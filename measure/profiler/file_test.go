@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -222,6 +223,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"points":[{"variant":"a","device_type":"d","batch":1,"concurrency":1,"samples":1,` +
 		`"mean_us":1e-3,"p50_us":1,"p90_us":1,"p95_us":1,"p99_us":1e12}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
 		p, err := Decode(bytes.NewReader(data))
 		if err != nil {
 			return

@@ -69,7 +69,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 		t.Fatal(err)
 	}
 	if _, err := sim.Run(sim.Config{Spec: c.Spec, Engine: e, Truth: tr, Source: src, Initial: c.Plan, Recorder: rec,
-		Breaks: func(id serving.BatchID) bool { return id == 7 || id == 8 || id == 9 },
+		Breaks: func(id serving.BatchID) bool { return id >= 7 && id <= 16 },
 		Observe: func(now serving.Time, in []engine.Input, d []engine.Decision) {
 			telemetry.Observe(now, in, d)
 			_ = j.Step(now, in, d)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -99,6 +100,7 @@ func FuzzReadArrivals(f *testing.F) {
 		`{"at_ns":1,"app":"b","outcome":"served","right":true}`)
 	f.Add(head + `{"at_ns":9e18}`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer bounded.Watch(t, bounded.Fuzz(len(text)))()
 		arrivals, _, err := ReadArrivals(strings.NewReader(text), func(string) (serving.AppID, error) {
 			return 0, nil
 		}, nil)

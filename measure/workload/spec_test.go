@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -260,6 +261,7 @@ func FuzzParseTrace(f *testing.F) {
 	f.Add("0\n1.5\n# x\n\n2e3\n")
 	f.Add("1e400\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer bounded.Watch(t, bounded.Fuzz(len(text)))()
 		times, err := ParseTrace(strings.NewReader(text))
 		if err != nil {
 			return
@@ -275,6 +277,7 @@ func FuzzParseTrace(f *testing.F) {
 func FuzzParseRates(f *testing.F) {
 	f.Add("0:50,10:200,20:50")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer bounded.Watch(t, bounded.Fuzz(len(text)))()
 		segments, err := ParseRates(text)
 		if err != nil {
 			return

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
@@ -161,6 +162,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add([]byte{0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
 		info, err := read(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
@@ -119,6 +120,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`a: [ { b: "c" 'd' }, < e: -1 > ]; [x.y] { } # z`))
 	f.Add([]byte("name: \"m\"\nversion_policy: { latest { num_versions: 2 } }"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(text)))()
 		c, unknown, err := Parse(text)
 		if err != nil {
 			return

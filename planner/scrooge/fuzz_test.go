@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
@@ -75,6 +76,7 @@ func FuzzAllocate(f *testing.F) {
 	p.SLO = scrooge.MaxTime
 	f.Add(encodeProblem(p))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
 		p := decodeProblem(data)
 		a, err := scrooge.Exact(p)
 		if err != nil {

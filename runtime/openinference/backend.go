@@ -3,6 +3,7 @@
 package openinference
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -47,6 +48,8 @@ type Config struct {
 	// ready (default 100 ms), MaxMessage the largest answer in bytes (default 64 MiB).
 	CallTimeout, PollEvery time.Duration
 	MaxMessage             int
+	// Trouble is called with what is for the log, such as a server that is waited for; nil for none.
+	Trouble func(error)
 }
 
 // Backend is a dataplane.Backend. Each instance has its own connection, so that a lost connection fails one instance
@@ -71,6 +74,9 @@ func New(c Config) (*Backend, error) {
 	if c.MaxMessage <= 0 {
 		c.MaxMessage = 64 << 20
 	}
+	if c.Trouble == nil {
+		c.Trouble = func(error) {}
+	}
 	b := &Backend{c: c, credentials: insecure.NewCredentials()}
 	if c.TLS {
 		t := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -91,7 +97,8 @@ func New(c Config) (*Backend, error) {
 
 func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error) {
 	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage),
+			grpc.ForceCodecV2(newBoundedCodec())),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
@@ -128,14 +135,7 @@ func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (inputs, o
 	if err != nil {
 		return nil, nil, fmt.Errorf("openinference: metadata of %q on %s: %w", m.Name, b.c.Address, err)
 	}
-	list := func(in []*pb.ModelMetadataResponse_TensorMetadata) []tensor.Spec {
-		out := make([]tensor.Spec, len(in))
-		for k, t := range in {
-			out[k] = tensor.Spec{Name: t.GetName(), DType: tensor.ParseDType(t.GetDatatype()), Shape: t.GetShape()}
-		}
-		return out
-	}
-	return list(r.GetInputs()), list(r.GetOutputs()), nil
+	return specs(r.GetInputs()), specs(r.GetOutputs()), nil
 }
 
 // Launch implements dataplane.Backend: it connects and waits until every variant is ready on the server.
@@ -159,8 +159,9 @@ type runner struct {
 	conn   *grpc.ClientConn
 	client pb.GRPCInferenceServiceClient
 
-	mu   sync.Mutex
-	held map[string]bool // models this instance has loaded
+	mu      sync.Mutex
+	held    map[string]bool                   // models this instance has loaded
+	answers map[serving.VariantID]description // by variant, as the server describes them
 }
 
 // hold notes that an instance needs a model.
@@ -221,24 +222,32 @@ func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
 	}
 	tick := time.NewTicker(r.b.c.PollEvery)
 	defer tick.Stop()
-	for {
+	for waiting := 0; ; {
 		ready, err := r.client.ModelReady(ctx, &pb.ModelReadyRequest{Name: m.Name, Version: m.Version})
 		if err == nil && ready.GetReady() {
+			r.learnAnswers(ctx, v, m)
 			return nil
+		}
+		if waiting++; waiting == 1 || waiting%int(max(waitingLog/r.b.c.PollEvery, 1)) == 0 {
+			r.b.c.Trouble(fmt.Errorf("openinference: waiting for model %q on %s: %w", m.Name, r.b.c.Address,
+				cmp.Or(err, errNotReady)))
 		}
 		if err != nil && status.Code(err) != codes.Unavailable && ctx.Err() == nil {
 			return fmt.Errorf("openinference: is %q ready on %s: %w", m.Name, r.b.c.Address, err)
 		}
 		select {
 		case <-ctx.Done():
-			if err == nil {
-				err = errors.New("the model is not ready")
-			}
-			return fmt.Errorf("openinference: %q on %s: %w", m.Name, r.b.c.Address, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("openinference: %q on %s: %w", m.Name, r.b.c.Address,
+				errors.Join(cmp.Or(err, errNotReady), ctx.Err()))
 		case <-tick.C:
 		}
 	}
 }
+
+// waitingLog is the time between two reports that a server is waited for.
+const waitingLog = 30 * time.Second
+
+var errNotReady = errors.New("the model is not ready")
 
 // Unload implements dataplane.Runner.
 func (r *runner) Unload(ctx context.Context, v serving.VariantID) error {
@@ -287,10 +296,20 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 		return r.failure(err)
 	}
 	outputs, err := oip.DecodeOutputs(answer)
-	if err != nil {
-		return fmt.Errorf("openinference: answer of %q on %s: %w", m.Name, r.b.c.Address, err)
+	if err == nil {
+		d := r.describedAnswer(b.Variant)
+		err = d.check(outputs, b.Items)
 	}
-	return split(b.Portions, b.Items, outputs)
+	if err == nil {
+		err = split(b.Portions, b.Items, outputs)
+	}
+	if err != nil {
+		return &dataplane.RemoteError{
+			What: "the model server gave a wrong answer", WrongAnswer: true,
+			Err: fmt.Errorf("openinference: answer of %q on %s: %w", m.Name, r.b.c.Address, err),
+		}
+	}
+	return nil
 }
 
 // failure distinguishes a lost server from one that refused the batch. A call without an answer in time counts as a
@@ -298,7 +317,9 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 func (r *runner) failure(err error) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated, codes.PermissionDenied:
-		return fmt.Errorf("openinference: %s: %w: %w", r.b.c.Address, dataplane.ErrInstanceLost, err)
+		err = fmt.Errorf("openinference: %s: %w: %w", r.b.c.Address, dataplane.ErrInstanceLost, err)
+	default:
+		err = fmt.Errorf("openinference: %s: %w", r.b.c.Address, err)
 	}
-	return fmt.Errorf("openinference: %s: %w", r.b.c.Address, err)
+	return &dataplane.RemoteError{What: "the model server failed", Err: err}
 }

@@ -68,7 +68,7 @@ func (r *remote) ModelInfer(_ context.Context, q *pb.ModelInferRequest) (*pb.Mod
 	return out, nil
 }
 
-func start(t *testing.T, r *remote) (address string, stop func()) {
+func start(t *testing.T, r pb.GRPCInferenceServiceServer) (address string, stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -23,6 +24,7 @@ func FuzzRun(f *testing.F) {
 	f.Add("track", "lost=2", []byte{2, 4}, []byte("0123"), append([]byte{1}, make([]byte, 8)...))
 	f.Add("crop", "height=1\nwidth=1", []byte{250, 0, 1, 1, 255, 250, 4, 255, 250}, []byte("0123"), []byte(nil))
 	f.Fuzz(func(t *testing.T, name, options string, shapes, data, state []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(name)+len(options)+len(shapes)+len(data)+len(state)))()
 		with := map[string]string{}
 		for _, line := range strings.Split(options, "\n") {
 			if k, v, ok := strings.Cut(line, "="); ok {
@@ -105,6 +107,7 @@ func FuzzTracks(f *testing.F) {
 	one := tracks{last: 7, list: []trackedBox{{id: 3, age: 2, missed: 1, box: box{0, 0, 1, 1}}}}
 	f.Add(one.write())
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
 		if len(data) > 0 && len(data)%5 == 0 {
 			data = binary.LittleEndian.AppendUint64(data, uint64(len(data)))
 		}

@@ -1,0 +1,123 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/api/server"
+)
+
+const token = "0123456789abcdef"
+
+// Loading and unloading needs the token also of callers on this machine, where proxies are.
+func TestModelControlNeedsTheToken(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		config server.Config
+		shown  string // Authorization
+		want   int
+	}{
+		{"no token configured, none shown", server.Config{}, "", 401},
+		{"no token configured, an empty one shown", server.Config{}, "Bearer ", 401},
+		{"none shown", server.Config{Token: token}, "", 401},
+		{"a wrong one", server.Config{Token: token}, "Bearer 0123456789abcdeF", 401},
+		{"the token", server.Config{Token: token}, "Bearer " + token, 200},
+		{"everybody may", server.Config{ModelControl: true}, "", 200},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := start(t, x.config)
+			var header []string
+			ctx := t.Context()
+			if x.shown != "" {
+				header = []string{"Authorization", x.shown}
+				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", x.shown)
+			}
+			grpcWant := codes.Unauthenticated
+			if x.want == 200 {
+				grpcWant = codes.OK
+			}
+			for _, verb := range []string{"unload", "load"} {
+				code, _, body := s.do(t, "POST", "/v2/repository/models/digits%2Fv1/"+verb, "{}", header...)
+				if code != x.want || code == 401 && !strings.Contains(body, "admin_token") {
+					t.Errorf("%s over HTTP: %d %s, want %d", verb, code, body, x.want)
+				}
+			}
+			_, err := s.client(t).RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: "digits/v1"})
+			if status.Code(err) != grpcWant {
+				t.Errorf("unload over gRPC: %v, want %v", err, grpcWant)
+			}
+			_, err = s.client(t).RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: "digits/v1"})
+			if status.Code(err) != grpcWant {
+				t.Errorf("load over gRPC: %v, want %v", err, grpcWant)
+			}
+		})
+	}
+}
+
+// A page of another site cannot have a browser change anything, nor can a site whose name resolves to this machine. To
+// read and to infer changes nothing.
+func TestChangesAreMeantForThisServer(t *testing.T) {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
+	s := start(t, server.Config{
+		ModelControl: true, Hosts: []string{"sluice.example"}, AdminHandlers: map[string]http.Handler{"/prices": ok},
+	})
+	for _, x := range []struct {
+		host, origin string
+		want         int
+	}{
+		{"", "", 200},
+		{"localhost:1", "", 200},
+		{"[::1]:1", "", 200},
+		{"sluice.example:8000", "", 200},
+		{"SLUICE.example.", "", 200},
+		{"evil.example", "", 403},
+		{"evil.example", "http://evil.example", 403},
+		{"localhost.evil.example", "", 403},
+		{"localhost:8000", "http://localhost:8000", 200},
+		{"localhost:8000", "http://evil.example", 403},
+		{"localhost:8000", "null", 403},
+	} {
+		for what, r := range map[string]*http.Request{
+			"unload": request(t, "POST", "http://"+s.HTTPAddr()+"/v2/repository/models/digits%2Fv1/unload", "{}"),
+			"price":  request(t, "PUT", "http://"+s.AdminAddr()+"/prices", "{}"),
+			"index":  request(t, "POST", "http://"+s.HTTPAddr()+"/v2/repository/index", "{}"),
+			"infer":  request(t, "POST", "http://"+s.HTTPAddr()+model+"/infer", two),
+			"read":   request(t, "GET", "http://"+s.AdminAddr()+"/prices", ""),
+		} {
+			want := x.want
+			if what == "index" || what == "infer" || what == "read" {
+				want = 200
+			}
+			if x.host != "" {
+				r.Host = x.host
+			}
+			if x.origin != "" {
+				r.Header.Set("Origin", x.origin)
+			}
+			resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s of host %q from %q: %d, want %d", what, x.host, x.origin, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
+func request(t *testing.T, method, url, body string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

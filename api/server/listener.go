@@ -1,0 +1,217 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/oip"
+)
+
+// Connections beyond the limits are closed at once, so that none waits in vain. Some beyond the limit of all are kept
+// for health and administration: otherwise one host with many silent connections keeps probes from being answered, and
+// the server is taken for dead.
+const (
+	// reserved is how many connections a listener accepts beyond its limit, and reservedEach those of one address. They
+	// live for reservedLife at most, and over HTTP answer one request that is no inference.
+	reserved     = 32
+	reservedEach = 4
+	reservedLife = 10 * time.Second
+	// adminConnections is the limit of the admin address; an address may have half of it.
+	adminConnections = 128
+	// writePiece is what a client must read within the write timeout, in bytes.
+	writePiece = 64 << 10
+)
+
+// The reasons why a connection is refused or closed, in metrics.
+const (
+	tooMany        = "connections"
+	tooManyAddress = "connections_per_address"
+	reserveOver    = "reserve"
+	clientSlow     = "write_timeout"
+	ended          = "ended"
+)
+
+// ConnectionCount is how many connections of a listener (http, grpc, admin) there were to which something happened.
+type ConnectionCount struct {
+	Listener string
+	Event    string // accepted, refused or closed
+	Reason   string // the limit that refused or closed it; "" or "ended" otherwise
+	Count    uint64
+}
+
+// guard is a listener that bounds what connections may do.
+type guard struct {
+	net.Listener
+	name               string
+	limit, each        int
+	write              time.Duration
+	mu                 sync.Mutex
+	open, reserve      int
+	byAddress          map[string]int // of all open ones
+	reservedBy         map[string]int
+	accepted           uint64
+	refused, closedFor map[string]uint64
+}
+
+func newGuard(name string, l net.Listener, limit, each int, write time.Duration) *guard {
+	return &guard{
+		Listener: l, name: name, limit: limit, each: each, write: write, byAddress: make(map[string]int),
+		reservedBy: make(map[string]int), refused: make(map[string]uint64), closedFor: make(map[string]uint64),
+	}
+}
+
+// Accept implements net.Listener. It closes what is beyond the limits.
+func (g *guard) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if own := g.admit(c); own != nil {
+			return own, nil
+		}
+		_ = c.Close()
+	}
+}
+
+// admit returns a connection within the limits, or nil.
+func (g *guard) admit(c net.Conn) *guardedConn {
+	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		address = c.RemoteAddr().String()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own := &guardedConn{Conn: c, guard: g, address: address}
+	why := ""
+	switch {
+	case g.byAddress[address] >= g.each:
+		why = tooManyAddress
+	case g.open >= g.limit:
+		why = tooMany
+	}
+	if why != "" {
+		if g.reserve >= reserved || g.reservedBy[address] >= reservedEach {
+			g.refused[why]++
+			return nil
+		}
+		own.reserved = true
+		g.reserve++
+		g.reservedBy[address]++
+		own.life = time.AfterFunc(reservedLife, func() { _ = own.closeFor(reserveOver) })
+	} else {
+		g.open++
+		g.byAddress[address]++
+	}
+	g.accepted++
+	return own
+}
+
+// counts returns what happened so far.
+func (g *guard) counts() (out []ConnectionCount) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out = append(out, ConnectionCount{g.name, "accepted", "", g.accepted})
+	for _, why := range []string{tooMany, tooManyAddress} {
+		out = append(out, ConnectionCount{g.name, "refused", why, g.refused[why]})
+	}
+	for _, why := range slices.Sorted(maps.Keys(g.closedFor)) {
+		out = append(out, ConnectionCount{g.name, "closed", why, g.closedFor[why]})
+	}
+	return out
+}
+
+// guardedConn is a connection that counts, and that ends when its client does not read.
+type guardedConn struct {
+	net.Conn
+	guard    *guard
+	address  string
+	reserved bool
+	life     *time.Timer // of a reserved one
+	once     sync.Once
+}
+
+// Write implements net.Conn. The client has the write timeout for every piece.
+func (c *guardedConn) Write(b []byte) (written int, err error) {
+	for {
+		piece := b[:min(len(b), writePiece)]
+		_ = c.SetWriteDeadline(time.Now().Add(c.guard.write))
+		n, err := c.Conn.Write(piece)
+		written += n
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				_ = c.closeFor(clientSlow)
+			}
+			return written, err
+		}
+		if b = b[n:]; len(b) == 0 {
+			return written, nil
+		}
+	}
+}
+
+// Close implements net.Conn.
+func (c *guardedConn) Close() error { return c.closeFor(ended) }
+
+func (c *guardedConn) closeFor(why string) error {
+	c.once.Do(func() {
+		g := c.guard
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.closedFor[why]++
+		if c.reserved {
+			c.life.Stop()
+			g.reserve--
+			decrement(g.reservedBy, c.address)
+			return
+		}
+		g.open--
+		decrement(g.byAddress, c.address)
+	})
+	return c.Conn.Close()
+}
+
+func decrement(m map[string]int, key string) {
+	if m[key]--; m[key] == 0 {
+		delete(m, key)
+	}
+}
+
+// reservedKey marks the context of requests on reserved connections.
+type reservedKey struct{}
+
+// markReserved is the ConnContext of HTTP servers.
+func markReserved(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = t.NetConn()
+	}
+	if own, ok := c.(*guardedConn); ok && own.reserved {
+		return context.WithValue(ctx, reservedKey{}, true)
+	}
+	return ctx
+}
+
+// reservedFor answers inference on a reserved connection with 503, and lets it serve one request.
+func reservedFor(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Value(reservedKey{}) == nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Connection", "close")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Retry-After", "1")
+			writeError(w, oip.Unavailable.HTTP(), "too many connections are open (server.limits.connections, "+
+				"server.limits.connections_per_address): only health and metadata are answered")
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
