@@ -34,8 +34,10 @@ type stage struct {
 	joins    float64
 
 	classes []class
-	rate    float64 // items/s that arrive
-	waits   float64 // items that wait
+	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
+	waitFor []float64 // by class: s that one that is left behind waits
+	rate    float64   // items/s that arrive
+	waits   float64   // items that wait
 	worth   [][]float64
 	after   []float64 // by slack left when the stage is done: what the task then brings at best accuracy
 	delta   float64   // s that a task that is left behind waits beyond the next free machine
@@ -58,6 +60,7 @@ type following struct {
 // class is tasks of about the same size.
 type class struct {
 	upTo  int     // items
+	most  int     // items of the largest task that is expected
 	mean  float64 // items
 	share float64 // of the tasks that arrive
 	rate  float64 // tasks/s that enter the app here
