@@ -58,7 +58,7 @@ func (*Anticipate) Name() string { return "anticipate" }
 func (*Anticipate) Needs() plan.Sections { return 0 }
 
 // Traits implements Scaler.
-func (*Anticipate) Traits() Traits { return Traits{} }
+func (*Anticipate) Traits() Traits { return Traits{Follows: true} }
 
 // Decide implements Scaler.
 func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
@@ -75,6 +75,8 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 	case v.BasisChanged > v.LastRequest || v.Plan == nil:
 		return true, wake
 	case v.Now >= due && x.changed(v):
+		return true, wake
+	case v.Now >= from && v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, 0):
 		return true, wake
 	}
 	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake
@@ -116,8 +118,12 @@ func (x *Anticipate) look(v *View) {
 	}
 }
 
-// forecast is the demand of an app to plan for, in queries/s.
+// forecast is the demand of an app to plan for, in queries/s. What clients declare counts as long as not clearly more
+// comes.
 func forecast(v *View, app serving.AppID) float64 {
+	if d := v.Monitor.Declared(app); d > 0 && !v.burstAbove(app, d) {
+		return d
+	}
 	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
 	newer := v.Monitor.Rate(v.Now, app, burstWindow)
 	window := min(firstLook, max(time.Duration(v.Now), 1))
