@@ -62,16 +62,6 @@ func (s *Scenes) Build(ctx context.Context, o host.Options) (*host.Opened, error
 
 // scenesConfig writes the sluice.yaml: one worker per core, and one core left to the server and the load generator.
 func scenesConfig(w io.Writer, l *digits.Ladder) error {
-	variants := func(stage string, maxBatch int) string {
-		var out []string
-		for _, v := range slices.Backward(l.Variants) {
-			if v.Stage == stage {
-				out = append(out, fmt.Sprintf("{name: %s, accuracy: %.4f, max_batch: %d}", v.Name, v.Accuracy,
-					maxBatch))
-			}
-		}
-		return strings.Join(out, ", ")
-	}
 	_, err := fmt.Fprintf(w, `# Written by 'sluice demo pipeline'. Try: sluice plan -f sluice.yaml --rates 20
 version: 1
 device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
@@ -80,7 +70,30 @@ models: {repository: models}
 profiles: [profile.json]
 system: {name: scrooge, slack: 20ms}
 apps:
-  - name: scenes
+%sserver: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+telemetry: {log_level: warn}
+`, workers(), sceneApp(l, ""))
+	return err
+}
+
+// sceneApp returns the entry of the app that reads scenes, whose models are in a folder of the repository.
+func sceneApp(l *digits.Ladder, folder string) string {
+	variants := func(stage string, maxBatch int) string {
+		var out []string
+		for _, v := range slices.Backward(l.Variants) {
+			if v.Stage != stage {
+				continue
+			}
+			model := ""
+			if folder != "" {
+				model = "model: " + folder + v.Name + ", "
+			}
+			out = append(out, fmt.Sprintf("{name: %s, %saccuracy: %.4f, max_batch: %d}", v.Name, model, v.Accuracy,
+				maxBatch))
+		}
+		return strings.Join(out, ", ")
+	}
+	return fmt.Sprintf(`  - name: scenes
     slo: {latency: %v, percentile: 98}
     queue_limit: 1000
     accuracy_floor: 0.92
@@ -104,11 +117,8 @@ apps:
       - name: %s
         variants: [%s]
         inputs: {patch: patches}
-server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
-telemetry: {log_level: warn}
-`, workers(), ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MaxDigits, QuietScene,
+`, ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MaxDigits, QuietScene,
 		digits.Box, digits.Box, digits.Read, digits.Read, variants(digits.Read, 16))
-	return err
 }
 
 // Load is a constant rate at which the busiest scenes take a part of the machine's time. busiest is the spec with the
