@@ -72,24 +72,19 @@ system: {name: scrooge, slack: 20ms}
 apps:
 %sserver: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
 telemetry: {log_level: warn}
-`, workers(), sceneApp(l, ""))
+`, workers(), sceneApp(l))
 	return err
 }
 
-// sceneApp returns the entry of the app that reads scenes, whose models are in a folder of the repository.
-func sceneApp(l *digits.Ladder, folder string) string {
+// sceneApp returns the entry of the app that reads scenes.
+func sceneApp(l *digits.Ladder) string {
 	variants := func(stage string, maxBatch int) string {
 		var out []string
 		for _, v := range slices.Backward(l.Variants) {
-			if v.Stage != stage {
-				continue
+			if v.Stage == stage {
+				out = append(out, fmt.Sprintf("{name: %s, accuracy: %.4f, max_batch: %d}", v.Name, v.Accuracy,
+					maxBatch))
 			}
-			model := ""
-			if folder != "" {
-				model = "model: " + folder + v.Name + ", "
-			}
-			out = append(out, fmt.Sprintf("{name: %s, %saccuracy: %.4f, max_batch: %d}", v.Name, model, v.Accuracy,
-				maxBatch))
 		}
 		return strings.Join(out, ", ")
 	}

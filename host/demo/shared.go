@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +63,9 @@ func (d *Shared) Build(ctx context.Context, o host.Options) (*host.Opened, error
 	if err != nil {
 		return nil, err
 	}
+	if err := d.link(single, graph); err != nil {
+		return nil, err
+	}
 	d.single = d.path("pictures")
 	if err := digits.WriteSamples(d.single, single.HeldOut.Seed, ladderSamples); err != nil {
 		return nil, err
@@ -72,6 +77,25 @@ func (d *Shared) Build(ctx context.Context, o host.Options) (*host.Opened, error
 		return nil, err
 	}
 	return d.configure(o, func(w io.Writer) error { return sharedConfig(w, single, graph) })
+}
+
+// link gives every variant a folder in the repository. Both apps of one stage have the same models.
+func (d *Shared) link(single, graph *digits.Ladder) error {
+	links := make(map[string]string)
+	for _, v := range single.Variants {
+		for _, app := range []string{"digits", "codes"} {
+			links[app+"-"+v.Name] = filepath.Join("digits", v.Name)
+		}
+	}
+	for _, v := range graph.Variants {
+		links[v.Name] = filepath.Join("scenes", v.Name)
+	}
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join(d.Models(), name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // sharedConfig writes the sluice.yaml: one worker per core, and one core left to the server and the load generator.
@@ -94,12 +118,11 @@ apps:
 			x.objective)
 		for _, v := range slices.Backward(single.Variants) {
 			if slices.Contains(offeredVariants, v.Name) {
-				fmt.Fprintf(&b, "      - {name: %s-%s, model: digits/%s, accuracy: %.4f, max_batch: 32}\n", x.name, v.Name,
-					v.Name, v.Accuracy)
+				fmt.Fprintf(&b, "      - {name: %s-%s, accuracy: %.4f, max_batch: 32}\n", x.name, v.Name, v.Accuracy)
 			}
 		}
 	}
-	b.WriteString(sceneApp(graph, "scenes/"))
+	b.WriteString(sceneApp(graph))
 	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n" +
 		"telemetry: {log_level: warn}\n")
 	_, err := io.WriteString(w, b.String())

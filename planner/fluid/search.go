@@ -148,6 +148,23 @@ func (s *search) candidate(x *residency) *candidate {
 	return c
 }
 
+const (
+	// unforeseen is the time of loads from which the demand may grow beyond its forecast before machines can follow, and
+	// spare the multiple of the demand that rented machines then have to serve in a trial.
+	unforeseen = 3 * time.Second
+	spare      = 1.1
+)
+
+// longestLoad is the longest load of a variant that any machine may hold.
+func (m *problem) longestLoad() (most time.Duration) {
+	for k := range m.kinds {
+		for j := range m.kinds[k].options {
+			most = max(most, m.kinds[k].options[j].load)
+		}
+	}
+	return most
+}
+
 // attempt simulates a candidate, if trials are left, and has its plan forecast what came out.
 func (s *search) attempt(c *candidate) error {
 	if s.try == nil || s.left <= 0 || c.tried != nil {
@@ -156,13 +173,19 @@ func (s *search) attempt(c *candidate) error {
 	s.left--
 	asked := *s.m.r
 	asked.Beliefs = s.m.believed
+	if s.m.rents() && s.m.longestLoad() > unforeseen {
+		asked.Rates = slices.Clone(asked.Rates)
+		for a := range asked.Rates {
+			asked.Rates[a] *= spare
+		}
+	}
 	t, err := s.try(s.ctx, &asked, c.plan)
 	if err != nil {
 		return err
 	}
 	c.tried = &t
 	c.plan.Forecast.Violation, c.plan.Forecast.Accuracy = t.Violation, t.Accuracy
-	if !c.full && t.Violation <= s.m.allowed() {
+	if s.m.rents() && !c.full && t.Violation <= s.m.allowed() {
 		c.full = true // more than the program thinks possible
 		c.plan.Shed, c.plan.Shortage = nil, nil
 		for a := range c.plan.Capacity {

@@ -30,14 +30,16 @@ const (
 	// clear is by what part of a plan's demand, and clearRate by how many queries/s beside it, a forecast differs for
 	// a periodic plan.
 	clear, clearRate = 0.15, 0.5
+	// contentChange is the relative difference of a fan-out or of run times from the planned ones that is worth a plan.
+	contentChange = 0.15
 	// beyond is by what factor the forecast has to exceed the demand of the plan in force.
 	beyond = 1.15
 )
 
 // Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the
 // forecast exceeds
-// what the plan in force was made for and carries, when more waits than that plan can serve within the objective, or
-// when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
+// what the plan in force was made for and carries, when more waits than that plan can serve within the objective, when
+// content makes more or less work of a graph, or when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
 // before adds until machines are loaded, plus the standard error of the rate. Its largest value of the last seconds
 // counts.
 type Anticipate struct {
@@ -76,7 +78,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 		return true, wake
 	case v.Now >= due && x.changed(v):
 		return true, wake
-	case v.Now >= from && v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, 0):
+	case v.Now >= from && v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
 		return true, wake
 	}
 	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake
