@@ -36,11 +36,11 @@ func (r *Rule) findBlocked(v *route.View) {
 func (f *fleetOfMachines) lastFree(x *stage, c int, v *route.View) (y blocked, ok bool) {
 	free := 0
 	for k, g := range x.groups {
-		if n := f.groups[g].free; n > 0 && x.takes(c, k) <= x.budget {
+		if n := f.groups[g].free; n > 0 && x.takes(c, k) <= x.longest {
 			if free += n; free > 1 {
 				return y, false
 			}
-			y.group, y.slack = int(g), x.budget-x.takes(c, k)
+			y.group, y.slack = int(g), x.longest-x.takes(c, k)
 		}
 	}
 	if free == 0 {
@@ -48,9 +48,9 @@ func (f *fleetOfMachines) lastFree(x *stage, c int, v *route.View) (y blocked, o
 	}
 	y.until = math.Inf(1)
 	for k, g := range x.groups {
-		if took := x.takes(c, k); took <= x.budget {
+		if took := x.takes(c, k); took <= x.longest {
 			if _, end, some := f.groups[g].ends.Min(); some {
-				y.until = min(y.until, float64(end-int64(v.Now))/1e9-(x.budget-took))
+				y.until = min(y.until, float64(end-int64(v.Now))/1e9-(x.longest-took))
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (x *stage) fastest(c int) float64 {
 func (f *fleetOfMachines) untilNext(x *stage, c int, v *route.View) float64 {
 	free, next := 0, int64(math.MaxInt64)
 	for k, g := range x.groups {
-		if x.takes(c, k) > x.budget {
+		if x.takes(c, k) > x.longest {
 			continue
 		}
 		if free += f.groups[g].free; free > 1 {
