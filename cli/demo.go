@@ -35,8 +35,8 @@ most accurate model alone can carry, beside that model alone.
 pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is
 cut out, and a reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the
 stages batches, places and parts of the objective so that they cost least, and follows what is in the scenes.`,
-		examples: "sluice demo\nsluice demo ladder\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f " +
-			"out/demo/sluice.yaml --replay out/demo/run.jsonl",
+		examples: "sluice demo\nsluice demo ladder\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\n" +
+			"sluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			var setting demo.Setting
 			fs.StringVar(&setting.Dir, "dir", "",

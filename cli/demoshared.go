@@ -71,8 +71,8 @@ func (s *demoScreen) sharedOutcome(d *demo.Shared, live *loadgen.Result, predict
 	if err != nil {
 		return err
 	}
-	picture, err := plot.NewApps("sluice demo: two apps and a graph share the machine; which variants answer, and why", names,
-		reports)
+	picture, err := plot.NewApps("sluice demo: two apps and a graph share the machine; which variants answer, and why",
+		names, reports)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (s *demoScreen) sharedOutcome(d *demo.Shared, live *loadgen.Result, predict
 			"differences": report.Compare(live.Report, predicted), "files": written,
 		})
 	}
-	fmt.Fprintf(s.Stdout, "4. what was served, what the simulator predicts for the same arrivals, and what %s, the best of "+
-		"the\n   papers' systems here, would have done (simulated)\n\n", other.Name)
+	fmt.Fprintf(s.Stdout, "4. what was served, what the simulator predicts for the same arrivals, and what %s, the "+
+		"best of the\n   papers' systems here, would have done (simulated)\n\n", other.Name)
 	if err := report.SideBySide(s.Stdout, names, reports); err != nil {
 		return err
 	}

@@ -114,8 +114,8 @@ apps:
 		name      string
 		objective time.Duration
 	}{{"digits", digitsObjective}, {"codes", codesObjective}} {
-		fmt.Fprintf(&b, "  - name: %s\n    slo: {latency: %v, percentile: 99}\n    queue_limit: 2000\n    variants:\n", x.name,
-			x.objective)
+		fmt.Fprintf(&b, "  - name: %s\n    slo: {latency: %v, percentile: 99}\n    queue_limit: 2000\n    variants:\n",
+			x.name, x.objective)
 		for _, v := range slices.Backward(single.Variants) {
 			if slices.Contains(offeredVariants, v.Name) {
 				fmt.Fprintf(&b, "      - {name: %s-%s, accuracy: %.4f, max_batch: 32}\n", x.name, v.Name, v.Accuracy)

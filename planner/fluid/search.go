@@ -149,8 +149,8 @@ func (s *search) candidate(x *residency) *candidate {
 }
 
 const (
-	// unforeseen is the time of loads from which the demand may grow beyond its forecast before machines can follow, and
-	// spare the multiple of the demand that rented machines then have to serve in a trial.
+	// unforeseen is the time of loads from which the demand may grow beyond its forecast before machines can follow.
+	// spare is the multiple of the demand that rented machines then have to serve in a trial.
 	unforeseen = 3 * time.Second
 	spare      = 1.1
 )
@@ -197,7 +197,8 @@ func (s *search) attempt(c *candidate) error {
 
 // headrooms are the multiples of the demand for which machines are rented, in the order in which they are tried. The
 // program divides the objective of a graph over its stages, and rules need not: less than it asks for may do.
-var headrooms = []float64{0.6, 0.7, 0.8, 0.9, 1, 1.08, 1.16, 1.3, 1.45, 1.6, 1.8, 2, 2.4, 3, 4, 5.5, 7.5, 10, 14, 20, 30, 50}
+var headrooms = []float64{0.6, 0.7, 0.8, 0.9, 1, 1.08, 1.16, 1.3, 1.45, 1.6, 1.8, 2, 2.4, 3, 4, 5.5, 7.5, 10, 14, 20,
+	30, 50}
 
 // untriedHeadroom is the multiple where nothing can be simulated.
 const untriedHeadroom = 1.3

@@ -37,11 +37,10 @@ const (
 )
 
 // Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the
-// forecast exceeds
-// what the plan in force was made for and carries, when more waits than that plan can serve within the objective, when
-// content makes more or less work of a graph, or when another input of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds
-// before adds until machines are loaded, plus the standard error of the rate. Its largest value of the last seconds
-// counts.
+// forecast exceeds what the plan in force was made for and carries, when more waits than that plan can serve within the
+// objective, when content makes more or less work of a graph, or when another input of planning has changed. The
+// forecast of an app is its rate, plus what a rise since the seconds before adds until machines are loaded, plus the
+// standard error of the rate; or what clients declare. Its largest value of the last seconds counts.
 type Anticipate struct {
 	Interval time.Duration // 0 means 5 s
 	Pause    time.Duration // least time between two requests; 0 means Pause
@@ -78,7 +77,8 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 		return true, wake
 	case v.Now >= due && x.changed(v):
 		return true, wake
-	case v.Now >= from && v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
+	case v.Now >= from && v.Factors != nil &&
+		v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
 		return true, wake
 	}
 	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake

@@ -21,7 +21,8 @@ type ownPool struct{ *reproduce.Task }
 // ownPoolTask adds the task for a budget in $/h.
 func (run *runner) ownPoolTask(at setup, by arrivals, budget float64, g precision) *ownPool {
 	key := fmt.Sprintf("the pool of %s for %v at %v $/h, %v", systems.Default, at, budget, by)
-	return &ownPool{run.AddTask(key, 2*g.queries*g.runs, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	weight := 2 * g.queries * g.runs
+	return &ownPool{run.AddTask(key, weight, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 		s, err := run.deployment(at)
 		if err != nil {
 			return nil, err
@@ -68,7 +69,8 @@ func (s *deployment) mostCarried(ctx context.Context, system string, budget floa
 
 // rented returns the pool that the planner of a system rents for a rate, in queries/s. served is false where the plan
 // leaves queries out, or expects more late ones than the objective allows.
-func (s *deployment) rented(ctx context.Context, system string, budget, rate float64) (out pool, served bool, err error) {
+func (s *deployment) rented(ctx context.Context, system string, budget, rate float64) (out pool, served bool,
+	err error) {
 	x, err := systems.Get(system)
 	if err != nil {
 		return pool{}, false, err

@@ -132,8 +132,8 @@ func (s *session) warm(ctx context.Context, limit int) error {
 	return nil
 }
 
-// warmGently runs batch sizes once each, the smallest first and only as long as they are short, each at a moment without
-// batches. Larger sizes plan their memory when they come.
+// warmGently runs batch sizes once each, the smallest first and only as long as they are short, each at a moment
+// without batches. Larger sizes plan their memory when they come.
 func (s *session) warmGently(ctx context.Context, limit int, a *activity) error {
 	for _, items := range slices.Backward(warmSizes(limit, s.m.batched)) {
 		if err := a.giveWay(ctx); err != nil {

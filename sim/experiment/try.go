@@ -106,8 +106,8 @@ const (
 	// unknownDispersion is how unevenly queries arrive where nothing was seen yet: machines are given back more easily
 	// than late queries are made good.
 	unknownDispersion = 2.0
-	// leastClumps is the dispersion up to which arrivals count as coming by chance, mostEven that below which they count
-	// as even: frames of cameras are.
+	// leastClumps is the dispersion up to which arrivals count as coming by chance, mostEven that below which they
+	// count as even: frames of cameras are.
 	leastClumps, mostEven = 1.2, 0.6
 	// leastDispersion bounds how evenly the arrivals of a trial come.
 	leastDispersion = 0.05

@@ -82,7 +82,7 @@ func offeredByApp(reports []*report.Report, end float64) []panel {
 
 // violations is what each app missed.
 func violations(r *report.Report) panel {
-	p := panel{name: "Violations (% of the app's queries)"}
+	p := panel{name: "Violations (%)"}
 	for a := range r.Apps {
 		x := &r.Apps[a]
 		p.curves = append(p.curves, byApp(r, a, func(s *report.Point) float64 {

@@ -10,8 +10,8 @@
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
 //     second of the machine runs (batches.go, mixed.go).
-//   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more would
-//     make the batch late.
+//   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
+//     would make the batch late.
 //
 // A lone query on an idle fleet has nothing to wait for: time costs nothing then, and every gain is at least 0. Under
 // overload prices rise until what waits is worth nothing, and full batches on fast variants win.
