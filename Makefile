@@ -34,7 +34,7 @@ setup: ## fetch and verify ONNX Runtime and HiGHS (npm, once)
 	@scripts/setup.sh
 
 .PHONY: demo
-demo: build setup ## serve real models under load for a minute and compare with the simulator
+demo: build setup ## serve two apps and a graph for a minute and compare with the simulator
 	@bin/sluice demo
 
 .PHONY: test

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -20,35 +21,39 @@ import (
 func demoCommand() command {
 	return command{
 		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen",
-		usage: "[pipeline] [--dir out/demo]",
+		usage: "[ladder | pipeline] [--dir out/demo]",
 		about: `
-Without an argument: trains a ladder of classifiers that find and read a digit in a picture (once, about two
-minutes), measures them, serves them over gRPC, and drives the server for a minute with a load that rises and
-falls to several times what the most accurate model alone can carry. System proteus answers with less accurate
-models while it must: they are loaded and unloaded as the load goes. Then the simulator repeats the same
-arrivals with the same scheduling code, and with the most accurate model alone. Everything is left in --dir to
-look at and to repeat.
+Without an argument: two apps and a graph of models share the machine. It trains classifiers that find and read
+a digit in a picture, and detectors and readers of scenes (once, a few minutes), measures them, serves them over
+gRPC, and drives the server for a minute in which load, content and mix change. No system is named: the default
+decides which variants answer. Then the simulator repeats the same arrivals with the same scheduling code, and
+with the best of the papers' systems for them. Everything is left in --dir to look at and to repeat.
+
+ladder: the same with the classifiers alone, under system proteus, whose load rises to several times what the
+most accurate model alone can carry, beside that model alone.
 
 pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is
 cut out, and a reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the
 stages batches, places and parts of the objective so that they cost least, and follows what is in the scenes.`,
-		examples: "sluice demo\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f " +
-			"out/demo/sluice.yaml --replay out/demo/run.jsonl",
+		examples: "sluice demo\nsluice demo ladder\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\n" +
+			"sluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			var setting demo.Setting
 			fs.StringVar(&setting.Dir, "dir", "",
-				"`folder` for models, profile, reports and plots; empty takes out/demo, or out/pipeline")
+				"`folder` for models, profile, reports and plots; empty takes out/demo, out/ladder or out/pipeline")
 			fs.DurationVar(&setting.Length, "duration", time.Minute, "length of the load, a `duration`")
 			fs.Uint64Var(&setting.Seed, "seed", demo.Seed, "`seed` of the load")
 			again := fs.Bool("remeasure", false, "measure the models again even if a profile of this machine is there")
 			asJSON := fs.Bool("json", false, "print the outcome as JSON")
 			return func(e *Env, args []string) error {
-				run, name := ladderDemo, "demo"
+				run, name := sharedDemo, "demo"
 				switch {
+				case len(args) == 1 && args[0] == "ladder":
+					run, name = ladderDemo, "ladder"
 				case len(args) == 1 && args[0] == "pipeline":
 					run, name = scenesDemo, "pipeline"
 				case len(args) > 0:
-					return fault.Errorf(fault.Usage, "%q is not understood: give no argument, or pipeline", args)
+					return fault.Errorf(fault.Usage, "%q is not understood: give no argument, ladder or pipeline", args)
 				}
 				if setting.Dir == "" {
 					setting.Dir = filepath.Join("out", name)
@@ -87,8 +92,15 @@ func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
 	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry)}
 }
 
+// measured is a demonstration whose models are measured.
+type measured interface {
+	Measured(o *host.Opened) (*host.Profiled, bool)
+	Measure(ctx context.Context, o *host.Opened) (*host.Profiled, error)
+	ProfilePath() string
+}
+
 // profile measures the models unless there is a profile of these models on this machine.
-func (s *demoScreen) profile(d *demo.Setting, o *host.Opened) (*host.Profiled, error) {
+func (s *demoScreen) profile(d measured, o *host.Opened) (*host.Profiled, error) {
 	if !s.remeasure {
 		if p, ok := d.Measured(o); ok {
 			s.say("2. profile: %s was measured on this machine\n", d.ProfilePath())

@@ -70,8 +70,9 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 }
 
 // Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has
-// an instance for, had a ready instance at every stage. If queries start apps, apps count like functions. It does not
-// turn false when an instance is lost or a variant loads; ModelReady does.
+// an instance for, had a ready instance at every stage, and nothing was loading: the first queries then find every
+// variant of the plan, and no load takes their cores. A load that has failed is not waited for. If queries start apps,
+// apps count like functions. It does not turn false when an instance is lost or a variant loads; ModelReady does.
 func (s *service) Ready() bool {
 	s.mu.Lock()
 	ready := s.ready
@@ -80,7 +81,9 @@ func (s *service) Ready() bool {
 		return true
 	}
 	planned, first := make(map[serving.AppID]bool), s.fixed
+	loading := false
 	if !s.plane.Inspect(func(e *engine.Engine) {
+		loading = slices.ContainsFunc(e.Fleet().Live(), loads)
 		if e.Wakes() {
 			first = 0
 		}
@@ -89,7 +92,7 @@ func (s *service) Ready() bool {
 				planned[e.Spec().Stages[i.Stage].App] = true
 			}
 		}
-	}) {
+	}) || loading {
 		return false
 	}
 	for _, m := range s.Models() {
@@ -123,6 +126,19 @@ func (s *service) Unready() string {
 		return fmt.Sprintf("app %q has no ready instance at stage %q: the log has the reason", m.Name, stage)
 	}
 	return "not ready"
+}
+
+// loads reports whether an instance starts, or loads a variant that the plan wants and that there is room for.
+func loads(i *fleet.Instance) bool {
+	if i.State() == fleet.Launching {
+		return true
+	}
+	for k := range i.Variants() {
+		if v := i.Variant(k); v.Wanted && !v.Warm && !v.Delayed {
+			return true
+		}
+	}
+	return false
 }
 
 // ModelReady implements server.Service.

@@ -82,14 +82,24 @@ func building(o host.Options) func(stage string, done, total float64) {
 // Measured returns the profile of an earlier run; ok is false unless it was measured on this machine and is no older
 // than the models.
 func (s *Setting) Measured(o *host.Opened) (*host.Profiled, bool) {
+	return s.measuredSince(o, "ladder.json")
+}
+
+// measuredSince is Measured with the files, in the folder of the models, that say when these were made.
+func (s *Setting) measuredSince(o *host.Opened, files ...string) (*host.Profiled, bool) {
 	f, err := profiler.ReadFile(s.ProfilePath())
 	if err != nil || !o.MeasuredHere(f) {
 		return nil, false
 	}
-	made, err1 := os.Stat(filepath.Join(s.Models(), "ladder.json"))
-	measured, err2 := os.Stat(s.ProfilePath())
-	if err1 != nil || err2 != nil || measured.ModTime().Before(made.ModTime()) {
+	measured, err := os.Stat(s.ProfilePath())
+	if err != nil {
 		return nil, false
+	}
+	for _, name := range files {
+		made, err := os.Stat(filepath.Join(s.Models(), name))
+		if err != nil || measured.ModTime().Before(made.ModTime()) {
+			return nil, false
+		}
 	}
 	p, err := o.ProfileOf(f)
 	return p, err == nil

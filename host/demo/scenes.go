@@ -62,6 +62,22 @@ func (s *Scenes) Build(ctx context.Context, o host.Options) (*host.Opened, error
 
 // scenesConfig writes the sluice.yaml: one worker per core, and one core left to the server and the load generator.
 func scenesConfig(w io.Writer, l *digits.Ladder) error {
+	_, err := fmt.Fprintf(w, `# Written by 'sluice demo pipeline'. Try: sluice plan -f sluice.yaml --rates 20
+version: 1
+device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
+workers: [{name: core, count: %d}]
+models: {repository: models}
+profiles: [profile.json]
+system: {name: scrooge, slack: 20ms}
+apps:
+%sserver: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+telemetry: {log_level: warn}
+`, workers(), sceneApp(l))
+	return err
+}
+
+// sceneApp returns the entry of the app that reads scenes.
+func sceneApp(l *digits.Ladder) string {
 	variants := func(stage string, maxBatch int) string {
 		var out []string
 		for _, v := range slices.Backward(l.Variants) {
@@ -72,15 +88,7 @@ func scenesConfig(w io.Writer, l *digits.Ladder) error {
 		}
 		return strings.Join(out, ", ")
 	}
-	_, err := fmt.Fprintf(w, `# Written by 'sluice demo pipeline'. Try: sluice plan -f sluice.yaml --rates 20
-version: 1
-device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
-workers: [{name: core, count: %d}]
-models: {repository: models}
-profiles: [profile.json]
-system: {name: scrooge, slack: 20ms}
-apps:
-  - name: scenes
+	return fmt.Sprintf(`  - name: scenes
     slo: {latency: %v, percentile: 98}
     queue_limit: 1000
     accuracy_floor: 0.92
@@ -104,11 +112,8 @@ apps:
       - name: %s
         variants: [%s]
         inputs: {patch: patches}
-server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
-telemetry: {log_level: warn}
-`, workers(), ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MaxDigits, QuietScene,
+`, ScenesObjective, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MaxDigits, QuietScene,
 		digits.Box, digits.Box, digits.Read, digits.Read, variants(digits.Read, 16))
-	return err
 }
 
 // Load is a constant rate at which the busiest scenes take a part of the machine's time. busiest is the spec with the

@@ -1,6 +1,7 @@
 package fluid
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -17,8 +18,10 @@ type search struct {
 	try  plan.Try // nil for none
 	left int      // trials
 	now  *running
-	work work
-	best *candidate
+	// failed are the rented machines that did not serve in time with all variants when they were tried.
+	failed []counts
+	work   work
+	best   *candidate
 	// tried are the candidates that were simulated.
 	tried *[]*candidate
 }
@@ -166,6 +169,23 @@ func (s *search) candidate(x *residency, what string) *candidate {
 	return c
 }
 
+const (
+	// unforeseen is the time of loads from which the demand may grow beyond its forecast before machines can follow.
+	// spare is the multiple of the demand that rented machines then have to serve in a trial.
+	unforeseen = 3 * time.Second
+	spare      = 1.1
+)
+
+// longestLoad is the longest load of a variant that any machine may hold.
+func (m *problem) longestLoad() (most time.Duration) {
+	for k := range m.kinds {
+		for j := range m.kinds[k].options {
+			most = max(most, m.kinds[k].options[j].load)
+		}
+	}
+	return most
+}
+
 // attempt simulates a candidate, if trials are left, and has its plan forecast what came out.
 func (s *search) attempt(c *candidate) error {
 	if s.try == nil || s.left <= 0 || c.tried != nil || s.ended() {
@@ -174,6 +194,12 @@ func (s *search) attempt(c *candidate) error {
 	s.left--
 	asked := *s.m.r
 	asked.Beliefs = s.m.believed
+	if s.m.rents() && s.m.longestLoad() > unforeseen {
+		asked.Rates = slices.Clone(asked.Rates)
+		for a := range asked.Rates {
+			asked.Rates[a] *= spare
+		}
+	}
 	t, err := s.try(s.ctx, &asked, c.plan)
 	if s.ended() {
 		return nil // what was found until now is the answer
@@ -187,6 +213,13 @@ func (s *search) attempt(c *candidate) error {
 		f := &c.plan.Forecast
 		f.Violation, f.Accuracy, f.Deviation, f.Queries = t.Violation, t.Accuracy, t.Deviation, t.Queries
 		f.Late, f.Accurate = t.Late, t.Accurate
+	}
+	if s.m.rents() && !c.full && t.Violation <= s.m.allowed() {
+		c.full = true // more than the program thinks possible
+		c.plan.Shed, c.plan.Shortage = nil, nil
+		for a := range c.plan.Capacity {
+			c.plan.Capacity[a] = max(c.plan.Capacity[a], c.plan.Demand[a])
+		}
 	}
 	return nil
 }
@@ -209,8 +242,10 @@ func (s *search) record() {
 	}
 }
 
-// headrooms are the multiples of the demand for which machines are rented, in the order in which they are tried.
-var headrooms = []float64{1, 1.08, 1.16, 1.3, 1.45, 1.6, 1.8, 2, 2.4, 3, 4, 5.5, 7.5, 10, 14, 20, 30, 50}
+// headrooms are the multiples of the demand for which machines are rented, in the order in which they are tried. The
+// program divides the objective of a graph over its stages, and rules need not: less than it asks for may do.
+var headrooms = []float64{0.6, 0.7, 0.8, 0.9, 1, 1.08, 1.16, 1.3, 1.45, 1.6, 1.8, 2, 2.4, 3, 4, 5.5, 7.5, 10, 14, 20,
+	30, 50}
 
 // untriedHeadroom is the multiple where nothing can be simulated.
 const untriedHeadroom = 1.3
@@ -265,11 +300,55 @@ func (s *search) rent() error {
 		return nil
 	}
 	if low > 0 {
-		err = s.refine(made[low-1], pools[low-1], pools[high])
+		if err := s.refine(made[low-1], pools[low-1], pools[high]); err != nil {
+			return err
+		}
 	}
+	err = s.descend()
 	s.best.plan.Choice = fmt.Sprintf("it is the cheapest of those tried that serve in time, with at most %.2g %% late",
 		100*s.m.allowed())
 	return err
+}
+
+// descend gives machines of the best pool back, one after the other and the dearest first, as long as trials are left
+// and what remains serves in time. Pools that carry multiples of a demand have some of every kind to spare.
+func (s *search) descend() error {
+	order := make([]int, len(s.m.kinds))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.m.kinds[b].price, s.m.kinds[a].price) })
+	for _, k := range order {
+		for s.m.kinds[k].rented && s.left > 0 && s.best.tried != nil {
+			n := s.m.used(s.best.sites)
+			if n[k]--; n[k] < 0 || s.failedWith(n) {
+				break
+			}
+			c, err := s.pool(n)
+			if err != nil {
+				return err
+			}
+			if !s.serves(c) {
+				break
+			}
+			s.best = c
+		}
+	}
+	return nil
+}
+
+// used counts the machines of sites.
+func (m *problem) used(sites []site) counts {
+	n := make(counts, len(m.kinds))
+	for i := range sites {
+		n[sites[i].kind] += len(sites[i].workers)
+	}
+	return n
+}
+
+// failedWith reports whether a pool was tried before, and did not serve in time.
+func (s *search) failedWith(n counts) bool {
+	return slices.ContainsFunc(s.failed, func(o counts) bool { return slices.Equal(o, n) })
 }
 
 // pool tries rented machines: with all that they hold or, where that does not serve in time, with the variants only
@@ -279,6 +358,7 @@ func (s *search) pool(n counts) (*candidate, error) {
 	if err := s.attempt(c); err != nil || s.serves(c) || c.tried == nil {
 		return c, err
 	}
+	s.failed = append(s.failed, slices.Clone(n))
 	few := *s
 	if few.m = s.m.lean(n); few.m.held() == s.m.held() {
 		return c, nil
@@ -388,7 +468,7 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 			return nil
 		}
 	}
-	market := s.m.newMarket(1)
+	market := s.m.newMarket(headrooms[0])
 	var list []counts
 	for _, n := range s.m.between(low, high) {
 		if c := s.m.cost(n); c > s.m.cost(from)+1e-9 && c < s.m.cost(to)-1e-9 && market.carries(n) {

@@ -30,15 +30,18 @@ const (
 	// clear is by what part of a plan's demand, and clearRate by how many queries/s beside it, a forecast differs for
 	// a periodic plan.
 	clear, clearRate = 0.15, 0.5
+	// contentChange is the relative difference of a fan-out or of run times from the planned ones that is worth a plan.
+	contentChange = 0.15
 	// beyond is by what factor the forecast has to exceed the demand of the plan in force.
 	beyond = 1.15
 )
 
 // Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the
 // forecast exceeds what the plan in force was made for and carries, when more waits than that plan can serve within the
-// objective, or when another input of planning has changed. The forecast of an app is its rate, plus what a rise since
-// the seconds before adds until machines are loaded, plus the standard error of the rate. It is more where demand comes
-// again after a minute, an hour or a day, and more came then. Its largest value of the last seconds counts.
+// objective, when content makes more or less work of a graph, or when another input of planning has changed. The
+// forecast of an app is its rate, plus what a rise since the seconds before adds until machines are loaded, plus the
+// standard error of the rate; or what clients declare. It is more where demand comes again after a minute, an hour or a
+// day, and more came then. Its largest value of the last seconds counts.
 type Anticipate struct {
 	Interval time.Duration // 0 means 5 s
 	Pause    time.Duration // least time between two requests; 0 means Pause
@@ -58,7 +61,7 @@ func (*Anticipate) Name() string { return "anticipate" }
 func (*Anticipate) Needs() plan.Sections { return 0 }
 
 // Traits implements Scaler.
-func (*Anticipate) Traits() Traits { return Traits{} }
+func (*Anticipate) Traits() Traits { return Traits{Follows: true} }
 
 // Decide implements Scaler.
 func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
@@ -75,6 +78,9 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 	case v.BasisChanged > v.LastRequest || v.Plan == nil:
 		return true, wake
 	case v.Now >= due && x.changed(v):
+		return true, wake
+	case v.Now >= from && v.Factors != nil &&
+		v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
 		return true, wake
 	}
 	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake
@@ -119,8 +125,12 @@ func (x *Anticipate) look(v *View) {
 	}
 }
 
-// forecast is the demand of an app to plan for, in queries/s.
+// forecast is the demand of an app to plan for, in queries/s. What clients declare counts as long as not clearly more
+// comes.
 func forecast(v *View, app serving.AppID) float64 {
+	if d := v.Monitor.Declared(app); d > 0 && !v.burstAbove(app, d) {
+		return d
+	}
 	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
 	newer := v.Monitor.Rate(v.Now, app, burstWindow)
 	window := min(firstLook, max(time.Duration(v.Now), 1))

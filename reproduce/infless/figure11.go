@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // capacity is the highest load of a cluster, in queries/s: as planned, as a linear program allows, and as served in
@@ -25,7 +26,7 @@ var published11 = map[string]map[string]float64{
 
 var stressSystems = []string{
 	"openfaas+", "batch", "batch+rs", "infless", "infless-without-batching", "infless-without-scheduling",
-	"infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
+	"infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense", systems.Default,
 }
 
 // scenario is an application with the loads of its functions: equal ones, or in proportion to shares.
@@ -120,7 +121,7 @@ func addScenario11(o *reproduce.Outcome, s scenario, task func(system string) *r
 		plannedLine.Y = append(plannedLine.Y, planned(system)[0])
 		boundLine.Y = append(boundLine.Y, bound(system)[0])
 	}
-	for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
+	for _, system := range []string{"infless", "infless-balanced", "infless-dense", systems.Default} {
 		for _, base := range []string{"openfaas+", "batch"} {
 			r := row("11", system, "planned over "+base, "", setting)
 			if system == "infless" {

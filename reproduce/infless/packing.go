@@ -81,8 +81,11 @@ func (p *planningSystem) maxPlanned(ctx context.Context) float64 {
 // bound returns the rate that a linear program allows, over all functions together. The configurations of BATCH depend
 // on the rate, so the program gets those for the rate at.
 func (p *planningSystem) bound(ctx context.Context, at float64) (float64, error) {
-	x, err := p.planner.(*planner.Planner).CapacityBound(ctx, p.env.Solver,
-		plan.Request{Spec: p.env.Spec, Rates: p.split(at)})
+	limits, ok := p.planner.(*planner.Planner)
+	if !ok { // the default system packs by exact rates
+		limits = &planner.Planner{Profile: p.env.Beliefs, Options: planner.Options{Exact: true}}
+	}
+	x, err := limits.CapacityBound(ctx, p.env.Solver, plan.Request{Spec: p.env.Spec, Rates: p.split(at)})
 	return x * at, err
 }
 

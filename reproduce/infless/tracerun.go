@@ -50,6 +50,7 @@ var contenders = []contender{
 	// with the linger of the baselines
 	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive},
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
+	{name: systems.Default, system: systems.Default, bound: wholeObjective},
 }
 
 func contenderNamed(name string) contender {

@@ -30,6 +30,7 @@ type deployment struct {
 	setup
 	spec    serving.Spec // without workers
 	beliefs *profile.Table
+	careful *profile.Table // what the default system believes: 95th percentiles, as where it serves
 	// measured is what beliefs were made of, without noise that is added
 	measured serving.Measurements
 	truth    *truth.Table
@@ -67,6 +68,9 @@ func newDeployment(s setup) (*deployment, error) {
 	if out.beliefs, err = profile.NewTable(&out.spec, m, profile.Mean); err != nil {
 		return nil, err
 	}
+	if out.careful, err = profile.NewTable(&out.spec, withPercentiles(m), profile.P95); err != nil {
+		return nil, err
+	}
 	out.measured = serving.Measurements{Latency: slices.Clone(m.Latency)}
 	for i := range m.Latency {
 		p := &m.Latency[i]
@@ -98,4 +102,17 @@ func (s *deployment) onPool(p pool) (*experiment.Environment, *plan.Plan, error)
 		initial.Prefer = append(initial.Prefer, serving.DeviceTypeID(t))
 	}
 	return out, initial, nil
+}
+
+// deviations95 is how many standard deviations the 95th percentile of a normal distribution lies above its mean.
+const deviations95 = 1.645
+
+// withPercentiles returns measurements with 95th percentiles, which the authors did not publish.
+func withPercentiles(m serving.Measurements) serving.Measurements {
+	out := serving.Measurements{Latency: slices.Clone(m.Latency)}
+	for i := range out.Latency {
+		p := &out.Latency[i]
+		p.P95 = p.Mean + time.Duration(deviations95*float64(p.StdDev))
+	}
+	return out
 }

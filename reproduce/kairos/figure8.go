@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report/plot"
 	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // chosenPool returns the pool that Kairos chooses under a budget, by its own bound and rule (§5.2).
@@ -46,6 +47,7 @@ type poolComparison struct {
 	fluidPool   pool // chosen by our linear program
 	fluid       throughputs
 	schedule    throughputs
+	own         *ownPool // of the default system
 }
 
 // comparePools adds the tasks of a comparison of pools.
@@ -69,6 +71,7 @@ func (run *runner) comparePools(at setup, by arrivals, budget float64) (*poolCom
 	c.kairos = run.throughputTask(trial{setup: at, pool: c.pool, system: kairosRule, arrivals: by}, g)
 	c.fluid = run.throughputTask(trial{setup: at, pool: c.fluidPool, system: kairosRule, arrivals: by}, g)
 	c.schedule = run.throughputTask(trial{setup: at, pool: c.fluidPool, system: scheduleRule, arrivals: by}, g)
+	c.own = run.ownPoolTask(at, by, budget, g)
 	return c, nil
 }
 
@@ -102,6 +105,10 @@ func (c *poolComparison) addRows(o *reproduce.Outcome, figure string, setting ma
 	addMachines(o, figure, scheduleRule, setting, c.fluidPool)
 	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting),
 		reproduce.Ratios(c.schedule.rates(), c.scaled())...)
+	addThroughput(o, figure, systems.Default, setting, c.own.bySeed())
+	addMachines(o, figure, systems.Default, setting, c.own.pools()...)
+	o.AddRow(row(figure, systems.Default, "over homogeneous", "x", setting),
+		reproduce.Ratios(c.own.rates(), c.scaled())...)
 }
 
 const (
@@ -156,11 +163,13 @@ func figure8(run *runner) error {
 func gainPanel(all []*poolComparison) plot.Panel {
 	var groups []string
 	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: fluidLabel}, plot.Line{Name: scheduleRule}
+	own := plot.Line{Name: systems.Default}
 	for _, c := range all {
 		groups = append(groups, c.setup.model)
 		taken.Y = append(taken.Y, reproduce.Mean(c.gain()))
 		program.Y = append(program.Y, reproduce.Mean(reproduce.Ratios(c.fluid.rates(), c.scaled())))
 		planned.Y = append(planned.Y, reproduce.Mean(reproduce.Ratios(c.schedule.rates(), c.scaled())))
+		own.Y = append(own.Y, reproduce.Mean(reproduce.Ratios(c.own.rates(), c.scaled())))
 	}
-	return reproduce.Bars("times the homogeneous throughput", groups, taken, program, planned)
+	return reproduce.Bars("times the homogeneous throughput", groups, taken, program, planned, own)
 }

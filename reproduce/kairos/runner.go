@@ -167,6 +167,9 @@ func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error
 	if err != nil {
 		return nil, err
 	}
+	if system.Planner == ownPlanner {
+		w.Beliefs = s.careful
+	}
 	system.Planner, system.Scaler = "static", "fixed" // the pool is given, nothing is planned
 	if set := thresholdRules[tr.system]; set != nil {
 		set(&system.Options, tr.threshold)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report/plot"
@@ -11,10 +12,14 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // comparedSystems are the systems of §6.1.1.
 var comparedSystems = []string{"proteus", "infaas-accuracy", "sommelier", "clipper-ht", "clipper-ha"}
+
+// endToEndSystems are the compared systems and the default.
+var endToEndSystems = append(slices.Clone(comparedSystems), systems.Default)
 
 // publishedDrop is what §6.2 and Figure 4 give for the authors' cluster, in points. publishedSimulator is what their
 // simulator gives on medium-normal_load_300 with an exact solver instead of one with a gap of 50 %: drop in points, and
@@ -81,8 +86,8 @@ func (run *runner) scaledToLimit(w *experiment.Environment) (*trace, error) {
 // endToEnd runs the compared systems on a trace, and Proteus with foresight. It compares Proteus with exact plans of
 // every window.
 func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) error {
-	tasks := make([]*task, len(comparedSystems))
-	for i, name := range comparedSystems {
+	tasks := make([]*task, len(endToEndSystems))
+	for i, name := range endToEndSystems {
 		tasks[i] = run.simulationTask(name+" on "+t.name, newJob(w, system(name), t))
 	}
 	foreseen := newJob(w, system("proteus"), t)
@@ -93,7 +98,7 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 	exactPlans := run.exactTask(w, t)
 	run.Report(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": t.name}
-		for i, name := range comparedSystems {
+		for i, name := range endToEndSystems {
 			known := map[string]float64{}
 			if v, ok := publishedDrop[name]; ok && t.name == authorsTrace {
 				known["maximum accuracy drop"] = v
@@ -116,7 +121,7 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{
 			Name: "figure-" + figure + "-" + t.name, Drawing: timeChart("Proteus, Figure "+figure+": "+t.name, t,
-				comparedSystems,
+				endToEndSystems,
 				tasks),
 		})
 		return nil

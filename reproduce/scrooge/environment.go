@@ -44,7 +44,7 @@ func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*exp
 	}}}
 	for d, x := range machineTypes {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
-			Name: x.name, PricePerHour: x.price, MaxMachines: x.count,
+			Name: x.name, PricePerHour: x.price, MaxMachines: x.count, Tenure: serving.Rented,
 		})
 		for k := range x.count {
 			spec.Workers = append(spec.Workers, serving.Worker{
@@ -100,6 +100,7 @@ func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*exp
 	if err != nil {
 		return nil, err
 	}
+	out.Measured = &m
 	out.Truth = func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }
 	return out, nil
 }

@@ -18,6 +18,9 @@ import (
 type Backend struct {
 	cfg Config
 
+	activity activity
+	turn     chan struct{} // held by a load while batches run: such loads go one at a time
+
 	mu     sync.Mutex
 	models map[serving.VariantID]*model
 }
@@ -34,7 +37,7 @@ func New(cfg Config) (*Backend, error) {
 	if cfg.Models == nil {
 		cfg.Models = map[serving.VariantID]Model{}
 	}
-	b := &Backend{cfg: cfg, models: map[serving.VariantID]*model{}}
+	b := &Backend{cfg: cfg, turn: make(chan struct{}, 1), models: map[serving.VariantID]*model{}}
 	o, err := b.options(dataplane.InstanceSpec{})
 	if err != nil {
 		return nil, err

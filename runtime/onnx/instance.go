@@ -46,7 +46,8 @@ func (l *loaded) release() error {
 	return errors.Join(errs...)
 }
 
-// Load implements dataplane.Runner. Loading a variant that is loaded does nothing.
+// Load implements dataplane.Runner. Loading a variant that is loaded does nothing. While batches run, loads go one at a
+// time and give way to them.
 func (in *instance) Load(ctx context.Context, v serving.VariantID, limit int) error {
 	in.mu.RLock()
 	have, closed := in.loaded[v], in.closed
@@ -60,6 +61,14 @@ func (in *instance) Load(ctx context.Context, v serving.VariantID, limit int) er
 	m, err := in.b.model(v)
 	if err != nil {
 		return err
+	}
+	if in.b.activity.serves() {
+		select {
+		case in.b.turn <- struct{}{}:
+			defer func() { <-in.b.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	l := &loaded{m: m}
 	for range in.spec.Slots {
@@ -98,6 +107,9 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 		return err
 	}
 	l.sessions = append(l.sessions, s)
+	if in.b.activity.serves() {
+		return s.warmGently(ctx, max(limit, 1), &in.b.activity)
+	}
 	return s.warm(ctx, max(limit, 1))
 }
 
@@ -106,31 +118,64 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 func (s *session) warm(ctx context.Context, limit int) error {
 	const slow = 100 * time.Millisecond
 	for _, items := range warmSizes(limit, s.m.batched) {
-		inputs, err := s.m.exampleInputs(items)
-		if err != nil {
-			return err
-		}
-		b := dataplane.Batch{Items: items, Portions: []dataplane.Portion{{Items: items, Inputs: inputs}}}
-		if err := s.m.check(&b, limit); err != nil {
-			return fmt.Errorf("example of %d items: %w", items, err)
-		}
 		for range 2 {
-			start := time.Now()
-			if err := s.run(ctx, b.Portions, items); err != nil {
-				return fmt.Errorf("warm up with %d items: %w", items, err)
+			took, err := s.warmOnce(ctx, items, limit)
+			if err != nil {
+				return err
 			}
-			if time.Since(start) > slow {
+			if took > slow {
 				break
 			}
 		}
 	}
-	// These batches had one part each and were not joined. Allocate the memory for joining now rather than under load.
+	s.makeRoom(limit)
+	return nil
+}
+
+// warmGently runs batch sizes once each, the smallest first and only as long as they are short, each at a moment
+// without batches. Larger sizes plan their memory when they come.
+func (s *session) warmGently(ctx context.Context, limit int, a *activity) error {
+	for _, items := range slices.Backward(warmSizes(limit, s.m.batched)) {
+		if err := a.giveWay(ctx); err != nil {
+			return err
+		}
+		took, err := s.warmOnce(ctx, items, limit)
+		if err != nil {
+			return err
+		}
+		if 2*took > longestWarming { // the next has twice as many items
+			break
+		}
+	}
+	s.makeRoom(limit)
+	return nil
+}
+
+// warmOnce runs a batch of examples, and returns how long that took.
+func (s *session) warmOnce(ctx context.Context, items, limit int) (time.Duration, error) {
+	inputs, err := s.m.exampleInputs(items)
+	if err != nil {
+		return 0, err
+	}
+	b := dataplane.Batch{Items: items, Portions: []dataplane.Portion{{Items: items, Inputs: inputs}}}
+	if err := s.m.check(&b, limit); err != nil {
+		return 0, fmt.Errorf("example of %d items: %w", items, err)
+	}
+	start := time.Now()
+	if err := s.run(ctx, b.Portions, items); err != nil {
+		return 0, fmt.Errorf("warm up with %d items: %w", items, err)
+	}
+	return time.Since(start), nil
+}
+
+// makeRoom allocates the memory for joining now rather than under load: the batches that warm up have one part each and
+// are not joined.
+func (s *session) makeRoom(limit int) {
 	for k := range s.m.inputs {
 		if row := s.m.inputs[k].rowBytes; row > 0 && s.m.batched && limit > 1 && row*int64(limit) <= maxTensorBytes {
 			s.grow(k, row*int64(limit))
 		}
 	}
-	return nil
 }
 
 // warmSizes returns limit and the powers of two below it, largest first so that the runtime's arena grows once.
@@ -201,6 +246,8 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 		return ctx.Err()
 	}
 	defer func() { in.slots <- slot }()
+	in.b.activity.begin()
+	defer in.b.activity.end()
 	if err := l.sessions[slot].runAll(ctx, b); err != nil {
 		err = fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
 		if in.b.cfg.Provider == "cuda" && strings.Contains(err.Error(), "CUDA failure") {

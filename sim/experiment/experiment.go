@@ -34,6 +34,9 @@ type Environment struct {
 	// Policies stores policies that planners compute in advance; nil stores none.
 	Policies ramsis.Store
 	Apps     []report.AppInfo
+	// Measured is what planners know of the scatter of run times. With it those that can try their plans by simulation
+	// do; nil leaves their choice to estimates.
+	Measured *serving.Measurements
 }
 
 // Known returns the part of the environment that planners may know: all but the truth.
@@ -92,7 +95,11 @@ type TimedPlan struct {
 // Run simulates the case with one seed. A plan that fails ends the run with an error. The same seed gives the same run.
 func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	env := c.Env
-	planner, err := c.System.NewPlanner(env.Known())
+	known := env.Known()
+	if env.Measured != nil {
+		known.Trials = Trials{System: c.System, Measured: *env.Measured, Beliefs: env.Beliefs}
+	}
+	planner, err := c.System.NewPlanner(known)
 	if err != nil {
 		return nil, err
 	}

@@ -78,11 +78,11 @@ func (t Trials) arrivals(r *plan.Request) (workload.Source, time.Duration, error
 		app := serving.AppID(a)
 		var gaps workload.Gaps = workload.Poisson{}
 		// The counts of a renewal process have in the long run the dispersion that gaps have: 1/shape.
-		d := r.Dispersion(app)
-		if r.Dispersions == nil {
-			d = unknownDispersion
+		d := unknownDispersion
+		if a < len(r.Dispersions) {
+			d = max(r.Dispersions[a], leastDispersion)
 		}
-		if d > leastClumps {
+		if d > leastClumps || d < mostEven {
 			var err error
 			if gaps, err = workload.NewGamma(max(1/d, leastShape)); err != nil {
 				return nil, 0, err
@@ -105,9 +105,12 @@ func (t Trials) arrivals(r *plan.Request) (workload.Source, time.Duration, error
 const (
 	// unknownDispersion is how unevenly queries arrive where nothing was seen yet: machines are given back more easily
 	// than late queries are made good.
-	unknownDispersion = 2
-	// leastClumps is the dispersion up to which arrivals count as coming by chance.
-	leastClumps = 1.2
+	unknownDispersion = 2.0
+	// leastClumps is the dispersion up to which arrivals count as coming by chance, mostEven that below which they
+	// count as even: frames of cameras are.
+	leastClumps, mostEven = 1.2, 0.6
+	// leastDispersion bounds how evenly the arrivals of a trial come.
+	leastDispersion = 0.05
 	// leastShape bounds how unevenly the arrivals of a trial come.
 	leastShape = 0.02
 )

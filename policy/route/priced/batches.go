@@ -33,6 +33,10 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 		most = mostMixed
 	}
 	a := &r.apps[x.app]
+	x.waitFor = x.waitFor[:0]
+	for c := range x.classes {
+		x.waitFor = append(x.waitFor, behindShare*x.budget+r.machines.untilNext(x, c, v))
+	}
 	for ref := q.Head(); ref != fleet.Nil && len(x.waiting) < most; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
 		y := task{
@@ -52,13 +56,13 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 	if x.tasks > 1 {
 		x.shareValue(v.Fleet)
 	}
-	wait := behindShare*x.budget + r.machines.untilNext(x, v.Now)
 	came, each := 0.0, queueShare/max(x.rate, 1e-9)
 	for k := range x.waiting {
 		y := &x.waiting[k]
 		came += each * float64(y.items)
 		if !y.cold {
-			y.later = x.worthOf(a, x.classOf(y.items), y.due-wait-min(came, queueShare*a.slo), y.part)
+			c := x.classOf(y.items)
+			y.later = x.worthOf(a, c, y.due-x.waitFor[c]-min(came, queueShare*a.slo), y.part)
 		}
 		x.lost = append(x.lost, x.lost[k]+y.later)
 	}
@@ -94,17 +98,17 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 	for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
 		switch o := &y.options[k]; {
 		case x.mixed:
-			x.formMixed(r, v, c, o, k, price)
+			x.formMixed(r, v, c, g, k, price)
 		case !o.pinned:
-			x.formPlain(r, v.Now, c, o, k, price)
+			x.formPlain(r, v.Now, c, g, k, price)
 		}
 	}
 }
 
 // formPlain compares the batches of an option where tasks differ in their deadlines only. The tasks of a batch follow
 // each other, from the first that can be in time in a batch of that size.
-func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, o *option, k int32, price float64) {
-	a := &r.apps[x.app]
+func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int32, price float64) {
+	a, o := &r.apps[x.app], &r.machines.groups[g].options[k]
 	i, n, tried := 0, len(x.waiting), 0
 	loss := x.right * (1 - o.quality)
 	limit := min(o.limit, n)
@@ -119,7 +123,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, o *option, k 
 			}
 			t = o.seconds[b]
 		}
-		gain := x.lost[i] - x.lost[i+b] - float64(b)*loss - price*t - r.blocks(t)
+		gain := x.lost[i] - x.lost[i+b] - float64(b)*loss - price*t - r.blocks(g, t)
 		if len(x.next) == 0 && x.tasks <= 1 {
 			gain += float64(b) * x.value
 		} else {

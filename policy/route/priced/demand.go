@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
@@ -12,8 +13,9 @@ const (
 	// rateWindow is over how long arrivals are counted. What waits adds to them at once, so that bursts count when they
 	// come.
 	rateWindow = time.Second
-	// mostClasses is into how many classes of size the tasks of a stage are divided.
-	mostClasses = 12
+	// mostClasses is into how many classes of size the tasks of a stage are divided, pieces how many quantiles of sizes
+	// they are made of.
+	mostClasses, pieces = 12, 64
 	// classesEvery is how often the classes are made anew.
 	classesEvery = time.Second
 	// mostCounted bounds the waiting tasks whose sizes are looked at. The others count as the mean of these.
@@ -33,8 +35,9 @@ func (r *Rule) observe(v *route.View) {
 			s := &r.stages[x.graph.Stage(at)]
 			if anew {
 				s.classify(v, r, at == 0)
+				s.measure(r)
 			}
-			s.count(v.Fleet)
+			s.count(v)
 			s.rate = 0
 			if at == 0 {
 				for c := range s.classes {
@@ -57,42 +60,54 @@ func (x *stage) classify(v *route.View, r *Rule, source bool) {
 	x.classes = x.classes[:0]
 	if !source {
 		mean := math.Max(1, r.stages[a.graph.Stage(0)].meanSize()*a.items[x.position]/x.reach/x.tasks)
-		x.classes = append(x.classes, class{upTo: math.MaxInt, mean: mean, share: 1})
+		x.classes = append(x.classes, class{upTo: math.MaxInt, most: int(math.Ceil(mean)), mean: mean, share: 1})
 		return
 	}
 	if edges := v.Monitor.SizeQuantiles(a.id, r.prices.edges[:]); edges > 0 {
 		x.classesOf(r.prices.edges[:edges])
 		return
 	}
-	sum, items, share := 0.0, 0.0, 0.0
-	for k := range mix.Classes() {
+	x.divide(mix.Classes(), mix.Mean(), func(k int) (upTo int, mean, share float64) {
 		n, p := mix.Class(k)
-		sum, items, share = sum+p, items+p*float64(n), share+p
-		if k == mix.Classes()-1 || sum >= float64(len(x.classes)+1)/mostClasses-1e-9 {
-			x.classes = append(x.classes, class{upTo: n, mean: items / share, share: share})
-			items, share = 0, 0
-		}
-	}
-	x.classes[len(x.classes)-1].upTo = math.MaxInt
+		return n, float64(n), p
+	})
 }
 
-// classesOf makes classes from quantiles of sizes, ascending. Equal ones become one class.
+// classesOf makes classes from quantiles of sizes, ascending. The sizes between two quantiles are taken to lie evenly
+// between them.
 func (x *stage) classesOf(edges []int32) {
 	part := 1 / float64(len(edges))
-	for k, e := range edges {
-		n := len(x.classes)
-		// The sizes between two quantiles are taken to lie evenly between them.
-		mean := float64(e)
+	piece := func(k int) (upTo int, mean, share float64) {
+		mean = float64(edges[k])
 		if k > 0 {
-			mean = float64(edges[k-1]+e) / 2
+			mean = float64(edges[k-1]+edges[k]) / 2
 		}
-		if n > 0 && x.classes[n-1].upTo == int(e) {
-			c := &x.classes[n-1]
-			c.mean = (c.mean*c.share + float64(e)*part) / (c.share + part)
-			c.share += part
-			continue
+		return int(edges[k]), mean, part
+	}
+	total := 0.0
+	for k := range edges {
+		_, mean, _ := piece(k)
+		total += mean * part
+	}
+	x.divide(len(edges), total, piece)
+}
+
+// divide makes classes of n pieces, ascending by size, that have about the same number of items: few large tasks take
+// much of the machines' time, and how long each takes decides where it can run. mean is the items of a task.
+func (x *stage) divide(n int, mean float64, piece func(k int) (upTo int, mean, share float64)) {
+	sum, open := 0.0, false
+	for k := range n {
+		upTo, m, share := piece(k)
+		if last := len(x.classes) - 1; last >= 0 && (open || x.classes[last].upTo == upTo) {
+			c := &x.classes[last]
+			c.mean = (c.mean*c.share + m*share) / (c.share + share)
+			c.share += share
+			c.upTo, c.most = upTo, upTo
+		} else {
+			x.classes = append(x.classes, class{upTo: upTo, most: upTo, mean: m, share: share})
 		}
-		x.classes = append(x.classes, class{upTo: int(e), mean: mean, share: part})
+		sum += m * share
+		open = sum < float64(len(x.classes))/mostClasses*mean-1e-9
 	}
 	x.classes[len(x.classes)-1].upTo = math.MaxInt
 }
@@ -105,27 +120,38 @@ func (x *stage) meanSize() (mean float64) {
 	return mean
 }
 
-// count counts what waits at a stage, by class.
-func (x *stage) count(f *fleet.View) {
+// count counts what waits at a stage and can be in time, by class. Late queries that are served all the same have no
+// part in demand: they get the time that is left.
+func (x *stage) count(v *route.View) {
 	for c := range x.classes {
 		x.classes[c].waits = 0
 	}
+	f := v.Fleet
 	q := f.Central(x.id)
 	x.waits = float64(q.Items())
 	if q.Len() == 0 {
 		return
 	}
-	if len(x.classes) == 1 {
+	late := f.Spec().Apps[x.app].Late == serving.ServeLate
+	if len(x.classes) == 1 && !late {
 		x.classes[0].waits = float64(q.Len())
 		return
 	}
-	n := 0
+	n, items := 0, 0
 	for ref := q.Head(); ref != fleet.Nil && n < mostCounted; ref = f.Next(ref) {
-		x.classes[x.classOf(f.Task(ref).Items())].waits++
+		t := f.Task(ref)
+		c := x.classOf(t.Items())
 		n++
+		if !late || t.LatestEnd().Sub(v.Now).Seconds() >= x.fastest(c) {
+			x.classes[c].waits++
+			items += t.Items()
+		}
 	}
 	for c := range x.classes {
 		x.classes[c].waits *= float64(q.Len()) / float64(n)
+	}
+	if late {
+		x.waits = float64(items) * float64(q.Len()) / float64(n)
 	}
 }
 

@@ -2,37 +2,69 @@ package priced
 
 import (
 	"github.com/sluice-serving/sluice/policy/route"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
+// spareForLate is the part of a group's slots that has to be free before late tasks take one, as 1 in so many: they may
+// wait as long as they take little from those that can be in time.
+const spareForLate = 2
+
 // serveLate gives machines that have nothing better to do to tasks that can be in time nowhere, in the order of their
-// queues. Such tasks wait where an app serves late queries, and where beliefs are doubted.
+// queues. Such tasks wait where an app serves late queries, and where beliefs are doubted. A task that a busy machine
+// can still serve in time waits for that.
 func (r *Rule) serveLate(v *route.View) {
 	for s := range r.stages {
 		x := &r.stages[s]
-		q := v.Fleet.Central(x.id)
-		for q.Len() > 0 && r.machines.freeFor(x) {
-			if !x.collected {
-				x.collect(r, v, q)
-			}
-			drops := v.Fleet.Spec().Apps[x.app].Late == serving.DropLate
-			if drops && x.late == 0 && len(x.waiting) > 0 || !r.startLate(v, x) {
-				break
-			}
+		for v.Fleet.Central(x.id).Len() > 0 && r.machines.freeFor(x) && r.startLate(v, x) {
+			x.forget()
 		}
 	}
 }
 
-// startLate begins a batch of the first tasks of a queue that share an option: the one that serves most items a second.
-// It reports whether there is one.
+// hopeless reports whether a task can be in time on no machine, busy ones included.
+func (r *Rule) hopeless(v *route.View, x *stage, t *fleet.Task) bool {
+	left := t.LatestEnd().Sub(v.Now).Seconds()
+	if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
+		left = max(left, r.apps[x.app].slo) // as in collect
+	}
+	if left < x.least {
+		return true
+	}
+	for _, g := range x.groups {
+		y := &r.machines.groups[g]
+		wait := 0.0
+		if _, end, ok := y.ends.Min(); ok && y.free == 0 {
+			wait = max(float64(end-int64(v.Now))/1e9, 0)
+		}
+		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
+			o := &y.options[k]
+			if t.Items() <= o.limit && o.accepts(v.Fleet, t) && wait+o.seconds[t.Items()] <= left {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// startLate begins a batch of the first hopeless tasks of a queue that share an option: the one that serves most items
+// a second. It reports whether there is one.
 func (r *Rule) startLate(v *route.View, x *stage) bool {
 	q := v.Fleet.Central(x.id)
-	head := v.Fleet.Task(q.Head())
+	first := q.Head()
+	for n := 0; first != fleet.Nil && !r.hopeless(v, x, v.Fleet.Task(first)); n++ {
+		if first = v.Fleet.Next(first); n >= mostTasks {
+			return false
+		}
+	}
+	if first == fleet.Nil {
+		return false
+	}
+	head := v.Fleet.Task(first)
+	idle := r.machines.idle()
 	group, at, best := -1, int32(0), 0.0
 	for _, g := range x.groups {
 		y := &r.machines.groups[g]
-		if y.free == 0 {
+		if y.free == 0 || !idle && (y.free < 2 || spareForLate*y.free < len(y.machines)*y.slots) {
 			continue
 		}
 		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
@@ -51,18 +83,32 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 	}
 	o := &r.machines.groups[group].options[at]
 	n := min(q.Items(), o.limit)
-	i := r.machines.take(group, v.Now, o.seconds[n]).instances[o.position]
+	m := r.machines.take(group, o.position, v.Now, o.seconds[n])
+	if m == nil {
+		return false
+	}
+	i := m.instances[o.position]
 	v.Choose(i, o.variant)
 	items, alone := 0, head.Isolated()
-	for ref := q.Head(); ref != fleet.Nil; {
+	for ref := first; ref != fleet.Nil; {
 		t, next := v.Fleet.Task(ref), v.Fleet.Next(ref)
-		if items+t.Items() > o.limit || items > 0 && (alone || t.Isolated() || t.Constrained()) {
+		if items+t.Items() > o.limit || items > 0 && (alone || t.Isolated() || t.Constrained() ||
+			!r.hopeless(v, x, t)) {
 			break
 		}
 		items += t.Items()
 		v.Assign(ref, i)
 		ref = next
 	}
-	x.forget()
+	return true
+}
+
+// idle reports whether nothing runs.
+func (f *fleetOfMachines) idle() bool {
+	for g := range f.groups {
+		if x := &f.groups[g]; x.free < len(x.machines)*x.slots {
+			return false
+		}
+	}
 	return true
 }

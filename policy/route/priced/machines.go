@@ -266,12 +266,17 @@ func (f *fleetOfMachines) set(m int32, running int) {
 	}
 }
 
-// take uses a slot of the first free machine of a group, so that the last ones stay free and can be given back.
-func (f *fleetOfMachines) take(g int, now serving.Time, seconds float64) *machine {
+// take uses a slot of the first free machine of a group, so that the last ones stay free and can be given back. The
+// batch is for the instance at a position. It returns nil where no such instance can begin one in this call: what is
+// assigned to an instance in one call runs as one batch.
+func (f *fleetOfMachines) take(g int, position int32, now serving.Time, seconds float64) *machine {
 	x := &f.groups[g]
 	for w, word := range x.idle {
-		if word != 0 {
+		for ; word != 0; word &= word - 1 {
 			m := int32(x.first + 64*w + bits.TrailingZeros64(word))
+			if i := f.list[m].instances[position]; i.Queue().Len() > 0 || i.Running() >= i.Slots() {
+				continue
+			}
 			f.set(m, f.list[m].running+1)
 			f.started = append(f.started, m)
 			end := int64(now.Add(time.Duration(seconds * 1e9)))
@@ -282,7 +287,7 @@ func (f *fleetOfMachines) take(g int, now serving.Time, seconds float64) *machin
 			return &f.list[m]
 		}
 	}
-	panic("priced: a group without a free machine")
+	return nil
 }
 
 // freeFor reports whether some free machine serves a stage.
@@ -293,30 +298,4 @@ func (f *fleetOfMachines) freeFor(s *stage) bool {
 		}
 	}
 	return false
-}
-
-// untilNext is how long, in seconds, what is left behind at a stage waits at least for a machine when one batch begins
-// now.
-func (f *fleetOfMachines) untilNext(s *stage, now serving.Time) float64 {
-	free := 0
-	for _, g := range s.groups {
-		if free += f.groups[g].free; free > 1 {
-			return leastWait
-		}
-	}
-	if next := f.nextEnd(s); next < serving.Never {
-		return max(next.Sub(now).Seconds(), leastWait)
-	}
-	return leastWait
-}
-
-// nextEnd is when the first batch is believed to end on a machine that serves a stage; serving.Never where none runs.
-func (f *fleetOfMachines) nextEnd(s *stage) serving.Time {
-	next := serving.Never
-	for _, g := range s.groups {
-		if _, end, ok := f.groups[g].ends.Min(); ok {
-			next = min(next, serving.Time(end))
-		}
-	}
-	return next
 }

@@ -14,8 +14,8 @@ const mostSeeds = 12
 // begins with a seed and takes up later tasks in the order of the queue, each that stays in time and that it leaves in
 // time. Of the batches on the way the one with the highest score counts. Only tasks of the highest priority that waits
 // are seeds. A task that must run alone does.
-func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, o *option, k int32, price float64) {
-	a := &r.apps[x.app]
+func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, g int, k int32, price float64) {
+	o := &r.machines.groups[g].options[k]
 	seeds, next := 0, 0
 	rank := v.Fleet.Task(x.waiting[0].ref).Rank()
 	for i := 0; i < len(x.waiting) && seeds < mostSeeds; i++ {
@@ -32,13 +32,13 @@ func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, o *option, k int
 		}
 		next = max(i+1, i*5/4)
 		seeds++
-		x.grow(r, v, a, c, o, k, price, i, t.Isolated())
+		x.grow(r, v, c, g, k, price, i, t.Isolated())
 	}
 }
 
 // grow forms the batches that begin with a seed.
-func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k int32, price float64, seed int,
-	alone bool) {
+func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price float64, seed int, alone bool) {
+	a, o := &r.apps[x.app], &r.machines.groups[g].options[k]
 	items, gain, left := 0, 0.0, math.Inf(1) // left is the least of any task's
 	own := r.list[:0]
 	for j := seed; j < len(x.waiting); j++ {
@@ -62,7 +62,7 @@ func (x *stage) grow(r *Rule, v *route.View, a *app, c *candidate, o *option, k 
 		}
 		items, gain, left = items+y.items, gain+more, min(left, y.left)
 		own = append(own, int32(j))
-		if score := (gain - price*t - r.blocks(t)) / t; c.n == 0 || score > c.score {
+		if score := (gain - price*t - r.blocks(g, t)) / t; c.n == 0 || score > c.score {
 			c.option, c.n, c.items, c.score = k, len(own), items, score
 			c.list = append(c.list[:0], own...)
 			c.edge = v.Now

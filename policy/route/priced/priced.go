@@ -10,8 +10,9 @@
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
 //     second of the machine runs (batches.go, mixed.go).
-//   - Waiting. Where even the best batch loses, the machine stays free until one query more would make the batch late.
-//     Only batches of apps with one stage wait, whose queries differ in their deadlines alone: elsewhere it does not pay.
+//   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
+//     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
+//     alone: elsewhere it does not pay.
 //
 // A lone query on an idle fleet has nothing to wait for: time costs nothing then, and every gain is at least 0. Under
 // overload prices rise until what waits is worth nothing, and full batches on fast variants win.
@@ -70,17 +71,26 @@ func (r *Rule) Route(v *route.View) {
 	}
 	r.updatePrices(v)
 	r.forgetCandidates()
+	started, again := false, false
 	for r.machines.free > 0 {
 		s, g := r.best(v)
 		if s == nil {
 			break
 		}
 		c := &s.candidates[g]
-		if c.score < -tolerance && c.edge > v.Now && r.mayWait(s) && r.machines.groups[g].scarce() {
+		if c.score < -tolerance && r.mayWait(s) && r.machines.groups[g].pays(c, v.Now) {
 			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
 			return
 		}
-		r.start(v, s, g, c)
+		if !r.start(v, s, g, c) {
+			c.n = 0
+			again = again || started
+		} else {
+			started = true
+		}
+	}
+	if again {
+		v.CallAt(v.Now.Add(1)) // the instance had been given a batch in this call
 	}
 	if r.machines.free > 0 {
 		r.serveLate(v)
@@ -100,6 +110,13 @@ const (
 	// leastWait is a time that no batch gains by, in seconds.
 	leastWait = 0.0005
 )
+
+// pays reports whether a batch that loses had better wait until one item more would make it late: the time that the
+// machine then idles costs less than the batch loses. Where tasks differ in size nobody knows what one task more takes.
+func (x *group) pays(c *candidate, now serving.Time) bool {
+	idle := c.edge.Sub(now).Seconds()
+	return x.scarce() && idle > 0 && -c.score*x.options[c.option].seconds[c.items] > x.price*idle
+}
 
 // build takes up which instances are ready, and what they hold.
 func (r *Rule) build(v *route.View) {
@@ -156,10 +173,14 @@ func (r *Rule) best(v *route.View) (best *stage, group int) {
 	return best, group
 }
 
-// start gives the tasks of a candidate to the first free machine of its group.
-func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) {
+// start gives the tasks of a candidate to the first free machine of its group. It reports whether one can begin the
+// batch in this call.
+func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 	o := &r.machines.groups[g].options[c.option]
-	m := r.machines.take(g, v.Now, o.seconds[c.items])
+	m := r.machines.take(g, o.position, v.Now, o.seconds[c.items])
+	if m == nil {
+		return false
+	}
 	i := m.instances[o.position]
 	v.Choose(i, o.variant)
 	for k := range c.n {
@@ -174,4 +195,5 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) {
 	} else {
 		s.forget()
 	}
+	return true
 }

@@ -33,7 +33,7 @@ type prices struct {
 	at        serving.Time
 	classesAt serving.Time
 	dual      dual
-	edges     [mostClasses]int32
+	edges     [pieces]int32
 	nodes     []int // by StageID: the node of its first class
 }
 

@@ -25,6 +25,7 @@ type stage struct {
 	position int     // in its app
 	groups   []int32 // that can serve it
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
+	longest  float64 // s of the objective that are left for it if the other stages are as fast as can be
 	least    float64 // s that its fastest option takes for one item
 	value    float64 // of a task that is in time at best accuracy
 	right    float64 // the part of it for being right: the query's weight, over its tasks here
@@ -34,8 +35,10 @@ type stage struct {
 	joins    float64
 
 	classes []class
-	rate    float64 // items/s that arrive
-	waits   float64 // items that wait
+	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
+	waitFor []float64 // by class: s that one that is left behind waits
+	rate    float64   // items/s that arrive
+	waits   float64   // items that wait
 	worth   [][]float64
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
 	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
@@ -59,6 +62,7 @@ type following struct {
 // class is tasks of about the same size.
 type class struct {
 	upTo  int     // items
+	most  int     // items of the largest task that is expected
 	mean  float64 // items
 	share float64 // of the tasks that arrive
 	rate  float64 // tasks/s that enter the app here
@@ -128,16 +132,18 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 	}
 	for g := range r.machines.groups {
 		x := &r.machines.groups[g]
+		x.least = math.Inf(1)
 		for k := range x.options {
 			o := &x.options[k]
-			x.least = max(x.least, tieBreak*r.stages[o.stage].value/o.seconds[1])
+			x.least = min(x.least, tieBreak*r.stages[o.stage].value/o.seconds[1])
 		}
 		x.price = max(x.price, x.least)
 	}
 }
 
-// tieBreak is the price of a machine that has time to spare, relative to that at which its fastest single item would be
-// worth nothing. With it fuller batches win over smaller ones that bring as much for each query.
+// tieBreak is the price of a machine that has time to spare, relative to that at which its slowest single item would be
+// worth nothing. With it fuller batches win over smaller ones that bring as much for each query. The slowest counts:
+// beside a stage that takes microseconds an accurate variant must not look dear.
 const tieBreak = 1e-4
 
 // scarce reports whether the time of a group's machines is short.
@@ -147,14 +153,19 @@ func (x *group) scarce() bool { return x.price > x.least }
 // lists what follows each.
 func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	n := a.graph.Len()
-	needs := make([]float64, n)
+	needs, least := make([]float64, n), make([]float64, n)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.position = at
 		x.setTasks(spec, a)
 		x.least, needs[at] = r.typicalTime(x)
+		least[at] = x.least
 	}
-	before, behind := dag.Around(a.graph.Following(), needs)
+	before, behind := dag.Around(a.graph.Following(), least)
+	for at := range n {
+		r.stages[a.graph.Stage(at)].longest = a.slo - before[at] - behind[at]
+	}
+	before, behind = dag.Around(a.graph.Following(), needs)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)

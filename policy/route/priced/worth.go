@@ -50,6 +50,9 @@ func (r *Rule) tabulate(a *app, x *stage) {
 func (x *stage) addWorth(a *app, c int, o *option, price float64) {
 	worth, costs, mean := x.worth[c], x.costs[c], x.classes[c].mean
 	size := int(math.Ceil(mean))
+	if most := x.classes[c].most; most <= o.limit {
+		size = max(size, most) // all of the class are in time
+	}
 	flow := x.flow(a)
 	for b := size; b <= o.limit; b = further(b) {
 		t := o.seconds[b]
