@@ -150,8 +150,23 @@ func (s *deployment) probe(tr trial, g precision, giveUp float64) (experiment.Pr
 	if err != nil {
 		return nil, err
 	}
-	return experiment.ViolationProbe(at, g.queries, giveUp), nil
+	probe := experiment.ViolationProbe(at, g.queries, giveUp)
+	f, err := s.fluid()
+	if err != nil {
+		return nil, err
+	}
+	// The few queries of a coarse run fit into batches at any rate. No batch makes up for this many times the bound.
+	most := beyondBound * f.Of(tr.pool.counts())
+	return func(ctx context.Context, rate float64, seed uint64) (violations, queries int, err error) {
+		if rate > most {
+			return g.queries, g.queries, nil
+		}
+		return probe(ctx, rate, seed)
+	}, nil
 }
+
+// beyondBound is the multiple of the bound on single queries beyond which nothing is carried.
+const beyondBound = 20
 
 // cases returns the case of a trial at any rate, in queries/s.
 func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error) {
