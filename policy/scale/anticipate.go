@@ -121,16 +121,16 @@ func (x *Anticipate) look(v *View) {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		x.seasonal[a].count(v.Now, func(window time.Duration) float64 { return v.Monitor.Rate(v.Now, app, window) })
+		if d := v.Monitor.Declared(app); d > 0 && !v.burstAbove(app, d) {
+			x.now[a] = d // clients say how much comes, and when it ends
+			continue
+		}
 		x.now[a] = x.most[a].highest(v.Now, release, max(forecast(v, app), x.seasonal[a].ahead(v.Now, lead)))
 	}
 }
 
-// forecast is the demand of an app to plan for, in queries/s. What clients declare counts as long as not clearly more
-// comes.
+// forecast is the demand of an app to plan for, in queries/s, by what has come.
 func forecast(v *View, app serving.AppID) float64 {
-	if d := v.Monitor.Declared(app); d > 0 && !v.burstAbove(app, d) {
-		return d
-	}
 	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
 	newer := v.Monitor.Rate(v.Now, app, burstWindow)
 	window := min(firstLook, max(time.Duration(v.Now), 1))
