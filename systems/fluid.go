@@ -35,6 +35,9 @@ type wholeOrParts struct {
 	parts *infless.Planner
 }
 
+// Whole returns the planner of whole machines.
+func (p *wholeOrParts) Whole() *fluid.Planner { return p.Planner }
+
 // Provides implements plan.Planner.
 func (p *wholeOrParts) Provides() plan.Sections { return p.Planner.Provides() | p.parts.Provides() }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/quantity"
 	"github.com/sluice-serving/sluice/planner/capacity"
-	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -41,7 +40,7 @@ type description struct {
 // machines follows, and shares do not bind it.
 func describeBy(planner plan.Planner, p *host.Profiled, d *Demand, made *plan.Plan) Plan {
 	x := &description{}
-	_, x.pooled = planner.(*fluid.Planner)
+	x.pooled = fluidOf(planner) != nil
 	return x.describe(p.Spec(), p.Latencies(), d.Rates, made)
 }
 

@@ -76,10 +76,10 @@ func (a *answerer) diagnose(ctx context.Context, p *host.Profiled, planner plan.
 
 func (a *answerer) find(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.Request, v *Plan) (
 	*capacity.Diagnosis, error) {
-	switch own := planner.(type) {
-	case *fluid.Planner:
+	if own := fluidOf(planner); own != nil {
 		return fluid.Diagnose(ctx, own, r)
-	case *proteus.Planner:
+	}
+	if own, ok := planner.(*proteus.Planner); ok {
 		return a.exact(ctx, p, own, r)
 	}
 	if graphs(r.Spec) || rents(r.Spec) {
@@ -94,6 +94,17 @@ func (a *answerer) find(ctx context.Context, p *host.Profiled, planner plan.Plan
 	adviser := &proteus.Planner{Profile: p.Latencies(), Solver: solver}
 	v.Adviser = adviser.Name()
 	return a.exact(ctx, p, adviser, r)
+}
+
+// fluidOf returns the planner fluid that a planner is, or has for whole machines; nil for others.
+func fluidOf(planner plan.Planner) *fluid.Planner {
+	switch own := planner.(type) {
+	case *fluid.Planner:
+		return own
+	case interface{ Whole() *fluid.Planner }:
+		return own.Whole()
+	}
+	return nil
 }
 
 // exact is the diagnosis of proteus, which shows its progress.

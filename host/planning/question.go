@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/host"
-	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -169,7 +168,7 @@ func (a *answerer) snapshot(ctx context.Context, s systems.System, f *Fleet) (*f
 // asksForMends tells whether a plan of another planner than proteus falls short. A shortage of machines is the
 // diagnosis of planners for graphs.
 func (a *answerer) asksForMends(planner plan.Planner, v *Plan) bool {
-	if _, ok := planner.(*fluid.Planner); ok {
+	if fluidOf(planner) != nil {
 		return v.FallsShort() || len(v.MissedTargets()) > 0
 	}
 	return v.FallsShort() && (v.Short == nil || !graphs(a.Of.Spec()))
