@@ -78,7 +78,7 @@ func (r *Rule) Route(v *route.View) {
 			break
 		}
 		c := &s.candidates[g]
-		if c.score < -tolerance && r.mayWait(s) && r.machines.groups[g].pays(c, v.Now) {
+		if c.score < -tolerance && r.mayWait(s) && r.machines.groups[g].pays(c, v.Now, s.rate) {
 			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
 			return
 		}
@@ -111,10 +111,11 @@ const (
 	leastWait = 0.0005
 )
 
-// pays reports whether a batch that loses had better wait until one item more would make it late: the time that the
-// machine then idles costs less than the batch loses. Where tasks differ in size nobody knows what one task more takes.
-func (x *group) pays(c *candidate, now serving.Time) bool {
-	idle := c.edge.Sub(now).Seconds()
+// pays reports whether a batch that loses had better wait for the next item, if it can join: the time that the machine
+// idles until then costs less than the batch loses. Items come at rate, in items/s. Where tasks differ in size nobody
+// knows what one task more takes.
+func (x *group) pays(c *candidate, now serving.Time, rate float64) bool {
+	idle := min(c.edge.Sub(now).Seconds(), 1/max(rate, 1e-9))
 	return x.scarce() && idle > 0 && -c.score*x.options[c.option].seconds[c.items] > x.price*idle
 }
 
