@@ -1,7 +1,6 @@
 package server
 
 import (
-	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"io"
@@ -74,7 +73,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set(oip.HeaderLength, strconv.Itoa(length))
 	}
-	_, _ = w.Write(out)
+	writeCompressed(w, r, out)
 	return nil
 }
 
@@ -143,47 +142,4 @@ func readInto(b []byte, in io.Reader) ([]byte, error) {
 			return b, err
 		}
 	}
-}
-
-// compressed answers in gzip or deflate when the client prefers it.
-func (s *Server) compressed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		encoding := acceptedEncoding(r.Header.Get("Accept-Encoding"))
-		if encoding == "" || r.URL.Path == "/metrics" { // metrics compress themselves
-			next.ServeHTTP(w, r)
-			return
-		}
-		var z io.WriteCloser
-		if encoding == "gzip" {
-			z, _ = gzip.NewWriterLevel(w, flate.BestSpeed)
-		} else {
-			z, _ = zlib.NewWriterLevel(w, flate.BestSpeed)
-		}
-		w.Header().Set("Content-Encoding", encoding)
-		w.Header().Add("Vary", "Accept-Encoding")
-		next.ServeHTTP(&compressedWriter{w, z}, r)
-		_ = z.Close()
-	})
-}
-
-type compressedWriter struct {
-	http.ResponseWriter
-	z io.Writer
-}
-
-// Write compresses.
-func (p *compressedWriter) Write(b []byte) (int, error) { return p.z.Write(b) }
-
-// acceptedEncoding picks an encoding from Accept-Encoding; "" for none.
-func acceptedEncoding(header string) string {
-	for _, part := range strings.Split(header, ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(q), "q=")) == "0" {
-			continue
-		}
-		if name = strings.ToLower(strings.TrimSpace(name)); name == "gzip" || name == "deflate" {
-			return name
-		}
-	}
-	return ""
 }
