@@ -68,7 +68,7 @@ func TestGRPCTraps(t *testing.T) {
 		{"hostile: nothing", &pb.ModelInferRequest{}, "inputs"},
 		{"hostile: nil input", &pb.ModelInferRequest{Inputs: []*pb.ModelInferRequest_InferInputTensor{nil}}, "no name"},
 	} {
-		_, _, err := DecodeRequest(c.r)
+		_, err := DecodeRequest(c.r)
 		switch {
 		case c.err == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -100,7 +100,7 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 			return
 		}
 		_, _ = DecodeParams(r.Parameters)
-		in, _, err := DecodeRequest(&r)
+		in, err := DecodeRequest(&r)
 		if err != nil {
 			return
 		}
@@ -109,8 +109,8 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 				t.Fatalf("accepted: %v", err)
 			}
 		}
-		again, raw, err := DecodeRequest(EncodeRequest("m", "", "", in, nil))
-		if err != nil || !raw {
+		again, err := DecodeRequest(EncodeRequest("m", "", "", in, nil))
+		if err != nil {
 			t.Fatalf("not accepted again: %v", err)
 		}
 		sameTensors(t, "again", again, in)

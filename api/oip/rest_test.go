@@ -253,14 +253,18 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 		request := EncodeRequest("m", "", "", all, nil)
-		got, raw, err := DecodeRequest(request)
-		if err != nil || !raw {
-			t.Fatal(err, raw)
+		got, err := DecodeRequest(request)
+		if err != nil || len(request.RawInputContents) != len(all) {
+			t.Fatal(err)
 		}
 		sameTensors(t, "raw message", got, all)
 		for _, raw := range []bool{false, true} {
 			out := &pb.ModelInferResponse{}
-			EncodeOutputs(out, plain, raw)
+			if raw {
+				EncodeOutputs(out, plain)
+			} else {
+				encodeTyped(out, plain)
+			}
 			if (len(out.RawOutputContents) > 0) != raw {
 				t.Fatalf("raw %v: %d raw contents", raw, len(out.RawOutputContents))
 			}

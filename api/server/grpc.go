@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"errors"
-	"io"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -91,10 +88,6 @@ func (g *grpcService) model(name string) (*Model, error) {
 	return m, nil
 }
 
-func unknownModel(name string) error {
-	return oip.Errorf(oip.NotFound, "model_name", "model %q is unknown", name)
-}
-
 // ServerLive implements the protocol.
 func (g *grpcService) ServerLive(context.Context, *pb.ServerLiveRequest) (*pb.ServerLiveResponse, error) {
 	return &pb.ServerLiveResponse{Live: true}, nil
@@ -159,7 +152,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	inputs, raw, err := oip.DecodeRequest(r)
+	inputs, err := oip.DecodeRequest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -210,69 +203,8 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 			out.Parameters[p.Name] = oip.Int(x)
 		}
 	}
-	oip.EncodeOutputs(out, outputs, raw)
+	oip.EncodeOutputs(out, outputs)
 	return out, nil
-}
-
-// streamDepth is how many requests of one stream run at once. Further requests wait.
-const streamDepth = 64
-
-// ModelStreamInfer implements the protocol. Answers come in the order in which they are ready, each with its request's
-// id. Errors are answers on the stream. Requests of sequences are queued in the order in which they arrive, others as
-// they are decoded.
-func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
-	ctx := stream.Context()
-	slots := make(chan struct{}, streamDepth)
-	answers := make(chan *pb.ModelStreamInferResponse)
-	sent := make(chan error, 1)
-	go func() {
-		var err error
-		for a := range answers {
-			if err == nil {
-				err = stream.Send(a)
-			}
-		}
-		sent <- err
-	}()
-	var failed error
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				failed = err
-			}
-			break
-		}
-		slots <- struct{}{}
-		var queued func()
-		var turn chan struct{}
-		if r.GetParameters()["sequence_id"] != nil {
-			turn = make(chan struct{})
-			queued = sync.OnceFunc(func() { close(turn) })
-		}
-		go func() {
-			defer func() { <-slots }()
-			out, err := g.inferRecovered(ctx, r, queued)
-			if err != nil {
-				e, _ := clientError(err)
-				answers <- &pb.ModelStreamInferResponse{
-					ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{
-						Id: r.GetId(), ModelName: r.GetModelName(),
-					},
-				}
-				return
-			}
-			answers <- &pb.ModelStreamInferResponse{InferResponse: out}
-		}()
-		if queued != nil {
-			<-turn
-		}
-	}
-	for range streamDepth {
-		slots <- struct{}{} // all running ones have answered
-	}
-	close(answers)
-	return errors.Join(failed, <-sent)
 }
 
 // inferRecovered is infer on a goroutine without an interceptor that recovers from a panic.

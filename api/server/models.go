@@ -17,8 +17,7 @@ var errControl = oip.Errorf(oip.Unsupported, "", "models can be loaded and unloa
 // version returns an error unless a model has a version.
 func (s *Server) version(m *Model, version string) (string, error) {
 	if _, ok := m.Pin(version); !ok {
-		return "", oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",
-			version, m.Name, versions(m))
+		return "", unknownVersion(m, version)
 	}
 	return version, nil
 }

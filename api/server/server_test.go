@@ -212,7 +212,7 @@ func TestHTTPPaths(t *testing.T) {
 		{"GET", model + "/ready", "", 503, `false`},
 		{"POST", "/v2/repository/models/digits%2Fv1/load", `{}`, 200, `{}`},
 		{"GET", "/metrics", "", 200, `metrics`},
-		{"GET", "/v2/models/none", "", 404, `{"error":"model_name: model \"none\" is unknown"}`},
+		{"GET", "/v2/models/none", "", 404, `{"error":"Request for unknown model: 'none' is not found"}`},
 		{"GET", model + "/infer", "", 405, `use POST`},
 		{"POST", "/v2/health/live", "", 405, `use GET`},
 		{"GET", "/v1/models", "", 404, `there is nothing at`},
@@ -355,6 +355,34 @@ func TestCompression(t *testing.T) {
 	}
 	if plain, _ := io.ReadAll(z); !strings.Contains(string(plain), `"data":[1,2]`) {
 		t.Errorf("unpacked: %s", plain)
+	}
+	for _, accept := range []string{"", "gzip;q=0", "gzip; q=0.000, deflate;q=0", "br", "*"} {
+		if _, h, body := s.do(t, "POST", model+"/infer", two, "Accept-Encoding", accept); body[0] != '{' ||
+			h.Get("Content-Encoding") != "" {
+			t.Errorf("Accept-Encoding %q: %v", accept, h)
+		}
+	}
+	for accept, want := range map[string]string{
+		"gzip, deflate": "gzip", "gzip;q=0, deflate": "deflate", "gzip;q=0.2,deflate;q=0.3": "deflate", "GZIP": "gzip",
+	} {
+		if _, h, _ := s.do(t, "POST", model+"/infer", two, "Accept-Encoding", accept); h.Get("Content-Encoding") !=
+			want {
+			t.Errorf("Accept-Encoding %q: %v", accept, h)
+		}
+	}
+}
+
+// Existing clients send Accept-Encoding with every call, but decode the answers of inference alone.
+func TestOnlyAnswersOfInferenceAreCompressed(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, x := range []struct{ method, path, body string }{
+		{"GET", "/v2", ""}, {"GET", model, ""}, {"GET", model + "/config", ""}, {"GET", model + "/stats", ""},
+		{"POST", "/v2/repository/index", ""}, {"GET", "/v2/nothing", ""}, {"POST", model + "/infer", "{}"},
+	} {
+		_, h, body := s.do(t, x.method, x.path, x.body, "Accept-Encoding", "gzip, deflate")
+		if h.Get("Content-Encoding") != "" || !json.Valid([]byte(body)) {
+			t.Errorf("%s %s: %v %q", x.method, x.path, h, body)
+		}
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
 	pin, ok := m.Pin(version)
 	if !ok {
-		return nil, oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",
-			version, m.Name, versions(m))
+		return nil, unknownVersion(m, version)
 	}
 	items, err := checkInputs(m, inputs, limit)
 	if err != nil {
