@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
@@ -63,7 +64,12 @@ func (s *service) Lookup(name string) (*server.Model, bool) {
 
 // Infer implements server.Service.
 func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
-	return s.plane.Infer(ctx, r)
+	out, err := s.plane.Infer(ctx, r)
+	if err != nil && s.isUnloaded(r.App) {
+		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",
+			s.spec.Load().Apps[r.App].Name)
+	}
+	return out, err
 }
 
 // Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has

@@ -50,6 +50,13 @@ func (s *service) setUnloaded(a serving.AppID, unloaded bool) {
 	s.plane.Adopt(s.loadedPlan())
 }
 
+// isUnloaded reports whether a client has unloaded an app.
+func (s *service) isUnloaded(a serving.AppID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unloaded[a]
+}
+
 // loadedPlan is the latest plan without the instances of apps that were unloaded. The others keep their place in their
 // worker's list, and with it their identity, so they are not restarted. s.mu is held.
 func (s *service) loadedPlan() *plan.Plan {
