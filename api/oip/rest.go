@@ -63,6 +63,7 @@ type restMessage struct {
 	Parameters   map[string]json.RawMessage `json:"parameters"`
 	Inputs       []restTensor               `json:"inputs"`
 	Outputs      []restTensor               `json:"outputs"`
+	Instances    json.RawMessage            `json:"instances"` // of the protocol v1
 }
 
 // split separates the JSON from the binary blocks behind it.
@@ -85,7 +86,7 @@ func parse(head []byte) (*restMessage, error) {
 	}
 	var m restMessage
 	if err := json.Unmarshal(lean, &m); err != nil {
-		return nil, invalid("", "the request is not the JSON that is wanted: %v", err)
+		return nil, wrongJSON(err)
 	}
 	restore := func(list []restTensor) error {
 		for k := range list {
@@ -109,7 +110,8 @@ func parse(head []byte) (*restMessage, error) {
 // DecodeREST decodes a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
 // returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
 // tensors alias body.
-func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
+func DecodeREST(body []byte, headerLength int, raw func() (s tensor.Spec, batched bool, err error)) (*RESTRequest,
+	error) {
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
 	}
@@ -131,6 +133,10 @@ func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) 
 		return nil, err
 	}
 	if len(m.Inputs) == 0 {
+		if len(m.Instances) > 0 {
+			return nil, invalid("instances", "belongs to the protocol v1, this is v2: "+
+				`send {"inputs":[{"name":...,"datatype":...,"shape":[...],"data":[...]}]}`)
+		}
 		return nil, invalid("inputs", "is empty, want at least one")
 	}
 	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks); err != nil {
@@ -192,52 +198,6 @@ func scalarValue(v json.RawMessage) any {
 		return b
 	}
 	return string(v)
-}
-
-// decodeRaw reads a request whose whole body is the one input of a model: batch 1, at most one variable dimension,
-// which the size decides; a BYTES input is one element of shape [1].
-func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
-	if raw == nil {
-		return nil, invalid(HeaderLength, "is 0, but this model does not take raw requests")
-	}
-	s, err := raw()
-	if err != nil {
-		return nil, err
-	}
-	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: append([]int64(nil), s.Shape...)}
-	if s.DType == tensor.Bytes {
-		for k := range t.Shape {
-			if t.Shape[k] > 1 {
-				return nil, invalid(HeaderLength,
-					"is 0, but a raw BYTES request has one element and input %q has shape %v", s.Name, s.Shape)
-			}
-			t.Shape[k] = 1
-		}
-		t.Data = tensor.AppendBytes(nil, body)
-	} else {
-		t.Data = body
-		open, fixed := -1, int64(s.DType.Size())
-		for k := range t.Shape {
-			switch {
-			case k == 0 && t.Shape[k] < 0:
-				t.Shape[k] = 1 // the batch
-			case t.Shape[k] < 0 && open < 0:
-				open = k
-			case t.Shape[k] < 0:
-				return nil, invalid(HeaderLength, "is 0, but input %q has more than one variable dimension: %v", s.Name,
-					s.Shape)
-			default:
-				fixed *= t.Shape[k]
-			}
-		}
-		if open >= 0 && fixed > 0 {
-			t.Shape[open] = int64(len(body)) / fixed
-		}
-	}
-	if err := t.Validate(); err != nil {
-		return nil, invalid("", "%v", err)
-	}
-	return &RESTRequest{Inputs: []tensor.Tensor{t}, BinaryOutputs: true}, nil
 }
 
 // decodeTensors reads tensors with data in the JSON or, in the same order, in the blocks behind it.

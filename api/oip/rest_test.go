@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,22 +141,44 @@ func TestRESTTraps(t *testing.T) {
 }
 
 func TestRawRequests(t *testing.T) {
-	raw := func(d tensor.DType, shape ...int64) func() (tensor.Spec, error) {
-		return func() (tensor.Spec, error) { return tensor.Spec{Name: "x", DType: d, Shape: shape}, nil }
-	}
-	r, err := DecodeREST(make([]byte, 24), 0, raw(tensor.FP32, -1, -1))
-	if err != nil || !reflect.DeepEqual(r.Inputs[0].Shape, []int64{1, 6}) || !r.BinaryOutputs {
-		t.Errorf("24 bytes of FP32 [-1,-1]: %+v, %v", r, err)
-	}
-	if r, err = DecodeREST([]byte("hello"), 0, raw(tensor.Bytes, 1)); err != nil ||
-		string(r.Inputs[0].Data) != "\x05\x00\x00\x00hello" {
-		t.Errorf("BYTES: %+v, %v", r, err)
-	}
-	if _, err = DecodeREST(make([]byte, 7), 0, raw(tensor.FP32, -1, 2)); err == nil {
-		t.Error("7 bytes of FP32 [-1,2] were taken")
-	}
-	if _, err = DecodeREST(make([]byte, 8), 0, raw(tensor.FP32, -1, -1, -1)); err == nil {
-		t.Error("two variable dimensions were taken")
+	for _, c := range []struct {
+		name    string
+		size    int
+		batched bool
+		dtype   tensor.DType
+		shape   []int64
+		want    []int64 // nil for an error
+	}{
+		{"one item, a variable dimension", 24, true, tensor.FP32, []int64{-1, -1}, []int64{1, 6}},
+		{"one item, all fixed", 8, true, tensor.FP32, []int64{-1, 2}, []int64{1, 2}},
+		{"a wrong size", 7, true, tensor.FP32, []int64{-1, 2}, nil},
+		{"two items", 16, true, tensor.FP32, []int64{-1, 2}, nil},
+		{"two variable dimensions", 8, true, tensor.FP32, []int64{-1, -1, -1}, nil},
+		{"no batch: the first dimension is like any other", 24, false, tensor.FP32, []int64{-1}, []int64{6}},
+		{"no batch, in the middle", 24, false, tensor.FP32, []int64{2, -1}, []int64{2, 3}},
+		{"no batch, a rest", 20, false, tensor.FP32, []int64{2, -1}, nil},
+		{"no batch, two variable dimensions", 24, false, tensor.FP32, []int64{-1, -1}, nil},
+		{"no batch, nothing determines the dimension", 0, false, tensor.FP32, []int64{-1, 0}, nil},
+		{"no batch, no elements", 0, false, tensor.FP32, []int64{-1, 3}, []int64{0, 3}},
+		{"no shape", 4, false, tensor.FP32, nil, nil},
+		{"BYTES", 5, true, tensor.Bytes, []int64{-1, 1}, []int64{1, 1}},
+		{"BYTES without a batch", 5, false, tensor.Bytes, []int64{1}, []int64{1}},
+		{"BYTES of any number", 5, false, tensor.Bytes, []int64{-1}, nil},
+		{"BYTES of two dimensions", 5, false, tensor.Bytes, []int64{1, 1}, nil},
+		{"BYTES of one dimension, the batch", 5, true, tensor.Bytes, []int64{-1}, nil},
+	} {
+		body := bytes.Repeat([]byte("x"), c.size)
+		r, err := DecodeREST(body, 0, func() (tensor.Spec, bool, error) {
+			return tensor.Spec{Name: "x", DType: c.dtype, Shape: c.shape}, c.batched, nil
+		})
+		switch {
+		case c.want == nil && err == nil:
+			t.Errorf("%s: was taken as %v", c.name, r.Inputs[0].Shape)
+		case c.want != nil && (err != nil || !slices.Equal(r.Inputs[0].Shape, c.want) || !r.BinaryOutputs):
+			t.Errorf("%s: %+v, %v", c.name, r, err)
+		case c.want != nil && !bytes.HasSuffix(r.Inputs[0].Data, body):
+			t.Errorf("%s: %q", c.name, r.Inputs[0].Data)
+		}
 	}
 }
 

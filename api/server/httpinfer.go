@@ -26,12 +26,12 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req, err := oip.DecodeREST(body, headerLength, func() (tensor.Spec, error) {
+	req, err := oip.DecodeREST(body, headerLength, func() (tensor.Spec, bool, error) {
 		if len(m.Inputs) != 1 {
-			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength,
+			return tensor.Spec{}, false, oip.Errorf(oip.Invalid, oip.HeaderLength,
 				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
 		}
-		return m.Inputs[0], nil
+		return m.Inputs[0], m.Batched, nil
 	})
 	if err != nil {
 		return err

@@ -222,7 +222,7 @@ func TestHTTPPaths(t *testing.T) {
 			"POST", model + "/infer", strings.Replace(two, "FP32", "INT32", 1), 400,
 			`datatype is INT32, model \"digits/v1\" takes FP32`,
 		},
-		{"POST", model + "/infer", strings.Replace(two, `[1,2],"data"`, `[2,1],"data"`, 1), 400, `takes [-1 2]`},
+		{"POST", model + "/infer", strings.Replace(two, `[1,2],"data"`, `[2,1],"data"`, 1), 400, `takes [-1,2]`},
 		{"POST", model + "/infer", strings.Replace(two, `"x"`, `"z"`, 1), 400, `is no input of model`},
 		{
 			"POST", model + "/infer",

@@ -70,10 +70,10 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 		ok = want.Shape[i] < 0 || t.Shape[i] == want.Shape[i]
 	}
 	if !ok {
-		return fmt.Errorf("shape is %v, want %v", t.Shape, want.Shape)
+		return fmt.Errorf("shape is %v, want %v", tensor.Dims(t.Shape), tensor.Dims(want.Shape))
 	}
 	if m.batched && t.Shape[0] != int64(items) {
-		return fmt.Errorf("shape is %v, but the query has %d items", t.Shape, items)
+		return fmt.Errorf("shape is %v, but the query has %d items", tensor.Dims(t.Shape), items)
 	}
 	if err := t.Validate(); err != nil {
 		return err

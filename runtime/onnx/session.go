@@ -223,7 +223,7 @@ func (s *session) empty(p *port, shape []int64) (ort.Value, error) {
 	case tensor.FP64:
 		v, err = ort.NewEmptyTensor[float64](shape)
 	default:
-		return nil, fmt.Errorf("shape %v has no elements, which cannot be passed as %s", shape, p.DType)
+		return nil, fmt.Errorf("shape %v has no elements, which cannot be passed as %s", tensor.Dims(shape), p.DType)
 	}
 	if err != nil {
 		return nil, err
@@ -341,7 +341,7 @@ func (s *session) wantedShape(err error, items int) (int, []int64, error) {
 func notBatched(name string, shape []int64, items int) error {
 	return fmt.Errorf(
 		"output %q: the model gave shape %v for a batch of %d items: it does not batch, configure it without a batch "+
-			"dimension", name, shape, items)
+			"dimension", name, tensor.Dims(shape), items)
 }
 
 func parseShape(s string) []int64 {
