@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -78,28 +77,10 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	switch t.DType {
-	case tensor.Bool:
+	if t.DType == tensor.Bool {
 		// A C++ bool that is neither 0 nor 1 is undefined behaviour.
 		if i := slices.IndexFunc(t.Data, func(b byte) bool { return b > 1 }); i >= 0 {
 			return fmt.Errorf("element %d is %d, want 0 or 1", i, t.Data[i])
-		}
-	case tensor.Bytes:
-		// The binding hands strings over as C strings, which would cut them at the NUL.
-		n, at := 0, -1
-		err := tensor.EachBytes(t.Data, func(e []byte) {
-			if at < 0 && bytes.IndexByte(e, 0) >= 0 {
-				at = n
-			}
-			n++
-		})
-		if err != nil {
-			return err
-		}
-		if at >= 0 {
-			return fmt.Errorf(
-				"element %d contains a NUL byte, which ONNX strings cannot carry here; encode it as text, base64 for "+
-					"instance", at)
 		}
 	}
 	return nil

@@ -32,7 +32,6 @@ type session struct {
 	temp   []ort.Value          // values to release after the run
 	pins   runtime.Pinner       // memory of one run
 	shapes map[string][][]int64 // output shapes by input shapes, for outputs the binding cannot allocate
-	text   []string
 }
 
 func newSession(m *model, o *ort.SessionOptions) (*session, error) {
