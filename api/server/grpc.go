@@ -226,33 +226,7 @@ func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: m.backend()}
-	if m.Batched {
-		c.MaxBatchSize = int32(m.MaxBatch)
-	}
-	for _, s := range m.Inputs {
-		c.Input = append(c.Input, &pb.ModelInput{Name: s.Name, DataType: tritonType(s.DType), Dims: m.item(s.Shape)})
-	}
-	for _, s := range m.Outputs {
-		c.Output = append(c.Output, &pb.ModelOutput{Name: s.Name, DataType: tritonType(s.DType), Dims: m.item(s.Shape)})
-	}
-	return &pb.ModelConfigResponse{Config: c}, nil
-}
-
-// tritonType returns the type's name in Triton's model configuration.
-func tritonType(d tensor.DType) pb.DataType {
-	if d == tensor.Bytes {
-		return pb.DataType_TYPE_STRING
-	}
-	return pb.DataType(pb.DataType_value["TYPE_"+d.String()])
-}
-
-// item returns a shape without the batch dimension, as in model configurations.
-func (m *Model) item(shape []int64) []int64 {
-	if m.Batched && len(shape) > 0 {
-		return shape[1:]
-	}
-	return shape
+	return &pb.ModelConfigResponse{Config: m.config()}, nil
 }
 
 // ModelStatistics implements Triton's extension. Without a name it covers all models.

@@ -166,26 +166,9 @@ func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	type io struct {
-		Name     string  `json:"name"`
-		DataType string  `json:"data_type"`
-		Dims     []int64 `json:"dims"`
-	}
-	list := func(specs []tensor.Spec) []io {
-		out := make([]io, len(specs))
-		for k, t := range specs {
-			out[k] = io{t.Name, tritonType(t.DType).String(), m.item(t.Shape)}
-		}
-		return out
-	}
-	most := 0
-	if m.Batched {
-		most = m.MaxBatch
-	}
-	return reply(w, map[string]any{
-		"name": m.Name, "platform": m.Platform, "backend": m.backend(), "max_batch_size": most, "input": list(m.Inputs),
-		"output": list(m.Outputs),
-	})
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(appendProto(nil, m.config().ProtoReflect()))
+	return nil
 }
 
 func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {

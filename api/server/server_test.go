@@ -30,6 +30,7 @@ import (
 	"github.com/sluice-serving/sluice/api/oip/pb"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
+	triton "github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -449,7 +450,7 @@ func TestGRPCCalls(t *testing.T) {
 		t.Error(r, err)
 	}
 	if r, err := c.ModelConfig(ctx, &pb.ModelConfigRequest{Name: "digits/v1"}); err != nil ||
-		r.Config.MaxBatchSize != 4 || r.Config.Output[1].DataType != pb.DataType_TYPE_STRING {
+		r.Config.GetMaxBatchSize() != 4 || r.Config.Output[1].DataType != triton.DataType_TYPE_STRING {
 		t.Error(r, err)
 	}
 	if r, err := c.ModelStatistics(ctx, &pb.ModelStatisticsRequest{}); err != nil ||

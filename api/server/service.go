@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	triton "github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -42,6 +43,10 @@ type Model struct {
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
 	MaxBatch int  // most items of one request
+	// Config is the model's config.pbtxt, or nil. It is not changed.
+	Config *triton.ModelConfig
+	// Labels are the names of the classes of outputs that have some, by output and then by class.
+	Labels map[string][]string
 }
 
 // Ensemble is the platform of apps of several stages, as Triton calls its pipelines.

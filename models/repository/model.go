@@ -41,8 +41,13 @@ type Model struct {
 	Outputs []tensor.Spec
 	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
 	MaxBatch int
-	Unknown  []string // fields of config.pbtxt that sluice does not read, each with its line
-	Warnings []string // settings of the configuration that sluice does not follow
+	// Reshapes are the shapes that the model itself has for tensors that clients see in another one, by name, with the
+	// batch dimension.
+	Reshapes map[string][]int64
+	Sequence *Sequence           // nil for a model that takes every request alone
+	Labels   map[string][]string // names of the classes, by output and then by class
+	Unknown  []string            // fields of config.pbtxt that sluice does not read, each with its line
+	Warnings []string            // settings of the configuration that sluice does not follow
 }
 
 // Latest returns the highest version served.
@@ -113,6 +118,7 @@ func (r *Repository) model(name string) (*Model, error) {
 	if err := m.describe(); err != nil {
 		return nil, err
 	}
+	r.readLabels(m)
 	return m, nil
 }
 
