@@ -142,6 +142,12 @@ func (r *resolver) app(i int) {
 					id))
 			}
 		}
+		for _, v := range st.Variants {
+			// A model that is told of sequences serves the queries of one in their order.
+			if m := r.w.Variants[v].Described; m != nil && m.Sequence != nil {
+				st.Stateful = true
+			}
+		}
 		app.Stages = append(app.Stages, id)
 		s.Stages = append(s.Stages, st)
 	}
@@ -214,7 +220,7 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 				out.MemoryBytes = found.Bytes
 			}
 		}
-		b.Inputs, b.Outputs, b.Batched = m.Inputs, m.Outputs, m.MaxBatch > 0
+		b.Inputs, b.Outputs, b.Batched, b.Described = m.Inputs, m.Outputs, m.MaxBatch > 0, m
 		switch bound := max(1, m.MaxBatch); {
 		case out.MaxBatch == 0:
 			out.MaxBatch = bound
@@ -278,7 +284,22 @@ func (r *resolver) info(i int, w *wiring) AppInfo {
 	if out.Outputs == nil {
 		out.Outputs = w.tensors.Answer()
 	}
+	out.Triton = r.described(w.app)
 	return out
+}
+
+// described returns the model of the repository that an app is: that of its only stage, or an ensemble of its name.
+func (r *resolver) described(a *serving.App) *repository.Model {
+	if len(a.Stages) == 1 {
+		return r.w.Variants[r.w.Spec.Stages[a.Stages[0]].Variants[0]].Described
+	}
+	if r.repo == nil || repository.CheckName(a.Name) != nil {
+		return nil
+	}
+	if m, err := r.repo.Configured(a.Name); err == nil && m.Config.EnsembleScheduling != nil {
+		return m
+	}
+	return nil
 }
 
 // agree returns the common tensors of a stage's variants, and reports differences: a client cannot know which variant

@@ -166,10 +166,8 @@ func (im *importer) member(name string) (*member, error) {
 // serving it.
 func (im *importer) checkSupported(m *member) error {
 	c := m.Config
-	if c.SequenceBatching != nil {
-		return errors.New(
-			"sequence_batching is not supported: neither control inputs nor states are handed to models; of stages " +
-				"only the function track keeps something")
+	if c.SequenceBatching != nil && !m.local {
+		return errors.New("sequence_batching is supported for ONNX models that run in this process")
 	}
 	for _, w := range m.Warnings {
 		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") &&

@@ -178,7 +178,7 @@ func TestSettingsWithoutACounterpart(t *testing.T) {
 		},
 		{
 			"reader", `instance_group`, `sequence_batching { control_input [ { name: "START" } ] } instance_group`,
-			`model "reader": sequence_batching is not supported`,
+			`sequence_batching: input "START": the model file has no such input`,
 		},
 		{"reader", `KIND_CPU`, `KIND_GPU`, `model "reader": instance_group asks for GPUs`},
 		{"reader", `count: 2`, `count: -2`, `instance_group[0].count is -2`},

@@ -44,6 +44,9 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 		Name: app.Name, App: a, Platform: onnxPlatform, Inputs: info.Inputs, Outputs: info.Outputs,
 		Batched: info.Batched, MaxBatch: 1,
 	}
+	if info.Triton != nil {
+		m.Config, m.Labels = info.Triton.Config, info.Triton.Labels
+	}
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	if first != last {
 		m.Platform = server.Ensemble

@@ -21,6 +21,7 @@ import (
 type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
+	sequences *sequences
 	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
@@ -39,7 +40,7 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 		return nil, err
 	}
 	out := &service{
-		telemetry: t, latest: p.first, unloaded: make(map[serving.AppID]bool), models: models, fixed: len(models),
+		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool), models: models, fixed: len(models),
 	}
 	out.spec.Store(p.Spec())
 	return out, nil
@@ -64,6 +65,9 @@ func (s *service) Lookup(name string) (*server.Model, bool) {
 
 // Infer implements server.Service.
 func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+	if err := s.sequences.admit(r, s.spec.Load()); err != nil {
+		return nil, err
+	}
 	out, err := s.plane.Infer(ctx, r)
 	if err != nil && s.isUnloaded(r.App) {
 		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",

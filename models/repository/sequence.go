@@ -34,6 +34,12 @@ type State struct {
 	Shape         []int64 // as in the model file
 }
 
+// Hides reports whether an input or output of the model file is one that no client sees.
+func (s *Sequence) Hides(name string) bool {
+	return slices.ContainsFunc(s.Controls, func(c Control) bool { return c.Name == name }) ||
+		slices.ContainsFunc(s.States, func(x State) bool { return x.Input == name || x.Output == name })
+}
+
 // splitSequence takes the inputs and outputs that no client sees out of a model file's, and describes them in
 // m.Sequence.
 func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.Spec, err error) {

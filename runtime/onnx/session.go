@@ -295,7 +295,10 @@ func (s *session) shapeKey(parts []dataplane.Portion, items int) string {
 	var b []byte
 	b = strconv.AppendInt(b, int64(items), 10)
 	for k := range s.m.inputs {
-		for _, d := range input(&parts[0], k, s.m.inputs[k].Name).Shape[1:] {
+		for at, d := range input(&parts[0], k, s.m.inputs[k].Name).Shape {
+			if at == 0 && s.m.batched {
+				continue // the items
+			}
 			b = append(b, 'x')
 			b = strconv.AppendInt(b, d, 10)
 		}
