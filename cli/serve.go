@@ -28,6 +28,8 @@ keeps what it measured; a system that learns latency while it serves (option lea
 			fs.StringVar(&o.HTTP, "http", "", "HTTP `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.GRPC, "grpc", "", "gRPC `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.Admin, "admin", "", "admin `address`, or off; instead of the configuration's")
+			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients may use, "+
+				"/ for all; instead of the configuration's")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
@@ -41,7 +43,8 @@ keeps what it measured; a system that learns latency while it serves (option lea
 				if err != nil {
 					return err
 				}
-				o.Log = logger(e, &opened.File().Telemetry)
+				o.LogLevel = &slog.LevelVar{}
+				o.Log = logger(e, &opened.File().Telemetry, o.LogLevel)
 				server, err := profiled.NewServer(e.Context, o)
 				if err != nil {
 					return err
@@ -53,9 +56,8 @@ keeps what it measured; a system that learns latency while it serves (option lea
 	}
 }
 
-// logger logs to Stderr at the level and in the format of the configuration.
-func logger(e *Env, t *config.Telemetry) *slog.Logger {
-	level := slog.LevelInfo
+// logger logs to Stderr in the format of the configuration, at a level that it sets to that of the configuration.
+func logger(e *Env, t *config.Telemetry, level *slog.LevelVar) *slog.Logger {
 	_ = level.UnmarshalText([]byte(t.LogLevel)) // checked with the file
 	o := &slog.HandlerOptions{Level: level}
 	if t.LogFormat == "json" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -472,6 +473,13 @@ func (c *checker) server() {
 	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
 	c.need(!s.AdminAnywhere || s.AdminToken != "", "server.admin_anywhere",
 		"needs server.admin_token: any caller of the admin port could change prices and functions")
+	c.need(s.SharedMemory == "" || strings.HasPrefix(s.SharedMemory, "/") && !strings.Contains(s.SharedMemory[1:], "/"),
+		"server.shared_memory", "is %q, want / and the beginning of names", s.SharedMemory)
+	for i, o := range s.Origins {
+		u, err := url.Parse(o)
+		c.need(o == "*" || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == o,
+			at("server.origins", i), "is %q, want an origin such as https://example.org, or *", o)
+	}
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)

@@ -31,7 +31,7 @@ func TestLimitsOfASilentConfiguration(t *testing.T) {
 		HTTP: ":8000", GRPC: ":8001", Admin: "127.0.0.1:8002", MaxRequest: limits.RequestBytes,
 		MaxHeader: limits.HeaderBytes, Connections: limits.Connections, Streams: limits.Streams, Items: limits.Items,
 		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
-		Version: Version(), Log: got.Log,
+		Version: Version(), Log: got.Log, Name: "sluice",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -48,6 +48,9 @@ server:
   admin_anywhere: true
   admin_token: token
   model_control: true
+  shared_memory: /prefix
+  origins: ["https://example.org"]
+  name: triton
   not_ready: 5s
   drain_timeout: 6s
   limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s}
@@ -56,7 +59,7 @@ server:
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
 		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
-		Version: Version(), Log: got.Log,
+		Version: Version(), Log: got.Log, SharedMemory: "/prefix", Origins: []string{"https://example.org"}, Name: "triton",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -64,7 +67,7 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "LogLevel"; !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

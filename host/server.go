@@ -21,12 +21,16 @@ type ServerOptions struct {
 	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
 	// leaves the configuration's.
 	HTTP, GRPC, Admin string
+	// SharedMemory is the prefix of the shared memory objects that clients may use; empty leaves the configuration's.
+	SharedMemory string
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
 	// configuration's.
 	Journal string
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger
+	// LogLevel is the level of Log, which clients on this machine may change; nil for one that is fixed.
+	LogLevel *slog.LevelVar
 
 	observe observer // of every step; nil for none
 }

@@ -20,17 +20,23 @@ const (
 )
 
 // DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message.
-func DecodeRequest(r *pb.ModelInferRequest) ([]tensor.Tensor, error) {
+// regions reads inputs that are in shared memory; nil refuses those. Such inputs have no entry in the raw contents.
+func DecodeRequest(r *pb.ModelInferRequest, regions Regions) ([]tensor.Tensor, error) {
 	if len(r.Inputs) == 0 {
 		return nil, invalid("inputs", "is empty, want at least one")
 	}
 	if len(r.Inputs) > MaxTensors {
 		return nil, invalid("inputs", "has %d tensors, at most %d are taken", len(r.Inputs), MaxTensors)
 	}
-	raw := len(r.RawInputContents) > 0
-	if raw && len(r.RawInputContents) != len(r.Inputs) {
+	where, inside, err := sharedInputs(r)
+	if err != nil {
+		return nil, err
+	}
+	blocks := r.RawInputContents
+	raw := len(blocks) > 0
+	if raw && len(blocks) != inside {
 		return nil, invalid("raw_input_contents",
-			"has %d entries for %d inputs: give one for each, in their order", len(r.RawInputContents), len(r.Inputs))
+			"has %d entries for %d inputs: give one for each, in their order", len(blocks), inside)
 	}
 	inputs := make([]tensor.Tensor, len(r.Inputs))
 	for k, in := range r.Inputs {
@@ -40,9 +46,22 @@ func DecodeRequest(r *pb.ModelInferRequest) ([]tensor.Tensor, error) {
 				return nil, invalid(inputField(k, in.GetName(), "contents"),
 					"is given beside raw_input_contents: use one of them for all inputs")
 			}
-			block = r.RawInputContents[k]
+			if where == nil || where[k] == nil {
+				block, blocks = blocks[0], blocks[1:]
+			}
 		}
-		t, err := decodeTensor(k, "inputs", in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block, raw)
+		isShared := where != nil && where[k] != nil
+		if isShared {
+			if in.GetContents() != nil {
+				return nil, invalid(inputField(k, in.GetName(), "contents"),
+					"is given, and the input is in shared memory: use one of them")
+			}
+			if block, err = where[k].message(inputField(k, in.GetName(), ""), in, regions); err != nil {
+				return nil, err
+			}
+		}
+		t, err := decodeTensor(k, "inputs", in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block,
+			raw || isShared)
 		if err != nil {
 			return nil, err
 		}
@@ -241,15 +260,20 @@ func appendContents(out []byte, d tensor.DType, c *pb.InferTensorContents) []byt
 }
 
 // EncodeOutputs puts outputs into an answer, raw whatever form the request had: existing clients read nothing else. Raw
-// contents alias the tensors.
-func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor) {
+// contents alias the tensors. shared says by output which of them are in shared memory, where their raw contents stay
+// empty; nil for none.
+func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, shared []*Shared) {
 	to.Outputs = make([]*pb.ModelInferResponse_InferOutputTensor, len(outputs))
 	to.RawOutputContents = make([][]byte, len(outputs))
 	block := make([]pb.ModelInferResponse_InferOutputTensor, len(outputs))
 	for k := range outputs {
 		t, o := &outputs[k], &block[k]
 		o.Name, o.Datatype, o.Shape = t.Name, t.DType.String(), t.Shape
-		to.RawOutputContents[k] = t.Data
+		if shared != nil && shared[k] != nil {
+			o.Parameters = sharedMessage(shared[k])
+		} else {
+			to.RawOutputContents[k] = t.Data
+		}
 		to.Outputs[k] = o
 	}
 }

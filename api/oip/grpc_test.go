@@ -68,7 +68,7 @@ func TestGRPCTraps(t *testing.T) {
 		{"hostile: nothing", &pb.ModelInferRequest{}, "inputs"},
 		{"hostile: nil input", &pb.ModelInferRequest{Inputs: []*pb.ModelInferRequest_InferInputTensor{nil}}, "no name"},
 	} {
-		_, err := DecodeRequest(c.r)
+		_, err := DecodeRequest(c.r, nil)
 		switch {
 		case c.err == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -100,7 +100,7 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 			return
 		}
 		_, _ = DecodeParams(r.Parameters)
-		in, err := DecodeRequest(&r)
+		in, err := DecodeRequest(&r, nil)
 		if err != nil {
 			return
 		}
@@ -109,7 +109,7 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 				t.Fatalf("accepted: %v", err)
 			}
 		}
-		again, err := DecodeRequest(EncodeRequest("m", "", "", in, nil))
+		again, err := DecodeRequest(EncodeRequest("m", "", "", in, nil), nil)
 		if err != nil {
 			t.Fatalf("not accepted again: %v", err)
 		}
@@ -126,7 +126,7 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 	f.Add([]byte(`{"parameters":{"timeout":5},"inputs":[{"name":"s","datatype":"BYTES","shape":[2],"data":["a",`+
 		`"\u00e9"]}]}`), -1)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
-		r, err := DecodeREST(b, n, nil)
+		r, err := DecodeREST(b, n, nil, nil)
 		if err != nil {
 			return
 		}
@@ -139,7 +139,7 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := DecodeREST(body, n, nil)
+		again, err := DecodeREST(body, n, nil, nil)
 		if err != nil {
 			t.Fatalf("not accepted again: %v\n%q", err, body)
 		}

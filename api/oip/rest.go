@@ -28,17 +28,13 @@ type RESTRequest struct {
 	Params        Params
 }
 
-// RequestedOutput is an output that a client asks for. Binary is nil when it gives no form.
-type RequestedOutput struct {
-	Name   string
-	Binary *bool
-}
-
 // RESTResponse is an answer over HTTP.
 type RESTResponse struct {
 	ModelName, ModelVersion, ID string
 	Params                      []Param // in the order in which they are written
 	Outputs                     []tensor.Tensor
+	// Shared says by output which of them are in shared memory and not in the answer; nil for none.
+	Shared []*Shared
 }
 
 // Param is a response parameter: a bool, int64, float64 or string.
@@ -109,9 +105,9 @@ func parse(head []byte) (*restMessage, error) {
 
 // DecodeREST decodes a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
 // returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
-// tensors alias body.
-func DecodeREST(body []byte, headerLength int, raw func() (s tensor.Spec, batched bool, err error)) (*RESTRequest,
-	error) {
+// tensors alias body. regions reads inputs that are in shared memory; nil refuses those.
+func DecodeREST(body []byte, headerLength int, raw func() (s tensor.Spec, batched bool, err error),
+	regions Regions) (*RESTRequest, error) {
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
 	}
@@ -139,7 +135,7 @@ func DecodeREST(body []byte, headerLength int, raw func() (s tensor.Spec, batche
 		}
 		return nil, invalid("inputs", "is empty, want at least one")
 	}
-	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks); err != nil {
+	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks, regions); err != nil {
 		return nil, err
 	}
 	if len(m.Outputs) > MaxTensors {
@@ -159,8 +155,8 @@ func DecodeREST(body []byte, headerLength int, raw func() (s tensor.Spec, batche
 			}
 			want.Binary = &b
 		}
-		if _, ok := o.Parameters["classification"]; ok {
-			return nil, Errorf(Unsupported, field+" classification", "is not supported: ask for the scores")
+		if err := want.set(field, jsonParameter(o.Parameters)); err != nil {
+			return nil, err
 		}
 		r.Outputs = append(r.Outputs, want)
 	}
@@ -201,7 +197,7 @@ func scalarValue(v json.RawMessage) any {
 }
 
 // decodeTensors reads tensors with data in the JSON or, in the same order, in the blocks behind it.
-func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor, error) {
+func decodeTensors(list string, in []restTensor, blocks []byte, regions Regions) ([]tensor.Tensor, error) {
 	if len(in) > MaxTensors {
 		return nil, invalid(list, "has %d tensors, at most %d are taken", len(in), MaxTensors)
 	}
@@ -231,13 +227,18 @@ func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor
 		if err != nil {
 			return nil, invalid(field, "%v", err)
 		}
-		for name := range x.Parameters {
-			if len(name) > 13 && name[:13] == "shared_memory" {
-				return nil, Errorf(Unsupported, field, "shared memory is not supported: send the data")
-			}
+		shared, err := sharedOf(field, jsonParameter(x.Parameters))
+		if err != nil {
+			return nil, err
 		}
 		size, binary := x.Parameters["binary_data_size"]
 		switch {
+		case shared != nil && (binary || len(x.Data) > 0):
+			return nil, invalid(field, "has data and is in shared memory: use one of them")
+		case shared != nil:
+			if err := shared.fetch(field, &t, regions); err != nil {
+				return nil, err
+			}
 		case binary && len(x.Data) > 0:
 			return nil, invalid(field, "has data and binary_data_size: use one of them")
 		case binary:
@@ -286,7 +287,7 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 		r.Params = append(r.Params, Param{name, scalarValue(v)})
 	}
 	sort.Slice(r.Params, func(a, b int) bool { return r.Params[a].Name < r.Params[b].Name })
-	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks)
+	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks, nil)
 	return r, err
 }
 

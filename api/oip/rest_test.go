@@ -84,7 +84,7 @@ func TestRESTTraps(t *testing.T) {
 		{
 			"12 classification",
 			`{"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}],"outputs":[{"name":"y",` +
-				`"parameters":{"classification":3}}]}`, -1, "", "classification",
+				`"parameters":{"classification":1.5}}]}`, -1, "", "classification",
 		},
 		{
 			"12 timeout must be a number",
@@ -122,7 +122,7 @@ func TestRESTTraps(t *testing.T) {
 		if header == -2 {
 			header = strings.LastIndex(c.body, "}") + 1
 		}
-		r, err := DecodeREST([]byte(c.body), header, nil)
+		r, err := DecodeREST([]byte(c.body), header, nil, nil)
 		if c.err != "" {
 			var e *Error
 			if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, &e) {
@@ -170,7 +170,7 @@ func TestRawRequests(t *testing.T) {
 		body := bytes.Repeat([]byte("x"), c.size)
 		r, err := DecodeREST(body, 0, func() (tensor.Spec, bool, error) {
 			return tensor.Spec{Name: "x", DType: c.dtype, Shape: c.shape}, c.batched, nil
-		})
+		}, nil)
 		switch {
 		case c.want == nil && err == nil:
 			t.Errorf("%s: was taken as %v", c.name, r.Inputs[0].Shape)
@@ -248,7 +248,7 @@ func TestRoundTrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := DecodeREST(body, n, nil)
+			got, err := DecodeREST(body, n, nil, nil)
 			if err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, body)
 			}
@@ -276,7 +276,7 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 		request := EncodeRequest("m", "", "", all, nil)
-		got, err := DecodeRequest(request)
+		got, err := DecodeRequest(request, nil)
 		if err != nil || len(request.RawInputContents) != len(all) {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestRoundTrips(t *testing.T) {
 		for _, raw := range []bool{false, true} {
 			out := &pb.ModelInferResponse{}
 			if raw {
-				EncodeOutputs(out, plain)
+				EncodeOutputs(out, plain, nil)
 			} else {
 				encodeTyped(out, plain)
 			}

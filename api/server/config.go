@@ -41,8 +41,19 @@ type Config struct {
 	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
 	ModelControl bool
 
+	// SharedMemory is the prefix of the names of shared memory objects that clients on this machine may have read and
+	// written, such as "/" for all; "" for none.
+	SharedMemory string
+
+	// Origins are the origins whose pages may call over HTTP, such as https://example.org, or "*" for all; none for no
+	// page of another origin.
+	Origins []string
+
+	Name    string // in metadata; "" means sluice
 	Version string // in metadata; "" means Unversioned
 	Log     *slog.Logger
+	// LogLevel is the level of Log, which clients on this machine may change; nil for one that is fixed.
+	LogLevel *slog.LevelVar
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -66,6 +77,9 @@ func (c Config) withDefaults() (Config, error) {
 	wait(&c.ReadTimeout, limits.ReadTimeout)
 	wait(&c.IdleTimeout, limits.IdleTimeout)
 	wait(&c.DrainTimeout, limits.DrainTimeout)
+	if c.Name == "" {
+		c.Name = serverName
+	}
 	if c.Version == "" {
 		c.Version = Unversioned
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// serverName is the server's name in metadata.
+// serverName is the server's name in metadata where the configuration has no other.
 const serverName = "sluice"
 
 // extensions are the protocol's extensions that the server implements.
 var extensions = []string{
-	"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence",
-	"sequence(string_id)",
+	"classification", "sequence", "sequence(string_id)", "model_repository", "schedule_policy", "model_configuration",
+	"system_shared_memory", "binary_tensor_data", "parameters", "statistics", "trace", "logging",
 }
 
 // grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
@@ -106,7 +106,7 @@ func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*p
 
 // ServerMetadata implements the protocol.
 func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest) (*pb.ServerMetadataResponse, error) {
-	return &pb.ServerMetadataResponse{Name: serverName, Version: g.s.config.Version, Extensions: extensions}, nil
+	return &pb.ServerMetadataResponse{Name: g.s.config.Name, Version: g.s.config.Version, Extensions: extensions}, nil
 }
 
 // ModelMetadata implements the protocol.
@@ -152,7 +152,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := oip.DecodeRequest(r)
+	inputs, err := oip.DecodeRequest(r, g.s.regions.reader(g.s.config.MaxRequest))
 	if err != nil {
 		return nil, err
 	}
@@ -164,19 +164,12 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	if len(r.Outputs) > 0 {
-		names = make([]string, len(r.Outputs))
-		for k, o := range r.Outputs {
-			names[k] = o.GetName()
-			if o.GetParameters()["classification"] != nil {
-				return nil, oip.Errorf(oip.Unsupported, "outputs["+strconv.Itoa(k)+"] classification",
-					"is not supported: ask for the scores")
-			}
-		}
-		if err := checkOutputs(m, names); err != nil {
-			return nil, err
-		}
+	wanted, err := oip.DecodeRequested(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.s.checkWanted(m, wanted); err != nil {
+		return nil, err
 	}
 	query.Queued = queued
 	r.Inputs, r.RawInputContents = nil, nil // large tensors are freed as soon as no stage needs them
@@ -184,7 +177,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := selectOutputs(m, answer.Outputs, names)
+	outputs, shared, err := g.s.deliver(m, answer.Outputs, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +196,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 			out.Parameters[p.Name] = oip.Int(x)
 		}
 	}
-	oip.EncodeOutputs(out, outputs)
+	oip.EncodeOutputs(out, outputs, shared)
 	return out, nil
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -21,6 +20,7 @@ func (s *Server) routes() http.Handler {
 		s.handle(mux, http.MethodPost, path, h)
 	}
 	get("/v2", s.getServer)
+	get("/v2/{$}", s.getServer)
 	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error {
 		return reply(w, map[string]bool{"live": true})
 	})
@@ -36,18 +36,15 @@ func (s *Server) routes() http.Handler {
 	post("/v2/repository/index", s.postIndex)
 	post("/v2/repository/models/{model}/load", s.postLoad)
 	post("/v2/repository/models/{model}/unload", s.postUnload)
-	for _, p := range []string{"/v2/systemsharedmemory/", "/v2/cudasharedmemory/", "/v2/logging", "/v2/trace/"} {
-		mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
-			s.fail(w, r, oip.Errorf(oip.Unsupported, "", "%s is not supported", r.URL.Path))
-		})
-	}
+	s.regionRoutes(get, post)
+	s.settingRoutes(mux)
 	if h := s.config.AdminHandlers["/metrics"]; h != nil {
 		mux.Handle("GET /metrics", h)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
 	})
-	return mux
+	return s.crossOrigin(mux)
 }
 
 // handle mounts one method of one path. Other methods are answered with 405.
@@ -66,11 +63,14 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 
 // fail answers with an error: a status and {"error": "..."}.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server", large.Limit)
+	if large := tooLarge(err); large != nil {
+		err = large
 	}
 	e, retry := clientError(err)
+	if e.Code == oip.TooLarge {
+		s.failLarge(w, r, e)
+		return
+	}
 	if retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((retry+999_999_999)/1_000_000_000)))
 	}
@@ -120,7 +120,7 @@ func (s *Server) pathModel(r *http.Request) (*Model, string, error) {
 }
 
 func (s *Server) getServer(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, map[string]any{"name": serverName, "version": s.config.Version, "extensions": extensions})
+	return reply(w, map[string]any{"name": s.config.Name, "version": s.config.Version, "extensions": extensions})
 }
 
 // jsonTensor is a tensor in metadata.

@@ -32,7 +32,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
 		}
 		return m.Inputs[0], m.Batched, nil
-	})
+	}, s.regions.reader(s.config.MaxRequest))
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(req.Outputs))
-	for k, o := range req.Outputs {
-		names[k] = o.Name
-	}
-	if err := checkOutputs(m, names); err != nil {
+	if err := s.checkWanted(m, req.Outputs); err != nil {
 		return err
 	}
 	req.Inputs = nil // large tensors are freed as soon as no stage needs them
@@ -52,13 +48,13 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	outputs, err := selectOutputs(m, answer.Outputs, names)
+	outputs, shared, err := s.deliver(m, answer.Outputs, req.Outputs)
 	if err != nil {
 		return err
 	}
 	v, _ := m.Version(answer.Variant)
 	out, length, err := oip.EncodeREST(&oip.RESTResponse{
-		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs,
+		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs, Shared: shared,
 		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy},
 			{Name: "queue_us", Value: answer.Queue.Microseconds()},
 			{Name: "batch_size", Value: int64(answer.BatchSize)}, {
@@ -92,6 +88,9 @@ func headerLength(r *http.Request) (int, error) {
 
 // body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > s.config.MaxRequest {
+		return nil, &http.MaxBytesError{Limit: s.config.MaxRequest}
+	}
 	var in io.Reader = http.MaxBytesReader(w, r.Body, s.config.MaxRequest)
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
 	case "", "identity":
@@ -117,12 +116,15 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			r.Header.Get("Content-Encoding"))
 	}
 	b, err := io.ReadAll(io.LimitReader(in, s.config.MaxRequest+1))
+	if large := tooLarge(err); large != nil {
+		return nil, large
+	}
 	if err != nil {
 		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
 	}
 	if int64(len(b)) > s.config.MaxRequest {
-		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server",
-			s.config.MaxRequest)
+		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server (%s)",
+			s.config.MaxRequest, limitKey)
 	}
 	return b, nil
 }

@@ -24,6 +24,8 @@ type Server struct {
 	config   Config
 	service  Service
 	draining atomic.Bool
+	regions  *regions
+	settings *settings
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
@@ -39,7 +41,8 @@ func New(c Config, p Service) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, service: p, health: health.NewServer()}
+	s := &Server{config: c, service: p, health: health.NewServer(), regions: newRegions(c.SharedMemory),
+		settings: newSettings(c.LogLevel)}
 	for _, x := range []struct {
 		address string
 		to      *net.Listener
@@ -226,6 +229,7 @@ func (s *Server) drain() error {
 		}
 	})
 	waiting.Wait()
+	s.regions.unregister("")
 	if s.admin != nil { // last, so that metrics can be read until the end
 		_ = s.admin.Close()
 	}

@@ -217,7 +217,24 @@ func TestHTTPPaths(t *testing.T) {
 		{"GET", model + "/infer", "", 405, `use POST`},
 		{"POST", "/v2/health/live", "", 405, `use GET`},
 		{"GET", "/v1/models", "", 404, `there is nothing at`},
-		{"POST", "/v2/systemsharedmemory/region/x/register", "{}", 501, `not supported`},
+		{"GET", "/v2/", "", 200, `"name":"sluice"`},
+		{"POST", "/v2/systemsharedmemory/region/x/register", "{}", 501, `server.shared_memory`},
+		{"POST", "/v2/cudasharedmemory/region/x/register", "{}", 501, `CUDA shared memory is not supported`},
+		{"GET", "/v2/cudasharedmemory/status", "", 200, `[]`},
+		{"GET", "/v2/trace/setting", "", 200, `"trace_level":["OFF"]`},
+		{"GET", model + "/trace/setting", "", 200, `"trace_level":["OFF"]`},
+		{"POST", model + "/trace/setting", `{"trace_rate":"5"}`, 200, `"trace_rate":"5"`},
+		{"GET", "/v2/trace/setting", "", 200, `"trace_rate":"1000"`},
+		{"POST", model + "/trace/setting", `{"trace_rate":null}`, 200, `"trace_rate":"1000"`},
+		{"POST", "/v2/trace/setting", `{"trace_level":["TIMESTAMPS"]}`, 501, `trace_level`},
+		{"POST", "/v2/trace/setting", `{"trace_file":"/etc/x"}`, 400, `can not be updated`},
+		{"GET", "/v2/models/none/trace/setting", "", 404, `Request for unknown model`},
+		{"POST", "/v2/logging", `{"log_verbose_level":1}`, 200, `"log_verbose_level":1`},
+		{"POST", "/v2/logging", `{"log_verbose_level":-1}`, 400, `at least 0`},
+		{"POST", "/v2/logging", `{"log_file":"x"}`, 400, `can not be updated`},
+		{"GET", "/v2/logging", "", 200, `"log_info":true`},
+		{"POST", model + "/infer", `{"instances":[[1,2]]}`, 400, `protocol v1`},
+		{"POST", model + "/infer", `{"inputs":5}`, 400, `inputs must not be a JSON number`},
 		{"POST", model + "/infer", `{`, 400, `error`},
 		{
 			"POST", model + "/infer", strings.Replace(two, "FP32", "INT32", 1), 400,
@@ -676,5 +693,54 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := server.New(server.Config{HTTP: "nonsense"}, newFakeService()); err == nil {
 		t.Error("a bad address was taken")
+	}
+}
+
+// A client that sends all of a body that is too large before it reads finds the answer: what is wrong, and the setting
+// that bounds requests. It sends a length, or not.
+func TestTooLargeBodiesAreAnswered(t *testing.T) {
+	const limit = 8 << 20
+	s := start(t, server.Config{MaxRequest: limit})
+	for _, head := range []string{
+		"Content-Length: " + strconv.Itoa(3*limit) + "\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n1800000\r\n",
+	} {
+		c, err := net.Dial("tcp", s.HTTPAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.(*net.TCPConn).SetReadBuffer(1 << 12); err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(c, "POST "+model+"/infer HTTP/1.1\r\nHost: x\r\n"+head+strings.Repeat(" ", 3*limit)+
+			"\r\n0\r\n\r\n")
+		if err != nil {
+			t.Errorf("%q: the connection is closed while the client sends: %v", head, err)
+		}
+		got, _ := io.ReadAll(c)
+		if !strings.HasPrefix(string(got), "HTTP/1.1 413") || !strings.Contains(string(got), "server.limits.request") {
+			t.Errorf("%q: %s", head, got)
+		}
+	}
+}
+
+// Pages of the configured origins may call, and ask first; others are not told that they may.
+func TestOrigins(t *testing.T) {
+	s := start(t, server.Config{Origins: []string{"https://example.org"}})
+	code, h, _ := s.do(t, "OPTIONS", model+"/infer", "", "Origin", "https://example.org",
+		"Access-Control-Request-Method", "POST")
+	if code != 204 || h.Get("Access-Control-Allow-Origin") != "https://example.org" ||
+		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "POST") {
+		t.Error(code, h)
+	}
+	for origin, want := range map[string]string{"https://example.org": "https://example.org", "https://evil.org": ""} {
+		if code, h, _ := s.do(t, "POST", model+"/infer", two, "Origin", origin); code != 200 ||
+			h.Get("Access-Control-Allow-Origin") != want {
+			t.Errorf("%s: %d %v", origin, code, h)
+		}
+	}
+	if _, h, _ := start(t, server.Config{}).do(t, "GET", "/v2", "", "Origin", "https://example.org"); h.Get(
+		"Access-Control-Allow-Origin") != "" {
+		t.Error(h)
 	}
 }
