@@ -11,7 +11,7 @@ import (
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
+
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -246,45 +246,4 @@ func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRe
 		})
 	}
 	return out, nil
-}
-
-// RepositoryModelLoad implements Triton's extension.
-func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
-	*pb.RepositoryModelLoadResponse, error) {
-	m, err := g.model(r.GetModelName())
-	if err == nil {
-		err = g.mayControl(ctx)
-	}
-	if err == nil {
-		err = g.s.service.Load(ctx, m)
-	}
-	if err != nil {
-		return nil, failure(ctx, err)
-	}
-	return &pb.RepositoryModelLoadResponse{}, nil
-}
-
-// RepositoryModelUnload implements Triton's extension.
-func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (
-	*pb.RepositoryModelUnloadResponse, error) {
-	m, err := g.model(r.GetModelName())
-	if err == nil {
-		err = g.mayControl(ctx)
-	}
-	if err == nil {
-		err = g.s.service.Unload(ctx, m)
-	}
-	if err != nil {
-		return nil, failure(ctx, err)
-	}
-	return &pb.RepositoryModelUnloadResponse{}, nil
-}
-
-// mayControl returns an error unless the caller may load and unload models.
-func (g *grpcService) mayControl(ctx context.Context) error {
-	p, ok := peer.FromContext(ctx)
-	if g.s.config.ModelControl || ok && p.Addr != nil && isLocal(p.Addr.String()) {
-		return nil
-	}
-	return errControl
 }

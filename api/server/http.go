@@ -186,29 +186,3 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 	}
 	return reply(w, s.index(ask.Ready))
 }
-
-// control answers a request to load or unload a model.
-func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model) error) error {
-	m, _, err := s.pathModel(r)
-	if err != nil {
-		return err
-	}
-	if !s.config.ModelControl && !isLocal(r.RemoteAddr) {
-		return errControl
-	}
-	if _, err := s.body(w, r); err != nil {
-		return err
-	}
-	if err := do(m); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
-}
-
-func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.service.Load(r.Context(), m) })
-}
-
-func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.service.Unload(r.Context(), m) })
-}

@@ -11,9 +11,6 @@ type modelStatistics struct {
 	VersionStatistics
 }
 
-// errControl is the error for clients on other machines that want to load or unload models.
-var errControl = oip.Errorf(oip.Unsupported, "", "models can be loaded and unloaded from this machine only")
-
 // version returns an error unless a model has a version.
 func (s *Server) version(m *Model, version string) (string, error) {
 	if _, ok := m.Pin(version); !ok {

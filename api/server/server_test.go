@@ -212,6 +212,15 @@ func TestHTTPPaths(t *testing.T) {
 		{"POST", "/v2/repository/models/digits%2Fv1/unload", `{}`, 200, `{}`},
 		{"GET", model + "/ready", "", 503, `false`},
 		{"POST", "/v2/repository/models/digits%2Fv1/load", `{}`, 200, `{}`},
+		{
+			"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"config":"{\"max_batch_size\":16}"}}`, 501,
+			`failed to load 'digits/v1'`,
+		},
+		{
+			"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"file:1/model.onnx":"YQ=="}}`, 501,
+			`failed to load 'digits/v1'`,
+		},
+		{"POST", "/v2/repository/models/none/load", `{}`, 404, `failed to load 'none'`},
 		{"GET", "/metrics", "", 200, `metrics`},
 		{"GET", "/v2/models/none", "", 404, `{"error":"Request for unknown model: 'none' is not found"}`},
 		{"GET", model + "/infer", "", 405, `use POST`},
