@@ -1,7 +1,6 @@
 package server
 
 import (
-	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
