@@ -49,6 +49,7 @@ func (f *File) Resolve() (*Resolved, error) {
 	for _, p := range f.Profiles {
 		r.w.Profiles = append(r.w.Profiles, f.Path(p))
 	}
+	r.sharedNames()
 	if len(r.c.found) == 0 {
 		r.placement()
 	}

@@ -198,6 +198,9 @@ func (m *member) variant(name string, version int64) Variant {
 	v := Variant{Name: name, Model: m.Name, MaxBatch: int(max(m.Config.GetMaxBatchSize(), 0))}
 	if version > 0 {
 		v.Version = fmt.Sprint(version)
+		if m.local && version != m.Latest().Number {
+			v.Name += "-v" + v.Version // profiles tell versions of a model apart by the names of variants
+		}
 	}
 	return v
 }

@@ -68,6 +68,8 @@ type SLO struct {
 // App is what a client calls: an objective and a graph of stages.
 type App struct {
 	Name   string
+	// VersionOf is the name of the app of which clients see this one as a version; "" for an app of its own.
+	VersionOf string `json:",omitempty"`
 	SLO    SLO
 	Late   LatePolicy
 	GiveUp time.Duration // with ServeLate: how long after its deadline a query may still start; 0 sets no limit
