@@ -223,9 +223,28 @@ func (c *checker) apps() {
 		if a.System != nil {
 			c.system(a.System, path+".system")
 		}
+		c.versionOf(a, path+".version_of")
 		c.tensors(a.Inputs, path+".inputs")
 		c.tensors(a.Outputs, path+".outputs")
 		c.stages(a, path)
+	}
+}
+
+// versionOf checks that clients can see an app as a version of another.
+func (c *checker) versionOf(a *App, path string) {
+	if a.VersionOf == "" {
+		return
+	}
+	k := slices.IndexFunc(c.f.Apps, func(x App) bool { return x.Name == a.VersionOf })
+	switch {
+	case a.VersionOf == a.Name:
+		c.addf(path, "is the app itself")
+	case k < 0:
+		c.addf(path, "there is no app %q", a.VersionOf)
+	case c.f.Apps[k].VersionOf != "":
+		c.addf(path, "app %q is a version of another itself", a.VersionOf)
+	case len(a.Variants) != 1 || len(c.f.Apps[k].Variants) != 1:
+		c.addf(path, "needs this app and app %q to have one variant each", a.VersionOf)
 	}
 }
 

@@ -152,6 +152,9 @@ type System struct {
 type App struct {
 	// Name that clients use. Required.
 	Name string `yaml:"name"`
+	// VersionOf is the app of which clients see this one as a version, under the number of its model's directory; it
+	// then has no name of its own for them. Both have variants and no stages. Default: none.
+	VersionOf string `yaml:"version_of"`
 	// SLO is the latency objective. Required.
 	SLO SLO `yaml:"slo"`
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,

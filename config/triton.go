@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository"
@@ -254,6 +255,15 @@ func (im *importer) singleModel(name string) error {
 	a := App{Name: name, Variants: []Variant{m.variant(name, 0)}}
 	a.Inputs, a.Outputs = interfaceOf(m.Config)
 	im.add(a)
+	if !m.local {
+		return nil
+	}
+	// Every version that the policy chooses is served. The latest answers who names none.
+	for _, v := range m.Versions[:len(m.Versions)-1] {
+		old := App{Name: name + "@" + strconv.FormatInt(v.Number, 10), VersionOf: name, Inputs: a.Inputs, Outputs: a.Outputs}
+		old.Variants = []Variant{m.variant(name, v.Number)}
+		im.add(old)
+	}
 	return nil
 }
 

@@ -68,6 +68,9 @@ workers:
 
 func writeImported(b *bytes.Buffer, a *App) {
 	fmt.Fprintf(b, "  - name: %s\n    slo: {latency: 100ms}   # Triton has no objective: write yours\n", quote(a.Name))
+	if a.VersionOf != "" {
+		fmt.Fprintf(b, "    version_of: %s\n", quote(a.VersionOf))
+	}
 	for _, l := range []struct {
 		key  string
 		list []Tensor

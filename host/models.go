@@ -33,7 +33,29 @@ func (o *Opened) models(b *backends, wiring []pipeline.Wiring) (out []*server.Mo
 		}
 		out = append(out, m)
 	}
-	return out, nil
+	return o.families(out), nil
+}
+
+// families joins the apps that are versions of one model. It returns the models that clients see.
+func (o *Opened) families(all []*server.Model) []*server.Model {
+	var out []*server.Model
+	first := make(map[string]*server.Model)
+	for _, m := range all {
+		if o.Spec().Apps[m.App].VersionOf == "" {
+			out = append(out, m)
+			first[m.Name] = m
+		}
+	}
+	for _, m := range all {
+		if app := &o.Spec().Apps[m.App]; app.VersionOf != "" {
+			main := first[app.VersionOf]
+			m.Name, main.Family = main.Name, append(main.All(), m)
+		}
+	}
+	for _, m := range all {
+		m.Family = first[m.Name].Family
+	}
+	return out
 }
 
 // model describes an app for clients. Its versions are the variants of the app's last stage, which answers.
@@ -69,9 +91,9 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 			})
 		}
 	}
-	for k, v := range spec.Stages[last].Variants {
+	for _, v := range spec.Stages[last].Variants {
 		m.Versions = append(m.Versions, server.Version{
-			Variant: v, Name: spec.Variants[v].Name, Version: strconv.Itoa(k + 1), Accuracy: spec.Variants[v].Accuracy,
+			Variant: v, Name: spec.Variants[v].Name, Version: spec.ClientVersion(v), Accuracy: spec.Variants[v].Accuracy,
 		})
 	}
 	return m

@@ -29,6 +29,7 @@ type service struct {
 	mu       sync.Mutex
 	models   []*server.Model // of the configuration, then of functions; the slice is replaced, never changed
 	fixed    int             // number of models of the configuration
+	apps     int             // number of apps of the configuration
 	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
 	ready    bool // was true once; it stays true
@@ -41,6 +42,7 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 	}
 	out := &service{
 		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool), models: models, fixed: len(models),
+		apps: len(p.tables.Apps),
 	}
 	out.spec.Store(p.Spec())
 	return out, nil
@@ -86,7 +88,7 @@ func (s *service) Ready() bool {
 	if ready {
 		return true
 	}
-	planned, first := make(map[serving.AppID]bool), s.fixed
+	planned, first := make(map[serving.AppID]bool), s.apps
 	if !s.plane.Inspect(func(e *engine.Engine) {
 		if e.Wakes() {
 			first = 0
@@ -100,8 +102,10 @@ func (s *service) Ready() bool {
 		return false
 	}
 	for _, m := range s.Models() {
-		if (int(m.App) < first || planned[m.App]) && !s.ModelReady(m, "") {
-			return false
+		for _, x := range m.All() {
+			if (int(x.App) < first || planned[x.App]) && !s.ModelReady(x, "") {
+				return false
+			}
 		}
 	}
 	s.mu.Lock()

@@ -80,14 +80,6 @@ func failure(ctx context.Context, err error) error {
 	return status.Error(e.Code.GRPC(), e.Error())
 }
 
-func (g *grpcService) model(name string) (*Model, error) {
-	m, ok := g.s.service.Lookup(name)
-	if !ok {
-		return nil, unknownModel(name)
-	}
-	return m, nil
-}
-
 // ServerLive implements the protocol.
 func (g *grpcService) ServerLive(context.Context, *pb.ServerLiveRequest) (*pb.ServerLiveResponse, error) {
 	return &pb.ServerLiveResponse{Live: true}, nil
@@ -100,8 +92,8 @@ func (g *grpcService) ServerReady(context.Context, *pb.ServerReadyRequest) (*pb.
 
 // ModelReady implements the protocol: an unknown model is not ready, which is no error.
 func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
-	m, ok := g.s.service.Lookup(r.GetName())
-	return &pb.ModelReadyResponse{Ready: ok && g.s.modelReady(m, r.GetVersion())}, nil
+	m, err := g.s.model(r.GetName(), r.GetVersion())
+	return &pb.ModelReadyResponse{Ready: err == nil && g.s.modelReady(m, r.GetVersion())}, nil
 }
 
 // ServerMetadata implements the protocol.
@@ -112,17 +104,14 @@ func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest)
 // ModelMetadata implements the protocol.
 func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse,
 	error) {
-	m, err := g.model(r.GetName())
-	if err == nil {
-		_, err = g.s.version(m, r.GetVersion())
-	}
+	m, err := g.s.model(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
 	out := &pb.ModelMetadataResponse{
 		Name: m.Name, Platform: m.Platform, Inputs: describe(m.Inputs), Outputs: describe(m.Outputs),
 	}
-	for _, v := range m.Versions {
+	for _, v := range m.allVersions() {
 		out.Versions = append(out.Versions, v.Version)
 	}
 	return out, nil
@@ -148,7 +137,7 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 // infer answers a request. queued, if not nil, is called when its query has its place among others.
 func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
 	error) {
-	m, err := g.model(r.ModelName)
+	m, err := g.s.model(r.ModelName, r.ModelVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -212,10 +201,7 @@ func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferReques
 
 // ModelConfig implements Triton's extension.
 func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest) (*pb.ModelConfigResponse, error) {
-	m, err := g.model(r.GetName())
-	if err == nil {
-		_, err = g.s.version(m, r.GetVersion())
-	}
+	m, err := g.s.model(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

@@ -110,12 +110,8 @@ func readiness(w http.ResponseWriter, ready bool) error {
 
 // pathModel finds the model and checks the version that a path names.
 func (s *Server) pathModel(r *http.Request) (*Model, string, error) {
-	name := r.PathValue("model")
-	m, ok := s.service.Lookup(name)
-	if !ok {
-		return nil, "", unknownModel(name)
-	}
-	version, err := s.version(m, r.PathValue("version"))
+	version := r.PathValue("version")
+	m, err := s.model(r.PathValue("model"), version)
 	return m, version, err
 }
 
@@ -143,9 +139,9 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	versions := make([]string, len(m.Versions))
-	for k, v := range m.Versions {
-		versions[k] = v.Version
+	var versions []string
+	for _, v := range m.allVersions() {
+		versions = append(versions, v.Version)
 	}
 	return reply(w, map[string]any{
 		"name": m.Name, "versions": versions, "platform": m.Platform, "inputs": jsonTensors(m.Inputs),

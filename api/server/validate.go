@@ -27,7 +27,7 @@ func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, 
 
 func versions(m *Model) string {
 	s := ""
-	for k, v := range m.Versions {
+	for k, v := range m.allVersions() {
 		if k > 0 {
 			s += ", "
 		}
