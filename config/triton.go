@@ -63,6 +63,8 @@ type importer struct {
 	placed  bool        // some of them has settings
 	remote  bool        // some model cannot run in this process: Triton runs all of them
 	notes   []string
+
+	functions map[string]map[string]string // options of the functions that stages run, by the stage's name
 }
 
 // member is a model of the repository.
@@ -86,7 +88,6 @@ func (im *importer) read() error {
 	if len(names) > maxImported {
 		return fmt.Errorf("model repository %s holds %d models, more than %d", im.repo.Dir(), len(names), maxImported)
 	}
-	steps := make(map[string]string) // model to the ensemble that it is a step of
 	var plain []string
 	for _, name := range names {
 		c, err := im.repo.Configured(name)
@@ -103,17 +104,9 @@ func (im *importer) read() error {
 			im.notef("ensemble %q is left out: %v", name, err)
 			continue
 		}
-		for _, s := range c.Config.EnsembleScheduling.Step {
-			steps[s.ModelName] = name
-		}
 		im.add(app)
 	}
 	for _, name := range plain {
-		if in := steps[name]; in != "" {
-			im.notef("model %q is a step of ensemble %q and no app of its own: list it under apps if clients call "+
-				"it, too", name, in)
-			continue
-		}
 		if err := im.singleModel(name); err != nil {
 			im.notef("model %q is left out: %v", name, err)
 		}
