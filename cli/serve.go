@@ -28,6 +28,7 @@ keeps what it measured; a system that learns latency while it serves (option lea
 			fs.StringVar(&o.HTTP, "http", "", "HTTP `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.GRPC, "grpc", "", "gRPC `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.Admin, "admin", "", "admin `address`, or off; instead of the configuration's")
+			fs.BoolVar(&o.Strict, "strict-readiness", false, "not ready while a model cannot be loaded")
 			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients may use, "+
 				"/ for all; instead of the configuration's")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")

@@ -33,7 +33,7 @@ func (o *Opened) models(b *backends, wiring []pipeline.Wiring) (out []*server.Mo
 		}
 		out = append(out, m)
 	}
-	return o.families(out), nil
+	return o.brokenModels(o.families(out)), nil
 }
 
 // families joins the apps that are versions of one model. It returns the models that clients see.

@@ -21,6 +21,9 @@ type ServerOptions struct {
 	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
 	// leaves the configuration's.
 	HTTP, GRPC, Admin string
+	// Strict has the server say that it is not ready while a model cannot be loaded. Else the others serve, and that one
+	// says that it is not ready.
+	Strict bool
 	// SharedMemory is the prefix of the shared memory objects that clients may use; empty leaves the configuration's.
 	SharedMemory string
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the

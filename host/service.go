@@ -33,6 +33,8 @@ type service struct {
 	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
 	ready    bool // was true once; it stays true
+
+	strict bool // set once: the server is not ready while a model cannot be loaded
 }
 
 func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeline.Wiring) (*service, error) {
@@ -79,7 +81,8 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 }
 
 // Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has
-// an instance for, had a ready instance at every stage. If queries start apps, apps count like functions. It does not
+// an instance for, had a ready instance at every stage. Apps whose models cannot be loaded do not count, unless
+// readiness is strict. If queries start apps, apps count like functions. It does not
 // turn false when an instance is lost or a variant loads; ModelReady does.
 func (s *service) Ready() bool {
 	s.mu.Lock()
@@ -103,6 +106,12 @@ func (s *service) Ready() bool {
 	}
 	for _, m := range s.Models() {
 		for _, x := range m.All() {
+			if x.Failed != "" || s.isBroken(x) {
+				if s.strict {
+					return false
+				}
+				continue
+			}
 			if (int(x.App) < first || planned[x.App]) && !s.ModelReady(x, "") {
 				return false
 			}
@@ -117,7 +126,7 @@ func (s *service) Ready() bool {
 // ModelReady implements server.Service.
 func (s *service) ModelReady(m *server.Model, version string) bool {
 	pin, ok := m.Pin(version)
-	if !ok {
+	if !ok || m.Failed != "" {
 		return false
 	}
 	ready := false
@@ -138,6 +147,36 @@ func (s *service) ModelReady(m *server.Model, version string) bool {
 		}
 	})
 	return ready
+}
+
+// isBroken reports whether a stage of a model's app has variants only that have failed to load.
+func (s *service) isBroken(m *server.Model) (broken bool) {
+	s.plane.Inspect(func(e *engine.Engine) {
+		if m.App < 0 || int(m.App) >= len(e.Spec().Apps) {
+			return
+		}
+		for _, st := range e.Spec().Apps[m.App].Stages {
+			broken = broken || !slices.ContainsFunc(e.Spec().Stages[st].Variants, func(v serving.VariantID) bool {
+				return !e.Broken(v)
+			})
+		}
+	})
+	return broken
+}
+
+// Reason implements server.Service.
+func (s *service) Reason(m *server.Model, version string) string {
+	switch {
+	case m.Failed != "":
+		return m.Failed
+	case s.isUnloaded(m.App):
+		return "unloaded"
+	case s.ModelReady(m, version):
+		return ""
+	case s.isBroken(m):
+		return "failed to load: the log of the server says why"
+	}
+	return "not loaded"
 }
 
 // settle returns when the engine has processed all inputs that were sent before.

@@ -17,7 +17,7 @@ const readyEvery = 20 * time.Millisecond
 // Load implements server.Service: it launches the app's instances again and returns when the model is ready.
 func (s *service) Load(ctx context.Context, m *server.Model) error {
 	s.setUnloaded(m, false)
-	ready := func(x *server.Model) bool { return s.ModelReady(x, "") }
+	ready := func(x *server.Model) bool { return x.Failed != "" || s.ModelReady(x, "") }
 	if err := waitFor(ctx, func() bool { return !slices.ContainsFunc(m.All(), not(ready)) }); err != nil {
 		return fmt.Errorf("model %q is not ready yet: %w", m.Name, err)
 	}
@@ -53,7 +53,9 @@ func (s *service) setUnloaded(m *server.Model, unloaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range m.All() {
-		s.unloaded[x.App] = unloaded
+		if x.Failed == "" {
+			s.unloaded[x.App] = unloaded
+		}
 	}
 	s.plane.Adopt(s.loadedPlan())
 }

@@ -39,6 +39,9 @@ func (s *Server) load(ctx context.Context, name string, parameters []string, loc
 				"the model as a function", name)
 		}
 	}
+	if m.Failed != "" {
+		return oip.Errorf(oip.Internal, "", "failed to load '%s', %s", name, m.Failed)
+	}
 	return s.service.Load(ctx, m)
 }
 

@@ -104,7 +104,7 @@ func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest)
 // ModelMetadata implements the protocol.
 func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse,
 	error) {
-	m, err := g.s.model(r.GetName(), r.GetVersion())
+	m, err := g.s.usable(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -137,7 +137,7 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 // infer answers a request. queued, if not nil, is called when its query has its place among others.
 func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
 	error) {
-	m, err := g.s.model(r.ModelName, r.ModelVersion)
+	m, err := g.s.usable(r.ModelName, r.ModelVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferReques
 
 // ModelConfig implements Triton's extension.
 func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest) (*pb.ModelConfigResponse, error) {
-	m, err := g.s.model(r.GetName(), r.GetVersion())
+	m, err := g.s.usable(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

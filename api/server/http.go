@@ -111,7 +111,7 @@ func readiness(w http.ResponseWriter, ready bool) error {
 // pathModel finds the model and checks the version that a path names.
 func (s *Server) pathModel(r *http.Request) (*Model, string, error) {
 	version := r.PathValue("version")
-	m, err := s.model(r.PathValue("model"), version)
+	m, err := s.usable(r.PathValue("model"), version)
 	return m, version, err
 }
 
@@ -150,7 +150,8 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.pathModel(r)
+	version := r.PathValue("version")
+	m, err := s.model(r.PathValue("model"), version)
 	if err != nil {
 		return err
 	}

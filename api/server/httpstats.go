@@ -25,11 +25,7 @@ type jsonStats struct {
 }
 
 func (s *Server) getStats(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.pathModel(r)
-	if err != nil {
-		return err
-	}
-	return s.stats(w, m.Name, version)
+	return s.stats(w, r.PathValue("model"), r.PathValue("version"))
 }
 
 func (s *Server) getAllStats(w http.ResponseWriter, _ *http.Request) error { return s.stats(w, "", "") }

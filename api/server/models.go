@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
@@ -21,6 +22,16 @@ func (s *Server) model(name, version string) (*Model, error) {
 		return nil, unknownVersion(m, version)
 	}
 	return x, nil
+}
+
+// usable is model for a caller that needs more than a name: it fails for a model that cannot be served.
+func (s *Server) usable(name, version string) (*Model, error) {
+	m, err := s.model(name, version)
+	if err == nil && m.Failed != "" {
+		err = oip.Errorf(oip.Unavailable, "", "Request for unknown model: '%s' has no available versions: %s", m.Name,
+			m.Failed)
+	}
+	return m, err
 }
 
 // statistics returns the counters of one model or, for the name "", of all.
@@ -45,6 +56,9 @@ func (s *Server) statistics(name, version string) ([]modelStatistics, error) {
 	}
 	var out []modelStatistics
 	for _, m := range models {
+		if m.Failed != "" {
+			continue
+		}
 		want, _ := m.Pin(version)
 		for _, x := range s.service.Statistics(m) {
 			if v, ok := m.Pin(x.Version); version == "" || x.Model != "" || ok && v == want {
@@ -105,7 +119,7 @@ func (s *Server) index(readyOnly bool) []indexEntry {
 				if readyOnly {
 					continue
 				}
-				e.State, e.Reason = "UNAVAILABLE", "not loaded"
+				e.State, e.Reason = "UNAVAILABLE", s.service.Reason(x, v.Version)
 			}
 			out = append(out, e)
 		}

@@ -76,6 +76,7 @@ func (p *fakeService) ModelReady(*server.Model, string) bool {
 	defer p.mu.Unlock()
 	return p.ready && !p.unloaded
 }
+func (p *fakeService) Reason(*server.Model, string) string         { return "not loaded" }
 func (p *fakeService) Load(context.Context, *server.Model) error   { p.set(false); return nil }
 func (p *fakeService) Unload(context.Context, *server.Model) error { p.set(true); return nil }
 func (p *fakeService) set(v bool)                                  { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }

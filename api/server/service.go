@@ -23,6 +23,8 @@ type Service interface {
 	Lookup(name string) (*Model, bool)
 	// ModelReady reports whether a model, or one version of it, can answer now; version is "" for any.
 	ModelReady(m *Model, version string) bool
+	// Reason says why a model, or one version of it, cannot answer now; "" when it can.
+	Reason(m *Model, version string) string
 	// Infer answers a query or fails with a *dataplane.Error.
 	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
 	// Load and Unload load and unload a model (repository extension).
@@ -51,6 +53,8 @@ type Model struct {
 	MaxBatch int  // most items of one request
 	// Config is the model's config.pbtxt, or nil. It is not changed.
 	Config *triton.ModelConfig
+	// Failed says why the model cannot be served at all; "" for one that can. Such a model has no app.
+	Failed string
 	// Labels are the names of the classes of outputs that have some, by output and then by class.
 	Labels map[string][]string
 }
