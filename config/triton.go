@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/models/repository/pb"
@@ -22,10 +23,15 @@ const maxImported = 1000
 // sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
 // to it. It returns an error when no model of the repository can be served.
 func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
-	return importTriton(dir, out, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+	return ImportTritonFor(dir, out, nil)
 }
 
-func importTriton(dir, out string, m machine) ([]byte, []string, error) {
+// ImportTritonFor is ImportTriton with latency objectives, by app. Other apps have one that is not thought of.
+func ImportTritonFor(dir, out string, objectives map[string]time.Duration) (text []byte, notes []string, err error) {
+	return importTriton(dir, out, objectives, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+}
+
+func importTriton(dir, out string, objectives map[string]time.Duration, m machine) ([]byte, []string, error) {
 	repo, err := repository.Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -40,6 +46,9 @@ func importTriton(dir, out string, m machine) ([]byte, []string, error) {
 		if where, err = filepath.Rel(filepath.Dir(out), dir); err != nil {
 			return nil, nil, err
 		}
+	}
+	for i := range im.apps {
+		im.apps[i].SLO.Latency = Duration(objectives[im.apps[i].Name])
 	}
 	var b bytes.Buffer
 	im.write(&b, filepath.ToSlash(where), m)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
@@ -67,8 +68,9 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 		Batched: info.Batched, MaxBatch: 1,
 	}
 	if info.Triton != nil {
-		m.Config, m.Labels = info.Triton.Config, info.Triton.Labels
+		m.Config = info.Triton.Config
 	}
+	m.Labels = o.labels(a)
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	if first != last {
 		m.Platform = server.Ensemble
@@ -97,6 +99,28 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 		})
 	}
 	return m
+}
+
+// labels are the names of the classes of an app's outputs: those of its ensemble's configuration, else those of the
+// models that give them.
+func (o *Opened) labels(a serving.AppID) map[string][]string {
+	out := make(map[string][]string)
+	for _, st := range o.Spec().Apps[a].Stages {
+		d := o.tables.Variants[o.Spec().Stages[st].Variants[0]].Described
+		if d == nil {
+			continue
+		}
+		for name, labels := range d.Labels {
+			if other, ok := o.tables.Stages[st].Gives[name]; ok {
+				name = other
+			}
+			out[name] = labels
+		}
+	}
+	if t := o.tables.Apps[a].Triton; t != nil {
+		maps.Copy(out, t.Labels)
+	}
+	return out
 }
 
 // functionModel describes a function for clients. was is the version that it replaces, or nil.

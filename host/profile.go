@@ -109,7 +109,7 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 		}
 	}
 	o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
-	f, err := kept.Measure(ctx, Measuring{File: remembered})
+	f, err := kept.Measure(ctx, Measuring{File: remembered, Tune: o.options.tune()})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,8 @@ type ServerOptions struct {
 	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
 	// leaves the configuration's.
 	HTTP, GRPC, Admin string
+	// Name is the server's name in its metadata; empty leaves the configuration's.
+	Name string
 	// Strict has the server say that it is not ready while a model cannot be loaded. Else the others serve, and that one
 	// says that it is not ready.
 	Strict bool

@@ -141,7 +141,7 @@ func (r *Repository) configure(m *Model) error {
 }
 
 // Configured reads a model's config.pbtxt alone. It is for models that other servers run, and for ensembles. It sets
-// only Name, Config, Unknown and Warnings of the result.
+// only Name, Config, Unknown and Warnings of the result, and Labels of an ensemble.
 func (r *Repository) Configured(name string) (*Model, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -153,6 +153,9 @@ func (r *Repository) Configured(name string) (*Model, error) {
 		return nil, fmt.Errorf("model %q: %w in %s", name, ErrNotFound, r.dir)
 	case err == nil:
 		err = r.configure(m)
+	}
+	if err == nil && m.Config.EnsembleScheduling != nil {
+		r.readLabels(m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)
