@@ -38,7 +38,7 @@ func configuredFrom(e *Env, path string, objectives map[string]time.Duration) (s
 		return "", err
 	}
 	file := filepath.Join(folder, "sluice.yaml")
-	text, notes, err := config.ImportTritonFor(repository, file, objectives)
+	text, notes, err := config.ImportTritonFor(repository, file, config.Importing{Objectives: objectives, Here: true})
 	if err != nil {
 		return "", fault.Wrap(fault.Config, err)
 	}

@@ -23,21 +23,30 @@ const maxImported = 1000
 // sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
 // to it. It returns an error when no model of the repository can be served.
 func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
-	return ImportTritonFor(dir, out, nil)
+	return ImportTritonFor(dir, out, Importing{})
 }
 
-// ImportTritonFor is ImportTriton with latency objectives, by app. Other apps have one that is not thought of.
-func ImportTritonFor(dir, out string, objectives map[string]time.Duration) (text []byte, notes []string, err error) {
-	return importTriton(dir, out, objectives, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+// Importing are the options of ImportTritonFor.
+type Importing struct {
+	// Objectives are latency objectives, by app. Other apps get one that is not thought of.
+	Objectives map[string]time.Duration
+	// Here leaves out models that cannot run in this process, where else all models are left to a Triton that goes on
+	// running.
+	Here bool
 }
 
-func importTriton(dir, out string, objectives map[string]time.Duration, m machine) ([]byte, []string, error) {
+// ImportTritonFor is ImportTriton with options.
+func ImportTritonFor(dir, out string, o Importing) (text []byte, notes []string, err error) {
+	return importTriton(dir, out, o, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+}
+
+func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, error) {
 	repo, err := repository.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = repo.Close() }()
-	im := &importer{repo: repo, members: make(map[string]*member)}
+	im := &importer{repo: repo, here: o.Here, members: make(map[string]*member)}
 	if err := im.read(); err != nil {
 		return nil, nil, err
 	}
@@ -48,7 +57,7 @@ func importTriton(dir, out string, objectives map[string]time.Duration, m machin
 		}
 	}
 	for i := range im.apps {
-		im.apps[i].SLO.Latency = Duration(objectives[im.apps[i].Name])
+		im.apps[i].SLO.Latency = Duration(o.Objectives[im.apps[i].Name])
 	}
 	var b bytes.Buffer
 	im.write(&b, filepath.ToSlash(where), m)
@@ -70,6 +79,7 @@ type importer struct {
 	apps    []App
 	place   []Placement // of all stages, in the order of apps
 	placed  bool        // some of them has settings
+	here    bool        // models that cannot run in this process are left out
 	remote  bool        // some model cannot run in this process: Triton runs all of them
 	notes   []string
 
@@ -171,6 +181,10 @@ func (im *importer) checkSupported(m *member) error {
 	c := m.Config
 	if c.SequenceBatching != nil && !m.local {
 		return errors.New("sequence_batching is supported for ONNX models that run in this process")
+	}
+	if !m.local && im.here {
+		return fmt.Errorf("it is no ONNX model (backend %q, platform %q), and other models do not run here", c.Backend,
+			c.Platform)
 	}
 	for _, w := range m.Warnings {
 		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") &&

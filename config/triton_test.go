@@ -38,7 +38,7 @@ func tritonRepository(t *testing.T) (root string) {
 
 func TestImportTriton(t *testing.T) {
 	t.Chdir(tritonRepository(t))
-	text, notes, err := importTriton("models", "sluice.yaml", nil, machine{cores: 8})
+	text, notes, err := importTriton("models", "sluice.yaml", Importing{}, machine{cores: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
