@@ -85,7 +85,8 @@ func exampleBody(specs []tensor.Spec) (body string, ok bool) {
 		total += n
 		element := map[bool]string{true: `"0"`, false: "0"}[s.DType == tensor.Bytes]
 		data := strings.TrimSuffix(strings.Repeat(element+",", int(n)), ",")
-		inputs = append(inputs, fmt.Sprintf(`{"name":%q,"datatype":%q,"shape":%v,"data":[%s]}`, s.Name, s.DType.String(),
+		inputs = append(inputs, fmt.Sprintf(`{"name":%q,"datatype":%q,"shape":%v,"data":[%s]}`, s.Name,
+			s.DType.String(),
 			tensor.Dims(shape), data))
 	}
 	return `{"inputs":[` + strings.Join(inputs, ",") + `]}`, total <= bannerElements && len(inputs) > 0

@@ -22,22 +22,24 @@ Loads the models, answers queries over HTTP and gRPC and chooses batches so that
 Metrics are at /metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server
 turns not ready, finishes what it has accepted, and exits. Without a profile it measures the models first and
 keeps what it measured; a system that learns latency while it serves (option learn) begins without.`,
-		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
+		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve -f sluice.yaml\nsluice serve -f " +
+			"sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
 			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			var o host.ServerOptions
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
-			show := fs.Bool("print-config", false, "print the configuration of a model or a repository, and do not serve")
+			show := fs.Bool("print-config", false, "print the configuration of a model or a repository, and do not "+
+				"serve")
 			profile := fs.String("profile", "", "profile `file` instead of those of the configuration")
 			system := fs.String("system", "", "`name` of another system than the configuration's, or ROUTER+BATCHER")
 			fs.StringVar(&o.HTTP, "http", "", "HTTP `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.GRPC, "grpc", "", "gRPC `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.Admin, "admin", "", "admin `address`, or off; instead of the configuration's")
-			fs.StringVar(&o.Name, "name", "", "`name` in the server's metadata, which some clients compare; instead of the "+
-				"configuration's")
+			fs.StringVar(&o.Name, "name", "", "`name` in the server's metadata, which some clients compare; instead "+
+				"of the configuration's")
 			fs.BoolVar(&o.Strict, "strict-readiness", false, "not ready while a model cannot be loaded")
-			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients may use, "+
-				"/ for all; instead of the configuration's")
+			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients "+
+				"may use, / for all; instead of the configuration's")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			return func(e *Env, args []string) error {
 				profiled, err := servedConfiguration(e, args, *file, *system, *profile)

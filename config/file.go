@@ -336,11 +336,11 @@ type Server struct {
 	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, only
 	// clients on this machine may.
 	ModelControl bool `yaml:"model_control"`
-	// SharedMemory is the prefix of the names of the shared memory objects that clients on this machine may have tensors
-	// read from and written to, such as `/` for all of them or `/sluice-`. Default: none, shared memory is off.
+	// SharedMemory is the prefix of the names of the shared memory objects that clients on this machine may have
+	// tensors read from and written to, such as `/` for all of them or `/sluice-`. Default: none, shared memory is off.
 	SharedMemory string `yaml:"shared_memory"`
-	// Origins are the origins whose web pages may call over HTTP, such as `https://example.org`, or `*` for all of them.
-	// Default: `[]`.
+	// Origins are the origins whose web pages may call over HTTP, such as `https://example.org`, or `*` for all of
+	// them. Default: `[]`.
 	Origins []string `yaml:"origins"`
 	// Name is the server's name in its metadata: some clients ask for `triton`. Default: `sluice`.
 	Name string `yaml:"name"`

@@ -105,7 +105,8 @@ func (r *resolver) machines() {
 func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
-		Name: a.Name, VersionOf: a.VersionOf, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
+		Name: a.Name, VersionOf: a.VersionOf, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency),
+			Percentile: a.SLO.Percentile},
 		Weight: a.Weight, Floor: a.AccuracyFloor, AccuracyTarget: a.AccuracyTarget, QueueLimit: a.QueueLimit,
 		ColdWait: time.Duration(a.ColdWait),
 		Slack:    time.Duration(r.f.SystemOf(i).Slack),

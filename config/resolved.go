@@ -37,8 +37,8 @@ type AppInfo struct {
 	Outputs []tensor.Spec
 	// Batched tells whether the first dimension of the tensors counts items.
 	Batched bool
-	// Triton is the app's model as its repository describes it: that of its only stage, or an ensemble of the app's name,
-	// of which only the configuration is known. Nil when there is none.
+	// Triton is the app's model as its repository describes it: that of its only stage, or an ensemble of the app's
+	// name, of which only the configuration is known. Nil when there is none.
 	Triton *repository.Model
 }
 

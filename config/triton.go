@@ -276,7 +276,8 @@ func (im *importer) singleModel(name string) error {
 	}
 	// Every version that the policy chooses is served. The latest answers who names none.
 	for _, v := range m.Versions[:len(m.Versions)-1] {
-		old := App{Name: name + "@" + strconv.FormatInt(v.Number, 10), VersionOf: name, Inputs: a.Inputs, Outputs: a.Outputs}
+		old := App{Name: name + "@" + strconv.FormatInt(v.Number, 10), VersionOf: name, Inputs: a.Inputs,
+			Outputs: a.Outputs}
 		old.Variants = []Variant{m.variant(name, v.Number)}
 		im.add(old)
 	}

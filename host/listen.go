@@ -42,7 +42,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		IdleTimeout:  time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady),
 		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Version: Version(), Log: s.log,
-		SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name), LogLevel: o.LogLevel,
+		SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name),
+		LogLevel: o.LogLevel,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()

@@ -59,7 +59,8 @@ server:
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
 		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
-		Version: Version(), Log: got.Log, SharedMemory: "/prefix", Origins: []string{"https://example.org"}, Name: "triton",
+		Version: Version(), Log: got.Log, SharedMemory: "/prefix", Origins: []string{"https://example.org"},
+		Name: "triton",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -67,7 +68,8 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "LogLevel"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "LogLevel"; !elsewhere &&
+			set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

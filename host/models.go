@@ -95,7 +95,8 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 	}
 	for _, v := range spec.Stages[last].Variants {
 		m.Versions = append(m.Versions, server.Version{
-			Variant: v, Name: spec.Variants[v].Name, Version: spec.ClientVersion(v), Accuracy: spec.Variants[v].Accuracy,
+			Variant: v, Name: spec.Variants[v].Name, Version: spec.ClientVersion(v),
+			Accuracy: spec.Variants[v].Accuracy,
 		})
 	}
 	return m

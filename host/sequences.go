@@ -93,8 +93,8 @@ func (s *sequences) admit(r *dataplane.Request, spec *serving.Spec) error {
 	}
 	switch {
 	case !open && !r.Begins:
-		return oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the START flag "+
-			"on the first request of the sequence", r.Stream, app)
+		return oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the START "+
+			"flag on the first request of the sequence", r.Stream, app)
 	case r.Ends:
 		delete(a.open, r.Stream)
 		return nil

@@ -23,8 +23,8 @@ type ServerOptions struct {
 	HTTP, GRPC, Admin string
 	// Name is the server's name in its metadata; empty leaves the configuration's.
 	Name string
-	// Strict has the server say that it is not ready while a model cannot be loaded. Else the others serve, and that one
-	// says that it is not ready.
+	// Strict has the server say that it is not ready while a model cannot be loaded. Else the others serve, and that
+	// one says that it is not ready.
 	Strict bool
 	// SharedMemory is the prefix of the shared memory objects that clients may use; empty leaves the configuration's.
 	SharedMemory string

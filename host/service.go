@@ -43,7 +43,8 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 		return nil, err
 	}
 	out := &service{
-		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool), models: models, fixed: len(models),
+		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool),
+		models: models, fixed: len(models),
 		apps: len(p.tables.Apps),
 	}
 	out.spec.Store(p.Spec())

@@ -23,7 +23,8 @@ func (s *service) Statistics(m *server.Model) []server.VersionStatistics {
 		case x.Variant == serving.None:
 			one.Version = m.Versions[len(m.Versions)-1].Version
 		case several:
-			if one.Model, one.Version = spec.Variants[x.Variant].Name, spec.Variants[x.Variant].Version; one.Version == "" {
+			one.Model, one.Version = spec.Variants[x.Variant].Name, spec.Variants[x.Variant].Version
+			if one.Version == "" {
 				one.Version = "1"
 			}
 		default:

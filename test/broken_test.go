@@ -54,7 +54,8 @@ apps:
 	for _, strict := range []bool{false, true} {
 		port := freePort(t)
 		args := []string{
-			"serve", "-f", filepath.Join(dir, "sluice.yaml"), "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off",
+			"serve", "-f", filepath.Join(dir, "sluice.yaml"), "--http", fmt.Sprintf("127.0.0.1:%d", port),
+			"--grpc", "off",
 			"--admin", "off",
 		}
 		if strict {
@@ -82,7 +83,8 @@ apps:
 		}
 		if code, got := postTo(t, base+"/v2/repository/index", ""); code != 200 ||
 			!strings.Contains(got, `{"name":"bad","version":"1","state":"UNAVAILABLE","reason":"`) ||
-			!strings.Contains(got, "NoSuchOperator") || !strings.Contains(got, `{"name":"good","version":"1","state":"READY"}`) {
+			!strings.Contains(got, "NoSuchOperator") || !strings.Contains(got,
+			`{"name":"good","version":"1","state":"READY"}`) {
 			t.Errorf("index: %d %s", code, got)
 		}
 		if code, got := bodyOf(t, base+"/v2/models/stats"); code != 200 || !strings.Contains(got, `"good"`) {

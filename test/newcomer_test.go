@@ -73,8 +73,8 @@ func TestAModelFileIsServedWithNothingWritten(t *testing.T) {
 	}
 }
 
-// A repository is served as it lies: versions side by side, a model that is told of sequences, what clients need to know
-// of its configuration. A model that cannot be served is named and left out.
+// A repository is served as it lies: versions side by side, a model that is told of sequences, what clients need to
+// know of its configuration. A model that cannot be served is named and left out.
 func TestARepositoryIsServedAsItLies(t *testing.T) {
 	needsONNX(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -99,7 +99,8 @@ parameters { key: "k" value: { string_value: "v" } }`)
 	write(t, filepath.Join(root, "seq"), "config.pbtxt", `max_batch_size: 4
 input { name: "x" data_type: TYPE_INT32 dims: 1 }
 output { name: "y" data_type: TYPE_INT32 dims: 1 }
-sequence_batching { control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } } }`)
+sequence_batching { control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0,
+	1 ] } } }`)
 	if err := os.MkdirAll(filepath.Join(root, "python", "1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,8 @@ sequence_batching { control_input { name: "START" control { kind: CONTROL_SEQUEN
 		{"seq/infer", fmt.Sprintf(s, `"sequence_id":7,"sequence_start":true`), 200, `"data":[6]`},
 		{"seq/infer", fmt.Sprintf(s, `"sequence_id":7`), 200, `"data":[5]`},
 	} {
-		if code, got := postTo(t, base+"/v2/models/"+c.path, c.body); code != c.status || !strings.Contains(got, c.want) {
+		if code, got := postTo(t, base+"/v2/models/"+c.path, c.body); code != c.status || !strings.Contains(got,
+			c.want) {
 			t.Errorf("%s %s: %d %s, want %s", c.path, c.body, code, got, c.want)
 		}
 	}

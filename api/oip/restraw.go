@@ -28,8 +28,8 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, bool, error)) (*RESTRequest
 	}
 	if s.DType == tensor.Bytes {
 		if !slices.Equal(item, []int64{1}) {
-			return nil, invalid(HeaderLength, "is 0, but a raw BYTES request needs an input of shape [1], and that of %q "+
-				"is %v", s.Name, tensor.Dims(s.Shape))
+			return nil, invalid(HeaderLength, "is 0, but a raw BYTES request needs an input of shape [1], and that "+
+				"of %q is %v", s.Name, tensor.Dims(s.Shape))
 		}
 		t.Data = tensor.AppendBytes(nil, body)
 	} else {

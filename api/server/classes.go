@@ -85,8 +85,8 @@ func reader(t *tensor.Tensor) (value func(int) float64, show func(int) string, e
 		value = func(k int) float64 { return float64(le.Uint64(d[8*k:])) }
 		show = func(k int) string { return strconv.FormatUint(le.Uint64(d[8*k:]), 10) }
 	default:
-		return nil, nil, oip.Errorf(oip.Invalid, "", "class result not available for output '%s' due to unsupported type "+
-			"'%s'", t.Name, t.DType)
+		return nil, nil, oip.Errorf(oip.Invalid, "", "class result not available for output '%s' due to unsupported "+
+			"type '%s'", t.Name, t.DType)
 	}
 	switch {
 	case show != nil:

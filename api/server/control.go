@@ -26,17 +26,17 @@ func (s *Server) mayControl(local bool) error {
 func (s *Server) load(ctx context.Context, name string, parameters []string, local bool) error {
 	m, ok := s.service.Lookup(name)
 	if !ok {
-		return oip.Errorf(oip.NotFound, "", "failed to load '%.200s', failed to poll from model repository: there is no "+
-			"such model", name)
+		return oip.Errorf(oip.NotFound, "", "failed to load '%.200s', failed to poll from model repository: there "+
+			"is no such model", name)
 	}
 	if err := s.mayControl(local); err != nil {
 		return err
 	}
 	for _, p := range parameters {
 		if p == "config" || strings.HasPrefix(p, "file:") {
-			return oip.Errorf(oip.Unsupported, "parameters."+p[:min(len(p), 60)], "failed to load '%s', failed to poll "+
-				"from model repository: a configuration or a file cannot be given here; change the repository, or deploy "+
-				"the model as a function", name)
+			return oip.Errorf(oip.Unsupported, "parameters."+p[:min(len(p), 60)], "failed to load '%s', failed to "+
+				"poll from model repository: a configuration or a file cannot be given here; change the repository, "+
+				"or deploy the model as a function", name)
 		}
 	}
 	if m.Failed != "" {

@@ -123,7 +123,8 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
 	}
 	if int64(len(b)) > s.config.MaxRequest {
-		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server (%s)",
+		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this "+
+			"server (%s)",
 			s.config.MaxRequest, limitKey)
 	}
 	return b, nil

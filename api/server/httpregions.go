@@ -8,8 +8,8 @@ import (
 )
 
 // errCUDA is the answer to every attempt to share memory of a GPU.
-var errCUDA = oip.Errorf(oip.Unsupported, "", "CUDA shared memory is not supported: tensors pass through the memory of "+
-	"the machine on their way to a model; use system shared memory")
+var errCUDA = oip.Errorf(oip.Unsupported, "", "CUDA shared memory is not supported: tensors pass through the memory "+
+	"of the machine on their way to a model; use system shared memory")
 
 // errRegions is the error for clients on other machines that want to register shared memory.
 var errRegions = oip.Errorf(oip.Unsupported, "", "shared memory can be registered from this machine only")

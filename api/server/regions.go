@@ -45,8 +45,8 @@ func newRegions(prefix string) *regions {
 // enabled returns an error where the configuration allows no shared memory.
 func (r *regions) enabled() error {
 	if r.prefix == "" {
-		return oip.Errorf(oip.Unsupported, "", "shared memory is turned off: name the prefix of the objects that clients "+
-			"may use in server.shared_memory")
+		return oip.Errorf(oip.Unsupported, "", "shared memory is turned off: name the prefix of the objects that "+
+			"clients may use in server.shared_memory")
 	}
 	return nil
 }
@@ -88,7 +88,8 @@ func (r *regions) register(name, key string, offset, size uint64) error {
 	case err != nil || !st.Mode().IsRegular():
 		err = bad("", "Unable to open shared memory region: '%.100s'", key)
 	case int64(offset+size) > st.Size():
-		err = bad("", "failed to register shared memory region '%.200s': it ends at byte %d, the object '%.100s' has %d",
+		err = bad("", "failed to register shared memory region '%.200s': it ends at byte %d, the object '%.100s' "+
+			"has %d",
 			name, offset+size, key, st.Size())
 	default:
 		r.byName[name] = &region{name, key, int64(offset), int64(size), f}
@@ -115,8 +116,8 @@ func (r *regions) list(name string) ([]*region, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if name == "" {
-		return slices.SortedFunc(maps.Values(r.byName), func(a, b *region) int { return strings.Compare(a.name, b.name) }),
-			nil
+		byName := func(a, b *region) int { return strings.Compare(a.name, b.name) }
+		return slices.SortedFunc(maps.Values(r.byName), byName), nil
 	}
 	x := r.byName[name]
 	if x == nil {

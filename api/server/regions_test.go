@@ -103,7 +103,8 @@ func TestSharedMemory(t *testing.T) {
 		{sharedIn + fmt.Sprintf(sharedOut, 7), "should be at least 8 bytes"},
 		{sharedIn + fmt.Sprintf(sharedOut, 13), "Invalid offset + byte size"},
 	} {
-		if code, _, body := s.do(t, "POST", model+"/infer", bad.body); code != 400 || !strings.Contains(body, bad.want) {
+		if code, _, body := s.do(t, "POST", model+"/infer", bad.body); code != 400 || !strings.Contains(body,
+			bad.want) {
 			t.Errorf("%s: %d %s", bad.body, code, body)
 		}
 	}
@@ -126,7 +127,8 @@ func overGRPC(t *testing.T, s *running, out, outFile string) {
 	}, nil)
 	r.RawInputContents = nil
 	r.Inputs[0].Parameters = map[string]*pb.InferParameter{
-		"shared_memory_region": oip.String("in"), "shared_memory_byte_size": oip.Int(8), "shared_memory_offset": oip.Int(8),
+		"shared_memory_region": oip.String("in"), "shared_memory_byte_size": oip.Int(8),
+		"shared_memory_offset": oip.Int(8),
 	}
 	r.Outputs = []*pb.ModelInferRequest_InferRequestedOutputTensor{
 		{Name: "s"},

@@ -214,7 +214,8 @@ func TestHTTPPaths(t *testing.T) {
 		{"GET", model + "/ready", "", 503, `false`},
 		{"POST", "/v2/repository/models/digits%2Fv1/load", `{}`, 200, `{}`},
 		{
-			"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"config":"{\"max_batch_size\":16}"}}`, 501,
+			"POST", "/v2/repository/models/digits%2Fv1/load",
+			`{"parameters":{"config":"{\"max_batch_size\":16}"}}`, 501,
 			`failed to load 'digits/v1'`,
 		},
 		{

@@ -40,8 +40,8 @@ type Model struct {
 	App      serving.AppID
 	Platform string // onnxruntime_onnx, or Ensemble
 	Versions []Version
-	// Family is all versions of the model that run apart from each other, the one that answers who names none first. They
-	// have one name, and tensors of their own. Nil when this is the only one.
+	// Family is all versions of the model that run apart from each other, the one that answers who names none first.
+	// They have one name, and tensors of their own. Nil when this is the only one.
 	Family []*Model
 	Former []Version // replaced ones, which may answer until their successor is ready; they cannot be pinned
 	// Earlier are the variants of a pipeline's stages before the last. One of them may end last. They cannot be pinned.

@@ -32,7 +32,8 @@ type settings struct {
 
 func newSettings(level *slog.LevelVar) *settings {
 	s := &settings{
-		level: level, traces: make(map[string]map[string][]string), logs: logSettings{Info: true, Warning: true, Error: true},
+		level: level, traces: make(map[string]map[string][]string), logs: logSettings{Info: true, Warning: true,
+			Error: true},
 	}
 	if level != nil {
 		at := level.Level()
@@ -120,7 +121,8 @@ func (s *settings) log(change map[string]any) (logSettings, error) {
 			next.Verbose, ok = value.(uint32)
 		case "log_format":
 			if value != "default" {
-				return s.logs, oip.Errorf(oip.Invalid, name, "is %.40v, want default: telemetry.log_format has the choice",
+				return s.logs, oip.Errorf(oip.Invalid, name, "is %.40v, want default: telemetry.log_format has the "+
+					"choice",
 					value)
 			}
 		case "log_file":

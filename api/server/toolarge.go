@@ -22,7 +22,8 @@ func tooLarge(err error) error {
 	if !errors.As(err, &large) {
 		return nil
 	}
-	return oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server (%s)", large.Limit,
+	return oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server (%s)",
+		large.Limit,
 		limitKey)
 }
 

@@ -352,7 +352,8 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 		for _, v := range vs {
 			m.Latency = append(m.Latency, serving.LatencyPoint{
 				Variant: v, DeviceType: d, Items: p.Batch, Concurrency: p.Concurrency, Samples: p.Samples,
-				Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90), P95: micros(p.P95),
+				Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90),
+				P95: micros(p.P95),
 				P99: micros(p.P99),
 			})
 		}
@@ -421,7 +422,8 @@ func resolve(spec *serving.Spec) names {
 func (n names) resolve(variant, device string) ([]serving.VariantID, serving.DeviceTypeID, error) {
 	vs := n.variants[variant]
 	if len(vs) == 0 {
-		return nil, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`", variant)
+		return nil, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`",
+			variant)
 	}
 	d, ok := n.devices[device]
 	if !ok {

@@ -94,8 +94,8 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	return f, f.Validate()
 }
 
-// oneOfEachName returns the variants to measure: of those of one name, which are the same model in several apps, the one
-// with the largest batches.
+// oneOfEachName returns the variants to measure: of those of one name, which are the same model in several apps, the
+// one with the largest batches.
 func (c *Config) oneOfEachName() []serving.VariantID {
 	var out []serving.VariantID
 	at := make(map[string]int)

@@ -51,13 +51,15 @@ func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.S
 	take := func(from *[]tensor.Spec, kind, name string) (tensor.Spec, error) {
 		k := slices.IndexFunc(*from, func(s tensor.Spec) bool { return s.Name == name })
 		if k < 0 {
-			return tensor.Spec{}, fmt.Errorf("config.pbtxt: sequence_batching: %s %q: the model file has no such %s", kind,
+			return tensor.Spec{}, fmt.Errorf("config.pbtxt: sequence_batching: %s %q: the model file has no such "+
+				"%s", kind,
 				name, kind)
 		}
 		found := (*from)[k]
 		*from = slices.Delete(slices.Clone(*from), k, k+1)
 		if slices.Contains(found.Shape[min(1, len(found.Shape)):], -1) || len(found.Shape) == 0 {
-			return found, fmt.Errorf("config.pbtxt: sequence_batching: %s %q has shape %v: only the batch may be variable",
+			return found, fmt.Errorf("config.pbtxt: sequence_batching: %s %q has shape %v: only the batch may be "+
+				"variable",
 				kind, name, tensor.Dims(found.Shape))
 		}
 		return found, nil
@@ -75,7 +77,8 @@ func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.S
 			m.Sequence.Controls = append(m.Sequence.Controls, one)
 		}
 		if len(x.Control) != 1 {
-			return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.control_input %q has %d controls, want 1", x.Name,
+			return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.control_input %q has %d controls, want 1",
+				x.Name,
 				len(x.Control))
 		}
 	}
@@ -89,14 +92,14 @@ func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.S
 			return nil, nil, err
 		}
 		if s.DType != given.DType || !slices.Equal(s.Shape, given.Shape) || s.DType == tensor.Bytes {
-			return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: input is %s %v, output %s %v: they must "+
-				"be the same, and no strings", x.InputName, s.DType, tensor.Dims(s.Shape), given.DType,
+			return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: input is %s %v, output %s %v: "+
+				"they must be the same, and no strings", x.InputName, s.DType, tensor.Dims(s.Shape), given.DType,
 				tensor.Dims(given.Shape))
 		}
 		for _, i := range x.InitialState {
 			if i.GetDataFile() != "" {
-				return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: initial_state from a file is not "+
-					"supported: begin with zeros", x.InputName)
+				return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: initial_state from a file is "+
+					"not supported: begin with zeros", x.InputName)
 			}
 		}
 		m.Sequence.States = append(m.Sequence.States, State{x.InputName, x.OutputName, s.DType, s.Shape})

@@ -74,8 +74,9 @@ func TestSequencesAreToldAndKeepTheirStates(t *testing.T) {
 		for _, name := range names {
 			b.Items++
 			b.Portions = append(b.Portions, dataplane.Portion{
-				Items: 1, Inputs: []tensor.Tensor{ints32("x", []int64{1, 1}, values[name])}, Stream: name, Begins: starts,
-				Ends: ends, State: states[name],
+				Items: 1, Inputs: []tensor.Tensor{ints32("x", []int64{1, 1}, values[name])}, Stream: name,
+				Begins: starts,
+				Ends:   ends, State: states[name],
 			})
 		}
 		if err := in.Run(t.Context(), b); err != nil {
@@ -137,7 +138,8 @@ func TestTensorsAreReshaped(t *testing.T) {
 		shape, want     []int64
 		values, negated []int32
 	}{
-		{0, 2, []int64{2, 4}, []int64{2, 1, 4}, []int32{1, 2, 3, 4, 5, 6, 7, 8}, []int32{-1, -2, -3, -4, -5, -6, -7, -8}},
+		{0, 2, []int64{2, 4}, []int64{2, 1, 4}, []int32{1, 2, 3, 4, 5, 6, 7, 8}, []int32{-1, -2, -3, -4, -5, -6,
+			-7, -8}},
 		{0, 1, []int64{1, 2, 2}, []int64{1, 1, 4}, []int32{1, 2, 3, 4}, []int32{-1, -2, -3, -4}},
 		{1, 1, []int64{2, 3}, []int64{1, 2, 3}, []int32{1, 2, 3, 4, 5, 6}, []int32{-1, -2, -3, -4, -5, -6}},
 	} {

@@ -35,8 +35,8 @@ type Model struct {
 	// AsIs runs the graph as it is in the file, without optimisation by the runtime. It is for files that
 	// Backend.Optimize wrote.
 	AsIs bool
-	// Reshapes are tensors that clients see in another shape than the model has, by name: Own is the model's shape, Seen
-	// the clients', both with the batch dimension.
+	// Reshapes are tensors that clients see in another shape than the model has, by name: Own is the model's shape,
+	// Seen the clients', both with the batch dimension.
 	Reshapes map[string]Reshape
 	// Sequence says which inputs follow from the sequence of a query; nil for none. Such a model runs at a stateful
 	// stage.

@@ -8,8 +8,8 @@ package onnx
 #include <stdlib.h>
 #include <string.h>
 
-// The C API of ONNX Runtime is a table of functions that only grows at its end (onnxruntime_c_api.h). These are the places
-// of three of its functions, and the version of the table from which on all three are there.
+// The C API of ONNX Runtime is a table of functions that only grows at its end (onnxruntime_c_api.h). These are the
+// places of three of its functions, and the version of the table from which on all three are there.
 enum { get_error_message = 2, release_status = 93, get_resized_string_tensor_element_buffer = 252, since = 15 };
 
 typedef struct { const void **(*get_api)(uint32_t); } api_base;
@@ -27,7 +27,8 @@ static void *fill_strings(const void **api, void *value, size_t index, const uin
 	void *(*element)(void *, size_t, size_t, char **) =
 		(void *(*)(void *, size_t, size_t, char **))api[get_resized_string_tensor_element_buffer];
 	for (size_t at = 0; at + 4 <= size; index++) {
-		size_t n = (size_t)block[at] | (size_t)block[at + 1] << 8 | (size_t)block[at + 2] << 16 | (size_t)block[at + 3] << 24;
+		const uint8_t *length = block + at;
+		size_t n = (size_t)length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16 | (size_t)length[3] << 24;
 		at += 4;
 		char *to = NULL;
 		void *status = element(value, index, n, &to);
