@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/runtime/openinference"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
@@ -92,7 +93,7 @@ func (o *Opened) onnx() (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
 	for v, b := range o.tables.Variants {
 		if b.Path != "" {
-			models[serving.VariantID(v)] = onnxModel(&b)
+			models[serving.VariantID(v)] = onnxModel(&o.tables.Variants[v])
 		}
 	}
 	b, err := onnx.New(onnx.Config{Models: models})
@@ -109,6 +110,9 @@ func onnxModel(b *config.Binding) onnx.Model {
 		return m
 	}
 	m.Sequence = b.Described.Sequence
+	if b.Described.Sample != nil {
+		m.Example = func(items int) []tensor.Tensor { return sampleOf(b.Described, items) }
+	}
 	m.Reshapes = make(map[string]onnx.Reshape)
 	for _, t := range slices.Concat(b.Described.Inputs, b.Described.Outputs) {
 		if own, ok := b.Described.Reshapes[t.Name]; ok {

@@ -101,6 +101,20 @@ input { name: "x" data_type: TYPE_INT32 dims: 1 }
 output { name: "y" data_type: TYPE_INT32 dims: 1 }
 sequence_batching { control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0,
 	1 ] } } }`)
+	// Zeros are no shape that this model can give its input.
+	put("shaped", "1", onnxmodel.NewGraph("g").Input("x", onnxmodel.Float32, 6).Input("shape", onnxmodel.Int64, 2).
+		Node("Reshape", []string{"x", "shape"}, []string{"y"}).Output("y", onnxmodel.Float32, n, n))
+	write(t, filepath.Join(root, "shaped"), "config.pbtxt", `max_batch_size: 0
+input [ { name: "x" data_type: TYPE_FP32 dims: 6 }, { name: "shape" data_type: TYPE_INT64 dims: 2 } ]
+output { name: "y" data_type: TYPE_FP32 dims: [ -1, -1 ] }
+model_warmup { name: "w"
+  inputs { key: "x" value { data_type: TYPE_FP32 dims: 6 zero_data: true } }
+  inputs { key: "shape" value { data_type: TYPE_INT64 dims: 2 input_data_file: "shape" } } }`)
+	if err := os.MkdirAll(filepath.Join(root, "shaped", "warmup"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "shaped", "warmup"), "shape", "\x02\x00\x00\x00\x00\x00\x00\x00"+
+		"\x03\x00\x00\x00\x00\x00\x00\x00")
 	if err := os.MkdirAll(filepath.Join(root, "python", "1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +137,10 @@ sequence_batching { control_input { name: "START" control { kind: CONTROL_SEQUEN
 		{
 			"sign/infer", fmt.Sprintf(x, `,"outputs":[{"name":"y","parameters":{"classification":1}}]`), 200,
 			`["2.000000:1:right"]`,
+		},
+		{
+			"shaped/infer", `{"inputs":[{"name":"x","datatype":"FP32","shape":[6],"data":[1,2,3,4,5,6]},` +
+				`{"name":"shape","datatype":"INT64","shape":[2],"data":[3,2]}]}`, 200, `"shape":[3,2]`,
 		},
 		{"seq/infer", fmt.Sprintf(s, `"sequence_id":7`), 400, `must specify the START flag`},
 		{"seq/infer", fmt.Sprintf(s, `"sequence_id":7,"sequence_start":true`), 200, `"data":[6]`},

@@ -51,9 +51,6 @@ func (m *Model) checkConfig() error {
 		m.warnf("dynamic_batching is not applied: the app's system and SLO in sluice.yaml decide how queries are " +
 			"batched")
 	}
-	if len(c.ModelWarmup) > 0 {
-		m.warnf("model_warmup is not applied: every variant is warmed at each batch size before it is ready")
-	}
 	for i, in := range c.Input {
 		if err := checkIO("input", i, in.Name, in.DataType, in.Dims, in.Reshape); err != nil {
 			return err

@@ -46,6 +46,7 @@ type Model struct {
 	Reshapes map[string][]int64
 	Sequence *Sequence           // nil for a model that takes every request alone
 	Labels   map[string][]string // names of the classes, by output and then by class
+	Sample   []tensor.Tensor     // inputs of one item to warm up with, without the batch dimension; nil for zeros
 	Unknown  []string            // fields of config.pbtxt that sluice does not read, each with its line
 	Warnings []string            // settings of the configuration that sluice does not follow
 }
@@ -119,6 +120,7 @@ func (r *Repository) model(name string) (*Model, error) {
 		return nil, err
 	}
 	r.readLabels(m)
+	r.readWarmup(m)
 	return m, nil
 }
 

@@ -153,11 +153,27 @@ func rowBytes(s *tensor.Spec, batched bool) int64 {
 
 // exampleInputs returns inputs for warming the model up.
 func (m *model) exampleInputs(items int) ([]tensor.Tensor, error) {
+	var given []tensor.Tensor
 	if m.example != nil {
-		return m.example(items), nil
+		given = m.example(items)
 	}
 	out := make([]tensor.Tensor, len(m.inputs))
 	for i := range m.inputs {
+		k := slices.IndexFunc(given, func(t tensor.Tensor) bool { return t.Name == m.inputs[i].Name })
+		if k >= 0 {
+			out[i] = given[k]
+			if own, ok := m.reshapes[out[i].Name]; ok && !m.fits(out[i].Name, out[i].Shape) {
+				shape, err := m.reshaped(&out[i], own)
+				if err != nil {
+					return nil, fmt.Errorf("input %q: %w", out[i].Name, err)
+				}
+				out[i].Shape = shape
+			}
+			continue
+		}
+		if m.example != nil && (m.sequence == nil || !m.sequence.Hides(m.inputs[i].Name)) {
+			return nil, fmt.Errorf("example of %d items: input %q is missing", items, m.inputs[i].Name)
+		}
 		shape := slices.Clone(m.inputs[i].Shape)
 		for k, d := range shape {
 			if d < 0 {
