@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
@@ -90,7 +91,7 @@ func (o *Opened) brokenModels(served []*server.Model) []*server.Model {
 		joined := false
 		for _, main := range served {
 			if main.Name == m.Name {
-				all := append(main.All()[:len(main.All()):len(main.All())], m)
+				all := slices.Concat(main.All(), []*server.Model{m})
 				for _, y := range all {
 					y.Family = all
 				}

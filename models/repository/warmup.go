@@ -47,7 +47,8 @@ func (r *Repository) sample(m *Model, w *pb.ModelWarmup) ([]tensor.Tensor, error
 		}
 		switch file := in.GetInputDataFile(); {
 		case file != "":
-			if t.Data, err = r.ReadFile(path.Join(m.Name, warmupFolder, path.Clean("/"+file)), maxWarmupBytes); err != nil {
+			at := path.Join(m.Name, warmupFolder, path.Clean("/"+file))
+			if t.Data, err = r.ReadFile(at, maxWarmupBytes); err != nil {
 				return nil, err
 			}
 		case t.DType == tensor.Bytes:
