@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -71,10 +73,7 @@ func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
 				r.PathValue("model"))
 		}
 	}
-	var names []string
-	for p := range ask.Parameters {
-		names = append(names, p)
-	}
+	names := slices.Sorted(maps.Keys(ask.Parameters))
 	if err := s.load(r.Context(), r.PathValue("model"), names, isLocal(r.RemoteAddr)); err != nil {
 		return err
 	}
@@ -94,10 +93,7 @@ func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
 // RepositoryModelLoad implements Triton's extension.
 func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
 	*pb.RepositoryModelLoadResponse, error) {
-	var names []string
-	for p := range r.GetParameters() {
-		names = append(names, p)
-	}
+	names := slices.Sorted(maps.Keys(r.GetParameters()))
 	if err := g.s.load(ctx, r.GetModelName(), names, fromHere(ctx)); err != nil {
 		return nil, failure(ctx, err)
 	}
