@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -84,7 +85,7 @@ func (s *demoScreen) options() host.Options { return terminalOptions(s.Env) }
 
 // serverOptions returns options with which a server logs to Stderr.
 func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
-	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry)}
+	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry, &slog.LevelVar{})}
 }
 
 // profile measures the models unless there is a profile of these models on this machine.
