@@ -70,6 +70,38 @@ func TestAnswersOfAStreamComeInTheOrderOfRequests(t *testing.T) {
 	}
 }
 
+// Answers that wait for earlier ones of their stream hold their part of the memory budget until they are sent.
+func TestAnswersThatWaitOnAStreamHoldMemory(t *testing.T) {
+	s := start(t, server.Config{Memory: 4 << 20})
+	first := make(chan struct{})
+	s.p.infer = func(_ context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+		if r.Inputs[0].Data[0] == 0 {
+			<-first
+		}
+		return &dataplane.Response{Outputs: []tensor.Tensor{
+			{Name: "y", DType: tensor.Uint8, Shape: []int64{1, 1 << 20}, Data: make([]byte, 1<<20)},
+		}}, nil
+	}
+	stream, err := s.client(t).ModelStreamInfer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 4
+	for k := range n {
+		if err := stream.Send(rowOf(byte(k))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, func() bool { return s.Held() > 3<<20 })
+	close(first)
+	for range n {
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, func() bool { return s.Held() == 0 })
+}
+
 // Whatever form a request has, its answer is raw: existing clients read nothing else.
 func TestAnswersToTypedContentsAreRaw(t *testing.T) {
 	s := start(t, server.Config{})

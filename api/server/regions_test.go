@@ -188,6 +188,32 @@ func TestSharedMemoryIsOffByDefault(t *testing.T) {
 	}
 }
 
+// Inputs in shared memory count towards the memory of all requests, over both protocols.
+func TestSharedMemoryIsPartOfTheBudget(t *testing.T) {
+	s := start(t, server.Config{SharedMemory: "/sluice-test-", Memory: 1 << 20})
+	key, _ := object(t, make([]byte, 2<<20))
+	if code, _, body := s.do(t, "POST", "/v2/systemsharedmemory/region/in/register",
+		fmt.Sprintf(`{"key":%q,"byte_size":%d}`, key, 2<<20)); code != 200 {
+		t.Fatal(code, body)
+	}
+	for size, want := range map[int]int{8: 200, 2 << 20: 503} {
+		body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"parameters":`+
+			`{"shared_memory_region":"in","shared_memory_byte_size":%d}}]}`, size/4, size)
+		code, _, got := s.do(t, "POST", model+"/infer", body)
+		if code != want || code == 503 && !strings.Contains(got, "server.limits.memory") {
+			t.Errorf("%d bytes: %d %s, want %d", size, code, got, want)
+		}
+	}
+	r := rowOf(1)
+	r.RawInputContents, r.Inputs[0].Shape = nil, []int64{1, 1 << 19}
+	r.Inputs[0].Parameters = map[string]*pb.InferParameter{
+		"shared_memory_region": oip.String("in"), "shared_memory_byte_size": oip.Int(2 << 20),
+	}
+	if _, err := s.client(t).ModelInfer(t.Context(), r); status.Code(err) != codes.Unavailable {
+		t.Errorf("over gRPC: %v", err)
+	}
+}
+
 // The classes with the highest values are named by value, number and label.
 func TestClassification(t *testing.T) {
 	s := start(t, server.Config{})

@@ -178,7 +178,7 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 			}),
 		},
 		{
-			"element 0 is 2", one(2, tensor.Tensor{
+			"element 0 is the byte 2", one(2, tensor.Tensor{
 				Name: "input", DType: tensor.Bool, Shape: []int64{1}, Data: []byte{2},
 			}),
 		},
