@@ -86,7 +86,8 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(), loadCommand(), profileCommand(),
+		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
+		loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(),
 		worldsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -89,7 +90,7 @@ func (s *demoScreen) options() host.Options { return terminalOptions(s.Env) }
 
 // serverOptions returns options with which a server logs to Stderr.
 func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
-	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry)}
+	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry, &slog.LevelVar{})}
 }
 
 // measured is a demonstration whose models are measured.

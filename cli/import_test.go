@@ -37,7 +37,7 @@ step { model_name: "b" input_map { key: "input" value: "MID" } output_map { key:
 		t.Fatalf("%d %s %s", code, stdout, stderr)
 	}
 	if code, stdout, stderr := sluice(t, "config", "check", out); code != 0 ||
-		!strings.Contains(stdout, "1 apps, 2 variants") {
+		!strings.Contains(stdout, "3 apps, 4 variants") {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}
 	if code, _, stderr := sluice(t, "import", "triton", models, "--out", out); code != ExitConfig ||

@@ -63,6 +63,17 @@ func terminalOptions(e *Env) host.Options {
 // open opens a configuration.
 func open(e *Env, path string) (*host.Opened, error) { return host.Open(path, terminalOptions(e)) }
 
+// openQuick is openUnder for a configuration whose models are measured in seconds.
+func openQuick(e *Env, path, system string) (*host.Opened, error) {
+	options := terminalOptions(e)
+	options.Quick = true
+	o, err := host.Open(path, options)
+	if err != nil || system == "" {
+		return o, err
+	}
+	return o.WithSystem(system)
+}
+
 // openUnder opens a configuration, with another system if one is named.
 func openUnder(e *Env, path, system string) (*host.Opened, error) {
 	o, err := open(e, path)

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"log/slog"
+	"os"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host"
@@ -12,38 +13,46 @@ import (
 func serveCommand() command {
 	return command{
 		name: "serve", summary: "serve the apps of a sluice.yaml over the Open Inference Protocol",
-		usage: "-f sluice.yaml",
+		usage: "-f sluice.yaml | MODEL.onnx | REPOSITORY",
 		about: `
+With a model file, or a folder of models laid out as NAME/VERSION/model.onnx, nothing has to be written: inputs,
+outputs and versions are read, latencies are measured in seconds, and objectives are proposed from them.
+--print-config shows the sluice.yaml that this amounts to.
 Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold.
 Metrics are at /metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server
 turns not ready, still answers for server.not_ready so that load balancers notice, finishes what it has accepted,
 and exits; a second signal ends server.not_ready, a third one the process. Without a profile it
 measures the models first and keeps what it measured; a system that learns latency while it
 serves (option learn) begins without.`,
-		examples: "sluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
+		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve -f sluice.yaml\nsluice serve -f " +
+			"sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
 			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			var o host.ServerOptions
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
+			show := fs.Bool("print-config", false, "print the configuration of a model or a repository, and do not "+
+				"serve")
 			profile := fs.String("profile", "", "profile `file` instead of those of the configuration")
 			system := fs.String("system", "", "`name` of another system than the configuration's, or ROUTER+BATCHER")
 			fs.StringVar(&o.HTTP, "http", "", "HTTP `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.GRPC, "grpc", "", "gRPC `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.Admin, "admin", "", "admin `address`, or off; instead of the configuration's")
+			fs.StringVar(&o.Name, "name", "", "`name` in the server's metadata, which some clients compare; instead "+
+				"of the configuration's")
+			fs.BoolVar(&o.Strict, "strict-readiness", false, "not ready while a model cannot be loaded")
+			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients "+
+				"may use, / for all; instead of the configuration's")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			return func(e *Env, args []string) error {
-				if len(args) > 0 {
-					return fault.Errorf(fault.Usage, "%q is not understood", args)
-				}
-				opened, err := openUnder(e, *file, *system)
+				profiled, err := servedConfiguration(e, args, *file, *system, *profile)
 				if err != nil {
 					return err
 				}
-				profiled, err := opened.EnsureProfile(e.Context, paths(*profile)...)
-				if err != nil {
-					return err
+				if *show {
+					return printConfig(e, profiled)
 				}
-				o.Log = logger(e, &opened.File().Telemetry)
+				o.LogLevel = &slog.LevelVar{}
+				o.Log = logger(e, &profiled.File().Telemetry, o.LogLevel)
 				if e.Hurry != nil {
 					o.Hurry = e.Hurry()
 				}
@@ -52,15 +61,43 @@ serves (option learn) begins without.`,
 					return err
 				}
 				e.bar.clear()
+				if len(args) > 0 {
+					banner(e, profiled, server)
+				}
 				return server.Serve(e.Context)
 			}
 		},
 	}
 }
 
-// logger logs to Stderr at the level and in the format of the configuration.
-func logger(e *Env, t *config.Telemetry) *slog.Logger {
-	level := slog.LevelInfo
+// servedConfiguration opens what is to be served: the models at a path, or a sluice.yaml.
+func servedConfiguration(e *Env, args []string, file, system, profile string) (*host.Profiled, error) {
+	switch {
+	case len(args) > 1:
+		return nil, fault.Errorf(fault.Usage, "%q is not understood", args[1:])
+	case len(args) == 1 && profile != "":
+		return nil, fault.Errorf(fault.Usage, "--profile goes with -f: the models of a path are measured")
+	case len(args) == 1:
+		return openPath(e, args[0], system)
+	}
+	opened, err := openUnder(e, file, system)
+	if err != nil {
+		return nil, err
+	}
+	return opened.EnsureProfile(e.Context, paths(profile)...)
+}
+
+// printConfig prints the file of a configuration.
+func printConfig(e *Env, p *host.Profiled) error {
+	text, err := os.ReadFile(p.Name())
+	if err == nil {
+		_, err = e.Stdout.Write(text)
+	}
+	return err
+}
+
+// logger logs to Stderr in the format of the configuration, at a level that it sets to that of the configuration.
+func logger(e *Env, t *config.Telemetry, level *slog.LevelVar) *slog.Logger {
 	_ = level.UnmarshalText([]byte(t.LogLevel)) // checked with the file
 	o := &slog.HandlerOptions{Level: level}
 	if t.LogFormat == "json" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,9 +223,28 @@ func (c *checker) apps() {
 		if a.System != nil {
 			c.system(a.System, path+".system")
 		}
+		c.versionOf(a, path+".version_of")
 		c.tensors(a.Inputs, path+".inputs")
 		c.tensors(a.Outputs, path+".outputs")
 		c.stages(a, path)
+	}
+}
+
+// versionOf checks that clients can see an app as a version of another.
+func (c *checker) versionOf(a *App, path string) {
+	if a.VersionOf == "" {
+		return
+	}
+	k := slices.IndexFunc(c.f.Apps, func(x App) bool { return x.Name == a.VersionOf })
+	switch {
+	case a.VersionOf == a.Name:
+		c.addf(path, "is the app itself")
+	case k < 0:
+		c.addf(path, "there is no app %q", a.VersionOf)
+	case c.f.Apps[k].VersionOf != "":
+		c.addf(path, "app %q is a version of another itself", a.VersionOf)
+	case len(a.Variants) != 1 || len(c.f.Apps[k].Variants) != 1:
+		c.addf(path, "needs this app and app %q to have one variant each", a.VersionOf)
 	}
 }
 
@@ -472,6 +492,13 @@ func (c *checker) server() {
 	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
 	c.need(!s.AdminAnywhere || s.AdminToken != "", "server.admin_anywhere",
 		"needs server.admin_token: any caller of the admin port could change prices and functions")
+	c.need(s.SharedMemory == "" || strings.HasPrefix(s.SharedMemory, "/") && !strings.Contains(s.SharedMemory[1:], "/"),
+		"server.shared_memory", "is %q, want / and the beginning of names", s.SharedMemory)
+	for i, o := range s.Origins {
+		u, err := url.Parse(o)
+		c.need(o == "*" || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == o,
+			at("server.origins", i), "is %q, want an origin such as https://example.org, or *", o)
+	}
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)

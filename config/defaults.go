@@ -25,6 +25,8 @@ const (
 	DefaultHTTP = ":8000"
 	// DefaultGRPC is where gRPC is answered.
 	DefaultGRPC = ":8001"
+	// DefaultName is the server's name in its metadata.
+	DefaultName = "sluice"
 	// DefaultAdmin is where metrics, decisions and administration are.
 	DefaultAdmin = "127.0.0.1:8002"
 )
@@ -56,6 +58,7 @@ func (f *File) defaults() {
 	orText(f, &s.HTTP, DefaultHTTP, "server.http")
 	orText(f, &s.GRPC, DefaultGRPC, "server.grpc")
 	orText(f, &s.Admin, DefaultAdmin, "server.admin")
+	orText(f, &s.Name, DefaultName, "server.name")
 	orTime(f, &s.DrainTimeout, limits.DrainTimeout, "server.drain_timeout")
 	orTime(f, &s.NotReady, limits.NotReady, "server.not_ready")
 	l := &s.Limits

@@ -153,6 +153,9 @@ type System struct {
 type App struct {
 	// Name that clients use. Required.
 	Name string `yaml:"name"`
+	// VersionOf is the app of which clients see this one as a version, under the number of its model's directory; it
+	// then has no name of its own for them. Both have variants and no stages. Default: none.
+	VersionOf string `yaml:"version_of"`
 	// SLO is the latency objective. Required.
 	SLO SLO `yaml:"slo"`
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,
@@ -339,6 +342,14 @@ type Server struct {
 	// `localhost` and the machine's own name are allowed anyway. Others are refused: a web site could have its name
 	// resolve to this machine. Default: none.
 	Hosts []string `yaml:"hosts"`
+	// SharedMemory is the prefix of the names of the shared memory objects that clients on this machine may have
+	// tensors read from and written to, such as `/` for all of them or `/sluice-`. Default: none, shared memory is off.
+	SharedMemory string `yaml:"shared_memory"`
+	// Origins are the origins whose web pages may call over HTTP, such as `https://example.org`, or `*` for all of
+	// them. Those pages read and infer; what changes something is refused to them. Default: `[]`.
+	Origins []string `yaml:"origins"`
+	// Name is the server's name in its metadata: some clients ask for `triton`. Default: `sluice`.
+	Name string `yaml:"name"`
 	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
 	// streams continue after a restart. Default: none, states are kept in memory only.
 	States string `yaml:"states"`

@@ -49,6 +49,7 @@ func (f *File) Resolve() (*Resolved, error) {
 	for _, p := range f.Profiles {
 		r.w.Profiles = append(r.w.Profiles, f.Path(p))
 	}
+	r.sharedNames()
 	if len(r.c.found) == 0 {
 		r.placement()
 	}
@@ -104,7 +105,8 @@ func (r *resolver) machines() {
 func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
-		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
+		Name: a.Name, VersionOf: a.VersionOf, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency),
+			Percentile: a.SLO.Percentile},
 		Weight: a.Weight, Floor: a.AccuracyFloor, AccuracyTarget: a.AccuracyTarget, QueueLimit: a.QueueLimit,
 		ColdWait: time.Duration(a.ColdWait),
 		Slack:    time.Duration(r.f.SystemOf(i).Slack),
@@ -140,6 +142,12 @@ func (r *resolver) app(i int) {
 			} else {
 				st.Variants = append(st.Variants, r.variant(&v.Variants[j], at(v.path+".variants", j), serving.AppID(i),
 					id))
+			}
+		}
+		for _, v := range st.Variants {
+			// A model that is told of sequences serves the queries of one in their order.
+			if m := r.w.Variants[v].Described; m != nil && m.Sequence != nil {
+				st.Stateful = true
 			}
 		}
 		app.Stages = append(app.Stages, id)
@@ -214,7 +222,7 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 				out.MemoryBytes = found.Bytes
 			}
 		}
-		b.Inputs, b.Outputs, b.Batched = m.Inputs, m.Outputs, m.MaxBatch > 0
+		b.Inputs, b.Outputs, b.Batched, b.Described = m.Inputs, m.Outputs, m.MaxBatch > 0, m
 		switch bound := max(1, m.MaxBatch); {
 		case out.MaxBatch == 0:
 			out.MaxBatch = bound
@@ -278,7 +286,22 @@ func (r *resolver) info(i int, w *wiring) AppInfo {
 	if out.Outputs == nil {
 		out.Outputs = w.tensors.Answer()
 	}
+	out.Triton = r.described(w.app)
 	return out
+}
+
+// described returns the model of the repository that an app is: that of its only stage, or an ensemble of its name.
+func (r *resolver) described(a *serving.App) *repository.Model {
+	if len(a.Stages) == 1 {
+		return r.w.Variants[r.w.Spec.Stages[a.Stages[0]].Variants[0]].Described
+	}
+	if r.repo == nil || repository.CheckName(a.Name) != nil {
+		return nil
+	}
+	if m, err := r.repo.Configured(a.Name); err == nil && m.Config.EnsembleScheduling != nil {
+		return m
+	}
+	return nil
 }
 
 // agree returns the common tensors of a stage's variants, and reports differences: a client cannot know which variant

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
@@ -36,6 +37,9 @@ type AppInfo struct {
 	Outputs []tensor.Spec
 	// Batched tells whether the first dimension of the tensors counts items.
 	Batched bool
+	// Triton is the app's model as its repository describes it: that of its only stage, or an ensemble of the app's
+	// name, of which only the configuration is known. Nil when there is none.
+	Triton *repository.Model
 }
 
 // Binding says which model or function stands behind a variant.
@@ -52,6 +56,8 @@ type Binding struct {
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
 	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
+	// Described is the model as its repository describes it; nil when it is not there. It is shared: do not change it.
+	Described *repository.Model
 }
 
 // Instance is one instance to run. Zero fields are left to the planner. It has the fields of static.Instance in

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/models/repository/pb"
@@ -21,16 +23,30 @@ const maxImported = 1000
 // sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
 // to it. It returns an error when no model of the repository can be served.
 func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
-	return importTriton(dir, out, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+	return ImportTritonFor(dir, out, Importing{})
 }
 
-func importTriton(dir, out string, m machine) ([]byte, []string, error) {
+// Importing are the options of ImportTritonFor.
+type Importing struct {
+	// Objectives are latency objectives, by app. Other apps get one that is not thought of.
+	Objectives map[string]time.Duration
+	// Here leaves out models that cannot run in this process, where else all models are left to a Triton that goes on
+	// running.
+	Here bool
+}
+
+// ImportTritonFor is ImportTriton with options.
+func ImportTritonFor(dir, out string, o Importing) (text []byte, notes []string, err error) {
+	return importTriton(dir, out, o, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+}
+
+func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, error) {
 	repo, err := repository.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = repo.Close() }()
-	im := &importer{repo: repo, members: make(map[string]*member)}
+	im := &importer{repo: repo, here: o.Here, members: make(map[string]*member)}
 	if err := im.read(); err != nil {
 		return nil, nil, err
 	}
@@ -39,6 +55,9 @@ func importTriton(dir, out string, m machine) ([]byte, []string, error) {
 		if where, err = filepath.Rel(filepath.Dir(out), dir); err != nil {
 			return nil, nil, err
 		}
+	}
+	for i := range im.apps {
+		im.apps[i].SLO.Latency = Duration(o.Objectives[im.apps[i].Name])
 	}
 	var b bytes.Buffer
 	im.write(&b, filepath.ToSlash(where), m)
@@ -60,8 +79,11 @@ type importer struct {
 	apps    []App
 	place   []Placement // of all stages, in the order of apps
 	placed  bool        // some of them has settings
+	here    bool        // models that cannot run in this process are left out
 	remote  bool        // some model cannot run in this process: Triton runs all of them
 	notes   []string
+
+	functions map[string]map[string]string // options of the functions that stages run, by the stage's name
 }
 
 // member is a model of the repository.
@@ -85,7 +107,6 @@ func (im *importer) read() error {
 	if len(names) > maxImported {
 		return fmt.Errorf("model repository %s holds %d models, more than %d", im.repo.Dir(), len(names), maxImported)
 	}
-	steps := make(map[string]string) // model to the ensemble that it is a step of
 	var plain []string
 	for _, name := range names {
 		c, err := im.repo.Configured(name)
@@ -102,17 +123,9 @@ func (im *importer) read() error {
 			im.notef("ensemble %q is left out: %v", name, err)
 			continue
 		}
-		for _, s := range c.Config.EnsembleScheduling.Step {
-			steps[s.ModelName] = name
-		}
 		im.add(app)
 	}
 	for _, name := range plain {
-		if in := steps[name]; in != "" {
-			im.notef("model %q is a step of ensemble %q and no app of its own: list it under apps if clients call "+
-				"it, too", name, in)
-			continue
-		}
 		if err := im.singleModel(name); err != nil {
 			im.notef("model %q is left out: %v", name, err)
 		}
@@ -166,10 +179,12 @@ func (im *importer) member(name string) (*member, error) {
 // serving it.
 func (im *importer) checkSupported(m *member) error {
 	c := m.Config
-	if c.SequenceBatching != nil {
-		return errors.New(
-			"sequence_batching is not supported: neither control inputs nor states are handed to models; of stages " +
-				"only the function track keeps something")
+	if c.SequenceBatching != nil && !m.local {
+		return errors.New("sequence_batching is supported for ONNX models that run in this process")
+	}
+	if !m.local && im.here {
+		return fmt.Errorf("it is no ONNX model (backend %q, platform %q), and other models do not run here", c.Backend,
+			c.Platform)
 	}
 	for _, w := range m.Warnings {
 		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") &&
@@ -200,6 +215,9 @@ func (m *member) variant(name string, version int64) Variant {
 	v := Variant{Name: name, Model: m.Name, MaxBatch: int(max(m.Config.GetMaxBatchSize(), 0))}
 	if version > 0 {
 		v.Version = fmt.Sprint(version)
+		if m.local && version != m.Latest().Number {
+			v.Name += "-v" + v.Version // profiles tell versions of a model apart by the names of variants
+		}
 	}
 	return v
 }
@@ -253,6 +271,16 @@ func (im *importer) singleModel(name string) error {
 	a := App{Name: name, Variants: []Variant{m.variant(name, 0)}}
 	a.Inputs, a.Outputs = interfaceOf(m.Config)
 	im.add(a)
+	if !m.local {
+		return nil
+	}
+	// Every version that the policy chooses is served. The latest answers who names none.
+	for _, v := range m.Versions[:len(m.Versions)-1] {
+		old := App{Name: name + "@" + strconv.FormatInt(v.Number, 10), VersionOf: name, Inputs: a.Inputs,
+			Outputs: a.Outputs}
+		old.Variants = []Variant{m.variant(name, v.Number)}
+		im.add(old)
+	}
 	return nil
 }
 

@@ -155,6 +155,13 @@ func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 		if c.GetMaxBatchSize() == 0 {
 			s.With["whole"] = "true"
 		}
+		if with, ok := im.functions[s.Name]; ok && !maps.Equal(with, s.With) {
+			s.Name = stageName(a.Stages, "answer-"+a.Name+"-"+out.Name) // profiles tell functions apart by their names
+		}
+		if im.functions == nil {
+			im.functions = make(map[string]map[string]string)
+		}
+		im.functions[s.Name] = s.With
 		a.Stages[from].Next = append(a.Stages[from].Next, Edge{To: s.Name, FanOut: 1})
 		a.Stages = append(a.Stages, s)
 	}

@@ -67,7 +67,14 @@ workers:
 }
 
 func writeImported(b *bytes.Buffer, a *App) {
-	fmt.Fprintf(b, "  - name: %s\n    slo: {latency: 100ms}   # Triton has no objective: write yours\n", quote(a.Name))
+	slo := "{latency: 100ms}   # Triton has no objective: write yours"
+	if a.SLO.Latency > 0 {
+		slo = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours", a.SLO.Latency)
+	}
+	fmt.Fprintf(b, "  - name: %s\n    slo: %s\n", quote(a.Name), slo)
+	if a.VersionOf != "" {
+		fmt.Fprintf(b, "    version_of: %s\n", quote(a.VersionOf))
+	}
 	for _, l := range []struct {
 		key  string
 		list []Tensor

@@ -70,4 +70,7 @@ type Portion struct {
 	// left; nil at the start of a stream. Run replaces it by the one to keep; nil keeps none. Run must not change the
 	// bytes of the old one.
 	State []byte
+	// Stream, Begins and Ends are those of the query's Request, at a stateful stage.
+	Stream       string
+	Begins, Ends bool
 }

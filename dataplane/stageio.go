@@ -56,6 +56,7 @@ func (s *stageIO) inputs(k int, c *call, part *Portion) ([]tensor.Tensor, error)
 				App: s.spec.Apps[s.stage.App].Name, Stage: s.stage.Name, Stream: c.request.Stream,
 			}, begins: c.request.Begins, ends: c.request.Ends,
 		}
+		part.Stream, part.Begins, part.Ends = c.request.Stream, c.request.Begins, c.request.Ends
 	}
 	if s.graph == nil {
 		return c.request.Inputs, nil

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
@@ -14,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/runtime/openinference"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
@@ -92,7 +94,7 @@ func (o *Opened) onnx() (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
 	for v, b := range o.tables.Variants {
 		if b.Path != "" {
-			models[serving.VariantID(v)] = onnx.Model{Path: b.Path, NoBatch: !b.Batched}
+			models[serving.VariantID(v)] = onnxModel(&o.tables.Variants[v])
 		}
 	}
 	b, err := onnx.New(onnx.Config{Models: models})
@@ -100,6 +102,25 @@ func (o *Opened) onnx() (*onnx.Backend, error) {
 		return nil, fault.Wrap(fault.Missing, err)
 	}
 	return b, err
+}
+
+// onnxModel returns the file of a variant with what its repository says of it.
+func onnxModel(b *config.Binding) onnx.Model {
+	m := onnx.Model{Path: b.Path, NoBatch: !b.Batched}
+	if b.Described == nil {
+		return m
+	}
+	m.Sequence = b.Described.Sequence
+	if b.Described.Sample != nil {
+		m.Example = func(items int) []tensor.Tensor { return sampleOf(b.Described, items) }
+	}
+	m.Reshapes = make(map[string]onnx.Reshape)
+	for _, t := range slices.Concat(b.Described.Inputs, b.Described.Outputs) {
+		if own, ok := b.Described.Reshapes[t.Name]; ok {
+			m.Reshapes[t.Name] = onnx.Reshape{Own: own, Seen: t.Shape}
+		}
+	}
+	return m
 }
 
 // fake makes a worker that waits as its settings say. Its outputs have as many rows as the stages expect.

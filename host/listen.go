@@ -62,7 +62,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
 		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts,
-		Version: Version(), Log: s.log,
+		SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name),
+		Version: Version(), Log: s.log, LogLevel: o.LogLevel,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()

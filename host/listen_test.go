@@ -41,7 +41,7 @@ func TestLimitsOfASilentConfiguration(t *testing.T) {
 		StreamIdle: limits.StreamIdle, ConnectionAge: limits.ConnectionAge,
 		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
 		NotReady: limits.NotReady,
-		Version:  Version(), Log: got.Log,
+		Version:  Version(), Log: got.Log, Name: "sluice",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -59,6 +59,9 @@ server:
   admin_token: token
   model_control: true
   hosts: [sluice.example]
+  shared_memory: /prefix
+  origins: ["https://example.org"]
+  name: triton
   not_ready: 5s
   drain_timeout: 6s
   limits: {request: 2MiB, memory: 3MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s,
@@ -74,8 +77,8 @@ server:
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
 		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
 		ConnectionsEach: 14, WriteTimeout: 15 * time.Second, StreamIdle: 16 * time.Second,
-		ConnectionAge: 17 * time.Second,
-		Version:       Version(), Log: got.Log,
+		ConnectionAge: 17 * time.Second, SharedMemory: "/prefix", Origins: []string{"https://example.org"},
+		Name: "triton", Version: Version(), Log: got.Log,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -83,8 +86,8 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry" ||
-			name == "Token"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry" || name == "Token" ||
+			name == "LogLevel"; !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

@@ -113,11 +113,11 @@ func (b *backends) thisHost() profiler.Host {
 	return profiler.ThisHost(onnx.Version())
 }
 
-// functionInputs returns inputs to measure a function with, one item each; nil for models.
+// functionInputs returns inputs to measure a function or a model with a sample with, one item each; nil for others.
 func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
 	f := o.tables.Variants[v].Function
 	if f == nil {
-		return nil, nil
+		return o.sampleInputs(v, items), nil
 	}
 	parts := make([]dataplane.Portion, items)
 	for k := range parts {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
@@ -37,7 +38,29 @@ func (o *Opened) models(b *backends, wiring []pipeline.Wiring, log *slog.Logger)
 		}
 		out = append(out, m)
 	}
-	return out, nil
+	return o.brokenModels(o.families(out)), nil
+}
+
+// families joins the apps that are versions of one model. It returns the models that clients see.
+func (o *Opened) families(all []*server.Model) []*server.Model {
+	var out []*server.Model
+	first := make(map[string]*server.Model)
+	for _, m := range all {
+		if o.Spec().Apps[m.App].VersionOf == "" {
+			out = append(out, m)
+			first[m.Name] = m
+		}
+	}
+	for _, m := range all {
+		if app := &o.Spec().Apps[m.App]; app.VersionOf != "" {
+			main := first[app.VersionOf]
+			m.Name, main.Family = main.Name, append(main.All(), m)
+		}
+	}
+	for _, m := range all {
+		m.Family = first[m.Name].Family
+	}
+	return out
 }
 
 // model describes an app for clients. Its versions are the variants of the app's last stage, which answers.
@@ -48,6 +71,10 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 		Name: app.Name, App: a, Platform: onnxPlatform, Inputs: info.Inputs, Outputs: info.Outputs,
 		Batched: info.Batched, MaxBatch: 1,
 	}
+	if info.Triton != nil {
+		m.Config = info.Triton.Config
+	}
+	m.Labels = o.labels(a)
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	if first != last {
 		m.Platform = server.Ensemble
@@ -72,12 +99,35 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 			})
 		}
 	}
-	for k, v := range spec.Stages[last].Variants {
+	for _, v := range spec.Stages[last].Variants {
 		m.Versions = append(m.Versions, server.Version{
-			Variant: v, Name: spec.Variants[v].Name, Version: strconv.Itoa(k + 1), Accuracy: spec.Variants[v].Accuracy,
+			Variant: v, Name: spec.Variants[v].Name, Version: spec.ClientVersion(v),
+			Accuracy: spec.Variants[v].Accuracy,
 		})
 	}
 	return m
+}
+
+// labels are the names of the classes of an app's outputs: those of its ensemble's configuration, else those of the
+// models that give them.
+func (o *Opened) labels(a serving.AppID) map[string][]string {
+	out := make(map[string][]string)
+	for _, st := range o.Spec().Apps[a].Stages {
+		d := o.tables.Variants[o.Spec().Stages[st].Variants[0]].Described
+		if d == nil {
+			continue
+		}
+		for name, labels := range d.Labels {
+			if other, ok := o.tables.Stages[st].Gives[name]; ok {
+				name = other
+			}
+			out[name] = labels
+		}
+	}
+	if t := o.tables.Apps[a].Triton; t != nil {
+		maps.Copy(out, t.Labels)
+	}
+	return out
 }
 
 // functionModel describes a function for clients. was is the version that it replaces, or nil.

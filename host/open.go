@@ -21,6 +21,7 @@ type Opened struct {
 	solver   *sharedSolver
 	policies *policyStore
 	shown    *once
+	broken   []brokenApp // apps of the file that are left out
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind

@@ -9,6 +9,8 @@ type Options struct {
 	// Progress is called with the share of a long operation that is done, in [0, 1], and the name of its present step.
 	// It may be called thousands of times and should return at once. Nil discards it.
 	Progress func(share float64, doing string)
+	// Quick has [Opened.EnsureProfile] measure for a second or so a model, less exactly.
+	Quick bool
 }
 
 // withDefaults returns the options with functions that do nothing in place of nil.

@@ -79,7 +79,8 @@ const MeasuredProfile = "sluice.profile.json"
 
 // EnsureProfile is Profile for a server that must start even without a profile. If there is none, it uses
 // MeasuredProfile of an earlier start. If that does not exist or lacks a variant that is to run, it measures the models
-// and writes the result there. A system that learns latency while it serves starts without a profile, unless there is a
+// and writes the result there. An app with a model that cannot be loaded is left out and announced; the server then
+// says why it is not ready. A system that learns latency while it serves starts without a profile, unless there is a
 // functions' store: functions are planned for before they run. Measuring takes minutes and is announced by
 // Options.Notice.
 func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled, error) {
@@ -98,12 +99,21 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 	if o.system.Options.Learn && o.file.Store == "" {
 		return o.withMeasurements(serving.Measurements{}, unknown)
 	}
-	o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
-	f, err := o.Measure(ctx, Measuring{File: remembered})
+	kept, err := o.withoutBroken(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o.ProfileOf(f)
+	if kept != o {
+		if p, err := kept.Profile(remembered); err == nil && p.covers() {
+			return p, nil
+		}
+	}
+	o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
+	f, err := kept.Measure(ctx, Measuring{File: remembered, Tune: o.options.tune()})
+	if err != nil {
+		return nil, err
+	}
+	return kept.ProfileOf(f)
 }
 
 // withMeasurements makes a profile of measurements.

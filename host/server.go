@@ -21,6 +21,13 @@ type ServerOptions struct {
 	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
 	// leaves the configuration's.
 	HTTP, GRPC, Admin string
+	// Name is the server's name in its metadata; empty leaves the configuration's.
+	Name string
+	// Strict has the server say that it is not ready while a model cannot be loaded. Else the others serve, and that
+	// one says that it is not ready.
+	Strict bool
+	// SharedMemory is the prefix of the shared memory objects that clients may use; empty leaves the configuration's.
+	SharedMemory string
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
 	// configuration's.
 	Journal string
@@ -29,6 +36,8 @@ type ServerOptions struct {
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger
+	// LogLevel is the level of Log, which clients that may load models may change; nil for one that is fixed.
+	LogLevel *slog.LevelVar
 
 	observe observer // of every step; nil for none
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
@@ -22,6 +23,7 @@ import (
 type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
+	sequences *sequences
 	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
@@ -29,9 +31,12 @@ type service struct {
 	mu       sync.Mutex
 	models   []*server.Model // of the configuration, then of functions; the slice is replaced, never changed
 	fixed    int             // number of models of the configuration
+	apps     int             // number of apps of the configuration
 	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
 	ready    bool // was true once; it stays true
+
+	strict bool // set once: the server is not ready while a model cannot be loaded
 }
 
 func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeline.Wiring, log *slog.Logger) (
@@ -41,7 +46,9 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 		return nil, err
 	}
 	out := &service{
-		telemetry: t, latest: p.first, unloaded: make(map[serving.AppID]bool), models: models, fixed: len(models),
+		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool),
+		models: models, fixed: len(models),
+		apps: len(p.tables.Apps),
 	}
 	out.spec.Store(p.Spec())
 	return out, nil
@@ -66,13 +73,22 @@ func (s *service) Lookup(name string) (*server.Model, bool) {
 
 // Infer implements server.Service.
 func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
-	return s.plane.Infer(ctx, r)
+	if err := s.sequences.admit(r, s.spec.Load()); err != nil {
+		return nil, err
+	}
+	out, err := s.plane.Infer(ctx, r)
+	if err != nil && s.isUnloaded(r.App) {
+		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",
+			s.spec.Load().Apps[r.App].Name)
+	}
+	return out, err
 }
 
 // Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has
 // an instance for, had a ready instance at every stage, and nothing was loading: the first queries then find every
-// variant of the plan, and no load takes their cores. A load that has failed is not waited for. If queries start apps,
-// apps count like functions. It does not turn false when an instance is lost or a variant loads; ModelReady does.
+// variant of the plan, and no load takes their cores. A load that has failed is not waited for. Apps whose models cannot
+// be loaded do not count, unless readiness is strict. If queries start apps, apps count like functions. It does not turn
+// false when an instance is lost or a variant loads; ModelReady does.
 func (s *service) Ready() bool {
 	s.mu.Lock()
 	ready := s.ready
@@ -80,7 +96,7 @@ func (s *service) Ready() bool {
 	if ready {
 		return true
 	}
-	planned, first := make(map[serving.AppID]bool), s.fixed
+	planned, first := make(map[serving.AppID]bool), s.apps
 	loading := false
 	if !s.plane.Inspect(func(e *engine.Engine) {
 		loading = slices.ContainsFunc(e.Fleet().Live(), loads)
@@ -96,8 +112,16 @@ func (s *service) Ready() bool {
 		return false
 	}
 	for _, m := range s.Models() {
-		if (int(m.App) < first || planned[m.App]) && !s.ModelReady(m, "") {
-			return false
+		for _, x := range m.All() {
+			if x.Failed != "" || s.isBroken(x) {
+				if s.strict {
+					return false
+				}
+				continue
+			}
+			if (int(x.App) < first || planned[x.App]) && !s.ModelReady(x, "") {
+				return false
+			}
 		}
 	}
 	s.mu.Lock()
@@ -108,8 +132,15 @@ func (s *service) Ready() bool {
 
 // Unready says what keeps Ready from being true: the apps that have no ready instance at a stage.
 func (s *service) Unready() string {
+	var all []*server.Model
 	for _, m := range s.Models() {
-		if s.ModelReady(m, "") {
+		all = append(all, m.All()...)
+	}
+	for _, m := range all {
+		switch failed := m.Failed != "" || s.isBroken(m); {
+		case failed && s.strict:
+			return fmt.Sprintf("model %q cannot be loaded: %s", m.Name, s.Reason(m, ""))
+		case failed || s.ModelReady(m, ""):
 			continue
 		}
 		stage := ""
@@ -144,7 +175,7 @@ func loads(i *fleet.Instance) bool {
 // ModelReady implements server.Service.
 func (s *service) ModelReady(m *server.Model, version string) bool {
 	pin, ok := m.Pin(version)
-	if !ok {
+	if !ok || m.Failed != "" {
 		return false
 	}
 	ready := false
@@ -165,6 +196,36 @@ func (s *service) ModelReady(m *server.Model, version string) bool {
 		}
 	})
 	return ready
+}
+
+// isBroken reports whether a stage of a model's app has variants only that have failed to load.
+func (s *service) isBroken(m *server.Model) (broken bool) {
+	s.plane.Inspect(func(e *engine.Engine) {
+		if m.App < 0 || int(m.App) >= len(e.Spec().Apps) {
+			return
+		}
+		for _, st := range e.Spec().Apps[m.App].Stages {
+			broken = broken || !slices.ContainsFunc(e.Spec().Stages[st].Variants, func(v serving.VariantID) bool {
+				return !e.Broken(v)
+			})
+		}
+	})
+	return broken
+}
+
+// Reason implements server.Service.
+func (s *service) Reason(m *server.Model, version string) string {
+	switch {
+	case m.Failed != "":
+		return m.Failed
+	case s.isUnloaded(m.App):
+		return "unloaded"
+	case s.ModelReady(m, version):
+		return ""
+	case s.isBroken(m):
+		return "failed to load: the log of the server says why"
+	}
+	return "not loaded"
 }
 
 // settle returns when the engine has processed all inputs that were sent before.

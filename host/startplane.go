@@ -33,6 +33,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
+	s.service.strict = o.Strict
 	states, err := s.openStates()
 	if err != nil {
 		return err

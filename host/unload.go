@@ -16,8 +16,9 @@ const readyEvery = 20 * time.Millisecond
 
 // Load implements server.Service: it launches the app's instances again and returns when the model is ready.
 func (s *service) Load(ctx context.Context, m *server.Model) error {
-	s.setUnloaded(m.App, false)
-	if err := waitFor(ctx, func() bool { return s.ModelReady(m, "") }); err != nil {
+	s.setUnloaded(m, false)
+	ready := func(x *server.Model) bool { return x.Failed != "" || s.ModelReady(x, "") }
+	if err := waitFor(ctx, func() bool { return !slices.ContainsFunc(m.All(), not(ready)) }); err != nil {
 		return fmt.Errorf("model %q is not ready yet: %w", m.Name, err)
 	}
 	return nil
@@ -39,15 +40,31 @@ func waitFor(ctx context.Context, is func() bool) error {
 
 // Unload implements server.Service: queries that were accepted are answered, then the app's instances are released.
 func (s *service) Unload(_ context.Context, m *server.Model) error {
-	s.setUnloaded(m.App, true)
+	s.setUnloaded(m, true)
 	return nil
 }
 
-func (s *service) setUnloaded(a serving.AppID, unloaded bool) {
+func not(is func(*server.Model) bool) func(*server.Model) bool {
+	return func(m *server.Model) bool { return !is(m) }
+}
+
+// setUnloaded loads or unloads all versions of a model.
+func (s *service) setUnloaded(m *server.Model, unloaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unloaded[a] = unloaded
+	for _, x := range m.All() {
+		if x.Failed == "" {
+			s.unloaded[x.App] = unloaded
+		}
+	}
 	s.plane.Adopt(s.loadedPlan())
+}
+
+// isUnloaded reports whether a client has unloaded an app.
+func (s *service) isUnloaded(a serving.AppID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unloaded[a]
 }
 
 // loadedPlan is the latest plan without the instances of apps that were unloaded. The others keep their place in their

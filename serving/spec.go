@@ -67,10 +67,12 @@ type SLO struct {
 
 // App is what a client calls: an objective and a graph of stages.
 type App struct {
-	Name   string
-	SLO    SLO
-	Late   LatePolicy
-	GiveUp time.Duration // with ServeLate: how long after its deadline a query may still start; 0 sets no limit
+	Name string
+	// VersionOf is the name of the app of which clients see this one as a version; "" for an app of its own.
+	VersionOf string `json:",omitempty"`
+	SLO       SLO
+	Late      LatePolicy
+	GiveUp    time.Duration // with ServeLate: how long after its deadline a query may still start; 0 sets no limit
 	// ColdWait is how long after its arrival a query may still start that found no instance. It applies where the
 	// scaler stops all instances of an idle app: starting one takes longer than most objectives allow. 0 leaves such a
 	// query to Late.

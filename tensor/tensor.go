@@ -99,7 +99,7 @@ func Elements(shape []int64, limit int64) (int64, error) {
 	}
 	for _, d := range shape {
 		if n > math.MaxInt64/d || n*d > limit {
-			return 0, fmt.Errorf("shape %v has more elements than the limit of %d", shape, limit)
+			return 0, fmt.Errorf("shape %v has more elements than the limit of %d", Dims(shape), limit)
 		}
 		n *= d
 	}
@@ -119,7 +119,7 @@ func (t *Tensor) Validate() error {
 		size := int64(t.DType.Size())
 		if n > math.MaxInt64/size || int64(len(t.Data)) != n*size {
 			return fmt.Errorf("tensor %q: %d bytes of data, but shape %v of %s needs %d elements of %d bytes", t.Name,
-				len(t.Data), t.Shape, t.DType, n, size)
+				len(t.Data), Dims(t.Shape), t.DType, n, size)
 		}
 		if t.DType == Bool {
 			return t.checkBools()
@@ -131,7 +131,7 @@ func (t *Tensor) Validate() error {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	if int64(got) != n {
-		return fmt.Errorf("tensor %q: %d BYTES elements, but shape %v needs %d", t.Name, got, t.Shape, n)
+		return fmt.Errorf("tensor %q: %d BYTES elements, but shape %v needs %d", t.Name, got, Dims(t.Shape), n)
 	}
 	return nil
 }
@@ -194,7 +194,8 @@ func EachBytes(data []byte, f func(element []byte)) error {
 // scan.
 func (t *Tensor) Rows(from, to int64) (Tensor, error) {
 	if len(t.Shape) == 0 || from < 0 || to < from || to > t.Shape[0] {
-		return Tensor{}, fmt.Errorf("tensor %q: rows [%d, %d) of shape %v do not exist", t.Name, from, to, t.Shape)
+		return Tensor{}, fmt.Errorf("tensor %q: rows [%d, %d) of shape %v do not exist", t.Name, from, to,
+			Dims(t.Shape))
 	}
 	out := Tensor{Name: t.Name, DType: t.DType, Shape: append([]int64{to - from}, t.Shape[1:]...)}
 	per, err := Elements(t.Shape[1:], math.MaxInt64)

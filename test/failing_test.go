@@ -40,7 +40,7 @@ func (m *modelServer) ModelInfer(_ context.Context, r *pb.ModelInferRequest) (*p
 	if m.fails.Load() {
 		return nil, status.Error(codes.Internal, "a secret of the model server")
 	}
-	in, _, err := oip.DecodeRequest(r)
+	in, err := oip.DecodeRequest(r, nil)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -48,7 +48,7 @@ func (m *modelServer) ModelInfer(_ context.Context, r *pb.ModelInferRequest) (*p
 		in[0].Name = "other"
 	}
 	out := &pb.ModelInferResponse{}
-	oip.EncodeOutputs(out, in, true)
+	oip.EncodeOutputs(out, in, nil)
 	return out, nil
 }
 

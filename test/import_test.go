@@ -65,10 +65,45 @@ ensemble_scheduling {
 			t.Errorf("%d %s lacks %s", resp.StatusCode, body, want)
 		}
 	}
+	// A step is a model of its own for who calls it by its name, and the ensemble one in statistics.
+	if code, got := postTo(t, base+"/v2/models/double/infer",
+		`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`); code != 200 ||
+		!strings.Contains(got, `[2,4]`) {
+		t.Errorf("a step: %d %s", code, got)
+	}
+	if code, got := postTo(t, base+"/v2/models/fourfold/stats", ""); code != 405 {
+		t.Errorf("POST of statistics: %d %s", code, got)
+	}
+	stats, err := http.Get(base + "/v2/models/fourfold/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stats.Body.Close()
+	counted, _ := io.ReadAll(stats.Body)
+	if !strings.HasPrefix(string(counted), `{"model_stats":[{"name":"fourfold","version":"1","last_inference":`) ||
+		!strings.Contains(string(counted), `"inference_count":2,"execution_count":1,"inference_stats"`) ||
+		!strings.Contains(string(counted), `{"name":"double","version":"1"`) {
+		t.Errorf("statistics: %s", counted)
+	}
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
+}
+
+// postTo sends JSON and returns the status and the body of the answer.
+func postTo(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(got)
 }

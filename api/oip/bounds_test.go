@@ -61,7 +61,7 @@ func TestHostileHTTPBodiesAllocateLittle(t *testing.T) {
 func refusedHTTP(t *testing.T, body []byte, key string) {
 	t.Helper()
 	for what, decode := range map[string]func() error{
-		"request":  func() error { _, err := DecodeREST(body, NoBinary, Bounds{}, nil); return err },
+		"request":  func() error { _, err := DecodeREST(body, NoBinary, Bounds{}, nil, nil); return err },
 		"response": func() error { _, err := DecodeRESTResponse(body, NoBinary); return err },
 	} {
 		var err error
@@ -82,17 +82,17 @@ func TestRaisedBoundsTakeMore(t *testing.T) {
 		inputs = append(inputs, fmt.Sprintf(`{"name":"x%d","datatype":"INT8","shape":[1],"data":[1]}`, k))
 	}
 	body := []byte(`{"inputs":[` + strings.Join(inputs, ",") + `]}`)
-	if _, err := DecodeREST(body, NoBinary, Bounds{}, nil); err == nil {
+	if _, err := DecodeREST(body, NoBinary, Bounds{}, nil, nil); err == nil {
 		t.Error("300 inputs were taken")
 	}
-	r, err := DecodeREST(body, NoBinary, Bounds{Tensors: 300}, nil)
+	r, err := DecodeREST(body, NoBinary, Bounds{Tensors: 300}, nil, nil)
 	if err != nil || len(r.Inputs) != 300 {
 		t.Errorf("%v: want 300 inputs", err)
 	}
-	if _, err := DecodeREST(body, NoBinary, Bounds{Tensors: 300, Head: 1000}, nil); err == nil {
+	if _, err := DecodeREST(body, NoBinary, Bounds{Tensors: 300, Head: 1000}, nil, nil); err == nil {
 		t.Error("a head of more than 1000 bytes was taken")
 	}
-	if _, err := DecodeREST(body, NoBinary, Bounds{Tensors: 300, Elements: 299}, nil); err == nil {
+	if _, err := DecodeREST(body, NoBinary, Bounds{Tensors: 300, Elements: 299}, nil, nil); err == nil {
 		t.Error("more than 299 elements were taken")
 	}
 }
@@ -180,7 +180,7 @@ func TestTypedContentsAllocateTheirSize(t *testing.T) {
 		{Name: "x", Datatype: "BOOL", Shape: []int64{hostile}, Contents: c},
 	}}
 	bounded.Run(t, hostile, func() {
-		if _, _, err := DecodeRequest(r); err != nil {
+		if _, err := DecodeRequest(r, nil); err != nil {
 			t.Error(err)
 		}
 	})

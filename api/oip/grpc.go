@@ -9,42 +9,60 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw
-// reports whether the inputs came raw, so that the answer can have the same form.
-func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, err error) {
+// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message.
+// regions reads inputs that are in shared memory; nil refuses those. Such inputs have no entry in the raw contents.
+func DecodeRequest(r *pb.ModelInferRequest, regions Regions) ([]tensor.Tensor, error) {
 	if len(r.Inputs) == 0 {
-		return nil, false, invalid("inputs", "is empty, want at least one")
+		return nil, invalid("inputs", "is empty, want at least one")
 	}
 	if len(r.Inputs) > MaxTensors {
-		return nil, false, invalid("inputs", "has %d tensors, at most %d are taken", len(r.Inputs), MaxTensors)
+		return nil, invalid("inputs", "has %d tensors, at most %d are taken", len(r.Inputs), MaxTensors)
 	}
-	raw = len(r.RawInputContents) > 0
-	if raw && len(r.RawInputContents) != len(r.Inputs) {
-		return nil, raw, invalid("raw_input_contents",
-			"has %d entries for %d inputs: give one for each, in their order", len(r.RawInputContents), len(r.Inputs))
+	where, inside, err := sharedInputs(r)
+	if err != nil {
+		return nil, err
 	}
-	inputs = make([]tensor.Tensor, len(r.Inputs))
+	blocks := r.RawInputContents
+	raw := len(blocks) > 0
+	if raw && len(blocks) != inside {
+		return nil, invalid("raw_input_contents",
+			"has %d entries for %d inputs: give one for each, in their order", len(blocks), inside)
+	}
+	inputs := make([]tensor.Tensor, len(r.Inputs))
 	for k, in := range r.Inputs {
 		var block []byte
 		if raw {
 			if in.GetContents() != nil {
-				return nil, raw, invalid(inputField(k, in.GetName(), "contents"),
+				return nil, invalid(inputField(k, in.GetName(), "contents"),
 					"is given beside raw_input_contents: use one of them for all inputs")
 			}
-			block = r.RawInputContents[k]
+			if where == nil || where[k] == nil {
+				block, blocks = blocks[0], blocks[1:]
+			}
 		}
-		t, err := decodeTensor(k, "inputs", in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block, raw)
+		isShared := where != nil && where[k] != nil
+		if isShared {
+			if in.GetContents() != nil {
+				return nil, invalid(inputField(k, in.GetName(), "contents"),
+					"is given, and the input is in shared memory: use one of them")
+			}
+			if block, err = where[k].message(inputField(k, in.GetName(), ""), in, regions); err != nil {
+				return nil, err
+			}
+		}
+		t, err := decodeTensor(k, "inputs", in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block,
+			raw || isShared)
 		if err != nil {
-			return nil, raw, err
+			return nil, err
 		}
 		inputs[k] = t
 		for at := range k {
 			if inputs[at].Name == t.Name {
-				return nil, raw, invalid(inputField(k, in.GetName(), "name"), "is the name of inputs[%d], too", at)
+				return nil, invalid(inputField(k, in.GetName(), "name"), "is the name of inputs[%d], too", at)
 			}
 		}
 	}
-	return inputs, raw, nil
+	return inputs, nil
 }
 
 func inputField(k int, name, field string) string { return tensorField("inputs", k, name, field) }
@@ -243,84 +261,20 @@ func appendContents(out []byte, d tensor.DType, c *pb.InferTensorContents) []byt
 	return out
 }
 
-// unpackContents is the inverse of packContents; nil for the types that have no typed contents.
-func unpackContents(t *tensor.Tensor) *pb.InferTensorContents {
-	c := &pb.InferTensorContents{}
-	le := binary.LittleEndian
-	d := t.Data
-	switch t.DType {
-	case tensor.Bool:
-		for _, b := range d {
-			c.BoolContents = append(c.BoolContents, b != 0)
-		}
-	case tensor.Int8:
-		for _, b := range d {
-			c.IntContents = append(c.IntContents, int32(int8(b)))
-		}
-	case tensor.Int16:
-		for ; len(d) >= 2; d = d[2:] {
-			c.IntContents = append(c.IntContents, int32(int16(le.Uint16(d))))
-		}
-	case tensor.Int32:
-		for ; len(d) >= 4; d = d[4:] {
-			c.IntContents = append(c.IntContents, int32(le.Uint32(d)))
-		}
-	case tensor.Int64:
-		for ; len(d) >= 8; d = d[8:] {
-			c.Int64Contents = append(c.Int64Contents, int64(le.Uint64(d)))
-		}
-	case tensor.Uint8:
-		for _, b := range d {
-			c.UintContents = append(c.UintContents, uint32(b))
-		}
-	case tensor.Uint16:
-		for ; len(d) >= 2; d = d[2:] {
-			c.UintContents = append(c.UintContents, uint32(le.Uint16(d)))
-		}
-	case tensor.Uint32:
-		for ; len(d) >= 4; d = d[4:] {
-			c.UintContents = append(c.UintContents, le.Uint32(d))
-		}
-	case tensor.Uint64:
-		for ; len(d) >= 8; d = d[8:] {
-			c.Uint64Contents = append(c.Uint64Contents, le.Uint64(d))
-		}
-	case tensor.FP32:
-		for ; len(d) >= 4; d = d[4:] {
-			c.Fp32Contents = append(c.Fp32Contents, math.Float32frombits(le.Uint32(d)))
-		}
-	case tensor.FP64:
-		for ; len(d) >= 8; d = d[8:] {
-			c.Fp64Contents = append(c.Fp64Contents, math.Float64frombits(le.Uint64(d)))
-		}
-	case tensor.Bytes:
-		_ = tensor.EachBytes(d, func(e []byte) { c.BytesContents = append(c.BytesContents, e) })
-	default:
-		return nil
-	}
-	return c
-}
-
-// EncodeOutputs puts outputs into an answer, raw when the request was raw. Triton always answers raw; MLServer and
-// KServe mirror the request; clients read both. Types without typed contents make the whole answer raw. Raw contents
-// alias the tensors.
-func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool) {
-	for k := range outputs {
-		raw = raw || outputs[k].DType == tensor.FP16 || outputs[k].DType == tensor.BF16
-	}
+// EncodeOutputs puts outputs into an answer, raw whatever form the request had: existing clients read nothing else. Raw
+// contents alias the tensors. shared says by output which of them are in shared memory, where their raw contents stay
+// empty; nil for none.
+func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, shared []*Shared) {
 	to.Outputs = make([]*pb.ModelInferResponse_InferOutputTensor, len(outputs))
+	to.RawOutputContents = make([][]byte, len(outputs))
 	block := make([]pb.ModelInferResponse_InferOutputTensor, len(outputs))
-	if raw {
-		to.RawOutputContents = make([][]byte, len(outputs))
-	}
 	for k := range outputs {
-		t := &outputs[k]
-		o := &block[k]
+		t, o := &outputs[k], &block[k]
 		o.Name, o.Datatype, o.Shape = t.Name, t.DType.String(), t.Shape
-		if raw {
-			to.RawOutputContents[k] = t.Data
+		if shared != nil && shared[k] != nil {
+			o.Parameters = sharedMessage(shared[k])
 		} else {
-			o.Contents = unpackContents(t)
+			to.RawOutputContents[k] = t.Data
 		}
 		to.Outputs[k] = o
 	}

@@ -71,7 +71,7 @@ func TestGRPCTraps(t *testing.T) {
 		{"hostile: nothing", &pb.ModelInferRequest{}, "inputs"},
 		{"hostile: nil input", &pb.ModelInferRequest{Inputs: []*pb.ModelInferRequest_InferInputTensor{nil}}, "no name"},
 	} {
-		_, _, err := DecodeRequest(c.r)
+		_, err := DecodeRequest(c.r, nil)
 		switch {
 		case c.err == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -106,7 +106,7 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 				return
 			}
 			_, _ = DecodeParams(r.Parameters)
-			in, _, err = DecodeRequest(&r)
+			in, err = DecodeRequest(&r, nil)
 		})
 		if err != nil {
 			return
@@ -116,8 +116,8 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 				t.Fatalf("accepted: %v", err)
 			}
 		}
-		again, raw, err := DecodeRequest(EncodeRequest("m", "", "", in, nil))
-		if err != nil || !raw {
+		again, err := DecodeRequest(EncodeRequest("m", "", "", in, nil), nil)
+		if err != nil {
 			t.Fatalf("not accepted again: %v", err)
 		}
 		sameTensors(t, "again", again, in)
@@ -135,7 +135,7 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		var r *RESTRequest
 		var err error
-		bounded.Input(t, b, decodedPerByte, func() { r, err = DecodeREST(b, n, Bounds{}, nil) })
+		bounded.Input(t, b, decodedPerByte, func() { r, err = DecodeREST(b, n, Bounds{}, nil, nil) })
 		if err != nil {
 			return
 		}
@@ -148,7 +148,7 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := DecodeREST(body, n, Bounds{}, nil)
+		again, err := DecodeREST(body, n, Bounds{}, nil, nil)
 		if err != nil {
 			t.Fatalf("not accepted again: %v\n%q", err, body)
 		}
@@ -183,10 +183,13 @@ func FuzzDecodeHTTPResponse(f *testing.F) {
 // FuzzDecodeGRPCResponse is the client's side over gRPC: no answer of a hostile server makes it panic.
 func FuzzDecodeGRPCResponse(f *testing.F) {
 	tensors := []tensor.Tensor{{Name: "y", DType: tensor.Int8, Shape: []int64{2}, Data: []byte{1, 2}}}
-	for _, raw := range []bool{true, false} {
-		var r pb.ModelInferResponse
-		EncodeOutputs(&r, tensors, raw)
-		b, err := proto.Marshal(&r)
+	var raw pb.ModelInferResponse
+	EncodeOutputs(&raw, tensors, nil)
+	typed := pb.ModelInferResponse{Outputs: []*pb.ModelInferResponse_InferOutputTensor{{
+		Name: "y", Datatype: "INT8", Shape: []int64{2}, Contents: &pb.InferTensorContents{IntContents: []int32{1, 2}},
+	}}}
+	for _, r := range []*pb.ModelInferResponse{&raw, &typed} {
+		b, err := proto.Marshal(r)
 		if err != nil {
 			f.Fatal(err)
 		}

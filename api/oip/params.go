@@ -147,24 +147,28 @@ func SequenceID(name string) *pb.InferParameter {
 func DecodeParams(m map[string]*pb.InferParameter) (Params, error) {
 	var p Params
 	for name, v := range m {
-		var x any
-		switch c := v.GetParameterChoice().(type) {
-		case *pb.InferParameter_BoolParam:
-			x = c.BoolParam
-		case *pb.InferParameter_Int64Param:
-			x = c.Int64Param
-		case *pb.InferParameter_Uint64Param:
-			x = c.Uint64Param
-		case *pb.InferParameter_DoubleParam:
-			x = c.DoubleParam
-		case *pb.InferParameter_StringParam:
-			x = c.StringParam
-		}
-		if err := p.Set(name, x); err != nil {
+		if err := p.Set(name, parameterValue(v)); err != nil {
 			return p, err
 		}
 	}
 	return p, p.check()
+}
+
+// parameterValue returns the value of a parameter; nil for one without.
+func parameterValue(v *pb.InferParameter) any {
+	switch c := v.GetParameterChoice().(type) {
+	case *pb.InferParameter_BoolParam:
+		return c.BoolParam
+	case *pb.InferParameter_Int64Param:
+		return c.Int64Param
+	case *pb.InferParameter_Uint64Param:
+		return c.Uint64Param
+	case *pb.InferParameter_DoubleParam:
+		return c.DoubleParam
+	case *pb.InferParameter_StringParam:
+		return c.StringParam
+	}
+	return nil
 }
 
 // Int returns an int64 parameter.

@@ -74,7 +74,7 @@ func TestSequences(t *testing.T) {
 			}
 		}
 		r, err := DecodeREST([]byte(`{"parameters":{`+c.json+
-			`},"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}]}`), NoBinary, Bounds{}, nil)
+			`},"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}]}`), NoBinary, Bounds{}, nil, nil)
 		if r == nil {
 			r = &RESTRequest{}
 		}
@@ -88,7 +88,7 @@ func TestSequences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err = DecodeREST(body, n, Bounds{}, nil); err == nil {
+		if r, err = DecodeREST(body, n, Bounds{}, nil, nil); err == nil {
 			check("HTTP, written", r.Params, err)
 		}
 		if strings.Contains(string(body), `"sequence_id":`) != (c.want.Sequence != "") ||

@@ -28,17 +28,13 @@ type RESTRequest struct {
 	Params        Params
 }
 
-// RequestedOutput is an output that a client asks for. Binary is nil when it gives no form.
-type RequestedOutput struct {
-	Name   string
-	Binary *bool
-}
-
 // RESTResponse is an answer over HTTP.
 type RESTResponse struct {
 	ModelName, ModelVersion, ID string
 	Params                      []Param // in the order in which they are written
 	Outputs                     []tensor.Tensor
+	// Shared says by output which of them are in shared memory and not in the answer; nil for none.
+	Shared []*Shared
 }
 
 // Param is a response parameter: a bool, int64, float64 or string.
@@ -63,6 +59,7 @@ type restMessage struct {
 	Parameters   map[string]json.RawMessage `json:"parameters"`
 	Inputs       []restTensor               `json:"inputs"`
 	Outputs      []restTensor               `json:"outputs"`
+	Instances    json.RawMessage            `json:"instances"` // of the protocol v1
 }
 
 // split separates the JSON from the binary blocks behind it.
@@ -85,7 +82,7 @@ func parse(head []byte, bounds *Bounds) (*restMessage, error) {
 	}
 	var m restMessage
 	if err := json.Unmarshal(lean, &m); err != nil {
-		return nil, invalid("", "the request is not the JSON that is wanted: %v", err)
+		return nil, wrongJSON(err)
 	}
 	restore := func(list []restTensor) error {
 		for k := range list {
@@ -108,8 +105,9 @@ func parse(head []byte, bounds *Bounds) (*restMessage, error) {
 
 // DecodeREST decodes a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
 // returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
-// tensors alias body.
-func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
+// tensors alias body. regions reads inputs that are in shared memory; nil refuses those.
+func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tensor.Spec, batched bool, err error),
+	regions Regions) (*RESTRequest, error) {
 	bounds = bounds.WithDefaults()
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
@@ -132,9 +130,13 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (tensor
 		return nil, err
 	}
 	if len(m.Inputs) == 0 {
+		if len(m.Instances) > 0 {
+			return nil, invalid("instances", "belongs to the protocol v1, this is v2: "+
+				`send {"inputs":[{"name":...,"datatype":...,"shape":[...],"data":[...]}]}`)
+		}
 		return nil, invalid("inputs", "is empty, want at least one")
 	}
-	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks, &bounds); err != nil {
+	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks, &bounds, regions); err != nil {
 		return nil, err
 	}
 	for k := range m.Outputs {
@@ -151,8 +153,8 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (tensor
 			}
 			want.Binary = &b
 		}
-		if _, ok := o.Parameters["classification"]; ok {
-			return nil, Errorf(Unsupported, field+" classification", "is not supported: ask for the scores")
+		if err := want.set(field, jsonParameter(o.Parameters)); err != nil {
+			return nil, err
 		}
 		r.Outputs = append(r.Outputs, want)
 	}
@@ -192,54 +194,9 @@ func scalarValue(v json.RawMessage) any {
 	return string(v)
 }
 
-// decodeRaw reads a request whose whole body is the one input of a model: batch 1, at most one variable dimension,
-// which the size decides; a BYTES input is one element of shape [1].
-func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
-	if raw == nil {
-		return nil, invalid(HeaderLength, "is 0, but this model does not take raw requests")
-	}
-	s, err := raw()
-	if err != nil {
-		return nil, err
-	}
-	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: append([]int64(nil), s.Shape...)}
-	if s.DType == tensor.Bytes {
-		for k := range t.Shape {
-			if t.Shape[k] > 1 {
-				return nil, invalid(HeaderLength,
-					"is 0, but a raw BYTES request has one element and input %q has shape %v", s.Name, s.Shape)
-			}
-			t.Shape[k] = 1
-		}
-		t.Data = tensor.AppendBytes(nil, body)
-	} else {
-		t.Data = body
-		open, fixed := -1, int64(s.DType.Size())
-		for k := range t.Shape {
-			switch {
-			case k == 0 && t.Shape[k] < 0:
-				t.Shape[k] = 1 // the batch
-			case t.Shape[k] < 0 && open < 0:
-				open = k
-			case t.Shape[k] < 0:
-				return nil, invalid(HeaderLength, "is 0, but input %q has more than one variable dimension: %v", s.Name,
-					s.Shape)
-			default:
-				fixed *= t.Shape[k]
-			}
-		}
-		if open >= 0 && fixed > 0 {
-			t.Shape[open] = int64(len(body)) / fixed
-		}
-	}
-	if err := t.Validate(); err != nil {
-		return nil, invalid("", "%v", err)
-	}
-	return &RESTRequest{Inputs: []tensor.Tensor{t}, BinaryOutputs: true}, nil
-}
-
 // decodeTensors reads tensors with data in the JSON or, in the same order, in the blocks behind it.
-func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds) ([]tensor.Tensor, error) {
+func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds, regions Regions) ([]tensor.Tensor,
+	error) {
 	elements := int64(0) // of those in the JSON
 	out := make([]tensor.Tensor, len(in))
 	for k := range in {
@@ -267,13 +224,18 @@ func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds) 
 		if err != nil {
 			return nil, invalid(field, "%v", err)
 		}
-		for name := range x.Parameters {
-			if len(name) > 13 && name[:13] == "shared_memory" {
-				return nil, Errorf(Unsupported, field, "shared memory is not supported: send the data")
-			}
+		shared, err := sharedOf(field, jsonParameter(x.Parameters))
+		if err != nil {
+			return nil, err
 		}
 		size, binary := x.Parameters["binary_data_size"]
 		switch {
+		case shared != nil && (binary || len(x.Data) > 0):
+			return nil, invalid(field, "has data and is in shared memory: use one of them")
+		case shared != nil:
+			if err := shared.fetch(field, &t, regions); err != nil {
+				return nil, err
+			}
 		case binary && len(x.Data) > 0:
 			return nil, invalid(field, "has data and binary_data_size: use one of them")
 		case binary:
@@ -326,7 +288,7 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 		r.Params = append(r.Params, Param{name, scalarValue(v)})
 	}
 	sort.Slice(r.Params, func(a, b int) bool { return r.Params[a].Name < r.Params[b].Name })
-	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks, &bounds)
+	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks, &bounds, nil)
 	return r, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestRESTTraps(t *testing.T) {
 		{
 			"12 classification",
 			`{"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}],"outputs":[{"name":"y",` +
-				`"parameters":{"classification":3}}]}`, -1, "", "classification",
+				`"parameters":{"classification":1.5}}]}`, -1, "", "classification",
 		},
 		{
 			"12 timeout must be a number",
@@ -121,7 +122,7 @@ func TestRESTTraps(t *testing.T) {
 		if header == -2 {
 			header = strings.LastIndex(c.body, "}") + 1
 		}
-		r, err := DecodeREST([]byte(c.body), header, Bounds{}, nil)
+		r, err := DecodeREST([]byte(c.body), header, Bounds{}, nil, nil)
 		if c.err != "" {
 			var e *Error
 			if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, &e) {
@@ -140,22 +141,44 @@ func TestRESTTraps(t *testing.T) {
 }
 
 func TestRawRequests(t *testing.T) {
-	raw := func(d tensor.DType, shape ...int64) func() (tensor.Spec, error) {
-		return func() (tensor.Spec, error) { return tensor.Spec{Name: "x", DType: d, Shape: shape}, nil }
-	}
-	r, err := DecodeREST(make([]byte, 24), 0, Bounds{}, raw(tensor.FP32, -1, -1))
-	if err != nil || !reflect.DeepEqual(r.Inputs[0].Shape, []int64{1, 6}) || !r.BinaryOutputs {
-		t.Errorf("24 bytes of FP32 [-1,-1]: %+v, %v", r, err)
-	}
-	if r, err = DecodeREST([]byte("hello"), 0, Bounds{}, raw(tensor.Bytes, 1)); err != nil ||
-		string(r.Inputs[0].Data) != "\x05\x00\x00\x00hello" {
-		t.Errorf("BYTES: %+v, %v", r, err)
-	}
-	if _, err = DecodeREST(make([]byte, 7), 0, Bounds{}, raw(tensor.FP32, -1, 2)); err == nil {
-		t.Error("7 bytes of FP32 [-1,2] were taken")
-	}
-	if _, err = DecodeREST(make([]byte, 8), 0, Bounds{}, raw(tensor.FP32, -1, -1, -1)); err == nil {
-		t.Error("two variable dimensions were taken")
+	for _, c := range []struct {
+		name    string
+		size    int
+		batched bool
+		dtype   tensor.DType
+		shape   []int64
+		want    []int64 // nil for an error
+	}{
+		{"one item, a variable dimension", 24, true, tensor.FP32, []int64{-1, -1}, []int64{1, 6}},
+		{"one item, all fixed", 8, true, tensor.FP32, []int64{-1, 2}, []int64{1, 2}},
+		{"a wrong size", 7, true, tensor.FP32, []int64{-1, 2}, nil},
+		{"two items", 16, true, tensor.FP32, []int64{-1, 2}, nil},
+		{"two variable dimensions", 8, true, tensor.FP32, []int64{-1, -1, -1}, nil},
+		{"no batch: the first dimension is like any other", 24, false, tensor.FP32, []int64{-1}, []int64{6}},
+		{"no batch, in the middle", 24, false, tensor.FP32, []int64{2, -1}, []int64{2, 3}},
+		{"no batch, a rest", 20, false, tensor.FP32, []int64{2, -1}, nil},
+		{"no batch, two variable dimensions", 24, false, tensor.FP32, []int64{-1, -1}, nil},
+		{"no batch, nothing determines the dimension", 0, false, tensor.FP32, []int64{-1, 0}, nil},
+		{"no batch, no elements", 0, false, tensor.FP32, []int64{-1, 3}, []int64{0, 3}},
+		{"no shape", 4, false, tensor.FP32, nil, nil},
+		{"BYTES", 5, true, tensor.Bytes, []int64{-1, 1}, []int64{1, 1}},
+		{"BYTES without a batch", 5, false, tensor.Bytes, []int64{1}, []int64{1}},
+		{"BYTES of any number", 5, false, tensor.Bytes, []int64{-1}, nil},
+		{"BYTES of two dimensions", 5, false, tensor.Bytes, []int64{1, 1}, nil},
+		{"BYTES of one dimension, the batch", 5, true, tensor.Bytes, []int64{-1}, nil},
+	} {
+		body := bytes.Repeat([]byte("x"), c.size)
+		r, err := DecodeREST(body, 0, Bounds{}, func() (tensor.Spec, bool, error) {
+			return tensor.Spec{Name: "x", DType: c.dtype, Shape: c.shape}, c.batched, nil
+		}, nil)
+		switch {
+		case c.want == nil && err == nil:
+			t.Errorf("%s: was taken as %v", c.name, r.Inputs[0].Shape)
+		case c.want != nil && (err != nil || !slices.Equal(r.Inputs[0].Shape, c.want) || !r.BinaryOutputs):
+			t.Errorf("%s: %+v, %v", c.name, r, err)
+		case c.want != nil && !bytes.HasSuffix(r.Inputs[0].Data, body):
+			t.Errorf("%s: %q", c.name, r.Inputs[0].Data)
+		}
 	}
 }
 
@@ -225,7 +248,7 @@ func TestRoundTrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := DecodeREST(body, n, Bounds{}, nil)
+			got, err := DecodeREST(body, n, Bounds{}, nil, nil)
 			if err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, body)
 			}
@@ -253,14 +276,18 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 		request := EncodeRequest("m", "", "", all, nil)
-		got, raw, err := DecodeRequest(request)
-		if err != nil || !raw {
-			t.Fatal(err, raw)
+		got, err := DecodeRequest(request, nil)
+		if err != nil || len(request.RawInputContents) != len(all) {
+			t.Fatal(err)
 		}
 		sameTensors(t, "raw message", got, all)
 		for _, raw := range []bool{false, true} {
 			out := &pb.ModelInferResponse{}
-			EncodeOutputs(out, plain, raw)
+			if raw {
+				EncodeOutputs(out, plain, nil)
+			} else {
+				encodeTyped(out, plain)
+			}
 			if (len(out.RawOutputContents) > 0) != raw {
 				t.Fatalf("raw %v: %d raw contents", raw, len(out.RawOutputContents))
 			}

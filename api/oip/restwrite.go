@@ -44,7 +44,7 @@ func EncodeREST(r *RESTResponse, req *RESTRequest) (body []byte, headerLength in
 		}
 		return req.BinaryOutputs
 	}
-	return finish(b, "outputs", r.Outputs, binary)
+	return finish(b, "outputs", r.Outputs, r.Shared, binary)
 }
 
 // EncodeRESTRequest writes a request, its inputs as binary blocks or as JSON.
@@ -111,11 +111,12 @@ func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength i
 		b = append(b, `],`...)
 	}
 	b = append(b, `"inputs":`...)
-	return finish(b, "inputs", r.Inputs, func(string) bool { return binary })
+	return finish(b, "inputs", r.Inputs, nil, func(string) bool { return binary })
 }
 
 // finish writes the list of tensors, closes the JSON and appends the binary blocks.
-func finish(b []byte, list string, tensors []tensor.Tensor, isBinary func(string) bool) ([]byte, int, error) {
+func finish(b []byte, list string, tensors []tensor.Tensor, shared []*Shared, isBinary func(string) bool) ([]byte, int,
+	error) {
 	any, size := false, 0
 	b = append(b, '[')
 	for k := range tensors {
@@ -132,6 +133,12 @@ func finish(b []byte, list string, tensors []tensor.Tensor, isBinary func(string
 				b = append(b, ',')
 			}
 			b = strconv.AppendInt(b, n, 10)
+		}
+		if shared != nil && shared[k] != nil {
+			b = append(b, `],"parameters":{`...)
+			b = appendShared(b, shared[k])
+			b = append(b, `}}`...)
+			continue
 		}
 		if isBinary(t.Name) {
 			b = append(b, `],"parameters":{"binary_data_size":`...)
@@ -157,7 +164,7 @@ func finish(b []byte, list string, tensors []tensor.Tensor, isBinary func(string
 		b = append(make([]byte, 0, len(b)+size), b...)
 	}
 	for k := range tensors {
-		if isBinary(tensors[k].Name) {
+		if isBinary(tensors[k].Name) && (shared == nil || shared[k] == nil) {
 			b = append(b, tensors[k].Data...)
 		}
 	}

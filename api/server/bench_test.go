@@ -77,6 +77,7 @@ func (l *live) Ready() bool                                         { return tru
 func (l *live) Models() []*server.Model                             { return []*server.Model{l.model} }
 func (l *live) Lookup(name string) (*server.Model, bool)            { return l.model, name == l.model.Name }
 func (l *live) ModelReady(*server.Model, string) bool               { return true }
+func (l *live) Reason(*server.Model, string) string                 { return "" }
 func (l *live) Statistics(*server.Model) []server.VersionStatistics { return nil }
 func (l *live) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
 	return l.plane.Infer(ctx, r)

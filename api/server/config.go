@@ -57,8 +57,19 @@ type Config struct {
 	// localhost and the machine's own name.
 	Hosts []string
 
+	// SharedMemory is the prefix of the names of shared memory objects that clients on this machine may have read and
+	// written, such as "/" for all; "" for none.
+	SharedMemory string
+
+	// Origins are the origins whose pages may call over HTTP, such as https://example.org, or "*" for all; none for no
+	// page of another origin.
+	Origins []string
+
+	Name    string // in metadata; "" means sluice
 	Version string // in metadata; "" means Unversioned
 	Log     *slog.Logger
+	// LogLevel is the level of Log, which clients that may load models may change; nil for one that is fixed.
+	LogLevel *slog.LevelVar
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -88,6 +99,9 @@ func (c Config) withDefaults() (Config, error) {
 	wait(&c.ConnectionAge, limits.ConnectionAge)
 	wait(&c.DrainTimeout, limits.DrainTimeout)
 	c.Message = c.Message.WithDefaults()
+	if c.Name == "" {
+		c.Name = serverName
+	}
 	if c.Version == "" {
 		c.Version = Unversioned
 	}

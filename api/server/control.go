@@ -2,79 +2,109 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"net"
+	"encoding/json"
+	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/metadata"
-
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
-// errControl is the error for clients that may not load and unload models.
-var errControl = oip.Errorf(oip.Unauthenticated, "", "loading and unloading models needs the token of the server's "+
-	"admin_token file (Authorization: Bearer TOKEN), or server.model_control, which lets every client do it")
-
-// showsToken reports whether the value of an Authorization header is a bearer's with this token. No token is shown by
-// anybody.
-func showsToken(authorization, token string) bool {
-	kind, shown, _ := strings.Cut(authorization, " ")
-	// Sums have one length, so that a comparison does not reveal the token's.
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(shown))), sha256.Sum256([]byte(token))
-	return token != "" && strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-// mayControl returns an error unless a caller with these Authorization headers may load and unload models. Where it
-// calls from plays no part: every caller behind a proxy on this machine calls from this machine.
-func (c *Config) mayControl(authorization []string) error {
-	if c.ModelControl || slices.ContainsFunc(authorization, func(a string) bool { return showsToken(a, c.Token) }) {
-		return nil
+// load loads a model. parameters are the names of what the client wants to have loaded in another way than the
+// repository has it. Errors are worded as Triton words them, since existing clients look for "failed to load".
+func (s *Server) load(ctx context.Context, name string, parameters []string) error {
+	m, ok := s.service.Lookup(name)
+	if !ok {
+		return oip.Errorf(oip.NotFound, "", "failed to load '%.200s', failed to poll from model repository: there "+
+			"is no such model", name)
 	}
-	return errControl
-}
-
-func (g *grpcService) mayControl(ctx context.Context) error {
-	return g.s.config.mayControl(metadata.ValueFromIncomingContext(ctx, "authorization"))
-}
-
-// crossOrigin finds requests that a page of another site has a browser send.
-var crossOrigin = http.NewCrossOriginProtection()
-
-// checkSource returns an error for a request that changes something and was not meant for this server: one that a page
-// of another site has a browser send, or one for a host name that is not this server's. A site can have its own name
-// resolve to this machine, so that a browser takes its pages and this server for one.
-func (c *Config) checkSource(r *http.Request) error {
-	if err := crossOrigin.Check(r); err != nil {
-		return oip.Errorf(oip.Forbidden, "Origin", "is that of another site, which may change nothing here")
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	own, err := os.Hostname()
-	switch {
-	case net.ParseIP(strings.Trim(host, "[]")) != nil, host == "localhost", err == nil && strings.EqualFold(host, own),
-		slices.ContainsFunc(c.Hosts, func(h string) bool { return strings.EqualFold(h, host) }):
-		return nil
-	}
-	return oip.Errorf(oip.Forbidden, "Host", "%.100q is no name of this server: use its address, or list the name in "+
-		"server.hosts", host)
-}
-
-// protected answers requests that change something and were not meant for this server with 403.
-func (c *Config) protected(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if err := c.checkSource(r); err != nil {
-				writeError(w, http.StatusForbidden, err.Error())
-				return
-			}
+	for _, p := range parameters {
+		if p == "config" || strings.HasPrefix(p, "file:") {
+			return oip.Errorf(oip.Unsupported, "parameters."+p[:min(len(p), 60)], "failed to load '%s', failed to "+
+				"poll from model repository: a configuration or a file cannot be given here; change the repository, "+
+				"or deploy the model as a function", name)
 		}
-		h.ServeHTTP(w, r)
-	})
+	}
+	if m.Failed != "" {
+		return oip.Errorf(oip.Internal, "", "failed to load '%s', %s", name, m.Failed)
+	}
+	return s.service.Load(ctx, m)
+}
+
+// unload unloads a model.
+func (s *Server) unload(ctx context.Context, name string) error {
+	m, ok := s.service.Lookup(name)
+	if !ok {
+		return unknownModel(name)
+	}
+	return s.service.Unload(ctx, m)
+}
+
+func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
+	if err := s.mayControl(r); err != nil {
+		return err
+	}
+	holds := s.memory.begin()
+	defer holds.release()
+	body, err := s.body(w, r, holds)
+	if err != nil {
+		return err
+	}
+	var ask struct {
+		Parameters map[string]json.RawMessage `json:"parameters"`
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &ask); err != nil {
+			return oip.Errorf(oip.Invalid, "", "failed to load '%.200s', the request is no JSON object",
+				r.PathValue("model"))
+		}
+	}
+	names := slices.Sorted(maps.Keys(ask.Parameters))
+	if err := s.load(r.Context(), r.PathValue("model"), names); err != nil {
+		return err
+	}
+	return reply(w, struct{}{})
+}
+
+func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
+	if err := s.mayControl(r); err != nil {
+		return err
+	}
+	holds := s.memory.begin()
+	defer holds.release()
+	if _, err := s.body(w, r, holds); err != nil {
+		return err
+	}
+	if err := s.unload(r.Context(), r.PathValue("model")); err != nil {
+		return err
+	}
+	return reply(w, struct{}{})
+}
+
+// RepositoryModelLoad implements Triton's extension.
+func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
+	*pb.RepositoryModelLoadResponse, error) {
+	err := g.mayControl(ctx)
+	if err == nil {
+		err = g.s.load(ctx, r.GetModelName(), slices.Sorted(maps.Keys(r.GetParameters())))
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	return &pb.RepositoryModelLoadResponse{}, nil
+}
+
+// RepositoryModelUnload implements Triton's extension.
+func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (
+	*pb.RepositoryModelUnloadResponse, error) {
+	err := g.mayControl(ctx)
+	if err == nil {
+		err = g.s.unload(ctx, r.GetModelName())
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	return &pb.RepositoryModelUnloadResponse{}, nil
 }

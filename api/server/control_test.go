@@ -16,7 +16,7 @@ import (
 
 const token = "0123456789abcdef"
 
-// Loading and unloading needs the token also of callers on this machine, where proxies are.
+// Loading, unloading and changing settings needs the token also of callers on this machine, where proxies are.
 func TestModelControlNeedsTheToken(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -49,7 +49,38 @@ func TestModelControlNeedsTheToken(t *testing.T) {
 					t.Errorf("%s over HTTP: %d %s, want %d", verb, code, body, x.want)
 				}
 			}
-			_, err := s.client(t).RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: "digits/v1"})
+			for path, body := range map[string]string{
+				"/v2/logging": `{"log_info":true}`, "/v2/trace/setting": `{"trace_rate":"5"}`,
+				model + "/trace/setting": `{"trace_rate":null}`,
+			} {
+				if code, _, got := s.do(t, "POST", path, body, header...); code != x.want {
+					t.Errorf("%s: %d %s, want %d", path, code, got, x.want)
+				}
+				for _, method := range []string{"GET", "POST"} {
+					if code, _, got := s.do(t, method, path, ""); code != 200 {
+						t.Errorf("%s %s that changes nothing: %d %s", method, path, code, got)
+					}
+				}
+			}
+			no := &pb.LogSettingsRequest_SettingValue{
+				ParameterChoice: &pb.LogSettingsRequest_SettingValue_BoolParam{},
+			}
+			_, err := s.client(t).LogSettings(ctx, &pb.LogSettingsRequest{
+				Settings: map[string]*pb.LogSettingsRequest_SettingValue{"log_info": no},
+			})
+			if status.Code(err) != grpcWant {
+				t.Errorf("log settings over gRPC: %v, want %v", err, grpcWant)
+			}
+			_, err = s.client(t).TraceSetting(ctx, &pb.TraceSettingRequest{
+				Settings: map[string]*pb.TraceSettingRequest_SettingValue{"trace_rate": {Value: []string{"5"}}},
+			})
+			if status.Code(err) != grpcWant {
+				t.Errorf("trace settings over gRPC: %v, want %v", err, grpcWant)
+			}
+			if _, err := s.client(t).LogSettings(t.Context(), &pb.LogSettingsRequest{}); err != nil {
+				t.Errorf("log settings that change nothing: %v", err)
+			}
+			_, err = s.client(t).RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: "digits/v1"})
 			if status.Code(err) != grpcWant {
 				t.Errorf("unload over gRPC: %v, want %v", err, grpcWant)
 			}
@@ -62,11 +93,12 @@ func TestModelControlNeedsTheToken(t *testing.T) {
 }
 
 // A page of another site cannot have a browser change anything, nor can a site whose name resolves to this machine. To
-// read and to infer changes nothing.
+// read and to infer changes nothing. A page of an allowed origin may do no more.
 func TestChangesAreMeantForThisServer(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
 	s := start(t, server.Config{
-		ModelControl: true, Hosts: []string{"sluice.example"}, AdminHandlers: map[string]http.Handler{"/prices": ok},
+		ModelControl: true, Hosts: []string{"sluice.example"}, SharedMemory: "/",
+		AdminHandlers: map[string]http.Handler{"/prices": ok}, Origins: []string{"http://allowed.example"},
 	})
 	for _, x := range []struct {
 		host, origin string
@@ -83,9 +115,13 @@ func TestChangesAreMeantForThisServer(t *testing.T) {
 		{"localhost:8000", "http://localhost:8000", 200},
 		{"localhost:8000", "http://evil.example", 403},
 		{"localhost:8000", "null", 403},
+		{"localhost:8000", "http://allowed.example", 403},
 	} {
 		for what, r := range map[string]*http.Request{
 			"unload": request(t, "POST", "http://"+s.HTTPAddr()+"/v2/repository/models/digits%2Fv1/unload", "{}"),
+			"region": request(t, "POST", "http://"+s.HTTPAddr()+"/v2/systemsharedmemory/unregister", ""),
+			"log":    request(t, "POST", "http://"+s.HTTPAddr()+"/v2/logging", `{"log_info":true}`),
+			"trace":  request(t, "POST", "http://"+s.HTTPAddr()+"/v2/trace/setting", `{"trace_rate":"5"}`),
 			"price":  request(t, "PUT", "http://"+s.AdminAddr()+"/prices", "{}"),
 			"index":  request(t, "POST", "http://"+s.HTTPAddr()+"/v2/repository/index", "{}"),
 			"infer":  request(t, "POST", "http://"+s.HTTPAddr()+model+"/infer", two),

@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"errors"
-	"io"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,13 +17,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// serverName is the server's name in metadata.
+// serverName is the server's name in metadata where the configuration has no other.
 const serverName = "sluice"
 
 // extensions are the protocol's extensions that the server implements.
 var extensions = []string{
-	"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence",
-	"sequence(string_id)",
+	"classification", "sequence", "sequence(string_id)", "model_repository", "schedule_policy", "model_configuration",
+	"system_shared_memory", "binary_tensor_data", "parameters", "statistics", "trace", "logging",
 }
 
 // grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
@@ -82,18 +79,6 @@ func failure(ctx context.Context, err error) error {
 	return status.Error(e.Code.GRPC(), e.Error())
 }
 
-func (g *grpcService) model(name string) (*Model, error) {
-	m, ok := g.s.service.Lookup(name)
-	if !ok {
-		return nil, unknownModel(name)
-	}
-	return m, nil
-}
-
-func unknownModel(name string) error {
-	return oip.Errorf(oip.NotFound, "model_name", "model %q is unknown", name)
-}
-
 // ServerLive implements the protocol.
 func (g *grpcService) ServerLive(context.Context, *pb.ServerLiveRequest) (*pb.ServerLiveResponse, error) {
 	return &pb.ServerLiveResponse{Live: true}, nil
@@ -106,29 +91,26 @@ func (g *grpcService) ServerReady(context.Context, *pb.ServerReadyRequest) (*pb.
 
 // ModelReady implements the protocol: an unknown model is not ready, which is no error.
 func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
-	m, ok := g.s.service.Lookup(r.GetName())
-	return &pb.ModelReadyResponse{Ready: ok && g.s.modelReady(m, r.GetVersion())}, nil
+	m, err := g.s.model(r.GetName(), r.GetVersion())
+	return &pb.ModelReadyResponse{Ready: err == nil && g.s.modelReady(m, r.GetVersion())}, nil
 }
 
 // ServerMetadata implements the protocol.
 func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest) (*pb.ServerMetadataResponse, error) {
-	return &pb.ServerMetadataResponse{Name: serverName, Version: g.s.config.Version, Extensions: extensions}, nil
+	return &pb.ServerMetadataResponse{Name: g.s.config.Name, Version: g.s.config.Version, Extensions: extensions}, nil
 }
 
 // ModelMetadata implements the protocol.
 func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse,
 	error) {
-	m, err := g.model(r.GetName())
-	if err == nil {
-		_, err = g.s.version(m, r.GetVersion())
-	}
+	m, err := g.s.usable(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
 	out := &pb.ModelMetadataResponse{
 		Name: m.Name, Platform: m.Platform, Inputs: describe(m.Inputs), Outputs: describe(m.Outputs),
 	}
-	for _, v := range m.Versions {
+	for _, v := range m.allVersions() {
 		out.Versions = append(out.Versions, v.Version)
 	}
 	return out, nil
@@ -144,23 +126,24 @@ func describe(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
 
 // ModelInfer implements the protocol.
 func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
-	out, err := g.infer(ctx, r, nil)
+	holds := g.s.memory.done(r)
+	defer holds.release()
+	out, err := g.infer(ctx, r, nil, holds)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
 	return out, nil
 }
 
-// infer answers a request. queued, if not nil, is called when its query has its place among others.
-func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
-	error) {
-	holds := g.s.memory.done(r)
-	defer holds.release()
-	m, err := g.model(r.ModelName)
+// infer answers a request. queued, if not nil, is called when its query has its place among others. holds has the
+// claim of the request's memory, and claims that of the answer.
+func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func(), holds *claim) (
+	*pb.ModelInferResponse, error) {
+	m, err := g.s.usable(r.ModelName, r.ModelVersion)
 	if err != nil {
 		return nil, err
 	}
-	inputs, raw, err := oip.DecodeRequest(r)
+	inputs, err := oip.DecodeRequest(r, g.s.regions.reader(g.s.config.MaxRequest, holds))
 	if err != nil {
 		return nil, err
 	}
@@ -172,19 +155,12 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	if len(r.Outputs) > 0 {
-		names = make([]string, len(r.Outputs))
-		for k, o := range r.Outputs {
-			names[k] = o.GetName()
-			if o.GetParameters()["classification"] != nil {
-				return nil, oip.Errorf(oip.Unsupported, "outputs["+strconv.Itoa(k)+"] classification",
-					"is not supported: ask for the scores")
-			}
-		}
-		if err := checkOutputs(m, names); err != nil {
-			return nil, err
-		}
+	wanted, err := oip.DecodeRequested(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.s.checkWanted(m, wanted); err != nil {
+		return nil, err
 	}
 	query.Queued = queued
 	r.Inputs, r.RawInputContents = nil, nil // large tensors are freed as soon as no stage needs them
@@ -192,11 +168,8 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := selectOutputs(m, answer.Outputs, names)
+	outputs, shared, err := g.s.deliver(m, answer.Outputs, wanted, holds)
 	if err != nil {
-		return nil, err
-	}
-	if err := holds.answer(outputs); err != nil {
 		return nil, err
 	}
 	v, _ := m.Version(answer.Variant)
@@ -214,117 +187,27 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 			out.Parameters[p.Name] = oip.Int(x)
 		}
 	}
-	oip.EncodeOutputs(out, outputs, raw)
+	oip.EncodeOutputs(out, outputs, shared)
 	return out, nil
 }
 
-// streamDepth is how many requests of one stream run at once. Further requests wait.
-const streamDepth = 64
-
-// ModelStreamInfer implements the protocol. Answers come in the order in which they are ready, each with its request's
-// id. Errors are answers on the stream. Requests of sequences are queued in the order in which they arrive, others as
-// they are decoded.
-func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
-	ctx := stream.Context()
-	slots := make(chan struct{}, streamDepth)
-	answers := make(chan *pb.ModelStreamInferResponse)
-	sent := make(chan error, 1)
-	go func() {
-		var err error
-		for a := range answers {
-			if err == nil {
-				err = stream.Send(a)
-			}
-		}
-		sent <- err
-	}()
-	var failed error
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				failed = err
-			}
-			break
-		}
-		slots <- struct{}{}
-		var queued func()
-		var turn chan struct{}
-		if r.GetParameters()["sequence_id"] != nil {
-			turn = make(chan struct{})
-			queued = sync.OnceFunc(func() { close(turn) })
-		}
-		go func() {
-			defer func() { <-slots }()
-			out, err := g.inferRecovered(ctx, r, queued)
-			if err != nil {
-				e, _ := clientError(err)
-				answers <- &pb.ModelStreamInferResponse{
-					ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{
-						Id: r.GetId(), ModelName: r.GetModelName(),
-					},
-				}
-				return
-			}
-			answers <- &pb.ModelStreamInferResponse{InferResponse: out}
-		}()
-		if queued != nil {
-			<-turn
-		}
-	}
-	for range streamDepth {
-		slots <- struct{}{} // all running ones have answered
-	}
-	close(answers)
-	return errors.Join(failed, <-sent)
-}
-
 // inferRecovered is infer on a goroutine without an interceptor that recovers from a panic.
-func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest,
-	queued func()) (out *pb.ModelInferResponse, err error) {
+func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest, queued func(),
+	holds *claim) (out *pb.ModelInferResponse, err error) {
 	if queued != nil {
 		defer queued() // also after an earlier failure
 	}
 	defer recoverCall(&g.s.config, "ModelStreamInfer", &err)
-	return g.infer(ctx, r, queued)
+	return g.infer(ctx, r, queued, holds)
 }
 
 // ModelConfig implements Triton's extension.
 func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest) (*pb.ModelConfigResponse, error) {
-	m, err := g.model(r.GetName())
-	if err == nil {
-		_, err = g.s.version(m, r.GetVersion())
-	}
+	m, err := g.s.usable(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: m.backend()}
-	if m.Batched {
-		c.MaxBatchSize = int32(m.MaxBatch)
-	}
-	for _, s := range m.Inputs {
-		c.Input = append(c.Input, &pb.ModelInput{Name: s.Name, DataType: tritonType(s.DType), Dims: m.item(s.Shape)})
-	}
-	for _, s := range m.Outputs {
-		c.Output = append(c.Output, &pb.ModelOutput{Name: s.Name, DataType: tritonType(s.DType), Dims: m.item(s.Shape)})
-	}
-	return &pb.ModelConfigResponse{Config: c}, nil
-}
-
-// tritonType returns the type's name in Triton's model configuration.
-func tritonType(d tensor.DType) pb.DataType {
-	if d == tensor.Bytes {
-		return pb.DataType_TYPE_STRING
-	}
-	return pb.DataType(pb.DataType_value["TYPE_"+d.String()])
-}
-
-// item returns a shape without the batch dimension, as in model configurations.
-func (m *Model) item(shape []int64) []int64 {
-	if m.Batched && len(shape) > 0 {
-		return shape[1:]
-	}
-	return shape
+	return &pb.ModelConfigResponse{Config: m.config()}, nil
 }
 
 // ModelStatistics implements Triton's extension. Without a name it covers all models.
@@ -351,38 +234,4 @@ func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRe
 		})
 	}
 	return out, nil
-}
-
-// RepositoryModelLoad implements Triton's extension.
-func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
-	*pb.RepositoryModelLoadResponse, error) {
-	var m *Model
-	err := g.mayControl(ctx)
-	if err == nil {
-		m, err = g.model(r.GetModelName())
-	}
-	if err == nil {
-		err = g.s.service.Load(ctx, m)
-	}
-	if err != nil {
-		return nil, failure(ctx, err)
-	}
-	return &pb.RepositoryModelLoadResponse{}, nil
-}
-
-// RepositoryModelUnload implements Triton's extension.
-func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (
-	*pb.RepositoryModelUnloadResponse, error) {
-	var m *Model
-	err := g.mayControl(ctx)
-	if err == nil {
-		m, err = g.model(r.GetModelName())
-	}
-	if err == nil {
-		err = g.s.service.Unload(ctx, m)
-	}
-	if err != nil {
-		return nil, failure(ctx, err)
-	}
-	return &pb.RepositoryModelUnloadResponse{}, nil
 }

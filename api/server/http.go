@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -21,6 +20,7 @@ func (s *Server) routes() http.Handler {
 		s.handle(mux, http.MethodPost, path, h)
 	}
 	get("/v2", s.getServer)
+	get("/v2/{$}", s.getServer)
 	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error {
 		return reply(w, map[string]bool{"live": true})
 	})
@@ -38,18 +38,15 @@ func (s *Server) routes() http.Handler {
 	post("/v2/repository/index", s.postIndex)
 	post("/v2/repository/models/{model}/load", s.postLoad)
 	post("/v2/repository/models/{model}/unload", s.postUnload)
-	for _, p := range []string{"/v2/systemsharedmemory/", "/v2/cudasharedmemory/", "/v2/logging", "/v2/trace/"} {
-		mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
-			s.fail(w, r, oip.Errorf(oip.Unsupported, "", "%s is not supported", r.URL.Path))
-		})
-	}
+	s.regionRoutes(get, post)
+	s.settingRoutes(mux)
 	if h := s.config.AdminHandlers["/metrics"]; h != nil {
 		mux.Handle("GET /metrics", h)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
 	})
-	return s.compressed(mux)
+	return s.allowOrigins(mux)
 }
 
 // handle mounts one method of one path. Other methods are answered with 405.
@@ -68,12 +65,14 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 
 // fail answers with an error: a status and {"error": "..."}.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server "+
-			"(server.limits.request)", large.Limit)
+	if large := tooLarge(err); large != nil {
+		err = large
 	}
 	e, retry := clientError(err)
+	if e.Code == oip.TooLarge {
+		s.failLarge(w, r, e)
+		return
+	}
 	if retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((retry+999_999_999)/1_000_000_000)))
 	}
@@ -116,17 +115,13 @@ func readiness(w http.ResponseWriter, ready bool, why string) error {
 
 // pathModel finds the model and checks the version that a path names.
 func (s *Server) pathModel(r *http.Request) (*Model, string, error) {
-	name := r.PathValue("model")
-	m, ok := s.service.Lookup(name)
-	if !ok {
-		return nil, "", unknownModel(name)
-	}
-	version, err := s.version(m, r.PathValue("version"))
+	version := r.PathValue("version")
+	m, err := s.usable(r.PathValue("model"), version)
 	return m, version, err
 }
 
 func (s *Server) getServer(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, map[string]any{"name": serverName, "version": s.config.Version, "extensions": extensions})
+	return reply(w, map[string]any{"name": s.config.Name, "version": s.config.Version, "extensions": extensions})
 }
 
 // jsonTensor is a tensor in metadata.
@@ -149,9 +144,9 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	versions := make([]string, len(m.Versions))
-	for k, v := range m.Versions {
-		versions[k] = v.Version
+	var versions []string
+	for _, v := range m.allVersions() {
+		versions = append(versions, v.Version)
 	}
 	return reply(w, map[string]any{
 		"name": m.Name, "versions": versions, "platform": m.Platform, "inputs": jsonTensors(m.Inputs),
@@ -160,7 +155,8 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.pathModel(r)
+	version := r.PathValue("version")
+	m, err := s.model(r.PathValue("model"), version)
 	if err != nil {
 		return err
 	}
@@ -172,26 +168,9 @@ func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	type io struct {
-		Name     string  `json:"name"`
-		DataType string  `json:"data_type"`
-		Dims     []int64 `json:"dims"`
-	}
-	list := func(specs []tensor.Spec) []io {
-		out := make([]io, len(specs))
-		for k, t := range specs {
-			out[k] = io{t.Name, tritonType(t.DType).String(), m.item(t.Shape)}
-		}
-		return out
-	}
-	most := 0
-	if m.Batched {
-		most = m.MaxBatch
-	}
-	return reply(w, map[string]any{
-		"name": m.Name, "platform": m.Platform, "backend": m.backend(), "max_batch_size": most, "input": list(m.Inputs),
-		"output": list(m.Outputs),
-	})
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(appendProto(nil, m.config().ProtoReflect()))
+	return nil
 }
 
 func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
@@ -210,35 +189,4 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return reply(w, s.index(ask.Ready))
-}
-
-// control answers a request to load or unload a model.
-func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model) error) error {
-	if err := s.config.checkSource(r); err != nil {
-		return err
-	}
-	if err := s.config.mayControl(r.Header.Values("Authorization")); err != nil {
-		return err
-	}
-	m, _, err := s.pathModel(r)
-	if err != nil {
-		return err
-	}
-	holds := s.memory.begin()
-	defer holds.release()
-	if _, err := s.body(w, r, holds); err != nil {
-		return err
-	}
-	if err := do(m); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
-}
-
-func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.service.Load(r.Context(), m) })
-}
-
-func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.service.Unload(r.Context(), m) })
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -33,13 +32,18 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err := holds.decoded(body, headerLength, &s.config.Message); err != nil {
 		return err
 	}
-	req, err := oip.DecodeREST(body, headerLength, s.config.Message, func() (tensor.Spec, error) {
+	req, err := oip.DecodeREST(body, headerLength, s.config.Message, func() (tensor.Spec, bool, error) {
 		if len(m.Inputs) != 1 {
-			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength,
+			return tensor.Spec{}, false, oip.Errorf(oip.Invalid, oip.HeaderLength,
 				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
 		}
-		return m.Inputs[0], nil
-	})
+		if m.Inputs[0].DType == tensor.Bytes { // the body becomes an element with a length before it, a copy
+			if err := holds.take(int64(len(body)) + 4); err != nil {
+				return tensor.Spec{}, false, err
+			}
+		}
+		return m.Inputs[0], m.Batched, nil
+	}, s.regions.reader(s.config.MaxRequest, holds))
 	if err != nil {
 		return err
 	}
@@ -47,11 +51,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(req.Outputs))
-	for k, o := range req.Outputs {
-		names[k] = o.Name
-	}
-	if err := checkOutputs(m, names); err != nil {
+	if err := s.checkWanted(m, req.Outputs); err != nil {
 		return err
 	}
 	req.Inputs = nil // large tensors are freed as soon as no stage needs them
@@ -59,16 +59,13 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	outputs, err := selectOutputs(m, answer.Outputs, names)
+	outputs, shared, err := s.deliver(m, answer.Outputs, req.Outputs, holds)
 	if err != nil {
-		return err
-	}
-	if err := holds.answer(outputs); err != nil {
 		return err
 	}
 	v, _ := m.Version(answer.Variant)
 	out, length, err := oip.EncodeREST(&oip.RESTResponse{
-		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs,
+		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs, Shared: shared,
 		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy},
 			{Name: "queue_us", Value: answer.Queue.Microseconds()},
 			{Name: "batch_size", Value: int64(answer.BatchSize)}, {
@@ -83,7 +80,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set(oip.HeaderLength, strconv.Itoa(length))
 	}
-	_, _ = w.Write(out)
+	writeCompressed(w, r, out)
 	return nil
 }
 
@@ -129,9 +126,10 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]b
 	}
 	in = &unpackReader{Reader: in, packed: packed, ratio: s.config.UnpackRatio}
 	b, err := holds.readAll(io.LimitReader(in, s.config.MaxRequest+1), 0)
-	var known *oip.Error
-	var large *http.MaxBytesError
-	if errors.As(err, &known) || errors.As(err, &large) {
+	if large := tooLarge(err); large != nil {
+		return nil, large
+	}
+	if known := (*oip.Error)(nil); errors.As(err, &known) {
 		return nil, err
 	}
 	if err != nil {
@@ -139,50 +137,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]b
 	}
 	if int64(len(b)) > s.config.MaxRequest {
 		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server "+
-			"(server.limits.request)", s.config.MaxRequest)
+			"(%s)", s.config.MaxRequest, limitKey)
 	}
 	return b, nil
-}
-
-// compressed answers in gzip or deflate when the client prefers it.
-func (s *Server) compressed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		encoding := acceptedEncoding(r.Header.Get("Accept-Encoding"))
-		if encoding == "" || r.URL.Path == "/metrics" { // metrics compress themselves
-			next.ServeHTTP(w, r)
-			return
-		}
-		var z io.WriteCloser
-		if encoding == "gzip" {
-			z, _ = gzip.NewWriterLevel(w, flate.BestSpeed)
-		} else {
-			z, _ = zlib.NewWriterLevel(w, flate.BestSpeed)
-		}
-		w.Header().Set("Content-Encoding", encoding)
-		w.Header().Add("Vary", "Accept-Encoding")
-		next.ServeHTTP(&compressedWriter{w, z}, r)
-		_ = z.Close()
-	})
-}
-
-type compressedWriter struct {
-	http.ResponseWriter
-	z io.Writer
-}
-
-// Write compresses.
-func (p *compressedWriter) Write(b []byte) (int, error) { return p.z.Write(b) }
-
-// acceptedEncoding picks an encoding from Accept-Encoding; "" for none.
-func acceptedEncoding(header string) string {
-	for _, part := range strings.Split(header, ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(q), "q=")) == "0" {
-			continue
-		}
-		if name = strings.ToLower(strings.TrimSpace(name)); name == "gzip" || name == "deflate" {
-			return name
-		}
-	}
-	return ""
 }

@@ -25,11 +25,7 @@ type jsonStats struct {
 }
 
 func (s *Server) getStats(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.pathModel(r)
-	if err != nil {
-		return err
-	}
-	return s.stats(w, m.Name, version)
+	return s.stats(w, r.PathValue("model"), r.PathValue("version"))
 }
 
 func (s *Server) getAllStats(w http.ResponseWriter, _ *http.Request) error { return s.stats(w, "", "") }
@@ -42,12 +38,12 @@ func (s *Server) stats(w http.ResponseWriter, name, version string) error {
 	out := make([]jsonStats, len(list))
 	for k, x := range list {
 		out[k] = jsonStats{
-			Name: x.model.Name, Version: x.Version, LastInference: x.LastInference, InferenceCount: x.InferenceCount,
+			Name: x.name(), Version: x.Version, LastInference: x.LastInference, InferenceCount: x.InferenceCount,
 			ExecutionCount: x.ExecutionCount,
 			InferenceStats: map[string]jsonDuration{
 				"success": {x.Success, x.SuccessNS}, "fail": {x.Fail, x.FailNS}, "queue": {x.Queue, x.QueueNS},
 				"compute_input": {x.Compute, 0}, "compute_infer": {x.Compute, x.ComputeNS},
-				"compute_output": {x.Compute, 0},
+				"compute_output": {x.Compute, 0}, "cache_hit": {}, "cache_miss": {},
 			},
 			BatchStats: []jsonBatch{},
 		}

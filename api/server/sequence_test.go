@@ -83,8 +83,12 @@ func TestSequenceOnAStream(t *testing.T) {
 	s := start(t, server.Config{})
 	var order []byte
 	release := make(chan struct{})
+	const n, broken = 50, 20
 	s.p.infer = func(_ context.Context, r *dataplane.Request) (*dataplane.Response, error) {
 		order = append(order, r.Inputs[0].Data[0]) // unguarded: each is queued before the next is taken up
+		if len(order) == n-1 {
+			close(release) // the others are not answered before all are queued
+		}
 		r.Queued()
 		<-release
 		return &dataplane.Response{
@@ -95,14 +99,13 @@ func TestSequenceOnAStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 50
 	for k := range n {
 		data := make([]byte, 8)
 		data[0] = byte(k)
 		r := oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{
 			{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: data},
 		}, map[string]*pb.InferParameter{"sequence_id": oip.Int(3)})
-		if k == 20 {
+		if k == broken {
 			r.ModelName = "nobody"
 		}
 		if err := stream.Send(r); err != nil {
@@ -112,20 +115,17 @@ func TestSequenceOnAStream(t *testing.T) {
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	wrong := 0
+	wrong := -1
 	for k := range n {
 		a, err := stream.Recv()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a.ErrorMessage != "" {
-			wrong++
-		}
-		if k == 0 { // of the wrong one: the others are not answered before all are queued
-			close(release)
+			wrong = k
 		}
 	}
-	if wrong != 1 || len(order) != n-1 || !slices.IsSorted(order) {
-		t.Errorf("%d errors, queued in the order %v", wrong, order)
+	if wrong != broken || len(order) != n-1 || !slices.IsSorted(order) {
+		t.Errorf("answer %d is an error, queued in the order %v", wrong, order)
 	}
 }

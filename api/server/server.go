@@ -22,6 +22,8 @@ type Server struct {
 	service  Service
 	draining atomic.Bool
 	memory   *memory
+	regions  *regions
+	settings *settings
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
@@ -39,7 +41,8 @@ func New(c Config, p Service) (*Server, error) {
 		return nil, err
 	}
 	allowUnpackRatio(c.UnpackRatio)
-	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory)}
+	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory),
+		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel)}
 	for _, x := range []struct {
 		name, address string
 		limit, each   int
@@ -261,6 +264,7 @@ func (s *Server) drain() error {
 		}
 	})
 	waiting.Wait()
+	s.regions.unregister("")
 	if s.admin != nil { // last, so that metrics can be read until the end
 		_ = s.admin.Close()
 	}

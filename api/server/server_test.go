@@ -30,6 +30,7 @@ import (
 	"github.com/sluice-serving/sluice/api/oip/pb"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
+	triton "github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -75,6 +76,7 @@ func (p *fakeService) ModelReady(*server.Model, string) bool {
 	defer p.mu.Unlock()
 	return p.ready && !p.unloaded
 }
+func (p *fakeService) Reason(*server.Model, string) string         { return "not loaded" }
 func (p *fakeService) Load(context.Context, *server.Model) error   { p.set(false); return nil }
 func (p *fakeService) Unload(context.Context, *server.Model) error { p.set(true); return nil }
 func (p *fakeService) set(v bool)                                  { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }
@@ -211,18 +213,45 @@ func TestHTTPPaths(t *testing.T) {
 		{"POST", "/v2/repository/models/digits%2Fv1/unload", `{}`, 200, `{}`},
 		{"GET", model + "/ready", "", 503, `false`},
 		{"POST", "/v2/repository/models/digits%2Fv1/load", `{}`, 200, `{}`},
+		{
+			"POST", "/v2/repository/models/digits%2Fv1/load",
+			`{"parameters":{"config":"{\"max_batch_size\":16}"}}`, 501,
+			`failed to load 'digits/v1'`,
+		},
+		{
+			"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"file:1/model.onnx":"YQ=="}}`, 501,
+			`failed to load 'digits/v1'`,
+		},
+		{"POST", "/v2/repository/models/none/load", `{}`, 404, `failed to load 'none'`},
 		{"GET", "/metrics", "", 200, `metrics`},
-		{"GET", "/v2/models/none", "", 404, `{"error":"model_name: model \"none\" is unknown"}`},
+		{"GET", "/v2/models/none", "", 404, `{"error":"Request for unknown model: 'none' is not found"}`},
 		{"GET", model + "/infer", "", 405, `use POST`},
 		{"POST", "/v2/health/live", "", 405, `use GET`},
 		{"GET", "/v1/models", "", 404, `there is nothing at`},
-		{"POST", "/v2/systemsharedmemory/region/x/register", "{}", 501, `not supported`},
+		{"GET", "/v2/", "", 200, `"name":"sluice"`},
+		{"POST", "/v2/systemsharedmemory/region/x/register", "{}", 501, `server.shared_memory`},
+		{"POST", "/v2/cudasharedmemory/region/x/register", "{}", 501, `CUDA shared memory is not supported`},
+		{"GET", "/v2/cudasharedmemory/status", "", 200, `[]`},
+		{"GET", "/v2/trace/setting", "", 200, `"trace_level":["OFF"]`},
+		{"GET", model + "/trace/setting", "", 200, `"trace_level":["OFF"]`},
+		{"POST", model + "/trace/setting", `{"trace_rate":"5"}`, 200, `"trace_rate":"5"`},
+		{"GET", "/v2/trace/setting", "", 200, `"trace_rate":"1000"`},
+		{"POST", model + "/trace/setting", `{"trace_rate":null}`, 200, `"trace_rate":"1000"`},
+		{"POST", "/v2/trace/setting", `{"trace_level":["TIMESTAMPS"]}`, 501, `trace_level`},
+		{"POST", "/v2/trace/setting", `{"trace_file":"/etc/x"}`, 400, `can not be updated`},
+		{"GET", "/v2/models/none/trace/setting", "", 404, `Request for unknown model`},
+		{"POST", "/v2/logging", `{"log_verbose_level":1}`, 200, `"log_verbose_level":1`},
+		{"POST", "/v2/logging", `{"log_verbose_level":-1}`, 400, `at least 0`},
+		{"POST", "/v2/logging", `{"log_file":"x"}`, 400, `can not be updated`},
+		{"GET", "/v2/logging", "", 200, `"log_info":true`},
+		{"POST", model + "/infer", `{"instances":[[1,2]]}`, 400, `protocol v1`},
+		{"POST", model + "/infer", `{"inputs":5}`, 400, `inputs must not be a JSON number`},
 		{"POST", model + "/infer", `{`, 400, `error`},
 		{
 			"POST", model + "/infer", strings.Replace(two, "FP32", "INT32", 1), 400,
 			`datatype is INT32, model \"digits/v1\" takes FP32`,
 		},
-		{"POST", model + "/infer", strings.Replace(two, `[1,2],"data"`, `[2,1],"data"`, 1), 400, `takes [-1 2]`},
+		{"POST", model + "/infer", strings.Replace(two, `[1,2],"data"`, `[2,1],"data"`, 1), 400, `takes [-1,2]`},
 		{"POST", model + "/infer", strings.Replace(two, `"x"`, `"z"`, 1), 400, `is no input of model`},
 		{
 			"POST", model + "/infer",
@@ -356,6 +385,34 @@ func TestCompression(t *testing.T) {
 	if plain, _ := io.ReadAll(z); !strings.Contains(string(plain), `"data":[1,2]`) {
 		t.Errorf("unpacked: %s", plain)
 	}
+	for _, accept := range []string{"", "gzip;q=0", "gzip; q=0.000, deflate;q=0", "br", "*"} {
+		if _, h, body := s.do(t, "POST", model+"/infer", two, "Accept-Encoding", accept); body[0] != '{' ||
+			h.Get("Content-Encoding") != "" {
+			t.Errorf("Accept-Encoding %q: %v", accept, h)
+		}
+	}
+	for accept, want := range map[string]string{
+		"gzip, deflate": "gzip", "gzip;q=0, deflate": "deflate", "gzip;q=0.2,deflate;q=0.3": "deflate", "GZIP": "gzip",
+	} {
+		if _, h, _ := s.do(t, "POST", model+"/infer", two, "Accept-Encoding", accept); h.Get("Content-Encoding") !=
+			want {
+			t.Errorf("Accept-Encoding %q: %v", accept, h)
+		}
+	}
+}
+
+// Existing clients send Accept-Encoding with every call, but decode the answers of inference alone.
+func TestOnlyAnswersOfInferenceAreCompressed(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, x := range []struct{ method, path, body string }{
+		{"GET", "/v2", ""}, {"GET", model, ""}, {"GET", model + "/config", ""}, {"GET", model + "/stats", ""},
+		{"POST", "/v2/repository/index", ""}, {"GET", "/v2/nothing", ""}, {"POST", model + "/infer", "{}"},
+	} {
+		_, h, body := s.do(t, x.method, x.path, x.body, "Accept-Encoding", "gzip, deflate")
+		if h.Get("Content-Encoding") != "" || !json.Valid([]byte(body)) {
+			t.Errorf("%s %s: %v %q", x.method, x.path, h, body)
+		}
+	}
 }
 
 func TestOutcomes(t *testing.T) {
@@ -421,7 +478,7 @@ func TestGRPCCalls(t *testing.T) {
 		t.Error(r, err)
 	}
 	if r, err := c.ModelConfig(ctx, &pb.ModelConfigRequest{Name: "digits/v1"}); err != nil ||
-		r.Config.MaxBatchSize != 4 || r.Config.Output[1].DataType != pb.DataType_TYPE_STRING {
+		r.Config.GetMaxBatchSize() != 4 || r.Config.Output[1].DataType != triton.DataType_TYPE_STRING {
 		t.Error(r, err)
 	}
 	if r, err := c.ModelStatistics(ctx, &pb.ModelStatisticsRequest{}); err != nil ||
@@ -671,5 +728,54 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := server.New(server.Config{HTTP: "nonsense"}, newFakeService()); err == nil {
 		t.Error("a bad address was taken")
+	}
+}
+
+// A client that sends all of a body that is too large before it reads finds the answer: what is wrong, and the setting
+// that bounds requests. It sends a length, or not.
+func TestTooLargeBodiesAreAnswered(t *testing.T) {
+	const limit = 8 << 20
+	s := start(t, server.Config{MaxRequest: limit})
+	for _, head := range []string{
+		"Content-Length: " + strconv.Itoa(3*limit) + "\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n1800000\r\n",
+	} {
+		c, err := net.Dial("tcp", s.HTTPAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.(*net.TCPConn).SetReadBuffer(1 << 12); err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(c, "POST "+model+"/infer HTTP/1.1\r\nHost: x\r\n"+head+strings.Repeat(" ", 3*limit)+
+			"\r\n0\r\n\r\n")
+		if err != nil {
+			t.Errorf("%q: the connection is closed while the client sends: %v", head, err)
+		}
+		got, _ := io.ReadAll(c)
+		if !strings.HasPrefix(string(got), "HTTP/1.1 413") || !strings.Contains(string(got), "server.limits.request") {
+			t.Errorf("%q: %s", head, got)
+		}
+	}
+}
+
+// Pages of the configured origins may call, and ask first; others are not told that they may.
+func TestOrigins(t *testing.T) {
+	s := start(t, server.Config{Origins: []string{"https://example.org"}})
+	code, h, _ := s.do(t, "OPTIONS", model+"/infer", "", "Origin", "https://example.org",
+		"Access-Control-Request-Method", "POST")
+	if code != 204 || h.Get("Access-Control-Allow-Origin") != "https://example.org" ||
+		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "POST") {
+		t.Error(code, h)
+	}
+	for origin, want := range map[string]string{"https://example.org": "https://example.org", "https://evil.org": ""} {
+		if code, h, _ := s.do(t, "POST", model+"/infer", two, "Origin", origin); code != 200 ||
+			h.Get("Access-Control-Allow-Origin") != want {
+			t.Errorf("%s: %d %v", origin, code, h)
+		}
+	}
+	if _, h, _ := start(t, server.Config{}).do(t, "GET", "/v2", "", "Origin", "https://example.org"); h.Get(
+		"Access-Control-Allow-Origin") != "" {
+		t.Error(h)
 	}
 }

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strconv"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	triton "github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -19,6 +23,8 @@ type Service interface {
 	Lookup(name string) (*Model, bool)
 	// ModelReady reports whether a model, or one version of it, can answer now; version is "" for any.
 	ModelReady(m *Model, version string) bool
+	// Reason says why a model, or one version of it, cannot answer now; "" when it can.
+	Reason(m *Model, version string) string
 	// Infer answers a query or fails with a *dataplane.Error.
 	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
 	// Load and Unload load and unload a model (repository extension).
@@ -34,7 +40,10 @@ type Model struct {
 	App      serving.AppID
 	Platform string // onnxruntime_onnx, or Ensemble
 	Versions []Version
-	Former   []Version // replaced ones, which may answer until their successor is ready; they cannot be pinned
+	// Family is all versions of the model that run apart from each other, the one that answers who names none first.
+	// They have one name, and tensors of their own. Nil when this is the only one.
+	Family []*Model
+	Former []Version // replaced ones, which may answer until their successor is ready; they cannot be pinned
 	// Earlier are the variants of a pipeline's stages before the last. One of them may end last. They cannot be pinned.
 	Earlier []Version
 	// with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
@@ -42,6 +51,12 @@ type Model struct {
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
 	MaxBatch int  // most items of one request
+	// Config is the model's config.pbtxt, or nil. It is not changed.
+	Config *triton.ModelConfig
+	// Failed says why the model cannot be served at all; "" for one that can. Such a model has no app.
+	Failed string
+	// Labels are the names of the classes of outputs that have some, by output and then by class.
+	Labels map[string][]string
 }
 
 // Ensemble is the platform of apps of several stages, as Triton calls its pipelines.
@@ -59,12 +74,13 @@ func (m *Model) backend() string {
 type Version struct {
 	Variant  serving.VariantID
 	Name     string
-	Version  string // a decimal number, unique in the model, counted from 1 in the order of the app's variants
+	Version  string // a decimal number, unique in the model: serving.Spec.ClientVersion
 	Accuracy float64
 }
 
 // VersionStatistics are counters since the start, of Triton's statistics extension. Times are in nanoseconds.
 type VersionStatistics struct {
+	Model                              string // of a step of the model; "" for the model itself
 	Version                            string
 	LastInference                      int64 // ms since 1970
 	InferenceCount, ExecutionCount     uint64
@@ -90,6 +106,40 @@ func (m *Model) Pin(version string) (serving.VariantID, bool) {
 		}
 	}
 	return serving.None, false
+}
+
+// All returns the model's versions that run apart from each other, the one that answers who names none first. It is
+// shared: do not change it.
+func (m *Model) All() []*Model {
+	if m.Family == nil {
+		return []*Model{m}
+	}
+	return m.Family
+}
+
+// withVersion returns that of the model and its other versions which a requested model_version names; the model itself
+// for "".
+func (m *Model) withVersion(version string) (*Model, bool) {
+	for _, x := range m.All() {
+		if _, ok := x.Pin(version); ok {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+// allVersions returns the versions of the model and of its other versions, by rising number.
+func (m *Model) allVersions() []Version {
+	var out []Version
+	for _, x := range m.All() {
+		out = append(out, x.Versions...)
+	}
+	slices.SortStableFunc(out, func(a, b Version) int {
+		x, _ := strconv.ParseInt(a.Version, 10, 64)
+		y, _ := strconv.ParseInt(b.Version, 10, 64)
+		return cmp.Compare(x, y)
+	})
+	return out
 }
 
 // Version returns the version of a variant.

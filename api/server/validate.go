@@ -13,8 +13,7 @@ import (
 func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
 	pin, ok := m.Pin(version)
 	if !ok {
-		return nil, oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",
-			version, m.Name, versions(m))
+		return nil, unknownVersion(m, version)
 	}
 	items, err := checkInputs(m, inputs, limit)
 	if err != nil {
@@ -28,7 +27,7 @@ func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, 
 
 func versions(m *Model) string {
 	s := ""
-	for k, v := range m.Versions {
+	for k, v := range m.allVersions() {
 		if k > 0 {
 			s += ", "
 		}
@@ -55,8 +54,8 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 					want.DType)
 			}
 			if !shapeFits(t.Shape, want.Shape) {
-				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", t.Shape, m.Name,
-					want.Shape)
+				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", tensor.Dims(t.Shape),
+					m.Name, tensor.Dims(want.Shape))
 			}
 		}
 		if !m.Batched {
@@ -68,18 +67,19 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 		switch rows := t.Shape[0]; {
 		case rows < 1:
 			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has no items: the first dimension must be at least 1",
-				t.Shape)
+				tensor.Dims(t.Shape))
 		case k == 0 && rows > int64(limit):
 			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, at most %d are taken in one request",
-				t.Shape, rows, limit)
+				tensor.Dims(t.Shape), rows, limit)
 		case k == 0 && rows > int64(m.MaxBatch):
 			return 0, oip.Errorf(oip.Invalid, field(),
-				"shape %v has %d items, model %q takes at most %d in one request", t.Shape, rows, m.Name, m.MaxBatch)
+				"shape %v has %d items, model %q takes at most %d in one request", tensor.Dims(t.Shape), rows, m.Name,
+				m.MaxBatch)
 		case k == 0:
 			items = int(rows)
 		case rows != int64(items):
 			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, inputs[0] has %d: they must be the same",
-				t.Shape, rows, items)
+				tensor.Dims(t.Shape), rows, items)
 		}
 	}
 	if m.Inputs != nil && len(inputs) < len(m.Inputs) {
@@ -111,7 +111,7 @@ func inputNames(m *Model) string {
 		if k > 0 {
 			s += ", "
 		}
-		s += fmt.Sprintf("%s %s%v", in.Name, in.DType, in.Shape)
+		s += fmt.Sprintf("%s %s%v", in.Name, in.DType, tensor.Dims(in.Shape))
 	}
 	return s
 }

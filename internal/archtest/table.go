@@ -107,6 +107,7 @@ type edge struct{ from, to, why string }
 // sameFloor lists the imports between different folders of one floor. Each widens the rules, so each has a reason.
 var sameFloor = []edge{
 	{"models/repository/...", "models/onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
+	{"api/oip/...", "models/repository/...", "clients are shown a model's configuration as its repository has it"},
 	{"config/...", "models/repository/...", "a first sluice.yaml is made from a model repository"},
 	{"config/...", "models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
 	{"host/functions", "host/store", "deployed functions are kept in the store"},

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -60,21 +61,19 @@ func Load(ctx context.Context, dir string, patterns ...string) ([]*Package, erro
 	})
 	var out []*Package
 	for _, t := range targets {
-		if len(t.CgoFiles) > 0 {
-			return nil, fmt.Errorf("maporder: %s uses cgo, which cannot be type-checked from source", t.ImportPath)
-		}
 		p := &Package{Fset: fset, Info: &types.Info{
 			Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object),
 			Uses: make(map[*ast.Ident]types.Object),
 		}}
-		for _, name := range t.GoFiles {
+		for _, name := range slices.Concat(t.GoFiles, t.CgoFiles) {
 			f, err := parser.ParseFile(fset, filepath.Join(t.Dir, name), nil, parser.ParseComments)
 			if err != nil {
 				return nil, err
 			}
 			p.Files = append(p.Files, f)
 		}
-		config := types.Config{Importer: imports}
+		// Names of C are passed over: no map is among them.
+		config := types.Config{FakeImportC: true, Importer: imports}
 		if _, err := config.Check(t.ImportPath, fset, p.Files, p.Info); err != nil {
 			return nil, fmt.Errorf("maporder: %w", err)
 		}

@@ -342,27 +342,32 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 	ids := resolve(spec)
 	for i := range f.Points {
 		p := &f.Points[i]
-		v, d, err := ids.resolve(p.Variant, p.DeviceType)
+		vs, d, err := ids.resolve(p.Variant, p.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: points[%d].%w", i, err)
 		}
 		if p.Interpolated {
 			continue
 		}
-		m.Latency = append(m.Latency, serving.LatencyPoint{
-			Variant: v, DeviceType: d, Items: p.Batch, Concurrency: p.Concurrency, Samples: p.Samples,
-			Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90), P95: micros(p.P95),
-			P99: micros(p.P99),
-		})
+		for _, v := range vs {
+			m.Latency = append(m.Latency, serving.LatencyPoint{
+				Variant: v, DeviceType: d, Items: p.Batch, Concurrency: p.Concurrency, Samples: p.Samples,
+				Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90),
+				P95: micros(p.P95),
+				P99: micros(p.P99),
+			})
+		}
 	}
 	for i, l := range f.Loads {
-		v, d, err := ids.resolve(l.Variant, l.DeviceType)
+		vs, d, err := ids.resolve(l.Variant, l.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: loads[%d].%w", i, err)
 		}
-		m.Load = append(m.Load, serving.LoadPoint{
-			Variant: v, DeviceType: d, Load: time.Duration(math.Round(l.Load * 1e6)),
-		})
+		for _, v := range vs {
+			m.Load = append(m.Load, serving.LoadPoint{
+				Variant: v, DeviceType: d, Load: time.Duration(math.Round(l.Load * 1e6)),
+			})
+		}
 	}
 	for i, o := range f.Overheads {
 		d, ok := ids.devices[o.DeviceType]
@@ -412,22 +417,20 @@ func resolve(spec *serving.Spec) names {
 	return n
 }
 
-// resolve returns ids. Its errors begin with the field's name.
-func (n names) resolve(variant, device string) (serving.VariantID, serving.DeviceTypeID, error) {
+// resolve returns ids. Variants of one name, in several apps, are the same model (config.File.Resolve), and so have the
+// same latencies. Its errors begin with the field's name.
+func (n names) resolve(variant, device string) ([]serving.VariantID, serving.DeviceTypeID, error) {
 	vs := n.variants[variant]
 	if len(vs) == 0 {
-		return 0, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`", variant)
-	}
-	if len(vs) > 1 {
-		return 0, 0, fmt.Errorf("variant is %q, the name of %d configured variants; give each a name of its own",
-			variant, len(vs))
+		return nil, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`",
+			variant)
 	}
 	d, ok := n.devices[device]
 	if !ok {
-		return 0, 0, fmt.Errorf("device_type is %q, which is not configured; measure again with `sluice profile`",
+		return nil, 0, fmt.Errorf("device_type is %q, which is not configured; measure again with `sluice profile`",
 			device)
 	}
-	return vs[0], d, nil
+	return vs, d, nil
 }
 
 func micros(us float64) time.Duration { return time.Duration(math.Round(us * 1e3)) }

@@ -123,7 +123,7 @@ func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Ten
 		case tensor.FP64:
 			t.Data = binary.LittleEndian.AppendUint64(t.Data, math.Float64bits(rng.Float64()))
 		case tensor.Bytes:
-			t.Data = tensor.AppendBytes(t.Data, fmt.Appendf(nil, "%08x", rng.Uint32()))
+			t.Data = tensor.AppendBytes(t.Data, fmt.Appendf(nil, "%08d", rng.Uint32N(1e8)))
 		default:
 			var one [8]byte
 			one[0] = byte(rng.Uint32N(2))

@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 		p.progress = func(int, int, string) {}
 	}
 	var subjects []*profiledVariant
-	for _, v := range cfg.Variants {
+	for _, v := range cfg.oneOfEachName() {
 		s, err := p.subject(v)
 		if err != nil {
 			return nil, err
@@ -92,6 +92,25 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	}
 	f.sort()
 	return f, f.Validate()
+}
+
+// oneOfEachName returns the variants to measure: of those of one name, which are the same model in several apps, the
+// one with the largest batches.
+func (c *Config) oneOfEachName() []serving.VariantID {
+	var out []serving.VariantID
+	at := make(map[string]int)
+	for _, v := range c.Variants {
+		name := c.Spec.Variants[v].Name
+		k, have := at[name]
+		switch {
+		case !have:
+			at[name] = len(out)
+			out = append(out, v)
+		case c.maxBatch(v) > c.maxBatch(out[k]):
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // subject lists the points of a variant and takes over those that are finished.

@@ -1,9 +1,6 @@
 package telemetry
 
 import (
-	"slices"
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -38,12 +35,13 @@ type appMetrics struct {
 	accuracyCount prometheus.Counter
 	pending       prometheus.Gauge
 	nvPending     prometheus.Gauge
+	nv            nvMetrics // of the app as a model
 	nvFailure     [serving.Outcomes]prometheus.Counter
 }
 
 type variantMetrics struct {
-	latency, queue, items                                      prometheus.Observer
-	nvSuccess, nvCount, nvExec, nvRequest, nvQueue, nvComputed prometheus.Counter
+	latency, queue, items prometheus.Observer
+	nv                    nvMetrics // of the variant's model
 }
 
 type reasonKey struct {
@@ -61,6 +59,7 @@ type runningBatch struct {
 	instance serving.InstanceID
 	variant  serving.VariantID
 	items    int32
+	queries  int32
 }
 
 // vectors are the series with labels of apps and variants.
@@ -68,7 +67,7 @@ type vectors struct {
 	latency, queue, items                                     *prometheus.HistogramVec
 	outcomes, good, all, accuracySum, accuracyCount           *prometheus.CounterVec
 	nvSuccess, nvFailure, nvCount, nvExec, nvRequest, nvQueue *prometheus.CounterVec
-	nvComputed                                                *prometheus.CounterVec
+	nvComputed, nvComputeInput, nvComputeOutput               *prometheus.CounterVec
 	pending, nvPending                                        *prometheus.GaugeVec
 }
 
@@ -128,7 +127,8 @@ func newVectors(r registry, buckets []float64) *vectors {
 		pending:       r.gauge("sluice_pending_queries", "Accepted queries that have not ended.", "app"),
 		nvSuccess: r.counter("nv_inference_request_success", "Number of successful inference requests.", "model",
 			"version"),
-		nvFailure: r.counter("nv_inference_request_failure", "Number of failed inference requests.", "model", "reason"),
+		nvFailure: r.counter("nv_inference_request_failure", "Number of failed inference requests.", "model",
+			"version", "reason"),
 		nvCount: r.counter("nv_inference_count", "Number of inferences performed: items of answered queries.", "model",
 			"version"),
 		nvExec: r.counter("nv_inference_exec_count", "Number of model executions: batches.", "model", "version"),
@@ -138,6 +138,10 @@ func newVectors(r registry, buckets []float64) *vectors {
 			"version"),
 		nvComputed: r.counter("nv_inference_compute_infer_duration_us",
 			"Cumulative run time of batches in microseconds.", "model", "version"),
+		nvComputeInput: r.counter("nv_inference_compute_input_duration_us",
+			"Always 0: copying inputs is part of the run time of batches.", "model", "version"),
+		nvComputeOutput: r.counter("nv_inference_compute_output_duration_us",
+			"Always 0: copying outputs is part of the run time of batches.", "model", "version"),
 		nvPending: r.gauge("nv_inference_pending_request_count", "Requests that wait or run.", "model"),
 	}
 }
@@ -145,26 +149,31 @@ func newVectors(r registry, buckets []float64) *vectors {
 // grow adds the series of new apps and variants.
 func (m *metrics) grow(spec *serving.Spec) {
 	m.spec = spec
-	for _, a := range spec.Apps[len(m.apps):] {
-		m.apps = append(m.apps, m.appMetrics(a.Name))
+	for a := len(m.apps); a < len(spec.Apps); a++ {
+		m.apps = append(m.apps, m.appMetrics(&spec.Apps[a]))
 	}
 	for id := len(m.byV); id < len(spec.Variants); id++ {
 		m.byV = append(m.byV, m.variantMetrics(serving.VariantID(id)))
 	}
 }
 
-func (m *metrics) appMetrics(app string) appMetrics {
+func (m *metrics) appMetrics(a *serving.App) appMetrics {
+	app, model := a.Name, a.ClientName()
+	last := m.spec.Stages[a.Stages[len(a.Stages)-1]].Variants
+	version := m.spec.ClientVersion(last[len(last)-1]) // of queries that no version has answered
 	x := appMetrics{
+		nv:   m.nvMetrics(model, version),
 		good: m.good.WithLabelValues(app), all: m.all.WithLabelValues(app),
 		accuracySum: m.accuracySum.WithLabelValues(app), accuracyCount: m.accuracyCount.WithLabelValues(app),
-		pending: m.pending.WithLabelValues(app), nvPending: m.nvPending.WithLabelValues(app),
+		pending: m.pending.WithLabelValues(app), nvPending: m.nvPending.WithLabelValues(model),
 	}
 	for o := range serving.Outcomes {
 		x.outcomes[o] = m.outcomes.WithLabelValues(app, serving.Outcome(o).String())
 		if serving.Outcome(o) != serving.Served {
-			x.nvFailure[o] = m.nvFailure.WithLabelValues(app, triton(serving.Outcome(o)))
+			x.nvFailure[o] = m.nvFailure.WithLabelValues(model, version, triton(serving.Outcome(o)))
 		}
 	}
+	m.nvFailure.WithLabelValues(model, version, "OTHER")
 	x.outcomes[late] = m.outcomes.WithLabelValues(app, "late")
 	return x
 }
@@ -173,18 +182,17 @@ func (m *metrics) variantMetrics(id serving.VariantID) variantMetrics {
 	v := m.spec.Variants[id]
 	a := &m.spec.Apps[m.spec.Stages[v.Stage].App]
 	app := a.Name
-	// Versions number the variants of the last stage, which answer. Those of earlier stages are named.
-	version := v.Name
-	if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
-		version = strconv.Itoa(slices.Index(m.spec.Stages[last].Variants, id) + 1)
+	model, version := a.ClientName(), m.spec.ClientVersion(id)
+	if len(a.Stages) > 1 {
+		// The app is a model of its own, and each of its steps another.
+		if model, version = v.Name, v.Version; version == "" {
+			version = "1"
+		}
 	}
 	return variantMetrics{
 		latency: m.latency.WithLabelValues(app, v.Name), queue: m.queue.WithLabelValues(app, v.Name),
-		items:     m.items.WithLabelValues(app, v.Name),
-		nvSuccess: m.nvSuccess.WithLabelValues(app, version), nvCount: m.nvCount.WithLabelValues(app, version),
-		nvExec:    m.nvExec.WithLabelValues(app, version),
-		nvRequest: m.nvRequest.WithLabelValues(app, version), nvQueue: m.nvQueue.WithLabelValues(app, version),
-		nvComputed: m.nvComputed.WithLabelValues(app, version),
+		items: m.items.WithLabelValues(app, v.Name),
+		nv:    m.nvMetrics(model, version),
 	}
 }
 
@@ -211,7 +219,8 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 			}
 		case engine.BatchDone:
 			if b, ok := m.running[x.Batch]; ok {
-				m.byV[b.variant].nvComputed.Add(float64(x.Took.Microseconds()))
+				m.member(b, x)
+				m.byV[b.variant].nv.computed.Add(float64(x.Took.Microseconds()))
 				delete(m.running, x.Batch)
 			}
 		case engine.InstanceChanged:
@@ -228,9 +237,9 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 		switch d.Kind {
 		case engine.StartBatch:
 			m.byV[d.Variant].items.Observe(float64(d.Items))
-			m.byV[d.Variant].nvExec.Inc()
+			m.byV[d.Variant].nv.exec.Inc()
 			m.reason(d).Inc()
-			m.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items}
+			m.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items, int32(len(d.Tasks))}
 		case engine.LaunchInstance:
 			s := instanceState{app: int(m.spec.Stages[d.Launch.Stage].App)}
 			m.state[d.Instance] = s
@@ -312,8 +321,13 @@ func (m *metrics) outcome(o *report.Outcome) {
 	took := o.Done.Sub(o.Arrived)
 	v.latency.Observe(took.Seconds())
 	v.queue.Observe(o.Queue.Seconds())
-	v.nvSuccess.Inc()
-	v.nvCount.Add(float64(o.Items))
-	v.nvRequest.Add(float64(took.Microseconds()))
-	v.nvQueue.Add(float64(o.Queue.Microseconds()))
+	nv := &v.nv
+	if len(m.spec.Apps[o.App].Stages) > 1 {
+		nv = &a.nv
+		nv.exec.Inc()
+	}
+	nv.success.Inc()
+	nv.count.Add(float64(o.Items))
+	nv.request.Add(float64(took.Microseconds()))
+	nv.queue.Add(float64(o.Queue.Microseconds()))
 }

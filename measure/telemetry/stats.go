@@ -27,6 +27,7 @@ type BatchStats struct{ Size, Count, NS uint64 }
 type stats struct {
 	mu       sync.Mutex
 	spec     *serving.Spec
+	apps     []VariantStats // by AppID: of an app of several stages as a whole, without a variant
 	variants []VariantStats
 	sizes    [][]BatchStats // by VariantID, then by size
 	running  map[serving.BatchID]runningBatch
@@ -42,6 +43,9 @@ func (s *stats) grow(spec *serving.Spec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spec = spec
+	for len(s.apps) < len(spec.Apps) {
+		s.apps = append(s.apps, VariantStats{Variant: serving.None})
+	}
 	for v := len(s.variants); v < len(spec.Variants); v++ {
 		s.variants = append(s.variants, VariantStats{Variant: serving.VariantID(v)})
 		s.sizes = append(s.sizes, make([]BatchStats, spec.Variants[v].MaxBatch+1))
@@ -65,6 +69,12 @@ func (s *stats) observe(in []engine.Input, out []engine.Decision) {
 		v.ExecutionCount++
 		v.ComputeNS += uint64(x.Took)
 		v.Compute++
+		if s.isMember(b.variant) && x.Result == engine.OK {
+			v.Success += uint64(b.queries)
+			v.SuccessNS += uint64(b.queries) * uint64(x.Took)
+			v.InferenceCount += uint64(b.items)
+			v.LastMS = time.Now().UnixMilli()
+		}
 		if n := int(b.items); n < len(s.sizes[b.variant]) {
 			z := &s.sizes[b.variant][n]
 			z.Count++
@@ -76,7 +86,7 @@ func (s *stats) observe(in []engine.Input, out []engine.Decision) {
 		case engine.StopInstance:
 			forget(s.running, d.Instance)
 		case engine.StartBatch:
-			s.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items}
+			s.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items, int32(len(d.Tasks))}
 		}
 	}
 }
@@ -84,10 +94,18 @@ func (s *stats) observe(in []engine.Input, out []engine.Decision) {
 func (s *stats) outcome(o *report.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.Variant < 0 || int(o.Variant) >= len(s.variants) {
-		return // it never ran on a variant
+	if o.App < 0 || int(o.App) >= len(s.apps) {
+		return
 	}
-	v := &s.variants[o.Variant]
+	v := &s.apps[o.App]
+	if several := len(s.spec.Apps[o.App].Stages) > 1; several && o.Outcome == serving.Served {
+		v.ExecutionCount++
+	} else if !several {
+		if o.Variant < 0 || int(o.Variant) >= len(s.variants) {
+			return // it never ran on a variant
+		}
+		v = &s.variants[o.Variant]
+	}
 	if o.Outcome != serving.Served {
 		v.Fail++
 		v.FailNS += uint64(o.Done - o.Arrived)
@@ -101,12 +119,22 @@ func (s *stats) outcome(o *report.Outcome) {
 	v.LastMS = time.Now().UnixMilli()
 }
 
-// Statistics returns the counters of all variants of an app, by rising id.
+// isMember reports whether a variant is of an app of several stages. Its queries are counted when their batches end,
+// and the app's when they are answered.
+func (s *stats) isMember(v serving.VariantID) bool {
+	return len(s.spec.Apps[s.spec.Stages[s.spec.Variants[v].Stage].App].Stages) > 1
+}
+
+// Statistics returns the counters of all variants of an app, by rising id. Those of an app of several stages follow on
+// its own, which are of no variant.
 func (t *Telemetry) Statistics(app serving.AppID) []VariantStats {
 	s := t.stats
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []VariantStats
+	if len(s.spec.Apps[app].Stages) > 1 {
+		out = append(out, s.apps[app])
+	}
 	for v := range s.variants {
 		if s.spec.Stages[s.spec.Variants[v].Stage].App != app {
 			continue

@@ -106,7 +106,7 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 		"failed": {value(a.outcomes[serving.Failed]), o.Failed}, "good": {value(a.good), o.InTime},
 		"all":            {value(a.all), o.Offered},
 		"accuracy count": {value(a.accuracyCount), o.Served}, "pending at the end": {value(a.pending), 0},
-		"nv success": {value(telemetry.metrics.byV[0].nvSuccess), o.Served},
+		"nv success": {value(telemetry.metrics.byV[0].nv.success), o.Served},
 	} {
 		if x.got != float64(x.want) {
 			t.Errorf("%s: %v, the report says %d", name, x.got, x.want)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // checkConfig returns the errors that make the configuration unusable, and adds warnings for settings that have no
@@ -21,9 +22,6 @@ func (m *Model) checkConfig() error {
 	if f := c.DefaultModelFilename; f != "" && (path.Base(f) != f || f == "." || f == ".." ||
 		strings.ContainsAny(f, "\\\x00")) {
 		return fmt.Errorf("default_model_filename is %q, want a plain file name", f)
-	}
-	if c.SequenceBatching != nil {
-		m.warnf("sequence_batching is not applied: models that run in process keep nothing from request to request")
 	}
 	if c.Platform != "" && c.Platform != "onnxruntime_onnx" && c.Platform != "ensemble" {
 		m.warnf("platform is %q: only ONNX models can be run in process", c.Platform)
@@ -53,15 +51,9 @@ func (m *Model) checkConfig() error {
 		m.warnf("dynamic_batching is not applied: the app's system and SLO in sluice.yaml decide how queries are " +
 			"batched")
 	}
-	if len(c.ModelWarmup) > 0 {
-		m.warnf("model_warmup is not applied: every variant is warmed at each batch size before it is ready")
-	}
 	for i, in := range c.Input {
 		if err := checkIO("input", i, in.Name, in.DataType, in.Dims, in.Reshape); err != nil {
 			return err
-		}
-		if in.Reshape != nil {
-			m.warnf("input %q: reshape is not applied: give dims as the model has them", in.Name)
 		}
 		if in.AllowRaggedBatch {
 			m.warnf("input %q: allow_ragged_batch is not applied: queries of one batch must have equal shapes", in.Name)
@@ -73,9 +65,6 @@ func (m *Model) checkConfig() error {
 	for i, out := range c.Output {
 		if err := checkIO("output", i, out.Name, out.DataType, out.Dims, out.Reshape); err != nil {
 			return err
-		}
-		if out.Reshape != nil {
-			m.warnf("output %q: reshape is not applied: give dims as the model has them", out.Name)
 		}
 	}
 	return nil
@@ -91,10 +80,37 @@ func checkIO(kind string, i int, name string, t pb.DataType, dims []int64, resha
 	if len(dims) == 0 && reshape == nil {
 		return fmt.Errorf("%s %q has no dims", kind, name)
 	}
+	if reshape != nil {
+		if err := checkReshape(dims, reshape.Shape); err != nil {
+			return fmt.Errorf("%s %q: %w", kind, name, err)
+		}
+	}
 	for j, d := range dims {
 		if d < -1 || d == 0 {
 			return fmt.Errorf("%s %q: dims[%d] is %d, want -1 or at least 1", kind, name, j, d)
 		}
+	}
+	return nil
+}
+
+// checkReshape returns an error unless every tensor of the one shape is one of the other, too.
+func checkReshape(dims, shape []int64) error {
+	count := func(list []int64) (fixed int64, open int) {
+		fixed = 1
+		for _, d := range list {
+			if d < 0 {
+				open++
+			} else {
+				fixed *= d
+			}
+		}
+		return fixed, open
+	}
+	a, openA := count(dims)
+	b, openB := count(shape)
+	if openA != openB || openA > 1 || a != b {
+		return fmt.Errorf("reshape to %v: dims are %v, which have another number of elements, or more than one "+
+			"variable dimension", tensor.Dims(shape), tensor.Dims(dims))
 	}
 	return nil
 }

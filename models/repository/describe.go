@@ -33,11 +33,15 @@ func (m *Model) describe() error {
 		return err
 	}
 	m.MaxBatch = m.maxBatch(fileIn, fileOut)
-	in, out := m.configured()
-	if m.Inputs, err = merge("input", in, fileIn); err != nil {
+	if fileIn, fileOut, err = m.splitSequence(fileIn, fileOut); err != nil {
 		return err
 	}
-	if m.Outputs, err = merge("output", out, fileOut); err != nil {
+	in, out := m.configured()
+	m.Reshapes = m.reshapes()
+	if m.Inputs, err = m.merge("input", in, fileIn); err != nil {
+		return err
+	}
+	if m.Outputs, err = m.merge("output", out, fileOut); err != nil {
 		return err
 	}
 	if m.MaxBatch > 0 {
@@ -85,25 +89,43 @@ func (m *Model) wholeShapes(file []tensor.Spec) bool {
 
 // configured returns the tensors as config.pbtxt lists them, with the batch dimension in front where there is one.
 func (m *Model) configured() (in, out []tensor.Spec) {
-	full := func(dims []int64) []int64 {
-		if m.MaxBatch > 0 {
-			return append([]int64{-1}, dims...)
-		}
-		return slices.Clone(dims)
-	}
 	for _, x := range m.Config.Input {
-		in = append(in, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: full(x.Dims)})
+		in = append(in, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: m.withBatch(x.Dims)})
 	}
 	for _, x := range m.Config.Output {
-		out = append(out, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: full(x.Dims)})
+		out = append(out, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: m.withBatch(x.Dims)})
 	}
 	return in, out
+}
+
+// withBatch puts the batch dimension in front of a shape of a configuration, where there is one.
+func (m *Model) withBatch(dims []int64) []int64 {
+	if m.MaxBatch > 0 {
+		return append([]int64{-1}, dims...)
+	}
+	return slices.Clone(dims)
+}
+
+// reshapes returns the shapes that the model itself has for tensors that clients see in another one.
+func (m *Model) reshapes() map[string][]int64 {
+	out := make(map[string][]int64)
+	for _, x := range m.Config.Input {
+		if x.Reshape != nil {
+			out[x.Name] = m.withBatch(x.Reshape.Shape)
+		}
+	}
+	for _, x := range m.Config.Output {
+		if x.Reshape != nil {
+			out[x.Name] = m.withBatch(x.Reshape.Shape)
+		}
+	}
+	return out
 }
 
 // merge returns the configured tensors, or those of the file if none are configured. Configured tensors must exist in
 // the file. If some inputs are configured, all must be, since all are needed to run a model; outputs may be a
 // selection.
-func merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
+func (m *Model) merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
 	if len(configured) == 0 {
 		return file, nil
 	}
@@ -123,9 +145,13 @@ func merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
 			return nil, fmt.Errorf("config.pbtxt: %s %q: data_type is %s, but the model file says %s", kind, c.Name,
 				c.DType, f.DType)
 		}
-		if f.Shape != nil && !fits(c.Shape, f.Shape) {
+		shape := c.Shape
+		if own, ok := m.Reshapes[c.Name]; ok {
+			shape = own
+		}
+		if f.Shape != nil && !fits(shape, f.Shape) {
 			return nil, fmt.Errorf("config.pbtxt: %s %q: the shape is %v (batch dimension included), but the model "+
-				"file says %v", kind, c.Name, c.Shape, f.Shape)
+				"file says %v", kind, c.Name, shape, f.Shape)
 		}
 	}
 	if kind == "input" {

@@ -41,8 +41,14 @@ type Model struct {
 	Outputs []tensor.Spec
 	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
 	MaxBatch int
-	Unknown  []string // fields of config.pbtxt that sluice does not read, each with its line
-	Warnings []string // settings of the configuration that sluice does not follow
+	// Reshapes are the shapes that the model itself has for tensors that clients see in another one, by name, with the
+	// batch dimension.
+	Reshapes map[string][]int64
+	Sequence *Sequence           // nil for a model that takes every request alone
+	Labels   map[string][]string // names of the classes, by output and then by class
+	Sample   []tensor.Tensor     // inputs of one item to warm up with, without the batch dimension; nil for zeros
+	Unknown  []string            // fields of config.pbtxt that sluice does not read, each with its line
+	Warnings []string            // settings of the configuration that sluice does not follow
 }
 
 // Latest returns the highest version served.
@@ -113,6 +119,8 @@ func (r *Repository) model(name string) (*Model, error) {
 	if err := m.describe(); err != nil {
 		return nil, err
 	}
+	r.readLabels(m)
+	r.readWarmup(m)
 	return m, nil
 }
 
@@ -135,7 +143,7 @@ func (r *Repository) configure(m *Model) error {
 }
 
 // Configured reads a model's config.pbtxt alone. It is for models that other servers run, and for ensembles. It sets
-// only Name, Config, Unknown and Warnings of the result.
+// only Name, Config, Unknown and Warnings of the result, and Labels of an ensemble.
 func (r *Repository) Configured(name string) (*Model, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -147,6 +155,9 @@ func (r *Repository) Configured(name string) (*Model, error) {
 		return nil, fmt.Errorf("model %q: %w in %s", name, ErrNotFound, r.dir)
 	case err == nil:
 		err = r.configure(m)
+	}
+	if err == nil && m.Config.EnsembleScheduling != nil {
+		r.readLabels(m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)

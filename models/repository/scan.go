@@ -72,9 +72,12 @@ func (s *scanner) message(desc protoreflect.MessageDescriptor, path string, clos
 		var inner protoreflect.MessageDescriptor
 		if desc != nil {
 			fd := desc.Fields().ByTextName(name)
-			if fd == nil {
+			switch {
+			case fd == nil:
 				s.report(full, line)
-			} else {
+			case carried[fd.FullName()]:
+				s.report(full, line)
+			default:
 				inner = fd.Message()
 			}
 		}

@@ -146,7 +146,7 @@ func (b *Backend) Interface(v serving.VariantID) (Interface, error) {
 	if err != nil {
 		return Interface{}, err
 	}
-	return Interface{Inputs: specs(m.inputs), Outputs: specs(m.outputs), Batched: m.batched}, nil
+	return Interface{Inputs: m.visible(m.inputs), Outputs: m.visible(m.outputs), Batched: m.batched}, nil
 }
 
 // Launch loads the variants and warms them up at the batch sizes 1, 2, 4, ... up to the limit, and the limit itself.

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -34,7 +35,16 @@ type Model struct {
 	// AsIs runs the graph as it is in the file, without optimisation by the runtime. It is for files that
 	// Backend.Optimize wrote.
 	AsIs bool
+	// Reshapes are tensors that clients see in another shape than the model has, by name: Own is the model's shape,
+	// Seen the clients', both with the batch dimension.
+	Reshapes map[string]Reshape
+	// Sequence says which inputs follow from the sequence of a query; nil for none. Such a model runs at a stateful
+	// stage.
+	Sequence *repository.Sequence
 	// Example returns inputs of so many items for warming the model up. Nil means zeros, with 1 for every variable
 	// dimension.
 	Example func(items int) []tensor.Tensor
 }
+
+// Reshape is a tensor's shape as the model has it and as clients see it.
+type Reshape struct{ Own, Seen []int64 }

@@ -236,6 +236,14 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 	if l.sessions == nil {
 		return fmt.Errorf("onnx: instance %d: variant %d is not loaded", in.spec.ID, b.Variant)
 	}
+	whole := b
+	if l.m.adapts() {
+		adapted, err := l.m.adapt(b)
+		if err != nil {
+			return fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
+		}
+		b = adapted
+	}
 	if err := l.m.check(b, math.MaxInt32); err != nil {
 		return fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
 	}
@@ -254,6 +262,9 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 			return fmt.Errorf("%w: %w", dataplane.ErrInstanceLost, err)
 		}
 		return err
+	}
+	if whole != b {
+		return l.m.restore(whole, b)
 	}
 	return nil
 }

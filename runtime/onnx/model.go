@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 
 	ort "github.com/yalue/onnxruntime_go"
 
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -21,6 +23,8 @@ type model struct {
 	batched         bool // the first dimension of every tensor counts items
 	asIs            bool // without optimisation
 	example         func(items int) []tensor.Tensor
+	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
+	sequence        *repository.Sequence
 }
 
 // port is one input or output.
@@ -47,7 +51,13 @@ func readModel(cfg Model) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
-	m := &model{path: cfg.Path, example: cfg.Example, asIs: cfg.AsIs}
+	m := &model{
+		path: cfg.Path, example: cfg.Example, asIs: cfg.AsIs, sequence: cfg.Sequence,
+		reshapes: make(map[string][]int64), seen: make(map[string][]int64),
+	}
+	for name, r := range cfg.Reshapes {
+		m.reshapes[name], m.seen[name] = r.Own, r.Seen
+	}
 	if m.inputs, err = ports("input", in, cfg.Inputs); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
@@ -143,11 +153,27 @@ func rowBytes(s *tensor.Spec, batched bool) int64 {
 
 // exampleInputs returns inputs for warming the model up.
 func (m *model) exampleInputs(items int) ([]tensor.Tensor, error) {
+	var given []tensor.Tensor
 	if m.example != nil {
-		return m.example(items), nil
+		given = m.example(items)
 	}
 	out := make([]tensor.Tensor, len(m.inputs))
 	for i := range m.inputs {
+		k := slices.IndexFunc(given, func(t tensor.Tensor) bool { return t.Name == m.inputs[i].Name })
+		if k >= 0 {
+			out[i] = given[k]
+			if own, ok := m.reshapes[out[i].Name]; ok && !m.fits(out[i].Name, out[i].Shape) {
+				shape, err := m.reshaped(&out[i], own)
+				if err != nil {
+					return nil, fmt.Errorf("input %q: %w", out[i].Name, err)
+				}
+				out[i].Shape = shape
+			}
+			continue
+		}
+		if m.example != nil && (m.sequence == nil || !m.sequence.Hides(m.inputs[i].Name)) {
+			return nil, fmt.Errorf("example of %d items: input %q is missing", items, m.inputs[i].Name)
+		}
 		shape := slices.Clone(m.inputs[i].Shape)
 		for k, d := range shape {
 			if d < 0 {
@@ -157,16 +183,16 @@ func (m *model) exampleInputs(items int) ([]tensor.Tensor, error) {
 		if m.batched {
 			shape[0] = int64(items)
 		}
-		size := int64(m.inputs[i].DType.Size())
-		if size == 0 {
-			size = 4 // an empty BYTES element is its length
+		element := make([]byte, m.inputs[i].DType.Size())
+		if m.inputs[i].DType == tensor.Bytes {
+			element = tensor.AppendBytes(nil, []byte("0")) // a text, and a number for models that read numbers
 		}
-		n, err := tensor.Elements(shape, maxTensorBytes/size)
+		n, err := tensor.Elements(shape, maxTensorBytes/int64(len(element)))
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", m.inputs[i].Name, err)
 		}
 		out[i] = tensor.Tensor{
-			Name: m.inputs[i].Name, DType: m.inputs[i].DType, Shape: shape, Data: make([]byte, n*size),
+			Name: m.inputs[i].Name, DType: m.inputs[i].DType, Shape: shape, Data: bytes.Repeat(element, int(n)),
 		}
 	}
 	return out, nil

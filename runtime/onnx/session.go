@@ -32,7 +32,6 @@ type session struct {
 	temp   []ort.Value          // values to release after the run
 	pins   runtime.Pinner       // memory of one run
 	shapes map[string][][]int64 // output shapes by input shapes, for outputs the binding cannot allocate
-	text   []string
 }
 
 func newSession(m *model, o *ort.SessionOptions) (*session, error) {
@@ -223,7 +222,7 @@ func (s *session) empty(p *port, shape []int64) (ort.Value, error) {
 	case tensor.FP64:
 		v, err = ort.NewEmptyTensor[float64](shape)
 	default:
-		return nil, fmt.Errorf("shape %v has no elements, which cannot be passed as %s", shape, p.DType)
+		return nil, fmt.Errorf("shape %v has no elements, which cannot be passed as %s", tensor.Dims(shape), p.DType)
 	}
 	if err != nil {
 		return nil, err
@@ -296,7 +295,10 @@ func (s *session) shapeKey(parts []dataplane.Portion, items int) string {
 	var b []byte
 	b = strconv.AppendInt(b, int64(items), 10)
 	for k := range s.m.inputs {
-		for _, d := range input(&parts[0], k, s.m.inputs[k].Name).Shape[1:] {
+		for at, d := range input(&parts[0], k, s.m.inputs[k].Name).Shape {
+			if at == 0 && s.m.batched {
+				continue // the items
+			}
 			b = append(b, 'x')
 			b = strconv.AppendInt(b, d, 10)
 		}
@@ -341,7 +343,7 @@ func (s *session) wantedShape(err error, items int) (int, []int64, error) {
 func notBatched(name string, shape []int64, items int) error {
 	return fmt.Errorf(
 		"output %q: the model gave shape %v for a batch of %d items: it does not batch, configure it without a batch "+
-			"dimension", name, shape, items)
+			"dimension", name, tensor.Dims(shape), items)
 }
 
 func parseShape(s string) []int64 {

@@ -21,16 +21,13 @@ func (s *session) gatherText(k int, parts []dataplane.Portion, first *tensor.Ten
 		return nil, err
 	}
 	s.temp = append(s.temp, v)
-	s.text = s.text[:0]
+	at := 0
 	for i := range parts {
-		t := input(&parts[i], k, s.m.inputs[k].Name)
-		if err := tensor.EachBytes(t.Data, func(e []byte) { s.text = append(s.text, string(e)) }); err != nil {
+		if at, err = fillStrings(v, at, input(&parts[i], k, s.m.inputs[k].Name).Data); err != nil {
 			return nil, err
 		}
 	}
-	err = v.SetContents(s.text)
-	clear(s.text)
-	return v, err
+	return v, nil
 }
 
 // blockOf returns elements as one BYTES block.

@@ -8,10 +8,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
 	"github.com/sluice-serving/sluice/dataplane"
+	triton "github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -29,12 +31,12 @@ func (*scripted) ModelMetadata(context.Context, *pb.ModelMetadataRequest) (*pb.M
 }
 
 func (*scripted) ModelConfig(context.Context, *pb.ModelConfigRequest) (*pb.ModelConfigResponse, error) {
-	return &pb.ModelConfigResponse{Config: &pb.ModelConfig{MaxBatchSize: 8}}, nil
+	return &pb.ModelConfigResponse{Config: &triton.ModelConfig{MaxBatchSize: proto.Int32(8)}}, nil
 }
 
 func (s *scripted) ModelInfer(context.Context, *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	out := &pb.ModelInferResponse{}
-	oip.EncodeOutputs(out, s.outputs, true)
+	oip.EncodeOutputs(out, s.outputs, nil)
 	return out, s.err
 }
 

@@ -54,7 +54,7 @@ func (r *remote) ModelMetadata(context.Context, *pb.ModelMetadataRequest) (*pb.M
 }
 
 func (r *remote) ModelInfer(_ context.Context, q *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
-	in, _, err := oip.DecodeRequest(q)
+	in, err := oip.DecodeRequest(q, nil)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -64,7 +64,7 @@ func (r *remote) ModelInfer(_ context.Context, q *pb.ModelInferRequest) (*pb.Mod
 	r.sizes = append(r.sizes, in[0].Shape[0])
 	in[0].Name = "y"
 	out := &pb.ModelInferResponse{}
-	oip.EncodeOutputs(out, in, true)
+	oip.EncodeOutputs(out, in, nil)
 	return out, nil
 }
 

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// writeCompressed writes an inference answer, in gzip or deflate where the client accepts it. Nothing else is
+// compressed: existing clients send Accept-Encoding with every call but decode the answers of inference alone.
+func writeCompressed(w http.ResponseWriter, r *http.Request, body []byte) {
+	w.Header().Add("Vary", "Accept-Encoding")
+	var z io.WriteCloser
+	switch encoding := acceptedEncoding(r.Header.Get("Accept-Encoding")); encoding {
+	case "":
+		_, _ = w.Write(body)
+		return
+	case "gzip":
+		w.Header().Set("Content-Encoding", encoding)
+		z, _ = gzip.NewWriterLevel(w, flate.BestSpeed)
+	default:
+		w.Header().Set("Content-Encoding", encoding)
+		z, _ = zlib.NewWriterLevel(w, flate.BestSpeed)
+	}
+	_, _ = z.Write(body)
+	_ = z.Close()
+}
+
+// acceptedEncoding picks gzip or deflate from Accept-Encoding (RFC 9110, section 12.5.3), the one with the higher
+// weight, or the first of equal ones; "" when neither is listed with a weight above 0. "*" asks for nothing that the
+// client could not do without.
+func acceptedEncoding(header string) (best string) {
+	weight := 0.0
+	for part := range strings.SplitSeq(header, ",") {
+		name, parameters, _ := strings.Cut(part, ";")
+		name = strings.ToLower(strings.TrimSpace(name))
+		if name != "gzip" && name != "deflate" {
+			continue
+		}
+		if q := qualityOf(parameters); q > weight {
+			best, weight = name, q
+		}
+	}
+	return best
+}
+
+// qualityOf reads the weight of an entry, such as "q=0.5"; 1 when there is none, 0 when it cannot be read.
+func qualityOf(parameters string) float64 {
+	for p := range strings.SplitSeq(parameters, ";") {
+		key, value, ok := strings.Cut(p, "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(key), "q") {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || !(q >= 0 && q <= 1) {
+			return 0
+		}
+		return q
+	}
+	return 1
+}

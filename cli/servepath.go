@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/fault"
+)
+
+// configuredFrom makes a sluice.yaml of a model file or a model repository and returns its path. It lies in a folder of
+// the user's cache, which belongs to these models as they are, so that a later start finds its measurements there.
+// objectives are those of the apps; nil where they are not known yet.
+func configuredFrom(e *Env, path string, objectives map[string]time.Duration) (string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", fault.Wrap(fault.Usage, err)
+	}
+	folder, err := folderOf(path)
+	if err != nil {
+		return "", err
+	}
+	repository, err := filepath.Abs(path)
+	if err == nil && !st.IsDir() {
+		repository = filepath.Join(folder, "models")
+		err = putModel(path, repository)
+	}
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(folder, "sluice.yaml")
+	text, notes, err := config.ImportTritonFor(repository, file, config.Importing{Objectives: objectives, Here: true})
+	if err != nil {
+		return "", fault.Wrap(fault.Config, err)
+	}
+	if objectives == nil {
+		for _, n := range notes {
+			fmt.Fprintln(e.Stderr, n)
+		}
+	}
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// folderOf returns the folder that belongs to the models at a path. It changes when one of their files does.
+func folderOf(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, abs)
+	err = filepath.WalkDir(abs, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil {
+			fmt.Fprintln(h, at, st.Size(), st.ModTime().UnixNano())
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	folder := filepath.Join(cache, "sluice", "serve", hex.EncodeToString(h.Sum(nil))[:16])
+	return folder, os.MkdirAll(folder, 0o700)
+}
+
+// putModel makes a repository with one model of a file, under the file's name, together with the files of its weights:
+// those whose names begin with the file's.
+func putModel(file, repository string) error {
+	base := filepath.Base(file)
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	if name == "model" { // as most tools name their output
+		if abs, err := filepath.Abs(file); err == nil {
+			name = filepath.Base(filepath.Dir(abs))
+		}
+	}
+	dir := filepath.Join(repository, name, "1")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	beside, err := os.ReadDir(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	for _, x := range beside {
+		to := x.Name()
+		if !strings.HasPrefix(to, base) || x.IsDir() {
+			continue
+		}
+		if to == base {
+			to = "model.onnx"
+		}
+		if err := linkOrCopy(filepath.Join(filepath.Dir(file), x.Name()), filepath.Join(dir, to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func linkOrCopy(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// openPath opens the configuration that a model file or a repository amounts to, and its profile. The objectives follow
+// from the profile, which is measured in seconds where an earlier start has left none.
+func openPath(e *Env, path, system string) (*host.Profiled, error) {
+	profiled, err := quickly(e, path, system, nil)
+	if err != nil {
+		return nil, err
+	}
+	return quickly(e, path, system, profiled.Objectives())
+}
+
+func quickly(e *Env, path, system string, objectives map[string]time.Duration) (*host.Profiled, error) {
+	file, err := configuredFrom(e, path, objectives)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := openQuick(e, file, system)
+	if err != nil {
+		return nil, err
+	}
+	return opened.EnsureProfile(e.Context)
+}

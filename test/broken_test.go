@@ -1,0 +1,96 @@
+package test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+)
+
+// bodyOf gets a page.
+func bodyOf(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(got)
+}
+
+// A model that the runtime cannot load does not keep the others from being served. It is not ready, and says why in the
+// index, in metadata and to who calls it; the server is ready unless readiness is strict.
+func TestAModelThatFailsToLoadLeavesTheOthers(t *testing.T) {
+	needsONNX(t)
+	dir := t.TempDir()
+	if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 2).Write(
+		filepath.Join(dir, "models", "good", "1", "model.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	unknown := onnxmodel.NewGraph("bad").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).
+		Node("NoSuchOperator", []string{"x"}, []string{"y"}).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)
+	if err := unknown.Write(filepath.Join(dir, "models", "bad", "1", "model.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(`version: 1
+device_types: [{name: local, cores: 1}]
+workers: [{name: here, device_type: local, backend: {kind: onnx}}]
+models: {repository: models}
+apps:
+  - {name: good, slo: {latency: 1s}, variants: [{name: good, max_batch: 1}]}
+  - {name: bad, slo: {latency: 1s}, variants: [{name: bad, max_batch: 1}]}
+`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, strict := range []bool{false, true} {
+		port := freePort(t)
+		args := []string{
+			"serve", "-f", filepath.Join(dir, "sluice.yaml"), "--http", fmt.Sprintf("127.0.0.1:%d", port),
+			"--grpc", "off",
+			"--admin", "off",
+		}
+		if strict {
+			args = append(args, "--strict-readiness")
+		}
+		c := sluice(t, args...)
+		base := fmt.Sprintf("http://127.0.0.1:%d", port)
+		until(t, func() bool { return get(base+"/v2/models/good/ready") == 200 })
+		if got := get(base + "/v2/health/ready"); (got == 200) == strict {
+			t.Errorf("strict %v: ready is %d", strict, got)
+		}
+		const one = `{"inputs":[{"name":"NAME","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`
+		if code, got := postTo(t, base+"/v2/models/good/infer", strings.Replace(one, "NAME", "input", 1)); code != 200 {
+			t.Errorf("the good one: %d %s", code, got)
+		}
+		if code, got := postTo(t, base+"/v2/models/bad/infer", strings.Replace(one, "NAME", "x", 1)); code != 503 ||
+			!strings.Contains(got, "NoSuchOperator") {
+			t.Errorf("the bad one: %d %s", code, got)
+		}
+		if code, got := bodyOf(t, base+"/v2/models/bad"); code != 503 || !strings.Contains(got, "NoSuchOperator") {
+			t.Errorf("its metadata: %d %s", code, got)
+		}
+		if code, got := bodyOf(t, base+"/v2/models/bad/ready"); code != 503 {
+			t.Errorf("its readiness: %d %s", code, got)
+		}
+		if code, got := postTo(t, base+"/v2/repository/index", ""); code != 200 ||
+			!strings.Contains(got, `{"name":"bad","version":"1","state":"UNAVAILABLE","reason":"`) ||
+			!strings.Contains(got, "NoSuchOperator") || !strings.Contains(got,
+			`{"name":"good","version":"1","state":"READY"}`) {
+			t.Errorf("index: %d %s", code, got)
+		}
+		if code, got := bodyOf(t, base+"/v2/models/stats"); code != 200 || !strings.Contains(got, `"good"`) {
+			t.Errorf("statistics: %d %s", code, got)
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+}
