@@ -86,9 +86,9 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 
 // Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has
 // an instance for, had a ready instance at every stage, and nothing was loading: the first queries then find every
-// variant of the plan, and no load takes their cores. A load that has failed is not waited for. Apps whose models cannot
-// be loaded do not count, unless readiness is strict. If queries start apps, apps count like functions. It does not turn
-// false when an instance is lost or a variant loads; ModelReady does.
+// variant of the plan, and no load takes their cores. A load that has failed is not waited for. Apps whose models
+// cannot be loaded do not count, unless readiness is strict. If queries start apps, apps count like functions. It does
+// not turn false when an instance is lost or a variant loads; ModelReady does.
 func (s *service) Ready() bool {
 	s.mu.Lock()
 	ready := s.ready
