@@ -29,13 +29,8 @@ func post(t *testing.T, address, body string) int {
 
 // A model that was unloaded is unavailable over both protocols until it is loaded again.
 func TestUnloadedModelsAreUnavailable(t *testing.T) {
-<<<<<<< HEAD
-	file := strings.Replace(fakes, "server: {", "server: {model_control: true, ", 1)
-	s := running(t, file, ServerOptions{Admin: "off"})
-=======
 	open := strings.Replace(fakes, "server: {", "server: {model_control: true, ", 1)
 	s := running(t, open, ServerOptions{Admin: "off"})
->>>>>>> joined
 	const one = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`
 	infer, control := s.HTTPAddr()+"/v2/models/app/infer", s.HTTPAddr()+"/v2/repository/models/app/"
 	conn, err := grpc.NewClient(s.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
