@@ -82,7 +82,7 @@ check: ## all that CI runs: lint, test, race, seconds of fuzz
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory race
-	@$(MAKE) --no-print-directory fuzz FUZZTIME=5s
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 	$(call say,check passed)
 
 .PHONY: upgrade-highs
