@@ -24,6 +24,8 @@ func TestRequestsShareOneMemoryBudget(t *testing.T) {
 	s := start(t, server.Config{Memory: 2 << 20, Items: items})
 	s.p.model.MaxBatch = items
 	release := make(chan struct{})
+	let := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(let) // where the test fails, the server can end
 	entered := make(chan struct{}, 8)
 	s.p.infer = func(context.Context, *dataplane.Request) (*dataplane.Response, error) {
 		entered <- struct{}{}
@@ -57,7 +59,7 @@ func TestRequestsShareOneMemoryBudget(t *testing.T) {
 	if code != 503 || !strings.Contains(text, "server.limits.memory") || h.Get("Retry-After") == "" {
 		t.Errorf("beyond the budget over HTTP: %d %v %s", code, h, text)
 	}
-	close(release)
+	let()
 	all.Wait()
 	waitFor(t, func() bool { code, _, _ := overHTTP(); return code == 200 })
 
