@@ -14,8 +14,10 @@ type Request struct {
 	Inputs []tensor.Tensor
 	Items  int // rows of the inputs, >= 1
 	// Timeout is the client's deadline counted from now; 0 means the app's SLO.
-	Timeout     time.Duration
-	Priority    int32
+	Timeout  time.Duration
+	Priority int32
+	// Tenant is 1 + the index of the tenant in Spec.Tenants; 0 for none.
+	Tenant      int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
 	// Stream names the stream of the query, such as a camera or a call; "" is none. Stateful stages serve the queries
