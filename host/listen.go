@@ -25,7 +25,7 @@ func (s *Server) listen(o ServerOptions) error {
 			return err
 		}
 	}
-	c.AdminHandlers = s.adminHandlers(c.Token)
+	c.AdminHandlers = s.adminHandlers()
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}
@@ -99,19 +99,17 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-// adminHandlers returns the handlers of the admin address. Requests that change something need the token, if the file
-// names one.
-func (s *Server) adminHandlers(token string) map[string]http.Handler {
+// adminHandlers returns the handlers of the admin address, by path.
+func (s *Server) adminHandlers() map[string]http.Handler {
 	f := s.planned.file
 	out := map[string]http.Handler{
 		"/metrics":         s.telemetry.Metrics(),
 		"/debug/decisions": s.telemetry.Decisions(),
 		"/debug/explain":   s.telemetry.Explanations(),
-		"/prices":          server.Guard(token, true, server.Prices(s.service.prices, s.service.setPrice)),
+		"/prices":          server.Prices(s.service.prices, s.service.setPrice),
 	}
 	if s.functions != nil {
-		out["/v1/"] = server.Guard(token, false,
-			functions.Handler(s.functions.manager, int64(f.Server.Limits.Model)))
+		out["/v1/"] = functions.Handler(s.functions.manager, int64(f.Server.Limits.Model))
 	}
 	return out
 }

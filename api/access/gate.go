@@ -88,6 +88,9 @@ func TenantNumber(tenants []Tenant) func(string) (int, bool) {
 // Strict reports whether callers have to say who they are.
 func (g *Gate) Strict() bool { return g.c.Strict }
 
+// Open returns what callers may do who show nothing.
+func (g *Gate) Open() Roles { return g.c.Open }
+
 // Enter returns who calls if it has the roles, or an *Error. A nil caller is never returned without an error.
 func (g *Gate) Enter(s *Shown, need Roles) (*Caller, error) {
 	return g.enter(s, need, g.anonymous.Roles)

@@ -185,7 +185,7 @@ const (
 )
 
 func TestHTTPPaths(t *testing.T) {
-	s := start(t, server.Config{ModelControl: true, AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
+	s := start(t, server.Config{ModelControl: true, PublicMetrics: true, AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "metrics")
 		})}})
