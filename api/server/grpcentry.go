@@ -35,22 +35,24 @@ func needOfCall(method string) need {
 }
 
 // first returns the first value of a key of the metadata of a call.
-func first(md metadata.MD, key string) string {
-	if v := md[key]; len(v) > 0 {
+func first(ctx context.Context, key string) string {
+	if v := metadata.ValueFromIncomingContext(ctx, key); len(v) > 0 {
 		return v[0]
 	}
 	return ""
 }
 
-// shownByCall returns what a call shows of its caller.
-func shownByCall(ctx context.Context, md metadata.MD) access.Shown {
-	shown := access.Shown{Authorization: first(md, "authorization"), Key: first(md, "x-api-key")}
-	if p, ok := peer.FromContext(ctx); ok {
-		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			shown.Certificate = verified(t.State.VerifiedChains)
+// callerOfCall returns who makes a call, if it has the roles.
+func (s *Server) callerOfCall(ctx context.Context, roles access.Roles) (*access.Caller, error) {
+	shown := access.Shown{Authorization: first(ctx, "authorization"), Key: first(ctx, "x-api-key")}
+	if s.config.TLS != nil {
+		if p, ok := peer.FromContext(ctx); ok {
+			if t, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+				shown.Certificate = verified(t.State.VerifiedChains)
+			}
 		}
 	}
-	return shown
+	return s.config.Gate.Enter(&shown, roles)
 }
 
 // guarded returns a service whose methods let callers in before they read a message.
@@ -65,8 +67,17 @@ func (s *Server) guarded(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 		}
 		out.Methods[k].Handler = func(srv any, ctx context.Context, receive func(any) error,
 			intercept grpc.UnaryServerInterceptor) (reply any, err error) {
+			written := s.records.begin(n.changes)
+			if !written.any() { // most calls
+				inside, leave, err := s.enterCall(ctx, n)
+				if err != nil {
+					return nil, failure(ctx, err)
+				}
+				defer leave()
+				return m.Handler(srv, inside, receive, intercept)
+			}
 			target, changes := "", n.changes
-			err = s.enteredCall(ctx, m.MethodName, n, &target, &changes, func(ctx context.Context) error {
+			err = s.recordedCall(ctx, m.MethodName, n, &written, &target, &changes, func(ctx context.Context) error {
 				read := receive
 				if n.changes {
 					read = func(x any) error {
@@ -88,8 +99,9 @@ func (s *Server) guarded(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 		m := out.Streams[k]
 		n := needOfCall(m.StreamName)
 		out.Streams[k].Handler = func(srv any, stream grpc.ServerStream) error {
-			target, changes := "", false
-			return s.enteredCall(stream.Context(), m.StreamName, n, &target, &changes, func(ctx context.Context) error {
+			target, changes, written := "", false, s.records.begin(false)
+			return s.recordedCall(stream.Context(), m.StreamName, n, &written, &target, &changes, func(ctx context.Context,
+			) error {
 				return m.Handler(srv, callerStream{stream, ctx})
 			})
 		}
@@ -123,26 +135,39 @@ func whatChanges(x any) (target string, changes bool) {
 	return target, true
 }
 
-// enteredCall runs a call with its caller in its context, and writes down what has to be. target and changes are read
+// enterCall lets a call in: it returns the context with its caller, and what to call at its end.
+func (s *Server) enterCall(ctx context.Context, n need) (inside context.Context, leave func(), err error) {
+	caller, err := s.callerOfCall(ctx, n.roles)
+	if err != nil {
+		return ctx, nil, err
+	}
+	inside = context.WithValue(ctx, callerKey{}, caller)
+	if !n.query {
+		return inside, func() {}, nil
+	}
+	quota, leave, err := s.config.Gate.Admit(caller)
+	if quota.Limit > 2*quota.Remaining {
+		// Headers cost a call much of its time here, so that only those come that say something.
+		_ = grpc.SetHeader(ctx, metadata.Pairs(strings.ToLower(quotaLimit), strconv.Itoa(quota.Limit),
+			strings.ToLower(quotaRemaining), strconv.Itoa(quota.Remaining),
+			strings.ToLower(quotaReset), wholeSeconds(quota.Reset)))
+	}
+	return inside, leave, err
+}
+
+// recordedCall runs a call with its caller in its context, and writes down what has to be. target and changes are read
 // at the end.
-func (s *Server) enteredCall(ctx context.Context, method string, n need, target *string, changes *bool,
-	run func(context.Context) error) error {
-	md, _ := metadata.FromIncomingContext(ctx)
-	shown := shownByCall(ctx, md)
-	caller, err := s.config.Gate.Enter(&shown, n.roles)
-	written := s.records.begin(n.changes)
+func (s *Server) recordedCall(ctx context.Context, method string, n need, written *record, target *string,
+	changes *bool, run func(context.Context) error) error {
+	inside, leave, err := s.enterCall(ctx, n)
 	if err == nil {
-		inside := context.WithValue(ctx, callerKey{}, caller)
-		if n.query {
-			err = s.admitted(inside, caller, run)
-		} else {
-			err = run(inside)
-		}
+		err = run(inside)
+		leave()
 	} else {
 		err = failure(ctx, err)
 	}
 	if written.audits = written.audits && *changes; written.any() {
-		written.ID = requestID(first(md, "x-request-id"))
+		written.ID = requestID(first(ctx, "x-request-id"))
 		if p, ok := peer.FromContext(ctx); ok {
 			written.From = p.Addr.String()
 		}
@@ -151,22 +176,7 @@ func (s *Server) enteredCall(ctx context.Context, method string, n need, target 
 		if err != nil {
 			written.Why = access.Cut(status.Convert(err).Message())
 		}
-		s.records.end(&written, caller, s.config.Gate)
+		s.records.end(written, callerOf(inside), s.config.Gate)
 	}
 	return err
-}
-
-// admitted runs a query within its tenant's limits, which the header reports.
-func (s *Server) admitted(ctx context.Context, caller *access.Caller, run func(context.Context) error) error {
-	quota, leave, err := s.config.Gate.Admit(caller)
-	if quota.Limit > 0 {
-		_ = grpc.SetHeader(ctx, metadata.Pairs(strings.ToLower(quotaLimit), strconv.Itoa(quota.Limit),
-			strings.ToLower(quotaRemaining), strconv.Itoa(quota.Remaining),
-			strings.ToLower(quotaReset), wholeSeconds(quota.Reset)))
-	}
-	if err != nil {
-		return failure(ctx, err)
-	}
-	defer leave()
-	return run(ctx)
 }
