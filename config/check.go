@@ -40,6 +40,8 @@ func (c *checker) file() {
 	c.apps()
 	c.placement()
 	c.server()
+	c.tenants()
+	c.access()
 	c.telemetry()
 	for i, p := range f.Profiles {
 		c.need(p != "", at("profiles", i), "is empty")
