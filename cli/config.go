@@ -17,8 +17,8 @@ check reads a file, resolves its models and prints every problem with its line a
 lists what is open to strangers, with the lines that close it, and fails while there is anything.
 init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx.
 template prints a file with every setting and its default.`,
-		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\nsluice config check --production " +
-			"sluice.yaml\nsluice config template",
+		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\n" +
+			"sluice config check --production sluice.yaml\nsluice config template",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
 			production := fs.Bool("production", false, "with check, list what is open to strangers")

@@ -18,8 +18,8 @@ func keyCommand() command {
 Prints the key on standard error, once, for the caller it is for, and its line on standard output, for the file that
 access.keys names. The line holds a hash: a key cannot be read from it. Servers read the file again when it changes. To
 replace a key append a second line of the same name, have the caller change, and remove the first.`,
-		examples: "sluice key --tenant shop till >> access.keys\nsluice key --roles deploy,look --expires 2160h ci >> " +
-			"access.keys",
+		examples: "sluice key --tenant shop till >> access.keys\n" +
+			"sluice key --roles deploy,look --expires 2160h ci >> access.keys",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			tenant := fs.String("tenant", "", "`name` of its tenant; default: none")
 			roles := fs.String("roles", "look,infer", "what it may do: `roles` among "+

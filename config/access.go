@@ -25,7 +25,8 @@ func (c *checker) tenants() {
 			longestName)
 		c.need(!seen[t.Name], path+".name", "%q is the name of an earlier tenant", t.Name)
 		seen[t.Name] = true
-		c.need(t.Weight > 0 && !math.IsInf(t.Weight, 0), path+".weight", "is %v, want a finite number above 0", t.Weight)
+		c.need(t.Weight > 0 && !math.IsInf(t.Weight, 0), path+".weight", "is %v, want a finite number above 0",
+			t.Weight)
 		c.number(t.Rate, path+".rate")
 		c.need(t.Rate <= 1e9, path+".rate", "is %v, want at most 1e9 queries/s", t.Rate)
 		c.number(t.SequenceRate, path+".sequence_rate")

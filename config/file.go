@@ -32,8 +32,8 @@ type File struct {
 	Placement []Placement `yaml:"placement"`
 	// Server says where and how clients are answered.
 	Server Server `yaml:"server"`
-	// Access says who may call (docs/security.md). Default: everybody may read and infer, and whoever shows the token of
-	// server.admin_token may do all.
+	// Access says who may call (docs/security.md). Default: everybody may read and infer, and whoever shows the token
+	// of server.admin_token may do all.
 	Access Access `yaml:"access"`
 	// Tenants lists the parties that share the server. While an app's machine time is short each gets its share of it,
 	// by weight. Callers without a tenant have that named `default`, if it is listed. Default: none, all queries are
@@ -442,8 +442,8 @@ type Access struct {
 	// Anonymous lists what callers may do who show nothing: `look`, `infer`, `deploy` or `administer`. Default: nothing
 	// where there are keys, certificates or tokens, else `look` and `infer`.
 	Anonymous []string `yaml:"anonymous"`
-	// Audit is a file that every call that changes something is written to, as JSON lines: who, what, when, result. Once
-	// it has 64 MiB it is kept as NAME.1 to NAME.4. Default: those lines are in the server's log.
+	// Audit is a file that every call that changes something is written to, as JSON lines: who, what, when, result.
+	// Once it has 64 MiB it is kept as NAME.1 to NAME.4. Default: those lines are in the server's log.
 	Audit string `yaml:"audit"`
 	// Log is a file that calls are written to, as JSON lines, bounded like that of audit. Default: none.
 	Log string `yaml:"log"`

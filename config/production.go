@@ -55,7 +55,8 @@ func (f *File) Production() (out []Finding) {
 	}
 	for i, t := range f.Tenants {
 		if t.Rate == 0 && t.Concurrency == 0 {
-			find(at("tenants", i), "tenant "+t.Name+" may send as much as it likes, and memory for requests is everybody's",
+			find(at("tenants", i),
+				"tenant "+t.Name+" may send as much as it likes, and memory for requests is everybody's",
 				"tenants: [{name: "+t.Name+", rate: 100, concurrency: 64}]")
 		}
 	}

@@ -53,7 +53,8 @@ func TestSharesAddUp(t *testing.T) {
 		there, given, all := a.room(running, 8), 0.0, 0.0
 		for k := range a.tenants {
 			if y := &a.tenants[k]; y.waits != waits[k] || y.within != within[k] {
-				t.Fatalf("tenant %d: %v wait, %v within, counted as %v and %v", k, waits[k], within[k], y.waits, y.within)
+				t.Fatalf("tenant %d: %v wait, %v within, counted as %v and %v", k, waits[k], within[k], y.waits,
+					y.within)
 			}
 			there += a.tenants[k].got
 		}

@@ -101,7 +101,8 @@ func (s *Server) writeDown(c *server.Config) error {
 		return l, nil
 	}
 	c.Audit = func(e *access.Entry) {
-		s.log.LogAttrs(context.Background(), slog.LevelInfo, "audit", slog.String("who", e.Who), slog.String("how", e.How),
+		s.log.LogAttrs(context.Background(), slog.LevelInfo, "audit", slog.String("who", e.Who),
+			slog.String("how", e.How),
 			slog.String("tenant", e.Tenant), slog.String("from", e.From), slog.String("what", e.What),
 			slog.String("target", e.Target), slog.String("result", e.Result), slog.String("id", e.ID))
 	}
@@ -150,8 +151,8 @@ func (s *Server) tokens(j *config.JWT, number func(string) (int, bool)) (access.
 func accessTenants(f *config.File) (out []access.Tenant) {
 	for _, t := range f.Tenants {
 		out = append(out, access.Tenant{
-			Name: t.Name, Rate: t.Rate, Burst: t.Burst, Concurrency: t.Concurrency, MaxTimeout: time.Duration(t.Timeout),
-			Priority: int32(t.Priority), SequenceRate: t.SequenceRate,
+			Name: t.Name, Rate: t.Rate, Burst: t.Burst, Concurrency: t.Concurrency,
+			MaxTimeout: time.Duration(t.Timeout), Priority: int32(t.Priority), SequenceRate: t.SequenceRate,
 		})
 	}
 	return out

@@ -57,7 +57,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
 		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts,
 		SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name),
-		Version: Version(), Log: s.log, LogLevel: o.LogLevel, PublicMetrics: file.PublicMetrics, Reflection: file.Reflection,
+		Version: Version(), Log: s.log, LogLevel: o.LogLevel,
+		PublicMetrics: file.PublicMetrics, Reflection: file.Reflection,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()

@@ -38,8 +38,8 @@ func (s *Shown) secret() string {
 
 // Identifier is a way to know callers. Its method is called from many goroutines at once.
 type Identifier interface {
-	// Identify returns who shows this. It returns nil when it does not know the caller; why is then "", or what is wrong
-	// with what was shown, without any of its content.
+	// Identify returns who shows this. It returns nil when it does not know the caller; why is then "", or what is
+	// wrong with what was shown, without any of its content.
 	Identify(s *Shown, now time.Time) (c *Caller, why string)
 }
 

@@ -42,8 +42,8 @@ type Config struct {
 	Open Roles
 	// Strict refuses callers who show what nobody knows, also where those who show nothing may do the same.
 	Strict bool
-	// Tenants are in the order of their numbers, from 1. Callers without a tenant have that named DefaultTenant, if there
-	// is one.
+	// Tenants are in the order of their numbers, from 1. Callers without a tenant have that named DefaultTenant, if
+	// there is one.
 	Tenants []Tenant
 }
 
@@ -119,7 +119,9 @@ func (g *Gate) enter(s *Shown, need, open Roles) (*Caller, error) {
 		}
 		if !c.May(need) {
 			g.counts[c.Tenant][Forbidden].Add(1)
-			return nil, &Error{Reason: Forbidden, Text: fmt.Sprintf("%s may %s, and this needs %s", c.Name, c.Roles, need)}
+			return nil, &Error{
+				Reason: Forbidden, Text: fmt.Sprintf("%s may %s, and this needs %s", c.Name, c.Roles, need),
+			}
 		}
 		return c, nil
 	}
@@ -144,7 +146,8 @@ func (g *Gate) open(need, open Roles, why string) (*Caller, error) {
 	}
 	g.counts[g.fallback][Unauthenticated].Add(1)
 	if why == "" {
-		why = "this needs a caller with the role " + need.String() + ": send Authorization: Bearer KEY, or X-API-Key: KEY"
+		why = "this needs a caller with the role " + need.String() + ": send Authorization: Bearer KEY, or " +
+			"X-API-Key: KEY"
 	}
 	return nil, &Error{Reason: Unauthenticated, Text: why}
 }

@@ -31,8 +31,8 @@ type JWTConfig struct {
 var signatures = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 const (
-	// keepVerified is how long the result for a token is kept, and mostVerified of how many: a signature costs more than
-	// the rest of a call. A key that the issuer withdraws counts for so long.
+	// keepVerified is how long the result for a token is kept, and mostVerified of how many: a signature costs more
+	// than the rest of a call. A key that the issuer withdraws counts for so long.
 	keepVerified = 30 * time.Second
 	mostVerified = 4096
 	longestToken = 16 << 10
@@ -56,7 +56,8 @@ type verified struct {
 // JWT returns what knows callers by tokens of an issuer. A URL of keys is fetched until ctx ends.
 func JWT(ctx context.Context, c JWTConfig) (Identifier, error) {
 	if c.Issuer == "" || c.Audience == "" {
-		return nil, errors.New("jwt: issuer and audience are needed: a token for another service must not open this one")
+		return nil, errors.New("jwt: issuer and audience are needed: " +
+			"a token for another service must not open this one")
 	}
 	t := &tokens{c: c, seen: make(map[[sha256.Size]byte]verified), parser: jwt.NewParser(
 		jwt.WithValidMethods(signatures), jwt.WithIssuer(c.Issuer), jwt.WithAudience(c.Audience),

@@ -23,8 +23,8 @@ const (
 	shortestKey = 26
 )
 
-// NewKey makes a key and the line of a key file for it. Only the line is to be kept: it holds a hash of the key. expires
-// is zero for a key that does not.
+// NewKey makes a key and the line of a key file for it. Only the line is to be kept: it holds a hash of the key.
+// expires is zero for a key that does not.
 func NewKey(name, tenant string, r Roles, expires time.Time) (key, line string, err error) {
 	if err := checkWord("name", name); err != nil {
 		return "", "", err
@@ -136,7 +136,8 @@ type keys struct{ file *Watched[keyRing] }
 func Keys(path string, tenant func(string) (int, bool), trouble func(error)) (Identifier, error) {
 	f, err := Watch(path, trouble, func(b []byte) (keyRing, error) {
 		if st, err := os.Stat(path); err == nil && st.Mode().Perm()&0o022 != 0 {
-			return nil, fmt.Errorf("can be written by others than its owner (mode %#o): chmod go-w it", st.Mode().Perm())
+			return nil, fmt.Errorf("can be written by others than its owner (mode %#o): chmod go-w it",
+				st.Mode().Perm())
 		}
 		return parseKeys(b, tenant)
 	})

@@ -33,8 +33,8 @@ func (s *Server) allowOrigins(next http.Handler) http.Handler {
 			return
 		}
 		h.Set("Access-Control-Allow-Methods", "GET, POST")
-		h.Set("Access-Control-Allow-Headers", "Content-Type, Content-Encoding, Accept-Encoding, Authorization, X-API-Key, "+
-			oip.HeaderLength)
+		h.Set("Access-Control-Allow-Headers", "Content-Type, Content-Encoding, Accept-Encoding, "+
+			"Authorization, X-API-Key, "+oip.HeaderLength)
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 	})

@@ -114,8 +114,8 @@ func (s *Server) entry(next http.Handler) http.Handler {
 	})
 }
 
-// adminEntry is the entry of the address of administration. Where callers need not say who they are, anybody who reaches
-// it reads, but for functions; changes need the admin token, if there is one.
+// adminEntry is the entry of the address of administration. Where callers need not say who they are, anybody who
+// reaches it reads, but for functions; changes need the admin token, if there is one.
 func (s *Server) adminEntry(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -172,7 +172,8 @@ func (s *Server) entered(w http.ResponseWriter, r *http.Request, protocol string
 	}
 	if written.any() {
 		written.From, written.Protocol = r.RemoteAddr, protocol
-		written.What, written.Result = r.Method+" "+access.Cut(r.URL.Path), strconv.Itoa(max(seen.status, http.StatusOK))
+		written.What = r.Method + " " + access.Cut(r.URL.Path)
+		written.Result = strconv.Itoa(max(seen.status, http.StatusOK))
 		written.Bytes = seen.bytes
 		s.records.end(&written, caller, s.config.Gate)
 	}
@@ -234,7 +235,8 @@ const longestID = 64
 
 // requestID returns the identifier that a client gives its request, or a new one.
 func requestID(given string) string {
-	if given == "" || len(given) > longestID || strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if given == "" || len(given) > longestID || strings.ContainsFunc(given, odd) {
 		return rand.Text()
 	}
 	return given

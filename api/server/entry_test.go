@@ -270,7 +270,8 @@ func TestAudit(t *testing.T) {
 	s.admin(t, "PUT", "/prices", "operator")
 	s.admin(t, "PUT", "/prices", "stranger")
 	want := []string{
-		"deployer POST /v2/repository/models/digits/v1/unload 200", "shop POST /v2/repository/models/digits/v1/load 403",
+		"deployer POST /v2/repository/models/digits/v1/unload 200",
+		"shop POST /v2/repository/models/digits/v1/load 403",
 		"viewer RepositoryModelUnload PermissionDenied", "operator PUT /prices 200", "unknown PUT /prices 401",
 	}
 	s.mu.Lock()

@@ -26,9 +26,9 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 func (bearer) RequireTransportSecurity() bool { return false }
 
 // BenchmarkAccess compares the whole path with and without what production needs: API keys, tenants with a rate and a
-// concurrency, the memory budget, an audit log and an access log of one in a hundred. Both in one run, in turns, so that
-// a drifting machine drifts under both. overhead is the median over the turns, in per cent, of the time of the cores,
-// client and server, that the second takes more.
+// concurrency, the memory budget, an audit log and an access log of one in a hundred. Both in one run, in turns, so
+// that a drifting machine drifts under both. overhead is the median over the turns, in per cent, of the time of the
+// cores, client and server, that the second takes more.
 func BenchmarkAccess(b *testing.B) {
 	tenants := []access.Tenant{{Name: "shop", Rate: 1e6, Concurrency: 1e6, MaxTimeout: time.Minute}}
 	key, line, err := access.NewKey("till", "shop", access.Infer, time.Time{})

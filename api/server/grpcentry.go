@@ -100,10 +100,8 @@ func (s *Server) guarded(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 		n := needOfCall(m.StreamName)
 		out.Streams[k].Handler = func(srv any, stream grpc.ServerStream) error {
 			target, changes, written := "", false, s.records.begin(false)
-			return s.recordedCall(stream.Context(), m.StreamName, n, &written, &target, &changes, func(ctx context.Context,
-			) error {
-				return m.Handler(srv, callerStream{stream, ctx})
-			})
+			run := func(ctx context.Context) error { return m.Handler(srv, callerStream{stream, ctx}) }
+			return s.recordedCall(stream.Context(), m.StreamName, n, &written, &target, &changes, run)
 		}
 	}
 	return &out

@@ -30,7 +30,8 @@ func (c *Config) mayControl(ctx context.Context, role access.Roles) error {
 	return oip.Errorf(oip.Forbidden, "", "%s may %s, and this needs %s", caller.Name, caller.Roles, role)
 }
 
-// mayControl is the same for a request over HTTP that loads or unloads models, which must also be meant for this server.
+// mayControl is the same for a request over HTTP that loads or unloads models, which must also be meant for this
+// server.
 func (s *Server) mayControl(r *http.Request) error {
 	if err := s.config.checkSource(r); err != nil {
 		return err

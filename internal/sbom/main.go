@@ -1,5 +1,5 @@
-// Sbom writes what a program is made of, as CycloneDX 1.6: the modules that a binary was built from, and the packages of
-// an npm lock file. The same inputs give the same bytes: it writes no time and no serial number.
+// Sbom writes what a program is made of, as CycloneDX 1.6: the modules that a binary was built from, and the packages
+// of an npm lock file. The same inputs give the same bytes: it writes no time and no serial number.
 //
 //	go run ./internal/sbom BINARY package-lock.json > sbom.json
 package main
@@ -61,7 +61,9 @@ func write(to io.Writer, binary, lock string) error {
 		return err
 	}
 	b := bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{
-		component{Type: "application", Name: info.Main.Path, Version: info.Main.Version, PURL: "pkg:golang/" + info.Main.Path},
+		component{
+			Type: "application", Name: info.Main.Path, Version: info.Main.Version, PURL: "pkg:golang/" + info.Main.Path,
+		},
 	}}
 	b.Components = append(b.Components, component{
 		Type: "library", Name: "std", Version: strings.TrimPrefix(info.GoVersion, "go"),

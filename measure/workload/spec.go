@@ -20,8 +20,8 @@ type Spec struct {
 	MaxCount int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"`
 	Apps     []AppSpec `json:"apps" yaml:"apps"`
 
-	// Tenants are the names of the world's tenants, in the order of its table. They are not part of a workload file; the
-	// caller sets them where entries name tenants.
+	// Tenants are the names of the world's tenants, in the order of its table. They are not part of a workload file;
+	// the caller sets them where entries name tenants.
 	Tenants []string `json:"-" yaml:"-"`
 }
 
