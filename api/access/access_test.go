@@ -11,9 +11,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,6 +285,49 @@ func TestJWT(t *testing.T) {
 	now = now.Add(2 * lookAgain)
 	if c, _ := x.Identify(&Shown{Authorization: "Bearer " + good}, now); c != nil {
 		t.Error("a token by a withdrawn key counts")
+	}
+}
+
+// The issuer's keys are fetched at the start, and again for a key that is new, but not for every token that names one.
+func TestJWTKeysOfAnIssuer(t *testing.T) {
+	first, second := newIssuer(t, "k1"), newIssuer(t, "k2")
+	var set atomic.Value
+	set.Store(first.keySet())
+	var fetched atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fetched.Add(1)
+		_, _ = io.WriteString(w, set.Load().(string))
+	}))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	x, err := JWT(ctx, JWTConfig{
+		Issuer: "i", Audience: "a", KeyURL: server.URL, Roles: Infer, Tenant: TenantNumber(nil),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	knows := func(i *issuer) bool {
+		c, _ := x.Identify(&Shown{Authorization: "Bearer " + i.sign(jwt.SigningMethodES256, i.key, jwt.MapClaims{
+			"iss": "i", "aud": "a", "sub": "robot", "exp": now.Add(time.Hour).Unix(),
+		})}, now)
+		return c != nil && c.Roles == Infer
+	}
+	if !knows(first) {
+		t.Error("the first key is unknown")
+	}
+	set.Store(second.keySet())
+	if !knows(second) {
+		t.Error("the new key is unknown")
+	}
+	for k := range 50 {
+		if knows(newIssuer(t, fmt.Sprint("stranger", k))) {
+			t.Error("a stranger's key is known")
+		}
+	}
+	if n := fetched.Load(); n > 3 {
+		t.Errorf("the keys were fetched %d times", n)
 	}
 }
 

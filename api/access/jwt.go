@@ -11,6 +11,7 @@ import (
 
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
 )
 
 // JWTConfig says which tokens of an issuer are taken.
@@ -36,6 +37,9 @@ const (
 	keepVerified = 30 * time.Second
 	mostVerified = 4096
 	longestToken = 16 << 10
+	// refetch is the least time between two fetches of the issuer's keys because a token names an unknown one.
+	refetch      = 10 * time.Second
+	fetchTimeout = 5 * time.Second
 	clockSkew    = 30 * time.Second
 )
 
@@ -80,6 +84,9 @@ func JWT(ctx context.Context, c JWTConfig) (Identifier, error) {
 		t.keys = file.Get
 	default:
 		set, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{c.KeyURL}, keyfunc.Override{
+			// Strangers can name any number of unknown keys: one fetch in a while, and nobody waits for the next.
+			RefreshUnknownKID: rate.NewLimiter(rate.Every(refetch), 1), RateLimitWaitMax: time.Millisecond,
+			HTTPTimeout: fetchTimeout,
 			RefreshErrorHandlerFunc: func(u string) func(context.Context, error) {
 				return func(_ context.Context, err error) {
 					if c.Trouble != nil {
