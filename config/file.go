@@ -339,8 +339,8 @@ type Server struct {
 	// none.
 	AdminToken string `yaml:"admin_token"`
 	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
-	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be
-	// of this machine alone.
+	// and decisions; changes need the token, so that admin_token is required, or access. Default: false, the address
+	// must be of this machine alone.
 	AdminAnywhere bool `yaml:"admin_anywhere"`
 	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, they must
 	// send the token of admin_token, and nobody may where there is none.
