@@ -47,7 +47,7 @@ func (c *checker) file() {
 	if f.Models.Repository == "" && f.runsModels() {
 		for i, w := range f.Workers {
 			if w.Backend.Kind == "onnx" {
-				c.addf("models.repository",
+				c.at(c.f.line(at("workers", i)+".backend.kind"), "models.repository",
 					"is missing: workers[%d] runs models with backend onnx and needs their files", i)
 				break
 			}
