@@ -114,7 +114,8 @@ func campaign(t *testing.T, seed uint64, total *campaignTotal) {
 
 	// Some queries of each app long after the last fault: beliefs that faults have spoiled are put right by trying.
 	faulty := len(load)
-	for k := range apps * campaignTries {
+	const tries = campaignTries
+	for k := range apps * tries {
 		load = append(load, workload.Arrival{
 			At:  script.End.Add(recovery + time.Duration(k)*100*time.Millisecond),
 			App: serving.AppID(k % apps), Items: 1, Variant: serving.None, Sample: -1,
@@ -130,16 +131,16 @@ func campaign(t *testing.T, seed uint64, total *campaignTotal) {
 	var well *campaignResult // the same without faults, made when it is needed
 	for a := range c.Spec.Apps {
 		served := func(r *campaignResult) (n int) {
-			for k := a; k < apps*campaignTries; k += apps {
+			for k := a; k < apps*tries; k += apps {
 				if r.ended[serving.QueryID(faulty+k+1)].Outcome == serving.Served {
 					n++
 				}
 			}
 			return n
 		}
-		least := campaignTries / 2
+		least := tries / 2
 		if system.Options.Learn {
-			least = 0 // beliefs that slowness has spoiled are put right by probes, one query in 32
+			least = 0 // beliefs that slowness has spoiled are put right by probes, one query in 32, and only bit by bit
 		}
 		if served(ill) >= least {
 			continue
@@ -147,10 +148,10 @@ func campaign(t *testing.T, seed uint64, total *campaignTotal) {
 		if well == nil {
 			well = campaignRun(c, system, load, &simtest.Script{Plans: func(int) bool { return false }}, seed, fail)
 		}
-		if well != nil && served(well) == campaignTries {
-			last := ill.ended[serving.QueryID(faulty+apps*(campaignTries-1)+a+1)]
-			fail("%+v: %v after all faults %d of %d queries of app %d are served, and all in a world without faults; the last "+
-				"one is %v (%v)", system.Router+" "+system.Batcher+" "+system.Scaler, recovery, served(ill), campaignTries, a, last.Outcome, last.Reason)
+		if well != nil && served(well) > tries*9/10 {
+			last := ill.ended[serving.QueryID(faulty+apps*(tries-1)+a+1)]
+			fail("%+v: %v after all faults %d of %d queries of app %d are served, and nearly all in a world without faults; the last "+
+				"one is %v (%v)", system.Router+" "+system.Batcher+" "+system.Scaler, recovery, served(ill), tries, a, last.Outcome, last.Reason)
 		}
 	}
 	total.queries.Add(int64(len(load)))
