@@ -54,7 +54,7 @@ func (r *scriptedRunner) Load(ctx context.Context, v serving.VariantID, _ int) e
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if err := pause(ctx, r.b.world.Load(v, r.device)); err != nil {
+	if err := pause(ctx, r.b.Load(v, r.device)); err != nil {
 		return err
 	}
 	if r.b.script.At(r.b.now(), r.b.worker).Down {
@@ -78,7 +78,7 @@ func (r *scriptedRunner) Run(ctx context.Context, b *dataplane.Batch) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	took := r.b.world.Service(b.Variant, r.device, b.Items, 1, 0)
+	took := r.b.Service(b.Variant, r.device, b.Items, 1, 0)
 	if x.Slow > 1 {
 		took = time.Duration(float64(took) * x.Slow)
 	}

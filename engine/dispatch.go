@@ -152,7 +152,8 @@ func (d *dispatch) look(i *fleet.Instance) bool {
 		return false
 	}
 	app, use, v := d.app(i.Stage()), i.Variant(at), &d.shown
-	v.Now, v.Plan, v.Instance, v.SLO, v.MayDrop = d.now, d.force.plan, i, app.SLO.Latency, app.Late == serving.DropLate && !head.Probe()
+	v.Now, v.Plan, v.Instance, v.SLO = d.now, d.force.plan, i, app.SLO.Latency
+	v.MayDrop = app.Late == serving.DropLate && !head.Probe()
 	v.Variant, v.Limit, v.Ready, v.Items = use.Variant, use.Limit, q.Len(), q.Items()
 	if !q.Unconstrained() {
 		d.viewConstrained(v, head)

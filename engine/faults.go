@@ -158,8 +158,8 @@ func (f *faults) replaceable(i *fleet.Instance) bool {
 	return slices.ContainsFunc(f.fleet.Ready(i.Stage()), func(o *fleet.Instance) bool { return o != i })
 }
 
-// elsewhere returns the ready instance with the fewest tasks, another than i, that may serve a task. Without a ready one
-// it returns one that rests; nil if there is none either.
+// elsewhere returns the ready instance with the fewest tasks, another than i, that may serve a task. Without a ready
+// one it returns one that rests; nil if there is none either.
 func (f *faults) elsewhere(ref fleet.Ref, i *fleet.Instance) *fleet.Instance {
 	var best *fleet.Instance
 	for _, x := range f.fleet.Live() {

@@ -46,7 +46,8 @@ func TestFullDisksAreToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	record, closing, err := planned.openJournal("/dev/full", 0o600, math.MaxInt64, &journalCounts{}, func(error) { told++ })
+	record, closing, err := planned.openJournal("/dev/full", 0o600, math.MaxInt64, &journalCounts{},
+		func(error) { told++ })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,8 @@ func mistaken(rng *rand.Rand, text string) string {
 			return text
 		}
 		i := rng.IntN(len(text))
-		return text[:i] + pick("", string(rune(rng.IntN(256))), ":", "{", "]", "\x00", "\"", "&", "*", "#", "\n", "- ", "%") +
-			text[i+rng.IntN(2):]
+		odd := pick("", string(rune(rng.IntN(256))), ":", "{", "]", "\x00", "\"", "&", "*", "#", "\n", "- ", "%")
+		return text[:i] + odd + text[i+rng.IntN(2):]
 	case 6:
 		return replace(number, func() string {
 			return pick("-1", "0", "1e309", "NaN", ".inf", "99999999999999999999", "0x10", "1_0", "", "null", "1.5",

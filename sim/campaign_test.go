@@ -25,9 +25,9 @@ import (
 // SLUICE_CAMPAIGN_SEED runs a single one.
 const campaignSeeds = 300
 
-// The fault campaign: random worlds under random compositions of rules, with workers that are lost, flap, are slow, fail
-// or give wrong answers, hang, and load for ever, planners that fail, clients that give up, and pauses in which nothing
-// is decided. Every query ends exactly once, none after its deadline and what a run, a pause or a wait for a start may
+// The fault campaign: random worlds under random compositions of rules, with workers that are lost, flap, are slow,
+// fail or give wrong answers, hang, and load for ever, planners that fail, clients that give up, and pauses in which
+// nothing is decided. Every query ends exactly once, none after its deadline and what a run, a pause or a wait for a start may
 // add; no slot, task or record is left; and once all is well again, what a world without faults serves is served.
 func TestFaultCampaign(t *testing.T) {
 	first, n := uint64(1), uint64(campaignSeeds)
@@ -150,8 +150,8 @@ func campaign(t *testing.T, seed uint64, total *campaignTotal) {
 		}
 		if well != nil && served(well) > tries*9/10 {
 			last := ill.ended[serving.QueryID(faulty+apps*(tries-1)+a+1)]
-			fail("%+v: %v after all faults %d of %d queries of app %d are served, and nearly all in a world without faults; the last "+
-				"one is %v (%v)", system.Router+" "+system.Batcher+" "+system.Scaler, recovery, served(ill), tries, a, last.Outcome, last.Reason)
+			fail("%+v: %v after all faults %d of %d queries of app %d are served, and nearly all in a world without "+
+				"faults; the last one is %v (%v)", system, recovery, served(ill), tries, a, last.Outcome, last.Reason)
 		}
 	}
 	total.queries.Add(int64(len(load)))
@@ -171,8 +171,8 @@ type campaignResult struct {
 	lost, ejected, unplanned int64
 }
 
-func campaignRun(c *simtest.Cluster, system systems.System, load []workload.Arrival, script *simtest.Script, seed uint64,
-	fail func(string, ...any)) *campaignResult {
+func campaignRun(c *simtest.Cluster, system systems.System, load []workload.Arrival, script *simtest.Script,
+	seed uint64, fail func(string, ...any)) *campaignResult {
 	e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
 	if err != nil {
 		fail("%v", err)

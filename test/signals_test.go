@@ -104,7 +104,10 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 				_ = backs[k].Process.Signal(syscall.SIGCONT)
 			}
 		}
-		until(t, func() bool { code, _ := answered(http.MethodPost, url+"/infer", oneQuery); return code == http.StatusOK })
+		until(t, func() bool {
+			code, _ := answered(http.MethodPost, url+"/infer", oneQuery)
+			return code == http.StatusOK
+		})
 		over.Store(true)
 		clients.Wait()
 		t.Logf("script %d: %d queries, %d answered well", seed, sent.Load(), good.Load())

@@ -65,10 +65,10 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 				time.Sleep(time.Duration(rng.ExpFloat64() * float64(80*time.Millisecond)))
 				sent.Add(1)
 				if rng.IntN(20) == 0 { // a client that goes away
-					c := http.Client{Timeout: time.Duration(1+rng.IntN(4)) * time.Millisecond, Transport: &http.Transport{
-						DisableKeepAlives: true,
-					}}
-					if r, err := c.Post(url+"/models/app/infer", "application/json", strings.NewReader(oneQuery)); err == nil {
+					c := http.Client{Timeout: time.Duration(1+rng.IntN(4)) * time.Millisecond}
+					c.Transport = &http.Transport{DisableKeepAlives: true}
+					r, err := c.Post(url+"/models/app/infer", "application/json", strings.NewReader(oneQuery))
+					if err == nil {
 						_ = r.Body.Close()
 					}
 					gone.Add(1)

@@ -99,8 +99,9 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 		c.Events = 256
 	}
 	m := &Manager{
-		c: c, host: host, changing: make(chan struct{}, 1), underway: newUnderway(), spec: c.Spec, measured: c.Measurements,
-		live: make(map[string]*Live), unrestored: make(map[string]error), keptPredictions: make(map[string]int),
+		c: c, host: host, changing: make(chan struct{}, 1), underway: newUnderway(), spec: c.Spec,
+		measured: c.Measurements,
+		live:     make(map[string]*Live), unrestored: make(map[string]error), keptPredictions: make(map[string]int),
 	}
 	list, err := c.Store.List()
 	if err != nil {
@@ -592,7 +593,8 @@ func (m *Manager) status(l *Live) Status {
 		}
 	}
 	underway, failed := m.underway.of(l.Name)
-	return Status{Deploying: underway, LastFailure: failed, Profile: profile, PredictionError: l.Off, Name: l.Name, Version: l.Version, State: state,
+	return Status{Deploying: underway, LastFailure: failed, Profile: profile, PredictionError: l.Off,
+		Name: l.Name, Version: l.Version, State: state,
 		Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
 		LatencyMS: millis(l.Latency), Percentile: l.Percentile, MaxBatch: m.MaxBatch(l), MinInstances: l.Least,
 		MaxInstances: l.Most,

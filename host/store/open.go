@@ -45,8 +45,8 @@ func openTables(path string, l layout) (db *bbolt.DB, lost string, err error) {
 	}
 	if damage != nil {
 		if v := left.version(); v > schema {
-			return nil, "", fmt.Errorf("store: %s: %w, and it has version %d, this program knows %d: use the program that "+
-				"wrote it, or a later one", path, damage, v, schema)
+			return nil, "", fmt.Errorf("store: %s: %w, and it has version %d, this program knows %d: use the "+
+				"program that wrote it, or a later one", path, damage, v, schema)
 		}
 		aside, err := putAside(path)
 		if err != nil {

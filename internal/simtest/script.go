@@ -62,7 +62,8 @@ func (c *Cluster) RandomScript(rng *rand.Rand, end serving.Time, queries int) *S
 			kind := rng.IntN(3)
 			for from := e.From; from < e.Until && len(s.Episodes) < 200; from += 2 * period {
 				s.Episodes = append(s.Episodes, Episode{
-					Worker: e.Worker, From: from, Until: from + period, Breaks: kind == 0, Hangs: kind == 1, Down: kind == 2,
+					Worker: e.Worker, From: from, Until: from + period, Breaks: kind == 0, Hangs: kind == 1,
+					Down: kind == 2,
 				})
 			}
 			continue

@@ -190,7 +190,8 @@ func (r *runner) figure(name, how string, weight int, loads []float64, names []s
 		for _, system := range names {
 			var list []*reproduce.Task
 			for _, x := range loads {
-				list = append(list, r.AddTask(fmt.Sprintf("%s %s %s %v", how, processes[k].name, system, x), weight, r.Seeds,
+				key := fmt.Sprintf("%s %s %s %v", how, processes[k].name, system, x)
+				list = append(list, r.AddTask(key, weight, r.Seeds,
 					func(ctx context.Context, seed uint64) (any, error) { return run(ctx, system, k, x, seed) }))
 			}
 			tasks[k] = append(tasks[k], list)
@@ -200,7 +201,8 @@ func (r *runner) figure(name, how string, weight int, loads []float64, names []s
 		var panels []plot.Panel
 		for k := range processes {
 			p := plot.Panel{
-				Name: "in time, % of capacity", XName: "offered, in capacities: " + processes[k].title, Low: 0, High: 105,
+				Name: "in time, % of capacity", XName: "offered, in capacities: " + processes[k].title,
+				Low: 0, High: 105,
 			}
 			for s, system := range names {
 				line := plot.Line{Name: system, X: slices.Clone(loads)}

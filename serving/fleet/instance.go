@@ -106,7 +106,7 @@ type Instance struct {
 	warmUntil serving.Time
 
 	standby bool
-	rest    serving.Time // see Rest
+	rest    serving.Time  // see Rest
 	shared  *sharedWorker // nil for one with a part of its worker for itself
 
 	counts  bool // it is counted among the kinds of its stage, as counted

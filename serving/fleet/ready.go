@@ -20,8 +20,8 @@ type countedKind struct {
 }
 
 // updateReady puts an instance among the ready ones of its stage, in the order of their IDs, or takes it out of them,
-// by its state and rest. The cost does not grow with the instances of other stages: at a start of thousands of machines each of
-// their instances comes here.
+// by its state and rest. The cost does not grow with the instances of other stages: at a start of thousands of machines
+// each of their instances comes here.
 func (f *Fleet) updateReady(i *Instance) {
 	list := &f.ready[i.p.Stage]
 	at, found := slices.BinarySearchFunc(*list, i.id, func(o *Instance, id serving.InstanceID) int {
