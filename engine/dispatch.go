@@ -253,6 +253,7 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	for range x.N {
 		t := d.fleet.Task(r)
 		items += t.Items()
+		d.queries.shares.started(d.queries.records.at(t.Record()))
 		d.out.tasks = append(d.out.tasks, Task{
 			Query: t.Query(), Items: int32(t.Items()), Offset: t.Offset(), Turn: t.TurnAt().Sub(t.ReadyAt()),
 			Route: t.QueuedAt().Sub(t.TurnAt()), Queue: d.now.Sub(t.ReadyAt()),
