@@ -21,9 +21,9 @@ func deployCommand() command {
 Sends the model that a fn.yaml names to a running server, which checks it, measures it briefly, keeps it in its
 store and serves it under the function's name. Deployed again, a name gets a new version: it is warm before the
 old one goes, and queries are answered all the time. The command returns when the new version answers, or when
-the server has decided that no instance is needed yet. Interrupted, it takes the deployment back. Exit status: 0 it answers, 1 the server refused it, 3 the
-fn.yaml or the server's configuration is wrong, 5 it is kept and does not answer in time, 6 the server did not
-answer.`,
+the server has decided that no instance is needed yet. Interrupted, it takes the deployment back. Exit status:
+0 it answers, 1 the server refused it, 3 the fn.yaml or the server's configuration is wrong, 5 it is kept and
+does not answer in time, 6 the server did not answer.`,
 		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\nsluice deploy -f fn.yaml --admin " +
 			"127.0.0.1:9002 --token-file /srv/functions/admin.token",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
