@@ -182,7 +182,8 @@ func (c *checker) late(s, path string) {
 
 func (c *checker) apps() {
 	f := c.f
-	c.need(len(f.Apps) > 0 || f.Store != "", "apps", "is missing: list at least one app, or name a store for functions")
+	c.models()
+	c.need(len(f.Apps) > 0 || f.Store != "" || f.Models.Changes(), "apps", "is missing: list at least one app, or name a store for functions")
 	for i, w := range f.Workers {
 		if f.Store != "" && w.Backend.Kind == "openinference" {
 			c.addf(at("workers", i)+".backend.kind",

@@ -113,6 +113,14 @@ type Models struct {
 	// Repository is a directory laid out as Triton lays one out, `MODEL/VERSION/model.onnx`, relative to this file.
 	// Required when a worker's backend is `onnx`, unless there are no apps but those of a store.
 	Repository string `yaml:"repository"`
+	// Control says which models of the repository a running server has: `none`, those that it began with, `poll`, those
+	// that lie there, which is looked up every so often, or `explicit`, those that clients have loaded. With `poll` and
+	// `explicit` models that no app names are served, too, as apps of their own. Default: `none`.
+	Control string `yaml:"control"`
+	// Load lists the models that a server with control `explicit` begins with; `*` is all. Default: none.
+	Load []string `yaml:"load"`
+	// Poll is how often a server with control `poll` looks for changes. Default: 15s.
+	Poll Duration `yaml:"poll"`
 }
 
 // System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.

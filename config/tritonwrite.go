@@ -40,6 +40,7 @@ workers:
 			fmt.Fprintf(b, "    memory: %s\n", m.memory)
 		}
 		fmt.Fprintf(b, "workers:\n  - name: here\n    backend: {kind: onnx}\nmodels:\n  repository: %s\n", quote(dir))
+		im.writeControl(b)
 	}
 	b.WriteString(
 		"\n# Measured latencies. Write this file with `sluice profile` and take the mark away.\n# profiles: " +
@@ -63,6 +64,25 @@ workers:
 			fmt.Fprintf(b, ", batch_limit: %d", p.BatchLimit)
 		}
 		b.WriteString("}\n")
+	}
+}
+
+// writeControl writes how models are loaded, where the file is to say it.
+func (im *importer) writeControl(b *bytes.Buffer) {
+	c := &im.control
+	if !c.Changes() {
+		return
+	}
+	fmt.Fprintf(b, "  control: %s\n", c.Control)
+	if len(c.Load) > 0 {
+		quoted := make([]string, len(c.Load))
+		for k, name := range c.Load {
+			quoted[k] = quote(name)
+		}
+		fmt.Fprintf(b, "  load: [%s]\n", strings.Join(quoted, ", "))
+	}
+	if c.Poll > 0 {
+		fmt.Fprintf(b, "  poll: %v\n", c.Poll)
 	}
 }
 

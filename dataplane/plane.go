@@ -163,7 +163,10 @@ func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
 // Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when
 // the spec is not valid, or does not extend the one in force (serving.Spec.Grows).
-func (p *Plane) Grow(g *engine.Growth) error {
+func (p *Plane) Grow(g *engine.Growth) error { return p.GrowWired(g, p.c.Wiring) }
+
+// GrowWired is Grow with the wiring of the new apps' stages, by StageID.
+func (p *Plane) GrowWired(g *engine.Growth, wiring []pipeline.Wiring) error {
 	if err := g.Spec.Validate(); err != nil {
 		return err
 	}
@@ -172,7 +175,7 @@ func (p *Plane) Grow(g *engine.Growth) error {
 	if err := g.Spec.CheckGrowth(p.spec()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
-	graphs, err := newGraphs(g.Spec, p.c.Wiring, len(p.spec().Apps))
+	graphs, err := newGraphs(g.Spec, wiring, len(p.spec().Apps))
 	if err != nil {
 		return err
 	}

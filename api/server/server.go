@@ -93,6 +93,7 @@ func (s *Server) build() {
 		for path, h := range c.AdminHandlers {
 			mux.Handle(path, h)
 		}
+		mux.Handle("/v2/repository/", s.repositoryHandler())
 		s.admin = timed(c.protected(mux))
 	}
 	options := grpcOptions(c, s.memory)
