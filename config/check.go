@@ -221,6 +221,11 @@ func (c *checker) apps() {
 			c.addf(path+".items", "%v", err)
 		}
 		c.need(a.QueueLimit >= 1 && a.QueueLimit <= 1<<30, path+".queue_limit", "is %d, want at least 1", a.QueueLimit)
+		c.need(a.Queue == nil || len(a.Stages) == 0, path+".queue", "belongs to apps of one stage: write it at the stages")
+		c.queue(a.Queue, path+".queue")
+		for k := range a.Stages {
+			c.queue(a.Stages[k].Queue, at(path+".stages", k)+".queue")
+		}
 		if a.System != nil {
 			c.system(a.System, path+".system")
 		}

@@ -193,6 +193,8 @@ type App struct {
 	Items Items `yaml:"items"`
 	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
 	QueueLimit int `yaml:"queue_limit"`
+	// Queue sets further limits of the queue of an app of one stage. Default: none.
+	Queue *Queue `yaml:"queue"`
 	// System serves this app. Default: the file's.
 	System *System `yaml:"system"`
 	// Variants lists the models that can answer, when the app has one stage. Either variants or stages is required.
@@ -260,8 +262,38 @@ type Stage struct {
 	Inputs map[string]string `yaml:"inputs"`
 	// Outputs gives the outputs of the model or function other names in the query. Default: they keep theirs.
 	Outputs map[string]string `yaml:"outputs"`
+	// Queue sets limits of the step's queue. Default: none.
+	Queue *Queue `yaml:"queue"`
 	// Next lists the steps that this one feeds.
 	Next []Edge `yaml:"next"`
+}
+
+// Queue sets limits of a queue, as `dynamic_batching` of a Triton model does. They hold whatever the system decides.
+type Queue struct {
+	// Delay is how long the first of the waiting queries may be held back until enough others have come for a batch.
+	// Default: 0s, none is held back.
+	Delay Duration `yaml:"delay"`
+	// Enough is how many items end that wait. Default: the largest batch that the variants take.
+	Enough int `yaml:"enough"`
+	// DefaultPriority is the level, from 1, of queries without a priority and of those with a larger one than there are
+	// levels. Default: the last.
+	DefaultPriority int `yaml:"default_priority"`
+	// Levels lists the levels of priority, the first the most important. Default: none, every priority counts.
+	Levels []QueueLevel `yaml:"levels"`
+}
+
+// QueueLevel sets limits of one level of priority.
+type QueueLevel struct {
+	// Timeout is how long a query may wait before it starts. Default: 0s, no limit.
+	Timeout Duration `yaml:"timeout"`
+	// OnTimeout says what happens to a query that has waited for longer: `reject` gives it up, `delay` lets it wait on
+	// behind all others. Default: `reject`.
+	OnTimeout string `yaml:"on_timeout"`
+	// OwnTimeout lets the timeout of a request take the place of a longer one here. Default: false, where a level sets a
+	// timeout those of requests do not count.
+	OwnTimeout bool `yaml:"own_timeout"`
+	// Limit is how many queries of the level may wait before new ones are refused. Default: 0, only queue_limit counts.
+	Limit int `yaml:"limit"`
 }
 
 // Edge feeds one stage with the results of another.

@@ -132,7 +132,7 @@ func (r *resolver) app(i int) {
 	base := len(s.Stages)
 	for _, n := range sorted {
 		v := &views[n]
-		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful}
+		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful, Queue: v.Queue.rules()}
 		for j, e := range v.Next {
 			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut, Rows: e.Rows})
 			if !(&pipeline.Edge{FanOut: e.FanOut, Rows: e.Rows}).Servable() {

@@ -219,9 +219,8 @@ func (im *importer) checkSupported(m *member) error {
 		im.notef("model %q: instance_group asks for GPUs: describe the machines that have them under device_types "+
 			"and workers", m.Name)
 	}
-	if d := c.DynamicBatching; d != nil && d.MaxQueueDelayMicroseconds > 0 {
-		im.notef("model %q: dynamic_batching.max_queue_delay_microseconds has no counterpart: how long a batch is "+
-			"waited for follows from the objective", m.Name)
+	if c.DynamicBatching != nil && !m.local {
+		im.notef("model %q: dynamic_batching is left to the Triton that runs it", m.Name)
 	}
 	return nil
 }
@@ -285,6 +284,9 @@ func (im *importer) singleModel(name string) error {
 		return err
 	}
 	a := App{Name: name, Variants: []Variant{m.variant(name, 0)}}
+	if m.local {
+		a.setQueue(queueOf(m.Config.DynamicBatching))
+	}
 	a.Inputs, a.Outputs = interfaceOf(m.Config)
 	im.add(a)
 	if !m.local {
@@ -293,7 +295,7 @@ func (im *importer) singleModel(name string) error {
 	// Every version that the policy chooses is served. The latest answers who names none.
 	for _, v := range m.Versions[:len(m.Versions)-1] {
 		old := App{Name: name + "@" + strconv.FormatInt(v.Number, 10), VersionOf: name, Inputs: a.Inputs,
-			Outputs: a.Outputs}
+			Outputs: a.Outputs, Late: a.Late, Queue: a.Queue, QueueLimit: a.QueueLimit}
 		old.Variants = []Variant{m.variant(name, v.Number)}
 		im.add(old)
 	}

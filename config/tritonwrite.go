@@ -52,7 +52,7 @@ workers:
 		return
 	}
 	b.WriteString(
-		"\n# As instance_group and dynamic_batching have it. Systems that plan by themselves need no such " +
+		"\n# As instance_group and preferred_batch_size have it. Systems that plan by themselves need no such " +
 			"list.\nplacement:\n")
 	worker := "here"
 	if im.remote {
@@ -92,6 +92,13 @@ func writeImported(b *bytes.Buffer, a *App) {
 		slo = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours", a.SLO.Latency)
 	}
 	fmt.Fprintf(b, "  - name: %s\n    slo: %s\n", quote(a.Name), slo)
+	if a.Late != "" {
+		fmt.Fprintf(b, "    late: %s   # its queue says how long queries wait\n", a.Late)
+	}
+	if a.QueueLimit > 0 {
+		fmt.Fprintf(b, "    queue_limit: %d\n", a.QueueLimit)
+	}
+	writeQueue(b, a.Queue, "    ")
 	if a.VersionOf != "" {
 		fmt.Fprintf(b, "    version_of: %s\n", quote(a.VersionOf))
 	}
@@ -133,6 +140,7 @@ func writeImported(b *bytes.Buffer, a *App) {
 		if len(s.Outputs) > 0 && len(a.Stages) > 1 {
 			fmt.Fprintf(b, "        outputs: %s\n", shownMap(s.Outputs))
 		}
+		writeQueue(b, s.Queue, "        ")
 		if len(s.Next) > 0 {
 			var to []string
 			for _, e := range s.Next {

@@ -234,10 +234,8 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority,
 		MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.Stream),
 	}
-	timeout := r.Timeout
-	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
-		timeout = p.spec().Apps[r.App].SLO.Latency
-	}
+	timeout, inQueue := p.spec().Timeouts(r.App, r.Timeout)
+	q.QueueTimeout = inQueue
 	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
 	p.inbox = append(p.inbox, message{

@@ -53,7 +53,9 @@ type Error struct {
 	Reason  string          // one of the engine's reasons, in words a client can act on
 	// RetryAfter is the wait after which another try may succeed; 0 when none will.
 	RetryAfter time.Duration
-	Cause      error // the backend's error, for Failed
+	// Expired tells that the query waited for longer than its queue allows, Full that the queue was full.
+	Expired, Full bool
+	Cause         error // the backend's error, for Failed
 }
 
 // Error implements error. The text is for clients: it does not hold what another server said (RemoteError).

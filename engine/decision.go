@@ -73,6 +73,7 @@ const (
 	PlanningFailed
 	PlanInvalid
 	Ejected
+	QueueTimeout
 )
 
 var reasonNames = [...]string{
@@ -85,6 +86,7 @@ var reasonNames = [...]string{
 	"no longer wanted by the plan", "asked by the scaler",
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 	"planning failed", "the plan is not valid", "others served what it failed on, launched again later",
+	"waited longer than its queue allows",
 }
 
 // String returns the reason in words.
@@ -136,10 +138,12 @@ type Decision struct {
 	Outcome serving.Outcome // EndQuery
 	Late    bool            // EndQuery: served after its deadline
 	// Retry is set on refusals where a later attempt may succeed.
-	Retry    bool
-	Variant  serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
-	Instance serving.InstanceID
-	Stage    serving.StageID // StartBatch
+	Retry bool
+	// RetryAfter is when that is expected, from now; 0 where nothing tells.
+	RetryAfter time.Duration
+	Variant    serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
+	Instance   serving.InstanceID
+	Stage      serving.StageID // StartBatch
 	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit
 	Items    int32
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch

@@ -67,7 +67,7 @@ func (q *queries) accept(x *serving.Query) {
 		q.refuse(x, why, q.admission.retry(&w, why))
 		return
 	}
-	if q.waiting[x.App] >= app.QueueLimit {
+	if q.waiting[x.App] >= app.QueueLimit || q.full(w.Stage, q.spec.Stages[w.Stage].Queue.Level(x.Priority)) {
 		q.refuse(x, QueueFull, true)
 		return
 	}
@@ -97,7 +97,10 @@ func (q *queries) idleSince(a serving.AppID, since serving.Time) { q.idle[a] = s
 
 // refuse answers a query that is not accepted. retry is set when it may be accepted later.
 func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
-	q.out.ofQuery(serving.Refused, why, x).Retry = retry
+	d := q.out.ofQuery(serving.Refused, why, x)
+	if d.Retry = retry; retry {
+		d.RetryAfter = q.admission.expected(&q.spec.Apps[x.App], why)
+	}
 }
 
 // open makes the record of an accepted query.
@@ -125,6 +128,7 @@ func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.W
 	} else if w.MinAccuracy > 0 && q.admission.everyVariantMeets(s, w.MinAccuracy) {
 		w.MinAccuracy = 0
 	}
+	q.limit(&w, x)
 	if q.admission.wakes && len(q.fleet.Ready(s)) == 0 {
 		q.agenda.scaler = true
 		if wait := q.spec.Apps[x.App].ColdWait; wait > 0 {
@@ -151,7 +155,9 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 func (q *queries) wait(ref fleet.Ref) {
 	s := q.fleet.Task(ref).Stage()
 	q.waiting[q.spec.Stages[s].App]++
-	if q.streams.ordered(s) {
+	if q.gathers(ref) {
+		q.gather(ref)
+	} else if q.streams.ordered(s) {
 		q.streams.wait(ref)
 	} else {
 		q.fleet.Wait(ref)

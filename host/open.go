@@ -68,7 +68,7 @@ func systemOf(f *config.File, tables *config.Resolved) (out systems.System, err 
 		}
 		if i > 0 && !reflect.DeepEqual(s, out) {
 			return out, fault.Errorf(fault.Config, "%s: apps[%d].system differs from that of app %q: one server runs "+
-				"one system; start a server for each", f.Name(), i, tables.Spec.Apps[0].Name)
+				"one system, and what is to hold for the queue of one app is written as its queue", f.Name(), i, tables.Spec.Apps[0].Name)
 		}
 		out = s
 	}

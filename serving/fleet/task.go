@@ -22,8 +22,12 @@ const (
 // Waits reports whether a task in that place waits.
 func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 
-// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
-const lowestRank = math.MaxInt32
+const (
+	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all others.
+	deferredRank = math.MaxInt32
+	// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
+	lowestRank = deferredRank - 1
+)
 
 // Work describes a task: so many items of one query at one stage.
 type Work struct {
@@ -45,7 +49,12 @@ type Work struct {
 	ColdUntil   serving.Time
 	MinAccuracy float64 // of the variant that serves it, in [0, 1]
 	Priority    int32   // of the query; see serving.Query
-	Record      Ref     // the owner's record of the query
+	// StartBy is the latest start that the rules of the stage's queue allow; 0 for none. OwnTimeout tells that the
+	// client set it, so that tasks do not come to it in their order.
+	StartBy    serving.Time
+	OwnTimeout bool
+	Defers     bool // after StartBy it waits behind all others, where else it is given up
+	Record     Ref  // the owner's record of the query
 }
 
 // Task is the work of one query at one stage: the unit that is queued, routed and batched. A query of an app with one
@@ -66,6 +75,7 @@ type Task struct {
 	constrained bool // it has requirements; the common case needs this test only
 	isolated    bool
 	probe       bool
+	deferred    bool
 	attempts    uint8
 }
 
@@ -125,6 +135,18 @@ func (t *Task) Holder() serving.InstanceID { return t.holder }
 // after a cold start.
 func (t *Task) Constrained() bool { return t.constrained }
 
+// Priority returns the priority of its query, or its level where its stage has levels.
+func (t *Task) Priority() int32 { return t.w.Priority }
+
+// StartBy returns the latest start that the rules of its stage's queue allow; 0 for none.
+func (t *Task) StartBy() serving.Time { return t.w.StartBy }
+
+// Defers reports whether it waits on behind all others after StartBy.
+func (t *Task) Defers() bool { return t.w.Defers }
+
+// Deferred reports whether it does so now.
+func (t *Task) Deferred() bool { return t.deferred }
+
 // Isolated reports whether it runs alone. It was in a batch that failed, and must not make others fail.
 func (t *Task) Isolated() bool { return t.isolated }
 
@@ -147,7 +169,7 @@ func rankOf(priority int32) int32 {
 	if priority <= 0 {
 		return lowestRank
 	}
-	return priority
+	return min(priority, lowestRank-1)
 }
 
 // Add allocates a task and copies w into it. It is in no place until Wait or WaitTurn.
@@ -165,6 +187,12 @@ func (f *Fleet) Add(w *Work) Ref {
 	t.w.LatestEnd = max(w.LatestEnd, w.Deadline)
 	t.constrained = w.Pin != serving.None || w.MinAccuracy > 0 || w.ColdUntil > 0
 	return r
+}
+
+// Defer has a task that is in no place wait behind all others from now on.
+func (f *Fleet) Defer(r Ref) {
+	t := &f.tasks[r]
+	t.deferred, t.rank, t.w.StartBy = true, deferredRank, 0
 }
 
 // freeTask is a record of the slab that is not in use.
