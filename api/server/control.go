@@ -46,26 +46,31 @@ func (s *Server) unload(ctx context.Context, name string, members bool) error {
 	return s.service.Unload(ctx, m, members)
 }
 
-// controlled reads the body of a request that loads or unloads a model, from a caller who may.
-func (s *Server) controlled(w http.ResponseWriter, r *http.Request, holds *claim) (map[string]json.RawMessage, error) {
-	body, err := s.body(w, r, holds)
+// controlled answers a request that loads or unloads a model, from a caller who may, with what do does.
+func (s *Server) controlled(w http.ResponseWriter, r *http.Request,
+	do func(parameters map[string]json.RawMessage) error) error {
+	err := s.withBody(w, r, func(body []byte) error { return s.withParameters(r, body, do) })
 	if err != nil {
-		return nil, err
+		return err
 	}
+	return reply(w, struct{}{})
+}
+
+func (s *Server) withParameters(r *http.Request, body []byte, do func(map[string]json.RawMessage) error) error {
 	var ask struct {
 		Parameters map[string]json.RawMessage `json:"parameters"`
 	}
 	if len(body) > 0 {
 		if err := json.Unmarshal(body, &ask); err != nil {
-			return nil, oip.Errorf(oip.Invalid, "", "failed to load '%.200s', the request is no JSON object",
+			return oip.Errorf(oip.Invalid, "", "failed to load '%.200s', the request is no JSON object",
 				r.PathValue("model"))
 		}
 	}
 	if most := s.config.Message.Parameters; len(ask.Parameters) > most {
-		return nil, oip.Errorf(oip.TooLarge, "parameters", "are %d, more than %d (server.limits.parameters)",
+		return oip.Errorf(oip.TooLarge, "parameters", "are %d, more than %d (server.limits.parameters)",
 			len(ask.Parameters), most)
 	}
-	return ask.Parameters, nil
+	return do(ask.Parameters)
 }
 
 // postLoad loads a model for a caller who may.
@@ -77,36 +82,29 @@ func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) loadAsked(w http.ResponseWriter, r *http.Request) error {
-	holds := s.memory.begin()
-	defer holds.release()
-	parameters, err := s.controlled(w, r, holds)
-	if err != nil {
-		return err
-	}
-	var how Loading
-	for name, value := range parameters {
-		file, isFile := strings.CutPrefix(name, filePrefix)
-		if name != configParameter && !isFile {
-			continue
+	return s.controlled(w, r, func(parameters map[string]json.RawMessage) error {
+		var how Loading
+		for name, value := range parameters {
+			file, isFile := strings.CutPrefix(name, filePrefix)
+			if name != configParameter && !isFile {
+				continue
+			}
+			var text string
+			if err := json.Unmarshal(value, &text); err != nil {
+				return oip.Errorf(oip.Invalid, "parameters."+name[:min(len(name), 100)], "is no text")
+			}
+			if !isFile {
+				how.Config = []byte(text)
+				continue
+			}
+			data, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				return oip.Errorf(oip.Invalid, "parameters."+name[:min(len(name), 100)], "is no base64: %v", err)
+			}
+			how.add(file, data)
 		}
-		var text string
-		if err := json.Unmarshal(value, &text); err != nil {
-			return oip.Errorf(oip.Invalid, "parameters."+name[:min(len(name), 100)], "is no text")
-		}
-		if !isFile {
-			how.Config = []byte(text)
-			continue
-		}
-		data, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return oip.Errorf(oip.Invalid, "parameters."+name[:min(len(name), 100)], "is no base64: %v", err)
-		}
-		how.add(file, data)
-	}
-	if err := s.load(r.Context(), r.PathValue("model"), how); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
+		return s.load(r.Context(), r.PathValue("model"), how)
+	})
 }
 
 func (l *Loading) add(file string, data []byte) {
@@ -125,20 +123,13 @@ func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) unloadAsked(w http.ResponseWriter, r *http.Request) error {
-	holds := s.memory.begin()
-	defer holds.release()
-	parameters, err := s.controlled(w, r, holds)
-	if err != nil {
-		return err
-	}
-	members := false
-	if x, ok := parameters[membersParameter]; ok && json.Unmarshal(x, &members) != nil {
-		return oip.Errorf(oip.Invalid, "parameters."+membersParameter, "is neither true nor false")
-	}
-	if err := s.unload(r.Context(), r.PathValue("model"), members); err != nil {
-		return err
-	}
-	return reply(w, struct{}{})
+	return s.controlled(w, r, func(parameters map[string]json.RawMessage) error {
+		members := false
+		if x, ok := parameters[membersParameter]; ok && json.Unmarshal(x, &members) != nil {
+			return oip.Errorf(oip.Invalid, "parameters."+membersParameter, "is neither true nor false")
+		}
+		return s.unload(r.Context(), r.PathValue("model"), members)
+	})
 }
 
 // repositoryHandler serves the repository extension on the admin address, whose callers may load and unload models.
