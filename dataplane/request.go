@@ -29,6 +29,9 @@ type Request struct {
 	Rate float64
 	// Timings has Response.Stages filled in.
 	Timings bool
+	// Partial, if not nil, is called with each answer of a model that gives any number of them, on a goroutine of the
+	// backend and one at a time. The Response then has no outputs. It may block, which holds the model up.
+	Partial func(outputs []tensor.Tensor)
 	// Queued, if not nil, is called once the query has its place in the order of arrival. It must not block.
 	Queued func()
 }

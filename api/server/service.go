@@ -104,6 +104,9 @@ type BatchStatistics struct {
 	Count, NS uint64
 }
 
+// Decoupled reports whether the model gives any number of answers to a request.
+func (m *Model) Decoupled() bool { return m.Config.GetModelTransactionPolicy().GetDecoupled() }
+
 // Pin returns the variant that a requested model_version names, by number or by name; serving.None for "".
 func (m *Model) Pin(version string) (serving.VariantID, bool) {
 	if version == "" {
