@@ -107,11 +107,12 @@ type message struct {
 
 // call is a query between its acceptance and its answer.
 type call struct {
-	request *Request // without its inputs once there is an execution
-	arrived serving.Time
-	reply   func(*Response, error)
-	cause   error           // the last error of a backend or a stage
-	outputs []tensor.Tensor // of an app of one stage
+	request  *Request // without its inputs once there is an execution
+	arrived  serving.Time
+	reply    func(*Response, error)
+	partials *partials       // nil for a query with one answer
+	cause    error           // the last error of a backend or a stage
+	outputs  []tensor.Tensor // of an app of one stage
 	// execution is the query's in an app of several stages, from the start of its first batch on; else nil.
 	execution *execution
 }
@@ -218,7 +219,7 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 }
 
 // Submit hands in a request and returns the query's number at once. The request must not be changed afterwards. reply
-// is called exactly once, on the owner goroutine, and must not block. When the plane is draining or closed, reply is
+// is called exactly once, on the owner goroutine or, with Request.Partial, on one of its own, and must not block. When the plane is draining or closed, reply is
 // called before Submit returns, and the number is 0.
 func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID {
 	p.mu.Lock()
@@ -238,8 +239,17 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	q.QueueTimeout = inQueue
 	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
+	var given *partials
+	if r.Partial != nil {
+		given = &partials{to: r.Partial, limit: p.c.Output}
+		answered := reply
+		reply = func(response *Response, err error) {
+			// Not on the owner goroutine: an answer may be on its way to a slow client.
+			go func() { given.close(); answered(response, err) }()
+		}
+	}
 	p.inbox = append(p.inbox, message{
-		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},
+		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply, partials: given},
 	})
 	p.mu.Unlock()
 	if r.Queued != nil {

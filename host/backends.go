@@ -29,9 +29,10 @@ const (
 // backends run the models and functions of every worker.
 type backends struct {
 	opened  *Opened
-	models  []dataplane.Backend // by WorkerID; nil for a worker without models
-	workers []dataplane.Backend // by WorkerID: the same, and functions on workers that run them
-	local   *onnx.Backend       // nil when no worker runs models in this process
+	models  []dataplane.Backend             // by WorkerID; nil for a worker without models
+	workers []dataplane.Backend             // by WorkerID: the same, and functions on workers that run them
+	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
+	local   *onnx.Backend                   // nil when no worker runs models in this process
 	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
 	functions *builtin.Functions
 }

@@ -141,7 +141,7 @@ func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) erro
 		g.query.Partial = func(outputs []tensor.Tensor) { event(outputs, nil) }
 	}
 	answer, err := s.service.Infer(ctx, g.query)
-	if err == nil && !g.model.Decoupled() {
+	if err == nil && len(answer.Outputs) > 0 {
 		event(answer.Outputs, answer)
 	}
 	mu.Lock()
