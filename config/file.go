@@ -480,6 +480,9 @@ type Telemetry struct {
 	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the
 	// last four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
 	Journal string `yaml:"journal"`
+	// Traces is a folder for files of traced requests, relative to this file. Clients who may load models say which
+	// requests (Triton's trace extension), and name the files in it. Default: none, nothing is traced.
+	Traces string `yaml:"traces"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`
 }

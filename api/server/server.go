@@ -24,6 +24,7 @@ type Server struct {
 	memory   *memory
 	regions  *regions
 	settings *settings
+	tracer   *tracer
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
@@ -43,6 +44,10 @@ func New(c Config, p Service) (*Server, error) {
 	allowUnpackRatio(c.UnpackRatio)
 	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory),
 		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel)}
+	if s.tracer, err = newTracer(c.Traces, s.settings, c.Log); err != nil {
+		return nil, err
+	}
+	s.service = traced{p, s.tracer}
 	for _, x := range []struct {
 		name, address string
 		limit, each   int
@@ -115,7 +120,10 @@ func address(l net.Listener) string {
 }
 
 // Close releases the addresses of a server that does not serve: one that never did, or whose Serve has returned.
-func (s *Server) Close() { s.closeListeners() }
+func (s *Server) Close() {
+	s.closeListeners()
+	s.tracer.close()
+}
 
 // Connections returns how many connections were accepted, refused and closed so far, and why.
 func (s *Server) Connections() (out []ConnectionCount) {
@@ -191,6 +199,7 @@ func (s *Server) watchHealth(ctx context.Context) {
 // Config.NotReady, or until Config.Hurry; then it stops accepting connections and calls, answers the accepted calls
 // within DrainTimeout, and returns.
 func (s *Server) Serve(ctx context.Context) error {
+	defer s.tracer.close()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	failed, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
