@@ -14,22 +14,19 @@ func configCommand() command {
 		usage: "check FILE | init REPOSITORY | template",
 		about: `
 check reads a file, resolves its models and prints every problem with its line and field.
-init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx.
+init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx. It runs each model for a
+second or so, to propose objectives; what cannot be served is named and left out.
 template prints a file with every setting and its default.`,
 		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\nsluice config template",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
+			asIs := fs.Bool("no-measure", false, "with init, do not run the models to propose objectives")
 			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
 			return func(e *Env, args []string) error {
 				switch {
 				case len(args) == 2 && args[0] == "check":
 					return checkConfig(e, args[1], *asJSON)
 				case len(args) == 2 && args[0] == "init":
-					text, err := config.Init(args[1])
-					if err != nil {
-						return fault.Wrap(fault.Config, err)
-					}
-					_, err = e.Stdout.Write(text)
-					return err
+					return initConfig(e, args[1], !*asIs)
 				case len(args) == 1 && args[0] == "template":
 					_, err := e.Stdout.Write(config.Template())
 					return err

@@ -83,6 +83,12 @@ func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, er
 	return b.Bytes(), im.notes, nil
 }
 
+// RunsHere reports whether the models of an imported file run in this process.
+func RunsHere(text []byte) bool {
+	f, err := Parse(text, "sluice.yaml")
+	return err == nil && !slices.ContainsFunc(f.Workers, func(w Worker) bool { return w.Backend.Kind != "onnx" })
+}
+
 // importer collects the apps of a repository.
 type importer struct {
 	repo    *repository.Repository

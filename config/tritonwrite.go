@@ -15,14 +15,7 @@ func (im *importer) write(b *bytes.Buffer, dir string, m machine) {
 		"# Made from a Triton model repository by `sluice import triton`. docs/pipelines.md and " +
 			"docs/configuration.md explain the settings;\n" +
 			"# check this file with `sluice config check`.\n")
-	if len(im.notes) > 0 {
-		b.WriteString("#\n# What has no counterpart:\n")
-		for _, n := range im.notes {
-			fmt.Fprintf(b, "#   - %s\n", strings.Join(strings.FieldsFunc(n, func(r rune) bool {
-				return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
-			}), " "))
-		}
-	}
+	writeNotes(b, im.notes)
 	b.WriteString("version: 1\n\n")
 	if im.remote {
 		b.WriteString(`device_types:

@@ -52,7 +52,7 @@ for m in simple simple_string simple_int8 simple_sequence simple_dyna_sequence; 
 done
 go run ./test/clients "$work/models"
 go build -o "$work/sluice" ./cmd/sluice
-"$work/sluice" serve "$work/models" --shared-memory / --name triton >"$work/server.log" 2>&1 &
+"$work/sluice" serve "$work/models" --shared-memory / --name triton --clients-control-models >"$work/server.log" 2>&1 &
 server=$!
 for _ in $(seq 120); do
   curl -sf localhost:8000/v2/health/ready >/dev/null && break

@@ -2,7 +2,9 @@ package repository
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository/pb"
@@ -37,6 +39,9 @@ func (m *Model) checkConfig() error {
 	if len(c.InstanceGroup) > 0 {
 		m.warnf("instance_group is not applied: the plan, or placement in sluice.yaml, decides how many instances " +
 			"run where")
+	}
+	if len(c.Parameters) > 0 {
+		m.warnf("parameters %q are shown to clients and have no other effect here", slices.Sorted(maps.Keys(c.Parameters)))
 	}
 	if d := c.DynamicBatching; d != nil {
 		for i, n := range d.PreferredBatchSize {
