@@ -204,7 +204,7 @@ func (c *catalog) measure(ctx context.Context, spec *serving.Spec, by serving.Of
 		}
 		f, err := profiler.Run(ctx, x, nil)
 		if err != nil {
-			return out, oip.Errorf(oip.Invalid, "", "it cannot be run: %v", err)
+			return out, oip.Errorf(oip.Internal, "", "it cannot be run: %v", err)
 		}
 		// A spec of these variants alone: names are unique within an app only.
 		alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: slices.Clone(spec.Variants[by.Variant:])}

@@ -29,6 +29,7 @@ func (s *Server) listen(o ServerOptions) error {
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}
+	s.telemetry.ShowFailedModels(s.service.failedModels)
 	s.telemetry.CountConnections(func() (out []telemetry.Connections) {
 		for _, x := range s.front.Connections() {
 			out = append(out, telemetry.Connections(x))

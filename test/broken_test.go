@@ -58,6 +58,10 @@ apps:
 			!strings.Contains(got, "NoSuchOperator") {
 			t.Errorf("the bad one: %d %s", code, got)
 		}
+		if _, got := bodyOf(t, base+"/metrics"); !strings.Contains(got,
+			`sluice_model_load_failed{model="bad",reason="runtime",version="1"} 1`) {
+			t.Errorf("metrics do not say that the bad one failed: %s", got)
+		}
 		if code, got := bodyOf(t, base+"/v2/models/bad"); code != 503 || !strings.Contains(got, "NoSuchOperator") {
 			t.Errorf("its metadata: %d %s", code, got)
 		}

@@ -64,6 +64,8 @@ type Model struct {
 	Config *triton.ModelConfig
 	// Failed says why the model cannot be served at all; "" for one that can. Such a model has no app.
 	Failed string
+	// FailedKind is the kind of that reason, for metrics.
+	FailedKind string
 	// Labels are the names of the classes of outputs that have some, by output and then by class.
 	Labels map[string][]string
 }
