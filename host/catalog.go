@@ -150,7 +150,7 @@ func (c *catalog) load(ctx context.Context, name string, how server.Loading) err
 func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name string, how server.Loading) error {
 	d, err := c.define(name, how)
 	if err != nil {
-		return err
+		return polled(err)
 	}
 	defer d.close()
 	c.mu.Lock()
@@ -176,6 +176,15 @@ func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name stri
 	c.service.show(name, e.model)
 	c.log.Info("model loaded", "model", name, "versions", len(e.apps))
 	return c.retire(x, was)
+}
+
+// polled is the error for a model that cannot be read, in words that clients of Triton look for.
+func polled(err error) error {
+	code := oip.Internal
+	if known := (*oip.Error)(nil); errors.As(err, &known) {
+		code = known.Code
+	}
+	return oip.Errorf(code, "", "failed to poll from model repository: %s", err.Error())
 }
 
 func (c *catalog) entry(name string) *catalogEntry {

@@ -114,7 +114,7 @@ func (c *catalog) define(name string, how server.Loading) (_ *definition, err er
 // asNotFound is the error for a model that cannot be read: NotFound when there is none.
 func asNotFound(repo *repository.Repository, name string, err error) error {
 	if _, missing := repo.Fingerprint(name); errors.Is(missing, repository.ErrNotFound) {
-		return oip.Errorf(oip.NotFound, "", "failed to poll from model repository: there is no model '%.200s'", name)
+		return oip.Errorf(oip.NotFound, "", "there is no model '%.200s'", name)
 	}
 	return oip.Errorf(oip.Invalid, "", "%v", err)
 }
@@ -166,7 +166,7 @@ func (c *catalog) put(name string, given *pb.ModelConfig, files map[string][]byt
 		version, file, ok := strings.Cut(path, "/")
 		if n, bad := strconv.ParseInt(version, 10, 64); !ok || bad != nil || n < 1 || file == "" ||
 			!filepath.IsLocal(file) || strings.ContainsAny(file, "/\\\x00") {
-			err = oip.Errorf(oip.Invalid, fmt.Sprintf("parameters.file:%.100s", path),
+			err = oip.Errorf(oip.Internal, fmt.Sprintf("parameters.file:%.100s", path),
 				"want file:VERSION/NAME, such as file:1/model.onnx")
 			break
 		}

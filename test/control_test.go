@@ -169,7 +169,7 @@ func TestModelsAreLoadedAsGiven(t *testing.T) {
 		return fmt.Sprintf(`{"parameters":{"config":"{\"max_batch_size\":2}","file:%s":"%s"}}`, at,
 			base64.StdEncoding.EncodeToString(other))
 	}
-	if code, got := load(file("../1/model.onnx")); code != 400 {
+	if code, got := load(file("../1/model.onnx")); code != 500 {
 		t.Errorf("with a file outside: %d %s", code, got)
 	}
 	if code, got := load(file("7/model.onnx")); code != 200 {
