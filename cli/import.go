@@ -24,8 +24,8 @@ The models stay where they are. Those that run here are run for a second or so e
 			"check sluice.yaml",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			out := fs.String("out", "", "`file` to write, which must not be there yet; empty prints it")
-			here := fs.Bool("here", false, "leave out models that cannot run in this process, where else all are left to a "+
-				"Triton that goes on running")
+			here := fs.Bool("here", false, "leave out models that cannot run in this process, where else all are "+
+				"left to a Triton that goes on running")
 			asIs := fs.Bool("no-measure", false, "do not run the models to propose objectives")
 			return func(e *Env, args []string) error {
 				if len(args) != 2 || args[0] != "triton" {

@@ -46,8 +46,8 @@ serves (option learn) begins without.`,
 			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients "+
 				"may use, / for all; instead of the configuration's")
 			models := modelFlags(fs)
-			fs.BoolVar(&o.ModelControl, "clients-control-models", false, "let every client load and unload models, not "+
-				"only callers of the admin address or with the admin token")
+			fs.BoolVar(&o.ModelControl, "clients-control-models", false, "let every client load and unload models, "+
+				"not only callers of the admin address or with the admin token")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			return func(e *Env, args []string) error {
 				profiled, err := servedConfiguration(e, args, *file, *system, *profile, models)
@@ -99,12 +99,13 @@ func servedConfiguration(e *Env, args []string, file, system, profile string, mo
 // modelFlags are the flags that say which models a running server has. Their defaults leave that to the configuration.
 func modelFlags(fs *flag.FlagSet) *config.Models {
 	m := &config.Models{}
-	fs.StringVar(&m.Control, "model-control-mode", "", "none, poll or explicit: which models of the repository a running "+
-		"server has; instead of the configuration's models.control")
-	fs.Func("load-model", "`model` to begin with under explicit control, * for all; may be given again", func(s string) error {
-		m.Load = append(m.Load, s)
-		return nil
-	})
+	fs.StringVar(&m.Control, "model-control-mode", "", "none, poll or explicit: which models of the repository a "+
+		"running server has; instead of the configuration's models.control")
+	fs.Func("load-model", "`model` to begin with under explicit control, * for all; may be given again",
+		func(s string) error {
+			m.Load = append(m.Load, s)
+			return nil
+		})
 	fs.Func("repository-poll-secs", "`seconds` between two looks at the repository under control by polling",
 		func(s string) error {
 			n, err := strconv.ParseFloat(s, 64)

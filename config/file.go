@@ -289,8 +289,8 @@ type QueueLevel struct {
 	// OnTimeout says what happens to a query that has waited for longer: `reject` gives it up, `delay` lets it wait on
 	// behind all others. Default: `reject`.
 	OnTimeout string `yaml:"on_timeout"`
-	// OwnTimeout lets the timeout of a request take the place of a longer one here. Default: false, where a level sets a
-	// timeout those of requests do not count.
+	// OwnTimeout lets the timeout of a request take the place of a longer one here. Default: false, where a level
+	// sets a timeout those of requests do not count.
 	OwnTimeout bool `yaml:"own_timeout"`
 	// Limit is how many queries of the level may wait before new ones are refused. Default: 0, only queue_limit counts.
 	Limit int `yaml:"limit"`

@@ -186,7 +186,8 @@ func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*reposi
 	fmt.Fprintf(b, "  - name: %s\n", quote(name))
 	slo := "{latency: 100ms, percentile: 99}   # not thought of: write yours"
 	if d := objectives[name]; d > 0 {
-		slo = fmt.Sprintf("{latency: %v, percentile: 99}   # proposed from measured latencies: write yours", Duration(d))
+		slo = fmt.Sprintf("{latency: %v, percentile: 99}   # proposed from measured latencies: write yours",
+			Duration(d))
 	}
 	fmt.Fprintf(b, "    slo: %s\n", slo)
 	b.WriteString(`    late: drop          # or serve-late

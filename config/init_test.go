@@ -37,7 +37,8 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 	}
 	for _, bad := range []string{"{", "{}", `{"task":"t","variants":[{"name":"absent","accuracy":1}]}`} {
 		write(t, root, "models/ladder.json", bad)
-		if _, _, err := Init(filepath.Join(root, "models"), nil); err == nil || !strings.Contains(err.Error(), "ladder.json") {
+		if _, _, err := Init(filepath.Join(root, "models"), nil); err == nil ||
+			!strings.Contains(err.Error(), "ladder.json") {
 			t.Errorf("ladder.json %s: error %v", bad, err)
 		}
 	}

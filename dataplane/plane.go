@@ -219,7 +219,8 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 }
 
 // Submit hands in a request and returns the query's number at once. The request must not be changed afterwards. reply
-// is called exactly once, on the owner goroutine or, with Request.Partial, on one of its own, and must not block. When the plane is draining or closed, reply is
+// is called exactly once, on the owner goroutine or, with Request.Partial, on one of its own, and must not block. When
+// the plane is draining or closed, reply is
 // called before Submit returns, and the number is 0.
 func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID {
 	p.mu.Lock()

@@ -141,9 +141,10 @@ type Decision struct {
 	Retry bool
 	// RetryAfter is when that is expected, from now; 0 where nothing tells.
 	RetryAfter time.Duration
-	Variant    serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
-	Instance   serving.InstanceID
-	Stage      serving.StageID // StartBatch
+	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
+	Variant  serving.VariantID
+	Instance serving.InstanceID
+	Stage    serving.StageID // StartBatch
 	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit
 	Items    int32
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch

@@ -86,8 +86,7 @@ func (q *queries) full(s serving.StageID, level int) bool {
 	return left <= 0
 }
 
-// limit sets what the rules of its stage's queue mean for some work of a query. own is the timeout that the client asked
-// for, 0 for none.
+// limit sets what the rules of its stage's queue mean for some work of a query.
 func (q *queries) limit(w *fleet.Work, x *serving.Query) {
 	r := q.spec.Stages[w.Stage].Queue
 	level := r.Level(x.Priority)

@@ -155,11 +155,12 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 func (q *queries) wait(ref fleet.Ref) {
 	s := q.fleet.Task(ref).Stage()
 	q.waiting[q.spec.Stages[s].App]++
-	if q.gathers(ref) {
+	switch {
+	case q.gathers(ref):
 		q.gather(ref)
-	} else if q.streams.ordered(s) {
+	case q.streams.ordered(s):
 		q.streams.wait(ref)
-	} else {
+	default:
 		q.fleet.Wait(ref)
 	}
 	q.agenda.routeStage(s) // routing sets the queue's timer

@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// expected is when a query of an app that is refused now may expect a place: when what waits at its first stage has been
-// served at the rate that its ready instances are believed to have, or has been given up. It is 0 where nothing tells.
+// expected is when a query of an app that is refused now may expect a place: when what waits at its first stage has
+// been served at the rate that its ready instances are believed to have, or has been given up. It is 0 where nothing
+// tells.
 func (a *admission) expected(app *serving.App, why Reason) time.Duration {
 	s := app.Stages[0]
 	if why != QueueFull {

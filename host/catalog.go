@@ -83,9 +83,7 @@ func partsOf(f *config.File, name string) []string {
 			parts = append(parts, v.Model)
 		}
 	}
-	for _, x := range f.Members(name) {
-		parts = append(parts, x)
-	}
+	parts = append(parts, f.Members(name)...)
 	slices.Sort(parts)
 	return slices.Compact(parts)
 }
@@ -94,7 +92,6 @@ func partsOf(f *config.File, name string) []string {
 // error wraps repository.ErrNotFound when all are.
 func printOf(repo *repository.Repository, parts []string) (string, error) {
 	var all []string
-	missing := error(fmt.Errorf("%w", repository.ErrNotFound))
 	for _, name := range parts {
 		one, err := repo.Fingerprint(name)
 		switch {
@@ -105,7 +102,7 @@ func printOf(repo *repository.Repository, parts []string) (string, error) {
 		}
 	}
 	if len(all) == 0 {
-		return "", missing
+		return "", repository.ErrNotFound
 	}
 	return strings.Join(all, "\n"), nil
 }

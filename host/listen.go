@@ -63,7 +63,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
 		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl || o.ModelControl, Hosts: file.Hosts,
-		Traces: s.planned.file.Path(s.planned.file.Telemetry.Traces), SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name),
+		Traces:       s.planned.file.Path(s.planned.file.Telemetry.Traces),
+		SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name),
 		Version: Version(), Log: s.log, LogLevel: o.LogLevel,
 	}
 	var err error

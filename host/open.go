@@ -44,7 +44,9 @@ func Open(path string, options Options) (*Opened, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	o := &Opened{file: f, whole: whole, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}, shown: &once{}}
+	o := &Opened{
+		file: f, whole: whole, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}, shown: &once{},
+	}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
 	if o.system, err = systemOf(f, tables); err != nil {
 		return nil, err
@@ -68,7 +70,8 @@ func systemOf(f *config.File, tables *config.Resolved) (out systems.System, err 
 		}
 		if i > 0 && !reflect.DeepEqual(s, out) {
 			return out, fault.Errorf(fault.Config, "%s: apps[%d].system differs from that of app %q: one server runs "+
-				"one system, and what is to hold for the queue of one app is written as its queue", f.Name(), i, tables.Spec.Apps[0].Name)
+				"one system, and what is to hold for the queue of one app is written as its queue", f.Name(), i,
+				tables.Spec.Apps[0].Name)
 		}
 		out = s
 	}

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -33,7 +34,7 @@ func (*repeating) ModelConfig(context.Context, *pb.ModelConfigRequest) (*pb.Mode
 func (*repeating) ModelStreamInfer(s pb.GRPCInferenceService_ModelStreamInferServer) error {
 	for {
 		r, err := s.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -120,7 +121,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"
 	}
 	for {
 		answer, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil || answer.ErrorMessage != "" {

@@ -30,7 +30,8 @@ func TestGenerateBody(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`[1]`: "array", `{"x":[1,2,3]}`: "has 3 elements", `{"x":{"a":1}}`: "want numbers", `{"x":null}`: "want numbers",
+		`[1]`: "array", `{"x":[1,2,3]}`: "has 3 elements", `{"x":{"a":1}}`: "want numbers",
+		`{"x":null}`: "want numbers",
 		`{"id":5}`: "want a text", `{"parameters":5}`: "want an object",
 		`{"x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`: "dimensions",
 	} {
@@ -64,8 +65,8 @@ func FuzzGenerateBody(f *testing.F) {
 	f.Add([]byte(`{"text":"hello","x":[[1,2],[3,4]],"id":"7","parameters":{"a":1}}`))
 	f.Add([]byte(`{"x":[[],[1e400]],"free":[[[]]]}`))
 	inputs := []tensor.Spec{
-		{Name: "text", DType: tensor.Bytes, Shape: []int64{-1, 1}}, {Name: "x", DType: tensor.FP32, Shape: []int64{-1, 2}},
-		{Name: "free", DType: tensor.Int64},
+		{Name: "text", DType: tensor.Bytes, Shape: []int64{-1, 1}},
+		{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 2}}, {Name: "free", DType: tensor.Int64},
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := GenerateBody(body, inputs, true, Bounds{Elements: 1000})

@@ -41,8 +41,8 @@ type settings struct {
 
 func newSettings(level *slog.LevelVar) *settings {
 	s := &settings{
-		level: level, traces: traceSettings{set: make(map[string]map[string][]string)}, logs: logSettings{Info: true, Warning: true,
-			Error: true},
+		level: level, traces: traceSettings{set: make(map[string]map[string][]string)},
+		logs: logSettings{Info: true, Warning: true, Error: true},
 	}
 	if level != nil {
 		at := level.Level()
@@ -75,8 +75,8 @@ func (s *settings) trace(model string, change map[string][]string) (map[string][
 		case "trace_level":
 			off := len(value) == 0 || slices.Equal(value, []string{"OFF"})
 			if !off && (!s.traces.folder || !slices.Equal(value, []string{traceTimestamps})) {
-				return nil, oip.Errorf(oip.Unsupported, "trace_level", "is %q: TIMESTAMPS can be traced, by a server that "+
-					"has a folder for traces (telemetry.traces)", value)
+				return nil, oip.Errorf(oip.Unsupported, "trace_level", "is %q: TIMESTAMPS can be traced, by a server "+
+					"that has a folder for traces (telemetry.traces)", value)
 			}
 		case "trace_mode":
 			if len(value) > 0 && !slices.Equal(value, []string{"triton"}) {

@@ -289,10 +289,11 @@ func (s traced) Unready() string {
 // checkTraceFile returns an error unless a text is the name of a file in the folder of traces.
 func checkTraceFile(name string) error {
 	if name == "" || len(name) > 100 || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_')
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return !letter && c != '.' && c != '-' && c != '_'
 	}) {
-		return oip.Errorf(oip.Invalid, "trace_file", "is %.100q, want the name of a file in the folder telemetry.traces: "+
-			"letters, digits, '.', '-' and '_'", name)
+		return oip.Errorf(oip.Invalid, "trace_file", "is %.100q, want the name of a file in the folder "+
+			"telemetry.traces: letters, digits, '.', '-' and '_'", name)
 	}
 	return nil
 }

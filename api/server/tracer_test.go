@@ -39,8 +39,8 @@ func traces(t *testing.T, path string) (out []traceEntry) {
 	return out
 }
 
-// Trace settings take effect: one of so many requests is traced, so many in all, in so many files, with the times of its
-// stages. The file is one of a configured folder.
+// Trace settings take effect: one of so many requests is traced, so many in all, in so many files, with the times of
+// its stages. The file is one of a configured folder.
 func TestTraceSettingsTakeEffect(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, server.Config{Traces: dir, ModelControl: true})

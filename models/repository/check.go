@@ -41,7 +41,8 @@ func (m *Model) checkConfig() error {
 			"run where")
 	}
 	if len(c.Parameters) > 0 {
-		m.warnf("parameters %q are shown to clients and have no other effect here", slices.Sorted(maps.Keys(c.Parameters)))
+		m.warnf("parameters %q are shown to clients and have no other effect here",
+			slices.Sorted(maps.Keys(c.Parameters)))
 	}
 	if d := c.DynamicBatching; d != nil {
 		for i, n := range d.PreferredBatchSize {
