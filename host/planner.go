@@ -33,7 +33,7 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 	if p.file.Store != "" {
 		return open()
 	}
-	first, err := p.plannerOver(p.latencies, s, policies, nil, p.file.Models.Changes())
+	first, err := p.plannerOver(p.latencies, s, policies, nil, false)
 	if err != nil || !p.hasCatalog() {
 		return first, err
 	}
@@ -72,7 +72,7 @@ func (g *growing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store, open *serving.Open,
 	grows bool) (plan.Planner, error) {
 	known := systems.PlannerInputs{
-		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows, Policies: policies,
+		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows || p.file.Models.Changes(), Policies: policies,
 		Made: p.policies.made,
 	}
 	for _, i := range p.tables.Placement {

@@ -32,7 +32,7 @@ func TestGenerateBody(t *testing.T) {
 	for body, want := range map[string]string{
 		`[1]`: "array", `{"x":[1,2,3]}`: "has 3 elements", `{"x":{"a":1}}`: "want numbers",
 		`{"x":null}`: "want numbers",
-		`{"id":5}`: "want a text", `{"parameters":5}`: "want an object",
+		`{"id":5}`:   "want a text", `{"parameters":5}`: "want an object",
 		`{"x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`: "dimensions",
 	} {
 		if got, err := GenerateBody([]byte(body), inputs, true, Bounds{}); err == nil ||
