@@ -13,8 +13,9 @@ import (
 
 // GenerateBody turns the JSON of a generate request (Triton's generate extension) into that of an inference request:
 // each key that is the name of an input becomes that input, id stays, and all others, and those of an object
-// parameters, become parameters. A single value is a tensor of one element. A tensor's shape is that of the input, with one item
-// where the model is batched and one open dimension filled; where that is not possible it is the shape of the arrays.
+// parameters, become parameters. A single value is a tensor of one element. A tensor's shape is that of the input, with
+// one item where the model is batched and one open dimension filled; where that is not possible it is the shape of the
+// arrays.
 func GenerateBody(body []byte, inputs []tensor.Spec, batched bool, bounds Bounds) ([]byte, error) {
 	bounds = bounds.WithDefaults()
 	var keys map[string]json.RawMessage
