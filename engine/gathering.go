@@ -94,7 +94,9 @@ func (q *queries) limit(w *fleet.Work, x *serving.Query) {
 		return
 	}
 	l := &r.Levels[level-1]
-	w.Priority = int32(level)
+	if x.Priority >= 0 { // a tenant's query beyond its share stays behind all others
+		w.Priority = int32(level)
+	}
 	timeout := l.Timeout
 	if l.Override && x.QueueTimeout > 0 && (timeout == 0 || x.QueueTimeout < timeout) {
 		timeout = x.QueueTimeout

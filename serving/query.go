@@ -26,6 +26,8 @@ type Query struct {
 	// QueueTimeout is how long the client wants the query to wait for its first stage at most, where that stage has
 	// rules that heed it; 0 for no wish.
 	QueueTimeout time.Duration
+	// Tenant is 1 + the index in Spec.Tenants of the tenant that sends the query; 0 for none.
+	Tenant int32
 }
 
 // Outcome is how a query ended.

@@ -237,7 +237,7 @@ func (s *simulation) arrive() {
 	s.queries++
 	q := serving.Query{
 		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority,
-		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream,
+		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream, Tenant: a.Tenant,
 	}
 	limit, inQueue := s.Spec.Timeouts(a.App, a.Timeout)
 	q.Deadline, q.QueueTimeout = a.At.Add(limit), inQueue

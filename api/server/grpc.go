@@ -179,7 +179,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 	if m.Decoupled() {
 		return g.inferDecoupled(ctx, m, r, query, wanted, how.partial, holds)
 	}
-	answer, err := g.s.service.Infer(ctx, query)
+	answer, err := g.s.infer(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +213,13 @@ func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferReques
 		defer how.queued() // also after an earlier failure
 	}
 	defer recoverCall(&g.s.config, "ModelStreamInfer", &err)
+	if c := callerOf(ctx); c != nil {
+		_, leave, err := g.s.config.Gate.Admit(c)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	return g.infer(ctx, r, how, holds)
 }
 

@@ -25,6 +25,7 @@ type Server struct {
 	regions  *regions
 	settings *settings
 	tracer   *tracer
+	records  *records
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
@@ -43,7 +44,8 @@ func New(c Config, p Service) (*Server, error) {
 	}
 	allowUnpackRatio(c.UnpackRatio)
 	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory),
-		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel)}
+		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel),
+		records: &records{audit: c.Audit, access: c.AccessLog, every: uint64(max(c.AccessEvery, 1))}}
 	if s.tracer, err = newTracer(c.Traces, s.settings, c.Log); err != nil {
 		return nil, err
 	}
@@ -99,16 +101,19 @@ func (s *Server) build() {
 			mux.Handle(path, h)
 		}
 		mux.Handle("/v2/repository/", s.repositoryHandler())
-		s.admin = timed(c.protected(mux))
+		s.admin = timed(c.protected(s.adminEntry(mux)))
+		s.admin.TLSConfig = c.AdminTLS
 	}
 	options := grpcOptions(c, s.memory)
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	s.grpc.RegisterService(inferenceService(), &grpcService{s: s})
+	s.grpc.RegisterService(s.guarded(inferenceService()), &grpcService{s: s})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	if c.Reflection {
+		reflection.Register(s.grpc)
+	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 }
 
@@ -224,7 +229,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		serve(func() error { return s.grpc.Serve(s.grpcL) })
 	}
 	if s.admin != nil {
-		serve(func() error { return s.admin.Serve(s.adminL) })
+		serve(func() error {
+			if s.config.AdminTLS != nil {
+				return s.admin.ServeTLS(s.adminL, "", "")
+			}
+			return s.admin.Serve(s.adminL)
+		})
 	}
 	<-failed.Done()
 	var err error

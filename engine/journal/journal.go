@@ -94,6 +94,7 @@ type input struct {
 	Stream   uint64        `json:"st,omitempty"`
 	Slack    time.Duration `json:"slack,omitempty"`
 	Timeout  time.Duration `json:"qt,omitempty"`
+	Tenant   int32         `json:"tn,omitempty"`
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
 	Broken   bool          `json:"broken,omitempty"`
@@ -194,6 +195,7 @@ func compact(in *engine.Input) input {
 			int64(q.Deadline), q.Items, q.Priority
 		c.Accuracy, c.Variant, c.Stream, c.Slack = q.MinAccuracy, int32(q.Variant)+1, q.Stream, q.Slack
 		c.Timeout = q.QueueTimeout
+		c.Tenant = q.Tenant
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
 	}
@@ -253,6 +255,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 			Deadline: serving.Time(c.Deadline), Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy,
 			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream, Slack: c.Slack,
 			QueueTimeout: c.Timeout,
+			Tenant:       c.Tenant,
 		}), nil
 	case engine.QueryCancelled.String():
 		return engine.NewQueryCancelled(serving.QueryID(c.Query)), nil

@@ -23,11 +23,16 @@ const (
 func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 
 const (
-	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all others.
-	deferredRank = math.MaxInt32
+	// beyondRank is the rank of queries of tenants beyond their share.
+	beyondRank = math.MaxInt32
+	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all others but those.
+	deferredRank = beyondRank - 1
 	// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
 	lowestRank = deferredRank - 1
 )
+
+// BeyondShare is the priority of queries of tenants beyond their share: behind all others. Clients cannot ask for it.
+const BeyondShare = -1
 
 // Work describes a task: so many items of one query at one stage.
 type Work struct {
@@ -153,6 +158,9 @@ func (t *Task) Isolated() bool { return t.isolated }
 // Rank returns its priority as queues order it: smaller first.
 func (t *Task) Rank() int32 { return t.rank }
 
+// BeyondShare reports whether its query is one beyond its tenant's share.
+func (t *Task) BeyondShare() bool { return t.rank == beyondRank }
+
 // before is the order of every queue: priority, then deadline, then arrival.
 func before(a, b *Task) bool {
 	if a.rank != b.rank {
@@ -166,7 +174,10 @@ func before(a, b *Task) bool {
 
 // rankOf turns a query's priority into the number that queues order by: smaller first.
 func rankOf(priority int32) int32 {
-	if priority <= 0 {
+	switch {
+	case priority < 0:
+		return beyondRank
+	case priority == 0:
 		return lowestRank
 	}
 	return min(priority, lowestRank-1)
@@ -192,7 +203,7 @@ func (f *Fleet) Add(w *Work) Ref {
 // Defer has a task that is in no place wait behind all others from now on.
 func (f *Fleet) Defer(r Ref) {
 	t := &f.tasks[r]
-	t.deferred, t.rank, t.w.StartBy = true, deferredRank, 0
+	t.deferred, t.rank, t.w.StartBy = true, max(t.rank, deferredRank), 0
 }
 
 // freeTask is a record of the slab that is not in use.
