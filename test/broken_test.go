@@ -28,6 +28,7 @@ func TestAModelThatFailsToLoadLeavesTheOthers(t *testing.T) {
 device_types: [{name: local, cores: 1}]
 workers: [{name: here, device_type: local, backend: {kind: onnx}}]
 models: {repository: models}
+server: {public_metrics: true}
 apps:
   - {name: good, slo: {latency: 1s}, variants: [{name: good, max_batch: 1}]}
   - {name: bad, slo: {latency: 1s}, variants: [{name: bad, max_batch: 1}]}
