@@ -25,7 +25,7 @@ func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 const (
 	// beyondRank is the rank of queries of tenants beyond their share.
 	beyondRank = math.MaxInt32
-	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all others but those.
+	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all but those.
 	deferredRank = beyondRank - 1
 	// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
 	lowestRank = deferredRank - 1
