@@ -15,11 +15,13 @@ func configCommand() command {
 		about: `
 check reads a file, resolves its models and prints every problem with its line and field. With --production it
 lists what is open to strangers, with the lines that close it, and fails while there is anything.
-init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx.
+init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx. It runs each model for a
+second or so, to propose objectives; what cannot be served is named and left out.
 template prints a file with every setting and its default.`,
 		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\n" +
 			"sluice config check --production sluice.yaml\nsluice config template",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
+			asIs := fs.Bool("no-measure", false, "with init, do not run the models to propose objectives")
 			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
 			production := fs.Bool("production", false, "with check, list what is open to strangers")
 			return func(e *Env, args []string) error {
@@ -29,12 +31,7 @@ template prints a file with every setting and its default.`,
 				case len(args) == 2 && args[0] == "check":
 					return checkConfig(e, args[1], *asJSON)
 				case len(args) == 2 && args[0] == "init":
-					text, err := config.Init(args[1])
-					if err != nil {
-						return fault.Wrap(fault.Config, err)
-					}
-					_, err = e.Stdout.Write(text)
-					return err
+					return initConfig(e, args[1], !*asIs)
 				case len(args) == 1 && args[0] == "template":
 					_, err := e.Stdout.Write(config.Template())
 					return err

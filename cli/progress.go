@@ -66,7 +66,12 @@ func open(e *Env, path string) (*host.Opened, error) { return host.Open(path, te
 // openQuick is openUnder for a configuration whose models are measured in seconds.
 func openQuick(e *Env, path, system string) (*host.Opened, error) {
 	options := terminalOptions(e)
-	options.Quick = true
+	options.Quick, options.Imported = true, true
+	return openWith(path, system, options)
+}
+
+// openWith opens a configuration with options, with another system if one is named.
+func openWith(path, system string, options host.Options) (*host.Opened, error) {
 	o, err := host.Open(path, options)
 	if err != nil || system == "" {
 		return o, err
@@ -76,11 +81,7 @@ func openQuick(e *Env, path, system string) (*host.Opened, error) {
 
 // openUnder opens a configuration, with another system if one is named.
 func openUnder(e *Env, path, system string) (*host.Opened, error) {
-	o, err := open(e, path)
-	if err != nil || system == "" {
-		return o, err
-	}
-	return o.WithSystem(system)
+	return openWith(path, system, terminalOptions(e))
 }
 
 // paths returns a list of the given path, empty for "".

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"flag"
 	"log/slog"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host"
@@ -42,9 +45,12 @@ serves (option learn) begins without.`,
 			fs.BoolVar(&o.Strict, "strict-readiness", false, "not ready while a model cannot be loaded")
 			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients "+
 				"may use, / for all; instead of the configuration's")
+			models := modelFlags(fs)
+			fs.BoolVar(&o.ModelControl, "clients-control-models", false, "let every client load and unload models, "+
+				"not only callers of the admin address or with the admin token")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			return func(e *Env, args []string) error {
-				profiled, err := servedConfiguration(e, args, *file, *system, *profile)
+				profiled, err := servedConfiguration(e, args, *file, *system, *profile, models)
 				if err != nil {
 					return err
 				}
@@ -71,20 +77,45 @@ serves (option learn) begins without.`,
 }
 
 // servedConfiguration opens what is to be served: the models at a path, or a sluice.yaml.
-func servedConfiguration(e *Env, args []string, file, system, profile string) (*host.Profiled, error) {
+func servedConfiguration(e *Env, args []string, file, system, profile string, models *config.Models) (
+	*host.Profiled, error) {
 	switch {
 	case len(args) > 1:
 		return nil, fault.Errorf(fault.Usage, "%q is not understood", args[1:])
 	case len(args) == 1 && profile != "":
 		return nil, fault.Errorf(fault.Usage, "--profile goes with -f: the models of a path are measured")
 	case len(args) == 1:
-		return openPath(e, args[0], system)
+		return openPath(e, args[0], system, models)
 	}
-	opened, err := openUnder(e, file, system)
+	options := terminalOptions(e)
+	options.Models = *models
+	opened, err := openWith(file, system, options)
 	if err != nil {
 		return nil, err
 	}
 	return opened.EnsureProfile(e.Context, paths(profile)...)
+}
+
+// modelFlags are the flags that say which models a running server has. Their defaults leave that to the configuration.
+func modelFlags(fs *flag.FlagSet) *config.Models {
+	m := &config.Models{}
+	fs.StringVar(&m.Control, "model-control-mode", "", "none, poll or explicit: which models of the repository a "+
+		"running server has; instead of the configuration's models.control")
+	fs.Func("load-model", "`model` to begin with under explicit control, * for all; may be given again",
+		func(s string) error {
+			m.Load = append(m.Load, s)
+			return nil
+		})
+	fs.Func("repository-poll-secs", "`seconds` between two looks at the repository under control by polling",
+		func(s string) error {
+			n, err := strconv.ParseFloat(s, 64)
+			if err != nil || !(n > 0) || n > 1e6 {
+				return errors.New("want a number of seconds above 0")
+			}
+			m.Poll = config.Duration(n * float64(time.Second))
+			return nil
+		})
+	return m
 }
 
 // printConfig prints the file of a configuration.

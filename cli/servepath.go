@@ -22,7 +22,8 @@ import (
 // configuredFrom makes a sluice.yaml of a model file or a model repository and returns its path. It lies in a folder of
 // the user's cache, which belongs to these models as they are, so that a later start finds its measurements there.
 // objectives are those of the apps; nil where they are not known yet.
-func configuredFrom(e *Env, path string, objectives map[string]time.Duration) (string, error) {
+func configuredFrom(e *Env, path string, objectives map[string]time.Duration, models *config.Models) (
+	string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return "", fault.Wrap(fault.Usage, err)
@@ -40,7 +41,9 @@ func configuredFrom(e *Env, path string, objectives map[string]time.Duration) (s
 		return "", err
 	}
 	file := filepath.Join(folder, "sluice.yaml")
-	text, notes, err := config.ImportTritonFor(repository, file, config.Importing{Objectives: objectives, Here: true})
+	text, notes, err := config.ImportTritonFor(repository, file, config.Importing{
+		Objectives: objectives, Here: true, Models: *models,
+	})
 	if err != nil {
 		return "", fault.Wrap(fault.Config, err)
 	}
@@ -152,16 +155,17 @@ func linkOrCopy(from, to string) error {
 
 // openPath opens the configuration that a model file or a repository amounts to, and its profile. The objectives follow
 // from the profile, which is measured in seconds where an earlier start has left none.
-func openPath(e *Env, path, system string) (*host.Profiled, error) {
-	profiled, err := quickly(e, path, system, nil)
+func openPath(e *Env, path, system string, models *config.Models) (*host.Profiled, error) {
+	profiled, err := quickly(e, path, system, nil, models)
 	if err != nil {
 		return nil, err
 	}
-	return quickly(e, path, system, profiled.Objectives())
+	return quickly(e, path, system, profiled.Objectives(), models)
 }
 
-func quickly(e *Env, path, system string, objectives map[string]time.Duration) (*host.Profiled, error) {
-	file, err := configuredFrom(e, path, objectives)
+func quickly(e *Env, path, system string, objectives map[string]time.Duration, models *config.Models) (
+	*host.Profiled, error) {
+	file, err := configuredFrom(e, path, objectives, models)
 	if err != nil {
 		return nil, err
 	}

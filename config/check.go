@@ -184,7 +184,9 @@ func (c *checker) late(s, path string) {
 
 func (c *checker) apps() {
 	f := c.f
-	c.need(len(f.Apps) > 0 || f.Store != "", "apps", "is missing: list at least one app, or name a store for functions")
+	c.models()
+	c.need(len(f.Apps) > 0 || f.Store != "" || f.Models.Changes(), "apps",
+		"is missing: list at least one app, or name a store for functions")
 	for i, w := range f.Workers {
 		if f.Store != "" && w.Backend.Kind == "openinference" {
 			c.addf(at("workers", i)+".backend.kind",
@@ -222,6 +224,12 @@ func (c *checker) apps() {
 			c.addf(path+".items", "%v", err)
 		}
 		c.need(a.QueueLimit >= 1 && a.QueueLimit <= 1<<30, path+".queue_limit", "is %d, want at least 1", a.QueueLimit)
+		c.need(a.Queue == nil || len(a.Stages) == 0, path+".queue",
+			"belongs to apps of one stage: write it at the stages")
+		c.queue(a.Queue, path+".queue")
+		for k := range a.Stages {
+			c.queue(a.Stages[k].Queue, at(path+".stages", k)+".queue")
+		}
 		if a.System != nil {
 			c.system(a.System, path+".system")
 		}

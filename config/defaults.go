@@ -27,6 +27,8 @@ const (
 	DefaultGRPC = ":8001"
 	// DefaultName is the server's name in its metadata.
 	DefaultName = "sluice"
+	// DefaultPoll is how often a model repository is looked at.
+	DefaultPoll = 15 * time.Second
 	// DefaultAdmin is where metrics, decisions and administration are.
 	DefaultAdmin = "127.0.0.1:8002"
 )
@@ -54,6 +56,8 @@ func (f *File) defaults() {
 			orText(f, &f.Placement[i].App, f.Apps[0].Name, at("placement", i)+".app")
 		}
 	}
+	orText(f, &f.Models.Control, ControlNone, "models.control")
+	orTime(f, &f.Models.Poll, DefaultPoll, "models.poll")
 	s := &f.Server
 	orText(f, &s.HTTP, DefaultHTTP, "server.http")
 	orText(f, &s.GRPC, DefaultGRPC, "server.grpc")

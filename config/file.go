@@ -120,6 +120,14 @@ type Models struct {
 	// Repository is a directory laid out as Triton lays one out, `MODEL/VERSION/model.onnx`, relative to this file.
 	// Required when a worker's backend is `onnx`, unless there are no apps but those of a store.
 	Repository string `yaml:"repository"`
+	// Control says which models of the repository a running server has: `none`, those that it began with, `poll`, those
+	// that lie there, which is looked up every so often, or `explicit`, those that clients have loaded. With `poll` and
+	// `explicit` models that no app names are served, too, as apps of their own. Default: `none`.
+	Control string `yaml:"control"`
+	// Load lists the models that a server with control `explicit` begins with; `*` is all. Default: none.
+	Load []string `yaml:"load"`
+	// Poll is how often a server with control `poll` looks for changes. Default: 15s.
+	Poll Duration `yaml:"poll"`
 }
 
 // System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.
@@ -192,6 +200,8 @@ type App struct {
 	Items Items `yaml:"items"`
 	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
 	QueueLimit int `yaml:"queue_limit"`
+	// Queue sets further limits of the queue of an app of one stage. Default: none.
+	Queue *Queue `yaml:"queue"`
 	// System serves this app. Default: the file's.
 	System *System `yaml:"system"`
 	// Variants lists the models that can answer, when the app has one stage. Either variants or stages is required.
@@ -259,8 +269,38 @@ type Stage struct {
 	Inputs map[string]string `yaml:"inputs"`
 	// Outputs gives the outputs of the model or function other names in the query. Default: they keep theirs.
 	Outputs map[string]string `yaml:"outputs"`
+	// Queue sets limits of the step's queue. Default: none.
+	Queue *Queue `yaml:"queue"`
 	// Next lists the steps that this one feeds.
 	Next []Edge `yaml:"next"`
+}
+
+// Queue sets limits of a queue, as `dynamic_batching` of a Triton model does. They hold whatever the system decides.
+type Queue struct {
+	// Delay is how long the first of the waiting queries may be held back until enough others have come for a batch.
+	// Default: 0s, none is held back.
+	Delay Duration `yaml:"delay"`
+	// Enough is how many items end that wait. Default: the largest batch that the variants take.
+	Enough int `yaml:"enough"`
+	// DefaultPriority is the level, from 1, of queries without a priority and of those with a larger one than there are
+	// levels. Default: the last.
+	DefaultPriority int `yaml:"default_priority"`
+	// Levels lists the levels of priority, the first the most important. Default: none, every priority counts.
+	Levels []QueueLevel `yaml:"levels"`
+}
+
+// QueueLevel sets limits of one level of priority.
+type QueueLevel struct {
+	// Timeout is how long a query may wait before it starts. Default: 0s, no limit.
+	Timeout Duration `yaml:"timeout"`
+	// OnTimeout says what happens to a query that has waited for longer: `reject` gives it up, `delay` lets it wait on
+	// behind all others. Default: `reject`.
+	OnTimeout string `yaml:"on_timeout"`
+	// OwnTimeout lets the timeout of a request take the place of a longer one here. Default: false, where a level
+	// sets a timeout those of requests do not count.
+	OwnTimeout bool `yaml:"own_timeout"`
+	// Limit is how many queries of the level may wait before new ones are refused. Default: 0, only queue_limit counts.
+	Limit int `yaml:"limit"`
 }
 
 // Edge feeds one stage with the results of another.
@@ -531,6 +571,9 @@ type Telemetry struct {
 	// JournalLimit is the most bytes of the journal. Steps beyond it are counted in sluice_journal_missed_steps_total
 	// and not recorded: what is there still replays. Default: 4GiB.
 	JournalLimit Size `yaml:"journal_limit"`
+	// Traces is a folder for files of traced requests, relative to this file. Clients who may load models say which
+	// requests (Triton's trace extension), and name the files in it. Default: none, nothing is traced.
+	Traces string `yaml:"traces"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`
 }

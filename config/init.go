@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluice-serving/sluice/models/repository"
 )
@@ -37,42 +38,70 @@ type machine struct {
 // Init returns a commented sluice.yaml for the models of a repository. With a ladder.json ({"task": NAME, "variants":
 // [{"name": MODEL, "accuracy": A}, ...]}) it has one app with all of them, otherwise one app for each. The one worker
 // is this machine. If repo is relative, the result must be saved in the current directory.
-func Init(repo string) ([]byte, error) {
-	return initFor(repo, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+//
+// Models that cannot be served are left out. notes name them, and the settings of the others that nothing here follows;
+// the file has them as remarks. objectives are latency objectives, by app; other apps get one that is not thought of.
+func Init(repo string, objectives map[string]time.Duration) (text []byte, notes []string, err error) {
+	return initFor(repo, objectives, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
 
-func initFor(dir string, m machine) ([]byte, error) {
+func initFor(dir string, objectives map[string]time.Duration, m machine) ([]byte, []string, error) {
 	repo, err := repository.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = repo.Close() }()
-	models, err := repo.Models()
-	if err != nil {
-		return nil, err
+	models, failed := repo.Models()
+	var notes []string
+	if failed != nil {
+		for _, line := range strings.Split(failed.Error(), "\n") {
+			notes = append(notes, line+": it is left out")
+		}
 	}
 	if len(models) == 0 {
-		return nil, fmt.Errorf("model repository %s holds no models: want MODEL/VERSION/model.onnx", dir)
+		return nil, nil, errors.Join(fmt.Errorf("model repository %s holds no models that can be served: want "+
+			"MODEL/VERSION/model.onnx", dir), failed)
 	}
 	steps, err := readLadder(repo, models)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	for _, model := range models {
+		for _, u := range model.Unknown {
+			notes = append(notes, fmt.Sprintf("model %q: config.pbtxt: %s is not read", model.Name, u))
+		}
+		for _, w := range model.Warnings {
+			notes = append(notes, fmt.Sprintf("model %q: config.pbtxt: %s", model.Name, w))
+		}
 	}
 	var b bytes.Buffer
-	writeHead(&b, dir, m)
+	writeHead(&b, dir, notes, m)
 	if steps != nil {
-		writeLadder(&b, steps, models)
+		writeLadder(&b, steps, models, objectives)
 	} else {
 		for _, model := range models {
-			writeApp(&b, model.Name, []ladderStep{{Name: model.Name, Accuracy: 1}}, models, false)
+			writeApp(&b, model.Name, []ladderStep{{Name: model.Name, Accuracy: 1}}, models, false, objectives)
 		}
 	}
 	b.WriteString(initTail)
 	// The written file must be readable: a name in the repository may be one that no app can have.
 	if _, err := Parse(b.Bytes(), "sluice.yaml"); err != nil {
-		return nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
+		return nil, nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
 	}
-	return b.Bytes(), nil
+	return b.Bytes(), notes, nil
+}
+
+// writeNotes writes what is left out as remarks.
+func writeNotes(b *bytes.Buffer, notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	b.WriteString("#\n# What has no counterpart:\n")
+	for _, n := range notes {
+		fmt.Fprintf(b, "#   - %s\n", strings.Join(strings.FieldsFunc(n, func(r rune) bool {
+			return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
+		}), " "))
+	}
 }
 
 // readLadder returns the content of ladder.json, or nil when there is none.
@@ -100,8 +129,8 @@ func readLadder(repo *repository.Repository, models []*repository.Model) (*ladde
 	return &l, nil
 }
 
-func writeLadder(b *bytes.Buffer, l *ladder, models []*repository.Model) {
-	writeApp(b, l.Task, l.Variants, models, true)
+func writeLadder(b *bytes.Buffer, l *ladder, models []*repository.Model, objectives map[string]time.Duration) {
+	writeApp(b, l.Task, l.Variants, models, true, objectives)
 	var rest []string
 	for _, m := range models {
 		if !slices.ContainsFunc(l.Variants, func(v ladderStep) bool { return v.Name == m.Name }) {
@@ -113,10 +142,12 @@ func writeLadder(b *bytes.Buffer, l *ladder, models []*repository.Model) {
 	}
 }
 
-func writeHead(b *bytes.Buffer, dir string, m machine) {
+func writeHead(b *bytes.Buffer, dir string, notes []string, m machine) {
 	b.WriteString(`# What sluice serves, where, and how fast it has to be.
 # docs/configuration.md explains every setting; check this file with ` + "`sluice config check`" + `.
-version: 1
+`)
+	writeNotes(b, notes)
+	b.WriteString(`version: 1
 
 # Kinds of machine. Prices are in $/h; plans that rent machines compare them.
 device_types:
@@ -150,10 +181,16 @@ apps:
 `, quote(dir))
 }
 
-func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*repository.Model, measured bool) {
+func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*repository.Model, measured bool,
+	objectives map[string]time.Duration) {
 	fmt.Fprintf(b, "  - name: %s\n", quote(name))
-	b.WriteString(`    slo: {latency: 100ms, percentile: 99}
-    late: drop          # or serve-late
+	slo := "{latency: 100ms, percentile: 99}   # not thought of: write yours"
+	if d := objectives[name]; d > 0 {
+		slo = fmt.Sprintf("{latency: %v, percentile: 99}   # proposed from measured latencies: write yours",
+			Duration(d))
+	}
+	fmt.Fprintf(b, "    slo: %s\n", slo)
+	b.WriteString(`    late: drop          # or serve-late
     queue_limit: 1000   # waiting queries, before new ones are refused
     variants:
 `)

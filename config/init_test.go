@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestInitMakesOneAppOfALadder(t *testing.T) {
@@ -17,7 +18,7 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 		`{"task":"digits","seed":1,"variants":[{"name":"digits-s","accuracy":0.8125,"bytes":3},{"name":"digits-l",`+
 			`"accuracy":0.99}]}`)
 	t.Chdir(root)
-	out, err := initFor("models", machine{cores: 2, memory: 8 << 30})
+	out, _, err := initFor("models", nil, machine{cores: 2, memory: 8 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 	}
 	for _, bad := range []string{"{", "{}", `{"task":"t","variants":[{"name":"absent","accuracy":1}]}`} {
 		write(t, root, "models/ladder.json", bad)
-		if _, err := Init(filepath.Join(root, "models")); err == nil || !strings.Contains(err.Error(), "ladder.json") {
+		if _, _, err := Init(filepath.Join(root, "models"), nil); err == nil ||
+			!strings.Contains(err.Error(), "ladder.json") {
 			t.Errorf("ladder.json %s: error %v", bad, err)
 		}
 	}
@@ -48,7 +50,7 @@ func TestInitMakesOneAppForEachModel(t *testing.T) {
 		model(t, root, name+"/1", -1, 3)
 	}
 	model(t, root, "fixed/1", 1, 3)
-	out, err := Init(filepath.Join(root, "models"))
+	out, _, err := Init(filepath.Join(root, "models"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,10 +66,37 @@ func TestInitMakesOneAppForEachModel(t *testing.T) {
 			t.Errorf("app %q: %+v", a.Name, w.Variants[i])
 		}
 	}
-	if _, err := Init(t.TempDir()); err == nil || !strings.Contains(err.Error(), "holds no models") {
+	if _, _, err := Init(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "holds no models") {
 		t.Errorf("empty repository: %v", err)
 	}
-	if _, err := Init(filepath.Join(root, "absent")); err == nil {
+	if _, _, err := Init(filepath.Join(root, "absent"), nil); err == nil {
 		t.Error("absent repository")
+	}
+}
+
+// What cannot be served is left out by name, what is not followed is said, and the rest goes on.
+func TestInitLeavesOutWhatCannotBeServed(t *testing.T) {
+	root := t.TempDir()
+	model(t, root, "good/1", -1, 3)
+	write(t, root, "models/good/config.pbtxt", `max_batch_size: 4
+parameters {key: "threads" value: {string_value: "2"}} response_cache {enable: true}`)
+	write(t, root, "models/python/config.pbtxt", `backend: "python"`)
+	write(t, root, "models/python/1/model.py", "")
+	write(t, root, "models/broken/1/model.onnx", "no model")
+	out, notes, err := Init(filepath.Join(root, "models"), map[string]time.Duration{"good": 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(notes, "\n")
+	for _, want := range []string{
+		`model "python"`, `model "broken"`, "left out", `parameters ["threads"]`, "response_cache",
+	} {
+		if !strings.Contains(all, want) || !strings.Contains(string(out), want) {
+			t.Errorf("%q is not said: %s\n%s", want, all, out)
+		}
+	}
+	w, err := resolve(t, root, string(out))
+	if err != nil || len(w.Spec.Apps) != 1 || w.Spec.Apps[0].SLO.Latency != 200*time.Millisecond {
+		t.Errorf("%v in\n%s", err, out)
 	}
 }

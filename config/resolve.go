@@ -24,7 +24,10 @@ func (f *File) Spec() (*serving.Spec, error) {
 
 // Resolve looks up the models and turns the file into a Resolved. The error is a Problems when models and file do not
 // match.
-func (f *File) Resolve() (*Resolved, error) {
+func (f *File) Resolve() (*Resolved, error) { return f.ResolveFrom(nil) }
+
+// ResolveFrom is Resolve with models of an open repository in place of the file's; nil opens the file's.
+func (f *File) ResolveFrom(repo *repository.Repository) (*Resolved, error) {
 	r := &resolver{
 		c: &checker{f: f, bad: map[string]bool{}}, f: f,
 		w:      &Resolved{Spec: &serving.Spec{}},
@@ -33,7 +36,9 @@ func (f *File) Resolve() (*Resolved, error) {
 	for _, w := range f.Workers {
 		r.local = r.local || w.Backend.Kind == "onnx"
 	}
-	if f.Models.Repository != "" {
+	if repo != nil {
+		r.repo = repo
+	} else if f.Models.Repository != "" {
 		repo, err := repository.Open(f.Path(f.Models.Repository))
 		if err != nil {
 			r.c.addf("models.repository", "%v", err)
@@ -133,7 +138,7 @@ func (r *resolver) app(i int) {
 	base := len(s.Stages)
 	for _, n := range sorted {
 		v := &views[n]
-		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful}
+		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful, Queue: v.Queue.rules()}
 		for j, e := range v.Next {
 			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut, Rows: e.Rows})
 			if !(&pipeline.Edge{FanOut: e.FanOut, Rows: e.Rows}).Servable() {

@@ -12,7 +12,7 @@ type stageView struct {
 // The one variant of a built-in function's stage has the stage's name.
 func (f *File) stages(a *App, path string) []stageView {
 	if len(a.Stages) == 0 {
-		return []stageView{{Stage{Name: a.Name, Variants: a.Variants}, path}}
+		return []stageView{{Stage{Name: a.Name, Variants: a.Variants, Queue: a.Queue}, path}}
 	}
 	var out []stageView
 	for i := range a.Stages {

@@ -33,6 +33,12 @@ type Importing struct {
 	// Here leaves out models that cannot run in this process, where else all models are left to a Triton that goes on
 	// running.
 	Here bool
+	// Only is the one model to import; "" for all of the repository.
+	Only string
+	// Repository is an open one in place of the folder; nil for none.
+	Repository *repository.Repository
+	// Models are the settings of models.control, models.load and models.poll to write.
+	Models Models
 }
 
 // ImportTritonFor is ImportTriton with options.
@@ -41,17 +47,22 @@ func ImportTritonFor(dir, out string, o Importing) (text []byte, notes []string,
 }
 
 func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, error) {
-	repo, err := repository.Open(dir)
-	if err != nil {
-		return nil, nil, err
+	repo := o.Repository
+	if repo == nil {
+		opened, err := repository.Open(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer func() { _ = opened.Close() }()
+		repo = opened
 	}
-	defer func() { _ = repo.Close() }()
-	im := &importer{repo: repo, here: o.Here, members: make(map[string]*member)}
+	im := &importer{repo: repo, here: o.Here, only: o.Only, control: o.Models, members: make(map[string]*member)}
 	if err := im.read(); err != nil {
 		return nil, nil, err
 	}
 	where := dir
 	if !filepath.IsAbs(dir) {
+		var err error
 		if where, err = filepath.Rel(filepath.Dir(out), dir); err != nil {
 			return nil, nil, err
 		}
@@ -64,12 +75,18 @@ func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, er
 	// The written file must be readable, and the models must fit together.
 	f, err := Parse(b.Bytes(), out)
 	if err == nil {
-		_, err = f.Resolve()
+		_, err = f.ResolveFrom(o.Repository)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
 	}
 	return b.Bytes(), im.notes, nil
+}
+
+// RunsHere reports whether the models of an imported file run in this process.
+func RunsHere(text []byte) bool {
+	f, err := Parse(text, "sluice.yaml")
+	return err == nil && !slices.ContainsFunc(f.Workers, func(w Worker) bool { return w.Backend.Kind != "onnx" })
 }
 
 // importer collects the apps of a repository.
@@ -79,6 +96,8 @@ type importer struct {
 	apps    []App
 	place   []Placement // of all stages, in the order of apps
 	placed  bool        // some of them has settings
+	only    string      // the one model to import; "" for all
+	control Models      // settings of the file that is written
 	here    bool        // models that cannot run in this process are left out
 	remote  bool        // some model cannot run in this process: Triton runs all of them
 	notes   []string
@@ -107,6 +126,9 @@ func (im *importer) read() error {
 	if len(names) > maxImported {
 		return fmt.Errorf("model repository %s holds %d models, more than %d", im.repo.Dir(), len(names), maxImported)
 	}
+	if im.only != "" {
+		names = []string{im.only}
+	}
 	var plain []string
 	for _, name := range names {
 		c, err := im.repo.Configured(name)
@@ -130,7 +152,7 @@ func (im *importer) read() error {
 			im.notef("model %q is left out: %v", name, err)
 		}
 	}
-	if len(im.apps) == 0 {
+	if len(im.apps) == 0 && !im.control.Changes() {
 		return fmt.Errorf("nothing of model repository %s can be served:\n%s", im.repo.Dir(),
 			strings.Join(im.notes, "\n"))
 	}
@@ -203,9 +225,8 @@ func (im *importer) checkSupported(m *member) error {
 		im.notef("model %q: instance_group asks for GPUs: describe the machines that have them under device_types "+
 			"and workers", m.Name)
 	}
-	if d := c.DynamicBatching; d != nil && d.MaxQueueDelayMicroseconds > 0 {
-		im.notef("model %q: dynamic_batching.max_queue_delay_microseconds has no counterpart: how long a batch is "+
-			"waited for follows from the objective", m.Name)
+	if c.DynamicBatching != nil && !m.local {
+		im.notef("model %q: dynamic_batching is left to the Triton that runs it", m.Name)
 	}
 	return nil
 }
@@ -269,6 +290,9 @@ func (im *importer) singleModel(name string) error {
 		return err
 	}
 	a := App{Name: name, Variants: []Variant{m.variant(name, 0)}}
+	if m.local {
+		a.setQueue(queueOf(m.Config.DynamicBatching))
+	}
 	a.Inputs, a.Outputs = interfaceOf(m.Config)
 	im.add(a)
 	if !m.local {
@@ -277,7 +301,7 @@ func (im *importer) singleModel(name string) error {
 	// Every version that the policy chooses is served. The latest answers who names none.
 	for _, v := range m.Versions[:len(m.Versions)-1] {
 		old := App{Name: name + "@" + strconv.FormatInt(v.Number, 10), VersionOf: name, Inputs: a.Inputs,
-			Outputs: a.Outputs}
+			Outputs: a.Outputs, Late: a.Late, Queue: a.Queue, QueueLimit: a.QueueLimit}
 		old.Variants = []Variant{m.variant(name, v.Number)}
 		im.add(old)
 	}

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluice-serving/sluice/internal/bounded"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // tritonRepository copies testdata/triton and writes the models that its files describe.
@@ -94,7 +97,6 @@ func TestImportTriton(t *testing.T) {
 	}
 	for _, want := range []string{
 		`ensemble "scenes": config.pbtxt: response_cache (line 26) is not read`,
-		`max_queue_delay_microseconds has no counterpart`,
 	} {
 		if !slices.ContainsFunc(notes, func(n string) bool {
 			return strings.Contains(n, want)
@@ -325,4 +327,58 @@ func FuzzEnsemble(f *testing.F) {
 			t.Errorf("%d stages of %d steps", len(w.Spec.Stages), len(c.EnsembleScheduling.Step))
 		}
 	})
+}
+
+// Each model's dynamic_batching becomes rules of its own queue.
+func TestImportedQueues(t *testing.T) {
+	dir := t.TempDir()
+	for name, batching := range map[string]string{
+		"plain":  "",
+		"delays": "dynamic_batching {max_queue_delay_microseconds: 500 preferred_batch_size: [4, 2]}",
+		"levels": `dynamic_batching {
+			priority_levels: 2 default_priority_level: 1
+			default_queue_policy {timeout_action: DELAY default_timeout_microseconds: 100000 max_queue_size: 3}
+			priority_queue_policy {key: 2 value: {allow_timeout_override: true max_queue_size: 2000}}}`,
+	} {
+		if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 2).Write(
+			filepath.Join(dir, name, "1", "model.onnx")); err != nil {
+			t.Fatal(err)
+		}
+		text := "max_batch_size: 8\n" + batching
+		if err := os.WriteFile(filepath.Join(dir, name, "config.pbtxt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, notes, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"))
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("%v, %q", err, notes)
+	}
+	f, err := Parse(text, filepath.Join(dir, "sluice.yaml"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	spec, err := f.Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*serving.QueueRules{
+		"plain":  nil,
+		"delays": {Delay: 500 * time.Microsecond, Enough: 2},
+		"levels": {Default: 1, Levels: []serving.QueueLevel{
+			{Timeout: 100 * time.Millisecond, Defers: true, Limit: 3}, {Override: true, Limit: 2000},
+		}},
+	}
+	for a := range spec.Apps {
+		name := spec.Apps[a].Name
+		if got := spec.Stages[spec.Source(serving.AppID(a))].Queue; !reflect.DeepEqual(got, want[name]) {
+			t.Errorf("%s: %+v, want %+v", name, got, want[name])
+		}
+		// Where the author says how long queries wait, the objective gives none up.
+		if late := spec.Apps[a].Late == serving.ServeLate; late != (name == "levels") {
+			t.Errorf("%s serves late: %v", name, late)
+		}
+	}
+	if a := &spec.Apps[1]; a.QueueLimit != 2003 {
+		t.Errorf("%s: %d may wait", a.Name, a.QueueLimit)
+	}
 }

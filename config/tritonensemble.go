@@ -54,6 +54,10 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		})
 		st := &a.Stages[k]
 		st.Variants = []Variant{m.variant(st.Name, s.ModelVersion)}
+		if m.local {
+			st.Queue = queueOf(m.Config.DynamicBatching)
+			a.keepsQueue(st.Queue)
+		}
 		if err := g.gives(k, s, m); err != nil {
 			return a, fmt.Errorf("step[%d]: %w", k, err)
 		}

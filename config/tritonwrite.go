@@ -15,14 +15,7 @@ func (im *importer) write(b *bytes.Buffer, dir string, m machine) {
 		"# Made from a Triton model repository by `sluice import triton`. docs/pipelines.md and " +
 			"docs/configuration.md explain the settings;\n" +
 			"# check this file with `sluice config check`.\n")
-	if len(im.notes) > 0 {
-		b.WriteString("#\n# What has no counterpart:\n")
-		for _, n := range im.notes {
-			fmt.Fprintf(b, "#   - %s\n", strings.Join(strings.FieldsFunc(n, func(r rune) bool {
-				return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
-			}), " "))
-		}
-	}
+	writeNotes(b, im.notes)
 	b.WriteString("version: 1\n\n")
 	if im.remote {
 		b.WriteString(`device_types:
@@ -40,6 +33,7 @@ workers:
 			fmt.Fprintf(b, "    memory: %s\n", m.memory)
 		}
 		fmt.Fprintf(b, "workers:\n  - name: here\n    backend: {kind: onnx}\nmodels:\n  repository: %s\n", quote(dir))
+		im.writeControl(b)
 	}
 	b.WriteString(
 		"\n# Measured latencies. Write this file with `sluice profile` and take the mark away.\n# profiles: " +
@@ -51,7 +45,7 @@ workers:
 		return
 	}
 	b.WriteString(
-		"\n# As instance_group and dynamic_batching have it. Systems that plan by themselves need no such " +
+		"\n# As instance_group and preferred_batch_size have it. Systems that plan by themselves need no such " +
 			"list.\nplacement:\n")
 	worker := "here"
 	if im.remote {
@@ -66,12 +60,38 @@ workers:
 	}
 }
 
+// writeControl writes how models are loaded, where the file is to say it.
+func (im *importer) writeControl(b *bytes.Buffer) {
+	c := &im.control
+	if !c.Changes() {
+		return
+	}
+	fmt.Fprintf(b, "  control: %s\n", c.Control)
+	if len(c.Load) > 0 {
+		quoted := make([]string, len(c.Load))
+		for k, name := range c.Load {
+			quoted[k] = quote(name)
+		}
+		fmt.Fprintf(b, "  load: [%s]\n", strings.Join(quoted, ", "))
+	}
+	if c.Poll > 0 {
+		fmt.Fprintf(b, "  poll: %v\n", c.Poll)
+	}
+}
+
 func writeImported(b *bytes.Buffer, a *App) {
 	slo := "{latency: 100ms}   # Triton has no objective: write yours"
 	if a.SLO.Latency > 0 {
 		slo = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours", a.SLO.Latency)
 	}
 	fmt.Fprintf(b, "  - name: %s\n    slo: %s\n", quote(a.Name), slo)
+	if a.Late != "" {
+		fmt.Fprintf(b, "    late: %s   # its queue says how long queries wait\n", a.Late)
+	}
+	if a.QueueLimit > 0 {
+		fmt.Fprintf(b, "    queue_limit: %d\n", a.QueueLimit)
+	}
+	writeQueue(b, a.Queue, "    ")
 	if a.VersionOf != "" {
 		fmt.Fprintf(b, "    version_of: %s\n", quote(a.VersionOf))
 	}
@@ -113,6 +133,7 @@ func writeImported(b *bytes.Buffer, a *App) {
 		if len(s.Outputs) > 0 && len(a.Stages) > 1 {
 			fmt.Fprintf(b, "        outputs: %s\n", shownMap(s.Outputs))
 		}
+		writeQueue(b, s.Queue, "        ")
 		if len(s.Next) > 0 {
 			var to []string
 			for _, e := range s.Next {

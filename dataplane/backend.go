@@ -73,4 +73,7 @@ type Portion struct {
 	// Stream, Begins and Ends are those of the query's Request, at a stateful stage.
 	Stream       string
 	Begins, Ends bool
+	// Partial takes each answer of a model that gives any number of them to a query; Outputs then stay empty. An error
+	// ends the run. Nil takes none, as where a model is measured.
+	Partial func(outputs []tensor.Tensor) error
 }

@@ -189,6 +189,9 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			j.err = fmt.Errorf("query %d has no caller", part.Query)
 			continue
 		}
+		if c.partials != nil {
+			to.Partial = c.partials.next()
+		}
 		if j.io == nil {
 			to.Inputs = c.request.Inputs
 			continue

@@ -178,16 +178,23 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 		c.reply(r, nil)
 		return
 	}
-	e := &Error{Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String()}
+	e := &Error{
+		Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String(), Expired: d.Reason == engine.QueueTimeout,
+		Full: d.Reason == engine.QueueFull,
+	}
 	if d.Outcome == serving.Failed {
 		e.Cause = c.cause
 	}
 	if d.Retry {
-		// After that time the queries that wait now are served or dropped.
-		e.RetryAfter = max(p.spec().Apps[d.App].SLO.Latency, time.Second)
+		if e.RetryAfter = d.RetryAfter; e.RetryAfter <= 0 {
+			e.RetryAfter = unknownRetry
+		}
 	}
 	c.reply(nil, e)
 }
+
+// unknownRetry is when to try again where the engine does not know when a place is expected.
+const unknownRetry = time.Second
 
 // plan has the planner answer a request, on a goroutine of its own. The engine decides whether the plan is valid.
 func (p *Plane) plan(d *engine.Decision) {

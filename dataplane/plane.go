@@ -107,11 +107,12 @@ type message struct {
 
 // call is a query between its acceptance and its answer.
 type call struct {
-	request *Request // without its inputs once there is an execution
-	arrived serving.Time
-	reply   func(*Response, error)
-	cause   error           // the last error of a backend or a stage
-	outputs []tensor.Tensor // of an app of one stage
+	request  *Request // without its inputs once there is an execution
+	arrived  serving.Time
+	reply    func(*Response, error)
+	partials *partials       // nil for a query with one answer
+	cause    error           // the last error of a backend or a stage
+	outputs  []tensor.Tensor // of an app of one stage
 	// execution is the query's in an app of several stages, from the start of its first batch on; else nil.
 	execution *execution
 }
@@ -163,7 +164,10 @@ func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
 // Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when
 // the spec is not valid, or does not extend the one in force (serving.Spec.Grows).
-func (p *Plane) Grow(g *engine.Growth) error {
+func (p *Plane) Grow(g *engine.Growth) error { return p.GrowWired(g, p.c.Wiring) }
+
+// GrowWired is Grow with the wiring of the new apps' stages, by StageID.
+func (p *Plane) GrowWired(g *engine.Growth, wiring []pipeline.Wiring) error {
 	if err := g.Spec.Validate(); err != nil {
 		return err
 	}
@@ -172,7 +176,7 @@ func (p *Plane) Grow(g *engine.Growth) error {
 	if err := g.Spec.CheckGrowth(p.spec()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
-	graphs, err := newGraphs(g.Spec, p.c.Wiring, len(p.spec().Apps))
+	graphs, err := newGraphs(g.Spec, wiring, len(p.spec().Apps))
 	if err != nil {
 		return err
 	}
@@ -215,7 +219,8 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 }
 
 // Submit hands in a request and returns the query's number at once. The request must not be changed afterwards. reply
-// is called exactly once, on the owner goroutine, and must not block. When the plane is draining or closed, reply is
+// is called exactly once, on the owner goroutine or, with Request.Partial, on one of its own, and must not block. When
+// the plane is draining or closed, reply is
 // called before Submit returns, and the number is 0.
 func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID {
 	p.mu.Lock()
@@ -231,14 +236,21 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority,
 		MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.StreamName()), Tenant: r.Tenant,
 	}
-	timeout := r.Timeout
-	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
-		timeout = p.spec().Apps[r.App].SLO.Latency
-	}
+	timeout, inQueue := p.spec().Timeouts(r.App, r.Timeout)
+	q.QueueTimeout = inQueue
 	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
+	var given *partials
+	if r.Partial != nil {
+		given = &partials{to: r.Partial, limit: p.c.Output}
+		answered := reply
+		reply = func(response *Response, err error) {
+			// Not on the owner goroutine: an answer may be on its way to a slow client.
+			go func() { given.close(); answered(response, err) }()
+		}
+	}
 	p.inbox = append(p.inbox, message{
-		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},
+		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply, partials: given},
 	})
 	p.mu.Unlock()
 	if r.Queued != nil {

@@ -33,6 +33,9 @@ type Request struct {
 	Rate float64
 	// Timings has Response.Stages filled in.
 	Timings bool
+	// Partial, if not nil, is called with each answer of a model that gives any number of them, on a goroutine of the
+	// backend and one at a time. The Response then has no outputs. It may block, which holds the model up.
+	Partial func(outputs []tensor.Tensor)
 	// Queued, if not nil, is called once the query has its place in the order of arrival. It must not block.
 	Queued func()
 }
@@ -65,7 +68,9 @@ type Error struct {
 	Reason  string          // one of the engine's reasons, in words a client can act on
 	// RetryAfter is the wait after which another try may succeed; 0 when none will.
 	RetryAfter time.Duration
-	Cause      error // the backend's error, for Failed
+	// Expired tells that the query waited for longer than its queue allows, Full that the queue was full.
+	Expired, Full bool
+	Cause         error // the backend's error, for Failed
 }
 
 // Error implements error. The text is for clients: it does not hold what another server said (RemoteError).

@@ -14,15 +14,16 @@ import (
 // it. Owners note on it the work of owners above them. No owner calls upwards.
 type agenda struct {
 	*world
-	timers    pq.Heap     // by stage, then the router's, then by instance: see routerTimer, instanceTimer
-	global    bool        // the router decides for all stages at once
-	called    bool        // such a router is to be called
-	stages    dirty       // to be routed
-	instances dirty       // to be filled, or removed
-	freed     dirty       // workers that have released memory or a place
-	reduced   dirty       // stages that have lost a variant
-	scaler    bool        // the scaler is to decide
-	sharing   []nextStart // memory of touchSharing
+	timers    pq.Heap        // by stage, then the router's, then by instance: see routerTimer, instanceTimer
+	global    bool           // the router decides for all stages at once
+	called    bool           // such a router is to be called
+	stages    dirty          // to be routed
+	instances dirty          // to be filled, or removed
+	freed     dirty          // workers that have released memory or a place
+	reduced   dirty          // stages that have lost a variant
+	held      []serving.Time // by stage, until when tasks are held back; it may be shorter
+	scaler    bool           // the scaler is to decide
+	sharing   []nextStart    // memory of touchSharing
 	// basisChanged is when an input of planning last changed: latencies, prices, declared rates, the spec, or which
 	// workers and variants are usable. 0 for never.
 	basisChanged serving.Time
@@ -136,14 +137,54 @@ func (a *agenda) instanceTimer(i serving.InstanceID) int { return len(a.spec.Sta
 
 // setStageTimer sets the timer of a stage's waiting tasks to the first instant at which one of them is too late.
 func (a *agenda) setStageTimer(s serving.StageID) {
-	if !a.app(s).Drops() {
+	if held := a.heldUntil(s); held < serving.Never {
+		a.set(int(s), min(held, a.firstDrop(s)))
 		return
+	}
+	if !a.drops(s) {
+		if a.spec.Stages[s].Queue != nil {
+			a.timers.Remove(int(s)) // tasks were held back
+		}
+		return
+	}
+	a.set(int(s), a.firstDrop(s))
+}
+
+// firstDrop is the first instant at which a task that waits at a stage is too late; serving.Never where none ever is.
+func (a *agenda) firstDrop(s serving.StageID) serving.Time {
+	if !a.drops(s) {
+		return serving.Never
 	}
 	first := a.fleet.EarliestDrop(a.fleet.Central(s))
 	if q := a.fleet.AwaitingTurn(s); q.Len() > 0 {
 		first = min(first, a.fleet.EarliestDrop(q))
 	}
-	a.set(int(s), afterDrop(first))
+	return afterDrop(first)
+}
+
+// holdUntil sets until when the tasks of a stage are held back. A later time counts only if it is the first.
+func (a *agenda) holdUntil(s serving.StageID, until serving.Time, first bool) {
+	if len(a.held) < len(a.spec.Stages) {
+		for len(a.held) < len(a.spec.Stages) {
+			a.held = append(a.held, serving.Never)
+		}
+	}
+	if first || until < a.held[s] {
+		a.held[s] = until
+	}
+}
+
+// heldUntil is until when the tasks of a stage are held back: until their delay is over, or one of them has to start to
+// be in time. It is serving.Never where none is.
+func (a *agenda) heldUntil(s serving.StageID) serving.Time {
+	if int(s) >= len(a.held) || a.held[s] == serving.Never || a.fleet.AwaitingTurn(s).Len() == 0 {
+		return serving.Never
+	}
+	until := a.held[s]
+	if a.drops(s) {
+		until = min(until, a.fleet.EarliestDrop(a.fleet.AwaitingTurn(s)))
+	}
+	return until
 }
 
 // setInstanceTimer sets the timer of an instance: when its batcher wants to be called, the first task of its queue is
@@ -156,7 +197,7 @@ func (a *agenda) setInstanceTimer(i *fleet.Instance) {
 	if until := i.RestUntil(); until > 0 {
 		at = min(at, until)
 	}
-	if a.app(i.Stage()).Drops() {
+	if a.drops(i.Stage()) {
 		at = min(at, afterDrop(a.fleet.EarliestDrop(i.Queue())))
 	}
 	a.set(a.instanceTimer(i.ID()), at)

@@ -74,6 +74,7 @@ const (
 	PlanInvalid
 	Ejected
 	Displaced
+	QueueTimeout
 )
 
 var reasonNames = [...]string{
@@ -87,6 +88,7 @@ var reasonNames = [...]string{
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 	"planning failed", "the plan is not valid", "others served what it failed on, launched again later",
 	"the queue is full, and its tenant is beyond its share",
+	"waited longer than its queue allows",
 }
 
 // String returns the reason in words.
@@ -138,8 +140,11 @@ type Decision struct {
 	Outcome serving.Outcome // EndQuery
 	Late    bool            // EndQuery: served after its deadline
 	// Retry is set on refusals where a later attempt may succeed.
-	Retry    bool
-	Variant  serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
+	Retry bool
+	// RetryAfter is when that is expected, from now; 0 where nothing tells.
+	RetryAfter time.Duration
+	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
+	Variant  serving.VariantID
 	Instance serving.InstanceID
 	Stage    serving.StageID // StartBatch
 	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit

@@ -14,15 +14,23 @@ const roomWait = 10 * time.Second
 // endExpired ends the queries of a queue that could not be in time even if they started now. With late policy
 // serve-late it ends those that have waited for the app's GiveUp.
 func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
-	if !q.app(s).Drops() || q.fleet.EarliestDrop(queue) >= q.now {
+	if !q.drops(s) || q.fleet.EarliestDrop(queue) >= q.now {
 		return
 	}
-	inOrder := queue.Unconstrained() && queue.SingleItems() && q.fleet.Uniform(queue) // then they expire in order
+	inOrder := queue.Unconstrained() && queue.SingleItems() && q.fleet.Uniform(queue) &&
+		!queue.Timed() // then they expire in order
 	moves := len(q.app(s).Stages) > 1 || q.spec.Stages[s].Stateful
 	for r := queue.Head(); r != fleet.Nil; {
 		next := q.fleet.Next(r)
 		if t := q.fleet.Task(r); t.DropAt() < q.now {
-			q.end(t.Record(), serving.Dropped, WaitedTooLong)
+			if by := t.StartBy(); by > 0 && by < q.now && t.Defers() {
+				q.deferTask(r)
+				next = queue.Head() // a task that is put back stands further behind, perhaps in this queue
+			} else if by > 0 && by < q.now {
+				q.end(t.Record(), serving.Dropped, QueueTimeout)
+			} else {
+				q.end(t.Record(), serving.Dropped, WaitedTooLong)
+			}
 			if moves {
 				// Ending a query removes its other tasks, perhaps next, and gives another task of its stream the turn.
 				next = queue.Head()
@@ -32,6 +40,13 @@ func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
 		}
 		r = next
 	}
+}
+
+// deferTask puts a task that has waited for longer than its queue allows behind all others.
+func (q *queries) deferTask(ref fleet.Ref) {
+	q.dequeue(ref)
+	q.fleet.Defer(ref)
+	q.wait(ref)
 }
 
 // endUnservable ends the queries waiting at a stage that no instance, present or coming, may serve, that the plan has
@@ -56,7 +71,7 @@ func (q *queries) endUnplaced() {
 	}
 	for s := range q.spec.Stages {
 		id := serving.StageID(s)
-		if q.app(id).Drops() {
+		if q.drops(id) {
 			continue
 		}
 		q.endWaiting(id, NoRoom, func(w *fleet.Work, _ Reason) bool {

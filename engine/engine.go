@@ -260,6 +260,7 @@ func (e *Engine) expire() {
 		}
 		if id == 0 {
 			e.queries.endExpired(e.fleet.Central(s), s)
+			e.queries.letGoDue(s)
 			e.queries.endExpired(e.fleet.AwaitingTurn(s), s)
 			e.agenda.setStageTimer(s)
 			continue

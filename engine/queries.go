@@ -73,7 +73,8 @@ func (q *queries) accept(x *serving.Query) {
 	if q.shares.counts() {
 		share = q.shares.arrived(x, q.pending[x.App]-q.waiting[x.App], q.largestBatch(w.Stage))
 	}
-	if q.waiting[x.App] >= app.QueueLimit && (share.beyond || !q.displace(app)) {
+	if q.full(w.Stage, q.spec.Stages[w.Stage].Queue.Level(x.Priority)) ||
+		q.waiting[x.App] >= app.QueueLimit && (share.beyond || !q.displace(app)) {
 		q.shares.notTaken(x, share)
 		q.refuse(x, QueueFull, true)
 		return
@@ -131,7 +132,10 @@ func (q *queries) displace(app *serving.App) bool {
 
 // refuse answers a query that is not accepted. retry is set when it may be accepted later.
 func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
-	q.out.ofQuery(serving.Refused, why, x).Retry = retry
+	d := q.out.ofQuery(serving.Refused, why, x)
+	if d.Retry = retry; retry {
+		d.RetryAfter = q.admission.expected(&q.spec.Apps[x.App], why)
+	}
 }
 
 // open makes the record of an accepted query.
@@ -159,6 +163,7 @@ func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.W
 	} else if w.MinAccuracy > 0 && q.admission.everyVariantMeets(s, w.MinAccuracy) {
 		w.MinAccuracy = 0
 	}
+	q.limit(&w, x)
 	if q.admission.wakes && len(q.fleet.Ready(s)) == 0 {
 		q.agenda.scaler = true
 		if wait := q.spec.Apps[x.App].ColdWait; wait > 0 {
@@ -185,9 +190,12 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 func (q *queries) wait(ref fleet.Ref) {
 	s := q.fleet.Task(ref).Stage()
 	q.waiting[q.spec.Stages[s].App]++
-	if q.streams.ordered(s) {
+	switch {
+	case q.gathers(ref):
+		q.gather(ref)
+	case q.streams.ordered(s):
 		q.streams.wait(ref)
-	} else {
+	default:
 		q.fleet.Wait(ref)
 	}
 	q.agenda.routeStage(s) // routing sets the queue's timer

@@ -22,6 +22,8 @@ import (
 //
 //	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed]
 //	      [replan=30s] [memory=BYTES] [cold_wait=0s] [keep=RULE] [alive=5m] [turnoff=0s] [change=0.25]
+//	queue [delay=0s] [enough=0]                       limits of the queue of the stage above, or of the only one
+//	level [timeout=0s] [defers=1] [override=1] [limit=0]  a level of priority of that queue
 //	stage NAME [next=NAME:FANOUT,...] [stateful=1]    stages in topological order
 //	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
 //	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME] [low=0] [up=0] [place=N]
@@ -29,7 +31,7 @@ import (
 //	carries capacity=10 demand=10            (in a plan)
 //
 //	at T          (one line for each input)
-//	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1] [slack=0s]
+//	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1] [slack=0s] [timeout=0s]
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q
 //	plan / unplanned [why=TEXT]
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
@@ -151,6 +153,23 @@ func (s *scenario) build(d *datadriven.TestData) error {
 			s.profile = append(s.profile, [2]time.Duration{
 				duration(args["base"], 10*time.Millisecond), duration(args["item"], 5*time.Millisecond),
 			})
+		case "queue", "level":
+			if len(s.spec.Stages) == 0 {
+				app.Stages = append(app.Stages, 0)
+				s.spec.Stages = append(s.spec.Stages, serving.Stage{Name: "app"})
+			}
+			st := &s.spec.Stages[len(s.spec.Stages)-1]
+			if name[0] == "queue" {
+				st.Queue = &serving.QueueRules{
+					Delay: duration(args["delay"], 0), Enough: number(args["enough"], 0),
+				}
+				break
+			}
+			st.Queue.Default = 1
+			st.Queue.Levels = append(st.Queue.Levels, serving.QueueLevel{
+				Timeout: duration(args["timeout"], 0), Defers: args["defers"] != "", Override: args["override"] != "",
+				Limit: number(args["limit"], 0),
+			})
 		case "instance":
 			placed = append(placed, line)
 		}
@@ -240,7 +259,7 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 				Items:    int32(number(args["items"], 1)),
 				Priority: int32(number(args["priority"], 0)), MinAccuracy: float(args["floor"], 0),
 				Variant: s.variant(args["pin"]), Stream: uint64(number(args["stream"], 0)),
-				Slack: duration(args["slack"], 0)}
+				Slack: duration(args["slack"], 0), QueueTimeout: duration(args["timeout"], 0)}
 		case "cancel":
 			x.Kind, x.Query.ID = engine.QueryCancelled, serving.QueryID(id)
 		case "ready", "failed", "lost":

@@ -265,7 +265,8 @@ func (x *streams) check() error {
 			found--
 		}
 		for ref := rec.first; ref != fleet.Nil; ref = x.fleet.Sibling(ref) {
-			if t := x.fleet.Task(ref); t.Place() == fleet.Turn && x.turn(t) == nil {
+			if t := x.fleet.Task(ref); t.Place() == fleet.Turn && x.turn(t) == nil &&
+				(x.ordered(t.Stage()) || x.spec.Stages[t.Stage()].Queue == nil) {
 				return fmt.Errorf("query %d waits for a turn at a stage that keeps no order", t.Query())
 			}
 		}

@@ -31,5 +31,10 @@ func (w *world) violated(err error) {
 // app returns the app of a stage.
 func (w *world) app(s serving.StageID) *serving.App { return &w.spec.Apps[w.spec.Stages[s].App] }
 
+// drops reports whether a query that waits at a stage for too long is given up, or put back, in the end.
+func (w *world) drops(s serving.StageID) bool {
+	return w.app(s).Drops() || w.spec.Stages[s].Queue.Ends()
+}
+
 // lengthened returns s with zero values added up to length n.
 func lengthened[T any](s []T, n int) []T { return append(s, make([]T, n-len(s))...) }

@@ -71,7 +71,7 @@ func (s *Server) admit(c *server.Config) error {
 	if a.Anonymous == nil && !gate.Strict {
 		gate.Open = access.Look | access.Infer
 	}
-	if f.Server.ModelControl {
+	if c.ModelControl {
 		gate.Open |= access.Deploy | access.Administer
 	}
 	c.Gate = access.New(gate)

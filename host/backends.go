@@ -21,6 +21,7 @@ import (
 
 // Kinds of workers.backend in a file.
 const (
+	kindONNX   = "onnx"
 	kindFake   = "fake"
 	kindRemote = "openinference"
 )
@@ -28,9 +29,12 @@ const (
 // backends run the models and functions of every worker.
 type backends struct {
 	opened  *Opened
-	models  []dataplane.Backend // by WorkerID; nil for a worker without models
-	workers []dataplane.Backend // by WorkerID: the same, and functions on workers that run them
-	local   *onnx.Backend       // nil when no worker runs models in this process
+	models  []dataplane.Backend             // by WorkerID; nil for a worker without models
+	workers []dataplane.Backend             // by WorkerID: the same, and functions on workers that run them
+	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
+	local   *onnx.Backend                   // nil when no worker runs models in this process
+	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
+	functions *builtin.Functions
 }
 
 func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
@@ -44,7 +48,9 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 			len(o.Spec().Workers), o.Name(), len(kinds))
 	}
 	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds))}
-	functions := o.functions()
+	if own := o.functions(); len(own) > 0 || o.file.Models.Repository != "" {
+		out.functions = builtin.NewFunctions(own)
+	}
 	for at, b := range kinds {
 		var err error
 		switch {
@@ -52,7 +58,7 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 			out.models[at], err = o.fake(b)
 		case b.Kind == kindRemote:
 			out.models[at], err = o.remote(b, trouble)
-		case len(functions) == len(o.tables.Variants) && len(functions) > 0 && o.file.Store == "":
+		case o.onlyFunctions():
 			// No model runs here, so no runtime is needed.
 		default:
 			if out.local == nil {
@@ -64,8 +70,8 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 			return nil, err
 		}
 		worker := out.models[at]
-		if len(functions) > 0 && b.Kind != kindFake { // a fake worker has no tensors for functions
-			worker = builtin.New(functions, worker)
+		if out.functions != nil && b.Kind != kindFake { // a fake worker has no tensors for functions
+			worker = builtin.New(out.functions, worker)
 		}
 		out.workers = append(out.workers, worker)
 	}
@@ -76,6 +82,12 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 func (o *Opened) runsHere(w serving.WorkerID) bool {
 	kind := o.tables.Backends[w].Kind
 	return kind != kindFake && kind != kindRemote
+}
+
+// onlyFunctions reports whether no model runs, and none can come to run.
+func (o *Opened) onlyFunctions() bool {
+	n := len(o.functions())
+	return n > 0 && n == len(o.tables.Variants) && o.file.Store == "" && !o.file.Models.Changes()
 }
 
 // functions are the variants that are functions, not models.

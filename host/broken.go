@@ -83,7 +83,8 @@ func (o *Opened) brokenModels(served []*server.Model) []*server.Model {
 	for _, x := range o.broken {
 		m := &server.Model{
 			Name: x.app.ClientName(), App: serving.None, Platform: onnxPlatform, Failed: x.reason.Error(),
-			Versions: []server.Version{{Variant: serving.None, Name: x.app.Name, Version: x.version}},
+			FailedKind: failedRuntime,
+			Versions:   []server.Version{{Variant: serving.None, Name: x.app.Name, Version: x.version}},
 		}
 		if len(x.app.Stages) > 1 {
 			m.Platform, m.Versions[0].Version = server.Ensemble, strconv.Itoa(1)

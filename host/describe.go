@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/sluice-serving/sluice/runtime/openinference"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
@@ -71,6 +74,29 @@ func (b *backends) ask(ctx context.Context, v serving.VariantID) (tensors, error
 				err)
 		}
 	}
+}
+
+// decoupled reports whether the model of a variant gives any number of answers to a request, as the server that has it
+// says. A server that does not answer at once is not asked again: its models give one.
+func (b *backends) decoupled(ctx context.Context, v serving.VariantID) bool {
+	for _, x := range b.models {
+		remote, ok := x.(*openinference.Backend)
+		if !ok || b.absent[remote] {
+			continue
+		}
+		ctx, done := context.WithTimeout(ctx, remoteTry)
+		is, err := remote.Decoupled(ctx, v)
+		if done(); err == nil {
+			return is
+		}
+		if status.Code(err) != codes.Unimplemented {
+			if b.absent == nil {
+				b.absent = make(map[*openinference.Backend]bool)
+			}
+			b.absent[remote] = true
+		}
+	}
+	return false
 }
 
 // describedBy asks one server, which may be absent.

@@ -53,7 +53,11 @@ func (h *functionHost) Unbind(v serving.VariantID) {
 
 // Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
 func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
-	p := h.profiled
+	return h.service.feasible(ctx, h.profiled, g)
+}
+
+// feasible returns the reason why no plan could be made after a growth; nil when one can.
+func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) error {
 	latencies := g.Profile
 	r := plan.Request{Spec: g.Spec, Rates: p.Demand()}
 	r.Rates = append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...)
@@ -61,11 +65,11 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 		learned := profile.NewLearned(g.Spec, g.Profile)
 		latencies, r.Beliefs = learned, learned.Frozen()
 	}
-	h.service.planning.Lock() // planners may share a solver
-	defer h.service.planning.Unlock()
+	s.planning.Lock() // planners may share a solver
+	defer s.planning.Unlock()
 	open := g.Spec.Open()
 	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, p.system,
-		p.policies.store)
+		p.policies.store, openOrNil(open), true)
 	if err != nil {
 		return err
 	}
@@ -94,13 +98,21 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	return nil
 }
 
+// openOrNil is the open part of a spec; nil where nothing is left out.
+func openOrNil(o *serving.Open) *serving.Open {
+	if o.Whole() {
+		return nil
+	}
+	return o
+}
+
 // show replaces the functions that clients see.
 func (h *functionHost) show(open []functions.Live) {
 	shown := make(map[string]*server.Model, len(open))
 	s := h.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := append([]*server.Model(nil), s.models[:s.fixed]...)
+	var list []*server.Model
 	for k := range open {
 		l := &open[k]
 		m := h.models[l.Name]
@@ -110,7 +122,8 @@ func (h *functionHost) show(open []functions.Live) {
 		shown[l.Name] = m
 		list = append(list, m)
 	}
-	s.models, h.models = list, shown
+	s.deployed, h.models = list, shown
+	s.list()
 }
 
 // State implements functions.Host.

@@ -23,6 +23,7 @@ func (s *Server) listen(o ServerOptions) error {
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}
+	s.telemetry.ShowFailedModels(s.service.failedModels)
 	s.telemetry.CountConnections(func() (out []telemetry.Connections) {
 		for _, x := range s.front.Connections() {
 			out = append(out, telemetry.Connections(x))
@@ -55,7 +56,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		},
 		ReadTimeout: time.Duration(limits.ReadTimeout), IdleTimeout: time.Duration(limits.IdleTimeout),
 		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady), Hurry: o.Hurry,
-		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Hosts: file.Hosts,
+		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl || o.ModelControl, Hosts: file.Hosts,
+		Traces:       s.planned.file.Path(s.planned.file.Telemetry.Traces),
 		SharedMemory: or(o.SharedMemory, file.SharedMemory), Origins: file.Origins, Name: or(o.Name, file.Name),
 		Version: Version(), Log: s.log, LogLevel: o.LogLevel,
 		PublicMetrics: file.PublicMetrics, Reflection: file.Reflection,

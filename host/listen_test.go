@@ -71,6 +71,7 @@ server:
     idle_timeout: 8s, json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13,
     connections_per_address: 14,
     write_timeout: 15s, stream_idle: 16s, connection_age: 17s}
+telemetry: {traces: /traces}
 `)
 	want := server.Config{
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
@@ -80,8 +81,9 @@ server:
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
 		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
 		ConnectionsEach: 14, WriteTimeout: 15 * time.Second, StreamIdle: 16 * time.Second,
-		ConnectionAge: 17 * time.Second, SharedMemory: "/prefix", Origins: []string{"https://example.org"},
-		Name: "triton", Version: Version(), Log: got.Log, PublicMetrics: true, Reflection: true,
+		ConnectionAge: 17 * time.Second, SharedMemory: "/prefix", Traces: "/traces",
+		Origins: []string{"https://example.org"},
+		Name:    "triton", Version: Version(), Log: got.Log, PublicMetrics: true, Reflection: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
@@ -91,6 +92,9 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 				}
 			}
 		}
+	}
+	if v := spec.Stages[first].Variants[0]; m.Config == nil && first == last && b.decoupled(ctx, v) {
+		m.Config = &pb.ModelConfig{ModelTransactionPolicy: &pb.ModelTransactionPolicy{Decoupled: true}}
 	}
 	for _, s := range app.Stages[:len(app.Stages)-1] {
 		for _, v := range spec.Stages[s].Variants {

@@ -15,6 +15,7 @@ import (
 // is composed. Nothing has been measured, planned or started.
 type Opened struct {
 	file     *config.File
+	whole    *config.File // with the apps that are not started
 	tables   *config.Resolved
 	system   systems.System
 	options  Options
@@ -34,11 +35,18 @@ func Open(path string, options Options) (*Opened, error) {
 	if err := f.CheckNames(names()); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
+	if err := f.SetModels(options.Models); err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	whole := f
+	f = f.Started()
 	tables, err := f.Resolve()
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	o := &Opened{file: f, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}, shown: &once{}}
+	o := &Opened{
+		file: f, whole: whole, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}, shown: &once{},
+	}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
 	if o.system, err = systemOf(f, tables); err != nil {
 		return nil, err
@@ -66,7 +74,8 @@ func systemOf(f *config.File, tables *config.Resolved) (out systems.System, err 
 		}
 		if i > 0 && !reflect.DeepEqual(s, out) {
 			return out, fault.Wrap(fault.Config, f.Problem(path, "differs from that of app %q: one server runs one "+
-				"system; start a server for each", tables.Spec.Apps[0].Name))
+				"system, and what is to hold for the queue of one app is written as its queue",
+				tables.Spec.Apps[0].Name))
 		}
 		out = s
 	}

@@ -1,5 +1,7 @@
 package host
 
+import "github.com/sluice-serving/sluice/config"
+
 // Options are callbacks for a user interface. One call into this package makes one callback at a time. Concurrent calls
 // into this package may make them concurrently.
 type Options struct {
@@ -11,6 +13,10 @@ type Options struct {
 	Progress func(share float64, doing string)
 	// Quick has [Opened.EnsureProfile] measure for a second or so a model, less exactly.
 	Quick bool
+	// Models replaces settings of the file's section models that it sets: control, load and poll.
+	Models config.Models
+	// Imported tells that the file was made of its model repository: in a running server, apps are made of it anew.
+	Imported bool
 }
 
 // withDefaults returns the options with functions that do nothing in place of nil.

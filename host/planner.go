@@ -1,12 +1,16 @@
 package host
 
 import (
+	"context"
 	"errors"
+	"slices"
 
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
@@ -21,27 +25,63 @@ func (p *Profiled) Planner(s systems.System) (plan.Planner, error) {
 
 // PlannerWith is Planner with another store of policies.
 func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Planner, error) {
-	if p.file.Store == "" {
-		return p.plannerOver(p.latencies, s, policies)
+	open := func() (*systems.Open, error) {
+		return systems.NewOpen(p.latencies, func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
+			return p.plannerOver(latencies, s, policies, open, true)
+		})
 	}
-	return systems.NewOpen(p.latencies, func(open profile.Profile) (plan.Planner, error) {
-		return p.plannerOver(open, s, policies)
-	})
+	if p.file.Store != "" {
+		return open()
+	}
+	first, err := p.plannerOver(p.latencies, s, policies, nil, false)
+	if err != nil || !p.hasCatalog() {
+		return first, err
+	}
+	return &growing{Planner: first, spec: p.Spec(), open: open}, nil
 }
 
-// plannerOver builds a system's planner over another profile. With a functions' store, it also places stages that the
-// file does not place.
-func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store) (plan.Planner,
-	error) {
+// growing is a planner for a spec that may grow: the one that knows all of what was measured until the spec has grown,
+// and then one that knows what is open.
+type growing struct {
+	plan.Planner
+	spec  *serving.Spec // as it was at first
+	open  func() (*systems.Open, error)
+	grown *systems.Open
+}
+
+// Plan implements plan.Planner.
+func (g *growing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	if r.Spec == g.spec || r.Spec.EqualButFanOuts(g.spec) {
+		if len(r.Spec.Apps) == 0 {
+			return plan.Empty(g.Name(), r.Snapshot), nil
+		}
+		return g.Planner.Plan(ctx, r)
+	}
+	if g.grown == nil {
+		made, err := g.open()
+		if err != nil {
+			return nil, err
+		}
+		g.grown = made
+	}
+	return g.grown.Plan(ctx, r)
+}
+
+// plannerOver builds a system's planner over another profile. open is the part of the spec that it plans for, nil for
+// all of it. Where the world grows, it also places stages that the file does not place.
+func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store, open *serving.Open,
+	grows bool) (plan.Planner, error) {
 	known := systems.PlannerInputs{
-		Profile: latencies, Proposed: p.tables.Proposed, Spread: p.file.Store != "", Policies: policies,
+		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows || p.file.Models.Changes(), Policies: policies,
 		Made: p.policies.made,
 	}
 	for _, i := range p.tables.Placement {
-		known.Placement = append(known.Placement, static.Instance(i))
+		if i, ok := placedIn(i, open); ok {
+			known.Placement = append(known.Placement, static.Instance(i))
+		}
 	}
 	trials := experiment.Trials{System: s}
-	if p.file.Store == "" { // functions have numbers of their own, which measurements do not know
+	if !grows { // what comes later has numbers of its own, which measurements do not know
 		trials.Measured, trials.Beliefs = p.measurements, p.latencies
 	}
 	known.Trials = trials
@@ -56,4 +96,27 @@ func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, poli
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	return made, nil
+}
+
+// placedIn is an instance of the placement in the part of the spec that is open; ok is false for one of an app that is
+// closed.
+func placedIn(i config.Instance, open *serving.Open) (_ config.Instance, ok bool) {
+	if open == nil {
+		return i, true
+	}
+	i.Stage = open.StageOf[i.Stage]
+	variants := i.Variants
+	i.Variants = nil
+	for _, v := range variants {
+		if x := open.VariantOf[v]; x != serving.None {
+			i.Variants = append(i.Variants, x)
+		}
+	}
+	return i, i.Stage != serving.None && len(i.Variants) > 0
+}
+
+// hasCatalog reports whether models can come and go in a running server: all run in this process, from a repository.
+func (o *Opened) hasCatalog() bool {
+	return o.file.Models.Repository != "" && !slices.ContainsFunc(o.tables.Backends,
+		func(b config.Backend) bool { return b.Kind != kindONNX })
 }

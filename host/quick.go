@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 const (
@@ -35,22 +36,27 @@ func (p *Profiled) Objectives() map[string]time.Duration {
 	out := make(map[string]time.Duration)
 	spec := p.Spec()
 	for a := range spec.Apps {
-		total := time.Duration(0)
-		for _, st := range spec.Apps[a].Stages {
-			total += p.alone(spec.Stages[st].Variants)
-		}
-		out[spec.Apps[a].Name] = roundObjective(max(room*total, shortestObjective))
+		out[spec.Apps[a].Name] = objectiveOf(spec, p.latencies, serving.AppID(a))
 	}
 	return out
 }
 
+// objectiveOf proposes the objective of one app.
+func objectiveOf(spec *serving.Spec, latencies profile.Profile, a serving.AppID) time.Duration {
+	total := time.Duration(0)
+	for _, st := range spec.Apps[a].Stages {
+		total += alone(spec, latencies, spec.Stages[st].Variants)
+	}
+	return roundObjective(max(room*total, shortestObjective))
+}
+
 // alone is the latency of a single item on the slowest of some variants, on the fastest machine for it.
-func (p *Profiled) alone(variants []serving.VariantID) time.Duration {
+func alone(spec *serving.Spec, latencies profile.Profile, variants []serving.VariantID) time.Duration {
 	slowest := time.Duration(0)
 	for _, v := range variants {
 		fastest := time.Duration(math.MaxInt64)
-		for d := range p.Spec().DeviceTypes {
-			fastest = min(fastest, p.latencies.Latency(v, serving.DeviceTypeID(d), 1, 1))
+		for d := range spec.DeviceTypes {
+			fastest = min(fastest, latencies.Latency(v, serving.DeviceTypeID(d), 1, 1))
 		}
 		if fastest < time.Hour {
 			slowest = max(slowest, fastest)

@@ -75,7 +75,7 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends, h funct
 	if p.file.System.Late == "serve-late" {
 		c.App.Late = serving.ServeLate
 	}
-	if run.local == nil {
+	if run.local == nil || kept == nil {
 		return c, nil
 	}
 	times, err := operators.OpenTable(kept.Table(store.OperatorTable), here)

@@ -24,7 +24,8 @@ const (
 // sequences are the open sequences of models that are told of them. A sequence is open from a request that starts it to
 // one that ends it, or until it was silent for too long. It is safe for concurrent use.
 type sequences struct {
-	byApp map[serving.AppID]*appSequences // fixed
+	mu    sync.RWMutex
+	byApp map[serving.AppID]*appSequences
 	now   func() time.Time
 }
 
@@ -51,6 +52,13 @@ func newSequences(tables *config.Resolved) *sequences {
 	return s
 }
 
+// add adds an app whose model is told of sequences.
+func (s *sequences) add(a serving.AppID, to *appSequences) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byApp[a] = to
+}
+
 func sequencesOf(m *repository.Model) *appSequences {
 	c := m.Config.SequenceBatching
 	a := &appSequences{idle: sequenceIdle, most: maxSequences, open: make(map[string]time.Time)}
@@ -71,7 +79,9 @@ func sequencesOf(m *repository.Model) *appSequences {
 // admit opens, continues or ends the sequence of a request. It fails, in Triton's words, for a request without a
 // sequence and for one whose sequence is not open.
 func (s *sequences) admit(r *dataplane.Request, spec *serving.Spec) error {
+	s.mu.RLock()
 	a := s.byApp[r.App]
+	s.mu.RUnlock()
 	if a == nil {
 		return nil
 	}

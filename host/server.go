@@ -28,6 +28,8 @@ type ServerOptions struct {
 	Strict bool
 	// SharedMemory is the prefix of the shared memory objects that clients may use; empty leaves the configuration's.
 	SharedMemory string
+	// ModelControl lets every client load and unload models, as the configuration's server.model_control does.
+	ModelControl bool
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
 	// configuration's.
 	Journal string
@@ -157,6 +159,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		if f.refines {
 			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
 		}
+	}
+	if c, every := s.service.catalog, s.planned.pollEvery(); c != nil && every > 0 {
+		helpers.Go(func() { c.watch(refining, every) })
 	}
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))

@@ -28,9 +28,12 @@ type service struct {
 
 	planning sync.Mutex // held while a plan is made
 
+	catalog *catalog // nil where models stay as they are; set once
+
 	mu       sync.Mutex
-	models   []*server.Model // of the configuration, then of functions; the slice is replaced, never changed
-	fixed    int             // number of models of the configuration
+	models   []*server.Model // both of these; the slice is replaced, never changed
+	fixed    []*server.Model // of the configuration and of its repository
+	deployed []*server.Model // functions
 	apps     int             // number of apps of the configuration
 	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
@@ -47,7 +50,7 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 	}
 	out := &service{
 		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool),
-		models: models, fixed: len(models),
+		models: models, fixed: models,
 		apps: len(p.tables.Apps),
 	}
 	out.spec.Store(p.Spec())
@@ -59,6 +62,44 @@ func (s *service) Models() []*server.Model {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.models
+}
+
+// list joins the lists of models; s.mu is held.
+func (s *service) list() { s.models = slices.Concat(s.fixed, s.deployed) }
+
+// show has clients see a model of the repository in place of that of its name; nil removes that.
+func (s *service) show(name string, m *server.Model) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fixed := slices.Clone(s.fixed)
+	at := slices.IndexFunc(fixed, func(x *server.Model) bool { return x.Name == name })
+	switch {
+	case at >= 0 && m != nil:
+		fixed[at] = m
+	case at >= 0:
+		fixed = slices.Delete(fixed, at, at+1)
+	case m != nil:
+		fixed = append(fixed, m)
+	}
+	s.fixed = fixed
+	s.list()
+}
+
+// forget drops what is kept of an app that is closed.
+func (s *service) forget(a serving.AppID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unloaded, a)
+}
+
+// grow puts a grown spec into force.
+func (s *service) grow(g *engine.Growth, wiring []pipeline.Wiring) error {
+	s.spec.Store(g.Spec) // before a plan can have the new identifiers
+	if err := s.plane.GrowWired(g, wiring); err != nil {
+		return err
+	}
+	s.settle()
+	return nil
 }
 
 // Lookup implements server.Service.

@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -64,6 +65,27 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	s.service.plane = s.plane
 	if s.functions != nil {
 		s.functions.begin(s.service)
+	}
+	return s.openCatalog(run)
+}
+
+// openCatalog has the models of the repository come and go, as clients or the repository say.
+func (s *Server) openCatalog(run *backends) error {
+	var m *functions.Manager
+	if s.functions != nil {
+		m = s.functions.manager
+	} else {
+		c, err := s.planned.functionsConfig(nil, run, nil)
+		if err == nil {
+			m, err = functions.Restore(context.Background(), c, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.service.catalog = newCatalog(s.planned.Profiled, run, s.service, m, s.log)
+	if s.service.catalog != nil {
+		s.onRelease(s.service.catalog.close)
 	}
 	return nil
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -14,8 +16,68 @@ import (
 // readyEvery is the time between two checks while a caller waits for readiness.
 const readyEvery = 20 * time.Millisecond
 
-// Load implements server.Service: it launches the app's instances again and returns when the model is ready.
-func (s *service) Load(ctx context.Context, m *server.Model) error {
+// Load implements server.Service. A model of the repository is read anew if its files have changed; the models that an
+// ensemble is made of are loaded with it.
+func (s *service) Load(ctx context.Context, name string, how server.Loading) error {
+	if s.catalog == nil {
+		m, ok := s.Lookup(name)
+		switch {
+		case !ok:
+			return oip.Errorf(oip.NotFound, "", "failed to poll from model repository: there is no such model")
+		case how.Config != nil || len(how.Files) > 0:
+			return oip.Errorf(oip.Unsupported, "parameters", "a configuration or files can be given for models that "+
+				"run in this process, from a repository")
+		case m.Failed != "":
+			return oip.Errorf(oip.Internal, "", "%s", m.Failed)
+		}
+		return s.reload(ctx, m)
+	}
+	if s.isDeployed(name) {
+		m, _ := s.Lookup(name)
+		return s.reload(ctx, m)
+	}
+	if err := s.mayChange(); err != nil {
+		return err
+	}
+	if err := s.catalog.load(ctx, name, how); err != nil {
+		return err
+	}
+	for _, x := range s.catalog.members(name) {
+		if s.catalog.belongs(x) {
+			continue
+		}
+		if err := s.catalog.load(ctx, x, server.Loading{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayChange returns an error where the repository alone says what is served.
+func (s *service) mayChange() error {
+	if s.catalog != nil && s.catalog.base.file.Models.Control == config.ControlPoll {
+		return oip.Errorf(oip.Unavailable, "", "explicit model load / unload is not allowed if polling is enabled")
+	}
+	return nil
+}
+
+// isDeployed reports whether a model is a function.
+func (s *service) isDeployed(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.deployed, func(m *server.Model) bool { return m.Name == name })
+}
+
+// Unused implements server.Service.
+func (s *service) Unused() []string {
+	if s.catalog == nil {
+		return nil
+	}
+	return s.catalog.unused()
+}
+
+// reload launches the app's instances again and returns when the model is ready.
+func (s *service) reload(ctx context.Context, m *server.Model) error {
 	s.setUnloaded(m, false)
 	ready := func(x *server.Model) bool { return x.Failed != "" || s.ModelReady(x, "") }
 	if err := waitFor(ctx, func() bool { return !slices.ContainsFunc(m.All(), not(ready)) }); err != nil {
@@ -39,8 +101,19 @@ func waitFor(ctx context.Context, is func() bool) error {
 }
 
 // Unload implements server.Service: queries that were accepted are answered, then the app's instances are released.
-func (s *service) Unload(_ context.Context, m *server.Model) error {
+func (s *service) Unload(_ context.Context, m *server.Model, members bool) error {
+	if err := s.mayChange(); err != nil {
+		return err
+	}
 	s.setUnloaded(m, true)
+	if s.catalog == nil || !members {
+		return nil
+	}
+	for _, name := range s.catalog.members(m.Name) {
+		if x, ok := s.Lookup(name); ok {
+			s.setUnloaded(x, true)
+		}
+	}
 	return nil
 }
 

@@ -62,6 +62,42 @@ func (s *Spec) WithApp(app App, v Variant) (*Spec, AppID, VariantID) {
 	return c, a, id
 }
 
+// Offsets translate the identifiers of a spec that was appended to another: each is added to.
+type Offsets struct {
+	App     AppID
+	Stage   StageID
+	Variant VariantID
+}
+
+// WithAppsOf returns a copy of s with all apps of o at its end. Device types and workers of o are left out.
+func (s *Spec) WithAppsOf(o *Spec) (*Spec, Offsets) {
+	c := s.clone()
+	by := Offsets{AppID(len(s.Apps)), StageID(len(s.Stages)), VariantID(len(s.Variants))}
+	for _, a := range o.Apps {
+		a.Stages = slices.Clone(a.Stages)
+		for k := range a.Stages {
+			a.Stages[k] += by.Stage
+		}
+		c.Apps = append(c.Apps, a)
+	}
+	for _, st := range o.Stages {
+		st.App += by.App
+		st.Variants, st.Next = slices.Clone(st.Variants), slices.Clone(st.Next)
+		for k := range st.Variants {
+			st.Variants[k] += by.Variant
+		}
+		for k := range st.Next {
+			st.Next[k].To += by.Stage
+		}
+		c.Stages = append(c.Stages, st)
+	}
+	for _, v := range o.Variants {
+		v.Stage += by.Stage
+		c.Variants = append(c.Variants, v)
+	}
+	return c, by
+}
+
 // WithVersion returns a copy of s in which v replaces all variants of app a, which has one stage. The old variants are
 // retired. The app keeps its name and takes everything else from app.
 func (s *Spec) WithVersion(a AppID, app App, v Variant) (*Spec, VariantID) {

@@ -118,6 +118,8 @@ type Stage struct {
 	// Stateful marks a stage that keeps something from query to query of a stream (Scrooge §3.1). It serves the queries
 	// of a stream one at a time, in the order of their arrival.
 	Stateful bool
+	// Queue are limits of its queue; nil for none.
+	Queue *QueueRules `json:",omitempty"`
 }
 
 // Edge hands the results of one stage to another.

@@ -99,6 +99,11 @@ func (c *check) stages() (joins []int) {
 		case !slices.ContainsFunc(st.Variants, inUse):
 			c.bad("stages[%d] %q: all its variants are retired", i, st.Name)
 		}
+		if st.Queue != nil {
+			if err := st.Queue.check(); err != nil {
+				c.bad("stages[%d] %q: queue: %w", i, st.Name, err)
+			}
+		}
 		for _, v := range st.Variants {
 			if v < 0 || int(v) >= len(s.Variants) || s.Variants[v].Stage != StageID(i) {
 				c.bad("stages[%d] %q: variant %d does not belong to it", i, st.Name, v)

@@ -119,7 +119,9 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 	v := serving.Variant{Name: "f.1", Accuracy: 1, MaxBatch: 4, MemoryBytes: 60}
 	spec, a, _ := base.WithApp(app, v)
 	p := profile.Constant{Base: 3 * time.Millisecond, PerItem: time.Millisecond, LoadTime: 200 * time.Millisecond}
-	maker := func(p profile.Profile) (plan.Planner, error) { return &static.Planner{Profile: p, Spread: true}, nil }
+	maker := func(p profile.Profile, _ *serving.Open) (plan.Planner, error) {
+		return &static.Planner{Profile: p, Spread: true}, nil
+	}
 	planner, err := systems.NewOpen(p, maker)
 	if err != nil {
 		t.Fatal(err)

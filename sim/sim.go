@@ -248,11 +248,8 @@ func (s *simulation) arrive() {
 		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority,
 		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream, Tenant: a.Tenant,
 	}
-	limit := a.Timeout
-	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
-		limit = s.Spec.Apps[a.App].SLO.Latency
-	}
-	q.Deadline = a.At.Add(limit)
+	limit, inQueue := s.Spec.Timeouts(a.App, a.Timeout)
+	q.Deadline, q.QueueTimeout = a.At.Add(limit), inQueue
 	if s.Content != nil {
 		shown := q // q itself would be on the heap, with content or without
 		s.frames[q.ID] = s.Content.Frame(&shown)

@@ -12,7 +12,7 @@ import (
 // makes a new one when the spec has changed. No other code keeps closed apps and retired variants out of plans. It is
 // not safe for concurrent use.
 type Open struct {
-	make    func(profile.Profile) (plan.Planner, error)
+	make    OpenMaker
 	profile profile.Profile
 	first   plan.Planner // for the first spec: name and sections
 
@@ -21,11 +21,14 @@ type Open struct {
 	planner plan.Planner
 }
 
+// OpenMaker makes a planner for the open part of a spec, over the latencies that are believed of it. open is nil where
+// nothing is left out.
+type OpenMaker func(latencies profile.Profile, open *serving.Open) (plan.Planner, error)
+
 // NewOpen returns a planner that uses the planners of maker. maker gets the believed latencies: p, or those of the
-// request. It returns maker's error. The apps of a written placement come first in a spec and are never closed, so that
-// the placement stays valid.
-func NewOpen(p profile.Profile, maker func(profile.Profile) (plan.Planner, error)) (*Open, error) {
-	first, err := maker(p)
+// request. It returns maker's error.
+func NewOpen(p profile.Profile, maker OpenMaker) (*Open, error) {
+	first, err := maker(p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +64,7 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 // replace makes a planner for the request's spec. A spec that differs in the observed fan-out alone keeps its planner.
 func (o *Open) replace(r *plan.Request) (err error) {
 	open, p := r.Spec.Open(), o.profile
+	var left *serving.Open
 	if r.Spec.EqualButFanOuts(o.spec) {
 		o.spec, o.open = r.Spec, open
 		return nil
@@ -69,9 +73,9 @@ func (o *Open) replace(r *plan.Request) (err error) {
 		p = r.Beliefs
 	}
 	if !open.Whole() {
-		p = profile.Renumbered{Profile: p, Variants: open.Variants}
+		p, left = profile.Renumbered{Profile: p, Variants: open.Variants}, open
 	}
-	planner, err := o.make(p)
+	planner, err := o.make(p, left)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ func TestAModelThatFailsToLoadLeavesTheOthers(t *testing.T) {
 device_types: [{name: local, cores: 1}]
 workers: [{name: here, device_type: local, backend: {kind: onnx}}]
 models: {repository: models}
+server: {public_metrics: true}
 apps:
   - {name: good, slo: {latency: 1s}, variants: [{name: good, max_batch: 1}]}
   - {name: bad, slo: {latency: 1s}, variants: [{name: bad, max_batch: 1}]}
@@ -57,6 +58,10 @@ apps:
 		if code, got := postTo(t, base+"/v2/models/bad/infer", strings.Replace(one, "NAME", "x", 1)); code != 503 ||
 			!strings.Contains(got, "NoSuchOperator") {
 			t.Errorf("the bad one: %d %s", code, got)
+		}
+		if _, got := bodyOf(t, base+"/metrics"); !strings.Contains(got,
+			`sluice_model_load_failed{model="bad",reason="runtime",version="1"} 1`) {
+			t.Errorf("metrics do not say that the bad one failed: %s", got)
 		}
 		if code, got := bodyOf(t, base+"/v2/models/bad"); code != 503 || !strings.Contains(got, "NoSuchOperator") {
 			t.Errorf("its metadata: %d %s", code, got)

@@ -69,7 +69,7 @@ func (m *modelServer) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 }
 
 // startModelServer returns the address of a running model server.
-func startModelServer(t *testing.T, m *modelServer) string {
+func startModelServer(t *testing.T, m pb.GRPCInferenceServiceServer) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

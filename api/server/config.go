@@ -74,6 +74,9 @@ type Config struct {
 	// written, such as "/" for all; "" for none.
 	SharedMemory string
 
+	// Traces is the folder for files of traced requests; "" for none.
+	Traces string
+
 	// Origins are the origins whose pages may call over HTTP, such as https://example.org, or "*" for all; none for no
 	// page of another origin.
 	Origins []string

@@ -157,3 +157,37 @@ func request(t *testing.T, method, url, body string) *http.Request {
 	}
 	return r
 }
+
+// Callers of the admin address load and unload models without server.model_control; where there is a token, with it.
+func TestTheAdminAddressControlsModels(t *testing.T) {
+	for _, x := range []struct {
+		config server.Config
+		header []string
+		want   int
+	}{
+		{server.Config{}, nil, 200},
+		{server.Config{Token: token}, nil, 401},
+		{server.Config{Token: token}, []string{"Authorization", "Bearer " + token}, 200},
+		{server.Config{}, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+	} {
+		s := start(t, x.config)
+		for _, path := range []string{"models/digits%2Fv1/unload", "models/digits%2Fv1/load"} {
+			url := "http://" + s.AdminAddr() + "/v2/repository/" + path
+			r, err := http.NewRequest(http.MethodPost, url, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(x.header) > 0 {
+				r.Header.Set(x.header[0], x.header[1])
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != x.want {
+				t.Errorf("%s with %v: %d, want %d", path, x.header, resp.StatusCode, x.want)
+			}
+		}
+	}
+}

@@ -23,7 +23,7 @@ const serverName = "sluice"
 // extensions are the protocol's extensions that the server implements.
 var extensions = []string{
 	"classification", "sequence", "sequence(string_id)", "model_repository", "schedule_policy", "model_configuration",
-	"system_shared_memory", "binary_tensor_data", "parameters", "statistics", "trace", "logging",
+	"system_shared_memory", "binary_tensor_data", "parameters", "statistics", "trace", "logging", "generate",
 }
 
 // grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
@@ -128,20 +128,32 @@ func describe(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
 func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	holds := g.s.memory.done(r)
 	defer holds.release()
-	out, err := g.infer(ctx, r, nil, holds)
+	out, err := g.infer(ctx, r, call{}, holds)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
 	return out, nil
 }
 
-// infer answers a request. queued, if not nil, is called when its query has its place among others. holds has the
-// claim of the request's memory, and claims that of the answer.
-func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func(), holds *claim) (
+// call says how a request over gRPC is answered.
+type call struct {
+	// queued, if not nil, is called when the request's query has its place among others.
+	queued func()
+	// partial, if not nil, is called with each answer of a decoupled model, one at a time.
+	partial func(*pb.ModelInferResponse)
+}
+
+// infer answers a request. holds has the claim of the request's memory, and claims that of the answer. The answer of a
+// decoupled model has no outputs: those went to how.partial.
+func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how call, holds *claim) (
 	*pb.ModelInferResponse, error) {
 	m, err := g.s.usable(r.ModelName, r.ModelVersion)
 	if err != nil {
 		return nil, err
+	}
+	if m.Decoupled() && how.partial == nil {
+		return nil, oip.Errorf(oip.Unsupported, "", "ModelInfer RPC doesn't support models with decoupled transaction "+
+			"policy: use ModelStreamInfer")
 	}
 	inputs, err := oip.DecodeRequest(r, g.s.regions.reader(g.s.config.MaxRequest, holds))
 	if err != nil {
@@ -162,8 +174,11 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err := g.s.checkWanted(m, wanted); err != nil {
 		return nil, err
 	}
-	query.Queued = queued
+	query.Queued = how.queued
 	r.Inputs, r.RawInputContents = nil, nil // large tensors are freed as soon as no stage needs them
+	if m.Decoupled() {
+		return g.inferDecoupled(ctx, m, r, query, wanted, how.partial, holds)
+	}
 	answer, err := g.s.infer(ctx, query)
 	if err != nil {
 		return nil, err
@@ -192,10 +207,10 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 }
 
 // inferRecovered is infer on a goroutine without an interceptor that recovers from a panic.
-func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest, queued func(),
+func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest, how call,
 	holds *claim) (out *pb.ModelInferResponse, err error) {
-	if queued != nil {
-		defer queued() // also after an earlier failure
+	if how.queued != nil {
+		defer how.queued() // also after an earlier failure
 	}
 	defer recoverCall(&g.s.config, "ModelStreamInfer", &err)
 	if c := callerOf(ctx); c != nil {
@@ -205,7 +220,7 @@ func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferReques
 		}
 		defer leave()
 	}
-	return g.infer(ctx, r, queued, holds)
+	return g.infer(ctx, r, how, holds)
 }
 
 // ModelConfig implements Triton's extension.

@@ -31,18 +31,20 @@ type heldAnswer struct {
 func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
 	inOrder := make(chan streamAnswer, streamDepth-1) // one more is held by the sender
 	sent := make(chan error, 1)
+	out := &streamSender{stream: stream}
 	go func() {
 		var err error
 		for a := range inOrder {
-			out := <-a
+			next := <-a
 			if err == nil {
-				err = stream.Send(out.ModelStreamInferResponse)
+				err = out.send(next.ModelStreamInferResponse)
 			}
-			out.holds.release()
+			next.holds.release()
 		}
 		sent <- err
 	}()
 	var failed error
+	var running sync.WaitGroup // requests to decoupled models
 	for {
 		r, err := stream.Recv()
 		if err != nil {
@@ -50,6 +52,14 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 				failed = err
 			}
 			break
+		}
+		if m, err := g.s.usable(r.GetModelName(), r.GetModelVersion()); err == nil && m.Decoupled() {
+			holds := g.s.memory.done(r)
+			running.Go(func() {
+				defer holds.release()
+				g.streamDecoupled(out, r, holds)
+			})
+			continue
 		}
 		answer := make(streamAnswer, 1)
 		inOrder <- answer
@@ -66,26 +76,21 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 		}
 	}
 	close(inOrder)
-	return errors.Join(failed, <-sent)
+	err := <-sent
+	running.Wait()
+	return errors.Join(failed, err)
 }
 
 // streamed answers one request of a stream.
 func (g *grpcService) streamed(stream pb.GRPCInferenceService_ModelStreamInferServer, r *pb.ModelInferRequest,
 	queued func(), holds *claim) *pb.ModelStreamInferResponse {
 	id, name, version := r.GetId(), r.GetModelName(), r.GetModelVersion()
-	out, err := g.inferRecovered(stream.Context(), r, queued, holds)
+	out, err := g.inferRecovered(stream.Context(), r, call{queued: queued}, holds)
 	if err != nil {
-		e, _ := clientError(err)
-		return &pb.ModelStreamInferResponse{
-			ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{
-				Id: id, ModelName: name, ModelVersion: version, Parameters: map[string]*pb.InferParameter{
-					finalResponse: oip.Bool(true),
-				},
-			},
-		}
+		return streamError(id, name, version, err)
 	}
-	// Every request has one answer, which is its last: an empty one never follows, whether or not the client asks for
-	// one by triton_enable_empty_final_response.
+	// A request to a model that is not decoupled has one answer, which is its last: an empty one never follows, whether
+	// or not the client asks for one by triton_enable_empty_final_response.
 	out.Parameters[finalResponse] = oip.Bool(true)
 	return &pb.ModelStreamInferResponse{InferResponse: out}
 }

@@ -34,6 +34,8 @@ func (s *Server) routes() http.Handler {
 		get(p+"/config", s.getConfig)
 		get(p+"/stats", s.getStats)
 		post(p+"/infer", s.postInfer)
+		post(p+"/generate", s.postGenerate)
+		post(p+"/generate_stream", s.postGenerateStream)
 	}
 	post("/v2/repository/index", s.postIndex)
 	post("/v2/repository/models/{model}/load", s.postLoad)

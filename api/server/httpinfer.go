@@ -15,6 +15,9 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if m.Decoupled() {
+		return errDecoupled
+	}
 	headerLength, err := headerLength(r)
 	if err != nil {
 		return err

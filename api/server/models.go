@@ -105,7 +105,7 @@ func (x *modelStatistics) proto() *pb.ModelStatistics {
 type indexEntry struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	State   string `json:"state"`
+	State   string `json:"state,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
@@ -122,6 +122,11 @@ func (s *Server) index(readyOnly bool) []indexEntry {
 				e.State, e.Reason = "UNAVAILABLE", s.service.Reason(x, v.Version)
 			}
 			out = append(out, e)
+		}
+	}
+	if !readyOnly {
+		for _, name := range s.service.Unused() {
+			out = append(out, indexEntry{Name: name})
 		}
 	}
 	return out

@@ -46,6 +46,10 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 		return oip.Errorf(oip.Internal, "", "%v", err), 0
 	}
 	switch {
+	case d.Full: // in words that clients of Triton look for, as below
+		return oip.Errorf(oip.Unavailable, "", "%v: Exceeds maximum queue size", d), d.RetryAfter
+	case d.Expired:
+		return oip.Errorf(oip.Unavailable, "", "%v: Request timeout expired", d), 0
 	case d.Outcome == serving.Refused && d.RetryAfter > 0:
 		return oip.Errorf(oip.Unavailable, "", "%v", d), d.RetryAfter
 	case d.Outcome == serving.Refused:

@@ -24,6 +24,7 @@ type Server struct {
 	memory   *memory
 	regions  *regions
 	settings *settings
+	tracer   *tracer
 	records  *records
 
 	http, admin   *http.Server
@@ -45,6 +46,10 @@ func New(c Config, p Service) (*Server, error) {
 	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory),
 		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel),
 		records: &records{audit: c.Audit, access: c.AccessLog, every: uint64(max(c.AccessEvery, 1))}}
+	if s.tracer, err = newTracer(c.Traces, s.settings, c.Log); err != nil {
+		return nil, err
+	}
+	s.service = traced{p, s.tracer}
 	for _, x := range []struct {
 		name, address string
 		limit, each   int
@@ -95,6 +100,7 @@ func (s *Server) build() {
 		for path, h := range c.AdminHandlers {
 			mux.Handle(path, h)
 		}
+		mux.Handle("/v2/repository/", s.repositoryHandler())
 		s.admin = timed(c.protected(s.adminEntry(mux)))
 		s.admin.TLSConfig = c.AdminTLS
 	}
@@ -119,7 +125,10 @@ func address(l net.Listener) string {
 }
 
 // Close releases the addresses of a server that does not serve: one that never did, or whose Serve has returned.
-func (s *Server) Close() { s.closeListeners() }
+func (s *Server) Close() {
+	s.closeListeners()
+	s.tracer.close()
+}
 
 // Connections returns how many connections were accepted, refused and closed so far, and why.
 func (s *Server) Connections() (out []ConnectionCount) {
@@ -195,6 +204,7 @@ func (s *Server) watchHealth(ctx context.Context) {
 // Config.NotReady, or until Config.Hurry; then it stops accepting connections and calls, answers the accepted calls
 // within DrainTimeout, and returns.
 func (s *Server) Serve(ctx context.Context) error {
+	defer s.tracer.close()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	failed, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup

@@ -42,6 +42,8 @@ type fakeService struct {
 	mu       sync.Mutex
 	ready    bool
 	unloaded bool
+	members  bool           // the latest unload was to unload those, too
+	loading  server.Loading // of the latest load
 	infer    func(context.Context, *dataplane.Request) (*dataplane.Response, error)
 	last     *dataplane.Request
 	model    server.Model
@@ -76,10 +78,24 @@ func (p *fakeService) ModelReady(*server.Model, string) bool {
 	defer p.mu.Unlock()
 	return p.ready && !p.unloaded
 }
-func (p *fakeService) Reason(*server.Model, string) string         { return "not loaded" }
-func (p *fakeService) Load(context.Context, *server.Model) error   { p.set(false); return nil }
-func (p *fakeService) Unload(context.Context, *server.Model) error { p.set(true); return nil }
-func (p *fakeService) set(v bool)                                  { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }
+func (p *fakeService) Reason(*server.Model, string) string { return "not loaded" }
+
+func (p *fakeService) Load(_ context.Context, name string, how server.Loading) error {
+	if _, ok := p.Lookup(name); !ok {
+		return oip.Errorf(oip.NotFound, "", "there is no such model")
+	}
+	p.loading = how
+	p.set(false)
+	return nil
+}
+func (p *fakeService) Unload(_ context.Context, _ *server.Model, members bool) error {
+	p.members = members
+	p.set(true)
+	return nil
+}
+func (p *fakeService) Unused() []string { return []string{"another"} }
+
+func (p *fakeService) set(v bool) { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }
 func (p *fakeService) Statistics(*server.Model) []server.VersionStatistics {
 	return []server.VersionStatistics{
 		{
@@ -209,19 +225,24 @@ func TestHTTPPaths(t *testing.T) {
 		{"POST", model + "/infer?x=1", two, 200, `"data":[1,2]`},
 		{"POST", model + "/versions/1/infer", two, 200, `"variant":"small"`},
 		{"POST", "/v2/repository/index", `{"ready":true}`, 200, `[{"name":"digits/v1","version":"1","state":"READY"}`},
-		{"POST", "/v2/repository/index", ``, 200, `[`},
+		{"POST", "/v2/repository/index", ``, 200, `{"name":"another"}]`},
 		{"POST", "/v2/repository/models/digits%2Fv1/unload", `{}`, 200, `{}`},
 		{"GET", model + "/ready", "", 503, `false`},
 		{"POST", "/v2/repository/models/digits%2Fv1/load", `{}`, 200, `{}`},
 		{
 			"POST", "/v2/repository/models/digits%2Fv1/load",
-			`{"parameters":{"config":"{\"max_batch_size\":16}"}}`, 501,
-			`failed to load 'digits/v1'`,
+			`{"parameters":{"config":"{\"max_batch_size\":16}","file:1/model.onnx":"YQ=="}}`, 200, `{}`,
 		},
 		{
-			"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"file:1/model.onnx":"YQ=="}}`, 501,
-			`failed to load 'digits/v1'`,
+			"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"file:1/model.onnx":"Y"}}`, 400,
+			`is no base64`,
 		},
+		{"POST", "/v2/repository/models/digits%2Fv1/load", `{"parameters":{"config":5}}`, 400, `is no text`},
+		{
+			"POST", "/v2/repository/models/digits%2Fv1/unload", `{"parameters":{"unload_dependents":7}}`, 400,
+			`neither true nor false`,
+		},
+		{"POST", "/v2/repository/models/none/load", `{}`, 404, `failed to load 'none'`},
 		{"POST", "/v2/repository/models/none/load", `{}`, 404, `failed to load 'none'`},
 		{"GET", "/metrics", "", 200, `metrics`},
 		{"GET", "/v2/models/none", "", 404, `{"error":"Request for unknown model: 'none' is not found"}`},

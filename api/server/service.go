@@ -28,10 +28,19 @@ type Service interface {
 	// Infer answers a query or fails with a *dataplane.Error.
 	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
 	// Load and Unload load and unload a model (repository extension).
-	Load(ctx context.Context, m *Model) error
-	Unload(ctx context.Context, m *Model) error
+	// members asks to unload the models that the model is made of, too.
+	Load(ctx context.Context, name string, how Loading) error
+	Unload(ctx context.Context, m *Model, members bool) error
+	// Unused lists the models that lie in the repository and were never loaded.
+	Unused() []string
 	// Statistics returns the counters of a model's versions.
 	Statistics(m *Model) []VersionStatistics
+}
+
+// Loading is what a client sends with a model to load, in place of what the repository has; empty for nothing.
+type Loading struct {
+	Config []byte            // the model's configuration as JSON; nil for that of the repository
+	Files  map[string][]byte // contents by VERSION/NAME; empty for the files of the repository
 }
 
 // Model is an app as clients see it.
@@ -55,6 +64,8 @@ type Model struct {
 	Config *triton.ModelConfig
 	// Failed says why the model cannot be served at all; "" for one that can. Such a model has no app.
 	Failed string
+	// FailedKind is the kind of that reason, for metrics.
+	FailedKind string
 	// Labels are the names of the classes of outputs that have some, by output and then by class.
 	Labels map[string][]string
 }
@@ -94,6 +105,9 @@ type BatchStatistics struct {
 	Size      uint64
 	Count, NS uint64
 }
+
+// Decoupled reports whether the model gives any number of answers to a request.
+func (m *Model) Decoupled() bool { return m.Config.GetModelTransactionPolicy().GetDecoupled() }
 
 // Pin returns the variant that a requested model_version names, by number or by name; serving.None for "".
 func (m *Model) Pin(version string) (serving.VariantID, bool) {

@@ -9,6 +9,15 @@ import (
 	"github.com/sluice-serving/sluice/api/oip"
 )
 
+// traceTimestamps is the trace_level of times.
+const traceTimestamps = "TIMESTAMPS"
+
+// traceSettings are Triton's trace settings.
+type traceSettings struct {
+	folder bool                           // there is a folder for traces
+	set    map[string]map[string][]string // by model, "" for all; what differs from the defaults
+}
+
 // traceDefaults are Triton's trace settings: nothing is traced.
 var traceDefaults = map[string][]string{
 	"trace_file": {""}, "trace_level": {"OFF"}, "trace_rate": {"1000"}, "trace_count": {"-1"}, "log_frequency": {"0"},
@@ -26,14 +35,14 @@ type settings struct {
 	level *slog.LevelVar // of the log; nil when it cannot be changed
 
 	mu     sync.Mutex
-	traces map[string]map[string][]string // by model, "" for all; what differs from the defaults
+	traces traceSettings
 	logs   logSettings
 }
 
 func newSettings(level *slog.LevelVar) *settings {
 	s := &settings{
-		level: level, traces: make(map[string]map[string][]string), logs: logSettings{Info: true, Warning: true,
-			Error: true},
+		level: level, traces: traceSettings{set: make(map[string]map[string][]string)},
+		logs: logSettings{Info: true, Warning: true, Error: true},
 	}
 	if level != nil {
 		at := level.Level()
@@ -46,7 +55,7 @@ func newSettings(level *slog.LevelVar) *settings {
 }
 
 // trace changes the trace settings of a model, or of all for "", and returns those in force. A nil value takes a
-// setting back. Nothing can be traced yet: only settings that leave traces off are taken.
+// setting back. Without a folder for traces only settings that leave them off are taken.
 func (s *settings) trace(model string, change map[string][]string) (map[string][]string, error) {
 	for name, value := range change {
 		if _, ok := traceDefaults[name]; !ok {
@@ -54,11 +63,20 @@ func (s *settings) trace(model string, change map[string][]string) (map[string][
 		}
 		switch name {
 		case "trace_file":
-			return nil, oip.Errorf(oip.Invalid, "", "trace file location can not be updated through network protocol")
+			if !s.traces.folder {
+				return nil, oip.Errorf(oip.Invalid, "", "trace file location can not be updated through network "+
+					"protocol: the server has no folder for traces (telemetry.traces)")
+			}
+			if len(value) > 0 {
+				if err := checkTraceFile(value[0]); err != nil {
+					return nil, err
+				}
+			}
 		case "trace_level":
-			if len(value) > 0 && !slices.Equal(value, []string{"OFF"}) {
-				return nil, oip.Errorf(oip.Unsupported, "trace_level", "is %q: requests cannot be traced; see "+
-					"telemetry.journal and `sluice explain`", value)
+			off := len(value) == 0 || slices.Equal(value, []string{"OFF"})
+			if !off && (!s.traces.folder || !slices.Equal(value, []string{traceTimestamps})) {
+				return nil, oip.Errorf(oip.Unsupported, "trace_level", "is %q: TIMESTAMPS can be traced, by a server "+
+					"that has a folder for traces (telemetry.traces)", value)
 			}
 		case "trace_mode":
 			if len(value) > 0 && !slices.Equal(value, []string{"triton"}) {
@@ -72,11 +90,11 @@ func (s *settings) trace(model string, change map[string][]string) (map[string][
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.traces[model]
+	own := s.traces.set[model]
 	if own == nil {
 		own = make(map[string][]string)
 		if len(change) > 0 {
-			s.traces[model] = own
+			s.traces.set[model] = own
 		}
 	}
 	for name, value := range change {
@@ -86,16 +104,40 @@ func (s *settings) trace(model string, change map[string][]string) (map[string][
 			own[name] = value
 		}
 	}
+	return s.traces.inForce(model), nil
+}
+
+// inForce are the settings of a model, or of all.
+func (t *traceSettings) inForce(model string) map[string][]string {
 	out := make(map[string][]string, len(traceDefaults))
 	for name, value := range traceDefaults {
 		out[name] = value
-		for _, from := range []map[string][]string{s.traces[""], own} {
+		for _, from := range []map[string][]string{t.set[""], t.set[model]} {
 			if set, ok := from[name]; ok {
 				out[name] = set
 			}
 		}
 	}
-	return out, nil
+	return out
+}
+
+// traceNow returns the trace settings of a model.
+func (s *settings) traceNow(model string) map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.traces.inForce(model)
+}
+
+// traced reports whether anything is traced.
+func (s *settings) traced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, own := range s.traces.set {
+		if level := own["trace_level"]; len(level) > 0 && level[0] != "OFF" {
+			return true
+		}
+	}
+	return false
 }
 
 func isWhole(s string) bool {
@@ -163,5 +205,9 @@ func (s *Server) traceOf(model string, change map[string][]string) (map[string][
 			return nil, unknownModel(model)
 		}
 	}
-	return s.settings.trace(model, change)
+	now, err := s.settings.trace(model, change)
+	if err == nil && len(change) > 0 {
+		s.tracer.changed(model, change)
+	}
+	return now, err
 }

@@ -62,8 +62,8 @@ type Live struct {
 
 // Config are the parts of a Manager.
 type Config struct {
-	Store     *store.Functions
-	Predictor Predictor // nil if latency is learned while serving
+	Store     *store.Functions // nil for a server to which nothing is deployed
+	Predictor Predictor        // nil if latency is learned while serving
 	// Quick is a faster and less exact Predictor, for deployments that ask for it; nil for none.
 	Quick     Predictor
 	Statistic profile.Statistic
@@ -103,9 +103,12 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 		measured: c.Measurements,
 		live:     make(map[string]*Live), unrestored: make(map[string]error), keptPredictions: make(map[string]int),
 	}
-	list, err := c.Store.List()
-	if err != nil {
-		return nil, err
+	var list []store.Function
+	if c.Store != nil {
+		var err error
+		if list, err = c.Store.List(); err != nil {
+			return nil, err
+		}
 	}
 	for _, x := range list {
 		if m.configuredApp(x.Name) != serving.None {

@@ -71,6 +71,6 @@ func (c *Cluster) Grown(rng *rand.Rand, n int) []*engine.Growth {
 }
 
 // Spreading returns a planner like c's that places added apps, too.
-func (c *Cluster) Spreading(p profile.Profile) (plan.Planner, error) {
+func (c *Cluster) Spreading(p profile.Profile, _ *serving.Open) (plan.Planner, error) {
 	return &Planner{static.Planner{Profile: p, Instances: c.Planner.Instances, Spread: true}}, nil
 }

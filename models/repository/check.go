@@ -2,7 +2,9 @@ package repository
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository/pb"
@@ -38,6 +40,10 @@ func (m *Model) checkConfig() error {
 		m.warnf("instance_group is not applied: the plan, or placement in sluice.yaml, decides how many instances " +
 			"run where")
 	}
+	if len(c.Parameters) > 0 {
+		m.warnf("parameters %q are shown to clients and have no other effect here",
+			slices.Sorted(maps.Keys(c.Parameters)))
+	}
 	if d := c.DynamicBatching; d != nil {
 		for i, n := range d.PreferredBatchSize {
 			if n < 1 || c.MaxBatchSize != nil && n > *c.MaxBatchSize {
@@ -48,8 +54,8 @@ func (m *Model) checkConfig() error {
 			return fmt.Errorf("dynamic_batching.default_priority_level is %d, more than priority_levels %d",
 				d.DefaultPriorityLevel, d.PriorityLevels)
 		}
-		m.warnf("dynamic_batching is not applied: the app's system and SLO in sluice.yaml decide how queries are " +
-			"batched")
+		m.warnf("dynamic_batching is not applied: write the app's queue in sluice.yaml, or have `sluice import " +
+			"triton` write it")
 	}
 	for i, in := range c.Input {
 		if err := checkIO("input", i, in.Name, in.DataType, in.Dims, in.Reshape); err != nil {

@@ -127,6 +127,13 @@ func (r *Repository) model(name string) (*Model, error) {
 // configure reads and checks config.pbtxt, if there is one.
 func (r *Repository) configure(m *Model) error {
 	m.Config = &pb.ModelConfig{}
+	if c := r.overrides[m.Name]; c != nil {
+		m.Config = c
+		if err := m.checkConfig(); err != nil {
+			return fmt.Errorf("the configuration given: %w", err)
+		}
+		return nil
+	}
 	text, err := r.ReadFile(path.Join(m.Name, configFile), MaxConfigBytes)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err

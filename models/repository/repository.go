@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
 // Bounds on what is read from a repository.
@@ -26,6 +28,8 @@ var ErrNotFound = errors.New("not found")
 type Repository struct {
 	root *os.Root
 	dir  string // the root, absolute and without links
+
+	overrides map[string]*pb.ModelConfig // by model; they take the place of its config.pbtxt
 }
 
 // Open opens the repository at dir. Close releases it.

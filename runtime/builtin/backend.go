@@ -13,15 +13,15 @@ import (
 // Backend runs instances of functions itself and passes those of models to another backend. It is safe for concurrent
 // use.
 type Backend struct {
-	functions map[serving.VariantID]*ops.Function
+	functions *Functions
 	models    dataplane.Backend
 }
 
 var _ dataplane.Backend = (*Backend)(nil)
 
 // New returns a backend for the variants in functions. All other variants belong to models, which may be nil when there
-// are none. functions is kept.
-func New(functions map[serving.VariantID]*ops.Function, models dataplane.Backend) *Backend {
+// are none.
+func New(functions *Functions, models dataplane.Backend) *Backend {
 	return &Backend{functions, models}
 }
 
@@ -30,7 +30,7 @@ func New(functions map[serving.VariantID]*ops.Function, models dataplane.Backend
 func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (dataplane.Runner, error) {
 	count := 0
 	for _, v := range spec.Variants {
-		if b.functions[v] != nil {
+		if b.functions.get(v) != nil {
 			count++
 		}
 	}
@@ -56,7 +56,7 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 
 // instance runs functions on the caller's goroutine.
 type instance struct {
-	functions map[serving.VariantID]*ops.Function
+	functions *Functions
 
 	mu     sync.RWMutex
 	loaded map[serving.VariantID]bool
@@ -64,7 +64,7 @@ type instance struct {
 
 // Load implements dataplane.Runner.
 func (in *instance) Load(_ context.Context, v serving.VariantID, _ int) error {
-	if in.functions[v] == nil {
+	if in.functions.get(v) == nil {
 		return fmt.Errorf("builtin backend: variant %d is no function", v)
 	}
 	in.mu.Lock()
@@ -92,7 +92,7 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 	if !loaded {
 		return fmt.Errorf("builtin backend: variant %d is not loaded", b.Variant)
 	}
-	f := in.functions[b.Variant]
+	f := in.functions.get(b.Variant)
 	for i := range b.Portions {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -48,7 +48,7 @@ func launch(t *testing.T, b *Backend, vs ...serving.VariantID) dataplane.Runner 
 }
 
 func TestEveryPartIsAnsweredByItself(t *testing.T) {
-	r := launch(t, New(functions(t), nil), 0)
+	r := launch(t, New(NewFunctions(functions(t)), nil), 0)
 	var wg sync.WaitGroup
 	for range 2 { // as many at once as there are slots
 		wg.Go(func() {
@@ -75,7 +75,7 @@ func TestEveryPartIsAnsweredByItself(t *testing.T) {
 }
 
 func TestStateIsHandedOn(t *testing.T) {
-	r := launch(t, New(functions(t), nil), 1)
+	r := launch(t, New(NewFunctions(functions(t)), nil), 1)
 	var state [2][]byte
 	for frame, boxes := range [][]float32{{0, 0, 9, 9, 50, 50, 60, 60}, {50, 50, 60, 60, 0, 0, 9, 9}} {
 		// Two streams in one batch: they know nothing of each other.
@@ -102,7 +102,7 @@ func TestModelsAreLeftToOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := New(functions(t), models)
+	b := New(NewFunctions(functions(t)), models)
 	launch(t, b, 7)
 	launch(t, b, 0)
 	if s := models.Stats(); s.Launches != 1 {
@@ -114,14 +114,14 @@ func TestModelsAreLeftToOthers(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := New(functions(t), nil).Launch(t.Context(),
+	if _, err := New(NewFunctions(functions(t)), nil).Launch(t.Context(),
 		dataplane.InstanceSpec{ID: 1, Variants: []serving.VariantID{7}}); err == nil {
 		t.Error("a model without a backend")
 	}
 }
 
 func TestWhatCannotRun(t *testing.T) {
-	r := launch(t, New(functions(t), nil), 0)
+	r := launch(t, New(NewFunctions(functions(t)), nil), 0)
 	one := func() *dataplane.Batch {
 		return &dataplane.Batch{
 			Portions: []dataplane.Portion{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}},

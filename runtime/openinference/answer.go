@@ -15,6 +15,8 @@ import (
 type description struct {
 	outputs []tensor.Spec
 	batched bool // every output has a row for every item
+	// decoupled says that the model gives any number of answers to a request.
+	decoupled bool
 }
 
 // learnAnswers asks the server what the answers for a variant are.
@@ -26,6 +28,7 @@ func (r *runner) learnAnswers(ctx context.Context, v serving.VariantID, m Model)
 	d := description{outputs: specs(about.GetOutputs())}
 	if c, err := r.client.ModelConfig(ctx, &pb.ModelConfigRequest{Name: m.Name, Version: m.Version}); err == nil {
 		d.batched = c.GetConfig().GetMaxBatchSize() > 0
+		d.decoupled = c.GetConfig().GetModelTransactionPolicy().GetDecoupled()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -285,29 +285,29 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	if err != nil {
 		return err
 	}
+	ctx, done := context.WithTimeout(ctx, r.b.c.CallTimeout)
+	defer done()
+	d := r.describedAnswer(b.Variant)
+	if d.decoupled {
+		return r.runDecoupled(ctx, b, m)
+	}
 	inputs, err := join(b.Portions)
 	if err != nil {
 		return err
 	}
-	ctx, done := context.WithTimeout(ctx, r.b.c.CallTimeout)
-	defer done()
 	answer, err := r.client.ModelInfer(ctx, oip.EncodeRequest(m.Name, m.Version, "", inputs, nil))
 	if err != nil {
 		return r.failure(err)
 	}
 	outputs, err := oip.DecodeOutputs(answer)
 	if err == nil {
-		d := r.describedAnswer(b.Variant)
 		err = d.check(outputs, b.Items)
 	}
 	if err == nil {
 		err = split(b.Portions, b.Items, outputs)
 	}
 	if err != nil {
-		return &dataplane.RemoteError{
-			What: "the model server gave a wrong answer", WrongAnswer: true,
-			Err: fmt.Errorf("openinference: answer of %q on %s: %w", m.Name, r.b.c.Address, err),
-		}
+		return r.wrong(m, err)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (f *View) checkReady() error {
 
 // checkQueue checks a queue and adds its tasks to found.
 func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serving.InstanceID) error {
-	n, items, constrained, uneven := 0, 0, 0, 0
+	n, items, constrained, uneven, timed := 0, 0, 0, 0, 0
 	var takes time.Duration
 	prev := Nil
 	for r := q.head; r != Nil; r = f.tasks[r].next {
@@ -109,10 +109,13 @@ func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serv
 		if t.w.Items != 1 {
 			uneven++
 		}
+		if t.w.OwnTimeout {
+			timed++
+		}
 		prev = r
 	}
 	if q.tail != prev || n != q.n || items != q.items || constrained != q.constrained || uneven != q.uneven ||
-		takes != q.takes {
+		timed != q.timed || takes != q.takes {
 		return fmt.Errorf("it counts %d tasks and %d items, it holds %d and %d", q.n, q.items, n, items)
 	}
 	return nil

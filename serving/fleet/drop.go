@@ -10,7 +10,17 @@ import (
 // centralDrop is the latest start of a task that waits at its stage: the one with which the fastest ready instance
 // meets LatestEnd, or LatestEnd itself without such an instance. A task that waits for a cold start may start until
 // ColdUntil, and no later while nothing is ready, because a start may never succeed.
-func (f *View) centralDrop(t *Task) serving.Time {
+func (f *View) centralDrop(t *Task) serving.Time { return t.startBy(f.lateAt(t)) }
+
+// startBy is the earlier of a latest start and the one that the rules of the task's queue allow.
+func (t *Task) startBy(late serving.Time) serving.Time {
+	if t.w.StartBy == 0 {
+		return late
+	}
+	return min(late, t.w.StartBy)
+}
+
+func (f *View) lateAt(t *Task) serving.Time {
 	if app := f.app(&t.w); app.Late == serving.ServeLate {
 		if t.w.ColdUntil > 0 && len(f.ready[t.w.Stage]) == 0 {
 			return t.w.ColdUntil
@@ -21,12 +31,17 @@ func (f *View) centralDrop(t *Task) serving.Time {
 }
 
 // instanceDrop is the latest start of a task in the queue of an instance.
-func (f *View) instanceDrop(i *Instance, t *Task) serving.Time {
+func (f *View) instanceDrop(i *Instance, t *Task) serving.Time { return t.startBy(f.lateOn(i, t)) }
+
+func (f *View) lateOn(i *Instance, t *Task) serving.Time {
 	if app := f.app(&t.w); app.Late == serving.ServeLate {
 		return max(giveUpAt(app, t), t.w.ColdUntil)
 	}
 	return max(latestStart(t, f.Fastest(i, t)), t.w.ColdUntil)
 }
+
+// Beliefs returns the latencies that are believed now.
+func (f *View) Beliefs() profile.Profile { return f.profile }
 
 // giveUpAt is the latest start of a task whose app serves late.
 func giveUpAt(app *serving.App, t *Task) serving.Time {
@@ -63,6 +78,6 @@ func (f *View) fastestReady(t *Task) time.Duration {
 // Probe lets a waiting task start until its LatestEnd, whatever its believed run time.
 func (f *Fleet) Probe(r Ref) {
 	t := &f.tasks[r]
-	t.probe, t.dropAt = true, max(t.w.LatestEnd, t.w.ColdUntil)
+	t.probe, t.dropAt = true, t.startBy(max(t.w.LatestEnd, t.w.ColdUntil))
 	f.queue(t).known = false
 }

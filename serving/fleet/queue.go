@@ -13,6 +13,7 @@ type Queue struct {
 	n, items    int
 	constrained int           // tasks with requirements of their own
 	uneven      int           // tasks with other than one item
+	timed       int           // tasks with a timeout of their client's own
 	takes       time.Duration // sum over the tasks, where queries run unbatched
 
 	earliest serving.Time // smallest DropAt, while known
@@ -35,6 +36,9 @@ func (q *Queue) Tail() Ref { return q.tail }
 
 // Unconstrained reports whether no waiting task has requirements of its own.
 func (q *Queue) Unconstrained() bool { return q.constrained == 0 }
+
+// Timed reports whether a waiting task has a timeout of its client's own, so that tasks do not expire in their order.
+func (q *Queue) Timed() bool { return q.timed > 0 }
 
 // SingleItems reports whether every waiting task has exactly one item.
 func (q *Queue) SingleItems() bool { return q.uneven == 0 }
@@ -67,6 +71,9 @@ func (f *Fleet) push(q *Queue, r Ref) {
 	if t.w.Items != 1 {
 		q.uneven++
 	}
+	if t.w.OwnTimeout {
+		q.timed++
+	}
 	if q.known && t.dropAt < q.earliest {
 		q.earliest = t.dropAt
 	}
@@ -94,6 +101,9 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	if t.w.Items != 1 {
 		q.uneven--
 	}
+	if t.w.OwnTimeout {
+		q.timed--
+	}
 	if q.known && t.dropAt <= q.earliest {
 		q.known = false
 	}
@@ -106,7 +116,7 @@ func (f *View) EarliestDrop(q *Queue) serving.Time {
 		return serving.Never
 	}
 	head := &f.tasks[q.head]
-	if q.constrained == 0 && q.uneven == 0 && head.rank == f.tasks[q.tail].rank {
+	if q.constrained == 0 && q.uneven == 0 && q.timed == 0 && head.rank == f.tasks[q.tail].rank {
 		return head.dropAt
 	}
 	if !q.known {

@@ -22,14 +22,17 @@ const (
 // Waits reports whether a task in that place waits.
 func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 
-// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
-const lowestRank = math.MaxInt32 - 1
+const (
+	// beyondRank is the rank of queries of tenants beyond their share.
+	beyondRank = math.MaxInt32
+	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all but those.
+	deferredRank = beyondRank - 1
+	// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
+	lowestRank = deferredRank - 1
+)
 
 // BeyondShare is the priority of queries of tenants beyond their share: behind all others. Clients cannot ask for it.
 const BeyondShare = -1
-
-// beyondRank is the rank of such queries.
-const beyondRank = math.MaxInt32
 
 // Work describes a task: so many items of one query at one stage.
 type Work struct {
@@ -51,7 +54,12 @@ type Work struct {
 	ColdUntil   serving.Time
 	MinAccuracy float64 // of the variant that serves it, in [0, 1]
 	Priority    int32   // of the query; see serving.Query
-	Record      Ref     // the owner's record of the query
+	// StartBy is the latest start that the rules of the stage's queue allow; 0 for none. OwnTimeout tells that the
+	// client set it, so that tasks do not come to it in their order.
+	StartBy    serving.Time
+	OwnTimeout bool
+	Defers     bool // after StartBy it waits behind all others, where else it is given up
+	Record     Ref  // the owner's record of the query
 }
 
 // Task is the work of one query at one stage: the unit that is queued, routed and batched. A query of an app with one
@@ -72,6 +80,7 @@ type Task struct {
 	constrained bool // it has requirements; the common case needs this test only
 	isolated    bool
 	probe       bool
+	deferred    bool
 	attempts    uint8
 }
 
@@ -134,6 +143,18 @@ func (t *Task) Constrained() bool { return t.constrained }
 // Probe reports whether the task is to run although it is believed to be too late; see Fleet.Probe.
 func (t *Task) Probe() bool { return t.probe }
 
+// Priority returns the priority of its query, or its level where its stage has levels.
+func (t *Task) Priority() int32 { return t.w.Priority }
+
+// StartBy returns the latest start that the rules of its stage's queue allow; 0 for none.
+func (t *Task) StartBy() serving.Time { return t.w.StartBy }
+
+// Defers reports whether it waits on behind all others after StartBy.
+func (t *Task) Defers() bool { return t.w.Defers }
+
+// Deferred reports whether it does so now.
+func (t *Task) Deferred() bool { return t.deferred }
+
 // Isolated reports whether it runs alone. It was in a batch that failed, and must not make others fail.
 func (t *Task) Isolated() bool { return t.isolated }
 
@@ -162,7 +183,7 @@ func rankOf(priority int32) int32 {
 	case priority == 0:
 		return lowestRank
 	}
-	return priority
+	return min(priority, lowestRank-1)
 }
 
 // Add allocates a task and copies w into it. It is in no place until Wait or WaitTurn.
@@ -180,6 +201,12 @@ func (f *Fleet) Add(w *Work) Ref {
 	t.w.LatestEnd = max(w.LatestEnd, w.Deadline)
 	t.constrained = w.Pin != serving.None || w.MinAccuracy > 0 || w.ColdUntil > 0
 	return r
+}
+
+// Defer has a task that is in no place wait behind all others from now on.
+func (f *Fleet) Defer(r Ref) {
+	t := &f.tasks[r]
+	t.deferred, t.rank, t.w.StartBy = true, max(t.rank, deferredRank), 0
 }
 
 // freeTask is a record of the slab that is not in use.

@@ -108,11 +108,17 @@ func write(root string) error {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: clients FOLDER")
+	var err error
+	switch {
+	case len(os.Args) == 2:
+		err = write(os.Args[1])
+	case len(os.Args) == 3 && os.Args[1] == "repeat":
+		err = serveRepeat(os.Args[2])
+	default:
+		fmt.Fprintln(os.Stderr, "usage: clients FOLDER | repeat ADDRESS")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

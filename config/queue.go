@@ -1,0 +1,52 @@
+package config
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// maxLevels bounds the levels of priority of a queue.
+const maxLevels = 100
+
+// What happens to a query that has waited for its timeout.
+const (
+	onTimeoutReject = "reject"
+	onTimeoutDelay  = "delay"
+)
+
+// rules are the queue's rules for deciding code; nil for none.
+func (q *Queue) rules() *serving.QueueRules {
+	if q == nil {
+		return nil
+	}
+	r := &serving.QueueRules{Delay: time.Duration(q.Delay), Enough: q.Enough, Default: q.DefaultPriority}
+	for _, l := range q.Levels {
+		r.Levels = append(r.Levels, serving.QueueLevel{
+			Timeout: time.Duration(l.Timeout), Defers: l.OnTimeout == onTimeoutDelay, Override: l.OwnTimeout,
+			Limit: l.Limit,
+		})
+	}
+	if len(r.Levels) > 0 && r.Default == 0 {
+		r.Default = len(r.Levels)
+	}
+	return r
+}
+
+// queue checks the rules of a queue.
+func (c *checker) queue(q *Queue, path string) {
+	if q == nil {
+		return
+	}
+	c.need(q.Delay >= 0, path+".delay", "is %v, want at least 0s", q.Delay)
+	c.need(q.Enough >= 0, path+".enough", "is %d, want at least 1, or leave it out", q.Enough)
+	c.need(len(q.Levels) <= maxLevels, path+".levels", "lists %d, want at most %d", len(q.Levels), maxLevels)
+	c.need(q.DefaultPriority >= 0 && q.DefaultPriority <= len(q.Levels), path+".default_priority",
+		"is %d, want 1 to %d, the number of levels", q.DefaultPriority, len(q.Levels))
+	for k := range q.Levels {
+		l, path := &q.Levels[k], at(path+".levels", k)
+		c.need(l.Timeout >= 0, path+".timeout", "is %v, want at least 0s", l.Timeout)
+		c.known(l.OnTimeout, []string{"", onTimeoutReject, onTimeoutDelay}, path+".on_timeout", "rule")
+		c.need(l.Limit >= 0, path+".limit", "is %d, want at least 0", l.Limit)
+	}
+}

@@ -1,0 +1,445 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// startTimeout bounds how long a model that is loaded into a running server may take to become ready.
+const startTimeout = 5 * time.Minute
+
+// catalog is the model repository of a running server. Models that are added, changed or removed there become apps of
+// the server, and new versions take the place of old ones once they are ready. One change is made at a time.
+type catalog struct {
+	base    *Profiled // what the server began with
+	run     *backends
+	service *service
+	manager *functions.Manager // has the spec
+	log     *slog.Logger
+	temp    string // folder of models that clients have sent; "" until there is one
+	latest  int    // number of folders made in it
+
+	mu      sync.Mutex
+	entries map[string]*catalogEntry // by the name that clients call
+}
+
+// catalogEntry is a model that is served, or that could not be.
+type catalogEntry struct {
+	parts []string        // models of the repository that it is made of
+	print string          // of their files when they were read; "" for a model that a client has sent
+	apps  []serving.AppID // open ones
+	model *server.Model
+	temp  string // folder with files that a client has sent; "" for none
+}
+
+// newCatalog returns the repository of a server whose models run in this process, or nil for another server.
+func newCatalog(p *Profiled, run *backends, s *service, m *functions.Manager, log *slog.Logger) *catalog {
+	if !p.hasCatalog() || run.local == nil {
+		return nil
+	}
+	c := &catalog{base: p, run: run, service: s, manager: m, log: log, entries: make(map[string]*catalogEntry)}
+	for _, m := range s.Models() {
+		e := &catalogEntry{model: m, parts: partsOf(p.whole, m.Name)}
+		for _, x := range m.All() {
+			if x.Failed == "" {
+				e.apps = append(e.apps, x.App)
+			}
+		}
+		if repo, err := c.open(); err == nil {
+			e.print, _ = printOf(repo, e.parts)
+			_ = repo.Close()
+		}
+		c.entries[m.Name] = e
+	}
+	return c
+}
+
+func (c *catalog) open() (*repository.Repository, error) {
+	return repository.Open(c.base.file.Path(c.base.file.Models.Repository))
+}
+
+// partsOf lists the models of the repository that a model of a file is made of: the folder of an ensemble among them.
+func partsOf(f *config.File, name string) []string {
+	parts := []string{name}
+	for i := range f.Only(name).Apps {
+		a := &f.Only(name).Apps[i]
+		for _, v := range a.Variants {
+			parts = append(parts, v.Model)
+		}
+	}
+	parts = append(parts, f.Members(name)...)
+	slices.Sort(parts)
+	return slices.Compact(parts)
+}
+
+// printOf is the fingerprint of models together. Parts that are no folders, such as an app's name, are left out; the
+// error wraps repository.ErrNotFound when all are.
+func printOf(repo *repository.Repository, parts []string) (string, error) {
+	var all []string
+	for _, name := range parts {
+		one, err := repo.Fingerprint(name)
+		switch {
+		case err == nil:
+			all = append(all, name+" "+one)
+		case !errors.Is(err, repository.ErrNotFound):
+			return "", err
+		}
+	}
+	if len(all) == 0 {
+		return "", repository.ErrNotFound
+	}
+	return strings.Join(all, "\n"), nil
+}
+
+// unused lists the models of the repository that are not served.
+func (c *catalog) unused() []string {
+	repo, err := c.open()
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = repo.Close() }()
+	names, err := repo.Names()
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(names, func(name string) bool { return c.entries[name] != nil || c.belongs(name) })
+}
+
+// belongs reports whether a folder of the repository is a variant of an app that the file describes: such a model is
+// not called by its own name.
+func (c *catalog) belongs(name string) bool {
+	if c.base.options.Imported {
+		return false
+	}
+	for i := range c.base.whole.Apps {
+		a := &c.base.whole.Apps[i]
+		if a.Name != name && slices.Contains(partsOf(c.base.whole, a.Name), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// load reads a model of the repository anew if it has changed, or is served otherwise, and returns once it is ready.
+// What was served before stays until then, and stays altogether when the new one cannot be served.
+func (c *catalog) load(ctx context.Context, name string, how server.Loading) error {
+	return c.manager.Extend(ctx, func(x *functions.Extension) error { return c.loadOne(ctx, x, name, how) })
+}
+
+func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name string, how server.Loading) error {
+	d, err := c.define(name, how)
+	if err != nil {
+		return polled(err)
+	}
+	defer d.close()
+	c.mu.Lock()
+	was := c.entries[name]
+	c.mu.Unlock()
+	if was != nil && len(was.apps) > 0 && was.print == d.print && d.print != "" {
+		return c.service.reload(ctx, was.model)
+	}
+	e, err := c.add(ctx, x, d)
+	if err != nil {
+		_ = os.RemoveAll(d.temp)
+		if was == nil {
+			c.remember(name, d, err)
+		} else if len(was.apps) == 0 {
+			c.remember(name, d, err)
+			c.service.show(name, c.entry(name).model)
+		}
+		return err
+	}
+	c.mu.Lock()
+	c.entries[name] = e
+	c.mu.Unlock()
+	c.service.show(name, e.model)
+	c.log.Info("model loaded", "model", name, "versions", len(e.apps))
+	return c.retire(x, was)
+}
+
+// polled is the error for a model that cannot be read, in words that clients of Triton look for.
+func polled(err error) error {
+	code := oip.Internal
+	if known := (*oip.Error)(nil); errors.As(err, &known) {
+		code = known.Code
+	}
+	return oip.Errorf(code, "", "failed to poll from model repository: %s", err.Error())
+}
+
+func (c *catalog) entry(name string) *catalogEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries[name]
+}
+
+// remember notes that a model cannot be served as it is, so that it is not tried again before it changes.
+func (c *catalog) remember(name string, d *definition, reason error) {
+	if d.sent {
+		return
+	}
+	e := &catalogEntry{parts: d.parts, print: d.print, model: &server.Model{
+		Name: name, App: serving.None, Platform: onnxPlatform, Failed: reason.Error(), FailedKind: failedKind(reason),
+		Versions: []server.Version{{Variant: serving.None, Name: name, Version: "1"}},
+	}}
+	c.mu.Lock()
+	c.entries[name] = e
+	c.mu.Unlock()
+	c.service.show(name, e.model)
+}
+
+// retire closes what an entry served.
+func (c *catalog) retire(x *functions.Extension, e *catalogEntry) error {
+	if e == nil {
+		return nil
+	}
+	err := c.closeApps(x, e.apps)
+	if e.temp != "" {
+		// Instances that are still draining have read their file.
+		_ = os.RemoveAll(e.temp)
+	}
+	return err
+}
+
+// closeApps has apps take no more queries. Accepted ones are answered.
+func (c *catalog) closeApps(x *functions.Extension, apps []serving.AppID) error {
+	if len(apps) == 0 {
+		return nil
+	}
+	spec := x.Spec
+	for _, a := range apps {
+		spec = spec.WithClosed(a)
+		c.service.forget(a)
+	}
+	g, err := x.Put(spec, x.Measured)
+	if err != nil {
+		return err
+	}
+	return c.service.grow(g, nil)
+}
+
+// remove ends a model that is no longer in the repository.
+func (c *catalog) remove(ctx context.Context, name string) error {
+	return c.manager.Extend(ctx, func(x *functions.Extension) error {
+		c.mu.Lock()
+		e := c.entries[name]
+		delete(c.entries, name)
+		c.mu.Unlock()
+		c.service.show(name, nil)
+		c.log.Info("model removed", "model", name)
+		return c.retire(x, e)
+	})
+}
+
+// members lists the models that a served model is made of, which are models of their own, too.
+func (c *catalog) members(name string) (out []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[name]; e != nil {
+		for _, x := range e.parts {
+			if x != name {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// add brings the apps of a definition into the running server and waits until they are ready.
+func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition) (*catalogEntry, error) {
+	spec, by := x.Spec.WithAppsOf(d.tables.Spec)
+	before := x.Spec
+	for v := range d.tables.Variants {
+		b := &d.tables.Variants[v]
+		id := serving.VariantID(v) + by.Variant
+		if b.Function != nil {
+			c.run.functions.Bind(id, b.Function)
+		} else {
+			c.run.local.Bind(id, onnxModel(b))
+		}
+	}
+	measured, err := c.measure(ctx, spec, by, d)
+	if err != nil {
+		return nil, err
+	}
+	measured = joined(x.Measured, measured)
+	if err := c.proposeObjectives(spec, by, d, measured); err != nil {
+		return nil, err
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	}
+	g, err := x.Growth(spec, measured)
+	if err == nil {
+		if err = c.service.feasible(ctx, c.base, g); err != nil && ctx.Err() == nil {
+			err = oip.Errorf(oip.Unavailable, "", "no plan can be made with it: %v", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	wiring := d.opened.wiring(ctx, d.backends(), c.log)
+	models, err := d.opened.models(d.backends(), wiring, c.log)
+	if err != nil {
+		return nil, err
+	}
+	e := &catalogEntry{parts: d.parts, print: d.print, temp: d.temp}
+	for a := range d.tables.Spec.Apps {
+		e.apps = append(e.apps, serving.AppID(a)+by.App)
+	}
+	if len(models) != 1 {
+		return nil, oip.Errorf(oip.Internal, "", "%d models came of one", len(models))
+	}
+	e.model = models[0]
+	for _, m := range e.model.All() {
+		shift(m, by)
+	}
+	if g, err = x.Put(spec, measured); err != nil {
+		return nil, err
+	}
+	for v := range d.tables.Variants {
+		if b := &d.tables.Variants[v]; b.Described != nil && b.Described.Sequence != nil {
+			c.service.sequences.add(b.App+by.App, sequencesOf(b.Described))
+		}
+	}
+	if err := c.service.grow(g, wiredAt(wiring, by)); err != nil {
+		return nil, err
+	}
+	if err := c.awaitReady(ctx, e.model); err != nil {
+		// The engine knows the apps already: they are closed, and what was served before stays.
+		return nil, errors.Join(err, c.closeApps(x, e.apps), sameApps(before, x.Spec))
+	}
+	return e, nil
+}
+
+// sameApps reports an app of the spec before that is no longer open.
+func sameApps(before, now *serving.Spec) error {
+	for a := range before.Apps {
+		if now.Apps[a].Closed && !before.Apps[a].Closed {
+			return fmt.Errorf("app %q was closed, too", before.Apps[a].Name)
+		}
+	}
+	return nil
+}
+
+// awaitReady waits until a model is ready, or cannot be. A system that starts instances with the first query is not
+// waited for.
+func (c *catalog) awaitReady(ctx context.Context, m *server.Model) error {
+	ctx, done := context.WithTimeout(ctx, startTimeout)
+	defer done()
+	wakes := false
+	c.service.plane.Inspect(func(e *engine.Engine) { wakes = e.Wakes() })
+	if wakes {
+		return nil
+	}
+	var broken *server.Model
+	err := waitFor(ctx, func() bool {
+		ready := true
+		for _, x := range m.All() {
+			if c.service.isBroken(x) {
+				broken = x
+				return true
+			}
+			ready = ready && c.service.ModelReady(x, "")
+		}
+		return ready
+	})
+	switch {
+	case broken != nil:
+		return oip.Errorf(oip.Internal, "", "it cannot be loaded or warmed up: the log of the server says why")
+	case err != nil:
+		return oip.Errorf(oip.Unavailable, "", "it did not become ready: %v", err)
+	}
+	return nil
+}
+
+// shift translates the identifiers of a model.
+func shift(m *server.Model, by serving.Offsets) {
+	m.App += by.App
+	for _, list := range [][]server.Version{m.Versions, m.Earlier} {
+		for k := range list {
+			list[k].Variant += by.Variant
+		}
+	}
+}
+
+// joined are measurements of both.
+func joined(a, b serving.Measurements) serving.Measurements {
+	a.Latency = append(slices.Clone(a.Latency), b.Latency...)
+	a.Load = append(slices.Clone(a.Load), b.Load...)
+	return a
+}
+
+// watch looks for changes in the repository until ctx ends.
+func (c *catalog) watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.look(ctx)
+		}
+	}
+}
+
+// look loads what is new or has changed in the repository, and ends what is gone.
+func (c *catalog) look(ctx context.Context) {
+	repo, err := c.open()
+	if err != nil {
+		c.log.Warn("the model repository cannot be read: models stay as they are", "error", err)
+		return
+	}
+	defer func() { _ = repo.Close() }()
+	c.mu.Lock()
+	was := maps.Clone(c.entries)
+	c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		print, err := printOf(repo, was[name].parts)
+		_, own := repo.Fingerprint(name)
+		gone := errors.Is(err, repository.ErrNotFound) ||
+			c.base.options.Imported && errors.Is(own, repository.ErrNotFound)
+		switch {
+		case gone:
+			err = c.remove(ctx, name)
+		case err == nil && print != was[name].print:
+			err = c.load(ctx, name, server.Loading{})
+		}
+		c.complain(ctx, name, err)
+	}
+	for _, name := range c.unused() {
+		c.complain(ctx, name, c.load(ctx, name, server.Loading{}))
+	}
+}
+
+func (c *catalog) complain(ctx context.Context, name string, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrNotFound) {
+		c.log.Warn("a model is not loaded", "model", name, "error", err)
+	}
+}
+
+// close removes the files that clients have sent.
+func (c *catalog) close() error {
+	if c.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(c.temp)
+}
