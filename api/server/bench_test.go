@@ -84,7 +84,7 @@ func (l *live) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Resp
 }
 
 // startSluice runs the whole path, front end, data plane, engine, with a runtime that takes no time.
-func startSluice(tb testing.TB, system string) string {
+func startSluice(tb testing.TB, system string) (grpcAt, httpAt string) {
 	c := simtest.Uniform(2, 10*time.Microsecond, 10*time.Microsecond, time.Second, 32)
 	s, err := systems.Get(system)
 	if err != nil {
@@ -111,7 +111,7 @@ func startSluice(tb testing.TB, system string) string {
 		{Name: "model", Version: "1", Accuracy: 0.9},
 	},
 		Inputs: []tensor.Spec{{Name: "input", DType: tensor.FP32, Shape: []int64{-1, 16}}}}
-	srv, err := server.New(server.Config{GRPC: "127.0.0.1:0"}, &live{plane: p, model: m})
+	srv, err := server.New(server.Config{GRPC: "127.0.0.1:0", HTTP: "127.0.0.1:0"}, &live{plane: p, model: m})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func startSluice(tb testing.TB, system string) string {
 		}
 		p.Close()
 	})
-	return srv.GRPCAddr()
+	return srv.GRPCAddr(), srv.HTTPAddr()
 }
 
 func message() *pb.ModelInferRequest {
@@ -161,7 +161,8 @@ func fire(tb testing.TB, to []pb.GRPCInferenceServiceClient, callers, n int) tim
 func BenchmarkGRPC(b *testing.B) {
 	for _, system := range []string{"sluice", "clkwrk", "nexus-batching"} {
 		b.Run(system, func(b *testing.B) {
-			base, whole := clients(b, startBare(b), 4), clients(b, startSluice(b, system), 4)
+			address, _ := startSluice(b, system)
+			base, whole := clients(b, startBare(b), 4), clients(b, address, 4)
 			fire(b, base, 64, 2000)
 			fire(b, whole, 64, 2000)
 			b.ReportAllocs()
@@ -182,7 +183,8 @@ func BenchmarkGRPC(b *testing.B) {
 
 // BenchmarkIdle measures what the whole path adds to a single caller's latency, at the median, over a bare handler.
 func BenchmarkIdle(b *testing.B) {
-	base, whole := clients(b, startBare(b), 1)[0], clients(b, startSluice(b, "sluice"), 1)[0]
+	address, _ := startSluice(b, "sluice")
+	base, whole := clients(b, startBare(b), 1)[0], clients(b, address, 1)[0]
 	r := message()
 	one := func(to pb.GRPCInferenceServiceClient) time.Duration {
 		begun := time.Now()
