@@ -61,10 +61,11 @@ func (c *claim) release() {
 	}
 }
 
-// readAll reads to the end, and claims what it holds before it allocates. hint is how much is expected; it is claimed
-// as it comes, since it may be wrong.
+// readAll reads to the end, and claims what it holds before it allocates. hint is how much is expected. It is claimed as
+// it comes, since it may be wrong: at first at most a MiB, then at most eight times what has come. So a body of an
+// expected size is not copied up to a MiB, and of larger ones an eighth is.
 func (c *claim) readAll(in io.Reader, hint int64) ([]byte, error) {
-	const first, most = 512, 1 << 20
+	const first, most, trust = 512, 1 << 20, 8
 	size := min(max(hint+1, first), most)
 	if err := c.take(size); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (c *claim) readAll(in io.Reader, hint int64) ([]byte, error) {
 		if len(b) == cap(b) {
 			size := 2 * int64(cap(b))
 			if hint >= int64(cap(b)) {
-				size = min(size, hint+1)
+				size = min(trust*int64(cap(b)), hint+1)
 			}
 			if err := c.take(size); err != nil {
 				return nil, err
