@@ -82,6 +82,7 @@ type Plane struct {
 
 	// Owned by the owner goroutine from here on.
 	spare     []message
+	yield     yield
 	in        []engine.Input
 	calls     map[serving.QueryID]*call
 	instances map[serving.InstanceID]*instance

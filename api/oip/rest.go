@@ -159,7 +159,7 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 		want := RequestedOutput{Name: o.Name}
 		if v, ok := o.Parameters.get("binary_data"); ok {
 			var b bool
-			if json.Unmarshal(v, &b) != nil {
+			if !setFlag(&b, v) {
 				return nil, invalid(field+" binary_data", "is %s, want true or false", v)
 			}
 			want.Binary = &b
@@ -175,12 +175,24 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 // param sets one request parameter.
 func (r *RESTRequest) param(name string, v json.RawMessage) error {
 	if name == "binary_data_output" {
-		if json.Unmarshal(v, &r.BinaryOutputs) != nil {
+		if !setFlag(&r.BinaryOutputs, v) {
 			return invalid("parameters.binary_data_output", "is %s, want true or false", v)
 		}
 		return nil
 	}
 	return r.Params.Set(name, scalarValue(v))
+}
+
+// setFlag reads true or false; null changes nothing. It returns false for anything else.
+func setFlag(to *bool, v json.RawMessage) bool {
+	switch string(v) {
+	case "true", "false":
+		*to = v[0] == 't'
+		return true
+	case "null":
+		return true
+	}
+	return false
 }
 
 // scalarValue turns a JSON scalar into a Go value. Whole numbers become int64, larger ones uint64.

@@ -3,6 +3,8 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -47,93 +49,169 @@ func restMessages(tb testing.TB, binary bool) (m restMessage) {
 	return m
 }
 
-// startBareHTTP starts a net/http server whose handler reads the request and writes an answer that was prepared: it
-// decodes and encodes nothing.
-func startBareHTTP(tb testing.TB, m restMessage) string {
+// startBareHTTP starts a net/http server that does nothing. A decoding one takes and returns the same messages, by
+// encoding/json, as the bare gRPC handler does by its generated code. Another reads the request and writes an answer that
+// was prepared.
+func startBareHTTP(tb testing.TB, m restMessage, decodes bool) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/models/{model}/infer", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); err != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
 			tb.Error(err)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		if m.answered != "" {
-			w.Header().Set(oip.HeaderLength, m.answered)
+		answer, length := m.answer, m.answered
+		if decodes {
+			if answer, length, err = echoREST(body, r.Header.Get(oip.HeaderLength)); err != nil {
+				tb.Error(err)
+			}
 		}
-		_, _ = w.Write(m.answer)
+		w.Header().Set("Content-Type", "application/json")
+		if length != "" {
+			w.Header().Set(oip.HeaderLength, length)
+		}
+		_, _ = w.Write(answer)
 	})
 	s := httptest.NewServer(mux)
 	tb.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
 
-// caller is an HTTP client that costs little beside the server: one connection, one request that is always the same.
-type caller struct {
-	c   net.Conn
-	in  *bufio.Reader
-	out []byte
+type plainTensor struct {
+	Name       string         `json:"name"`
+	Datatype   string         `json:"datatype"`
+	Shape      []int64        `json:"shape"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+	Data       []float32      `json:"data,omitempty"`
 }
 
-func callers(tb testing.TB, address string, m restMessage, n int) []*caller {
-	head := "POST /v2/models/app/infer HTTP/1.1\r\nHost: " + address + "\r\nContent-Type: application/json\r\n"
-	if m.header != "" {
-		head += oip.HeaderLength + ": " + m.header + "\r\n"
+type plainMessage struct {
+	Name       string         `json:"model_name,omitempty"`
+	Version    string         `json:"model_version,omitempty"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+	Inputs     []plainTensor  `json:"inputs,omitempty"`
+	Outputs    []plainTensor  `json:"outputs,omitempty"`
+}
+
+// echoREST answers a request with its input. length is that of the JSON, "" without binary tensors.
+func echoREST(body []byte, length string) (answer []byte, answered string, err error) {
+	head, blocks := body, []byte(nil)
+	if length != "" {
+		n, err := strconv.Atoi(length)
+		if err != nil {
+			return nil, "", err
+		}
+		head, blocks = body[:n], body[n:]
 	}
-	head += "Content-Length: " + strconv.Itoa(len(m.request)) + "\r\n\r\n"
-	var out []*caller
+	var in plainMessage
+	if err := json.Unmarshal(head, &in); err != nil {
+		return nil, "", err
+	}
+	answer, err = json.Marshal(plainMessage{Name: "app", Version: "1", Outputs: in.Inputs, Parameters: map[string]any{
+		"variant": "model", "accuracy": 0.9, "queue_us": 1, "batch_size": 1, "query_id": 1}})
+	if length != "" {
+		answered = strconv.Itoa(len(answer))
+	}
+	return append(answer, blocks...), answered, err
+}
+
+// caller sends one request, always the same, and reads its answer, which must be 200. It returns false where it fails.
+type caller func(testing.TB) bool
+
+// usualCallers are n callers that share a client of net/http, as measure/loadgen and programs in Go have it.
+func usualCallers(tb testing.TB, address string, m restMessage, n int) (out []caller) {
+	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n, DisableCompression: true}}
+	tb.Cleanup(c.CloseIdleConnections)
+	for range n {
+		out = append(out, func(tb testing.TB) bool {
+			r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, "http://"+address+
+				"/v2/models/app/infer", bytes.NewReader(m.request))
+			if err != nil {
+				tb.Error(err)
+				return false
+			}
+			r.Header.Set("Content-Type", "application/json")
+			if m.header != "" {
+				r.Header.Set(oip.HeaderLength, m.header)
+			}
+			a, err := c.Do(r)
+			if err != nil {
+				tb.Error(err)
+				return false
+			}
+			_, err = io.Copy(io.Discard, a.Body)
+			_ = a.Body.Close()
+			if err != nil || a.StatusCode != http.StatusOK {
+				tb.Errorf("the answer is %s, %v", a.Status, err)
+				return false
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// leanCallers are n callers that cost little beside the server: each writes the bytes of its request to a connection of
+// its own, and skips those of the answer.
+func leanCallers(tb testing.TB, address string, m restMessage, n int) (out []caller) {
+	request := "POST /v2/models/app/infer HTTP/1.1\r\nHost: " + address + "\r\nContent-Type: application/json\r\n"
+	if m.header != "" {
+		request += oip.HeaderLength + ": " + m.header + "\r\n"
+	}
+	request += "Content-Length: " + strconv.Itoa(len(m.request)) + "\r\n\r\n" + string(m.request)
 	for range n {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		tb.Cleanup(func() { _ = c.Close() })
-		out = append(out, &caller{c: c, in: bufio.NewReader(c), out: append([]byte(head), m.request...)})
+		in, bytes := bufio.NewReader(c), []byte(request)
+		out = append(out, func(tb testing.TB) bool {
+			_, err := c.Write(bytes)
+			if err == nil {
+				err = skipAnswer(in)
+			}
+			if err != nil {
+				tb.Error(err)
+			}
+			return err == nil
+		})
 	}
 	return out
 }
 
-// call sends the request and reads its answer, which must be 200 and have a Content-Length.
-func (c *caller) call(tb testing.TB) bool {
-	if _, err := c.c.Write(c.out); err != nil {
-		tb.Error(err)
-		return false
-	}
+// skipAnswer reads an answer of a known length.
+func skipAnswer(in *bufio.Reader) error {
 	left := -1
 	for line := 0; ; line++ {
-		text, err := c.in.ReadSlice('\n')
+		text, err := in.ReadSlice('\n')
 		if err != nil {
-			tb.Error(err)
-			return false
+			return err
 		}
 		if line == 0 && !bytes.HasPrefix(text, []byte("HTTP/1.1 200 ")) {
-			tb.Errorf("the answer is %q", text)
-			return false
+			return fmt.Errorf("the answer is %q", text)
 		}
 		if value, ok := bytes.CutPrefix(text, []byte("Content-Length: ")); ok {
 			if left, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				tb.Error(err)
-				return false
+				return err
 			}
 		}
 		if len(text) <= 2 {
 			break
 		}
 	}
-	if _, err := c.in.Discard(left); err != nil {
-		tb.Error(err)
-		return false
-	}
-	return true
+	_, err := in.Discard(left)
+	return err
 }
 
-// fireHTTP sends n requests, over all connections at once, and returns how long it took.
-func fireHTTP(tb testing.TB, to []*caller, n int) time.Duration {
+// fireHTTP sends n requests, with all callers at once, and returns how long it took.
+func fireHTTP(tb testing.TB, to []caller, n int) time.Duration {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
 	begun := time.Now()
-	for _, c := range to {
+	for _, call := range to {
 		wg.Go(func() {
-			for left.Add(-1) >= 0 && c.call(tb) {
+			for left.Add(-1) >= 0 && call(tb) {
 			}
 		})
 	}
@@ -141,30 +219,27 @@ func fireHTTP(tb testing.TB, to []*caller, n int) time.Duration {
 	return time.Since(begun)
 }
 
-// BenchmarkHTTP is BenchmarkGRPC over HTTP, at 64 connections, with tensors in JSON and in binary form.
+// BenchmarkHTTP is BenchmarkGRPC over HTTP, with 64 callers, with tensors in JSON and in binary form. As there, the bare
+// handler takes and returns messages, and the client's work is on both sides of the ratio. Those called prepared compare
+// with a handler that decodes nothing, those called lean have a client that does next to nothing.
 func BenchmarkHTTP(b *testing.B) {
-	for _, form := range []struct {
-		name   string
-		binary bool
-	}{{"json", false}, {"binary", true}} {
-		b.Run(form.name, func(b *testing.B) {
-			m := restMessages(b, form.binary)
+	type callers func(testing.TB, string, restMessage, int) []caller
+	for _, c := range []struct {
+		name            string
+		binary, decodes bool
+		callers         callers
+	}{
+		{"json", false, true, usualCallers}, {"binary", true, true, usualCallers},
+		{"json-prepared", false, false, usualCallers}, {"binary-prepared", true, false, usualCallers},
+		{"json-prepared-lean", false, false, leanCallers}, {"binary-prepared-lean", true, false, leanCallers},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			m := restMessages(b, c.binary)
 			_, address := startSluice(b, "sluice")
-			base, whole := callers(b, startBareHTTP(b, m), m, 64), callers(b, address, m, 64)
-			fireHTTP(b, base, 2000)
-			fireHTTP(b, whole, 2000)
-			b.ReportAllocs()
-			b.ResetTimer()
-			var tb, tw time.Duration
-			turn := max(b.N/10, 1)
-			n := 0
-			for ; n < b.N; n += turn {
-				tb += fireHTTP(b, base, turn)
-				tw += fireHTTP(b, whole, turn)
-			}
-			b.ReportMetric(float64(n)/tb.Seconds(), "bare-req/s")
-			b.ReportMetric(float64(n)/tw.Seconds(), "sluice-req/s")
-			b.ReportMetric(tb.Seconds()/tw.Seconds(), "ratio")
+			base := c.callers(b, startBareHTTP(b, m, c.decodes), m, 64)
+			whole := c.callers(b, address, m, 64)
+			compare(b, func(n int) time.Duration { return fireHTTP(b, base, n) },
+				func(n int) time.Duration { return fireHTTP(b, whole, n) })
 		})
 	}
 }

@@ -137,7 +137,8 @@ type guardedConn struct {
 	reserved bool
 	life     *time.Timer // of a reserved one
 	once     sync.Once
-	until    atomic.Int64 // the write deadline, in nanoseconds since begun
+	until    atomic.Int64 // the write deadline, in nanoseconds since begun; 0 when unknown
+	readBy   atomic.Int64 // the read deadline, as until
 }
 
 // begun is the start of the clock of write deadlines.
@@ -155,6 +156,24 @@ func (c *guardedConn) allowWrite() {
 	_ = c.Conn.SetWriteDeadline(begun.Add(end))
 }
 
+// lateBy is how much later than asked for a read deadline may stand, so that it need not be set anew for each request.
+const lateBy = time.Second
+
+// SetReadDeadline implements net.Conn. Servers set a deadline some times for each request, each a little later than the
+// one before: one that is in force and up to a second later will do.
+func (c *guardedConn) SetReadDeadline(t time.Time) error {
+	if t.IsZero() || time.Until(t) < 2*lateBy { // an end to waiting, or to a wait that is short
+		c.readBy.Store(0)
+		return c.Conn.SetReadDeadline(t)
+	}
+	want := t.Sub(begun)
+	if in := time.Duration(c.readBy.Load()); in >= want && in <= want+lateBy {
+		return nil
+	}
+	c.readBy.Store(int64(want + lateBy))
+	return c.Conn.SetReadDeadline(t.Add(lateBy))
+}
+
 // SetWriteDeadline implements net.Conn.
 func (c *guardedConn) SetWriteDeadline(t time.Time) error {
 	c.until.Store(0)
@@ -164,6 +183,7 @@ func (c *guardedConn) SetWriteDeadline(t time.Time) error {
 // SetDeadline implements net.Conn.
 func (c *guardedConn) SetDeadline(t time.Time) error {
 	c.until.Store(0)
+	c.readBy.Store(0)
 	return c.Conn.SetDeadline(t)
 }
 
