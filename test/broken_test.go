@@ -2,8 +2,6 @@ package test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,21 +9,6 @@ import (
 
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
-
-// bodyOf gets a page.
-func bodyOf(t *testing.T, url string) (int, string) {
-	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(got)
-}
 
 // A model that the runtime cannot load does not keep the others from being served. It is not ready, and says why in the
 // index, in metadata and to who calls it; the server is ready unless readiness is strict.

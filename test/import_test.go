@@ -92,18 +92,3 @@ ensemble_scheduling {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 }
-
-// postTo sends JSON and returns the status and the body of the answer.
-func postTo(t *testing.T, url, body string) (int, string) {
-	t.Helper()
-	resp, err := http.Post(url, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(got)
-}

@@ -27,24 +27,11 @@ func (r *Rows) End() {
 // Len returns the number of closed rows.
 func (r *Rows) Len() int { return max(len(r.start)-1, 0) }
 
-// Entries returns the number of weights.
-func (r *Rows) Entries() int { return len(r.column) }
-
 // Row returns the columns and weights of a closed row, in the order in which they were added. The slices belong to r
 // and must not be changed.
 func (r *Rows) Row(i int) (columns []int32, weights []float64) {
 	from, to := r.start[i], r.start[i+1]
 	return r.column[from:to], r.weight[from:to]
-}
-
-// Sum returns the sum of a row.
-func (r *Rows) Sum(i int) float64 {
-	_, w := r.Row(i)
-	s := 0.0
-	for _, x := range w {
-		s += x
-	}
-	return s
 }
 
 // Dot returns the product of a row with v, which is by column.

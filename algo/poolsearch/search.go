@@ -22,10 +22,6 @@ func newSearch(space *Space, way strategy) *Search {
 	return &Search{space: space, strategy: way, asked: -1}
 }
 
-// Space returns the search's space with everything that has been learned. It belongs to the search and must not be
-// changed.
-func (s *Search) Space() *Space { return s.space }
-
 // Next returns the index of the point to be evaluated, the same one until Tell is called. ok is false when the search
 // has ended: all points are evaluated or pruned, or the limit is reached.
 func (s *Search) Next() (point int, ok bool) {

@@ -46,23 +46,19 @@ func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
 	if err := s.mayControl(r); err != nil {
 		return err
 	}
-	holds := s.memory.begin()
-	defer holds.release()
-	body, err := s.body(w, r, holds)
-	if err != nil {
-		return err
-	}
-	var ask struct {
-		Parameters map[string]json.RawMessage `json:"parameters"`
-	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &ask); err != nil {
-			return oip.Errorf(oip.Invalid, "", "failed to load '%.200s', the request is no JSON object",
-				r.PathValue("model"))
+	err := s.withBody(w, r, func(body []byte) error {
+		var ask struct {
+			Parameters map[string]json.RawMessage `json:"parameters"`
 		}
-	}
-	names := slices.Sorted(maps.Keys(ask.Parameters))
-	if err := s.load(r.Context(), r.PathValue("model"), names); err != nil {
+		if len(body) > 0 {
+			if err := json.Unmarshal(body, &ask); err != nil {
+				return oip.Errorf(oip.Invalid, "", "failed to load '%.200s', the request is no JSON object",
+					r.PathValue("model"))
+			}
+		}
+		return s.load(r.Context(), r.PathValue("model"), slices.Sorted(maps.Keys(ask.Parameters)))
+	})
+	if err != nil {
 		return err
 	}
 	return reply(w, struct{}{})
@@ -72,12 +68,8 @@ func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
 	if err := s.mayControl(r); err != nil {
 		return err
 	}
-	holds := s.memory.begin()
-	defer holds.release()
-	if _, err := s.body(w, r, holds); err != nil {
-		return err
-	}
-	if err := s.unload(r.Context(), r.PathValue("model")); err != nil {
+	err := s.withBody(w, r, func([]byte) error { return s.unload(r.Context(), r.PathValue("model")) })
+	if err != nil {
 		return err
 	}
 	return reply(w, struct{}{})

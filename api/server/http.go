@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -65,19 +66,16 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 
 // fail answers with an error: a status and {"error": "..."}.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if large := tooLarge(err); large != nil {
-		err = large
-	}
 	e, retry := clientError(err)
-	if e.Code == oip.TooLarge {
-		s.failLarge(w, r, e)
-		return
-	}
 	if retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((retry+999_999_999)/1_000_000_000)))
 	}
 	if r.Context().Err() != nil && e.Code == oip.Internal {
 		e.Code = oip.Gone
+	}
+	if left := (*unreadError)(nil); errors.As(err, &left) {
+		s.failUnread(w, r, e)
+		return
 	}
 	writeError(w, e.Code.HTTP(), e.Error())
 }
@@ -177,16 +175,16 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 	var ask struct {
 		Ready bool `json:"ready"`
 	}
-	holds := s.memory.begin()
-	defer holds.release()
-	body, err := s.body(w, r, holds)
+	err := s.withBody(w, r, func(body []byte) error {
+		if len(body) > 0 {
+			if err := json.Unmarshal(body, &ask); err != nil {
+				return oip.Errorf(oip.Invalid, "", "the request is not the JSON that is wanted: %v", err)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &ask); err != nil {
-			return oip.Errorf(oip.Invalid, "", "the request is not the JSON that is wanted: %v", err)
-		}
 	}
 	return reply(w, s.index(ask.Ready))
 }

@@ -1,10 +1,6 @@
 package server
 
 import (
-	"compress/gzip"
-	"compress/zlib"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -126,53 +122,4 @@ func headerLength(r *http.Request) (int, error) {
 		return 0, oip.Errorf(oip.Invalid, oip.HeaderLength, "is %.40q, want a whole number, at least 0", v)
 	}
 	return n, nil
-}
-
-// body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.
-// holds claims its memory.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]byte, error) {
-	if r.ContentLength > s.config.MaxRequest {
-		return nil, &http.MaxBytesError{Limit: s.config.MaxRequest}
-	}
-	encoding := strings.ToLower(r.Header.Get("Content-Encoding"))
-	if plain := encoding == "" || encoding == "identity"; plain && r.ContentLength >= 0 {
-		return holds.readAll(r.Body, r.ContentLength) // net/http reads no more than the length
-	}
-	packed := &countingReader{Reader: http.MaxBytesReader(w, r.Body, s.config.MaxRequest)}
-	var in io.Reader = packed
-	switch encoding {
-	case "", "identity":
-		return holds.readAll(in, r.ContentLength)
-	case "gzip":
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "gzip: %v", err)
-		}
-		in = z
-	case "deflate":
-		z, err := zlib.NewReader(in)
-		if err != nil {
-			return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "deflate (zlib format): %v", err)
-		}
-		in = z
-	default:
-		return nil, oip.Errorf(oip.Unsupported, "Content-Encoding", "%.40q is not supported: use gzip, deflate or none",
-			r.Header.Get("Content-Encoding"))
-	}
-	in = &unpackReader{Reader: in, packed: packed, ratio: s.config.UnpackRatio}
-	b, err := holds.readAll(io.LimitReader(in, s.config.MaxRequest+1), 0)
-	if large := tooLarge(err); large != nil {
-		return nil, large
-	}
-	if known := (*oip.Error)(nil); errors.As(err, &known) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
-	}
-	if int64(len(b)) > s.config.MaxRequest {
-		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server "+
-			"(%s)", s.config.MaxRequest, limitKey)
-	}
-	return b, nil
 }

@@ -78,21 +78,18 @@ func (s *Server) postRegion(w http.ResponseWriter, r *http.Request) error {
 	if err := s.mayRegister(r); err != nil {
 		return err
 	}
-	holds := s.memory.begin()
-	defer holds.release()
-	body, err := s.body(w, r, holds)
+	err := s.withBody(w, r, func(body []byte) error {
+		var ask struct {
+			Key      string `json:"key"`
+			Offset   uint64 `json:"offset"`
+			ByteSize uint64 `json:"byte_size"`
+		}
+		if err := json.Unmarshal(body, &ask); err != nil {
+			return oip.Errorf(oip.Invalid, "", `want {"key": NAME, "offset": BYTES, "byte_size": BYTES}: %v`, err)
+		}
+		return s.regions.register(r.PathValue("region"), ask.Key, ask.Offset, ask.ByteSize)
+	})
 	if err != nil {
-		return err
-	}
-	var ask struct {
-		Key      string `json:"key"`
-		Offset   uint64 `json:"offset"`
-		ByteSize uint64 `json:"byte_size"`
-	}
-	if err := json.Unmarshal(body, &ask); err != nil {
-		return oip.Errorf(oip.Invalid, "", `want {"key": NAME, "offset": BYTES, "byte_size": BYTES}: %v`, err)
-	}
-	if err := s.regions.register(r.PathValue("region"), ask.Key, ask.Offset, ask.ByteSize); err != nil {
 		return err
 	}
 	return reply(w, struct{}{})

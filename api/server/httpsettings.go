@@ -40,16 +40,13 @@ func (s *Server) settingRoutes(mux *http.ServeMux) {
 // settingChange reads the settings that a request changes; none for one that asks for those in force. It returns an
 // error unless the caller may change them.
 func (s *Server) settingChange(w http.ResponseWriter, r *http.Request) (change map[string]json.RawMessage, err error) {
-	holds := s.memory.begin()
-	defer holds.release()
-	body, err := s.body(w, r, holds)
-	if err != nil || len(body) == 0 {
-		return nil, err
-	}
-	if json.Unmarshal(body, &change) != nil {
-		return nil, oip.Errorf(oip.Invalid, "", "want an object of settings and their values")
-	}
-	if len(change) > 0 {
+	err = s.withBody(w, r, func(body []byte) error {
+		if len(body) > 0 && json.Unmarshal(body, &change) != nil {
+			return oip.Errorf(oip.Invalid, "", "want an object of settings and their values")
+		}
+		return nil
+	})
+	if err == nil && len(change) > 0 {
 		err = s.mayControl(r)
 	}
 	return change, err

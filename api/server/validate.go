@@ -53,7 +53,7 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name,
 					want.DType)
 			}
-			if !shapeFits(t.Shape, want.Shape) {
+			if !tensor.Fits(t.Shape, want.Shape) {
 				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", tensor.Dims(t.Shape),
 					m.Name, tensor.Dims(want.Shape))
 			}
@@ -91,18 +91,6 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 		}
 	}
 	return items, nil
-}
-
-func shapeFits(shape, want []int64) bool {
-	if len(shape) != len(want) {
-		return false
-	}
-	for k := range shape {
-		if want[k] >= 0 && shape[k] != want[k] {
-			return false
-		}
-	}
-	return true
 }
 
 func inputNames(m *Model) string {

@@ -1,6 +1,7 @@
 package bound
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -72,20 +73,37 @@ func (w *Model) speed(d serving.DeviceTypeID) float64 {
 // when a batch may take at most within: 0 where none can be in time.
 func (w *Model) Rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
 	best := 0.0
-	for n := 1; n <= w.levels(v, d); n++ {
-		for b := size; b <= w.Spec.Variants[v].MaxBatch; b++ {
-			mean, ok := w.Time(v, d, b, n)
-			if !ok || mean <= 0 {
-				break
+	for _, rate := range w.inTime(v, d, size, within) {
+		best = max(best, rate)
+	}
+	return best
+}
+
+// setting is a size of batch, in items, and how many of them run at once.
+type setting struct{ items, level int }
+
+// inTime yields the batches of at least size items that can be in time when they may take at most within, each with the
+// items in time that a second of a device gives.
+func (w *Model) inTime(
+	v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration,
+) iter.Seq2[setting, float64] {
+	return func(yield func(setting, float64) bool) {
+		for n := 1; n <= w.levels(v, d); n++ {
+			for b := size; b <= w.Spec.Variants[v].MaxBatch; b++ {
+				mean, ok := w.Time(v, d, b, n)
+				if !ok || mean <= 0 {
+					break
+				}
+				p := w.chance(v, d, b, n, within)
+				if p <= leastChance {
+					break // larger batches take longer
+				}
+				if !yield(setting{b, n}, p*float64(n*b)/mean.Seconds()*w.speed(d)) {
+					return
+				}
 			}
-			p := w.chance(v, d, b, n, within)
-			if p <= leastChance {
-				break // larger batches take longer
-			}
-			best = max(best, p*float64(n*b)/mean.Seconds())
 		}
 	}
-	return best * w.speed(d)
 }
 
 // leastChance is the share of batches in time below which a batch size counts as never in time. The sum of all that is

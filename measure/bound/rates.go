@@ -14,24 +14,20 @@ import (
 type batch struct {
 	items int
 	rate  float64       // items in time for each second of a device
-	least time.Duration // that it takes
+	least time.Duration // that it takes; 0 where nobody asked
 }
 
 // batches lists the batches of a variant on a device that can be in time when they may take at most within, by falling
-// rate.
-func (w *Model) batches(v serving.VariantID, d serving.DeviceTypeID, within time.Duration) (out []batch) {
-	for n := 1; n <= w.levels(v, d); n++ {
-		for b := 1; b <= w.Spec.Variants[v].MaxBatch; b++ {
-			mean, ok := w.Time(v, d, b, n)
-			if !ok || mean <= 0 {
-				break
-			}
-			p := w.chance(v, d, b, n, within)
-			if p <= leastChance {
-				break // larger batches take longer
-			}
-			out = append(out, batch{b, p * float64(n*b) / mean.Seconds() * w.speed(d), w.least(v, d, b, n)})
+// rate. Only if timed says so they know the least time that they take.
+func (w *Model) batches(
+	v serving.VariantID, d serving.DeviceTypeID, within time.Duration, timed bool,
+) (out []batch) {
+	for x, rate := range w.inTime(v, d, 1, within) {
+		b := batch{items: x.items, rate: rate}
+		if timed {
+			b.least = w.least(v, d, x.items, x.level)
 		}
+		out = append(out, b)
 	}
 	slices.SortStableFunc(out, func(a, b batch) int { return cmp.Compare(b.rate, a.rate) })
 	return out
@@ -94,7 +90,7 @@ func (p *program) rate(v serving.VariantID, d serving.DeviceTypeID, x *class, st
 	k := timed{v, d, within}
 	list, ok := p.rates.lists[k]
 	if !ok {
-		list = p.w.batches(v, d, within)
+		list = p.w.batches(v, d, within, p.crowds != nil)
 		p.rates.lists[k] = list
 	}
 	size := 1

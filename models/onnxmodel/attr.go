@@ -15,16 +15,6 @@ func AttrInts(name string, v ...int64) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_INTS, Ints: v}
 }
 
-// AttrFloat returns a node's attribute of a name with a float as its value.
-func AttrFloat(name string, v float32) Attr {
-	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_FLOAT, F: v}
-}
-
-// AttrFloats returns a node's attribute of a name with a list of floats as its value. v is kept.
-func AttrFloats(name string, v ...float32) Attr {
-	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_FLOATS, Floats: v}
-}
-
 // AttrString returns a node's attribute of a name with a text as its value.
 func AttrString(name, v string) Attr {
 	return &pb.AttributeProto{Name: name, Type: pb.AttributeProto_STRING, S: []byte(v)}

@@ -50,37 +50,12 @@ func (m *problem) servesWith(s serving.StageID, v serving.VariantID) serving.Dev
 	return serving.None
 }
 
-// longestObjective is the longest that is considered.
-const longestObjective = time.Hour
-
 // objective returns the shortest objective of a stage's app with which the stage is served; 0 for none.
 func (d *diagnoser) objective(s serving.StageID) time.Duration {
 	a := d.r.Spec.Stages[s].App
 	can := func(to time.Duration) bool { return d.problem(d.longer([]serving.AppID{a}, to, 1)).serves(s) }
-	low, high := d.r.Spec.Apps[a].SLO.Latency, longestObjective
-	if low >= high || !can(high) {
-		return 0
-	}
-	for high-low > max(low/1000, 1) {
-		if middle := low + (high-low)/2; can(middle) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	if round := roundUp(high); can(round) {
-		return round
-	}
-	return high
-}
-
-// roundUp rounds an objective up to three digits or so, half a per cent off at most.
-func roundUp(d time.Duration) time.Duration {
-	unit := 10 * time.Microsecond
-	for unit*2000 < d {
-		unit *= 10
-	}
-	return (d + unit - 1) / unit * unit
+	low := d.r.Spec.Apps[a].SLO.Latency
+	return capacity.LeastObjective(low, low/1000, can)
 }
 
 // longer is a change of the objectives of apps: to a time, or else, if that is 0, by a factor.
@@ -90,7 +65,7 @@ func (d *diagnoser) longer(of []serving.AppID, to time.Duration, factor float64)
 			if x := &apps[a].SLO.Latency; to > 0 {
 				*x = to
 			} else {
-				*x = roundUp(time.Duration(factor * float64(*x)))
+				*x = capacity.RoundObjective(time.Duration(factor * float64(*x)))
 			}
 		}
 	})

@@ -119,40 +119,13 @@ func (d *diagnoser) needed(v serving.VariantID, device serving.DeviceTypeID, s s
 			time.Duration(float64(slo)/d.depth(s)))
 		return limit > 0
 	}
-	app := &d.r.Spec.Apps[d.m.stages[s].App]
-	low, high := app.SLO.Latency, longestSLO
-	if low >= high || !can(high) {
-		return 0
-	}
-	for high-low > 1 {
-		if mid := low + (high-low)/2; can(mid) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	if round := roundUp(high); can(round) {
-		return round
-	}
-	return high
+	return capacity.LeastObjective(d.r.Spec.Apps[d.m.stages[s].App].SLO.Latency, 1, can)
 }
 
 // depth returns the ratio of an app's objective to a stage's budget.
 func (d *diagnoser) depth(s serving.StageID) float64 {
 	st := &d.m.stages[s]
 	return math.Round(float64(d.r.Spec.Apps[st.App].SLO.Latency) / float64(st.Budget))
-}
-
-// longestSLO is the longest objective that is considered.
-const longestSLO = time.Hour
-
-// roundUp rounds an objective up to what a person would write: three digits or so, half a per cent off at most.
-func roundUp(d time.Duration) time.Duration {
-	unit := 10 * time.Microsecond
-	for unit*2000 < d {
-		unit *= 10
-	}
-	return (d + unit - 1) / unit * unit
 }
 
 // minRelief is the least relative increase of the multiple without a stage that makes the stage a bottleneck. It

@@ -228,7 +228,7 @@ func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (capacity.
 		for _, a := range apps {
 			to := time.Duration(float64(d.r.Spec.Apps[a].SLO.Latency) * factor)
 			if round {
-				to = roundUp(to)
+				to = capacity.RoundObjective(to)
 			}
 			out = append(out, capacity.Objective{App: a, To: to})
 		}

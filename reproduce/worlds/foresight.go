@@ -12,15 +12,12 @@ import (
 
 // foresight adds the bound by foresight of all worlds, and the runs of the default system.
 func (r *runner) foresight() {
+	r.findLimits()
+	own, err := systems.Named(systems.Default)
+	if err != nil {
+		panic(err) // the default system has a name
+	}
 	for _, n := range r.numbers {
-		r.limits = append(r.limits, r.AddTask(key(n, ""), 1, r.Seeds,
-			func(ctx context.Context, seed uint64) (any, error) {
-				p, _, err := r.open(seed, n)
-				if err != nil {
-					return nil, err
-				}
-				return p.limit(ctx, r.Solver)
-			}))
 		r.foreseenLimits = append(r.foreseenLimits, r.AddTask(key(n, foreseen), foreseenWork, r.Seeds,
 			func(ctx context.Context, seed uint64) (any, error) {
 				p, _, err := r.open(seed, n)
@@ -33,18 +30,7 @@ func (r *runner) foresight() {
 				}
 				return b.Utility, nil
 			}))
-		r.defaults = append(r.defaults, r.AddTask(key(n, systems.Default), 1, r.Seeds,
-			func(ctx context.Context, seed uint64) (any, error) {
-				p, refused, err := r.open(seed, n)
-				if err != nil || refused != "" {
-					return &result{refused: refused}, err
-				}
-				s, err := systems.Named(systems.Default)
-				if err != nil {
-					return nil, err
-				}
-				return p.run(ctx, s, r.Solver, r.Policies)
-			}))
+		r.defaults = append(r.defaults, r.runOf(n, own))
 	}
 }
 

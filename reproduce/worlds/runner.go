@@ -56,28 +56,42 @@ func (r *runner) everything() {
 	if r.runs != nil {
 		return
 	}
+	r.findLimits()
 	for _, n := range r.numbers {
-		limit := func(ctx context.Context, seed uint64) (any, error) {
-			p, _, err := r.open(seed, n)
-			if err != nil {
-				return nil, err
-			}
-			return p.limit(ctx, r.Solver)
-		}
-		r.limits = append(r.limits, r.AddTask(key(n, ""), 1, r.Seeds, limit))
 		var list []*reproduce.Task
 		for _, s := range r.systems {
-			run := func(ctx context.Context, seed uint64) (any, error) {
-				p, refused, err := r.open(seed, n)
-				if err != nil || refused != "" {
-					return &result{refused: refused}, err
-				}
-				return p.run(ctx, s, r.Solver, r.Policies)
-			}
-			list = append(list, r.AddTask(key(n, s.Name), 1, r.Seeds, run))
+			list = append(list, r.runOf(n, s))
 		}
 		r.runs = append(r.runs, list)
 	}
+}
+
+// findLimits adds the bounds of all worlds, once.
+func (r *runner) findLimits() {
+	if r.limits != nil {
+		return
+	}
+	for _, n := range r.numbers {
+		r.limits = append(r.limits, r.AddTask(key(n, ""), 1, r.Seeds,
+			func(ctx context.Context, seed uint64) (any, error) {
+				p, _, err := r.open(seed, n)
+				if err != nil {
+					return nil, err
+				}
+				return p.limit(ctx, r.Solver)
+			}))
+	}
+}
+
+// runOf adds the runs of a system in a world.
+func (r *runner) runOf(n int, s systems.System) *reproduce.Task {
+	return r.AddTask(key(n, s.Name), 1, r.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		p, refused, err := r.open(seed, n)
+		if err != nil || refused != "" {
+			return &result{refused: refused}, err
+		}
+		return p.run(ctx, s, r.Solver, r.Policies)
+	})
 }
 
 // each calls do for every world in turn. w is its position in numbers, k the position of its seed.

@@ -65,7 +65,7 @@ func (d *description) check(outputs []tensor.Tensor, items int) error {
 		if want.DType != tensor.Invalid && got.DType != want.DType {
 			return fmt.Errorf("output %q is %s, the server describes %s", want.Name, got.DType, want.DType)
 		}
-		if len(want.Shape) > 0 && !fits(got.Shape, want.Shape) { // some servers describe no shapes
+		if len(want.Shape) > 0 && !tensor.Fits(got.Shape, want.Shape) { // some servers describe no shapes
 			return fmt.Errorf("output %q has shape %v, the server describes %v", want.Name, got.Shape, want.Shape)
 		}
 		if d.batched && (len(got.Shape) == 0 || got.Shape[0] != int64(items)) {
@@ -73,16 +73,4 @@ func (d *description) check(outputs []tensor.Tensor, items int) error {
 		}
 	}
 	return nil
-}
-
-func fits(shape, want []int64) bool {
-	if len(shape) != len(want) {
-		return false
-	}
-	for k := range shape {
-		if want[k] >= 0 && shape[k] != want[k] {
-			return false
-		}
-	}
-	return true
 }
