@@ -499,6 +499,7 @@ func (c *checker) server() {
 		c.need(o == "*" || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == o,
 			at("server.origins", i), "is %q, want an origin such as https://example.org, or *", o)
 	}
+	c.tracing(&s.Tracing)
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)

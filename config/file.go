@@ -362,6 +362,22 @@ type Server struct {
 	NotReady Duration `yaml:"not_ready"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`
+	// Tracing sends OpenTelemetry spans of requests to a collector.
+	Tracing Tracing `yaml:"tracing"`
+}
+
+// Tracing sends OpenTelemetry spans of requests to a collector. Callers' W3C trace context is continued. Serving never
+// waits for the collector: what cannot be delivered is dropped.
+type Tracing struct {
+	// Endpoint is the collector, such as `http://localhost:4318` (OTLP over HTTP; `https` as well) or
+	// `grpc://localhost:4317` (OTLP over gRPC; `grpcs` with TLS). Default: none, tracing is off.
+	Endpoint string `yaml:"endpoint"`
+	// Sample is the part of the requests that is traced, from 0 to 1, of those whose callers do not decide it in their
+	// `traceparent`. Default: 0.01.
+	Sample float64 `yaml:"sample"`
+	// Headers is a file with headers for the collector, such as for authentication, one `NAME: VALUE` on each line,
+	// relative to this file. Default: none.
+	Headers string `yaml:"headers"`
 }
 
 // Limits bound what clients may ask for.

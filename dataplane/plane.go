@@ -238,6 +238,9 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	}
 	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
+	if r.Accepted != nil {
+		r.Accepted(id)
+	}
 	p.inbox = append(p.inbox, message{
 		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},
 	})

@@ -31,6 +31,9 @@ type Request struct {
 	Timings bool
 	// Queued, if not nil, is called once the query has its place in the order of arrival. It must not block.
 	Queued func()
+	// Accepted, if not nil, is called with the query's number before anything happens to it. It must not block and not
+	// call the plane.
+	Accepted func(serving.QueryID)
 }
 
 // Response is the answer to a Request.

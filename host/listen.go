@@ -26,6 +26,7 @@ func (s *Server) listen(o ServerOptions) error {
 		}
 	}
 	c.AdminHandlers = s.adminHandlers(c.Token)
+	s.trace(&c)
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}

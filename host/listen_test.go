@@ -87,7 +87,7 @@ server:
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
 		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry" || name == "Token" ||
-			name == "LogLevel"; !elsewhere && set.Field(i).IsZero() {
+			name == "LogLevel" || name == "WrapHTTP" || name == "Intercept"; !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/measure/tracing"
 )
 
 // ServerOptions are settings of a server that take precedence over its configuration, and its log.
@@ -49,6 +50,7 @@ type Server struct {
 	log       *slog.Logger
 	drain     time.Duration // how long accepted queries may take to finish
 	telemetry *telemetry.Telemetry
+	tracer    *tracing.Tracer // nil without traces
 	plane     *dataplane.Plane
 	service   *service
 	functions *functionHost // nil without a store
@@ -105,6 +107,9 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 		}
 	}
 	s.logPolicies()
+	if err := s.openTracer(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.startPlane(ctx, run, o); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/measure/tracing"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -24,6 +25,7 @@ type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
 	sequences *sequences
+	tracer    *tracing.Tracer // nil without traces
 	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
@@ -76,7 +78,7 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 	if err := s.sequences.admit(r, s.spec.Load()); err != nil {
 		return nil, err
 	}
-	out, err := s.plane.Infer(ctx, r)
+	out, err := s.tracer.Infer(ctx, r, s.plane.Infer)
 	if err != nil && s.isUnloaded(r.App) {
 		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",
 			s.spec.Load().Apps[r.App].Name)

@@ -33,7 +33,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
-	s.service.strict = o.Strict
+	s.service.strict, s.service.tracer = o.Strict, s.tracer
 	states, err := s.openStates()
 	if err != nil {
 		return err
@@ -76,9 +76,13 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	for _, b := range t.LatencyBuckets {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
-	s.telemetry = telemetry.New(p.Spec(), telemetry.Options{
+	options := telemetry.Options{
 		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange,
-	})
+	}
+	if s.tracer != nil {
+		options.TraceID = s.tracer.TraceID
+	}
+	s.telemetry = telemetry.New(p.Spec(), options)
 	watching := []observer{s.telemetry.Observe}
 	if s.functions != nil {
 		watching = append(watching, s.functions.manager.Observe)

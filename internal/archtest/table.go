@@ -42,6 +42,7 @@ var floors = []row{
 	{6, "provider/*", true},
 	{6, "measure/loadgen", false},
 	{6, "measure/profiler/...", false},
+	{6, "measure/tracing", false},
 	{6, "measure/report/plot", false},
 	{6, "models/digits/...", false},
 	{6, "sim/experiment", false},

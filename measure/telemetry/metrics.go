@@ -19,6 +19,7 @@ type metrics struct {
 	apps []appMetrics
 	byV  []variantMetrics
 	*vectors
+	traceID func(serving.QueryID) string // nil without traces
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
@@ -319,7 +320,7 @@ func (m *metrics) outcome(o *report.Outcome) {
 	a.accuracyCount.Inc()
 	v := &m.byV[o.Variant]
 	took := o.Done.Sub(o.Arrived)
-	v.latency.Observe(took.Seconds())
+	m.observeLatency(v.latency, o.Query, took.Seconds())
 	v.queue.Observe(o.Queue.Seconds())
 	nv := &v.nv
 	if len(m.spec.Apps[o.App].Stages) > 1 {
@@ -330,4 +331,15 @@ func (m *metrics) outcome(o *report.Outcome) {
 	nv.count.Add(float64(o.Items))
 	nv.request.Add(float64(took.Microseconds()))
 	nv.queue.Add(float64(o.Queue.Microseconds()))
+}
+
+// observeLatency adds a latency, with the query's trace as an exemplar where it has one.
+func (m *metrics) observeLatency(to prometheus.Observer, id serving.QueryID, seconds float64) {
+	if m.traceID != nil {
+		if trace := m.traceID(id); trace != "" {
+			to.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": trace})
+			return
+		}
+	}
+	to.Observe(seconds)
 }
