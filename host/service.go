@@ -25,7 +25,7 @@ type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
 	sequences *sequences
-	tracer    *tracing.Tracer // nil without traces
+	tracer    *tracing.Tracer              // nil without traces
 	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
