@@ -271,7 +271,7 @@ func (c *checker) stages(a *App, path string) {
 			if s.Function != "" {
 				c.name(variants, v.Name, s.path+".name")
 			} else {
-				c.variant(variants, &v, at(s.path+".variants", j), len(s.Variants))
+				c.variant(variants, &v, at(s.path+".variants", j))
 			}
 		}
 		if len(s.Next) > maxStages {
@@ -309,7 +309,7 @@ func (c *checker) stages(a *App, path string) {
 	}
 }
 
-func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
+func (c *checker) variant(seen names, v *Variant, path string) {
 	if v.Name == "" {
 		c.addf(path, "has neither name nor model")
 		return
@@ -322,9 +322,6 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		if n, err := strconv.ParseInt(v.Version, 10, 64); err != nil || n < 1 || strconv.FormatInt(n, 10) != v.Version {
 			c.addf(path+".version", "is %q, want the name of a version directory: a number from 1", v.Version)
 		}
-	}
-	if siblings > 1 && !c.f.has(path+".accuracy") && v.Accuracy == 0 {
-		c.addf(path+".accuracy", "is missing: with several variants each must say how accurate it is, in [0, 1]")
 	}
 	if !(v.Accuracy >= 0 && v.Accuracy <= 1) {
 		hint := ""

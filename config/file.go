@@ -275,7 +275,8 @@ type Variant struct {
 	Model string `yaml:"model"`
 	// Version is the version directory. Default: the highest one that the model's version policy serves.
 	Version string `yaml:"version"`
-	// Accuracy in [0, 1]. Required when the stage has several variants; otherwise the default is 1.
+	// Accuracy in [0, 1]. Default: what `sluice profile --samples` or `--agree` has measured, when the stage has several
+	// variants; otherwise 1.
 	Accuracy float64 `yaml:"accuracy"`
 	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
 	MaxBatch int `yaml:"max_batch"`

@@ -83,6 +83,7 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		options.TraceID = s.tracer.TraceID
 	}
 	s.telemetry = telemetry.New(p.Spec(), options)
+	p.showAccuracies(s.telemetry)
 	watching := []observer{s.telemetry.Observe}
 	if s.functions != nil {
 		watching = append(watching, s.functions.manager.Observe)

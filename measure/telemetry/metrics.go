@@ -19,7 +19,8 @@ type metrics struct {
 	apps []appMetrics
 	byV  []variantMetrics
 	*vectors
-	traceID func(serving.QueryID) string // nil without traces
+	traceID  func(serving.QueryID) string // nil without traces
+	accuracy *prometheus.GaugeVec
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
@@ -104,6 +105,8 @@ func newMetrics(prom *prometheus.Registry, spec *serving.Spec, buckets []float64
 			"reason"),
 		failures: r.counter("sluice_plan_failures_total",
 			"Requests for a plan that none came of, by reason; the plan in force stays.", "reason"),
+		accuracy: r.gauge("sluice_variant_accuracy", "Accuracy of a variant: as plans believe it, as its profile "+
+			"measured it, and as shadow queries estimate it.", "app", "variant", "source"),
 		instances: r.gauge("sluice_instances", "Instances, by state.", "app", "state"),
 	}
 	m.grow(spec)
