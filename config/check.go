@@ -497,6 +497,9 @@ func (c *checker) server() {
 			at("server.origins", i), "is %q, want an origin such as https://example.org, or *", o)
 	}
 	c.tracing(&s.Tracing)
+	c.need(s.Record.Share >= 0 && s.Record.Share <= 1, "server.record.share", "is %v, want 0 to 1", s.Record.Share)
+	c.need(s.Record.Size >= 1<<10, "server.record.size", "is %v, want at least 1KiB", s.Record.Size)
+	c.need(s.Shadow >= 0 && s.Shadow <= 1, "server.shadow", "is %v, want 0 to 1", s.Shadow)
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)

@@ -16,6 +16,7 @@ const (
 	defaultPercentile = 99
 	defaultMaxBatch   = 64
 	defaultSample     = 0.01
+	defaultRecord     = 256 << 20
 )
 
 // Defaults that other packages use.
@@ -65,6 +66,10 @@ func (f *File) defaults() {
 	if !f.has("server.tracing.sample") {
 		s.Tracing.Sample = defaultSample
 	}
+	if !f.has("server.record.share") {
+		s.Record.Share = defaultSample
+	}
+	orSize(f, &s.Record.Size, defaultRecord, "server.record.size")
 	l := &s.Limits
 	orSize(f, &l.Request, limits.RequestBytes, "server.limits.request")
 	orSize(f, &l.Output, limits.OutputBytes, "server.limits.output")

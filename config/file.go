@@ -365,6 +365,22 @@ type Server struct {
 	TLS TLS `yaml:"tls"`
 	// Tracing sends OpenTelemetry spans of requests to a collector.
 	Tracing Tracing `yaml:"tracing"`
+	// Record keeps the inputs of some requests, for `sluice profile --agree`.
+	Record Record `yaml:"record"`
+	// Shadow is the part of the queries, from 0 to 1, whose answers are compared with those of the most accurate variant
+	// that is loaded. That runs only while no other query waits or runs. Default: 0, none.
+	Shadow float64 `yaml:"shadow"`
+}
+
+// Record keeps the inputs of some requests in files, for `sluice profile --agree`. They are clients' data: only the
+// server's user may read the files.
+type Record struct {
+	// Folder to write to, relative to this file, with a folder for each app. Default: none, nothing is recorded.
+	Folder string `yaml:"folder"`
+	// Share is the part of the requests that is recorded, from 0 to 1. Default: 0.01.
+	Share float64 `yaml:"share"`
+	// Size is the most bytes that all files may have; the oldest go first. Default: 256MiB.
+	Size Size `yaml:"size"`
 }
 
 // Tracing sends OpenTelemetry spans of requests to a collector. Callers' W3C trace context is continued. Serving never

@@ -162,6 +162,9 @@ func (s *Server) Serve(ctx context.Context) error {
 			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
 		}
 	}
+	if shadow := s.service.shadow; shadow != nil {
+		helpers.Go(func() { shadow.run(refining) })
+	}
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))
 	defer done()

@@ -34,6 +34,10 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 		return err
 	}
 	s.service.strict, s.service.tracer = o.Strict, s.tracer
+	if s.service.recorder, err = s.openRecorder(); err != nil {
+		return err
+	}
+	s.service.shadow = newShadow(p.file.Server.Shadow, s.service, s.log)
 	states, err := s.openStates()
 	if err != nil {
 		return err
