@@ -69,6 +69,13 @@ $(GOLANGCI):
 	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .tools/golangci-lint $(GOLANGCI)
 
+.PHONY: clients
+clients: tools setup ## run Triton's published example clients (TRITON_CLIENT, TRITON_COMMON, TRITON_SERVER name checkouts)
+	$(call say,clients in Go and JavaScript)
+	@scripts/clients-grpc.sh
+	$(call say,clients in Python)
+	@scripts/clients.sh
+
 .PHONY: guard
 guard: tools ## compare what the program does with what scripts/guard recorded (FULL=1 for every figure)
 	scripts/guard.sh $(if $(FULL),--full)
