@@ -29,8 +29,8 @@ func inferCommand() command {
 		usage: "APP [--input NAME=VALUE ...]",
 		about: `
 VALUE is JSON ([[1, 2]], or one number or text), or @FILE: a picture (.png, .jpg), resized to the input's height and
-width with values in [0, 1], a tensor (.npy, .json), or else the raw bytes of the tensor. Inputs that are not given are zeros. Dimensions that
-may vary are 1, unless the value says otherwise.`,
+width with values in [0, 1], a tensor (.npy, .json), or else the raw bytes of the tensor. Inputs that are not given
+are zeros. Dimensions that may vary are 1, unless the value says otherwise.`,
 		examples: "sluice infer digits --input image=@seven.png\nsluice infer adder --input a=[[1,2,3]] --input " +
 			"b=[[4,5,6]]",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {

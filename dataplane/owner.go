@@ -14,10 +14,10 @@ import (
 // watchInterval is the time between two looks for batches that take too long and for leases that have expired.
 const watchInterval = time.Second
 
-// yield decides whether the owner lets goroutines that are ready to send a message do so before it empties the inbox, so
-// that one step takes what would otherwise be several: at high rates a query's time goes into steps. Where messages come
-// one at a time there is nothing to gather, and the detour would only cost time. So it looks at how many a detour has
-// gathered lately, and tries again now and then.
+// yield decides whether the owner lets goroutines that are ready to send a message do so before it empties the inbox,
+// so that one step takes what would otherwise be several: at high rates a query's time goes into steps. Where messages
+// come one at a time there is nothing to gather, and the detour would only cost time. So it looks at how many a detour
+// has gathered lately, and tries again now and then.
 type yield struct {
 	tried   bool    // before this wake-up
 	lately  float64 // messages after a detour, a moving average

@@ -41,7 +41,8 @@ func TestServerRecordsAndShadows(t *testing.T) {
 	file := filepath.Join(dir, "sluice.yaml")
 	const settings = `server: {not_ready: 0s, shadow: 1, record: {folder: kept, share: 1, size: 4KiB}}
 `
-	if err := os.WriteFile(file, fmt.Appendf(nil, echoes+settings, ", accuracy: 0.5", ", accuracy: 0.9"), 0o644); err != nil {
+	text := fmt.Appendf(nil, echoes+settings, ", accuracy: 0.5", ", accuracy: 0.9")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	o, err := Open(file, Options{})

@@ -40,8 +40,8 @@ func (f *jsonFields) UnmarshalJSON(b []byte) error {
 
 // headReader reads a message as clients usually write it, in one pass: members of known names, each once, strings
 // without escapes, parameters that are scalars. It gives up on everything else, which encoding/json then reads, and
-// wherever a bound may be broken, so that it returns no error of its own. What it accepts means what encoding/json takes
-// it to mean; a fuzz test compares the two.
+// wherever a bound may be broken, so that it returns no error of its own. What it accepts means what encoding/json
+// takes it to mean; a fuzz test compares the two.
 type headReader struct {
 	b      []byte
 	at     int

@@ -160,8 +160,8 @@ func fire(tb testing.TB, to []pb.GRPCInferenceServiceClient, callers, n int) tim
 const turns = 40
 
 // compare has a bare server and the whole path answer b.N requests each, in turns, so that a machine that drifts drifts
-// under both. ratio is the rate of the whole path over that of the bare one. cpu-ratio is the processor time of the bare
-// one over that of the whole path, clients included: other programs on the machine change it less.
+// under both. ratio is the rate of the whole path over that of the bare one. cpu-ratio is the processor time of the
+// bare one over that of the whole path, clients included: other programs on the machine change it less.
 func compare(b *testing.B, bare, whole func(n int) time.Duration) {
 	bare(2000)
 	whole(2000)

@@ -50,8 +50,8 @@ func restMessages(tb testing.TB, binary bool) (m restMessage) {
 }
 
 // startBareHTTP starts a net/http server that does nothing. A decoding one takes and returns the same messages, by
-// encoding/json, as the bare gRPC handler does by its generated code. Another reads the request and writes an answer that
-// was prepared.
+// encoding/json, as the bare gRPC handler does by its generated code. Another reads the request and writes an answer
+// that was prepared.
 func startBareHTTP(tb testing.TB, m restMessage, decodes bool) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/models/{model}/infer", func(w http.ResponseWriter, r *http.Request) {
@@ -219,9 +219,9 @@ func fireHTTP(tb testing.TB, to []caller, n int) time.Duration {
 	return time.Since(begun)
 }
 
-// BenchmarkHTTP is BenchmarkGRPC over HTTP, with 64 callers, with tensors in JSON and in binary form. As there, the bare
-// handler takes and returns messages, and the client's work is on both sides of the ratio. Those called prepared compare
-// with a handler that decodes nothing, those called lean have a client that does next to nothing.
+// BenchmarkHTTP is BenchmarkGRPC over HTTP, with 64 callers, with tensors in JSON and in binary form. As there, the
+// bare handler takes and returns messages, and the client's work is on both sides of the ratio. Those called prepared
+// compare with a handler that decodes nothing, those called lean have a client that does next to nothing.
 func BenchmarkHTTP(b *testing.B) {
 	type callers func(testing.TB, string, restMessage, int) []caller
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // TestLargeTensorsAreCopiedOnceAtMost counts the bytes that an HTTP request with a tensor of 8 MiB and an answer with
-// another make a server allocate between the socket and the runtime. What a copy of a tensor needs must be allocated: one for
-// the input, none for the output, which is sent from where the runtime left it.
+// another make a server allocate between the socket and the runtime. What a copy of a tensor needs must be allocated:
+// one for the input, none for the output, which is sent from where the runtime left it.
 func TestLargeTensorsAreCopiedOnceAtMost(t *testing.T) {
 	const size = 8 << 20
 	s := start(t, server.Config{})

@@ -17,9 +17,9 @@ const smallAnswer = 4 << 10
 // varyEncoding is the value of Vary of every inference answer.
 var varyEncoding = []string{"Accept-Encoding"}
 
-// writeAnswer writes an inference answer, its JSON and the binary tensors behind it, in gzip or deflate where the client
-// accepts it. Nothing else is compressed: existing clients send Accept-Encoding with every call but decode the answers
-// of inference alone.
+// writeAnswer writes an inference answer, its JSON and the binary tensors behind it, in gzip or deflate where the
+// client accepts it. Nothing else is compressed: existing clients send Accept-Encoding with every call but decode the
+// answers of inference alone.
 func writeAnswer(w http.ResponseWriter, r *http.Request, head []byte, blocks [][]byte) {
 	h := w.Header()
 	if _, there := h["Vary"]; there {

@@ -61,9 +61,9 @@ func (c *claim) release() {
 	}
 }
 
-// readAll reads to the end, and claims what it holds before it allocates. hint is how much is expected. It is claimed as
-// it comes, since it may be wrong: at first at most a MiB, then at most 16 times what has come. So a body of the expected
-// size is not copied up to a MiB, and of larger ones a MiB is, or above 16 MiB a fourth at most.
+// readAll reads to the end, and claims what it holds before it allocates. hint is how much is expected. It is claimed
+// as it comes, since it may be wrong: at first at most a MiB, then at most 16 times what has come. So a body of the
+// expected size is not copied up to a MiB, and of larger ones a MiB is, or above 16 MiB a fourth at most.
 //
 // The byte at offset aligned is at a multiple of eight in memory, where the hint was right: runtimes copy tensors that
 // are not.
