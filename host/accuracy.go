@@ -38,12 +38,12 @@ func (o *Opened) MeasureAccuracy(ctx context.Context, how Judging) ([]profiler.A
 	if how.Most <= 0 {
 		how.Most = DefaultSamples
 	}
-	folder, err := samples.Open(how.Samples, how.Most)
+	folder, err := openJudged(how.Samples, how.Most)
 	if err != nil {
 		return nil, fault.Wrap(fault.Usage, err)
 	}
-	defer folder.Close()
-	if how.Score == "" && !how.Agree && !folder.Labelled() {
+	defer folder.close()
+	if how.Score == "" && !how.Agree && !folder.labelled() {
 		return nil, fault.Errorf(fault.Usage, "%s: not every sample has a label: want LABEL/FILE, or labels.csv with "+
 			"FILE,LABEL on each line; without labels use --agree, or --score", how.Samples)
 	}
@@ -129,7 +129,7 @@ func (o *Opened) reference(variants []serving.VariantID, name string) (serving.V
 type judge struct {
 	opened *Opened
 	run    *backends
-	folder *samples.Folder
+	folder *judgedSamples
 	app    serving.AppID
 	how    Judging
 	ctx    context.Context
@@ -139,7 +139,7 @@ type judge struct {
 // variant judges one. An accuracy without How is that of the reference itself, which is not measured by agreement.
 func (j *judge) variant(v, reference serving.VariantID) (a profiler.Accuracy, err error) {
 	o := j.opened
-	a = profiler.Accuracy{Variant: o.Spec().Variants[v].Name, Samples: len(j.folder.Samples)}
+	a = profiler.Accuracy{Variant: o.Spec().Variants[v].Name, Samples: j.folder.len()}
 	var score *scorer
 	if j.how.Score != "" {
 		a.How = profiler.ByScore
@@ -152,7 +152,8 @@ func (j *judge) variant(v, reference serving.VariantID) (a profiler.Accuracy, er
 	err = j.answers(v, func(k int, outputs []tensor.Tensor) error {
 		switch {
 		case score != nil:
-			x, err := score.score(&j.folder.Samples[k], a.Variant, outputs)
+			of := j.folder.sample(k)
+			x, err := score.score(&of, a.Variant, outputs)
 			sum += x
 			return err
 		case !j.how.Agree:
@@ -175,12 +176,19 @@ func (j *judge) variant(v, reference serving.VariantID) (a profiler.Accuracy, er
 	case v != reference:
 		a.How, a.Reference = profiler.ByAgreement, o.Spec().Variants[reference].Name
 	}
-	a.Value = sum / float64(len(j.folder.Samples))
+	a.Value = sum / float64(j.folder.len())
 	return a, err
 }
 
 // right reports whether an answer is the class that a sample's label names.
 func (j *judge) right(v serving.VariantID, k int, outputs []tensor.Tensor) (bool, error) {
+	if sent := j.folder.sent; sent != nil {
+		got := sent.Right(outputs, j.folder.at(k), 1)
+		if got.Items == 0 {
+			return false, fault.Errorf(fault.Usage, "the output that samples.json names says no class")
+		}
+		return got.Whole, nil
+	}
 	at := samples.Decides(outputs)
 	if at < 0 {
 		return false, fault.Errorf(fault.Usage, "no output says a class: give a command that scores answers, --score")
@@ -189,7 +197,7 @@ func (j *judge) right(v serving.VariantID, k int, outputs []tensor.Tensor) (bool
 	if m := j.opened.tables.Variants[v].Described; m != nil {
 		names = m.Labels[outputs[at].Name]
 	}
-	want, err := j.folder.Class(j.folder.Samples[k].Label, names)
+	want, err := j.folder.folder.Class(j.folder.folder.Samples[k].Label, names)
 	if err != nil {
 		return false, err
 	}
@@ -214,19 +222,19 @@ func (j *judge) answers(v serving.VariantID, do func(k int, outputs []tensor.Ten
 		return err
 	}
 	defer func() { _ = runner.Close() }()
-	all := j.folder.Samples
-	for first := 0; first < len(all); first += size {
-		n := min(size, len(all)-first)
+	all := j.folder.len()
+	for first := 0; first < all; first += size {
+		n := min(size, all-first)
 		b := &dataplane.Batch{ID: 1, Variant: v, Items: n, Portions: make([]dataplane.Portion, n)}
 		for k := range n {
 			p := &b.Portions[k]
 			p.Query, p.Items = serving.QueryID(k+1), 1
-			if p.Inputs, err = j.folder.Inputs(first+k, tensors.inputs, tensors.batched); err != nil {
+			if p.Inputs, err = j.folder.inputs(first+k, tensors.inputs, tensors.batched); err != nil {
 				return fault.Wrap(fault.Usage, err)
 			}
 		}
 		if err := runner.Run(j.ctx, b); err != nil {
-			return fmt.Errorf("on %s: %w", all[first].File, err)
+			return fmt.Errorf("on %s: %w", j.folder.sample(first).File, err)
 		}
 		for k := range n {
 			if err := do(first+k, b.Portions[k].Outputs); err != nil {

@@ -69,6 +69,10 @@ func TestAccuracyOnLabelledSamples(t *testing.T) {
 			"more.json": "[1]"}, "", 1},
 		"a command": {map[string]string{"a.json": "[1,0,0]", "b.json": "[0,1,0]"},
 			`while read line; do case "$line" in *a.json*) echo 0.5;; *) echo 0.25;; esac; done`, 0.375},
+		"samples of a load": {map[string]string{"samples.json": `{"count": 2, "label_output": "x", "labels":
+			{"datatype": "INT64", "file": "y"}, "inputs": [{"name": "x", "datatype": "FP32", "shape": [3], "file": "x"}]}`,
+			"x": strings.Repeat("\x00", 24), "y": "\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"},
+			"", 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := openEchoes(t, ", accuracy: 0.5", ", accuracy: 0.9").MeasureAccuracy(t.Context(),
