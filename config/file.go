@@ -275,8 +275,8 @@ type Variant struct {
 	Model string `yaml:"model"`
 	// Version is the version directory. Default: the highest one that the model's version policy serves.
 	Version string `yaml:"version"`
-	// Accuracy in [0, 1]. Default: what `sluice profile --samples` or `--agree` has measured, when the stage has several
-	// variants; otherwise 1.
+	// Accuracy in [0, 1]. Default: what `sluice profile --samples` or `--agree` has measured, when the stage has
+	// several variants; otherwise 1.
 	Accuracy float64 `yaml:"accuracy"`
 	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
 	MaxBatch int `yaml:"max_batch"`
@@ -367,8 +367,8 @@ type Server struct {
 	Tracing Tracing `yaml:"tracing"`
 	// Record keeps the inputs of some requests, for `sluice profile --agree`.
 	Record Record `yaml:"record"`
-	// Shadow is the part of the queries, from 0 to 1, whose answers are compared with those of the most accurate variant
-	// that is loaded. That runs only while no other query waits or runs. Default: 0, none.
+	// Shadow is the part of the queries, from 0 to 1, whose answers are compared with those of the most accurate
+	// variant that is loaded. That runs only while no other query waits or runs. Default: 0, none.
 	Shadow float64 `yaml:"shadow"`
 }
 

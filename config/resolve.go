@@ -175,7 +175,8 @@ func (r *resolver) accuracies(a serving.AppID, path string) {
 	s := r.w.Spec
 	app := &s.Apps[a]
 	for _, st := range app.Stages {
-		if slices.ContainsFunc(s.Stages[st].Variants, func(v serving.VariantID) bool { return r.w.Variants[v].Unrated }) {
+		unrated := func(v serving.VariantID) bool { return r.w.Variants[v].Unrated }
+		if slices.ContainsFunc(s.Stages[st].Variants, unrated) {
 			return // a profile says how accurate they are
 		}
 		if best := s.BestOfStage(st); app.Floor > best {

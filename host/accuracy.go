@@ -100,7 +100,8 @@ func (o *Opened) judgedApp(name string) (serving.AppID, error) {
 	if name == "" && len(fit) == 1 {
 		return fit[0], nil
 	}
-	return 0, fault.Errorf(fault.Usage, "say by --app which app the samples are for, one of one stage (%q is none)", name)
+	return 0, fault.Errorf(fault.Usage, "say by --app which app the samples are for, one of one stage (%q is none)",
+		name)
 }
 
 // reference is the variant that others are compared with.
@@ -119,8 +120,8 @@ func (o *Opened) reference(variants []serving.VariantID, name string) (serving.V
 		return 0, fault.Errorf(fault.Usage, "the app has no variant %q", name)
 	}
 	if o.Spec().Variants[best].Accuracy == 0 {
-		return 0, fault.Errorf(fault.Usage, "no variant of the app has an accuracy: say by --reference which is the most "+
-			"accurate")
+		return 0, fault.Errorf(fault.Usage, "no variant of the app has an accuracy: say by --reference which is the "+
+			"most accurate")
 	}
 	return best, nil
 }
@@ -250,8 +251,10 @@ func (j *judge) launch(v serving.VariantID, size int) (dataplane.Runner, error) 
 	sites, _ := j.opened.sites()
 	for _, s := range sites {
 		if slices.Contains(s.variants, v) {
-			return j.run.of(s.worker).Launch(j.ctx, dataplane.InstanceSpec{ID: 1, Worker: s.worker, DeviceType: s.device,
-				Variants: []serving.VariantID{v}, BatchLimit: size, Slots: 1, Cores: s.cores})
+			return j.run.of(s.worker).Launch(j.ctx, dataplane.InstanceSpec{
+				ID: 1, Worker: s.worker, DeviceType: s.device,
+				Variants: []serving.VariantID{v}, BatchLimit: size, Slots: 1, Cores: s.cores,
+			})
 		}
 	}
 	return nil, fault.Errorf(fault.Config, "no worker of %s runs it", j.opened.Name())

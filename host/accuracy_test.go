@@ -70,7 +70,8 @@ func TestAccuracyOnLabelledSamples(t *testing.T) {
 		"a command": {map[string]string{"a.json": "[1,0,0]", "b.json": "[0,1,0]"},
 			`while read line; do case "$line" in *a.json*) echo 0.5;; *) echo 0.25;; esac; done`, 0.375},
 		"samples of a load": {map[string]string{"samples.json": `{"count": 2, "label_output": "x", "labels":
-			{"datatype": "INT64", "file": "y"}, "inputs": [{"name": "x", "datatype": "FP32", "shape": [3], "file": "x"}]}`,
+			{"datatype": "INT64", "file": "y"}, "inputs":
+			[{"name": "x", "datatype": "FP32", "shape": [3], "file": "x"}]}`,
 			"x": strings.Repeat("\x00", 24), "y": "\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"},
 			"", 0.5},
 	} {
@@ -145,8 +146,8 @@ func TestMeasuredAccuracyIsUsed(t *testing.T) {
 func TestAgreementWithoutLabels(t *testing.T) {
 	got, err := openEchoes(t, ", accuracy: 0.5", ", accuracy: 0.9").MeasureAccuracy(t.Context(), Judging{Agree: true,
 		Samples: sampleFolder(t, map[string]string{"a.json": "[1, 0, 0]", "x/b.json": "[0, 0, 7]"})})
-	if err != nil || len(got) != 1 || got[0] != (profiler.Accuracy{Variant: "small", How: profiler.ByAgreement, Value: 1,
-		Samples: 2, Reference: "large"}) {
+	want := profiler.Accuracy{Variant: "small", How: profiler.ByAgreement, Value: 1, Samples: 2, Reference: "large"}
+	if err != nil || len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

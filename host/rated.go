@@ -51,8 +51,8 @@ func (o *Opened) rated(f *profiler.File) *Opened {
 			continue
 		}
 		if said := v.Accuracy; drifted(said, got, samplesOf(f, v.Name)) {
-			tables.Warnings = append(tables.Warnings, fmt.Sprintf("variant %q: its accuracy is %.3g in %s and was measured "+
-				"as %.3g: plans believe the former", v.Name, said, o.Name(), got))
+			tables.Warnings = append(tables.Warnings, fmt.Sprintf("variant %q: its accuracy is %.3g in %s and was "+
+				"measured as %.3g: plans believe the former", v.Name, said, o.Name(), got))
 		}
 	}
 	tables.Spec = &spec

@@ -71,7 +71,8 @@ func (s *scorer) score(of *samples.Sample, variant string, outputs []tensor.Tens
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
 	if err != nil || !(x >= 0 && x <= 1) {
-		return 0, fault.Errorf(fault.Usage, "--score: %s: the command says %.40q, want a number in [0, 1]", of.File, text)
+		return 0, fault.Errorf(fault.Usage, "--score: %s: the command says %.40q, want a number in [0, 1]", of.File,
+			text)
 	}
 	return x, nil
 }

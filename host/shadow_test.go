@@ -100,7 +100,8 @@ func TestServerRecordsAndShadows(t *testing.T) {
 		t.Errorf("%d files of %d bytes are kept", found, total)
 	}
 	got, err := o.MeasureAccuracy(t.Context(), Judging{Samples: filepath.Join(dir, "kept"), Agree: true})
-	if err != nil || len(got) != 1 || got[0].Value != 1 || got[0].How != profiler.ByAgreement || got[0].Samples != found {
+	want := profiler.Accuracy{Variant: "small", How: profiler.ByAgreement, Value: 1, Samples: found, Reference: "large"}
+	if err != nil || len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

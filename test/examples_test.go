@@ -27,8 +27,10 @@ func exampleFolder(t *testing.T) string {
 
 // Every example is simulated for a second or served, as it lies.
 func TestExamplesAreSimulated(t *testing.T) {
-	simulated := map[string][]string{"fleet": {"images", "text"}, "ladder": {"digits", "scenes"}, "ranking": {"ranking"},
-		"pipeline/sluice": {"example"}}
+	simulated := map[string][]string{
+		"fleet": {"images", "text"}, "ladder": {"digits", "scenes"}, "ranking": {"ranking"},
+		"pipeline/sluice": {"example"},
+	}
 	served := map[string]bool{"minimal": true, "mixed": true, "remote": true, "serverless": true}
 	all, err := filepath.Glob("../examples/*.yaml")
 	if err != nil {
@@ -82,18 +84,19 @@ func TestExamplesAreServed(t *testing.T) {
 			}
 			// Less exactly than the first serve would measure: what is tested is that the example runs.
 			if name != "mixed" { // it learns while it serves
-				status, out, errs := run(t.Context(), "profile", "-f", path, "-o", filepath.Join(dir, "sluice.profile.json"),
-					"--max-time", "5ms", "--precision", "10")
+				status, out, errs := run(t.Context(), "profile", "-f", path,
+					"-o", filepath.Join(dir, "sluice.profile.json"), "--max-time", "5ms", "--precision", "10")
 				if status != 0 {
 					t.Fatalf("%d %s%s", status, out, errs)
 				}
 			}
 			web := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 			sluice(t, "serve", "-f", path, "--http", web, "--grpc", "off", "--admin", "off")
-			body := fmt.Sprintf(`{"inputs":[{"name":%q,"datatype":"FP32","shape":[1,%d],"data":[%s0]}]}`, c.input, c.length,
-				strings.Repeat("0,", c.length-1))
+			body := fmt.Sprintf(`{"inputs":[{"name":%q,"datatype":"FP32","shape":[1,%d],"data":[%s0]}]}`, c.input,
+				c.length, strings.Repeat("0,", c.length-1))
 			until(t, func() bool {
-				resp, err := http.Post("http://"+web+"/v2/models/"+c.app+"/infer", "application/json", strings.NewReader(body))
+				resp, err := http.Post("http://"+web+"/v2/models/"+c.app+"/infer", "application/json",
+					strings.NewReader(body))
 				if err != nil {
 					return false
 				}

@@ -205,7 +205,8 @@ apps:
     variants: [{name: v, max_batch: 8}]
 server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:%d", admin: "off", tracing: {endpoint: "grpc://%s", sample: 1}}
 `, port, l.Addr()))
-	c, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	c, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

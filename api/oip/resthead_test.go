@@ -10,7 +10,8 @@ import (
 var heads = []string{
 	`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,3],"data":[1,NaN,[3]]}]}`,
 	`{"id":"7","parameters":{"binary_data_output":true,"timeout":1000,"min_accuracy":0.5,"sequence_id":"a"},
-	  "inputs":[{"name":"x","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}}],"outputs":[{"name":"y"}]}`,
+	  "inputs":[{"name":"x","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}}],
+	  "outputs":[{"name":"y"}]}`,
 	`{"model_name":"m","model_version":"1","outputs":[]}`,
 	`{"inputs":[{"name":"x","datatype":"FP32","shape":[],"data":[1]}] } `,
 	`{"inputs":[{"name":"\u0061","datatype":"FP32","shape":[1],"data":[1]}]}`,

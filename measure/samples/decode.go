@@ -237,8 +237,8 @@ func decodeNPY(data []byte, s *tensor.Spec) (tensor.Tensor, error) {
 	}
 	from, known := npyTypes[string(m[1])]
 	if !known || string(m[2]) == "True" {
-		return t, fmt.Errorf("a .npy file of type %s, fortran_order %s is not read: save it as little-endian numbers in "+
-			"C order", m[1], m[2])
+		return t, fmt.Errorf("a .npy file of type %s, fortran_order %s is not read: save it as little-endian numbers "+
+			"in C order", m[1], m[2])
 	}
 	t.Shape = []int64{}
 	for word := range strings.SplitSeq(string(m[3]), ",") {
