@@ -44,8 +44,8 @@ func banner(e *Env, p *host.Profiled, s *host.Server) {
 			fmt.Fprintf(w, "\ncall it:\n  sluice infer %s --url %s\n", name, base)
 		}
 	}
-	if s.HTTPAddr() != "off" {
-		fmt.Fprintf(w, "metrics:\n  curl -s %s/metrics\n", base)
+	if s.AdminAddr() != "off" {
+		fmt.Fprintf(w, "metrics:\n  curl -s %s/metrics\n", reachable(s.AdminAddr()))
 	}
 	fmt.Fprintf(w, "the configuration that this amounts to, for a file of your own:\n  %s\n\n", p.Name())
 }

@@ -88,7 +88,8 @@ func commands() []command {
 	return []command{
 		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
 		loadCommand(), profileCommand(),
-		planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(),
+		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
+		systemsCommand(),
 		worldsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}
 }

@@ -85,7 +85,13 @@ func (l *live) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Resp
 }
 
 // startSluice runs the whole path, front end, data plane, engine, with a runtime that takes no time.
-func startSluice(tb testing.TB, system string) (grpcAt, httpAt string) {
+func startSluice(tb testing.TB, system string, change ...func(*server.Config)) string {
+	address, _ := startBoth(tb, system, change...)
+	return address
+}
+
+// startBoth is startSluice with the address of HTTP beside that of gRPC.
+func startBoth(tb testing.TB, system string, change ...func(*server.Config)) (grpcAt, httpAt string) {
 	c := simtest.Uniform(2, 10*time.Microsecond, 10*time.Microsecond, time.Second, 32)
 	s, err := systems.Get(system)
 	if err != nil {
@@ -112,7 +118,11 @@ func startSluice(tb testing.TB, system string) (grpcAt, httpAt string) {
 		{Name: "model", Version: "1", Accuracy: 0.9},
 	},
 		Inputs: []tensor.Spec{{Name: "input", DType: tensor.FP32, Shape: []int64{-1, 16}}}}
-	srv, err := server.New(server.Config{GRPC: "127.0.0.1:0", HTTP: "127.0.0.1:0"}, &live{plane: p, model: m})
+	config := server.Config{GRPC: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
+	for _, f := range change {
+		f(&config)
+	}
+	srv, err := server.New(config, &live{plane: p, model: m})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -195,7 +205,7 @@ func processorTime(tb testing.TB) time.Duration {
 func BenchmarkGRPC(b *testing.B) {
 	for _, system := range []string{"sluice", "clkwrk", "nexus-batching"} {
 		b.Run(system, func(b *testing.B) {
-			address, _ := startSluice(b, system)
+			address := startSluice(b, system)
 			base, whole := clients(b, startBare(b), 4), clients(b, address, 4)
 			compare(b, func(n int) time.Duration { return fire(b, base, 64, n) },
 				func(n int) time.Duration { return fire(b, whole, 64, n) })
@@ -205,7 +215,7 @@ func BenchmarkGRPC(b *testing.B) {
 
 // BenchmarkIdle measures what the whole path adds to a single caller's latency, at the median, over a bare handler.
 func BenchmarkIdle(b *testing.B) {
-	address, _ := startSluice(b, "sluice")
+	address := startSluice(b, "sluice")
 	base, whole := clients(b, startBare(b), 1)[0], clients(b, address, 1)[0]
 	r := message()
 	one := func(to pb.GRPCInferenceServiceClient) time.Duration {

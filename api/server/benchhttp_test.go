@@ -235,7 +235,7 @@ func BenchmarkHTTP(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			m := restMessages(b, c.binary)
-			_, address := startSluice(b, "sluice")
+			_, address := startBoth(b, "sluice")
 			base := c.callers(b, startBareHTTP(b, m, c.decodes), m, 64)
 			whole := c.callers(b, address, m, 64)
 			compare(b, func(n int) time.Duration { return fireHTTP(b, base, n) },
