@@ -69,6 +69,13 @@ $(GOLANGCI):
 	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .tools/golangci-lint $(GOLANGCI)
 
+.PHONY: clients
+clients: tools setup ## run Triton's published example clients (TRITON_CLIENT, TRITON_COMMON, TRITON_SERVER name checkouts)
+	$(call say,clients in Go and JavaScript)
+	@scripts/clients-grpc.sh
+	$(call say,clients in Python)
+	@scripts/clients.sh
+
 # What the program is made of. Tools are built like the linter.
 GOVULNCHECK_VERSION := v1.9.0
 GOLICENSES_VERSION := v1.6.0

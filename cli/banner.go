@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/measure/samples"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -77,7 +78,7 @@ func exampleBody(specs []tensor.Spec) (body string, ok bool) {
 	var inputs []string
 	total := int64(0)
 	for _, s := range specs {
-		shape := oneItem(s.Shape)
+		shape := samples.OneItem(s.Shape)
 		n, err := tensor.Elements(shape, bannerElements)
 		if err != nil || s.DType == tensor.FP16 || s.DType == tensor.BF16 || s.Shape == nil {
 			return "", false
@@ -90,15 +91,4 @@ func exampleBody(specs []tensor.Spec) (body string, ok bool) {
 			tensor.Dims(shape), data))
 	}
 	return `{"inputs":[` + strings.Join(inputs, ",") + `]}`, total <= bannerElements && len(inputs) > 0
-}
-
-// oneItem is a shape with 1 for every variable dimension.
-func oneItem(shape []int64) []int64 {
-	out := make([]int64, len(shape))
-	for k, d := range shape {
-		if out[k] = d; d < 0 {
-			out[k] = 1
-		}
-	}
-	return out
 }

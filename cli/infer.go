@@ -3,23 +3,20 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"image"
-	_ "image/jpeg" // pictures that people have
-	_ "image/png"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/samples"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -32,8 +29,8 @@ func inferCommand() command {
 		usage: "APP [--input NAME=VALUE ...]",
 		about: `
 VALUE is JSON ([[1, 2]], or one number or text), or @FILE: a picture (.png, .jpg), resized to the input's height and
-width with values in [0, 1], or else the raw bytes of the tensor. Inputs that are not given are zeros. Dimensions that
-may vary are 1, unless the value says otherwise.`,
+width with values in [0, 1], a tensor (.npy, .json), or else the raw bytes of the tensor. Inputs that are not given
+are zeros. Dimensions that may vary are 1, unless the value says otherwise.`,
 		examples: "sluice infer digits --input image=@seven.png\nsluice infer adder --input a=[[1,2,3]] --input " +
 			"b=[[4,5,6]]",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
@@ -171,7 +168,7 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 
 // inputOf makes an input of its value; zeros without one.
 func inputOf(s *tensor.Spec, values map[string]string) (tensor.Tensor, error) {
-	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: oneItem(s.Shape)}
+	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: samples.OneItem(s.Shape)}
 	value, ok := values[s.Name]
 	if !ok {
 		n, err := tensor.Elements(t.Shape, 1<<28)
@@ -180,128 +177,11 @@ func inputOf(s *tensor.Spec, values map[string]string) (tensor.Tensor, error) {
 		return t, err
 	}
 	if file, ok := strings.CutPrefix(value, "@"); ok {
-		return fromFile(t, s, file)
-	}
-	shape := shapeOfJSON(value)
-	if len(shape) == 0 {
-		value = "[" + value + "]"
-	} else {
-		t.Shape = shape
-	}
-	if s.DType == tensor.Bytes && len(shape) == 0 && !strings.HasPrefix(value, `["`) {
-		quoted, _ := json.Marshal(value[1 : len(value)-1])
-		value = "[" + string(quoted) + "]"
-	}
-	dims, err := json.Marshal(t.Shape)
-	if err != nil {
-		return t, err
-	}
-	r, err := oip.DecodeREST([]byte(fmt.Sprintf(`{"inputs":[{"name":%q,"datatype":%q,"shape":%s,"data":%s}]}`, s.Name,
-		s.DType.String(), dims, value)), oip.NoBinary, oip.Bounds{}, nil, nil)
-	if err != nil {
-		return t, err
-	}
-	return r.Inputs[0], nil
-}
-
-// shapeOfJSON is the shape of nested arrays, by their first elements; empty for a value that is no array.
-func shapeOfJSON(text string) []int64 {
-	var shape []int64
-	for {
-		var list []json.RawMessage
-		if json.Unmarshal([]byte(text), &list) != nil {
-			return shape
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return t, err
 		}
-		shape = append(shape, int64(len(list)))
-		if len(list) == 0 {
-			return shape
-		}
-		text = string(list[0])
+		return samples.Decode(filepath.ToSlash(file), data, s, len(s.Shape) > 0 && s.Shape[0] < 0)
 	}
-}
-
-// fromFile fills an input from a file: one BYTES element, a picture, or raw bytes.
-func fromFile(t tensor.Tensor, s *tensor.Spec, file string) (tensor.Tensor, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return t, err
-	}
-	if s.DType == tensor.Bytes {
-		t.Data = tensor.AppendBytes(nil, data)
-		return t, t.Validate()
-	}
-	if picture, _, err := image.Decode(bytes.NewReader(data)); err == nil {
-		return fromPicture(t, s, picture)
-	}
-	t.Data = data
-	if open := openDimension(s.Shape); open >= 0 {
-		t.Shape[open] = 1
-		if n, err := tensor.Elements(t.Shape, math.MaxInt32); err == nil && n > 0 {
-			t.Shape[open] = int64(len(data)) / (n * int64(s.DType.Size()))
-		}
-	}
-	return t, t.Validate()
-}
-
-// openDimension is the last variable dimension; -1 for none.
-func openDimension(shape []int64) int {
-	for k := len(shape) - 1; k >= 0; k-- {
-		if shape[k] < 0 {
-			return k
-		}
-	}
-	return -1
-}
-
-// fromPicture fills an input of the form [..., channels, height, width] or [..., height, width, channels]. Pictures are
-// resized by the nearest point. Bytes keep their values, floats are in [0, 1].
-func fromPicture(t tensor.Tensor, s *tensor.Spec, p image.Image) (tensor.Tensor, error) {
-	n := len(t.Shape)
-	if n < 3 {
-		return t, fmt.Errorf("a picture needs an input of at least three dimensions")
-	}
-	box := p.Bounds()
-	first := t.Shape[n-3] == 1 || t.Shape[n-3] == 3
-	c, h, w := &t.Shape[n-3], &t.Shape[n-2], &t.Shape[n-1]
-	if !first {
-		h, w, c = c, h, w
-	}
-	if *h == 1 { // variable
-		*h = int64(box.Dy())
-	}
-	if *w == 1 {
-		*w = int64(box.Dx())
-	}
-	if *c != 1 && *c != 3 {
-		return t, fmt.Errorf("a picture has 1 or 3 channels, the input %d", *c)
-	}
-	height, width, channels := int(*h), int(*w), int(*c)
-	if height*width*channels > 1<<28 {
-		return t, fmt.Errorf("the picture is too large")
-	}
-	at := func(ch, y, x int) float64 {
-		r, g, b, _ := p.At(box.Min.X+x*box.Dx()/width, box.Min.Y+y*box.Dy()/height).RGBA()
-		if channels == 1 {
-			return (0.299*float64(r) + 0.587*float64(g) + 0.114*float64(b)) / 65535
-		}
-		return float64([3]uint32{r, g, b}[ch]) / 65535
-	}
-	for i := range height * width * channels {
-		ch, y, x := i/(height*width), i/width%height, i%width
-		if !first {
-			y, x, ch = i/(width*channels), i/channels%width, i%channels
-		}
-		v := at(ch, y, x)
-		switch s.DType {
-		case tensor.FP32:
-			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(float32(v)))
-		case tensor.FP64:
-			t.Data = binary.LittleEndian.AppendUint64(t.Data, math.Float64bits(v))
-		case tensor.Uint8:
-			t.Data = append(t.Data, byte(math.Round(255*v)))
-		default:
-			return t, fmt.Errorf("a picture fills inputs of FP32, FP64 and UINT8")
-		}
-	}
-	return t, t.Validate()
+	return samples.DecodeJSON(value, s)
 }

@@ -18,6 +18,12 @@ it also says up to how many they pay: beyond that they only hold each other up. 
 mean and its 95th percentile are known well enough: as in service, after runs of other models and after pauses.
 What serving costs beside the models is measured at the end. An interrupted run is taken up where it stopped.
 
+With --samples the accuracy of every variant of an app is measured on labelled samples (pictures, .npy, .json), in
+LABEL/FILE or listed in labels.csv, and written beside the latencies of -o; these are measured, too, where -o does
+not exist. A class is right (top-1), or --score names a command: it gets an answer as JSON on each line and writes
+a number from 0 to 1 for it. With --agree inputs without labels do: answers are compared with those of the most
+accurate variant.
+
 With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are
 not in it are measured alone, and the latency is predicted from them. --compare measures the whole models too. A
 profile file is then written only when -o names one.`
@@ -29,6 +35,7 @@ func profileCommand() command {
 		about: profileAbout,
 		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --concurrency " +
 			"4\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
+			"sluice profile -f sluice.yaml --samples pictures/\n" +
 			"sluice profile --operators -f sluice.yaml --threads 1,2 --compare",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
@@ -42,6 +49,8 @@ func profileCommand() command {
 			asJSON := fs.Bool("json", false, "print the profile as JSON instead of a table")
 			byOperators := fs.Bool("operators", false,
 				"predict from the times of operators instead of measuring whole models")
+			var judge judging
+			judge.flags(fs)
 			var ask host.Predicting
 			fs.BoolVar(&ask.Compare, "compare", false,
 				"with --operators: measure the whole models too, and print the error")
@@ -70,13 +79,13 @@ func profileCommand() command {
 					})
 					return predict(e, opened, ask, wanted, *asJSON)
 				}
-				f, err := opened.Measure(e.Context, host.Measuring{File: *out, Tune: func(c *profiler.Config) {
+				f, err := measureProfile(e, opened, *out, &judge, func(c *profiler.Config) {
 					c.MaxBatch, c.MeanWidth, c.P95Width, c.MaxTime, c.Seed = *maxBatch, *precision, 2**precision,
 						*perPoint, *seed
 					if *slots > 0 {
 						c.Slots = *slots
 					}
-				}})
+				})
 				if err != nil {
 					return err
 				}
@@ -90,6 +99,22 @@ func profileCommand() command {
 			}
 		},
 	}
+}
+
+// measureProfile measures latencies, or accuracies where the flags ask for them.
+func measureProfile(e *Env, o *host.Opened, out string, judge *judging, tune func(*profiler.Config)) (*profiler.File,
+	error) {
+	accuracy, err := judge.asked()
+	if err != nil {
+		return nil, err
+	}
+	latencies := func() (*profiler.File, error) {
+		return o.Measure(e.Context, host.Measuring{File: out, Tune: tune})
+	}
+	if accuracy {
+		return judge.run(e, o, out, latencies)
+	}
+	return latencies()
 }
 
 func printProfile(e *Env, f *profiler.File) {
@@ -106,6 +131,7 @@ func printProfile(e *Env, f *profiler.File) {
 		fmt.Fprintf(e.Stdout, "\nServing on %s costs, beside the models: %.3f ms around every batch, %.3f ms around "+
 			"every query (medians, %d queries)\n", o.DeviceType, o.Batch/1e3, o.Query/1e3, o.Queries)
 	}
+	printAccuracies(e, f)
 	paying := f.Saturations()
 	if len(paying) == 0 {
 		return

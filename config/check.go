@@ -281,7 +281,7 @@ func (c *checker) stages(a *App, path string) {
 			if s.Function != "" {
 				c.name(variants, v.Name, s.path+".name")
 			} else {
-				c.variant(variants, &v, at(s.path+".variants", j), len(s.Variants))
+				c.variant(variants, &v, at(s.path+".variants", j))
 			}
 		}
 		if len(s.Next) > maxStages {
@@ -319,7 +319,7 @@ func (c *checker) stages(a *App, path string) {
 	}
 }
 
-func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
+func (c *checker) variant(seen names, v *Variant, path string) {
 	if v.Name == "" {
 		c.addf(path, "has neither name nor model")
 		return
@@ -332,9 +332,6 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		if n, err := strconv.ParseInt(v.Version, 10, 64); err != nil || n < 1 || strconv.FormatInt(n, 10) != v.Version {
 			c.addf(path+".version", "is %q, want the name of a version directory: a number from 1", v.Version)
 		}
-	}
-	if siblings > 1 && !c.f.has(path+".accuracy") && v.Accuracy == 0 {
-		c.addf(path+".accuracy", "is missing: with several variants each must say how accurate it is, in [0, 1]")
 	}
 	if !(v.Accuracy >= 0 && v.Accuracy <= 1) {
 		hint := ""
@@ -510,6 +507,10 @@ func (c *checker) server() {
 		c.need(o == "*" || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == o,
 			at("server.origins", i), "is %q, want an origin such as https://example.org, or *", o)
 	}
+	c.tracing(&s.Tracing)
+	c.need(s.Record.Share >= 0 && s.Record.Share <= 1, "server.record.share", "is %v, want 0 to 1", s.Record.Share)
+	c.need(s.Record.Size >= 1<<10, "server.record.size", "is %v, want at least 1KiB", s.Record.Size)
+	c.need(s.Shadow >= 0 && s.Shadow <= 1, "server.shadow", "is %v, want 0 to 1", s.Shadow)
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)

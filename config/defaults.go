@@ -15,6 +15,8 @@ const (
 	defaultColdWait   = 30 * time.Second
 	defaultPercentile = 99
 	defaultMaxBatch   = 64
+	defaultSample     = 0.01
+	defaultRecord     = 256 << 20
 )
 
 // Defaults that other packages use.
@@ -65,6 +67,13 @@ func (f *File) defaults() {
 	orText(f, &s.Name, DefaultName, "server.name")
 	orTime(f, &s.DrainTimeout, limits.DrainTimeout, "server.drain_timeout")
 	orTime(f, &s.NotReady, limits.NotReady, "server.not_ready")
+	if !f.has("server.tracing.sample") {
+		s.Tracing.Sample = defaultSample
+	}
+	if !f.has("server.record.share") {
+		s.Record.Share = defaultSample
+	}
+	orSize(f, &s.Record.Size, defaultRecord, "server.record.size")
 	l := &s.Limits
 	orSize(f, &l.Request, limits.RequestBytes, "server.limits.request")
 	orSize(f, &l.Output, limits.OutputBytes, "server.limits.output")

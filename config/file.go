@@ -322,7 +322,8 @@ type Variant struct {
 	Model string `yaml:"model"`
 	// Version is the version directory. Default: the highest one that the model's version policy serves.
 	Version string `yaml:"version"`
-	// Accuracy in [0, 1]. Required when the stage has several variants; otherwise the default is 1.
+	// Accuracy in [0, 1]. Default: what `sluice profile --samples` or `--agree` has measured, when the stage has
+	// several variants; otherwise 1.
 	Accuracy float64 `yaml:"accuracy"`
 	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
 	MaxBatch int `yaml:"max_batch"`
@@ -414,6 +415,38 @@ type Server struct {
 	Reflection bool `yaml:"reflection"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`
+	// Tracing sends OpenTelemetry spans of requests to a collector.
+	Tracing Tracing `yaml:"tracing"`
+	// Record keeps the inputs of some requests, for `sluice profile --agree`.
+	Record Record `yaml:"record"`
+	// Shadow is the part of the queries, from 0 to 1, whose answers are compared with those of the most accurate
+	// variant that is loaded. That runs only while no other query waits or runs. Default: 0, none.
+	Shadow float64 `yaml:"shadow"`
+}
+
+// Record keeps the inputs of some requests in files, for `sluice profile --agree`. They are clients' data: only the
+// server's user may read the files.
+type Record struct {
+	// Folder to write to, relative to this file, with a folder for each app. Default: none, nothing is recorded.
+	Folder string `yaml:"folder"`
+	// Share is the part of the requests that is recorded, from 0 to 1. Default: 0.01.
+	Share float64 `yaml:"share"`
+	// Size is the most bytes that all files may have; the oldest go first. Default: 256MiB.
+	Size Size `yaml:"size"`
+}
+
+// Tracing sends OpenTelemetry spans of requests to a collector. Callers' W3C trace context is continued. Serving never
+// waits for the collector: what cannot be delivered is dropped.
+type Tracing struct {
+	// Endpoint is the collector, such as `http://localhost:4318` (OTLP over HTTP; `https` as well) or
+	// `grpc://localhost:4317` (OTLP over gRPC; `grpcs` with TLS). Default: none, tracing is off.
+	Endpoint string `yaml:"endpoint"`
+	// Sample is the part of the requests that is traced, from 0 to 1, of those whose callers do not decide it in their
+	// `traceparent`. Default: 0.01.
+	Sample float64 `yaml:"sample"`
+	// Headers is a file with headers for the collector, such as for authentication, one `NAME: VALUE` on each line,
+	// relative to this file. Default: none.
+	Headers string `yaml:"headers"`
 }
 
 // Limits bound what clients may ask for.

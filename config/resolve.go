@@ -151,8 +151,10 @@ func (r *resolver) app(i int) {
 			if v.Function != "" {
 				st.Variants = append(st.Variants, r.function(v, serving.AppID(i), id))
 			} else {
-				st.Variants = append(st.Variants, r.variant(&v.Variants[j], at(v.path+".variants", j), serving.AppID(i),
-					id))
+				path := at(v.path+".variants", j)
+				st.Variants = append(st.Variants, r.variant(&v.Variants[j], path, serving.AppID(i), id))
+				r.w.Variants[len(r.w.Variants)-1].Unrated = len(v.Variants) > 1 && v.Variants[j].Accuracy == 0 &&
+					!r.c.f.has(path+".accuracy")
 			}
 		}
 		for _, v := range st.Variants {
@@ -184,6 +186,10 @@ func (r *resolver) accuracies(a serving.AppID, path string) {
 	s := r.w.Spec
 	app := &s.Apps[a]
 	for _, st := range app.Stages {
+		unrated := func(v serving.VariantID) bool { return r.w.Variants[v].Unrated }
+		if slices.ContainsFunc(s.Stages[st].Variants, unrated) {
+			return // a profile says how accurate they are
+		}
 		if best := s.BestOfStage(st); app.Floor > best {
 			r.c.addf(path+".accuracy_floor", "is %v, but the most accurate variant of stage %q has %v: nothing could "+
 				"answer", app.Floor, s.Stages[st].Name, best)

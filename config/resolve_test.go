@@ -330,12 +330,12 @@ func TestExamples(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, *Resolved){
 		"ladder.yaml": func(t *testing.T, w *Resolved) {
 			if len(w.Spec.Workers) != 4 || len(w.Placement) != 6 || len(w.Spec.Stages) != 3 ||
-				w.Apps[1].System.Batcher != "filltimeout" {
+				len(w.Warnings) != 0 {
 				t.Errorf("world %+v", w)
 			}
 		},
 		"remote.yaml": func(t *testing.T, w *Resolved) {
-			if w.Backends[1].Address != "triton-b.example:8001" || !w.Backends[1].LoadModels {
+			if w.Backends[1].Address != "localhost:9003" || w.Backends[1].LoadModels {
 				t.Errorf("backends %+v", w.Backends)
 			}
 		},

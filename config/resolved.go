@@ -56,6 +56,8 @@ type Binding struct {
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
 	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
+	// Unrated says that the file does not say how accurate it is: a profile must. Until then its accuracy is 0.
+	Unrated bool
 	// Described is the model as its repository describes it; nil when it is not there. It is shared: do not change it.
 	Described *repository.Model
 }

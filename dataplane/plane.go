@@ -82,6 +82,7 @@ type Plane struct {
 
 	// Owned by the owner goroutine from here on.
 	spare     []message
+	yield     yield
 	in        []engine.Input
 	calls     map[serving.QueryID]*call
 	instances map[serving.InstanceID]*instance
@@ -248,6 +249,9 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 			// Not on the owner goroutine: an answer may be on its way to a slow client.
 			go func() { given.close(); answered(response, err) }()
 		}
+	}
+	if r.Accepted != nil {
+		r.Accepted(id)
 	}
 	p.inbox = append(p.inbox, message{
 		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply, partials: given},

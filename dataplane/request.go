@@ -38,6 +38,9 @@ type Request struct {
 	Partial func(outputs []tensor.Tensor)
 	// Queued, if not nil, is called once the query has its place in the order of arrival. It must not block.
 	Queued func()
+	// Accepted, if not nil, is called with the query's number before anything happens to it. It must not block and not
+	// call the plane.
+	Accepted func(serving.QueryID)
 }
 
 // StreamName returns the name under which the plane knows the stream, which its owner is part of; "" for none.

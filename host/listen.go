@@ -20,6 +20,7 @@ func (s *Server) listen(o ServerOptions) error {
 		return err
 	}
 	c.AdminHandlers = s.adminHandlers()
+	s.trace(&c)
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}

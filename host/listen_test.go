@@ -92,7 +92,8 @@ telemetry: {traces: /traces}
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
 		if elsewhere := slices.Contains([]string{"TLS", "AdminTLS", "AdminHandlers", "Hurry", "Token",
-			"LogLevel", "Gate", "Audit", "AccessLog", "AccessEvery"}, name); !elsewhere && set.Field(i).IsZero() {
+			"LogLevel", "Gate", "Audit", "AccessLog", "AccessEvery",
+			"WrapHTTP", "Intercept"}, name); !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

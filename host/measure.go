@@ -70,6 +70,9 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 		o.options.Notice(fmt.Sprintf("what serving costs beside the models is not measured: %v", err))
 	}
 	if how.File != "" {
+		if old, err := profiler.ReadFile(how.File); err == nil {
+			f.Accuracies = old.Accuracies // they do not depend on the machine
+		}
 		err = f.WriteFile(how.File)
 	}
 	return f, err

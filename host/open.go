@@ -23,6 +23,8 @@ type Opened struct {
 	policies *policyStore
 	shown    *once
 	broken   []brokenApp // apps of the file that are left out
+	judged   []judged    // accuracies that a profile has
+	lenient  bool        // variants may lack an accuracy: only their speed counts
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind

@@ -43,7 +43,7 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 	alone := *o
 	file := *o.file
 	file.Telemetry.Journal, file.Server.States, file.Server.NotReady = "", "", 0
-	alone.file = &file
+	alone.file, alone.lenient = &file, true
 	var err error
 	if alone.system, err = systems.Get(systems.Default); err != nil {
 		return nil, err

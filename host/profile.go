@@ -69,6 +69,7 @@ func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 // ProfileOf uses a profile that is in memory, such as one of [Opened.Measure]. Every row must be of a variant and a
 // device type of the configuration. An error is of kind fault.Config.
 func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
+	o = o.rated(f)
 	m, err := f.Measurements(o.Spec())
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
@@ -129,6 +130,11 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 
 // withMeasurements makes a profile of measurements.
 func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
+	if v := o.unrated(); v != serving.None && !o.lenient {
+		return nil, fault.Errorf(fault.Config, "%s: variant %q does not say how accurate it is, and no profile does: "+
+			"measure it with `sluice profile -f %s --samples DIR`, or --agree, or write its accuracy", o.Name(),
+			o.Spec().Variants[v].Name, o.Name())
+	}
 	m = o.withCuts(m)
 	statistic, err := profile.ParseStatistic(plannedStatistic)
 	if err != nil {

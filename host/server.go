@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/measure/tracing"
 )
 
 // ServerOptions are settings of a server that take precedence over its configuration, and its log.
@@ -51,6 +52,7 @@ type Server struct {
 	log       *slog.Logger
 	drain     time.Duration // how long accepted queries may take to finish
 	telemetry *telemetry.Telemetry
+	tracer    *tracing.Tracer // nil without traces
 	plane     *dataplane.Plane
 	service   *service
 	functions *functionHost // nil without a store
@@ -107,6 +109,9 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 		}
 	}
 	s.logPolicies()
+	if err := s.openTracer(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.startPlane(ctx, run, o); err != nil {
 		return nil, err
 	}
@@ -162,6 +167,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	if c, every := s.service.catalog, s.planned.pollEvery(); c != nil && every > 0 {
 		helpers.Go(func() { c.watch(refining, every) })
+	}
+	if shadow := s.service.shadow; shadow != nil {
+		helpers.Go(func() { shadow.run(refining) })
 	}
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))

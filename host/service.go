@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/measure/tracing"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -24,6 +25,9 @@ type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
 	sequences *sequences
+	recorder  *recorder                    // nil where nothing is recorded
+	shadow    *shadow                      // nil where nothing is compared
+	tracer    *tracing.Tracer              // nil without traces
 	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
@@ -117,7 +121,11 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 	if err := s.sequences.admit(r, s.spec.Load()); err != nil {
 		return nil, err
 	}
-	out, err := s.plane.Infer(ctx, r)
+	s.recorder.take(s.spec.Load(), r)
+	out, err := s.tracer.Infer(ctx, r, s.plane.Infer)
+	if err == nil {
+		s.shadow.take(r, out)
+	}
 	if err != nil && s.isUnloaded(r.App) {
 		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",
 			s.spec.Load().Apps[r.App].Name)

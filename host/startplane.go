@@ -34,7 +34,11 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
-	s.service.strict = o.Strict
+	s.service.strict, s.service.tracer = o.Strict, s.tracer
+	if s.service.recorder, err = s.openRecorder(); err != nil {
+		return err
+	}
+	s.service.shadow = newShadow(p.file.Server.Shadow, s.service, s.log)
 	states, err := s.openStates()
 	if err != nil {
 		return err
@@ -98,9 +102,14 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	for _, b := range t.LatencyBuckets {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
-	s.telemetry = telemetry.New(p.Spec(), telemetry.Options{
+	options := telemetry.Options{
 		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange,
-	})
+	}
+	if s.tracer != nil {
+		options.TraceID = s.tracer.TraceID
+	}
+	s.telemetry = telemetry.New(p.Spec(), options)
+	p.showAccuracies(s.telemetry)
 	watching := []observer{s.telemetry.Observe}
 	if s.functions != nil {
 		watching = append(watching, s.functions.manager.Observe)

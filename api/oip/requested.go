@@ -1,7 +1,6 @@
 package oip
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -70,9 +69,9 @@ func messageParameter(m map[string]*pb.InferParameter) parameter {
 	}
 }
 
-func jsonParameter(m map[string]json.RawMessage) parameter {
+func jsonParameter(m jsonFields) parameter {
 	return func(name string) any {
-		v, ok := m[name]
+		v, ok := m.get(name)
 		if !ok {
 			return nil
 		}

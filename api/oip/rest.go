@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strconv"
 
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -45,21 +46,23 @@ type Param struct {
 
 // The JSON forms.
 type restTensor struct {
-	Name       string                     `json:"name"`
-	Datatype   string                     `json:"datatype"`
-	Shape      json.RawMessage            `json:"shape"`
-	Parameters map[string]json.RawMessage `json:"parameters"`
-	Data       json.RawMessage            `json:"data"`
+	Name       string          `json:"name"`
+	Datatype   string          `json:"datatype"`
+	Shape      json.RawMessage `json:"shape"`
+	Parameters jsonFields      `json:"parameters"`
+	Data       json.RawMessage `json:"data"`
+
+	dims []int64 // of Shape, where readHead has read it
 }
 
 type restMessage struct {
-	ModelName    string                     `json:"model_name"`
-	ModelVersion string                     `json:"model_version"`
-	ID           string                     `json:"id"`
-	Parameters   map[string]json.RawMessage `json:"parameters"`
-	Inputs       []restTensor               `json:"inputs"`
-	Outputs      []restTensor               `json:"outputs"`
-	Instances    json.RawMessage            `json:"instances"` // of the protocol v1
+	ModelName    string          `json:"model_name"`
+	ModelVersion string          `json:"model_version"`
+	ID           string          `json:"id"`
+	Parameters   jsonFields      `json:"parameters"`
+	Inputs       []restTensor    `json:"inputs"`
+	Outputs      []restTensor    `json:"outputs"`
+	Instances    json.RawMessage `json:"instances"` // of the protocol v1
 }
 
 // split separates the JSON from the binary blocks behind it.
@@ -73,9 +76,17 @@ func split(body []byte, headerLength int) (head, blocks []byte, err error) {
 	return body[:headerLength], body[headerLength:], nil
 }
 
-// parse reads the JSON of a message. encoding/json refuses the bare NaN and Infinity that clients send in tensor data.
-// So the data is cut out first and scanned separately.
+// parse reads the JSON of a message.
 func parse(head []byte, bounds *Bounds) (*restMessage, error) {
+	if m, ok := readHead(head, bounds); ok {
+		return m, nil
+	}
+	return parseAny(head, bounds)
+}
+
+// parseAny reads JSON of any form. encoding/json refuses the bare NaN and Infinity that clients send in tensor data. So
+// the data is cut out first and scanned separately.
+func parseAny(head []byte, bounds *Bounds) (*restMessage, error) {
 	lean, data, err := cutData(head, bounds)
 	if err != nil {
 		return nil, err
@@ -121,8 +132,8 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 		return nil, err
 	}
 	r := &RESTRequest{ID: m.ID}
-	for name, v := range m.Parameters {
-		if err := r.param(name, v); err != nil {
+	for _, p := range m.Parameters {
+		if err := r.param(p.name, p.value); err != nil {
 			return nil, err
 		}
 	}
@@ -146,9 +157,9 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 			return nil, invalid(field, "has no name")
 		}
 		want := RequestedOutput{Name: o.Name}
-		if v, ok := o.Parameters["binary_data"]; ok {
+		if v, ok := o.Parameters.get("binary_data"); ok {
 			var b bool
-			if json.Unmarshal(v, &b) != nil {
+			if !setFlag(&b, v) {
 				return nil, invalid(field+" binary_data", "is %s, want true or false", v)
 			}
 			want.Binary = &b
@@ -164,7 +175,7 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 // param sets one request parameter.
 func (r *RESTRequest) param(name string, v json.RawMessage) error {
 	if name == "binary_data_output" {
-		if json.Unmarshal(v, &r.BinaryOutputs) != nil {
+		if !setFlag(&r.BinaryOutputs, v) {
 			return invalid("parameters.binary_data_output", "is %s, want true or false", v)
 		}
 		return nil
@@ -172,8 +183,28 @@ func (r *RESTRequest) param(name string, v json.RawMessage) error {
 	return r.Params.Set(name, scalarValue(v))
 }
 
+// setFlag reads true or false; null changes nothing. It returns false for anything else.
+func setFlag(to *bool, v json.RawMessage) bool {
+	switch string(v) {
+	case "true", "false":
+		*to = v[0] == 't'
+		return true
+	case "null":
+		return true
+	}
+	return false
+}
+
 // scalarValue turns a JSON scalar into a Go value. Whole numbers become int64, larger ones uint64.
 func scalarValue(v json.RawMessage) any {
+	if len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') {
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return n
+		}
+	}
+	if last := len(v) - 1; last > 0 && v[0] == '"' && v[last] == '"' && isPlain(v[1:last]) {
+		return string(v[1:last])
+	}
 	var n int64
 	var u uint64
 	var f float64
@@ -201,61 +232,63 @@ func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds, 
 	out := make([]tensor.Tensor, len(in))
 	for k := range in {
 		x := &in[k]
-		field := tensorField(list, k, x.Name, "")
+		field := func() string { return tensorField(list, k, x.Name, "") }
 		t := tensor.Tensor{Name: x.Name, DType: tensor.ParseDType(x.Datatype)}
 		if x.Name == "" {
-			return nil, invalid(field, "has no name")
+			return nil, invalid(field(), "has no name")
 		}
 		if t.DType == tensor.Invalid {
-			return nil, invalid(field, "datatype %q is unknown: use one such as FP32, INT64 or BYTES", x.Datatype)
+			return nil, invalid(field(), "datatype %q is unknown: use one such as FP32, INT64 or BYTES", x.Datatype)
 		}
 		for at := range k {
 			if out[at].Name == t.Name {
-				return nil, invalid(field, "has the name of %s[%d]", list, at)
+				return nil, invalid(field(), "has the name of %s[%d]", list, at)
 			}
 		}
-		if json.Unmarshal(x.Shape, &t.Shape) != nil || t.Shape == nil {
-			return nil, invalid(field, "shape is %.60s, want an array of whole numbers", orEmpty(x.Shape))
+		if t.Shape = x.dims; t.Shape == nil && (json.Unmarshal(x.Shape, &t.Shape) != nil || t.Shape == nil) {
+			return nil, invalid(field(), "shape is %.60s, want an array of whole numbers", orEmpty(x.Shape))
 		}
 		if len(t.Shape) > MaxRank {
-			return nil, invalid(field, "has %d dimensions, at most %d are taken", len(t.Shape), MaxRank)
+			return nil, invalid(field(), "has %d dimensions, at most %d are taken", len(t.Shape), MaxRank)
 		}
 		n, err := tensor.Elements(t.Shape, MaxElements)
 		if err != nil {
-			return nil, invalid(field, "%v", err)
+			return nil, invalid(field(), "%v", err)
 		}
-		shared, err := sharedOf(field, jsonParameter(x.Parameters))
-		if err != nil {
-			return nil, err
+		var shared *Shared
+		if len(x.Parameters) > 0 {
+			if shared, err = sharedOf(field(), jsonParameter(x.Parameters)); err != nil {
+				return nil, err
+			}
 		}
-		size, binary := x.Parameters["binary_data_size"]
+		size, binary := x.Parameters.get("binary_data_size")
 		switch {
 		case shared != nil && (binary || len(x.Data) > 0):
-			return nil, invalid(field, "has data and is in shared memory: use one of them")
+			return nil, invalid(field(), "has data and is in shared memory: use one of them")
 		case shared != nil:
-			if err := shared.fetch(field, &t, regions); err != nil {
+			if err := shared.fetch(field(), &t, regions); err != nil {
 				return nil, err
 			}
 		case binary && len(x.Data) > 0:
-			return nil, invalid(field, "has data and binary_data_size: use one of them")
+			return nil, invalid(field(), "has data and binary_data_size: use one of them")
 		case binary:
-			var bytes int64
-			if json.Unmarshal(size, &bytes) != nil || bytes < 0 || bytes > int64(len(blocks)) {
-				return nil, invalid(field, "binary_data_size is %s, %d bytes are left of the body", size, len(blocks))
+			bytes, ok := scalarValue(size).(int64)
+			if !ok || bytes < 0 || bytes > int64(len(blocks)) {
+				return nil, invalid(field(), "binary_data_size is %s, %d bytes are left of the body", size, len(blocks))
 			}
 			t.Data, blocks = blocks[:bytes:bytes], blocks[bytes:]
 			if err := t.Validate(); err != nil {
-				return nil, invalid(field, "%v", err)
+				return nil, invalid(field(), "%v", err)
 			}
 		case len(x.Data) > 0:
 			if elements += min(n, commas(x.Data)+1); elements > bounds.Elements {
 				return nil, bounds.errElements()
 			}
 			if t.Data, err = scanData(t.DType, n, x.Data); err != nil {
-				return nil, invalid(field, "%v", err)
+				return nil, invalid(field(), "%v", err)
 			}
 		default:
-			return nil, invalid(field, "has neither data nor binary_data_size")
+			return nil, invalid(field(), "has neither data nor binary_data_size")
 		}
 		out[k] = t
 	}
@@ -284,8 +317,8 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 		return nil, err
 	}
 	r := &RESTResponse{ModelName: m.ModelName, ModelVersion: m.ModelVersion, ID: m.ID}
-	for name, v := range m.Parameters {
-		r.Params = append(r.Params, Param{name, scalarValue(v)})
+	for _, p := range m.Parameters {
+		r.Params = append(r.Params, Param{p.name, scalarValue(p.value)})
 	}
 	sort.Slice(r.Params, func(a, b int) bool { return r.Params[a].Name < r.Params[b].Name })
 	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks, &bounds, nil)

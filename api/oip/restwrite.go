@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -12,7 +13,18 @@ import (
 
 // EncodeREST writes an answer to a request. headerLength is NoBinary when the body is JSON alone.
 func EncodeREST(r *RESTResponse, req *RESTRequest) (body []byte, headerLength int, err error) {
-	b := []byte(`{`)
+	head, blocks, err := AppendREST(make([]byte, 0, 512), r, req)
+	if err != nil {
+		return nil, 0, err
+	}
+	body, headerLength = join(head, blocks)
+	return body, headerLength, nil
+}
+
+// AppendREST appends the JSON of an answer to b. blocks are the binary tensors that belong behind it, not copied; nil
+// when the answer is JSON alone.
+func AppendREST(b []byte, r *RESTResponse, req *RESTRequest) (head []byte, blocks [][]byte, err error) {
+	b = append(b, '{')
 	b = appendField(b, "model_name", r.ModelName)
 	if r.ModelVersion != "" {
 		b = appendField(b, "model_version", r.ModelVersion)
@@ -44,7 +56,7 @@ func EncodeREST(r *RESTResponse, req *RESTRequest) (body []byte, headerLength in
 		}
 		return req.BinaryOutputs
 	}
-	return finish(b, "outputs", r.Outputs, r.Shared, binary)
+	return appendTensors(b, "outputs", r.Outputs, r.Shared, binary)
 }
 
 // EncodeRESTRequest writes a request, its inputs as binary blocks or as JSON.
@@ -111,13 +123,33 @@ func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength i
 		b = append(b, `],`...)
 	}
 	b = append(b, `"inputs":`...)
-	return finish(b, "inputs", r.Inputs, nil, func(string) bool { return binary })
+	head, blocks, err := appendTensors(b, "inputs", r.Inputs, nil, func(string) bool { return binary })
+	if err != nil {
+		return nil, 0, err
+	}
+	body, headerLength = join(head, blocks)
+	return body, headerLength, nil
 }
 
-// finish writes the list of tensors, closes the JSON and appends the binary blocks.
-func finish(b []byte, list string, tensors []tensor.Tensor, shared []*Shared, isBinary func(string) bool) ([]byte, int,
-	error) {
-	any, size := false, 0
+// join puts JSON and the blocks behind it into one body.
+func join(head []byte, blocks [][]byte) (body []byte, headerLength int) {
+	if blocks == nil {
+		return head, NoBinary
+	}
+	size := 0
+	for _, d := range blocks {
+		size += len(d)
+	}
+	body = slices.Grow(head, size)
+	for _, d := range blocks {
+		body = append(body, d...)
+	}
+	return body, len(head)
+}
+
+// appendTensors writes the list of tensors and closes the JSON. It returns the binary blocks, not copied; nil for none.
+func appendTensors(b []byte, list string, tensors []tensor.Tensor, shared []*Shared, isBinary func(string) bool) (
+	head []byte, blocks [][]byte, err error) {
 	b = append(b, '[')
 	for k := range tensors {
 		t := &tensors[k]
@@ -144,31 +176,17 @@ func finish(b []byte, list string, tensors []tensor.Tensor, shared []*Shared, is
 			b = append(b, `],"parameters":{"binary_data_size":`...)
 			b = strconv.AppendInt(b, int64(len(t.Data)), 10)
 			b = append(b, `}}`...)
-			any = true
-			size += len(t.Data)
+			blocks = append(blocks, t.Data)
 			continue
 		}
 		b = append(b, `],"data":[`...)
-		var err error
 		if b, err = appendData(b, t); err != nil {
-			return nil, 0, invalid(tensorField(list, k, t.Name, ""), "%v", err)
+			return nil, nil, invalid(tensorField(list, k, t.Name, ""), "%v", err)
 		}
 		b = append(b, `]}`...)
 	}
 	b = append(b, `]}`...)
-	if !any {
-		return b, NoBinary, nil
-	}
-	head := len(b)
-	if cap(b)-len(b) < size {
-		b = append(make([]byte, 0, len(b)+size), b...)
-	}
-	for k := range tensors {
-		if isBinary(tensors[k].Name) && (shared == nil || shared[k] == nil) {
-			b = append(b, tensors[k].Data...)
-		}
-	}
-	return b, head, nil
+	return b, blocks, nil
 }
 
 // appendData writes the elements of a tensor, flat.
@@ -265,10 +283,26 @@ func appendField(b []byte, name, value string) []byte {
 	return append(b, ',')
 }
 
+// appendString writes a string as encoding/json does.
 func appendString(b []byte, s string) []byte {
+	if isSafe(s) {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
 	q, err := json.Marshal(s)
 	if err != nil { // a string always marshals
 		return append(b, `""`...)
 	}
 	return append(b, q...)
+}
+
+// isSafe reports whether encoding/json writes a string as it is. Of characters beyond ASCII it does not know.
+func isSafe(s string) bool {
+	for k := range len(s) {
+		if c := s[k]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }

@@ -42,11 +42,15 @@ func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *claim) 
 	if r.ContentLength > s.config.MaxRequest {
 		return nil, &http.MaxBytesError{Limit: s.config.MaxRequest}
 	}
+	encoding := strings.ToLower(r.Header.Get("Content-Encoding"))
+	if plain := encoding == "" || encoding == "identity"; plain && r.ContentLength >= 0 {
+		return holds.readAll(r.Body, r.ContentLength, tensorsAt(r)) // net/http reads no more than the length
+	}
 	packed := &countingReader{Reader: http.MaxBytesReader(w, r.Body, s.config.MaxRequest)}
 	var in io.Reader = packed
-	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
+	switch encoding {
 	case "", "identity":
-		return holds.readAll(in, r.ContentLength)
+		return holds.readAll(in, r.ContentLength, tensorsAt(r))
 	case "gzip":
 		z, err := gzip.NewReader(in)
 		if err != nil {
@@ -64,7 +68,7 @@ func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *claim) 
 			r.Header.Get("Content-Encoding"))
 	}
 	in = &unpackReader{Reader: in, packed: packed, ratio: s.config.UnpackRatio}
-	b, err := holds.readAll(io.LimitReader(in, s.config.MaxRequest+1), 0)
+	b, err := holds.readAll(io.LimitReader(in, s.config.MaxRequest+1), 0, tensorsAt(r))
 	if known := (*oip.Error)(nil); errors.As(err, &known) || tooLarge(err) != nil {
 		return nil, err
 	}
@@ -76,4 +80,13 @@ func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *claim) 
 			"(%s)", s.config.MaxRequest, limitKey)
 	}
 	return b, nil
+}
+
+// tensorsAt is where the binary tensors of a request begin; 0 where it has none.
+func tensorsAt(r *http.Request) int {
+	n, err := headerLength(r)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
 }

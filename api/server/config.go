@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/sluice-serving/sluice/api/access"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/serving/limits"
@@ -69,6 +71,10 @@ type Config struct {
 	// Hosts are names of this server that callers may use for requests that change something, beside its addresses,
 	// localhost and the machine's own name.
 	Hosts []string
+
+	// WrapHTTP, if not nil, is put around the handler of the HTTP address, and Intercept around unary gRPC calls.
+	WrapHTTP  func(http.Handler) http.Handler
+	Intercept []grpc.UnaryServerInterceptor
 
 	// SharedMemory is the prefix of the names of shared memory objects that clients on this machine may have read and
 	// written, such as "/" for all; "" for none.

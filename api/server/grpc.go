@@ -42,6 +42,7 @@ func grpcOptions(c *Config, m *memory) []grpc.ServerOption {
 			defer recoverCall(c, i.FullMethod, &err)
 			return next(ctx, r)
 		}),
+		grpc.ChainUnaryInterceptor(c.Intercept...),
 		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
 			next grpc.StreamHandler) (err error) {
 			return watchedStream(c, i.FullMethod, s, func(s grpc.ServerStream) error { return next(srv, s) })

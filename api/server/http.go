@@ -48,7 +48,11 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
 	})
-	return s.allowOrigins(s.entry(mux))
+	h := s.allowOrigins(s.entry(mux))
+	if wrap := s.config.WrapHTTP; wrap != nil {
+		h = wrap(h)
+	}
+	return h
 }
 
 // handle mounts one method of one path. Other methods are answered with 405.

@@ -10,24 +10,52 @@ import (
 	"strings"
 )
 
-// writeCompressed writes an inference answer, in gzip or deflate where the client accepts it. Nothing else is
-// compressed: existing clients send Accept-Encoding with every call but decode the answers of inference alone.
-func writeCompressed(w http.ResponseWriter, r *http.Request, body []byte) {
-	w.Header().Add("Vary", "Accept-Encoding")
-	var z io.WriteCloser
+// smallAnswer is the size up to which the blocks of an answer are copied behind its JSON, in bytes: one write of a few
+// KiB costs less than several.
+const smallAnswer = 4 << 10
+
+// varyEncoding is the value of Vary of every inference answer.
+var varyEncoding = []string{"Accept-Encoding"}
+
+// writeAnswer writes an inference answer, its JSON and the binary tensors behind it, in gzip or deflate where the
+// client accepts it. Nothing else is compressed: existing clients send Accept-Encoding with every call but decode the
+// answers of inference alone.
+func writeAnswer(w http.ResponseWriter, r *http.Request, head []byte, blocks [][]byte) {
+	h := w.Header()
+	if _, there := h["Vary"]; there {
+		h.Add("Vary", varyEncoding[0])
+	} else {
+		h["Vary"] = varyEncoding
+	}
+	var to io.Writer = w
 	switch encoding := acceptedEncoding(r.Header.Get("Accept-Encoding")); encoding {
 	case "":
-		_, _ = w.Write(body)
-		return
+		size := len(head)
+		for _, b := range blocks {
+			size += len(b)
+		}
+		h["Content-Length"] = []string{strconv.Itoa(size)}
+		if size <= smallAnswer {
+			for _, b := range blocks {
+				head = append(head, b...)
+			}
+			blocks = nil
+		}
 	case "gzip":
-		w.Header().Set("Content-Encoding", encoding)
-		z, _ = gzip.NewWriterLevel(w, flate.BestSpeed)
+		h.Set("Content-Encoding", encoding)
+		z, _ := gzip.NewWriterLevel(w, flate.BestSpeed)
+		defer z.Close()
+		to = z
 	default:
-		w.Header().Set("Content-Encoding", encoding)
-		z, _ = zlib.NewWriterLevel(w, flate.BestSpeed)
+		h.Set("Content-Encoding", encoding)
+		z, _ := zlib.NewWriterLevel(w, flate.BestSpeed)
+		defer z.Close()
+		to = z
 	}
-	_, _ = z.Write(body)
-	_ = z.Close()
+	_, _ = to.Write(head)
+	for _, b := range blocks {
+		_, _ = to.Write(b)
+	}
 }
 
 // acceptedEncoding picks gzip or deflate from Accept-Encoding (RFC 9110, section 12.5.3), the one with the higher

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/tensor"
@@ -63,24 +64,54 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v, _ := m.Version(answer.Variant)
-	out, length, err := oip.EncodeREST(&oip.RESTResponse{
-		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs, Shared: shared,
-		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy},
-			{Name: "queue_us", Value: answer.Queue.Microseconds()},
-			{Name: "batch_size", Value: int64(answer.BatchSize)}, {
-				Name: "query_id", Value: int64(answer.Query),
-			}}, stageTimings(answer.Stages)...),
+	head := answerHeads.Get().(*answerHead)
+	defer answerHeads.Put(head)
+	head.params = append(head.params[:0], oip.Param{Name: "variant", Value: v.Name},
+		oip.Param{Name: "accuracy", Value: answer.Accuracy},
+		oip.Param{Name: "queue_us", Value: answer.Queue.Microseconds()},
+		oip.Param{Name: "batch_size", Value: int64(answer.BatchSize)},
+		oip.Param{Name: "query_id", Value: int64(answer.Query)})
+	if len(answer.Stages) > 0 {
+		head.params = append(head.params, stageTimings(answer.Stages)...)
+	}
+	out, blocks, err := oip.AppendREST(head.json[:0], &oip.RESTResponse{
+		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs, Shared: shared, Params: head.params,
 	}, req)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	if length != oip.NoBinary {
-		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set(oip.HeaderLength, strconv.Itoa(length))
+	head.keep(out)
+	h := w.Header()
+	h["Content-Type"] = contentJSON
+	if blocks != nil {
+		h["Content-Type"] = contentBinary
+		h.Set(oip.HeaderLength, strconv.Itoa(len(out)))
 	}
-	writeCompressed(w, r, out)
+	writeAnswer(w, r, out, blocks)
 	return nil
+}
+
+// Values of Content-Type. They are shared by all answers: net/http copies them.
+var (
+	contentJSON   = []string{"application/json"}
+	contentBinary = []string{"application/octet-stream"}
+)
+
+// answerHead is memory for the JSON of an answer, used again by later ones.
+type answerHead struct {
+	json   []byte
+	params []oip.Param
+}
+
+// keptHead is the largest JSON of an answer whose memory is kept, in bytes.
+const keptHead = 64 << 10
+
+var answerHeads = sync.Pool{New: func() any { return &answerHead{json: make([]byte, 0, 1024)} }}
+
+func (h *answerHead) keep(b []byte) {
+	if cap(b) <= keptHead {
+		h.json = b[:0]
+	}
 }
 
 // headerLength reads the header with the length of the JSON.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -136,13 +137,61 @@ type guardedConn struct {
 	reserved bool
 	life     *time.Timer // of a reserved one
 	once     sync.Once
+	until    atomic.Int64 // the write deadline, in nanoseconds since begun; 0 when unknown
+	readBy   atomic.Int64 // the read deadline, as until
+}
+
+// begun is the start of the clock of write deadlines.
+var begun = time.Now()
+
+// allowWrite gives the client the write timeout to read a piece, and at most a quarter more: setting a deadline costs
+// as much as all else about a small answer's way out, so that one serves many writes.
+func (c *guardedConn) allowWrite() {
+	now, timeout := time.Since(begun), c.guard.write
+	if time.Duration(c.until.Load()) >= now+timeout {
+		return
+	}
+	end := now + timeout + timeout/4
+	c.until.Store(int64(end))
+	_ = c.Conn.SetWriteDeadline(begun.Add(end))
+}
+
+// lateBy is how much later than asked for a read deadline may stand, so that it need not be set anew for each request.
+const lateBy = time.Second
+
+// SetReadDeadline implements net.Conn. Servers set a deadline some times for each request, each a little later than the
+// one before: one that is in force and up to a second later will do.
+func (c *guardedConn) SetReadDeadline(t time.Time) error {
+	if t.IsZero() || time.Until(t) < 2*lateBy { // an end to waiting, or to a wait that is short
+		c.readBy.Store(0)
+		return c.Conn.SetReadDeadline(t)
+	}
+	want := t.Sub(begun)
+	if in := time.Duration(c.readBy.Load()); in >= want && in <= want+lateBy {
+		return nil
+	}
+	c.readBy.Store(int64(want + lateBy))
+	return c.Conn.SetReadDeadline(t.Add(lateBy))
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *guardedConn) SetWriteDeadline(t time.Time) error {
+	c.until.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *guardedConn) SetDeadline(t time.Time) error {
+	c.until.Store(0)
+	c.readBy.Store(0)
+	return c.Conn.SetDeadline(t)
 }
 
 // Write implements net.Conn. The client has the write timeout for every piece.
 func (c *guardedConn) Write(b []byte) (written int, err error) {
 	for {
 		piece := b[:min(len(b), writePiece)]
-		_ = c.SetWriteDeadline(time.Now().Add(c.guard.write))
+		c.allowWrite()
 		n, err := c.Conn.Write(piece)
 		written += n
 		if err != nil {

@@ -61,25 +61,30 @@ func (c *claim) release() {
 	}
 }
 
-// readAll reads to the end, and claims what it holds before it allocates. hint is how much is expected; it is claimed
-// as it comes, since it may be wrong.
-func (c *claim) readAll(in io.Reader, hint int64) ([]byte, error) {
-	const first, most = 512, 1 << 20
+// readAll reads to the end, and claims what it holds before it allocates. hint is how much is expected. It is claimed
+// as it comes, since it may be wrong: at first at most a MiB, then at most 16 times what has come. So a body of the
+// expected size is not copied up to a MiB, and of larger ones a MiB is, or above 16 MiB a fourth at most.
+//
+// The byte at offset aligned is at a multiple of eight in memory, where the hint was right: runtimes copy tensors that
+// are not.
+func (c *claim) readAll(in io.Reader, hint int64, aligned int) ([]byte, error) {
+	const first, most, trust = 512, 1 << 20, 16
 	size := min(max(hint+1, first), most)
 	if err := c.take(size); err != nil {
 		return nil, err
 	}
-	b := make([]byte, 0, size)
+	pad := padding(aligned)
+	b := make([]byte, pad, int64(pad)+size)[pad:]
 	for {
 		if len(b) == cap(b) {
 			size := 2 * int64(cap(b))
 			if hint >= int64(cap(b)) {
-				size = min(size, hint+1)
+				size = min(trust*int64(cap(b)), hint+1)
 			}
 			if err := c.take(size); err != nil {
 				return nil, err
 			}
-			larger := make([]byte, len(b), size)
+			larger := make([]byte, pad+len(b), int64(pad)+size)[pad:]
 			copy(larger, b)
 			c.give(int64(cap(b)))
 			b = larger

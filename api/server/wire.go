@@ -37,7 +37,12 @@ const loadParameters = 3
 
 // Unmarshal implements encoding.CodecV2.
 func (c *boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	wire := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	var wire mem.Buffer
+	if _, ok := v.(*checkedRequest); ok && data.Len() >= largeMessage {
+		wire = mem.SliceBuffer(gatherAligned(data)) // its tensors stay there, see splitRaw
+	} else {
+		wire = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	}
 	defer wire.Free()
 	switch r := v.(type) {
 	case *checkedRequest:
@@ -49,7 +54,7 @@ func (c *boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 			return nil
 		}
 		c.memory.keep(r.ModelInferRequest, holds)
-		if err := c.CodecV2.Unmarshal(mem.BufferSlice{wire}, r.ModelInferRequest); err != nil {
+		if err := c.request(wire, r.ModelInferRequest); err != nil {
 			c.memory.done(r.ModelInferRequest).release()
 			return err
 		}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
+	"github.com/sluice-serving/sluice/measure/samples"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -241,28 +241,11 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (j Judgement)
 		}
 		per := len(t.Data) / size / items
 		for r := range items {
-			want := s.labels[(first+r)%s.Count]
-			row := t.Data[r*per*size : (r+1)*per*size]
-			got := int64(0)
-			if per == 1 {
-				v, ok := element(t.DType, row)
-				if !ok {
-					return Judgement{}
-				}
-				got = int64(v)
-			} else {
-				best := math.Inf(-1)
-				for k := range per {
-					v, ok := element(t.DType, row[k*size:])
-					if !ok {
-						return Judgement{}
-					}
-					if v > best {
-						best, got = v, int64(k)
-					}
-				}
+			got, ok := samples.Class(t.DType, t.Data[r*per*size:(r+1)*per*size])
+			if !ok {
+				return Judgement{}
 			}
-			if got == want {
+			if got == s.labels[(first+r)%s.Count] {
 				j.Right++
 			}
 		}
@@ -270,33 +253,6 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (j Judgement)
 		return j
 	}
 	return Judgement{}
-}
-
-// element decodes the first number of b. Half precision does not occur in labels and is not supported.
-func element(d tensor.DType, b []byte) (float64, bool) {
-	switch d {
-	case tensor.Bool, tensor.Uint8:
-		return float64(b[0]), true
-	case tensor.Int8:
-		return float64(int8(b[0])), true
-	case tensor.Uint16:
-		return float64(binary.LittleEndian.Uint16(b)), true
-	case tensor.Int16:
-		return float64(int16(binary.LittleEndian.Uint16(b))), true
-	case tensor.Uint32:
-		return float64(binary.LittleEndian.Uint32(b)), true
-	case tensor.Int32:
-		return float64(int32(binary.LittleEndian.Uint32(b))), true
-	case tensor.Uint64:
-		return float64(binary.LittleEndian.Uint64(b)), true
-	case tensor.Int64:
-		return float64(int64(binary.LittleEndian.Uint64(b))), true
-	case tensor.FP32:
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), true
-	case tensor.FP64:
-		return math.Float64frombits(binary.LittleEndian.Uint64(b)), true
-	}
-	return 0, false
 }
 
 // Synthetic returns count samples of random inputs for a model: see syntheticData. specs are the model's inputs with

@@ -38,6 +38,8 @@ type File struct {
 	Loads      []Load    `json:"loads"`
 	// Overheads has each device type at most once; those that are not measured are missing.
 	Overheads []Overhead `json:"overheads,omitempty"`
+	// Accuracies has each variant at most once; those that are not measured are missing.
+	Accuracies []Accuracy `json:"accuracies,omitempty"`
 }
 
 // Overhead is what serving costs beside the runs on one device type (see serving.Overhead), in microseconds.
@@ -127,6 +129,7 @@ func (f *File) Encode(w io.Writer) error {
 	out.Points = append([]Point{}, f.Points...)
 	out.Loads = append([]Load{}, f.Loads...)
 	out.Overheads = slices.Clone(f.Overheads)
+	out.Accuracies = slices.Clone(f.Accuracies)
 	out.sort()
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -165,6 +168,7 @@ func (f *File) sort() {
 	slices.SortFunc(f.Loads, func(a, b Load) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
 	})
+	slices.SortFunc(f.Accuracies, func(a, b Accuracy) int { return cmp.Compare(a.Variant, b.Variant) })
 	slices.SortFunc(f.Overheads, func(a, b Overhead) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
 }
 
@@ -225,7 +229,7 @@ func (f *File) Validate() error {
 		}
 		seenOverheads[o.DeviceType] = true
 	}
-	return nil
+	return validAccuracies(f.Accuracies)
 }
 
 // validate returns an error that begins with the field's name.
@@ -327,6 +331,9 @@ func Merge(files ...*File) (*File, error) {
 			overheads[x.DeviceType] = len(out.Overheads)
 			out.Overheads = append(out.Overheads, x)
 		}
+		for _, a := range f.Accuracies {
+			out.SetAccuracy(a)
+		}
 	}
 	out.sort()
 	return out, nil
@@ -397,6 +404,9 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	out.Overheads = slices.DeleteFunc(slices.Clone(f.Overheads), func(x Overhead) bool {
 		_, ok := ids.devices[x.DeviceType]
 		return !ok
+	})
+	out.Accuracies = slices.DeleteFunc(slices.Clone(f.Accuracies), func(x Accuracy) bool {
+		return len(ids.variants[x.Variant]) == 0
 	})
 	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
 }

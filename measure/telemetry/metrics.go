@@ -19,6 +19,8 @@ type metrics struct {
 	apps []appMetrics
 	byV  []variantMetrics
 	*vectors
+	traceID  func(serving.QueryID) string // nil without traces
+	accuracy *prometheus.GaugeVec
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
@@ -103,6 +105,8 @@ func newMetrics(prom *prometheus.Registry, spec *serving.Spec, buckets []float64
 			"reason"),
 		failures: r.counter("sluice_plan_failures_total",
 			"Requests for a plan that none came of, by reason; the plan in force stays.", "reason"),
+		accuracy: r.gauge("sluice_variant_accuracy", "Accuracy of a variant: as plans believe it, as its profile "+
+			"measured it, and as shadow queries estimate it.", "app", "variant", "source"),
 		instances: r.gauge("sluice_instances", "Instances, by state.", "app", "state"),
 	}
 	m.grow(spec)
@@ -334,7 +338,7 @@ func (m *metrics) outcome(o *report.Outcome) {
 	a.accuracyCount.Inc()
 	v := &m.byV[o.Variant]
 	took := o.Done.Sub(o.Arrived)
-	v.latency.Observe(took.Seconds())
+	m.observeLatency(v.latency, o.Query, took.Seconds())
 	v.queue.Observe(o.Queue.Seconds())
 	nv := &v.nv
 	if len(m.spec.Apps[o.App].Stages) > 1 {
@@ -345,4 +349,15 @@ func (m *metrics) outcome(o *report.Outcome) {
 	nv.count.Add(float64(o.Items))
 	nv.request.Add(float64(took.Microseconds()))
 	nv.queue.Add(float64(o.Queue.Microseconds()))
+}
+
+// observeLatency adds a latency, with the query's trace as an exemplar where it has one.
+func (m *metrics) observeLatency(to prometheus.Observer, id serving.QueryID, seconds float64) {
+	if m.traceID != nil {
+		if trace := m.traceID(id); trace != "" {
+			to.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": trace})
+			return
+		}
+	}
+	to.Observe(seconds)
 }

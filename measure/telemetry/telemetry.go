@@ -26,6 +26,8 @@ type Options struct {
 	// PromiseChanged is called when observations come to contradict the promises of policies, and when they no longer
 	// do. The owner of the engine calls it, within Observe or Outcome. It may be nil.
 	PromiseChanged func(PromiseChange)
+	// TraceID returns the trace of a query, "" for one without: an exemplar of the latency histogram. It may be nil.
+	TraceID func(serving.QueryID) string
 }
 
 // Telemetry observes one engine. Only the owner of the engine may call Observe and Outcome. Any goroutine may call the
@@ -57,6 +59,7 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 		recent: newRecentQueries(spec, o.Queries),
 	}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
+	t.metrics.traceID = o.TraceID
 	t.promises = newPromises(t.registry, spec, o.PromiseChanged)
 	t.content = newComplexity(t.registry, spec)
 	t.spec.Store(spec)

@@ -1,5 +1,6 @@
 // Program clients writes models that stand in for those that the published example clients of Triton ask for and that
-// no package has: the same names, tensors and configurations, with small graphs. scripts/clients.sh calls it.
+// no package has: the same names, tensors and configurations, with small graphs. scripts/clients.sh and
+// scripts/clients-grpc.sh call it.
 package main
 
 import (
@@ -79,8 +80,20 @@ ensemble_scheduling {
 	}
 }
 
-func write(root string) error {
-	for _, m := range models() {
+// simple is the model of the clients in other languages. Triton's repository has one of its own for those in Python.
+func simple() standIn {
+	return standIn{"simple", `max_batch_size: 8
+input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ 16 ] }, { name: "INPUT1" data_type: TYPE_INT32 dims: [ 16 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 16 ] }, { name: "OUTPUT1" data_type: TYPE_INT32 dims: [ 16 ] } ]`,
+		onnxmodel.NewGraph("simple").Input("INPUT0", onnxmodel.Int32, batch, 16).
+			Input("INPUT1", onnxmodel.Int32, batch, 16).
+			Node("Add", []string{"INPUT0", "INPUT1"}, []string{"OUTPUT0"}).
+			Node("Sub", []string{"INPUT0", "INPUT1"}, []string{"OUTPUT1"}).
+			Output("OUTPUT0", onnxmodel.Int32, batch, 16).Output("OUTPUT1", onnxmodel.Int32, batch, 16), 0}
+}
+
+func write(root string, list []standIn) error {
+	for _, m := range list {
 		dir := filepath.Join(root, m.name)
 		if err := os.MkdirAll(filepath.Join(dir, "1"), 0o755); err != nil {
 			return err
@@ -111,11 +124,13 @@ func main() {
 	var err error
 	switch {
 	case len(os.Args) == 2:
-		err = write(os.Args[1])
+		err = write(os.Args[1], models())
 	case len(os.Args) == 3 && os.Args[1] == "repeat":
 		err = serveRepeat(os.Args[2])
+	case len(os.Args) == 3 && os.Args[2] == "simple":
+		err = write(os.Args[1], []standIn{simple()})
 	default:
-		fmt.Fprintln(os.Stderr, "usage: clients FOLDER | repeat ADDRESS")
+		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple] | repeat ADDRESS")
 		os.Exit(2)
 	}
 	if err != nil {
