@@ -109,6 +109,7 @@ func (s *Server) adminHandlers(token string) map[string]http.Handler {
 		"/debug/explain":   s.telemetry.Explanations(),
 		"/prices":          server.Guard(token, true, server.Prices(s.service.prices, s.service.setPrice)),
 	}
+	s.dashboardHandlers(out, token)
 	if s.functions != nil {
 		out["/v1/"] = server.Guard(token, false,
 			functions.Handler(s.functions.manager, int64(f.Server.Limits.Model)))

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/dashboard"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 )
@@ -53,6 +55,8 @@ type Server struct {
 	service   *service
 	functions *functionHost // nil without a store
 	front     *server.Server
+	board     *board.Board
+	dashboard *dashboard.Dashboard
 
 	releases []func() error // in the order of opening; called in the reverse order
 	once     sync.Once
@@ -157,6 +161,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
 		}
 	}
+	helpers.Go(func() { s.dashboard.Run(refining) })
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))
 	defer done()

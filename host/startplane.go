@@ -79,7 +79,8 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	s.telemetry = telemetry.New(p.Spec(), telemetry.Options{
 		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange,
 	})
-	watching := []observer{s.telemetry.Observe}
+	s.startBoard()
+	watching := []observer{s.telemetry.Observe, s.board.Observe}
 	if s.functions != nil {
 		watching = append(watching, s.functions.manager.Observe)
 	}

@@ -1,0 +1,78 @@
+package host
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/dashboard"
+	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/web"
+)
+
+// keptArrivals is how many of the latest arrivals a server keeps for questions of the kind "what if": 9 MB.
+const keptArrivals = 1 << 16
+
+// startBoard starts to watch the engine for the dashboard.
+func (s *Server) startBoard() {
+	s.board = board.New(s.planned.Spec(), board.Options{Arrivals: keptArrivals})
+}
+
+// newDashboard returns what answers the page's questions.
+func (s *Server) newDashboard(token string) *dashboard.Dashboard {
+	p := s.planned
+	c := dashboard.Config{
+		Info: dashboard.Info{
+			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live",
+			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "",
+		},
+		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: p.choices(s.board),
+	}
+	return dashboard.New(c)
+}
+
+// choices returns what a stage could have run for a batch, from the profile that the run began with.
+func (p *Planned) choices(b *board.Board) func(*telemetry.Run) []dashboard.Choice {
+	spec := p.Spec()
+	fixed := p.latencies != nil && p.latencies.Learner() == nil && !p.startsUnprofiled()
+	return func(r *telemetry.Run) (out []dashboard.Choice) {
+		_, device, known := b.Where(serving.InstanceID(r.Instance))
+		for s := range spec.Stages {
+			st := &spec.Stages[s]
+			if r.Stage != "" && st.Name != r.Stage {
+				continue
+			}
+			found := false
+			list := make([]dashboard.Choice, 0, len(st.Variants))
+			for _, v := range st.Variants {
+				x := dashboard.Choice{Variant: spec.Variants[v].Name, Accuracy: spec.Variants[v].Accuracy}
+				x.Chosen = x.Variant == r.Variant
+				found = found || x.Chosen
+				if known && fixed && int(r.Items) <= spec.Variants[v].MaxBatch {
+					x.ExpectedMS = believedMS(p.latencies.Latency(v, device, int(r.Items), 1))
+				}
+				list = append(list, x)
+			}
+			if found {
+				return list
+			}
+		}
+		return nil
+	}
+}
+
+// believedMS returns a believed latency in ms; 0 for one that is not known.
+func believedMS(d time.Duration) float64 {
+	if d > time.Hour {
+		return 0
+	}
+	return float64(d.Microseconds()) / 1e3
+}
+
+// dashboardHandlers adds the page and what it asks to those of the admin address.
+func (s *Server) dashboardHandlers(out map[string]http.Handler, token string) {
+	s.dashboard = s.newDashboard(token)
+	out[dashboard.Prefix] = s.dashboard.Handler()
+	out["/"] = web.Handler()
+}
