@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/web"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) startBoard() {
 }
 
 // newDashboard returns what answers the page's questions.
-func (s *Server) newDashboard(token string) *dashboard.Dashboard {
+func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboard {
 	p := s.planned
 	c := dashboard.Config{
 		Info: dashboard.Info{
@@ -28,6 +29,10 @@ func (s *Server) newDashboard(token string) *dashboard.Dashboard {
 			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "",
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: p.choices(s.board),
+	}
+	if len(p.Spec().Apps) > 0 && !p.startsUnprofiled() {
+		c.WhatIf = s.whatIf(token, o.Aside)
+		c.Setting = p.setting
 	}
 	return dashboard.New(c)
 }
@@ -71,8 +76,25 @@ func believedMS(d time.Duration) float64 {
 }
 
 // dashboardHandlers adds the page and what it asks to those of the admin address.
-func (s *Server) dashboardHandlers(out map[string]http.Handler, token string) {
-	s.dashboard = s.newDashboard(token)
+func (s *Server) dashboardHandlers(out map[string]http.Handler, token string, o ServerOptions) {
+	s.dashboard = s.newDashboard(token, o)
 	out[dashboard.Prefix] = s.dashboard.Handler()
 	out["/"] = web.Handler()
+}
+
+// setting returns what questions "what if" can change, as it is.
+func (p *Planned) setting() dashboard.Setting {
+	out := dashboard.Setting{Systems: systems.Names(), System: p.system.Name, Budget: p.file.System.Budget}
+	for i := range p.file.Workers {
+		w := &p.file.Workers[i]
+		out.Machines = append(out.Machines, dashboard.Machines{Name: w.Name, Kind: w.DeviceType, Count: w.Count})
+	}
+	for a := range p.file.Apps {
+		x := &p.file.Apps[a]
+		out.Apps = append(out.Apps, dashboard.AppSetting{
+			Name: x.Name, SLOMS: time.Duration(x.SLO.Latency).Seconds() * 1e3, Floor: x.AccuracyFloor,
+			Target: x.AccuracyTarget, Best: p.Spec().BestAccuracy(serving.AppID(a)),
+		})
+	}
+	return out
 }

@@ -25,7 +25,7 @@ func (s *Server) listen(o ServerOptions) error {
 			return err
 		}
 	}
-	c.AdminHandlers = s.adminHandlers(c.Token)
+	c.AdminHandlers = s.adminHandlers(c.Token, o)
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 
 // adminHandlers returns the handlers of the admin address. Requests that change something need the token, if the file
 // names one.
-func (s *Server) adminHandlers(token string) map[string]http.Handler {
+func (s *Server) adminHandlers(token string, o ServerOptions) map[string]http.Handler {
 	f := s.planned.file
 	out := map[string]http.Handler{
 		"/metrics":         s.telemetry.Metrics(),
@@ -109,7 +109,7 @@ func (s *Server) adminHandlers(token string) map[string]http.Handler {
 		"/debug/explain":   s.telemetry.Explanations(),
 		"/prices":          server.Guard(token, true, server.Prices(s.service.prices, s.service.setPrice)),
 	}
-	s.dashboardHandlers(out, token)
+	s.dashboardHandlers(out, token, o)
 	if s.functions != nil {
 		out["/v1/"] = server.Guard(token, false,
 			functions.Handler(s.functions.manager, int64(f.Server.Limits.Model)))

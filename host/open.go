@@ -22,6 +22,7 @@ type Opened struct {
 	policies *policyStore
 	shown    *once
 	broken   []brokenApp // apps of the file that are left out
+	named    string      // system that WithSystem was asked for; empty for that of the file
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind
@@ -77,7 +78,7 @@ func (o *Opened) WithSystem(name string) (*Opened, error) {
 		return nil, err
 	}
 	out := *o
-	out.system = s
+	out.system, out.named = s, name
 	return &out, nil
 }
 

@@ -35,6 +35,8 @@ type ServerOptions struct {
 	Journal string
 	// Hurry is closed when a server that stops is to stop answering at once, without server.not_ready. Nil never is.
 	Hurry <-chan struct{}
+	// Aside answers the page's questions "what if"; nil has this process do it, at a low priority.
+	Aside Aside
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger

@@ -42,8 +42,9 @@ type Config struct {
 	Explain func(serving.QueryID) (*telemetry.Explanation, bool)
 	// Choices returns what a stage could have run instead; nil if nobody knows.
 	Choices func(*telemetry.Run) []Choice
-	// WhatIf answers such questions; nil for nobody. It is guarded by the caller.
-	WhatIf http.Handler
+	// WhatIf answers such questions; nil for nobody. It is guarded by the caller. Setting returns what they can change.
+	WhatIf  http.Handler
+	Setting func() Setting
 	// Figures and History answer questions about saved figures and about earlier days; nil for nobody.
 	Figures http.Handler
 	History http.Handler
@@ -92,6 +93,12 @@ func (d *Dashboard) Handler() http.Handler {
 	get("series", d.series)
 	get("queries", d.queries)
 	get("queries/{query}", d.query)
+	get("seconds", func(*http.Request) (any, string) {
+		return b.Seconds(int64(d.now().Seconds())-firstSeconds, firstSeconds), ""
+	})
+	if d.c.Setting != nil {
+		get("setting", func(*http.Request) (any, string) { return d.c.Setting(), "" })
+	}
 	mux.HandleFunc("GET "+Prefix+"stream", d.stream)
 	for path, h := range map[string]http.Handler{
 		"what-if": d.c.WhatIf, "figures": d.c.Figures, "figures/": d.c.Figures, "history": d.c.History,
@@ -104,6 +111,34 @@ func (d *Dashboard) Handler() http.Handler {
 		refuse(w, http.StatusNotFound, "there is nothing at "+strconv.Quote(r.URL.Path)+": docs/dashboard.md lists the paths")
 	})
 	return mux
+}
+
+// firstSeconds is how many of the latest seconds a page begins with.
+const firstSeconds = 90
+
+// Setting is what questions "what if" can change, as it is.
+type Setting struct {
+	System   string       `json:"system"`
+	Systems  []string     `json:"systems"`
+	Budget   float64      `json:"budget,omitempty"` // $/h
+	Apps     []AppSetting `json:"apps"`
+	Machines []Machines   `json:"machines"`
+}
+
+// AppSetting is what of an app can be changed.
+type AppSetting struct {
+	Name   string  `json:"name"`
+	SLOMS  float64 `json:"slo_ms"`
+	Floor  float64 `json:"accuracy_floor"`
+	Target float64 `json:"accuracy_target"`
+	Best   float64 `json:"best_accuracy"`
+}
+
+// Machines are a worker or a group of workers.
+type Machines struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
 }
 
 func (d *Dashboard) advance() {

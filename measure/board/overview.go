@@ -214,3 +214,15 @@ func (b *Board) sum(span time.Duration) (*block, float64) {
 	}
 	return out, max(b.now.Seconds()-float64(max(0, from)), 0)
 }
+
+// Past returns what happened to each app in the latest span, by name.
+func (b *Board) Past(span serving.Time) map[string]Window {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[string]Window, len(b.spec.Apps))
+	sum, seconds := b.sum(max(time.Second, time.Duration(span).Round(time.Second)))
+	for a := range b.spec.Apps {
+		out[b.spec.Apps[a].Name] = window(&sum.apps[a], seconds)
+	}
+	return out
+}
