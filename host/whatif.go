@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -304,7 +305,7 @@ func (c *Change) snippet(o *Opened, arrivals []workload.Arrival, span time.Durat
 		}
 		m := map[string]any{"name": name}
 		if x.Load != nil {
-			m["demand"] = float64(counts[a]*10) / span.Seconds() / 10
+			m["demand"] = math.Round(10*float64(counts[a])/span.Seconds()) / 10
 		}
 		if x.SLOMS != nil {
 			m["slo"] = map[string]any{"latency": (time.Duration(*x.SLOMS * 1e6)).String()}

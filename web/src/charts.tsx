@@ -68,7 +68,7 @@ export function TimeChart(p: TimeProps) {
     const grid = { stroke: colour('grid'), width: 1 };
     const format = p.format ?? ((x: number) => x.toLocaleString('en'));
     const x = new uPlot({
-      width, height, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
+      width, height, padding: [10, 8, 0, 0], legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
       scales: { x: { time: p.startedMS > 0 }, y: { range: (_u, _min, max) => [0, p.max ?? (max > 0 ? max * 1.08 : 1)] } },
       series: [{}, ...order.map((l) => ({
         label: l.label, stroke: colour(l.colour), width: p.stacked ? 1 : 1.7, points: { show: false }, spanGaps: false,
@@ -172,7 +172,7 @@ export function HeatMap(p: { at: number[]; latency: number[][]; buckets: number[
     c.stroke();
     c.setLineDash([]);
     c.fillStyle = colour('bad');
-    c.fillText(`objective ${millis(p.objectiveMS)}`, width - 4, y(at) - 5);
+    c.fillText(`objective ${millis(p.objectiveMS)}`, width - 4, y(at) < 18 ? y(at) + 14 : y(at) - 5);
     c.fillStyle = colour('muted');
     c.textAlign = 'left';
     if (p.at.length > 0) {
@@ -205,18 +205,18 @@ export function Distribution(p: { pairs: number[]; buckets: number[]; objectiveM
     const ids = p.pairs.filter((_x, k) => k % 2 === 0);
     const low = Math.max(0, Math.min(line, ...ids) - 1), high = Math.min(p.buckets.length - 1, Math.max(line, ...ids) + 2);
     const most = Math.max(1, ...p.pairs.filter((_x, k) => k % 2 === 1));
-    const bottom = height - 22, wide = (width - 12) / (high - low + 1);
+    const edge = 30, bottom = height - 22, wide = (width - 2 * edge) / (high - low + 1);
     for (let k = 0; k < p.pairs.length; k += 2) {
       const tall = (p.pairs[k + 1] / most) * (bottom - 12);
       c.fillStyle = colour(p.buckets[p.pairs[k]] > p.objectiveMS ? 'c5' : 'c0');
-      c.fillRect(6 + (p.pairs[k] - low) * wide, bottom - tall, Math.max(1, wide - 1.5), tall);
+      c.fillRect(edge + (p.pairs[k] - low) * wide, bottom - tall, Math.max(1, wide - 1.5), tall);
     }
     c.font = '12px system-ui';
     c.fillStyle = colour('muted');
     c.textAlign = 'center';
     const every = Math.max(1, Math.ceil(64 / wide));
-    for (let b = low; b <= high; b += every) c.fillText(millis(p.buckets[b]), 6 + (b - low) * wide + wide / 2, height - 6);
-    const x = 6 + (line - low + Math.log2(p.objectiveMS / p.buckets[line]) * 4) * wide;
+    for (let b = low; b <= high; b += every) c.fillText(millis(p.buckets[b]), edge + (b - low) * wide, height - 6);
+    const x = edge + (line - low + Math.log2(p.objectiveMS / p.buckets[line]) * 4) * wide;
     c.strokeStyle = colour('c5');
     c.setLineDash([6, 4]);
     c.beginPath();

@@ -20,8 +20,9 @@ export function percent(x: number | null | undefined, digits = 2): string {
 
 export function millis(x: number | null | undefined): string {
   if (x == null) return none;
+  if (x > 0 && x < 0.1) return `${Math.round(x * 1000)} µs`;
   if (x >= 10_000) return `${(x / 1000).toFixed(1)} s`;
-  return `${x >= 100 ? Math.round(x) : x >= 10 ? x.toFixed(1) : x.toFixed(2)} ms`;
+  return `${x >= 100 ? Math.round(x) : x >= 10 ? x.toFixed(1) : x === 0 ? 0 : x.toFixed(2)} ms`;
 }
 
 export function dollars(x: number | null | undefined): string {

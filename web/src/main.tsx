@@ -1,6 +1,6 @@
 import { render, type ComponentChildren } from 'preact';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useStream, type Link } from './api';
+import { ask, useStream, type Link } from './api';
 import type { Info, Overview, WorkerNow } from './types';
 import { OverviewView } from './views/overview';
 import { MachinesView } from './views/machines';
@@ -71,7 +71,10 @@ function Page() {
   }, []);
   const topics = view === 'machines' ? 'overview,machines' : 'overview,seconds';
   const { link, info, epoch } = useStream(topics, see);
-  useEffect(() => { sparks.current.clear(); }, [epoch]);
+  useEffect(() => { // after a new beginning, the seconds of before are asked for
+    sparks.current.clear();
+    if (epoch > 0 && link === 'live') ask('seconds').then((x) => see('seconds', x), () => undefined);
+  }, [epoch]);
   useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem('theme', theme); }, [theme]);
   const titles: Record<string, string> = { '': 'Overview', machines: 'Machines', apps: rest[0] ?? 'Apps', plans: 'Plans', query: 'A query', 'what-if': 'What if', figures: 'Figures' };
   useEffect(() => { document.title = `${titles[view] ?? 'Nothing here'} · ${info?.name ?? 'sluice'}`; }, [path, info?.name]);

@@ -66,7 +66,7 @@ export function AppView({ live, name }: { live: Live; name: string }) {
       )}
       <section class="card"><h2>{a.graph.length > 1 ? 'Graph of stages' : 'Variants'}</h2>
         {a.graph.length > 1 && <Graph stages={a.graph} />}
-        <div class="scroll"><table>
+        <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table>
           <thead><tr>{a.graph.length > 1 && <th>Stage</th>}<th>Variant</th><th class="num">Accuracy</th><th class="num">Loaded on</th><th class="num">Answers, last minute</th></tr></thead>
           <tbody>{a.graph.flatMap((g) => g.variants.map((v) => (
             <tr key={g.name + v.name}>{a.graph.length > 1 && <td>{g.name}</td>}<td>{v.name}</td><td class="num">{v.accuracy ? percent(v.accuracy) : none}</td><td class="num">{v.held} instances</td><td class="num">{rate(v.rate)}/s</td></tr>)))}
@@ -110,7 +110,7 @@ function Graph({ stages }: { stages: Stage[] }) {
   }, [stages.map((s) => s.name + s.next.map((e) => e.to)).join()]);
   const width = Math.max(...[...at.values()].map((p) => p.x)) + 180, height = Math.max(...[...at.values()].map((p) => p.y)) + 80;
   return (
-    <div class="scroll"><svg width={width} height={height} role="img" aria-label={`Graph: ${stages.map((s) => `${s.name} at ${rate(s.rate)}/s${s.next.length > 0 ? ` to ${s.next.map((e) => e.to).join(' and ')}` : ''}`).join('; ')}`}>
+    <div class="scroll" tabIndex={0} role="group" aria-label="Picture"><svg width={width} height={height} role="img" aria-label={`Graph: ${stages.map((s) => `${s.name} at ${rate(s.rate)}/s${s.next.length > 0 ? ` to ${s.next.map((e) => e.to).join(' and ')}` : ''}`).join('; ')}`}>
       {stages.flatMap((s) => s.next.map((e) => {
         const a = at.get(s.name)!, b = at.get(e.to)!;
         const x1 = a.x + 168, y1 = a.y + 33, x2 = b.x, y2 = b.y + 33, mid = (x1 + x2) / 2;

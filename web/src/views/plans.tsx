@@ -43,7 +43,7 @@ function Plan({ p, plans, other }: { p: PlanView; plans: PlanLine[]; other?: Pla
         {p.choice && <p class="small">{p.choice}</p>}
         <p class="small muted">{p.bound == null ? 'This planner proves no bound.' : `Proven: ${p.bounds_cost ? `no plan costs less than ${dollars(p.bound)}/h` : `no plan has a better objective than ${p.bound}`}; the gap is ${percent(p.gap)}.`} It carries {rate(p.throughput)}/s in all.</p>
         {short.length > 0 && <p class="notice bad">{short.map((a) => `${rate(a.shed)}/s of ${a.name}`).join(', ')} cannot be carried. {p.short ? `It would take ${p.short.map((s) => `${s.more} more ${s.kind}`).join(' and ')}.` : 'More machines, a longer objective or a lower accuracy_floor would mend it: try them under What if.'}</p>}
-        <div class="scroll"><table><thead><tr><th>App</th><th class="num">Seen</th><th class="num">Planned for</th><th class="num">Carries</th><th class="num">Left out</th><th class="num">Violations</th><th class="num">Accuracy</th></tr></thead>
+        <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>App</th><th class="num">Seen</th><th class="num">Planned for</th><th class="num">Carries</th><th class="num">Left out</th><th class="num">Violations</th><th class="num">Accuracy</th></tr></thead>
           <tbody>{p.apps.map((a) => <tr key={a.name}><td><a href={`#/apps/${encodeURIComponent(a.name)}`}>{a.name}</a></td><td class="num">{a.seen == null ? none : `${rate(a.seen)}/s`}</td><td class="num">{a.demand == null ? none : `${rate(a.demand)}/s`}</td><td class="num">{a.capacity == null ? none : `${rate(a.capacity)}/s`}</td>
             <td class="num">{a.shed ? `${rate(a.shed)}/s` : none}</td><td class="num">{percent(a.violation_ratio)}</td><td class="num">{a.effective_accuracy ? percent(a.effective_accuracy) : none}</td></tr>)}</tbody></table></div>
       </section>
@@ -53,23 +53,23 @@ function Plan({ p, plans, other }: { p: PlanView; plans: PlanLine[]; other?: Pla
           <select value={other ? String(other.number) : ''} onChange={(e) => { const v = e.currentTarget.value; location.hash = `#/plans/${p.number}${v ? `?against=${v}` : ''}`; }}>
             <option value="">the plan before</option>{plans.filter((x) => x.number !== p.number && !x.failure).map((x) => <option key={x.number} value={x.number}>plan {x.number}</option>)}</select></label></div>
         {changes.length === 0 ? <p class="empty">Nothing: the same instances with the same variants.</p> : (
-          <div class="scroll"><table><thead><tr><th>App</th><th>Machines</th><th>Variants</th><th class="num">Batch limit</th><th class="num">Before</th><th class="num">Now</th><th class="num">Change</th></tr></thead>
+          <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>App</th><th>Machines</th><th>Variants</th><th class="num">Batch limit</th><th class="num">Before</th><th class="num">Now</th><th class="num">Change</th></tr></thead>
             <tbody>{changes.map((c, k) => <tr key={k}><td>{c.app}{c.stage !== c.app && ` · ${c.stage}`}</td><td>{c.kind}</td><td>{c.variants.join(', ')}</td><td class="num">{c.batch_limit}</td><td class="num">{c.before}</td><td class="num">{c.instances}</td>
               <td class="num">{c.instances > c.before ? '▲ +' : '▼ −'}{Math.abs(c.instances - c.before)}</td></tr>)}</tbody></table></div>)}
       </section>
       {p.trials && p.trials.length > 0 && (
         <section class="card"><h2>Candidates that were simulated</h2>
-          <div class="scroll"><table><thead><tr><th>Candidate</th><th class="num">Machines</th><th class="num">Cost</th><th class="num">Loads</th><th class="num">Violations</th><th class="num">Accuracy</th><th class="num">Utility</th><th /></tr></thead>
+          <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>Candidate</th><th class="num">Machines</th><th class="num">Cost</th><th class="num">Loads</th><th class="num">Violations</th><th class="num">Accuracy</th><th class="num">Utility</th><th /></tr></thead>
             <tbody>{p.trials.map((t, k) => <tr key={k}><td>{t.candidate}</td><td class="num">{t.machines}</td><td class="num">{dollars(t.cost_per_hour)}/h</td><td class="num">{t.loads}</td><td class="num">{percent(t.violation_ratio)}</td><td class="num">{percent(t.effective_accuracy)}</td><td class="num">{percent(t.utility)}</td><td>{t.adopted && <Badge kind="good">chosen</Badge>}</td></tr>)}</tbody></table></div>
         </section>)}
-      {p.budgets && <section class="card"><h2>Budgets of stages</h2><div class="scroll"><table><tbody>{p.budgets.map((b) => <tr key={b.app + b.stage}><td>{b.app}</td><td>{b.stage}</td><td class="num">{b.ms} ms</td></tr>)}</tbody></table></div></section>}
+      {p.budgets && <section class="card"><h2>Budgets of stages</h2><div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><tbody>{p.budgets.map((b) => <tr key={b.app + b.stage}><td>{b.app}</td><td>{b.stage}</td><td class="num">{b.ms} ms</td></tr>)}</tbody></table></div></section>}
     </>
   );
 }
 
 function Rows({ rows }: { rows: PlanRow[] }) {
   return (
-    <div class="scroll"><table><thead><tr><th>App</th><th>Machines</th><th>Variants, the first is used first</th><th class="num">Batch limit</th><th class="num">Instances</th><th class="num">On machines</th><th class="num">Share of traffic</th></tr></thead>
+    <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>App</th><th>Machines</th><th>Variants, the first is used first</th><th class="num">Batch limit</th><th class="num">Instances</th><th class="num">On machines</th><th class="num">Share of traffic</th></tr></thead>
       <tbody>{rows.map((r, k) => <tr key={k}><td>{r.app}{r.stage !== r.app && ` · ${r.stage}`}</td><td>{r.kind}</td><td>{r.variants.join(', ')}</td><td class="num">{r.batch_limit}</td><td class="num">{count(r.instances)}</td><td class="num">{count(r.workers)}</td><td class="num">{percent(r.share, 0)}</td></tr>)}</tbody></table></div>
   );
 }
