@@ -25,7 +25,7 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 	p := s.planned
 	c := dashboard.Config{
 		Info: dashboard.Info{
-			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live",
+			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live", Run: true,
 			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "",
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: p.choices(s.board),

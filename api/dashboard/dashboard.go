@@ -20,6 +20,8 @@ type Info struct {
 	System  string `json:"system"`
 	// Source is "live", or "saved" for a run that is over.
 	Source string `json:"source"`
+	// Run says that a run is shown; without one there are figures and reports only.
+	Run bool `json:"run"`
 	// StartedMS is the start of the run in ms since 1970; 0 where it is not known.
 	StartedMS int64 `json:"started_ms"`
 	// Token says that questions which cost time, as what-if, need the token.

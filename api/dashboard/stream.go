@@ -125,8 +125,12 @@ func event(name string, v any) []byte {
 	return b.Bytes()
 }
 
-// Run makes the events of the stream, until ctx ends. Nothing is made that nobody reads.
+// Run makes the events of the stream, until ctx ends. Nothing is made that nobody reads, and nothing for a run that is
+// over.
 func (d *Dashboard) Run(ctx context.Context) {
+	if d.c.Clock == nil {
+		return
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var look board.Look

@@ -22,6 +22,8 @@ const (
 type Options struct {
 	// Arrivals is how many of the latest arrivals are kept for Arrivals; default none.
 	Arrivals int
+	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many apps.
+	Seconds int
 }
 
 // Board watches one engine. Only the owner of the engine may call Observe. Any goroutine may call the other methods.
@@ -45,7 +47,10 @@ type Board struct {
 func New(spec *serving.Spec, o Options) *Board {
 	each := 64 + len(spec.Apps)*(Buckets*4+96) + 4*(len(spec.Variants)+len(spec.Stages))
 	fit := func(n int) int { return max(leastBlocks, min(n, mostBytes/2/each)) }
-	b := &Board{fine: newRing(fit(seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals)}
+	if o.Seconds <= 0 {
+		o.Seconds = seconds
+	}
+	b := &Board{fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals)}
 	b.missed.ring = make([]Missed, mostMissed)
 	b.grow(spec)
 	b.live = b.fine.next()

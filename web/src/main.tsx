@@ -43,7 +43,7 @@ const linkWords: Record<Link, string> = { live: 'Live', saved: 'Saved run', lost
 
 function Page() {
   const path = useHash();
-  const [view, ...rest] = path.split('?')[0].split('/');
+  const [asked, ...rest] = path.split('?')[0].split('/');
   const query = useMemo(() => new URLSearchParams(path.split('?')[1] ?? ''), [path]);
   const [overview, setOverview] = useState<Overview>();
   const [plans, setPlans] = useState(0);
@@ -69,8 +69,9 @@ function Page() {
       setTurn((n) => n + 1);
     }
   }, []);
-  const topics = view === 'machines' ? 'overview,machines' : 'overview,seconds';
+  const topics = asked === 'machines' ? 'overview,machines' : 'overview,seconds';
   const { link, info, epoch } = useStream(topics, see);
+  const view = asked === '' && info && !info.run ? 'figures' : asked;
   useEffect(() => { // after a new beginning, the seconds of before are asked for
     sparks.current.clear();
     if (epoch > 0 && link === 'live') ask('seconds').then((x) => see('seconds', x), () => undefined);
@@ -99,7 +100,7 @@ function Page() {
     case 'figures': body = <FiguresView live={live} name={rest.join('/')} />; break;
     default: body = <p class="empty">There is no view of this name. <a href="#/">Overview</a></p>;
   }
-  const tabs: [string, string][] = [['', 'Overview'], ['machines', 'Machines'], ['plans', 'Plans'], ['query', 'Queries']];
+  const tabs: [string, string][] = info.run ? [['', 'Overview'], ['machines', 'Machines'], ['plans', 'Plans'], ['query', 'Queries']] : [];
   if (info.what_if) tabs.push(['what-if', 'What if']);
   if (info.figures) tabs.push(['figures', 'Figures']);
   return (
@@ -112,7 +113,7 @@ function Page() {
         </nav>
         <div class="right">
           <span role="status"><span class={`dot ${link}`} />{linkWords[link]}</span>
-          <span>system {info.system}</span>
+          {info.system && <span>system {info.system}</span>}
           <button class="small" onClick={() => setTheme(theme === 'dark' ? 'light' : 'dark')}>{theme === 'dark' ? 'Light' : 'Dark'}</button>
         </div>
       </header>

@@ -2,7 +2,7 @@
 
 export interface Info {
   schema: number; name: string; version: string; system: string; source: 'live' | 'saved'; started_ms: number;
-  token: boolean; what_if: boolean; figures: boolean; history_ms: number;
+  run: boolean; token: boolean; what_if: boolean; figures: boolean; history_ms: number;
 }
 export interface Window {
   span_s: number; offered: number; served: number; late: number; dropped: number; refused: number; failed: number;
