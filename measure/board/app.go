@@ -55,7 +55,7 @@ func (b *Board) AppView(name string) (*AppView, bool) {
 	out := &AppView{Schema: Schema, AppNow: now.Apps[a], Buckets: BucketStarts()}
 	ten, tenSpan := b.sum(NowSpan)
 	minute, minuteSpan := b.sum(time.Minute)
-	out.Latency, out.Minute = sparse(&minute.apps[a]), window(&minute.apps[a], minuteSpan)
+	out.Latency, out.Minute = sparse(&minute.apps[a]), window(&minute.apps[a], minuteSpan, out.ObjectiveMS)
 	force := b.plans.inForce()
 	for _, id := range b.spec.Apps[a].Stages {
 		st := &b.spec.Stages[id]

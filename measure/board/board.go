@@ -163,6 +163,7 @@ func (b *Board) input(x *engine.Input) {
 		b.machines.priced(x.DeviceType, x.Price)
 	case engine.PlanReady:
 		b.plans.made(b.now, x.Plan)
+		b.machines.planned(x.Plan)
 	case engine.PlanFailed:
 		b.plans.failed(b.now, x.Failure)
 	}
@@ -219,6 +220,9 @@ func (b *Board) ended(d *engine.Decision) {
 		app.served++
 		app.accuracy += d.Accuracy
 		app.latency[bucketOf(took)]++
+		if took > b.spec.Apps[d.App].SLO.Latency {
+			app.beyond++
+		}
 		if !d.Late {
 			return
 		}

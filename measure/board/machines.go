@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // machines mirrors what the engine's decisions make of the workers.
@@ -14,7 +16,8 @@ type machines struct {
 	workers   []worker
 	instances map[serving.InstanceID]*instance
 	running   map[serving.BatchID]batchRun
-	version   uint64 // rises with every change
+	version   uint64             // rises with every change
+	turns     map[fleet.Key]bool // instances of the latest plan that take turns on their worker
 
 	// kept up to date, so that time is counted without a look at the workers
 	dollars float64 // per hour, of the workers that hold something
@@ -48,6 +51,7 @@ type instance struct {
 	stage    serving.StageID
 	slots    int
 	state    string
+	turns    bool // with the others of its worker: their slots are in common
 	variants []held
 	running  []serving.BatchID
 }
@@ -109,6 +113,23 @@ func (m *machines) spend(from, to serving.Time, b *block) {
 	b.slots += float64(m.slots) * s
 }
 
+// planned takes a plan: its instances are launched in the same step.
+func (m *machines) planned(p *plan.Plan) {
+	m.turns = make(map[fleet.Key]bool)
+	position := make(map[serving.WorkerID]int32)
+	for k := range p.Instances {
+		i := &p.Instances[k]
+		position[i.Worker]++
+		place := i.Place
+		if place == 0 {
+			place = position[i.Worker]
+		}
+		if i.TimeShared {
+			m.turns[fleet.Key{Worker: i.Worker, Ordinal: place}] = true
+		}
+	}
+}
+
 func (m *machines) touch(w serving.WorkerID) *worker {
 	m.version++
 	m.workers[w].changed = m.version
@@ -125,7 +146,7 @@ func (w *worker) note(at serving.Time, what, why string) {
 func (m *machines) launched(now serving.Time, d *engine.Decision) {
 	i := &instance{
 		id: d.Instance, worker: d.Launch.Key.Worker, stage: d.Launch.Stage, slots: max(1, d.Launch.Slots),
-		state: loadingState,
+		state: loadingState, turns: m.turns[d.Launch.Key],
 	}
 	for _, v := range d.Launch.Variants {
 		i.variants = append(i.variants, held{variant: v, loading: true})
@@ -170,15 +191,25 @@ func (m *machines) ready(i *instance, is bool) {
 	if is == was {
 		return
 	}
-	n := i.slots
-	if !is {
-		n = -n
-		i.state = loadingState
-	} else {
+	i.state = loadingState
+	if is {
 		i.state = readyState
 	}
-	m.slots += n
-	m.workers[i.worker].slots += n
+	w := &m.workers[i.worker]
+	m.slots -= w.slots
+	w.slots = 0
+	common := 0
+	for _, x := range w.instances {
+		switch {
+		case x.state != readyState && x.state != keptState:
+		case x.turns:
+			common = max(common, x.slots)
+		default:
+			w.slots += x.slots
+		}
+	}
+	w.slots += common
+	m.slots += w.slots
 }
 
 func (m *machines) changed(now serving.Time, x *engine.Input) {

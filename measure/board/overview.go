@@ -34,7 +34,7 @@ type Window struct {
 	Run    *float64 `json:"run_ms"`
 }
 
-func window(c *counts, span float64) Window {
+func window(c *counts, span, objective float64) Window {
 	w := Window{
 		SpanS: span, Offered: c.offered, Served: c.served, Late: c.late, Dropped: c.dropped, Refused: c.refused,
 		Failed: c.failed, Cancelled: c.cancelled,
@@ -45,7 +45,7 @@ func window(c *counts, span float64) Window {
 	w.Violation = ratio(float64(c.violations()), float64(c.judged()))
 	w.Accuracy = ratio(c.accuracy, float64(c.served))
 	if c.served > 0 {
-		p50, p99 := rounded(c.percentile(50)), rounded(c.percentile(99))
+		p50, p99 := rounded(c.percentile(50, objective)), rounded(c.percentile(99, objective))
 		w.P50, w.P99 = &p50, &p99
 	}
 	w.MeanBatch = ratio(float64(c.items), float64(c.batches))
@@ -54,6 +54,8 @@ func window(c *counts, span float64) Window {
 	w.Run = ratio(c.runs.Seconds()*1e3, float64(c.ended))
 	return w
 }
+
+func objectiveMS(a *serving.App) float64 { return a.SLO.Latency.Seconds() * 1e3 }
 
 // ratio returns a quotient, or nil where there is none.
 func ratio(of, by float64) *float64 {
@@ -155,17 +157,17 @@ func (b *Board) Overview() *Overview {
 		allHour.add(h)
 		allMinute.add(&minute.apps[a])
 		x := AppNow{
-			Name: app.Name, ObjectiveMS: app.SLO.Latency.Seconds() * 1e3, Percentile: app.SLO.Percentile,
+			Name: app.Name, ObjectiveMS: objectiveMS(app), Percentile: app.SLO.Percentile,
 			Floor: app.Floor, Target: app.AccuracyTarget, Best: b.spec.BestAccuracy(serving.AppID(a)),
-			Stages: len(app.Stages), Closed: app.Closed, Waiting: b.waiting[a], Now: window(n, nowSpan),
-			Hour: window(h, hourSpan), Burn: burn(n, app), BurnHour: burn(h, app),
+			Stages: len(app.Stages), Closed: app.Closed, Waiting: b.waiting[a], Now: window(n, nowSpan, objectiveMS(app)),
+			Hour: window(h, hourSpan, objectiveMS(app)), Burn: burn(n, app), BurnHour: burn(h, app),
 		}
 		if force != nil {
 			x.Forecast = forecastOf(force, a)
 		}
 		out.Apps = append(out.Apps, x)
 	}
-	out.Now, out.Hour = window(&allNow, nowSpan), window(&allHour, hourSpan)
+	out.Now, out.Hour = window(&allNow, nowSpan, 0), window(&allHour, hourSpan, 0)
 	out.CostPerMillion = ratio(minute.dollars*1e6, float64(allMinute.served))
 	out.Utilisation = ratio(now.busy, now.slots)
 	return out
@@ -222,7 +224,7 @@ func (b *Board) Past(span serving.Time) map[string]Window {
 	out := make(map[string]Window, len(b.spec.Apps))
 	sum, seconds := b.sum(max(time.Second, time.Duration(span).Round(time.Second)))
 	for a := range b.spec.Apps {
-		out[b.spec.Apps[a].Name] = window(&sum.apps[a], seconds)
+		out[b.spec.Apps[a].Name] = window(&sum.apps[a], seconds, objectiveMS(&b.spec.Apps[a]))
 	}
 	return out
 }

@@ -37,7 +37,9 @@ type counts struct {
 	tasks, ended       uint32
 	routed, held, runs time.Duration
 	batches, items     uint32 // that began
-	latency            [Buckets]uint32
+	// beyond counts served queries that took longer than their app's objective, which the buckets do not tell exactly.
+	beyond  uint32
+	latency [Buckets]uint32
 }
 
 func (c *counts) add(o *counts) {
@@ -56,6 +58,7 @@ func (c *counts) add(o *counts) {
 	c.runs += o.runs
 	c.batches += o.batches
 	c.items += o.items
+	c.beyond += o.beyond
 	for b, n := range o.latency {
 		c.latency[b] += n
 	}
@@ -67,9 +70,20 @@ func (c *counts) violations() uint32 { return c.late + c.dropped + c.refused + c
 // judged are the queries that have ended and were not cancelled.
 func (c *counts) judged() uint32 { return c.served + c.dropped + c.refused + c.failed }
 
-// percentile returns a latency percentile of served queries in ms, interpolated within its bucket; 0 when none was
-// served.
-func (c *counts) percentile(p float64) float64 {
+// percentile returns a latency percentile of served queries in ms, interpolated within its bucket, and on the right side
+// of the objective, if there is one; 0 when none was served.
+func (c *counts) percentile(p, objective float64) float64 {
+	x := c.interpolated(p)
+	switch within := float64(c.served - c.beyond); {
+	case objective <= 0 || c.served == 0:
+		return x
+	case within >= p/100*float64(c.served):
+		return math.Min(x, objective)
+	}
+	return math.Max(x, objective)
+}
+
+func (c *counts) interpolated(p float64) float64 {
 	total := uint64(0)
 	for _, n := range c.latency {
 		total += uint64(n)

@@ -83,7 +83,11 @@ func (s *Series) add(x *block, app serving.AppID, names []serving.VariantID, uni
 			c.add(&x.apps[a])
 		}
 	}
-	w := window(&c, float64(unit))
+	objective := 0.0
+	if b.known(app) {
+		objective = objectiveMS(&b.spec.Apps[app])
+	}
+	w := window(&c, float64(unit), objective)
 	s.At = append(s.At, x.at*unit)
 	s.Offered = append(s.Offered, c.offered)
 	s.Served = append(s.Served, c.served)

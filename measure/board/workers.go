@@ -153,7 +153,10 @@ func (m *machines) look(l *Look, at int, span serving.Time, all bool, now servin
 			total += now - m.running[b].started
 		}
 	}
-	busy := 0.0
+	busy := l.shown[at] // where no time has gone by
+	if span > 0 {
+		busy = 0
+	}
 	if span > 0 && w.slots > 0 {
 		busy = min(1, max(0, float64(total-l.busy[at])/float64(span)/float64(w.slots)))
 	}

@@ -75,7 +75,7 @@ export function TimeChart(p: TimeProps) {
         fill: p.stacked ? colour(l.colour) : l.fill ? `${colour(l.colour)}33` : undefined, dash: l.dash ? [5, 4] : undefined,
       }))],
       axes: [
-        { stroke: ink, grid, ticks: grid, ...(p.startedMS > 0 ? { values: (_u: uPlot, v: number[], _i: number, _s: number, incr: number) =>
+        { stroke: ink, grid, ticks: grid, size: 30, ...(p.startedMS > 0 ? { values: (_u: uPlot, v: number[], _i: number, _s: number, incr: number) =>
           v.map((t) => new Date(t * 1000).toLocaleTimeString('en-GB', incr >= 60 ? { hour: '2-digit', minute: '2-digit' } : {})) }
           : { values: (_u: uPlot, v: number[]) => v.map((t) => `${t} s`) }) },
         { stroke: ink, grid, ticks: grid, size: 62, values: (_u, v) => v.map(format) },

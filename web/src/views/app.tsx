@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { useAsk } from '../api';
 import { Distribution, HeatMap, TimeChart } from '../charts';
-import { dollars, factor, millis, none, percent, rate, span } from '../format';
+import { factor, millis, none, percent, rate, span } from '../format';
 import { Kept, Problem, Tile, series } from '../parts';
 import type { Live } from '../main';
 import type { AppView as AppData, SeriesReply, Stage } from '../types';
@@ -71,7 +71,7 @@ export function AppView({ live, name }: { live: Live; name: string }) {
           <tbody>{a.graph.flatMap((g) => g.variants.map((v) => (
             <tr key={g.name + v.name}>{a.graph.length > 1 && <td>{g.name}</td>}<td>{v.name}</td><td class="num">{v.accuracy ? percent(v.accuracy) : none}</td><td class="num">{v.held} instances</td><td class="num">{rate(v.rate)}/s</td></tr>)))}
           </tbody></table></div>
-        <p class="muted small">Numbers are of {live.link === 'saved' ? `the last ${span(a.hour.span_s)}` : 'the latest 10 s'} where nothing else is said. {a.forecast?.demand != null && `The plan was made for ${rate(a.forecast.demand)}/s.`} Cost of all machines: {dollars(live.overview?.cost_per_hour)}/h.</p>
+        <p class="muted small">Numbers are of {live.link === 'saved' ? `the last ${span(a.hour.span_s)}` : 'the latest 10 s'} where nothing else is said. {a.forecast?.demand != null && `The plan was made for ${rate(a.forecast.demand)}/s.`}</p>
       </section>
     </>
   );

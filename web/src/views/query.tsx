@@ -23,7 +23,7 @@ export function QueryView({ live, id, app }: { live: Live; id?: string; app: str
         {late.data?.missed.length === 0 ? <p class="empty">None: everything was answered in time.</p> : (
           <div class="scroll" style="max-height:420px" tabIndex={0} role="region" aria-label="Queries that missed their objective"><table>
             <thead><tr><th>Query</th><th>App</th><th>Ended</th><th class="num">After</th><th>Outcome</th><th>Why</th></tr></thead>
-            <tbody>{late.data?.missed.map((m) => <tr key={m.query}><td><a href={`#/query/${m.query}`}>{m.query}</a></td><td>{m.app}</td><td>{time(m.at_s, live.startedMS)}</td><td class="num">{millis(m.latency_ms)}</td><td>{m.late ? 'late' : m.outcome}</td><td>{m.reason}</td></tr>)}</tbody>
+            <tbody>{late.data?.missed.map((m) => <tr key={m.query}><td><a href={`#/query/${m.query}`}>{m.query}</a></td><td>{m.app}</td><td>{time(m.at_s, live.startedMS)}</td><td class="num">{millis(m.latency_ms)}</td><td>{m.late ? 'late' : m.outcome}</td><td>{m.late ? 'answered after its deadline' : m.reason}</td></tr>)}</tbody>
           </table></div>)}
       </section>
     </>
