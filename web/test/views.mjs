@@ -4,7 +4,7 @@
 //   node views.mjs http://127.0.0.1:8002 [--shots FOLDER] [--only VIEW,...] [--app NAME] [--saved]
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { chromium } from 'playwright-core';
+import { end, launch, watch } from './browser.mjs';
 
 const [base, ...args] = process.argv.slice(2);
 const option = (name) => { const at = args.indexOf(`--${name}`); return at < 0 ? undefined : args[at + 1]; };
@@ -12,24 +12,6 @@ const shots = option('shots');
 const only = option('only')?.split(',');
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const problems = [];
-
-/** launch starts a browser with a profile of its own that asks nobody for anything. */
-export async function launch() {
-  return chromium.launch({
-    executablePath: process.env.SLUICE_CHROMIUM || '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run', '--no-default-browser-check', '--disable-dev-shm-usage'],
-  });
-}
-
-/** watch collects what must not happen on a page. */
-export function watch(page, found, host) {
-  page.on('console', (m) => { if (m.type() === 'error') found.push(`${page.url()}: console: ${m.text()}`); });
-  page.on('pageerror', (e) => found.push(`${page.url()}: error: ${e.message}`));
-  page.on('request', (r) => {
-    const u = new URL(r.url());
-    if (u.protocol !== 'data:' && u.host !== host) found.push(`${page.url()}: a request to ${u.host}`);
-  });
-}
 
 const views = [
   ['overview', '#/', 'h1:has-text("Overview")', 'table tbody tr'],
@@ -78,10 +60,7 @@ for (const [theme, width, height] of [['light', 1360, 900], ['dark', 420, 860]])
   }
   await page.close();
 }
-await browser.close();
-for (const p of problems) console.error(p);
-console.log(JSON.stringify({ problems: problems.length }));
-process.exit(problems.length > 0 ? 1 : 0);
+await end(browser, problems);
 
 /** lastQuery returns the number of a query that the server remembers: one that missed its objective, or any. */
 async function lastQuery() {
