@@ -25,9 +25,13 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: tools ## build bin/sluice
+build: tools web ## build bin/sluice
 	@mkdir -p bin
 	$(GO) build -o bin/sluice ./cmd/sluice
+
+.PHONY: web
+web: ## build the dashboard's page (npm) where its sources have changed; the built page is committed
+	@scripts/web.sh
 
 .PHONY: setup
 setup: ## fetch and verify ONNX Runtime and HiGHS (npm, once)
@@ -101,7 +105,7 @@ clean: ## remove what was built and measured; fetched libraries stay
 
 .PHONY: distclean
 distclean: clean ## remove the fetched libraries and tools as well
-	rm -rf node_modules .tools
+	rm -rf node_modules web/node_modules .tools
 
 .PHONY: tools vet fmt
 tools:

@@ -29,6 +29,7 @@ type machines struct {
 type worker struct {
 	instances []*instance
 	changed   uint64       // version of its last change
+	held      uint64       // version of the last change of what it holds
 	busy      serving.Time // slot time of batches that have ended, and of running ones up to seen
 	slots     int
 	events    []Event // the latest ones, oldest first
@@ -132,8 +133,14 @@ func (m *machines) planned(p *plan.Plan) {
 
 func (m *machines) touch(w serving.WorkerID) *worker {
 	m.version++
-	m.workers[w].changed = m.version
+	m.workers[w].changed, m.workers[w].held = m.version, m.version
 	return &m.workers[w]
+}
+
+// runs marks a worker on which a batch begins or ends.
+func (m *machines) runs(w serving.WorkerID) {
+	m.version++
+	m.workers[w].changed = m.version
 }
 
 func (w *worker) note(at serving.Time, what, why string) {
@@ -288,7 +295,7 @@ func (m *machines) started(now serving.Time, d *engine.Decision) {
 	if i == nil {
 		return
 	}
-	m.touch(i.worker)
+	m.runs(i.worker)
 	m.running[d.Batch] = batchRun{
 		instance: i, stage: d.Stage, variant: d.Variant, tasks: len(d.Tasks), items: d.Items, started: now,
 		expected: now.Add(d.Expected), why: d.Reason,
@@ -310,7 +317,7 @@ func (m *machines) ended(now serving.Time, id serving.BatchID) (r batchRun, ok b
 		i.running = slices.Delete(i.running, at, at+1)
 	}
 	m.account(now, r)
-	m.touch(i.worker)
+	m.runs(i.worker)
 	return r, true
 }
 

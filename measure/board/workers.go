@@ -26,15 +26,18 @@ type WorkerNow struct {
 	Busy      float64       `json:"busy"` // share of its slot time since the look before, in [0, 1]
 	Instances []InstanceNow `json:"i"`
 	Events    []Event       `json:"events,omitempty"`
+	// Runs says that only Busy and what instances run have changed: the other fields are left out, and so are instances
+	// that run nothing.
+	Runs bool `json:"runs,omitempty"`
 }
 
 // InstanceNow is an instance on a worker.
 type InstanceNow struct {
 	ID       int32        `json:"id"`
-	Stage    int32        `json:"stage"` // index of Machines.Stages
-	State    string       `json:"state"` // loading, ready, kept or failed
-	Slots    int          `json:"slots"`
-	Variants []VariantNow `json:"v"`
+	Stage    int32        `json:"stage,omitempty"` // index of Machines.Stages
+	State    string       `json:"state,omitempty"` // loading, ready, kept or failed
+	Slots    int          `json:"slots,omitempty"`
+	Variants []VariantNow `json:"v,omitempty"`
 	Running  []BatchNow   `json:"run,omitempty"` // at most mostRuns
 }
 
@@ -166,12 +169,20 @@ func (m *machines) look(l *Look, at int, span serving.Time, all bool, now servin
 		return
 	}
 	l.shown[at] = busy
-	x := WorkerNow{Worker: at, Busy: rounded(busy), Instances: []InstanceNow{}, Events: slices.Clone(w.events)}
+	x := WorkerNow{Worker: at, Busy: rounded(busy), Instances: []InstanceNow{}, Runs: !all && w.held <= l.version}
+	if !x.Runs {
+		x.Events = slices.Clone(w.events)
+	}
 	for _, i := range w.instances {
-		y := InstanceNow{ID: int32(i.id), Stage: int32(i.stage), State: i.state, Slots: i.slots,
-			Variants: []VariantNow{}}
-		for _, h := range i.variants {
-			y.Variants = append(y.Variants, VariantNow{int32(h.variant), h.loading})
+		if x.Runs && len(i.running) == 0 {
+			continue
+		}
+		y := InstanceNow{ID: int32(i.id)}
+		if !x.Runs {
+			y.Stage, y.State, y.Slots = int32(i.stage), i.state, i.slots
+			for _, h := range i.variants {
+				y.Variants = append(y.Variants, VariantNow{int32(h.variant), h.loading})
+			}
 		}
 		for _, id := range i.running[:min(len(i.running), mostRuns)] {
 			r := m.running[id]

@@ -68,7 +68,7 @@ export function TimeChart(p: TimeProps) {
     const grid = { stroke: colour('grid'), width: 1 };
     const format = p.format ?? ((x: number) => x.toLocaleString('en'));
     const x = new uPlot({
-      width, height, padding: [10, 8, 0, 0], legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
+      width, height, padding: [10, 18, 0, 0], legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
       scales: { x: { time: p.startedMS > 0 }, y: { range: (_u, _min, max) => [0, p.max ?? (max > 0 ? max * 1.08 : 1)] } },
       series: [{}, ...order.map((l) => ({
         label: l.label, stroke: colour(l.colour), width: p.stacked ? 1 : 1.7, points: { show: false }, spanGaps: false,

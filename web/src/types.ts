@@ -34,7 +34,7 @@ export interface Instance {
   id: number; stage: number; state: string; slots: number; v: { v: number; loading?: boolean }[]; run?: Batch[];
 }
 export interface WorkerNow {
-  w: number; busy: number; i: Instance[]; events?: { at_s: number; what: string; why: string }[];
+  w: number; busy: number; runs?: boolean; i: Instance[]; events?: { at_s: number; what: string; why: string }[];
 }
 export interface Machines {
   now_s: number; kinds: { name: string; price_per_hour: number; cores: number; memory_bytes?: number }[];

@@ -17,14 +17,15 @@ export function MachinesView({ live, picked }: { live: Live; picked?: string }) 
   const [now, setNow] = useState(0);
   const [by, setBy] = useState<'busy' | 'app'>('busy');
   useEffect(() => {
-    states.current = new Map(asked.data?.states.map((s) => [s.w, s]) ?? []);
+    states.current = new Map();
+    for (const s of asked.data?.states ?? []) take(states.current, s);
     setNow(asked.data?.now_s ?? 0);
     setTurn((n) => n + 1);
   }, [asked.data]);
   const pace = useRef({ at: 0, now: 0 });
   useEffect(() => {
     live.onMachines.current = (d) => {
-      for (const s of d.states) states.current.set(s.w, s);
+      for (const s of d.states) take(states.current, s);
       pace.current = { at: performance.now(), now: d.now_s };
       setNow(d.now_s);
       setTurn((n) => n + 1);
@@ -74,6 +75,17 @@ export function MachinesView({ live, picked }: { live: Live; picked?: string }) 
       ) : body}
     </>
   );
+}
+
+/** take puts the news of a worker beside what is known of it. */
+function take(known: Map<number, WorkerNow>, s: WorkerNow) {
+  const old = known.get(s.w);
+  if (!s.runs) {
+    for (const i of s.i) { i.stage ??= 0; i.v ??= []; i.slots ??= 1; for (const v of i.v) v.v ??= 0; }
+    known.set(s.w, s);
+  } else if (old) {
+    known.set(s.w, { ...old, busy: s.busy, i: old.i.map((i) => ({ ...i, run: s.i.find((x) => x.id === i.id)?.run })) });
+  }
 }
 
 function Worker({ m, w, state, now, live, full }: { m: Machines; w: number; state?: WorkerNow; now: number; live: Live; full?: boolean }) {
