@@ -440,6 +440,10 @@ type Telemetry struct {
 	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the
 	// last four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
 	Journal string `yaml:"journal"`
+	// History is a file that keeps the latest day of what the dashboard shows, second by second, relative to this file:
+	// at most 256 MiB. It survives restarts; each server needs its own. Default: none, the dashboard shows what has
+	// happened since the start.
+	History string `yaml:"history"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`
 }

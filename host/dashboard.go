@@ -30,6 +30,9 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: p.choices(s.board),
 	}
+	if s.history != nil {
+		c.History, c.Info.HistoryMS = s.history, s.history.since()
+	}
 	if len(p.Spec().Apps) > 0 && !p.startsUnprofiled() {
 		c.WhatIf = s.whatIf(token, o.Aside)
 		c.Setting = p.setting

@@ -25,6 +25,9 @@ func (s *Server) listen(o ServerOptions) error {
 			return err
 		}
 	}
+	if s.history, err = s.openHistory(); err != nil {
+		return err
+	}
 	c.AdminHandlers = s.adminHandlers(c.Token, o)
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err

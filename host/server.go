@@ -59,6 +59,7 @@ type Server struct {
 	front     *server.Server
 	board     *board.Board
 	dashboard *dashboard.Dashboard
+	history   *history // nil without a file
 
 	releases []func() error // in the order of opening; called in the reverse order
 	once     sync.Once
@@ -164,6 +165,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	}
 	helpers.Go(func() { s.dashboard.Run(refining) })
+	if s.history != nil {
+		helpers.Go(func() { s.history.keep(refining) })
+	}
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))
 	defer done()

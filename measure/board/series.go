@@ -30,6 +30,16 @@ type Series struct {
 	Busy     []*float64          `json:"utilisation"`
 }
 
+// newSeries returns a series without a step. Its lists are empty and not nil, so that JSON has lists.
+func newSeries() *Series {
+	return &Series{
+		StepS: 1, At: []int64{}, Offered: []uint32{}, Served: []uint32{}, Violations: []uint32{}, Cancelled: []uint32{},
+		Accuracy: []*float64{}, P50: []*float64{}, P99: []*float64{}, Routed: []*float64{}, Held: []*float64{},
+		Run: []*float64{}, MeanBatch: []*float64{}, Latency: [][]uint32{}, Variants: make(map[string][]uint32),
+		Dollars: []float64{}, Busy: []*float64{},
+	}
+}
+
 // BucketStarts returns the lower ends of the buckets of latency, in ms.
 func BucketStarts() []float64 {
 	out := make([]float64, Buckets)
@@ -44,12 +54,7 @@ func BucketStarts() []float64 {
 func (b *Board) Series(app serving.AppID, from, to int64, step int) *Series {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := &Series{
-		StepS: 1, At: []int64{}, Offered: []uint32{}, Served: []uint32{}, Violations: []uint32{}, Cancelled: []uint32{},
-		Accuracy: []*float64{}, P50: []*float64{}, P99: []*float64{}, Routed: []*float64{}, Held: []*float64{},
-		Run: []*float64{}, MeanBatch: []*float64{}, Latency: [][]uint32{}, Variants: make(map[string][]uint32),
-		Dollars: []float64{}, Busy: []*float64{},
-	}
+	out := newSeries()
 	r, unit := b.fine, int64(1)
 	if step >= 60 {
 		r, unit, out.StepS = b.rough, 60, 60

@@ -15,7 +15,8 @@ export function AppView({ live, name }: { live: Live; name: string }) {
   const [, seconds, step] = spans[reach];
   const from = live.link === 'saved' ? 0 : Math.max(0, Math.floor((live.overview?.now_s ?? asked.data?.hour.span_s ?? 0) - seconds));
   // The path changes with every second, so that the server sends no more than is shown.
-  const past = useAsk<SeriesReply>(`series?app=${encodeURIComponent(name)}&step=${step}&from=${step === 60 ? 0 : from}`, live.epoch);
+  const remembered = step === 60 && live.info.history_ms > 0;
+  const past = useAsk<SeriesReply>(remembered ? `history?app=${encodeURIComponent(name)}&step=60` : `series?app=${encodeURIComponent(name)}&step=${step}&from=${step === 60 ? 0 : from}`, live.epoch, step === 60 ? 30000 : 0);
   const kept = useKept(past.data, name, reach);
   const a = asked.data;
   if (!a) return <><h1>{name}</h1><Problem error={asked.error} />{!asked.error && <p class="empty">Loading …</p>}</>;
