@@ -33,6 +33,10 @@ build: tools web ## build bin/sluice
 web: ## build the dashboard's page (npm) where its sources have changed; the built page is committed
 	@scripts/web.sh
 
+.PHONY: site
+site: ## build the documentation as static pages with search into out/site (npm)
+	@scripts/site.sh
+
 .PHONY: setup
 setup: ## fetch and verify ONNX Runtime and HiGHS (npm, once)
 	@scripts/setup.sh
@@ -105,7 +109,7 @@ clean: ## remove what was built and measured; fetched libraries stay
 
 .PHONY: distclean
 distclean: clean ## remove the fetched libraries and tools as well
-	rm -rf node_modules web/node_modules .tools
+	rm -rf node_modules web/node_modules web/site/node_modules .tools
 
 .PHONY: tools vet fmt
 tools:
