@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/api/dashboard"
+	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/web"
 )
@@ -28,7 +30,7 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live", Run: true,
 			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "",
 		},
-		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: p.choices(s.board),
+		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: choices(p.Spec(), s.board, p.fixedLatencies()),
 	}
 	if s.history != nil {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()
@@ -40,12 +42,18 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 	return dashboard.New(c)
 }
 
-// choices returns what a stage could have run for a batch, from the profile that the run began with.
-func (p *Planned) choices(b *board.Board) func(*telemetry.Run) []dashboard.Choice {
-	spec := p.Spec()
-	fixed := p.latencies != nil && p.latencies.Learner() == nil && !p.startsUnprofiled()
+// fixedLatencies is the profile that the run began with; nil where it has none, or one that changes.
+func (p *Planned) fixedLatencies() profile.Profile {
+	if p.latencies == nil || p.latencies.Learner() != nil || p.startsUnprofiled() {
+		return nil
+	}
+	return p.latencies
+}
+
+// choices returns what a stage could have run for a batch, by a profile that does not change; nil knows no times.
+func choices(spec *serving.Spec, b *board.Board, known profile.Profile) func(*telemetry.Run) []dashboard.Choice {
 	return func(r *telemetry.Run) (out []dashboard.Choice) {
-		_, device, known := b.Where(serving.InstanceID(r.Instance))
+		_, device, lives := b.Where(serving.InstanceID(r.Instance))
 		for s := range spec.Stages {
 			st := &spec.Stages[s]
 			if r.Stage != "" && st.Name != r.Stage {
@@ -57,8 +65,8 @@ func (p *Planned) choices(b *board.Board) func(*telemetry.Run) []dashboard.Choic
 				x := dashboard.Choice{Variant: spec.Variants[v].Name, Accuracy: spec.Variants[v].Accuracy}
 				x.Chosen = x.Variant == r.Variant
 				found = found || x.Chosen
-				if known && fixed && int(r.Items) <= spec.Variants[v].MaxBatch {
-					x.ExpectedMS = believedMS(p.latencies.Latency(v, device, int(r.Items), 1))
+				if lives && known != nil && int(r.Items) <= spec.Variants[v].MaxBatch {
+					x.ExpectedMS = believedMS(known.Latency(v, device, int(r.Items), 1))
 				}
 				list = append(list, x)
 			}
@@ -83,6 +91,7 @@ func (s *Server) dashboardHandlers(out map[string]http.Handler, token string, o 
 	s.dashboard = s.newDashboard(token, o)
 	out[dashboard.Prefix] = s.dashboard.Handler()
 	out["/"] = web.Handler()
+	out[docs.Prefix] = docs.Handler()
 }
 
 // setting returns what questions "what if" can change, as it is.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/api/dashboard"
+	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -97,6 +98,11 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 		h := s.run.journal.Header()
 		info.System = h.System
 		c.Explain = s.run.telemetry.Explain
+		known, err := h.Believed(h.Spec, h.Measurements)
+		if err != nil || h.Learn {
+			known = nil // the engine says what is wrong; one that learned believed something else at each time
+		}
+		c.Choices = choices(h.Spec, s.board, known)
 		if speed > 0 {
 			info.Source = "live"
 			c.Clock = func() serving.Time { return serving.Time(s.run.now.Load()) }
@@ -246,6 +252,7 @@ func (s *Saved) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(dashboard.Prefix, s.answers.Handler())
 	mux.Handle("/", web.Handler())
+	mux.Handle(docs.Prefix, docs.Handler())
 	return mux
 }
 

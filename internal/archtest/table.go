@@ -35,6 +35,7 @@ var floors = []row{
 	{6, "api/dashboard", false},
 	{6, "operator/...", true},
 	{6, "web/...", false},
+	{6, "docs", false}, // the documents, shown by a server
 	{6, "host/functions", false},
 	{6, "host/store", false},
 	{6, "host/fault", false},

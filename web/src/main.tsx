@@ -114,6 +114,7 @@ function Page() {
         <div class="right">
           <span role="status"><span class={`dot ${link}`} />{linkWords[link]}</span>
           {info.system && <span>system {info.system}</span>}
+          <a href="/docs/">Docs</a>
           <button class="small" onClick={() => setTheme(theme === 'dark' ? 'light' : 'dark')}>{theme === 'dark' ? 'Light' : 'Dark'}</button>
         </div>
       </header>

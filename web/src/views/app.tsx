@@ -116,7 +116,7 @@ function Graph({ stages }: { stages: Stage[] }) {
         const a = at.get(s.name)!, b = at.get(e.to)!;
         const x1 = a.x + 168, y1 = a.y + 33, x2 = b.x, y2 = b.y + 33, mid = (x1 + x2) / 2;
         return <g key={s.name + e.to}><path d={`M${x1} ${y1} C${mid} ${y1} ${mid} ${y2} ${x2} ${y2}`} fill="none" stroke="var(--muted)" stroke-width="1.6" />
-          <text x={mid} y={(y1 + y2) / 2 - 6} text-anchor="middle" class="dim">{e.fan_out.toFixed(2)} each</text></g>;
+          <text x={mid} y={(y1 + y2) / 2 - 6} text-anchor="middle" class="dim">{rate(s.rate * e.fan_out)}/s, {e.fan_out.toFixed(1)} each</text></g>;
       }))}
       {stages.map((s) => {
         const p = at.get(s.name)!;
