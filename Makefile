@@ -11,7 +11,7 @@ BENCHTIME ?= 1s
 # An older Go fetches the one go.mod asks for, also where a distribution has turned that off.
 export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
-RACE_DIRS := dataplane api/server host runtime measure/loadgen measure/telemetry
+RACE_DIRS := dataplane api/server api/dashboard host runtime measure/loadgen measure/telemetry
 
 # The linter is built from the module proxy, once, into a folder that git ignores.
 GOLANGCI_VERSION := v2.15.0

@@ -89,7 +89,8 @@ func commands() []command {
 		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
 		loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(),
-		worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
+		worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(), dashboardCommand(),
+		topCommand(), demoCommand(), versionCommand(),
 	}
 }
 

@@ -53,7 +53,8 @@ func (p *progress) line(now time.Time, share float64, what string) {
 		return
 	}
 	p.drawn = now
-	fmt.Fprintf(p.e.Stderr, "%3.0f %% after %v  %s\n", 100*min(max(share, 0), 1), now.Sub(p.begun).Round(time.Second), what)
+	spent := now.Sub(p.begun).Round(time.Second)
+	fmt.Fprintf(p.e.Stderr, "%3.0f %% after %v  %s\n", 100*min(max(share, 0), 1), spent, what)
 }
 
 // clear removes the bar, so that other text can be printed, and restarts the two seconds.

@@ -31,8 +31,8 @@ func topCommand() command {
 		usage: "[--server HOST:PORT]",
 		about: `
 Shows each app's objective, load, latency and accuracy and what the machines do, once a second: the numbers of the page
-at the server's admin address. Arrow keys scroll, Tab changes between apps and machines, q quits. --once prints them once,
-as does output that is no terminal.`,
+at the server's admin address. Arrow keys scroll, Tab changes between apps and machines, q quits. --once prints them
+once, as does output that is no terminal.`,
 		examples: "sluice top\nsluice top --server 127.0.0.1:9002\nsluice top --once",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			server := fs.String("server", config.DefaultAdmin, "admin `address` of the server")
@@ -104,7 +104,8 @@ func (t *top) get(ctx context.Context, path string, into any) error {
 		return fault.Wrap(fault.NoServer, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fault.Errorf(fault.NoServer, "%s%s answers %s: is it a server of this version?", t.base, path, resp.Status)
+		return fault.Errorf(fault.NoServer, "%s%s answers %s: is it a server of this version?", t.base, path,
+			resp.Status)
 	}
 	switch x := into.(type) { // lists would keep what is not in the answer
 	case *board.Overview:

@@ -27,7 +27,7 @@ func watched(t *testing.T) *top {
 			Stages:  []board.StageName{{App: "good", Stage: "good"}},
 			Workers: []board.WorkerInfo{{Name: "idle"}, {Name: "busy"}, {Name: "empty"}},
 			States: []board.WorkerNow{
-				{Worker: 0, Instances: []board.InstanceNow{{Variants: []board.VariantNow{{Variant: 1, Loading: true}}}}},
+				{Instances: []board.InstanceNow{{Variants: []board.VariantNow{{Variant: 1, Loading: true}}}}},
 				{Worker: 1, Busy: 0.75, Instances: []board.InstanceNow{{Variants: []board.VariantNow{{Variant: 0}},
 					Running: []board.BatchNow{{Variant: 0}}}}},
 				{Worker: 2},

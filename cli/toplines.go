@@ -71,8 +71,8 @@ func (t *top) apps() []topLine {
 		if a.Forecast != nil && a.Forecast.Capacity != nil {
 			capacity = fmt.Sprintf("%.0f/s", *a.Forecast.Capacity)
 		}
-		out = append(out, topLine{kind: kind, text: fmt.Sprintf("%-20.20s %-7s %7.1f/s %9s %10s %10s %10s %10s %9s", a.Name,
-			state, a.Now.Rate, shownShare(a.Now.Violation), shownShare(a.Hour.Violation), shownMS(a.Now.P99),
+		const row = "%-20.20s %-7s %7.1f/s %9s %10s %10s %10s %10s %9s"
+		out = append(out, topLine{kind: kind, text: fmt.Sprintf(row, a.Name, state, a.Now.Rate, shownShare(a.Now.Violation), shownShare(a.Hour.Violation), shownMS(a.Now.P99),
 			shownMS(&a.ObjectiveMS), shownShare(a.Now.Accuracy), capacity)})
 	}
 	return out
@@ -86,8 +86,8 @@ func (t *top) workers() []topLine {
 	m := &t.machines
 	out := []topLine{
 		{text: fmt.Sprintf("%d machines of %d kinds", len(m.Workers), len(m.Kinds)), kind: headLine},
-		{text: fmt.Sprintf("%-16s %-10s %-*s %6s  %s", "MACHINE", "KIND", barWidth, "", "BUSY", "HOLDS (*: runs, ~: loads)"),
-			kind: headLine},
+		{text: fmt.Sprintf("%-16s %-10s %-*s %6s  %s", "MACHINE", "KIND", barWidth, "", "BUSY",
+			"HOLDS (*: runs, ~: loads)"), kind: headLine},
 	}
 	states := slices.Clone(m.States)
 	slices.SortStableFunc(states, func(a, b board.WorkerNow) int {

@@ -30,7 +30,8 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live", Run: true,
 			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "",
 		},
-		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain, Choices: choices(p.Spec(), s.board, p.fixedLatencies()),
+		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
+		Choices: choices(p.Spec(), s.board, p.fixedLatencies()),
 	}
 	if s.history != nil {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()

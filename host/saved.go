@@ -89,8 +89,8 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	if s.run == nil && len(s.reports) == 0 && len(s.figures) == 0 {
-		return nil, fault.Errorf(fault.Config, "%s holds no journal, report or rows.json: write some with 'sluice simulate "+
-			"--journal FILE --json', 'sluice load --out FOLDER' or 'sluice reproduce PAPER --out FOLDER'", path)
+		return nil, fault.Errorf(fault.Config, "%s holds no journal, report or rows.json: write some with 'sluice "+
+			"simulate --journal FILE --json', 'sluice load --out FOLDER' or 'sluice reproduce PAPER --out FOLDER'", path)
 	}
 	info := dashboard.Info{Name: s.name, Version: Version(), Source: "saved", Run: s.run != nil}
 	c := dashboard.Config{Board: s.board}
@@ -182,7 +182,8 @@ func (s *Saved) file(path, name string, must bool) error {
 		return nil
 	}
 	if must {
-		return fault.Errorf(fault.Config, "%s is neither a journal nor a report nor the rows of 'sluice reproduce'", path)
+		return fault.Errorf(fault.Config, "%s is neither a journal nor a report nor the rows of 'sluice reproduce'",
+			path)
 	}
 	return nil
 }
@@ -199,8 +200,8 @@ func (s *Saved) openRun(f *os.File, path string) error {
 	return nil
 }
 
-// Play replays the journal, at so many times the speed at which it was recorded; 0 is as fast as possible. It returns at
-// its end. It ends early, and Notice says why, where this version of the program decides otherwise.
+// Play replays the journal, at so many times the speed at which it was recorded; 0 is as fast as possible. It returns
+// at its end. It ends early, and Notice says why, where this version of the program decides otherwise.
 func (s *Saved) Play(ctx context.Context, speed float64) error {
 	r := s.run
 	if r == nil {
@@ -229,8 +230,8 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 		}
 		out := e.Step(st.At, st.In)
 		if !slices.EqualFunc(out, st.Out, func(d engine.Decision, text string) bool { return d.String() == text }) {
-			r.notice = fmt.Sprintf("at %v this version of the program decides otherwise than the recorded one: only what "+
-				"was before is shown; see 'sluice replay'", st.At)
+			r.notice = fmt.Sprintf("at %v this version of the program decides otherwise than the recorded one: only "+
+				"what was before is shown; see 'sluice replay'", st.At)
 			return nil
 		}
 		r.now.Store(int64(st.At))

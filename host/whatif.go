@@ -216,7 +216,8 @@ func (o *Opened) changed(c *Change, options Options) (*Opened, error) {
 	}
 	if c.Budget != nil {
 		if err := out.system.Set(map[string]string{"budget": fmt.Sprint(*c.Budget)}); err != nil {
-			return nil, fault.Errorf(fault.Usage, "budget: %w: choose a system that rents machines, such as kairos", err)
+			return nil, fault.Errorf(fault.Usage, "budget: %w: choose a system that rents machines, such as kairos",
+				err)
 		}
 	}
 	return &out, nil
@@ -278,8 +279,8 @@ func (c *Change) scaled(o *Opened, arrivals []workload.Arrival, span time.Durati
 			out = append(out, x)
 		}
 		if len(out) > mostAsked {
-			return nil, fault.Errorf(fault.Usage, "more than %d queries would have to be simulated: ask about a shorter "+
-				"span, or a lower load", mostAsked)
+			return nil, fault.Errorf(fault.Usage, "more than %d queries would have to be simulated: ask about a "+
+				"shorter span, or a lower load", mostAsked)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b workload.Arrival) int { return int(a.At - b.At) })

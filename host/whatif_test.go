@@ -64,8 +64,9 @@ func TestWhatIf(t *testing.T) {
 			func(x *WhatIfAnswer) (float64, float64) {
 				return *x.Before.Overall.CostPerHour, *x.After.Overall.CostPerHour
 			}},
-		{"an objective that is too short for the load", Change{Apps: map[string]AppChange{"app": {SLOMS: at(6), Load: at(4)}}},
-			"latency: 6ms", func(b, a float64) bool { return b == 0 && a > 0.3 },
+		{"an objective that is too short for the load",
+			Change{Apps: map[string]AppChange{"app": {SLOMS: at(6), Load: at(4)}}}, "latency: 6ms",
+			func(b, a float64) bool { return b == 0 && a > 0.3 },
 			func(x *WhatIfAnswer) (float64, float64) {
 				return x.Before.Overall.ViolationRatio, x.After.Overall.ViolationRatio
 			}},

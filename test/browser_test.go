@@ -63,7 +63,8 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 // inBrowser runs a program of web/test.
 func inBrowser(t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "node", append([]string{filepath.Join("..", "web", "test", program)}, args...)...)
+	args = append([]string{filepath.Join("..", "web", "test", program)}, args...)
+	c := exec.CommandContext(t.Context(), "node", args...)
 	c.Stderr = &lockedBuffer{}
 	return c
 }

@@ -63,7 +63,8 @@ func TestPage(t *testing.T) {
 		return w
 	}
 	page := get("/")
-	if page.Code != http.StatusOK || !strings.Contains(page.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+	if rule := page.Header().Get("Content-Security-Policy"); page.Code != http.StatusOK ||
+		!strings.Contains(rule, "default-src 'none'") {
 		t.Fatalf("%d %v", page.Code, page.Header())
 	}
 	total := 0

@@ -110,7 +110,8 @@ func (d *Dashboard) Handler() http.Handler {
 		}
 	}
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "there is nothing at "+strconv.Quote(r.URL.Path)+": docs/dashboard.md lists the paths")
+		refuse(w, http.StatusNotFound, "there is nothing at "+strconv.Quote(r.URL.Path)+
+			": docs/dashboard.md lists the paths")
 	})
 	return mux
 }
@@ -258,8 +259,8 @@ func (d *Dashboard) query(r *http.Request) (any, string) {
 	}
 	x, ok := d.c.Explain(serving.QueryID(id))
 	if !ok {
-		return nil, "query " + strconv.FormatUint(id, 10) + " is unknown, or longer ago than the latest ones that are " +
-			"remembered"
+		return nil, "query " + strconv.FormatUint(id, 10) +
+			" is unknown, or longer ago than the latest ones that are remembered"
 	}
 	out := QueryView{Schema: board.Schema, Explanation: *x, Runs: []QueryRun{}}
 	for k := range x.Runs {

@@ -69,7 +69,10 @@ func (h *History) Add(second int64, apps map[string]*board.Series) error {
 		}
 		oldest := uint64(max(0, second-int64(HistoryAge/time.Second)))
 		c := pieces.Cursor()
-		for k, v := c.First(); len(k) == 8 && (binary.BigEndian.Uint64(k) < oldest || total > h.limit); k, v = c.First() {
+		for k, v := c.First(); len(k) == 8; k, v = c.First() {
+			if binary.BigEndian.Uint64(k) >= oldest && total <= h.limit {
+				break
+			}
 			total -= int64(len(v))
 			if err := pieces.Delete(bytes.Clone(k)); err != nil {
 				return err

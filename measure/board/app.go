@@ -11,8 +11,8 @@ type AppView struct {
 	Schema int `json:"schema"`
 	AppNow
 	Graph []StageNow `json:"graph"`
-	// Buckets are the lower ends of the buckets of latency, in ms. Latency counts the latest minute's served queries, as
-	// pairs of bucket and count.
+	// Buckets are the lower ends of the buckets of latency, in ms. Latency counts the latest minute's served queries,
+	// as pairs of bucket and count.
 	Buckets []float64 `json:"buckets"`
 	Latency []uint32  `json:"latency"`
 	Minute  Window    `json:"minute"`

@@ -22,7 +22,8 @@ const (
 type Options struct {
 	// Arrivals is how many of the latest arrivals are kept for Arrivals; default none.
 	Arrivals int
-	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many apps.
+	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many
+	// apps.
 	Seconds int
 }
 

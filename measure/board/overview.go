@@ -159,7 +159,8 @@ func (b *Board) Overview() *Overview {
 		x := AppNow{
 			Name: app.Name, ObjectiveMS: objectiveMS(app), Percentile: app.SLO.Percentile,
 			Floor: app.Floor, Target: app.AccuracyTarget, Best: b.spec.BestAccuracy(serving.AppID(a)),
-			Stages: len(app.Stages), Closed: app.Closed, Waiting: b.waiting[a], Now: window(n, nowSpan, objectiveMS(app)),
+			Stages: len(app.Stages), Closed: app.Closed, Waiting: b.waiting[a],
+			Now:  window(n, nowSpan, objectiveMS(app)),
 			Hour: window(h, hourSpan, objectiveMS(app)), Burn: burn(n, app), BurnHour: burn(h, app),
 		}
 		if force != nil {
@@ -200,8 +201,8 @@ func forecastOf(p *planned, a int) *AppForecast {
 	return f
 }
 
-// sum adds up the latest span, the running second included, and returns how much of it there was, in s. Spans beyond the
-// ring of seconds are counted in whole minutes.
+// sum adds up the latest span, the running second included, and returns how much of it there was, in s. Spans beyond
+// the ring of seconds are counted in whole minutes.
 func (b *Board) sum(span time.Duration) (*block, float64) {
 	out := &block{}
 	out.reset(0, len(b.spec.Apps), len(b.spec.Variants), len(b.spec.Stages))

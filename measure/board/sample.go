@@ -70,8 +70,8 @@ func (c *counts) violations() uint32 { return c.late + c.dropped + c.refused + c
 // judged are the queries that have ended and were not cancelled.
 func (c *counts) judged() uint32 { return c.served + c.dropped + c.refused + c.failed }
 
-// percentile returns a latency percentile of served queries in ms, interpolated within its bucket, and on the right side
-// of the objective, if there is one; 0 when none was served.
+// percentile returns a latency percentile of served queries in ms, interpolated within its bucket, and on the right
+// side of the objective, if there is one; 0 when none was served.
 func (c *counts) percentile(p, objective float64) float64 {
 	x := c.interpolated(p)
 	switch within := float64(c.served - c.beyond); {

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Series is an app over time, a value for every step. Lists have equal lengths; a value that needs a served query is nil
-// in a step without one.
+// Series is an app over time, a value for every step. Lists have equal lengths; a value that needs a served query is
+// nil in a step without one.
 type Series struct {
 	StepS      int        `json:"step_s"`
 	At         []int64    `json:"at_s"` // start of each step
@@ -49,8 +49,8 @@ func BucketStarts() []float64 {
 	return out
 }
 
-// Series returns an app between two instants in s since the start, or all apps where app is serving.None. With a step of
-// 60 it is by minute and reaches back a day, else by second, without the second that runs.
+// Series returns an app between two instants in s since the start, or all apps where app is serving.None. With a step
+// of 60 it is by minute and reaches back a day, else by second, without the second that runs.
 func (b *Board) Series(app serving.AppID, from, to int64, step int) *Series {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -81,13 +81,13 @@ function AppRow({ a, live, saved }: { a: AppNow; live: Live; saved: boolean }) {
           <div class={a.burn_hour > 1 ? 'bar over' : 'bar'} role="img" aria-label={`${percent(Math.min(1, a.burn_hour), 0)} of the error budget used`}><i style={{ width: `${Math.min(100, a.burn_hour * 100)}%` }} /></div>
           <span class="sub">{left! >= 0 ? `${percent(left, 0)} left` : `used ${factor(a.burn_hour)}`}{a.burn != null && `, burning ${factor(a.burn)}`}</span></>}
       </td>
-      <td data-label="Offered" class="num">{rate(w.offered_rate)}/s<span class="sub">{saved ? `over ${span(w.span_s)}` : `${count(a.waiting)} not ended yet`}</span></td>
+      <td data-label="Offered" class="num">{rate(w.offered_rate)}/s<span class="sub">{saved ? `over ${span(w.span_s)}` : `${count(a.waiting)} waiting`}</span></td>
       <td data-label="Latency p99" class="num">{millis(w.latency_p99_ms)}<span class="sub">median {millis(w.latency_p50_ms)}</span></td>
       <td data-label="Accuracy" class="num">{percent(w.effective_accuracy)}
         <span class="sub">{a.accuracy_target ? `target ${percent(a.accuracy_target, 1)}` : a.accuracy_floor ? `floor ${percent(a.accuracy_floor, 1)}` : `best ${percent(a.best_accuracy, 1)}`}</span></td>
       <td data-label="The plan expects">{f ? <>{f.capacity != null ? `carries ${rate(f.capacity)}/s` : f.demand != null ? `${rate(f.demand)}/s` : none}
-        <span class="sub">{f.violation_ratio == null ? 'violations not forecast' : `violations ${percent(f.violation_ratio)}${f.violation_band ? ` (${percent(f.violation_band[0])} to ${percent(f.violation_band[1])})` : ''}`}
-          {f.effective_accuracy ? `, accuracy ${percent(f.effective_accuracy)}` : ''}</span></> : none}</td>
+        <span class="sub">{f.violation_ratio == null ? '' : `violations ${percent(f.violation_ratio)}${f.violation_band ? ` (${percent(f.violation_band[0])} to ${percent(f.violation_band[1])})` : ''}`}
+          {f.violation_ratio != null && f.effective_accuracy ? ', ' : ''}{f.effective_accuracy ? `accuracy ${percent(f.effective_accuracy)}` : ''}</span></> : none}</td>
       <td class="wide" data-label={saved ? '' : 'Last 90 s'}>{!saved && <Spark values={spark?.offered.slice() ?? []} wrong={spark?.wrong.slice() ?? []} label={`Queries to ${a.name} in the last 90 s`} />}</td>
     </tr>
   );
