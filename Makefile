@@ -77,6 +77,41 @@ $(GOLANGCI):
 	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .tools/golangci-lint $(GOLANGCI)
 
+# What the program is made of. Tools are built like the linter.
+GOVULNCHECK_VERSION := v1.9.0
+GOLICENSES_VERSION := v1.6.0
+
+.PHONY: supply
+supply: vulncheck licences sbom reproducible ## check dependencies and licences, list both, build twice and compare
+
+.PHONY: vulncheck
+vulncheck: tools .tools/govulncheck-$(GOVULNCHECK_VERSION) ## look for known vulnerabilities in what is called
+	$(call say,vulnerabilities)
+	scripts/supply.sh vulnerabilities $(GOVULNCHECK_VERSION)
+
+.PHONY: licences
+licences: tools .tools/go-licenses-$(GOLICENSES_VERSION) ## check the licences of the dependencies
+	$(call say,licences)
+	scripts/supply.sh licences $(GOLICENSES_VERSION)
+
+.PHONY: sbom
+sbom: build ## write what bin/sluice is made of to out/sbom.json (CycloneDX)
+	@mkdir -p out
+	$(GO) run ./internal/sbom bin/sluice package-lock.json > out/sbom.json
+
+.PHONY: reproducible
+reproducible: tools ## build the program twice, in two places, and compare the bytes
+	$(call say,two builds)
+	scripts/supply.sh reproducible
+
+.tools/govulncheck-$(GOVULNCHECK_VERSION):
+	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	mv .tools/govulncheck $@
+
+.tools/go-licenses-$(GOLICENSES_VERSION):
+	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/google/go-licenses@$(GOLICENSES_VERSION)
+	mv .tools/go-licenses $@
+
 .PHONY: guard
 guard: tools ## compare what the program does with what scripts/guard recorded (FULL=1 for every figure)
 	scripts/guard.sh $(if $(FULL),--full)
@@ -88,6 +123,7 @@ bench: tools setup ## benchmarks in Go's format (BENCH=regexp, BENCHTIME=1s)
 .PHONY: check
 check: ## all that CI runs: lint, test, race, seconds of fuzz
 	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory vulncheck licences
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory race
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=2s

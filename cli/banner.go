@@ -43,8 +43,8 @@ func banner(e *Env, p *host.Profiled, s *host.Server) {
 			fmt.Fprintf(w, "\ncall it:\n  sluice infer %s --url %s\n", name, base)
 		}
 	}
-	if s.HTTPAddr() != "off" {
-		fmt.Fprintf(w, "metrics:\n  curl -s %s/metrics\n", base)
+	if s.AdminAddr() != "off" {
+		fmt.Fprintf(w, "metrics:\n  curl -s %s/metrics\n", reachable(s.AdminAddr()))
 	}
 	if s.AdminAddr() != "off" {
 		fmt.Fprintf(w, "look at it:\n  http://%s/\n", reachable(s.AdminAddr()))

@@ -88,9 +88,9 @@ func commands() []command {
 	return []command{
 		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
 		loadCommand(), profileCommand(),
-		planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(),
-		worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(), dashboardCommand(),
-		topCommand(), demoCommand(), versionCommand(),
+		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
+		systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(),
+		dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
 	}
 }
 

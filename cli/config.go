@@ -11,16 +11,21 @@ import (
 func configCommand() command {
 	return command{
 		name: "config", summary: "check a sluice.yaml, or write one from a model repository",
-		usage: "check FILE | init REPOSITORY | template",
+		usage: "check [--production] FILE | init REPOSITORY | template",
 		about: `
-check reads a file, resolves its models and prints every problem with its line and field.
+check reads a file, resolves its models and prints every problem with its line and field. With --production it
+lists what is open to strangers, with the lines that close it, and fails while there is anything.
 init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx.
 template prints a file with every setting and its default.`,
-		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\nsluice config template",
+		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\n" +
+			"sluice config check --production sluice.yaml\nsluice config template",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
+			production := fs.Bool("production", false, "with check, list what is open to strangers")
 			return func(e *Env, args []string) error {
 				switch {
+				case len(args) == 2 && args[0] == "check" && *production:
+					return checkProduction(e, args[1])
 				case len(args) == 2 && args[0] == "check":
 					return checkConfig(e, args[1], *asJSON)
 				case len(args) == 2 && args[0] == "init":
@@ -62,5 +67,22 @@ func checkConfig(e *Env, path string, asJSON bool) error {
 		"%s is good: %d apps, %d variants, %d workers, %d instances, system %s (router %s, batcher %s)\n", path,
 		len(spec.Apps), len(spec.Variants), len(spec.Workers), len(tables.Placement), system.Name, system.Router,
 		system.Batcher)
+	return nil
+}
+
+// checkProduction lists what is open in a configuration.
+func checkProduction(e *Env, path string) error {
+	f, err := config.Load(path)
+	if err != nil {
+		return fault.Wrap(fault.Config, err)
+	}
+	found := f.Production()
+	for _, x := range found {
+		fmt.Fprintf(e.Stdout, "%s: %s\n  write: %s\n", x.Field, x.Open, x.Write)
+	}
+	if len(found) > 0 {
+		return fault.Errorf(fault.Config, "%s: %d things are open: docs/security.md says more", path, len(found))
+	}
+	fmt.Fprintf(e.Stdout, "%s: nothing is open\n", path)
 	return nil
 }

@@ -51,6 +51,9 @@ parameter query_id; a server remembers the latest ones.`,
 					return fault.Wrap(fault.Usage, err)
 				}
 				req.Header.Set("Accept", "text/plain")
+				if token := e.Getenv("SLUICE_TOKEN"); token != "" {
+					req.Header.Set("Authorization", "Bearer "+token)
+				}
 				if *asJSON {
 					req.Header.Set("Accept", "application/json")
 				}

@@ -45,7 +45,8 @@ may vary are 1, unless the value says otherwise.`,
 				if len(args) != 1 {
 					return fault.Errorf(fault.Usage, "say which app to call: infer APP")
 				}
-				c := inferCall{base: strings.TrimSuffix(*base, "/"), app: args[0], version: *version}
+				c := inferCall{base: strings.TrimSuffix(*base, "/"), app: args[0], version: *version,
+					token: e.Getenv("SLUICE_TOKEN")}
 				return c.run(e.Context, e.Stdout, given)
 			}
 		},
@@ -68,7 +69,7 @@ func (v *inputValues) Set(s string) error {
 }
 
 // inferCall is one call of an app.
-type inferCall struct{ base, app, version string }
+type inferCall struct{ base, app, version, token string }
 
 func (c *inferCall) path() string {
 	p := c.base + "/v2/models/" + url.PathEscape(c.app)
@@ -137,6 +138,9 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 	}
 	if head != oip.NoBinary {
 		r.Header.Set(oip.HeaderLength, strconv.Itoa(head))
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -65,6 +65,7 @@ from the configuration; without it --app names the model and --slo its objective
 						{Name: *flags.app, SLO: serving.SLO{Latency: *slo, Percentile: *percentile}},
 					}
 				}
+				ctx := loadgen.WithToken(e.Context, e.Getenv("SLUICE_TOKEN"))
 				o := &run.Options
 				o.Name, o.Seed, o.MaxOutstanding = "live", *flags.seed, *outstanding
 				o.Warmup, o.StageTimings = *warmup, *timings
@@ -73,7 +74,7 @@ from the configuration; without it --app names the model and --slo its objective
 					return fault.Errorf(fault.Usage, "-u: %v", err)
 				}
 				defer run.Client.Close()
-				if err := run.Samples(e.Context, *target, *samples, *flags.seed); err != nil {
+				if err := run.Samples(ctx, *target, *samples, *flags.seed); err != nil {
 					return err
 				}
 				specs, err := flags.specs(run.Names(), run.Counts(), expected)
@@ -99,7 +100,7 @@ func (l *loadRun) all(e *Env, specs []workload.Spec) error {
 	var reports []*report.Report
 	var labels []string
 	for i := range specs {
-		r, err := l.Send(e.Context, &specs[i], func(p loadgen.Progress) {
+		r, err := l.Send(loadgen.WithToken(e.Context, e.Getenv("SLUICE_TOKEN")), &specs[i], func(p loadgen.Progress) {
 			e.bar.show(float64(p.Sent)/float64(max(p.Total, 1)),
 				fmt.Sprintf("%d sent, %d under way", p.Sent, p.Outstanding))
 		})

@@ -19,7 +19,7 @@ With a model file, or a folder of models laid out as NAME/VERSION/model.onnx, no
 outputs and versions are read, latencies are measured in seconds, and objectives are proposed from them.
 --print-config shows the sluice.yaml that this amounts to.
 Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold.
-Metrics are at /metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server
+Metrics are at /metrics of the admin port, decisions at /debug/decisions there. On SIGTERM the server
 turns not ready, still answers for server.not_ready so that load balancers notice, finishes what it has accepted,
 and exits; a second signal ends server.not_ready, a third one the process. Without a profile it
 measures the models first and keeps what it measured; a system that learns latency while it

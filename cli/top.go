@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -32,7 +33,7 @@ func topCommand() command {
 		about: `
 Shows each app's objective, load, latency and accuracy and what the machines do, once a second: the numbers of the page
 at the server's admin address. Arrow keys scroll, Tab changes between apps and machines, q quits. --once prints them
-once, as does output that is no terminal.`,
+once, as does output that is no terminal. SLUICE_TOKEN is the key of a caller that may look, where one is asked for.`,
 		examples: "sluice top\nsluice top --server 127.0.0.1:9002\nsluice top --once",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			server := fs.String("server", config.DefaultAdmin, "admin `address` of the server")
@@ -41,7 +42,11 @@ once, as does output that is no terminal.`,
 				if len(args) > 0 {
 					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
-				t := &top{base: "http://" + *server + "/api/v1/", client: &http.Client{Timeout: topTimeout}}
+				base := *server
+				if !strings.Contains(base, "://") {
+					base = "http://" + base
+				}
+				t := &top{base: base + "/api/v1/", client: &http.Client{Timeout: topTimeout}, token: e.Getenv("SLUICE_TOKEN")}
 				defer t.client.CloseIdleConnections()
 				out, ok := e.Stdout.(*os.File)
 				if *once || !ok || !term.IsTerminal(int(out.Fd())) {
@@ -71,6 +76,7 @@ once, as does output that is no terminal.`,
 type top struct {
 	base     string
 	client   *http.Client
+	token    string // of a caller that may look; empty shows none
 	overview board.Overview
 	machines board.Machines
 	trouble  string // why the numbers are old; empty where they are not
@@ -93,6 +99,9 @@ func (t *top) get(ctx context.Context, path string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.base+path, nil)
 	if err != nil {
 		return fault.Wrap(fault.Usage, err)
+	}
+	if t.token != "" {
+		r.Header.Set("Authorization", "Bearer "+t.token)
 	}
 	resp, err := t.client.Do(r)
 	if err != nil {

@@ -40,6 +40,8 @@ func (c *checker) file() {
 	c.apps()
 	c.placement()
 	c.server()
+	c.tenants()
+	c.access()
 	c.telemetry()
 	for i, p := range f.Profiles {
 		c.need(p != "", at("profiles", i), "is empty")
@@ -490,8 +492,9 @@ func (c *checker) server() {
 	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
 	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
 	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
-	c.need(!s.AdminAnywhere || s.AdminToken != "", "server.admin_anywhere",
-		"needs server.admin_token: any caller of the admin port could change prices and functions")
+	c.need(!s.AdminAnywhere || s.AdminToken != "" || c.f.Access.Identifies(), "server.admin_anywhere",
+		"needs server.admin_token, or callers who say who they are (access): any caller of the admin port "+
+			"could change prices and functions")
 	c.need(s.SharedMemory == "" || strings.HasPrefix(s.SharedMemory, "/") && !strings.Contains(s.SharedMemory[1:], "/"),
 		"server.shared_memory", "is %q, want / and the beginning of names", s.SharedMemory)
 	for i, o := range s.Origins {

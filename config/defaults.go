@@ -86,6 +86,13 @@ func (f *File) defaults() {
 	orTime(f, &l.StreamIdle, limits.StreamIdle, "server.limits.stream_idle")
 	orTime(f, &l.ConnectionAge, limits.ConnectionAge, "server.limits.connection_age")
 	orTime(f, &l.IdleTimeout, limits.IdleTimeout, "server.limits.idle_timeout")
+	for i := range f.Tenants {
+		if x := &f.Tenants[i]; x.Weight == 0 && !f.has(at("tenants", i)+".weight") {
+			x.Weight = 1
+		}
+	}
+	orInt(f, &f.Access.LogEvery, 100, "access.log_every")
+	orText(f, &f.Access.JWT.RolesClaim, "scope", "access.jwt.roles_claim")
 	t := &f.Telemetry
 	orText(f, &t.LogLevel, "info", "telemetry.log_level")
 	orText(f, &t.LogFormat, "text", "telemetry.log_format")

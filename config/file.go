@@ -32,6 +32,13 @@ type File struct {
 	Placement []Placement `yaml:"placement"`
 	// Server says where and how clients are answered.
 	Server Server `yaml:"server"`
+	// Access says who may call (docs/security.md). Default: everybody may read and infer, and whoever shows the token
+	// of server.admin_token may do all.
+	Access Access `yaml:"access"`
+	// Tenants lists the parties that share the server. While an app's machine time is short each gets its share of it,
+	// by weight. Callers without a tenant have that named `default`, if it is listed. Default: none, all queries are
+	// alike.
+	Tenants []Tenant `yaml:"tenants"`
 	// Telemetry says what is logged and recorded.
 	Telemetry Telemetry `yaml:"telemetry"`
 
@@ -332,8 +339,8 @@ type Server struct {
 	// none.
 	AdminToken string `yaml:"admin_token"`
 	// AdminAnywhere allows an admin address that other machines can reach. A caller who reaches it may read metrics
-	// and decisions; changes need the token, so that admin_token is required. Default: false, the address must be
-	// of this machine alone.
+	// and decisions; changes need the token, so that admin_token is required, or access. Default: false, the address
+	// must be of this machine alone.
 	AdminAnywhere bool `yaml:"admin_anywhere"`
 	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, they must
 	// send the token of admin_token, and nobody may where there is none.
@@ -360,6 +367,11 @@ type Server struct {
 	// NotReady is how long the server says that it is not ready, and still answers, after a signal to stop, so that
 	// load balancers notice before connections are refused. A second signal ends this time. Default: 5s.
 	NotReady Duration `yaml:"not_ready"`
+	// PublicMetrics has `/metrics` on the HTTP address as well, where whoever may look reads it. Default: false, it is
+	// on the admin address alone.
+	PublicMetrics bool `yaml:"public_metrics"`
+	// Reflection has gRPC describe its services to whoever asks. Default: false.
+	Reflection bool `yaml:"reflection"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`
 }
@@ -418,7 +430,78 @@ type Limits struct {
 	IdleTimeout Duration `yaml:"idle_timeout"`
 }
 
-// TLS names the files of an encrypted server, relative to this file.
+// Access says who may call, and what is written down of it. Files are relative to this file. Where there are keys,
+// certificates or tokens, callers of every address must show one, but for health.
+type Access struct {
+	// Keys is a file of API keys, hashed, as `sluice key` writes them. It is read again when it changes.
+	Keys string `yaml:"keys"`
+	// Certificates lists callers by the names in their certificates. It needs server.tls.client_ca.
+	Certificates []Certificate `yaml:"certificates"`
+	// JWT takes signed tokens of an issuer, such as an OpenID provider.
+	JWT JWT `yaml:"jwt"`
+	// Anonymous lists what callers may do who show nothing: `look`, `infer`, `deploy` or `administer`. Default: nothing
+	// where there are keys, certificates or tokens, else `look` and `infer`.
+	Anonymous []string `yaml:"anonymous"`
+	// Audit is a file that every call that changes something is written to, as JSON lines: who, what, when, result.
+	// Once it has 64 MiB it is kept as NAME.1 to NAME.4. Default: those lines are in the server's log.
+	Audit string `yaml:"audit"`
+	// Log is a file that calls are written to, as JSON lines, bounded like that of audit. Default: none.
+	Log string `yaml:"log"`
+	// LogEvery is of how many calls one is written to log. Default: 100.
+	LogEvery int `yaml:"log_every"`
+}
+
+// Certificate is a caller with a certificate.
+type Certificate struct {
+	// Name is a common name, a DNS name or a URI of the certificate. Required.
+	Name string `yaml:"name"`
+	// Tenant is the name of one of tenants. Default: none.
+	Tenant string `yaml:"tenant"`
+	// Roles lists what the caller may do: `look`, `infer`, `deploy`, `administer`. Required.
+	Roles []string `yaml:"roles"`
+}
+
+// JWT says which signed tokens are taken.
+type JWT struct {
+	// Issuer is the claim `iss` of the tokens. Required with the other settings of jwt.
+	Issuer string `yaml:"issuer"`
+	// Audience is what the claim `aud` must name. Required with issuer.
+	Audience string `yaml:"audience"`
+	// KeyFile is a file with the issuer's keys, a JSON Web Key Set. It is read again when it changes.
+	KeyFile string `yaml:"key_file"`
+	// KeyURL is where the issuer publishes its keys, instead of key_file. It is fetched at the start, every hour, and
+	// for unknown keys.
+	KeyURL string `yaml:"key_url"`
+	// TenantClaim is the claim with the caller's tenant. Default: none, callers have no tenant.
+	TenantClaim string `yaml:"tenant_claim"`
+	// RolesClaim is the claim with the caller's roles, as a list or as words: `infer` or `sluice:infer`. Others are not
+	// looked at. Default: `scope`.
+	RolesClaim string `yaml:"roles_claim"`
+	// Roles lists what callers may do whose token lacks the claim. Default: nothing.
+	Roles []string `yaml:"roles"`
+}
+
+// Tenant is a party that shares the server with others.
+type Tenant struct {
+	// Name by which keys, certificates and tokens refer to it. Required.
+	Name string `yaml:"name"`
+	// Weight is its share of machine time, relative to the other tenants, while that is short. Default: 1.
+	Weight float64 `yaml:"weight"`
+	// Rate is the most queries/s that are taken of it. Further ones are answered with 429. Default: not limited.
+	Rate float64 `yaml:"rate"`
+	// Burst is how many queries may come at once beyond rate. Default: those of a second.
+	Burst int `yaml:"burst"`
+	// Concurrency is how many of its queries may be under way at once. Default: not limited.
+	Concurrency int `yaml:"concurrency"`
+	// Timeout is the longest timeout that counts of its queries. Default: not limited.
+	Timeout Duration `yaml:"timeout"`
+	// Priority is the highest (smallest) priority that counts of its queries. Default: 0, its priorities do not count.
+	Priority int `yaml:"priority"`
+	// SequenceRate is the highest rate in queries/s that one of its sequences may announce. Default: not limited.
+	SequenceRate float64 `yaml:"sequence_rate"`
+}
+
+// TLS names the files of an encrypted server, relative to this file. They are read again when they change.
 type TLS struct {
 	// Cert is a PEM file with the certificate chain. With key.
 	Cert string `yaml:"cert"`
@@ -427,6 +510,11 @@ type TLS struct {
 	// ClientCA is a PEM file of authorities; clients must then show a certificate of one of them. Default: clients need
 	// none.
 	ClientCA string `yaml:"client_ca"`
+	// ClientOptional lets clients without a certificate connect all the same; they show a key or a token instead. With
+	// client_ca. Default: false.
+	ClientOptional bool `yaml:"client_optional"`
+	// Admin encrypts the admin address in the same way. Default: false.
+	Admin bool `yaml:"admin"`
 }
 
 // Telemetry says what is logged and recorded.

@@ -43,6 +43,9 @@ func (f *File) Resolve() (*Resolved, error) {
 		r.repo = repo
 	}
 	r.machines()
+	for _, t := range f.Tenants {
+		r.w.Spec.Tenants = append(r.w.Spec.Tenants, serving.Tenant{Name: t.Name, Weight: t.Weight})
+	}
 	for i := range f.Apps {
 		r.app(i)
 	}

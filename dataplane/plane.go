@@ -229,7 +229,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	now := p.Now()
 	q := serving.Query{
 		ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority,
-		MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.Stream),
+		MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.StreamName()), Tenant: r.Tenant,
 	}
 	timeout := r.Timeout
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {

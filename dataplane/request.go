@@ -14,13 +14,17 @@ type Request struct {
 	Inputs []tensor.Tensor
 	Items  int // rows of the inputs, >= 1
 	// Timeout is the client's deadline counted from now; 0 means the app's SLO.
-	Timeout     time.Duration
-	Priority    int32
+	Timeout  time.Duration
+	Priority int32
+	// Tenant is 1 + the index of the tenant in Spec.Tenants; 0 for none.
+	Tenant      int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
 	// Stream names the stream of the query, such as a camera or a call; "" is none. Stateful stages serve the queries
 	// of a stream of an app one after the other, and keep a state from one to the next.
 	Stream string
+	// Owner is whose stream it is: streams of two owners are two, whatever their names. "" is nobody.
+	Owner string
 	// Begins says that the query is the first of its stream: it does not get the states of an earlier stream of that
 	// name. Ends says that it is the last: the states of the stream are deleted.
 	Begins, Ends bool
@@ -31,6 +35,14 @@ type Request struct {
 	Timings bool
 	// Queued, if not nil, is called once the query has its place in the order of arrival. It must not block.
 	Queued func()
+}
+
+// StreamName returns the name under which the plane knows the stream, which its owner is part of; "" for none.
+func (r *Request) StreamName() string {
+	if r.Stream == "" || r.Owner == "" {
+		return r.Stream
+	}
+	return r.Owner + "\x00" + r.Stream
 }
 
 // Response is the answer to a Request.

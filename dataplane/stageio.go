@@ -53,7 +53,7 @@ func (s *stageIO) inputs(k int, c *call, part *Portion) ([]tensor.Tensor, error)
 	if s.states != nil {
 		s.states[k] = partState{
 			key: StateKey{
-				App: s.spec.Apps[s.stage.App].Name, Stage: s.stage.Name, Stream: c.request.Stream,
+				App: s.spec.Apps[s.stage.App].Name, Stage: s.stage.Name, Stream: c.request.StreamName(),
 			}, begins: c.request.Begins, ends: c.request.Ends,
 		}
 		part.Stream, part.Begins, part.Ends = c.request.Stream, c.request.Begins, c.request.Ends
@@ -111,7 +111,7 @@ func (p *Plane) endStream(r *Request, id serving.QueryID) {
 	app := &p.spec().Apps[r.App]
 	for _, s := range app.Stages {
 		if st := &p.spec().Stages[s]; st.Stateful {
-			p.states.put(StateKey{App: app.Name, Stage: st.Name, Stream: r.Stream}, nil, id)
+			p.states.put(StateKey{App: app.Name, Stage: st.Name, Stream: r.StreamName()}, nil, id)
 		}
 	}
 }

@@ -57,6 +57,12 @@ func newWorld(system systems.System, seed uint64) *world {
 		}
 	}
 	w.load, w.truth = renumbered(w.cluster.Load(rng, 200)), w.cluster.Profile
+	if seed%2 == 1 {
+		w.cluster.Spec.Tenants = []serving.Tenant{{Name: "one", Weight: 1}, {Name: "two", Weight: 2.5}}
+		for k := range w.load {
+			w.load[k].Tenant = int32(k % 3)
+		}
+	}
 	end := int64(w.load[len(w.load)-1].At) + 1
 	for range rng.IntN(3) {
 		w.faults = append(w.faults, sim.Fault{
@@ -242,6 +248,7 @@ func (w *world) live(t *testing.T) []byte {
 			until(a.At)
 			p.Submit(&dataplane.Request{
 				App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy,
+				Tenant:  a.Tenant,
 				Variant: a.Variant, Stream: names[a.Stream],
 			},
 				func(_ *dataplane.Response, err error) { answers <- err })

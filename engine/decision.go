@@ -73,6 +73,7 @@ const (
 	PlanningFailed
 	PlanInvalid
 	Ejected
+	Displaced
 )
 
 var reasonNames = [...]string{
@@ -85,6 +86,7 @@ var reasonNames = [...]string{
 	"no longer wanted by the plan", "asked by the scaler",
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 	"planning failed", "the plan is not valid", "others served what it failed on, launched again later",
+	"the queue is full, and its tenant is beyond its share",
 }
 
 // String returns the reason in words.
@@ -145,6 +147,7 @@ type Decision struct {
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch
 	Query    serving.QueryID // EndQuery
 	App      serving.AppID   // EndQuery
+	Tenant   int32           // EndQuery: as in serving.Query
 	Arrived  serving.Time    // EndQuery
 	Deadline serving.Time    // EndQuery
 	Brought  int32           // EndQuery: items the query came with

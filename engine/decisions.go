@@ -46,6 +46,6 @@ func (d *decisions) ofVariant(k DecisionKind, why Reason, i serving.InstanceID, 
 func (d *decisions) ofQuery(o serving.Outcome, why Reason, q *serving.Query) *Decision {
 	x := d.add(EndQuery, why)
 	x.Outcome, x.Query, x.App, x.Brought = o, q.ID, q.App, q.Items
-	x.Arrived, x.Deadline, x.Variant = q.Arrived, q.Deadline, serving.None
+	x.Arrived, x.Deadline, x.Variant, x.Tenant = q.Arrived, q.Deadline, serving.None, q.Tenant
 	return x
 }

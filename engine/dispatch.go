@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
@@ -246,6 +247,7 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	for range x.N {
 		t := d.fleet.Task(r)
 		items += t.Items()
+		d.queries.shares.started(d.queries.records.at(t.Record()))
 		d.out.tasks = append(d.out.tasks, Task{
 			Query: t.Query(), Items: int32(t.Items()), Offset: t.Offset(), Turn: t.TurnAt().Sub(t.ReadyAt()),
 			Route: t.QueuedAt().Sub(t.TurnAt()), Queue: d.now.Sub(t.ReadyAt()),
@@ -296,9 +298,9 @@ func (d *dispatch) learn(i *fleet.Instance, b *fleet.Batch, late bool) {
 	d.batcher(i.ID()).Finished(b.Tasks, late)
 }
 
-// finished tells a router that decides for all stages at once where a batch has ended.
-func (d *dispatch) finished(i *fleet.Instance) {
+// finished tells a router that decides for all stages at once of a batch that has ended; took is 0 if it failed.
+func (d *dispatch) finished(i *fleet.Instance, b *fleet.Batch, took time.Duration) {
 	if d.agenda.global {
-		d.routing.Finish(i.ID())
+		d.routing.Finish(route.Ended{Instance: i.ID(), Took: took, Believed: b.Expected.Sub(b.Started)})
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
@@ -147,11 +148,13 @@ func (e *Engine) batchDone(in *Input) {
 		e.content.count(i, &b, in)
 	}
 	late := e.queries.batchEnded(i, &b, in)
+	took := time.Duration(0)
 	if in.Result == OK {
 		e.dispatch.learn(i, &b, late)
+		took = in.Took
 	}
 	e.instances.unloadUnwanted(i)
-	e.dispatch.finished(i)
+	e.dispatch.finished(i, &b, took)
 	e.agenda.touchSharing(i)
 	e.agenda.touch(i)
 	if e.fleet.Central(i.Stage()).Len() > 0 {

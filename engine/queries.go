@@ -21,6 +21,7 @@ type queries struct {
 	flows    *flows
 	streams  *streams
 	faults   *faults
+	shares   *shares
 	attempts int // of a task, after which its query has failed
 
 	// By app.
@@ -38,6 +39,7 @@ func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, a
 		idle: make([]serving.Time, n),
 	}
 	q.streams = newStreams(w, a, q.records, q.flows)
+	q.shares = newShares(w)
 	return q
 }
 
@@ -67,15 +69,25 @@ func (q *queries) accept(x *serving.Query) {
 		q.refuse(x, why, q.admission.retry(&w, why))
 		return
 	}
-	if q.waiting[x.App] >= app.QueueLimit {
+	var share share
+	if q.shares.counts() {
+		share = q.shares.arrived(x, q.pending[x.App]-q.waiting[x.App], q.largestBatch(w.Stage))
+	}
+	if q.waiting[x.App] >= app.QueueLimit && (share.beyond || !q.displace(app)) {
+		q.shares.notTaken(x, share)
 		q.refuse(x, QueueFull, true)
 		return
 	}
 	if len(app.Stages) > 1 && x.MinAccuracy > 0 && !q.admission.floorMet(app, x.MinAccuracy) {
+		q.shares.notTaken(x, share)
 		q.refuse(x, NoVariant, false)
 		return
 	}
 	r := q.open(x)
+	if q.records.at(r).share = share; share.beyond {
+		q.records.at(r).query.Priority = fleet.BeyondShare
+		w.Priority = fleet.BeyondShare
+	}
 	ref := q.add(r, &w)
 	if app.Late == serving.DropLate && q.fleet.Task(ref).DropAt() < q.now && !q.beliefs.probe(ref) {
 		q.end(r, serving.Dropped, DeadlinePassed)
@@ -94,6 +106,28 @@ func (q *queries) invoked(a serving.AppID) (idle time.Duration, was bool) {
 
 // idleSince sets since when an idle app has been idle.
 func (q *queries) idleSince(a serving.AppID, since serving.Time) { q.idle[a] = since }
+
+// displace makes room in a full queue for a query within its tenant's share: the last one at the first stage that is
+// beyond its own leaves. It reports whether there was one.
+func (q *queries) displace(app *serving.App) bool {
+	beyond := func(list *fleet.Queue) bool {
+		if list.Len() == 0 || !q.fleet.Task(list.Tail()).BeyondShare() {
+			return false
+		}
+		q.end(q.fleet.Task(list.Tail()).Record(), serving.Refused, Displaced).Retry = true
+		return true
+	}
+	s := app.Stages[0]
+	if beyond(q.fleet.Central(s)) || beyond(q.fleet.AwaitingTurn(s)) {
+		return true
+	}
+	for _, i := range q.fleet.Ready(s) {
+		if beyond(i.Queue()) {
+			return true
+		}
+	}
+	return false
+}
 
 // refuse answers a query that is not accepted. retry is set when it may be accepted later.
 func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
@@ -216,6 +250,7 @@ func (q *queries) cancel(id serving.QueryID) {
 // decided records that the outcome of a query is decided.
 func (q *queries) decided(r fleet.Ref) {
 	q.records.end(r)
+	q.shares.ended(q.records.at(r))
 	a := q.records.at(r).query.App
 	if q.pending[a]--; q.pending[a] == 0 {
 		q.idle[a] = q.now
@@ -290,6 +325,7 @@ func (q *queries) grow() {
 	}
 	q.flows.grow()
 	q.streams.grow()
+	q.shares.grow()
 }
 
 // check reports a query that is miscounted, out of the order of its stream, or followed wrongly.

@@ -19,6 +19,7 @@ type record struct {
 	stream    int32        // into streams; -1 where no stage keeps the stream's order
 	before    fleet.Ref    // its neighbours there
 	after     fleet.Ref
+	share     share
 }
 
 var noRecord = record{first: fleet.Nil, flow: -1, accuracy: 1, stream: -1}

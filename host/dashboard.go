@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sluice-serving/sluice/api/dashboard"
@@ -28,7 +29,7 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 	c := dashboard.Config{
 		Info: dashboard.Info{
 			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live", Run: true,
-			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "",
+			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "" || s.planned.file.Access.Identifies(),
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
 		Choices: choices(p.Spec(), s.board, p.fixedLatencies()),
@@ -37,7 +38,7 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 		c.History, c.Info.HistoryMS = s.history, s.history.since()
 	}
 	if len(p.Spec().Apps) > 0 && !p.startsUnprofiled() {
-		c.WhatIf = s.whatIf(token, o.Aside)
+		c.WhatIf = s.whatIf(o.Aside)
 		c.Setting = p.setting
 	}
 	return dashboard.New(c)
@@ -85,6 +86,13 @@ func believedMS(d time.Duration) float64 {
 		return 0
 	}
 	return float64(d.Microseconds()) / 1e3
+}
+
+// publicPage reports whether a path is a part of the page or a document: a browser that opens it cannot say who asks.
+// What the page shows it asks below dashboard.Prefix, with the key that it was given.
+func publicPage(path string) bool {
+	return path == "/" || path == "/icon.svg" || path == "/favicon.ico" || strings.HasPrefix(path, "/assets/") ||
+		strings.HasPrefix(path, docs.Prefix)
 }
 
 // dashboardHandlers adds the page and what it asks to those of the admin address.

@@ -3,6 +3,7 @@ package host
 import (
 	"log/slog"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,8 @@ server:
   origins: ["https://example.org"]
   name: triton
   not_ready: 5s
+  public_metrics: true
+  reflection: true
   drain_timeout: 6s
   limits: {request: 2MiB, memory: 3MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s,
     idle_timeout: 8s, json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13,
@@ -78,7 +81,7 @@ server:
 		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
 		ConnectionsEach: 14, WriteTimeout: 15 * time.Second, StreamIdle: 16 * time.Second,
 		ConnectionAge: 17 * time.Second, SharedMemory: "/prefix", Origins: []string{"https://example.org"},
-		Name: "triton", Version: Version(), Log: got.Log,
+		Name: "triton", Version: Version(), Log: got.Log, PublicMetrics: true, Reflection: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -86,8 +89,8 @@ server:
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := name == "TLS" || name == "AdminHandlers" || name == "Hurry" || name == "Token" ||
-			name == "LogLevel"; !elsewhere && set.Field(i).IsZero() {
+		if elsewhere := slices.Contains([]string{"TLS", "AdminTLS", "AdminHandlers", "AdminPage", "Hurry", "Token",
+			"LogLevel", "Gate", "Audit", "AccessLog", "AccessEvery"}, name); !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

@@ -83,12 +83,12 @@ func (s *sequences) admit(r *dataplane.Request, spec *serving.Spec) error {
 	if _, err := strconv.ParseUint(r.Stream, 10, 64); a.number && err != nil {
 		return oip.Errorf(oip.Invalid, "", "sequence_id: is %.64q, and model '%s' needs a number", r.Stream, app)
 	}
-	now := s.now()
+	now, name := s.now(), r.StreamName()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, open := a.open[r.Stream]
+	last, open := a.open[name]
 	if open && now.Sub(last) > a.idle {
-		delete(a.open, r.Stream)
+		delete(a.open, name)
 		open = false
 	}
 	switch {
@@ -96,7 +96,7 @@ func (s *sequences) admit(r *dataplane.Request, spec *serving.Spec) error {
 		return oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the START "+
 			"flag on the first request of the sequence", r.Stream, app)
 	case r.Ends:
-		delete(a.open, r.Stream)
+		delete(a.open, name)
 		return nil
 	case !open:
 		a.sweep(now)
@@ -105,7 +105,7 @@ func (s *sequences) admit(r *dataplane.Request, spec *serving.Spec) error {
 				len(a.open))
 		}
 	}
-	a.open[r.Stream] = now
+	a.open[name] = now
 	return nil
 }
 

@@ -42,6 +42,7 @@ const DefaultPlanDelay = 500 * time.Millisecond
 // of the same Planned may differ: call Plan again for a fresh one. An error is of kind fault.Config when the load does
 // not fit the configuration.
 func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*report.Report, error) {
+	load = p.withTenants(load)
 	src, err := load.Source(p.AppID)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
@@ -51,6 +52,16 @@ func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*rep
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	return p.simulate(s, name, offered{queries: src, sessions: stays, span: load.Duration()})
+}
+
+// withTenants returns a load whose entries may name the configuration's tenants.
+func (p *Planned) withTenants(load *workload.Spec) *workload.Spec {
+	own := *load
+	own.Tenants = []string{}
+	for _, t := range p.Spec().Tenants {
+		own.Tenants = append(own.Tenants, t.Name)
+	}
+	return &own
 }
 
 // offered is the load of a simulated run.

@@ -44,7 +44,7 @@ apps:
     slo: {latency: 1s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 2]}]
     variants: [{name: m-v1, model: m, version: 1}]
-server: {http: "127.0.0.1:0", grpc: "off", admin: "off"}
+server: {http: "127.0.0.1:0", grpc: "off", admin: "127.0.0.1:0"}
 `, ServerOptions{})
 	const one = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[1]}]}`
 	const pair = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`
@@ -67,8 +67,8 @@ server: {http: "127.0.0.1:0", grpc: "off", admin: "off"}
 			`[{"name":"m","version":"1","state":"READY"},{"name":"m","version":"3","state":"READY"}]`},
 		{"GET", at + "/versions/1/stats", "", 200, `"version":"1"`},
 		{"GET", at + "/stats", "", 200, `"version":"3"`},
-		{"GET", s.HTTPAddr() + "/metrics", "", 200, `nv_inference_request_success{model="m",version="1"} 1`},
-		{"GET", s.HTTPAddr() + "/metrics", "", 200, `nv_inference_request_success{model="m",version="3"} 2`},
+		{"GET", s.AdminAddr() + "/metrics", "", 200, `nv_inference_request_success{model="m",version="1"} 1`},
+		{"GET", s.AdminAddr() + "/metrics", "", 200, `nv_inference_request_success{model="m",version="3"} 2`},
 	} {
 		if code, got := ask(t, x.method, x.address, x.body); code != x.status || !strings.Contains(got, x.want) {
 			if len(got) > 600 {

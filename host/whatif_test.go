@@ -156,7 +156,7 @@ func TestWhatIfOfTheServer(t *testing.T) {
 		}
 	}
 	url := "http://" + s.AdminAddr() + "/api/v1/what-if"
-	if code, body := postWith(t, url, `{}`); code != http.StatusUnauthorized || !strings.Contains(body, "admin_token") {
+	if code, body := postWith(t, url, `{}`); code != http.StatusUnauthorized || !strings.Contains(body, "administer") {
 		t.Errorf("without the token: %d %s", code, body)
 	}
 	secret, err := os.ReadFile(s.planned.file.Path("token"))

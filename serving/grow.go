@@ -17,6 +17,9 @@ func (s *Spec) CheckGrowth(old *Spec) error {
 	if !reflect.DeepEqual(s.DeviceTypes, old.DeviceTypes) || !slices.Equal(s.Workers, old.Workers) {
 		return fmt.Errorf("device types or workers change: a run keeps its machines")
 	}
+	if !slices.Equal(s.Tenants, old.Tenants) {
+		return fmt.Errorf("tenants change: a run keeps them")
+	}
 	for a := range old.Apps {
 		was, is := &old.Apps[a], &s.Apps[a]
 		if was.Name != is.Name || !slices.Equal(was.Stages, is.Stages) || was.Closed && !is.Closed {

@@ -23,6 +23,8 @@ type Query struct {
 	// Slack is what a driver on the real clock keeps free before the latest start of the query, for timers that fire
 	// late and hand-overs. Such a driver gives at least a nanosecond; 0 is for virtual clocks, which are never late.
 	Slack time.Duration
+	// Tenant is 1 + the index in Spec.Tenants of the tenant that sends the query; 0 for none.
+	Tenant int32
 }
 
 // Outcome is how a query ended.

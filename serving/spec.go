@@ -10,6 +10,15 @@ type Spec struct {
 	Apps        []App
 	Stages      []Stage
 	Variants    []Variant
+	// Tenants share the machine time of every app by their weights while it is short. Without any, all queries are
+	// alike.
+	Tenants []Tenant `json:",omitempty"`
+}
+
+// Tenant is a party that sends queries.
+type Tenant struct {
+	Name   string
+	Weight float64 // of its share of an app's machine time, > 0
 }
 
 // DeviceType is a kind of machine, or a share of one, with a price and capacities.

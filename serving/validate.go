@@ -12,6 +12,7 @@ func (s *Spec) Validate() error {
 	c := check{spec: s}
 	c.deviceTypes()
 	c.workers()
+	c.tenants()
 	c.variants()
 	joins := c.stages()
 	for a := range s.Apps {
@@ -45,6 +46,19 @@ func (c *check) deviceTypes() {
 		if d.MaxMachines < 0 {
 			c.bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.MaxMachines)
 		}
+	}
+}
+
+func (c *check) tenants() {
+	names := make(map[string]bool, len(c.spec.Tenants))
+	for i, t := range c.spec.Tenants {
+		if !(t.Weight > 0) || math.IsInf(t.Weight, 0) {
+			c.bad("tenants[%d] %q: weight is %v, want a finite number > 0", i, t.Name, t.Weight)
+		}
+		if t.Name == "" || names[t.Name] {
+			c.bad("tenants[%d]: the name %q is empty or given twice", i, t.Name)
+		}
+		names[t.Name] = true
 	}
 }
 

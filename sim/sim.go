@@ -237,7 +237,7 @@ func (s *simulation) arrive() {
 	s.queries++
 	q := serving.Query{
 		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority,
-		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream,
+		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream, Tenant: a.Tenant,
 	}
 	limit := a.Timeout
 	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {

@@ -24,6 +24,7 @@ const (
 	BadAnswer                   // the server that has the model gave an answer that does not fit it
 	Unauthenticated             // the caller has not shown who it is
 	Forbidden                   // the caller may not do this
+	Limited                     // the caller sends more than it may
 )
 
 var codeTable = [...]struct {
@@ -42,6 +43,7 @@ var codeTable = [...]struct {
 	BadAnswer:       {http.StatusBadGateway, codes.Internal},
 	Unauthenticated: {http.StatusUnauthorized, codes.Unauthenticated},
 	Forbidden:       {http.StatusForbidden, codes.PermissionDenied},
+	Limited:         {http.StatusTooManyRequests, codes.ResourceExhausted},
 }
 
 // HTTP returns the status of the class over HTTP.

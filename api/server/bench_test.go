@@ -84,7 +84,7 @@ func (l *live) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Resp
 }
 
 // startSluice runs the whole path, front end, data plane, engine, with a runtime that takes no time.
-func startSluice(tb testing.TB, system string) string {
+func startSluice(tb testing.TB, system string, change ...func(*server.Config)) string {
 	c := simtest.Uniform(2, 10*time.Microsecond, 10*time.Microsecond, time.Second, 32)
 	s, err := systems.Get(system)
 	if err != nil {
@@ -111,7 +111,11 @@ func startSluice(tb testing.TB, system string) string {
 		{Name: "model", Version: "1", Accuracy: 0.9},
 	},
 		Inputs: []tensor.Spec{{Name: "input", DType: tensor.FP32, Shape: []int64{-1, 16}}}}
-	srv, err := server.New(server.Config{GRPC: "127.0.0.1:0"}, &live{plane: p, model: m})
+	config := server.Config{GRPC: "127.0.0.1:0"}
+	for _, f := range change {
+		f(&config)
+	}
+	srv, err := server.New(config, &live{plane: p, model: m})
 	if err != nil {
 		tb.Fatal(err)
 	}

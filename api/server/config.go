@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/access"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/serving/limits"
 )
@@ -46,11 +47,26 @@ type Config struct {
 	// Hurry ends NotReady early, once it is closed; nil never does.
 	Hurry <-chan struct{}
 
-	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address as well.
+	AdminTLS *tls.Config // of the admin address; nil for none
+	// AdminHandlers are served on the admin address by path. PublicMetrics has /metrics on the HTTP address as well.
 	AdminHandlers map[string]http.Handler
+	// AdminPage reports whether a path of AdminHandlers holds no data, such as the parts of a page: everybody may read it.
+	// Nil is none.
+	AdminPage     func(path string) bool
+	PublicMetrics bool
+	// Reflection has gRPC describe its services to whoever asks.
+	Reflection bool
+	// Gate says who may do what. Nil stands for one that lets everybody read and infer, and whoever shows Token do all.
+	Gate *access.Gate
+	// Audit is given every call that changes something; nil for none. AccessLog gets one of AccessEvery calls; nil for
+	// none.
+	Audit       func(*access.Entry)
+	AccessLog   *access.Lines
+	AccessEvery int
 	// AdminAnywhere allows an admin address that other machines can reach.
 	AdminAnywhere bool
-	// Token is what callers must show to load and unload models; "" lets nobody. ModelControl lets any client.
+	// Token is what callers must show to load and unload models where there is no Gate; "" lets nobody. ModelControl
+	// lets any client.
 	Token        string
 	ModelControl bool
 	// Hosts are names of this server that callers may use for requests that change something, beside its addresses,
@@ -107,6 +123,15 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Gate == nil {
+		open, token := access.Look|access.Infer, c.Token
+		if c.ModelControl {
+			open = access.All
+		}
+		c.Gate = access.New(access.Config{
+			Open: open, Identifiers: []access.Identifier{access.Token(func(time.Time) string { return token })},
+		})
 	}
 	if c.MaxRequest > 1<<31-1 {
 		return c, fmt.Errorf("server.limits.request: is %d bytes, gRPC takes at most 2 GiB", c.MaxRequest)

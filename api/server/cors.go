@@ -26,13 +26,15 @@ func (s *Server) allowOrigins(next http.Handler) http.Handler {
 			return
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", oip.HeaderLength+", Retry-After, Content-Encoding")
+		h.Set("Access-Control-Expose-Headers", oip.HeaderLength+", Retry-After, Content-Encoding, "+
+			quotaLimit+", "+quotaRemaining+", "+quotaReset)
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 			next.ServeHTTP(w, r)
 			return
 		}
 		h.Set("Access-Control-Allow-Methods", "GET, POST")
-		h.Set("Access-Control-Allow-Headers", "Content-Type, Content-Encoding, Accept-Encoding, "+oip.HeaderLength)
+		h.Set("Access-Control-Allow-Headers", "Content-Type, Content-Encoding, Accept-Encoding, "+
+			"Authorization, X-API-Key, "+oip.HeaderLength)
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 	})

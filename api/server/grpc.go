@@ -164,7 +164,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	}
 	query.Queued = queued
 	r.Inputs, r.RawInputContents = nil, nil // large tensors are freed as soon as no stage needs them
-	answer, err := g.s.service.Infer(ctx, query)
+	answer, err := g.s.infer(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +198,13 @@ func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferReques
 		defer queued() // also after an earlier failure
 	}
 	defer recoverCall(&g.s.config, "ModelStreamInfer", &err)
+	if c := callerOf(ctx); c != nil {
+		_, leave, err := g.s.config.Gate.Admit(c)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	return g.infer(ctx, r, queued, holds)
 }
 

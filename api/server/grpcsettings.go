@@ -13,7 +13,7 @@ func (g *grpcService) TraceSetting(ctx context.Context, r *pb.TraceSettingReques
 		change[name] = v.GetValue()
 	}
 	if len(change) > 0 {
-		if err := g.mayControl(ctx); err != nil {
+		if err := g.mayAdminister(ctx); err != nil {
 			return nil, failure(ctx, err)
 		}
 	}
@@ -42,7 +42,7 @@ func (g *grpcService) LogSettings(ctx context.Context, r *pb.LogSettingsRequest)
 		}
 	}
 	if len(change) > 0 {
-		if err := g.mayControl(ctx); err != nil {
+		if err := g.mayAdminister(ctx); err != nil {
 			return nil, failure(ctx, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/tensor"
@@ -41,13 +40,13 @@ func (s *Server) routes() http.Handler {
 	post("/v2/repository/models/{model}/unload", s.postUnload)
 	s.regionRoutes(get, post)
 	s.settingRoutes(mux)
-	if h := s.config.AdminHandlers["/metrics"]; h != nil {
+	if h := s.config.AdminHandlers["/metrics"]; h != nil && s.config.PublicMetrics {
 		mux.Handle("GET /metrics", h)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
 	})
-	return s.allowOrigins(mux)
+	return s.allowOrigins(s.entry(mux))
 }
 
 // handle mounts one method of one path. Other methods are answered with 405.
@@ -67,9 +66,7 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 // fail answers with an error: a status and {"error": "..."}.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e, retry := clientError(err)
-	if retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((retry+999_999_999)/1_000_000_000)))
-	}
+	setRetry(w.Header(), retry)
 	if r.Context().Err() != nil && e.Code == oip.Internal {
 		e.Code = oip.Gone
 	}

@@ -47,7 +47,7 @@ func (s *Server) settingChange(w http.ResponseWriter, r *http.Request) (change m
 		return nil
 	})
 	if err == nil && len(change) > 0 {
-		err = s.mayControl(r)
+		err = s.mayAdminister(r)
 	}
 	return change, err
 }

@@ -2,16 +2,13 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/metadata"
-
+	"github.com/sluice-serving/sluice/api/access"
 	"github.com/sluice-serving/sluice/api/oip"
 )
 
@@ -20,35 +17,44 @@ var errControl = oip.Errorf(oip.Unauthenticated, "", "loading and unloading mode
 	"token of the server's admin_token file (Authorization: Bearer TOKEN), or server.model_control, which lets every "+
 	"client do it")
 
-// showsToken reports whether the value of an Authorization header is a bearer's with this token. No token is shown by
-// anybody.
-func showsToken(authorization, token string) bool {
-	kind, shown, _ := strings.Cut(authorization, " ")
-	// Sums have one length, so that a comparison does not reveal the token's.
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(shown))), sha256.Sum256([]byte(token))
-	return token != "" && strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-// mayControl returns an error unless a caller with these Authorization headers may load and unload models and change
-// settings. Where it calls from plays no part: every caller behind a proxy on this machine calls from this machine.
-func (c *Config) mayControl(authorization []string) error {
-	if c.ModelControl || slices.ContainsFunc(authorization, func(a string) bool { return showsToken(a, c.Token) }) {
+// mayControl returns an error unless a caller has the role. Where it calls from plays no part: every caller behind a
+// proxy on this machine calls from this machine.
+func (c *Config) mayControl(ctx context.Context, role access.Roles) error {
+	caller := callerOf(ctx)
+	switch {
+	case caller.May(role):
 		return nil
+	case caller == nil || caller.Roles == c.Gate.Open():
+		return errControl
 	}
-	return errControl
+	return oip.Errorf(oip.Forbidden, "", "%s may %s, and this needs %s", caller.Name, caller.Roles, role)
 }
 
-// mayControl is the same for a request over HTTP, which must also be meant for this server.
+// mayControl is the same for a request over HTTP that loads or unloads models, which must also be meant for this
+// server.
 func (s *Server) mayControl(r *http.Request) error {
 	if err := s.config.checkSource(r); err != nil {
 		return err
 	}
-	return s.config.mayControl(r.Header.Values("Authorization"))
+	return s.config.mayControl(r.Context(), access.Deploy)
+}
+
+// mayAdminister is mayControl for a request that changes settings.
+func (s *Server) mayAdminister(r *http.Request) error {
+	if err := s.config.checkSource(r); err != nil {
+		return err
+	}
+	return s.config.mayControl(r.Context(), access.Administer)
 }
 
 // mayControl is the same for a call over gRPC.
 func (g *grpcService) mayControl(ctx context.Context) error {
-	return g.s.config.mayControl(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	return g.s.config.mayControl(ctx, access.Deploy)
+}
+
+// mayAdminister is mayControl for a call that changes settings.
+func (g *grpcService) mayAdminister(ctx context.Context) error {
+	return g.s.config.mayControl(ctx, access.Administer)
 }
 
 // otherSites finds requests that a page of another site has a browser send. Config.Origins changes nothing here: pages

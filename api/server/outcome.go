@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/access"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/serving"
@@ -22,6 +23,17 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 			return known, memoryRetry
 		}
 		return known, 0
+	}
+	var refused *access.Error
+	if errors.As(err, &refused) {
+		code := oip.Limited
+		switch refused.Reason {
+		case access.Unauthenticated:
+			code = oip.Unauthenticated
+		case access.Forbidden:
+			code = oip.Forbidden
+		}
+		return oip.Errorf(code, "", "%s", refused.Text), refused.Retry
 	}
 	var d *dataplane.Error
 	if !errors.As(err, &d) {

@@ -24,6 +24,7 @@ type Server struct {
 	memory   *memory
 	regions  *regions
 	settings *settings
+	records  *records
 
 	http, admin   *http.Server
 	grpc          *grpc.Server
@@ -42,7 +43,8 @@ func New(c Config, p Service) (*Server, error) {
 	}
 	allowUnpackRatio(c.UnpackRatio)
 	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory),
-		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel)}
+		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel),
+		records: &records{audit: c.Audit, access: c.AccessLog, every: uint64(max(c.AccessEvery, 1))}}
 	for _, x := range []struct {
 		name, address string
 		limit, each   int
@@ -93,16 +95,19 @@ func (s *Server) build() {
 		for path, h := range c.AdminHandlers {
 			mux.Handle(path, h)
 		}
-		s.admin = timed(c.protected(mux))
+		s.admin = timed(c.protected(s.adminEntry(mux)))
+		s.admin.TLSConfig = c.AdminTLS
 	}
 	options := grpcOptions(c, s.memory)
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	s.grpc.RegisterService(inferenceService(), &grpcService{s: s})
+	s.grpc.RegisterService(s.guarded(inferenceService()), &grpcService{s: s})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	if c.Reflection {
+		reflection.Register(s.grpc)
+	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 }
 
@@ -214,7 +219,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		serve(func() error { return s.grpc.Serve(s.grpcL) })
 	}
 	if s.admin != nil {
-		serve(func() error { return s.admin.Serve(s.adminL) })
+		serve(func() error {
+			if s.config.AdminTLS != nil {
+				return s.admin.ServeTLS(s.adminL, "", "")
+			}
+			return s.admin.Serve(s.adminL)
+		})
 	}
 	<-failed.Done()
 	var err error

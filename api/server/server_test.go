@@ -185,10 +185,10 @@ const (
 )
 
 func TestHTTPPaths(t *testing.T) {
-	s := start(t, server.Config{ModelControl: true, AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
-		func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, "metrics")
-		})}})
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })
+	s := start(t, server.Config{
+		ModelControl: true, PublicMetrics: true, AdminHandlers: map[string]http.Handler{"/metrics": metrics},
+	})
 	for _, c := range []struct {
 		method, path, body string
 		status             int

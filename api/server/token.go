@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,24 +62,4 @@ func newToken(path string) (string, error) {
 		return "", fmt.Errorf("admin token: %w", err)
 	}
 	return token, nil
-}
-
-// Guard returns a handler that answers 401 unless the request has the header Authorization: Bearer TOKEN. With
-// openReads, GET and HEAD need none. With an empty token it returns h.
-func Guard(token string, openReads bool, h http.Handler) http.Handler {
-	if token == "" {
-		return h
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !openReads || r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if !showsToken(r.Header.Get("Authorization"), token) {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="sluice admin"`)
-				writeError(w, http.StatusUnauthorized,
-					"the admin token is missing or wrong: send Authorization: Bearer TOKEN, with the token of the "+
-						"server's admin_token file")
-				return
-			}
-		}
-		h.ServeHTTP(w, r)
-	})
 }

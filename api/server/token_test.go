@@ -43,32 +43,37 @@ func TestToken(t *testing.T) {
 	}
 }
 
-func TestGuard(t *testing.T) {
-	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+// On the address of administration everybody reads, but for functions; changes need the token, if there is one.
+func TestAdminEntry(t *testing.T) {
 	for _, x := range []struct {
-		token, method, header string
-		reads                 bool
-		want                  int
+		token, method, path, header string
+		want                        int
 	}{
-		{"", "PUT", "", false, 200},
-		{"0123456789abcdef", "PUT", "", true, 401},
-		{"0123456789abcdef", "GET", "", true, 200},
-		{"0123456789abcdef", "HEAD", "", true, 200},
-		{"0123456789abcdef", "GET", "", false, 401},
-		{"0123456789abcdef", "PUT", "Bearer 0123456789abcdef", true, 200},
-		{"0123456789abcdef", "PUT", "bearer 0123456789abcdef", false, 200},
-		{"0123456789abcdef", "PUT", "Bearer 0123456789abcde", false, 401},
-		{"0123456789abcdef", "PUT", "Bearer 0123456789abcdef0", false, 401},
-		{"0123456789abcdef", "PUT", "Basic 0123456789abcdef", false, 401},
-		{"0123456789abcdef", "PUT", "0123456789abcdef", false, 401},
-		{"0123456789abcdef", "PUT", "Bearer", false, 401},
+		{"", "PUT", "/v1/x", "", 200},
+		{"", "PUT", "/prices", "", 200},
+		{"0123456789abcdef", "PUT", "/prices", "", 401},
+		{"0123456789abcdef", "GET", "/prices", "", 200},
+		{"0123456789abcdef", "HEAD", "/metrics", "", 200},
+		{"0123456789abcdef", "GET", "/v1/x", "", 401},
+		{"0123456789abcdef", "PUT", "/prices", "Bearer 0123456789abcdef", 200},
+		{"0123456789abcdef", "PUT", "/v1/x", "bearer 0123456789abcdef", 200},
+		{"0123456789abcdef", "PUT", "/v1/x", "Bearer 0123456789abcde", 401},
+		{"0123456789abcdef", "PUT", "/v1/x", "Bearer 0123456789abcdef0", 401},
+		{"0123456789abcdef", "PUT", "/v1/x", "Basic 0123456789abcdef", 401},
+		{"0123456789abcdef", "PUT", "/v1/x", "0123456789abcdef", 401},
+		{"0123456789abcdef", "PUT", "/v1/x", "Bearer", 401},
 	} {
-		r := httptest.NewRequest(x.method, "/", nil)
+		c, err := Config{Token: x.token}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(x.method, x.path, nil)
 		if x.header != "" {
 			r.Header.Set("Authorization", x.header)
 		}
 		w := httptest.NewRecorder()
-		Guard(x.token, x.reads, ok).ServeHTTP(w, r)
+		(&Server{config: c, records: &records{}}).adminEntry(
+			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
 		if w.Code != x.want {
 			t.Errorf("%+v: %d", x, w.Code)
 		}

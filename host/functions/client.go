@@ -18,7 +18,7 @@ import (
 // Client calls the admin port of a server. Its methods return a *Refusal when the server answers an error, and an error
 // that wraps ErrUnreachable when no server answers.
 type Client struct {
-	Address string // HOST:PORT
+	Address string // HOST:PORT, or https://HOST:PORT for an encrypted one
 	Token   string // empty for none
 }
 
@@ -38,7 +38,11 @@ func (r *Refusal) Error() string { return r.Text }
 const maxAnswer = 16 << 20
 
 func (c *Client) do(ctx context.Context, method, path, kind string, body io.Reader, size int64, to any) error {
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.Address+path, body)
+	base := c.Address
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	r, err := http.NewRequestWithContext(ctx, method, base+path, body)
 	if err != nil {
 		return err
 	}

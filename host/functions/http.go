@@ -22,8 +22,7 @@ const (
 	deployTimeout = 5 * time.Minute  // for a deployment, measuring included
 )
 
-// Handler serves the admin port. A model has at most largest bytes. It checks no token: the caller must protect it, as
-// server.Guard does.
+// Handler serves the admin port. A model has at most largest bytes. It looks at no caller: its server does.
 func Handler(m *Manager, largest int64) http.Handler {
 	h := &handler{m: m, largest: largest}
 	mux := http.NewServeMux()

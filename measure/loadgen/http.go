@@ -84,6 +84,7 @@ func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 		req.Header.Set(oip.HeaderLength, strconv.Itoa(head))
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
+	authorize(ctx, req)
 	resp, err := t.client.Do(req)
 	if err != nil {
 		// A url.Error repeats the address, which is the same for all queries.
@@ -165,6 +166,7 @@ func (t *httpTarget) Inputs(ctx context.Context, model string) ([]tensor.Spec, e
 	if err != nil {
 		return fail(err)
 	}
+	authorize(ctx, req)
 	resp, err := t.client.Do(req)
 	if err != nil {
 		return fail(err)

@@ -17,6 +17,7 @@ const (
 type Outcome struct {
 	Query    serving.QueryID
 	App      serving.AppID
+	Tenant   int32             // as in serving.Query; 0 for none
 	Variant  serving.VariantID // that answered, or serving.None
 	Outcome  serving.Outcome
 	Arrived  serving.Time

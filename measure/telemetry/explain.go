@@ -25,6 +25,7 @@ type Explanation struct {
 	Items       int32           `json:"items"`
 	Priority    int32           `json:"priority,omitempty"`
 	MinAccuracy float64         `json:"min_accuracy,omitempty"`
+	Tenant      string          `json:"tenant,omitempty"`
 	Pinned      string          `json:"pinned,omitempty"`
 	Runs        []Run           `json:"runs,omitempty"`
 	Outcome     string          `json:"outcome,omitempty"` // empty before its end
@@ -132,6 +133,9 @@ func (m *recentQueries) arrived(q *serving.Query) {
 		Runs: x.Runs[:0], batches: x.batches[:0]}
 	if q.App >= 0 && int(q.App) < len(m.spec.Apps) {
 		x.App = m.spec.Apps[q.App].Name
+	}
+	if q.Tenant > 0 && int(q.Tenant) <= len(m.spec.Tenants) {
+		x.Tenant = m.spec.Tenants[q.Tenant-1].Name
 	}
 	if q.Variant >= 0 && int(q.Variant) < len(m.spec.Variants) {
 		x.Pinned = m.spec.Variants[q.Variant].Name
@@ -252,6 +256,9 @@ func (x *Explanation) Text(w io.Writer) error {
 	}
 	if x.Priority > 0 {
 		_ = p(", priority %d", x.Priority)
+	}
+	if x.Tenant != "" {
+		_ = p(", of tenant %s", x.Tenant)
 	}
 	if x.MinAccuracy > 0 {
 		_ = p(", accuracy at least %.3f", x.MinAccuracy)

@@ -65,7 +65,7 @@ type runningBatch struct {
 // vectors are the series with labels of apps and variants.
 type vectors struct {
 	latency, queue, items                                     *prometheus.HistogramVec
-	outcomes, good, all, accuracySum, accuracyCount           *prometheus.CounterVec
+	outcomes, tenants, good, all, accuracySum, accuracyCount  *prometheus.CounterVec
 	nvSuccess, nvFailure, nvCount, nvExec, nvRequest, nvQueue *prometheus.CounterVec
 	nvComputed, nvComputeInput, nvComputeOutput               *prometheus.CounterVec
 	pending, nvPending                                        *prometheus.GaugeVec
@@ -119,6 +119,8 @@ func newVectors(r registry, buckets []float64) *vectors {
 			[]float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "app", "variant"),
 		outcomes: r.counter("sluice_queries_total",
 			"Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome"),
+		tenants: r.counter("sluice_tenant_queries_total", "Queries of a tenant that ended, as in sluice_queries_total.",
+			"app", "tenant", "outcome"),
 		good: r.counter("sluice_slo_good_total", "Queries answered by their deadline.", "app"),
 		all: r.counter("sluice_slo_total", "Queries that count for the objective: all but cancelled ones.",
 			"app"),
@@ -293,6 +295,18 @@ func (m *metrics) reason(d *engine.Decision) prometheus.Counter {
 	return c
 }
 
+// ofTenant counts a query for its tenant, where there are tenants.
+func (m *metrics) ofTenant(o *report.Outcome, kind int) {
+	if o.Tenant <= 0 || int(o.Tenant) > len(m.spec.Tenants) {
+		return
+	}
+	outcome := "late"
+	if kind != late {
+		outcome = serving.Outcome(kind).String()
+	}
+	m.tenants.WithLabelValues(m.spec.Apps[o.App].Name, m.spec.Tenants[o.Tenant-1].Name, outcome).Inc()
+}
+
 func (m *metrics) outcome(o *report.Outcome) {
 	if o.App < 0 || int(o.App) >= len(m.apps) {
 		return
@@ -305,6 +319,7 @@ func (m *metrics) outcome(o *report.Outcome) {
 		kind = late
 	}
 	a.outcomes[kind].Inc()
+	m.ofTenant(o, kind)
 	if o.Outcome != serving.Cancelled {
 		a.all.Inc()
 	}

@@ -19,6 +19,7 @@ type Arrival struct {
 	Variant     serving.VariantID // pinned variant; serving.None lets the system choose
 	Sample      int32             // first row of the labelled inputs, or -1
 	Stream      uint64            // as in serving.Query; 0 for none
+	Tenant      int32             // as in serving.Query; 0 for none
 	// Stages has, in a replay, the items that reached each stage of the app, by name. A stage without an entry was
 	// passed over. Nil when the record does not have them.
 	Stages map[string]int32

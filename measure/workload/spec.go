@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -18,6 +19,10 @@ type Spec struct {
 	// most queries of all apps; 0 for no limit
 	MaxCount int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"`
 	Apps     []AppSpec `json:"apps" yaml:"apps"`
+
+	// Tenants are the names of the world's tenants, in the order of its table. They are not part of a workload file;
+	// the caller sets them where entries name tenants.
+	Tenants []string `json:"-" yaml:"-"`
 }
 
 // AppSpec is one entry of a workload: load of one app. Several entries may name the same app.
@@ -39,6 +44,8 @@ type AppSpec struct {
 	Priority    int32        `json:"priority,omitempty" yaml:"priority,omitempty"`
 	TimeoutMS   float64      `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0 means the app's SLO
 	MinAccuracy float64      `json:"min_accuracy,omitempty" yaml:"min_accuracy,omitempty"`
+	// name of the tenant that sends the queries; empty for none
+	Tenant string `json:"tenant,omitempty" yaml:"tenant,omitempty"`
 
 	// Trace has the arrival times when Process is trace, Samples the number of labelled inputs. They are not part of a
 	// workload file; the caller that reads the files sets them.
@@ -296,12 +303,17 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	if !(a.MinAccuracy >= 0 && a.MinAccuracy <= 1) {
 		bad(fmt.Errorf("min_accuracy: is %v, want a number in [0, 1]", a.MinAccuracy))
 	}
+	tenant := 1 + slices.Index(s.Tenants, a.Tenant)
+	if a.Tenant != "" && tenant == 0 && s.Tenants != nil {
+		bad(fmt.Errorf("tenant: there is no %q, want one of %q", a.Tenant, s.Tenants))
+	}
 	sizes, err := a.Items.Build()
 	if err != nil {
 		bad(fmt.Errorf("items.%w", err))
 	}
 	template := Arrival{
-		App: id, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: serving.None, Items: 1, Sample: -1,
+		Tenant: int32(tenant),
+		App:    id, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: serving.None, Items: 1, Sample: -1,
 		Timeout: time.Duration(math.Round(a.TimeoutMS * 1e6)),
 	}
 	if a.Process == "sessions" {

@@ -2,6 +2,8 @@
 package route
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -47,7 +49,7 @@ type View struct {
 	owned   *fleet.Fleet // the same fleet, for Assign and Choose
 	touched []*fleet.Instance
 
-	finished []serving.InstanceID
+	finished []Ended
 	callAt   serving.Time
 }
 
@@ -59,12 +61,18 @@ func (v *View) Begin(now serving.Time, stage serving.StageID, p *plan.Plan) {
 	v.Now, v.Stage, v.Plan, v.touched, v.callAt = now, stage, p, v.touched[:0], serving.Never
 }
 
-// Finish records that a batch has ended on an instance, for a rule with the trait Global.
-func (v *View) Finish(i serving.InstanceID) { v.finished = append(v.finished, i) }
+// Ended is a batch that has ended.
+type Ended struct {
+	Instance serving.InstanceID // may be gone
+	// Took is how long it ran, 0 if it failed, and Believed how long it was taken to run.
+	Took, Believed time.Duration
+}
 
-// Finished returns the instances on which batches have ended since the last call of ForgetFinished. One may be in it
-// more than once, or be gone.
-func (v *View) Finished() []serving.InstanceID { return v.finished }
+// Finish records that a batch has ended, for a rule with the trait Global.
+func (v *View) Finish(b Ended) { v.finished = append(v.finished, b) }
+
+// Finished returns the batches that have ended since the last call of ForgetFinished.
+func (v *View) Finished() []Ended { return v.finished }
 
 // ForgetFinished empties Finished.
 func (v *View) ForgetFinished() { v.finished = v.finished[:0] }

@@ -23,7 +23,13 @@ const (
 func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 
 // lowestRank is the rank of queries without an explicit priority: behind every explicit one.
-const lowestRank = math.MaxInt32
+const lowestRank = math.MaxInt32 - 1
+
+// BeyondShare is the priority of queries of tenants beyond their share: behind all others. Clients cannot ask for it.
+const BeyondShare = -1
+
+// beyondRank is the rank of such queries.
+const beyondRank = math.MaxInt32
 
 // Work describes a task: so many items of one query at one stage.
 type Work struct {
@@ -131,6 +137,9 @@ func (t *Task) Isolated() bool { return t.isolated }
 // Rank returns its priority as queues order it: smaller first.
 func (t *Task) Rank() int32 { return t.rank }
 
+// BeyondShare reports whether its query is one beyond its tenant's share.
+func (t *Task) BeyondShare() bool { return t.rank == beyondRank }
+
 // before is the order of every queue: priority, then deadline, then arrival.
 func before(a, b *Task) bool {
 	if a.rank != b.rank {
@@ -144,7 +153,10 @@ func before(a, b *Task) bool {
 
 // rankOf turns a query's priority into the number that queues order by: smaller first.
 func rankOf(priority int32) int32 {
-	if priority <= 0 {
+	switch {
+	case priority < 0:
+		return beyondRank
+	case priority == 0:
 		return lowestRank
 	}
 	return priority

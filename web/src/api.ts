@@ -3,11 +3,15 @@ import type { Info } from './types';
 
 const prefix = '/api/v1/';
 
+/** shown are the headers of a request, with the key that the person has given. */
+function shown(): Record<string, string> {
+  const key = sessionStorage.getItem('token');
+  return key ? { Authorization: `Bearer ${key}` } : {};
+}
+
 /** ask gets JSON. An error has the server's own words. */
 export async function ask<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const headers: Record<string, string> = { Accept: 'application/json' };
-  const token = sessionStorage.getItem('token');
-  if (token) headers.Authorization = `Bearer ${token}`;
+  const headers = shown();
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   let reply: Response;
   try {
@@ -54,44 +58,63 @@ export function useAsk<T>(path: string | null, epoch: number, everyMS = 0): Aske
   return { ...(state.path === path ? state : {}), again: () => setTurn(turn + 1) } as Asked<T>;
 }
 
-export type Link = 'live' | 'saved' | 'lost' | 'waiting';
+export type Link = 'live' | 'saved' | 'lost' | 'waiting' | 'locked';
 
 const retryMS = 1000;
 
 /**
  * useStream reads the server's events and calls see for each. A lost connection is taken up again. epoch rises with each
- * new beginning: then everything has to be asked anew. The browser's own retry is not used, since it gives up on some
- * answers.
+ * new beginning: then everything has to be asked anew. It is no EventSource, which cannot show a key. key changes where
+ * the person gives another one.
  */
-export function useStream(topics: string, see: (name: string, data: any) => void): { link: Link; info?: Info; epoch: number } {
+export function useStream(topics: string, key: number, see: (name: string, data: any) => void): { link: Link; info?: Info; epoch: number } {
   const [link, setLink] = useState<Link>('waiting');
   const [info, setInfo] = useState<Info>();
   const [epoch, setEpoch] = useState(0);
   const seen = useRef(see);
   seen.current = see;
   useEffect(() => {
-    let source: EventSource | undefined;
+    let stop = new AbortController();
     let timer = 0;
-    const open = () => {
-      source = new EventSource(`${prefix}stream?topics=${topics}`);
-      source.addEventListener('info', (e) => {
-        const x = JSON.parse((e as MessageEvent).data) as Info;
-        setInfo(x);
-        setLink(x.source);
-        setEpoch((n) => n + 1);
-      });
-      source.addEventListener('again', () => setEpoch((n) => n + 1));
-      for (const name of ['overview', 'seconds', 'machines', 'plans']) {
-        source.addEventListener(name, (e) => seen.current(name, JSON.parse((e as MessageEvent).data)));
+    const take = (name: string, data: string) => {
+      const x = JSON.parse(data);
+      if (name === 'info') {
+        setInfo(x as Info);
+        setLink((x as Info).source);
       }
-      source.onerror = () => {
-        source?.close();
+      if (name === 'info' || name === 'again') setEpoch((n) => n + 1);
+      else seen.current(name, x);
+    };
+    const read = async () => {
+      const reply = await fetch(`${prefix}stream?topics=${topics}`, { headers: shown(), signal: stop.signal });
+      if (reply.status === 401 || reply.status === 403) {
+        setLink('locked');
+        return false;
+      }
+      if (!reply.ok || !reply.body) return true;
+      const text = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let rest = ''; ;) {
+        const { done, value } = await text.read();
+        if (done) return true;
+        const events = (rest + value).split('\n\n');
+        rest = events.pop()!;
+        for (const e of events) {
+          const m = e.match(/^event: (.*)\ndata: (.*)$/);
+          if (m) take(m[1], m[2]);
+        }
+      }
+    };
+    const open = () => {
+      stop = new AbortController();
+      read().catch(() => true).then((again) => {
+        if (!again || ended) return;
         setLink('lost');
         timer = window.setTimeout(open, retryMS);
-      };
+      });
     };
+    let ended = false;
     open();
-    return () => { source?.close(); clearTimeout(timer); };
-  }, [topics]);
+    return () => { ended = true; stop.abort(); clearTimeout(timer); };
+  }, [topics, key]);
   return { link, info, epoch };
 }

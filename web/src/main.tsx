@@ -39,7 +39,7 @@ function themeNow(): 'light' | 'dark' {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-const linkWords: Record<Link, string> = { live: 'Live', saved: 'Saved run', lost: 'Connection lost, trying again', waiting: 'Connecting' };
+const linkWords: Record<Link, string> = { live: 'Live', saved: 'Saved run', lost: 'Connection lost, trying again', waiting: 'Connecting', locked: 'Asks for a key' };
 
 function Page() {
   const path = useHash();
@@ -47,6 +47,7 @@ function Page() {
   const query = useMemo(() => new URLSearchParams(path.split('?')[1] ?? ''), [path]);
   const [overview, setOverview] = useState<Overview>();
   const [plans, setPlans] = useState(0);
+  const [key, setKey] = useState(0);
   const [turn, setTurn] = useState(0);
   const [theme, setTheme] = useState(themeNow());
   const sparks = useRef<Live['sparks']>(new Map());
@@ -70,7 +71,7 @@ function Page() {
     }
   }, []);
   const topics = asked === 'machines' ? 'overview,machines' : 'overview,seconds';
-  const { link, info, epoch } = useStream(topics, see);
+  const { link, info, epoch } = useStream(topics, key, see);
   const view = asked === '' && info && !info.run ? 'figures' : asked;
   useEffect(() => { // after a new beginning, the seconds of before are asked for
     sparks.current.clear();
@@ -84,6 +85,16 @@ function Page() {
     if (first.current) first.current = false;
     else document.querySelector<HTMLElement>('main')?.focus({ preventScroll: false });
   }, [path.split('?')[0]]);
+  if (link === 'locked') {
+    return (
+      <main><h1>sluice</h1>
+        <form class="card" onSubmit={(e) => { e.preventDefault(); setKey(key + 1); }}>
+          <p>This server shows itself to callers that may look. Give a key (<code>sluice key</code>), or the token of its admin_token file. It stays in this tab.</p>
+          <label>Key{' '}<input type="password" autocomplete="off" onInput={(e) => sessionStorage.setItem('token', e.currentTarget.value)} /></label>{' '}
+          <button class="main" type="submit">Show the server</button>
+        </form></main>
+    );
+  }
   if (!info) {
     return <main><h1>sluice</h1><p class="empty" role="status">{link === 'lost'
       ? 'The server does not answer. It may still be starting; this page goes on by itself.' : 'Connecting …'}</p></main>;

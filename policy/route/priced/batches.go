@@ -1,6 +1,7 @@
 package priced
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/route"
@@ -15,7 +16,8 @@ type candidate struct {
 	n, items int     // tasks, 0 for no batch, and their items
 	first    int     // position in stage.waiting of the first of n that follow each other
 	list     []int32 // their positions instead, where tasks are mixed
-	score    float64 // gain for each second of a slot
+	gain     float64
+	score    float64 // gain for each root of a second of a slot
 	edge     serving.Time
 }
 
@@ -35,7 +37,7 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 	a := &r.apps[x.app]
 	x.waitFor = x.waitFor[:0]
 	for c := range x.classes {
-		x.waitFor = append(x.waitFor, behindShare*x.budget+r.machines.untilNext(x, c, v))
+		x.waitFor = append(x.waitFor, r.behind(x)*x.budget+r.machines.untilNext(x, c, v))
 	}
 	for ref := q.Head(); ref != fleet.Nil && len(x.waiting) < most; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
@@ -68,6 +70,16 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 	}
 }
 
+// behind is the part of a stage's time that a task which is left behind is taken to wait beyond the next free machine:
+// the more slots, the sooner comes another.
+func (r *Rule) behind(x *stage) float64 {
+	slots := 0
+	for _, g := range x.groups {
+		slots += r.machines.groups[g].all()
+	}
+	return min(mostBehind, max(leastBehind, behindSlots/float64(slots)))
+}
+
 // shareValue divides the value of every query among its tasks that still wait here. The less of them are left, the more
 // each is worth: all are needed, and the others are paid for. Tasks of a query follow each other.
 func (x *stage) shareValue(f *fleet.View) {
@@ -82,6 +94,11 @@ func (x *stage) shareValue(f *fleet.View) {
 		}
 	}
 }
+
+// scoreOf compares batches of different lengths. With exact prices the gain alone would say which is best, since the
+// price is what the time is worth; under prices that are too low the gain for each second would. Prices are estimates:
+// the mean of both is better than either (docs/papers/sluice.md).
+func scoreOf(gain, t float64) float64 { return gain / math.Sqrt(t) }
 
 // form finds the best batch of a stage on a group's machines.
 func (x *stage) form(r *Rule, v *route.View, g int) {
@@ -109,6 +126,7 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 // each other, from the first that can be in time in a batch of that size.
 func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int32, price float64) {
 	a, o := &r.apps[x.app], &r.machines.groups[g].options[k]
+	pace := &r.machines.paces[r.machines.groups[g].device]
 	i, n, tried := 0, len(x.waiting), 0
 	loss := x.right * (1 - o.quality)
 	limit := min(o.limit, n)
@@ -131,8 +149,9 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 				gain += x.waiting[at].part * x.brings(a, x.waiting[at].due-t)
 			}
 		}
-		if score := gain / t; c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.first, c.score = k, b, b, i, score
+		gain -= x.value * float64(b) * pace.risk(x.waiting[i].left, x.waiting[i+b-1].left, t)
+		if score := scoreOf(gain, t); c.n == 0 || score > c.score {
+			c.option, c.n, c.items, c.first, c.gain, c.score = k, b, b, i, gain, score
 			c.edge = now.Add(time.Duration((x.waiting[i].left - o.seconds[min(b+1, o.limit)]) * 1e9))
 			if b == o.limit {
 				c.edge = now // nothing can join

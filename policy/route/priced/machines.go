@@ -64,12 +64,16 @@ type fleetOfMachines struct {
 	groups  []group
 	free    int     // free slots of all
 	started []int32 // machines that were given tasks in the last call
+	paces   []pace  // by DeviceTypeID
 }
 
 // build groups the instances that are ready into machines, and machines into groups.
 func (f *fleetOfMachines) build(v *route.View) {
 	spec := v.Fleet.Spec()
-	*f = fleetOfMachines{started: f.started[:0]}
+	*f = fleetOfMachines{started: f.started[:0], paces: f.paces}
+	for len(f.paces) < len(spec.DeviceTypes) {
+		f.paces = append(f.paces, pace{})
+	}
 	shared := make(map[serving.WorkerID]int)
 	for s := range spec.Stages {
 		for _, i := range v.Fleet.Ready(serving.StageID(s)) {
@@ -217,10 +221,13 @@ func (f *fleetOfMachines) follow(v *route.View) {
 		f.read(m, v.Now)
 	}
 	f.started = f.started[:0]
-	for _, i := range v.Finished() {
-		if int(i) <= len(f.of) && f.of[i-1] >= 0 {
-			f.read(f.of[i-1], v.Now)
+	for _, b := range v.Finished() {
+		if int(b.Instance) > len(f.of) || f.of[b.Instance-1] < 0 {
+			continue
 		}
+		m := f.of[b.Instance-1]
+		f.paces[f.groups[f.list[m].group].device].add(b.Took, b.Believed)
+		f.read(m, v.Now)
 	}
 }
 
@@ -299,3 +306,6 @@ func (f *fleetOfMachines) freeFor(s *stage) bool {
 	}
 	return false
 }
+
+// all returns the slots of a group's machines.
+func (x *group) all() int { return len(x.machines) * x.slots }

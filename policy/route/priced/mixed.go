@@ -40,6 +40,8 @@ func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, g int, k int32, 
 func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price float64, seed int, alone bool) {
 	a, o := &r.apps[x.app], &r.machines.groups[g].options[k]
 	items, gain, left := 0, 0.0, math.Inf(1) // left is the least of any task's
+	brought, latest := 0.0, 0.0
+	pace := &r.machines.paces[r.machines.groups[g].device]
 	own := r.list[:0]
 	for j := seed; j < len(x.waiting); j++ {
 		y := &x.waiting[j]
@@ -56,14 +58,17 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 				continue
 			}
 		}
-		more := y.part*x.brings(a, y.due-t) - x.right*(1-o.quality) - y.later
+		brings := y.part * x.brings(a, y.due-t)
+		more := brings - x.right*(1-o.quality) - y.later
 		if j > seed && more < 0 {
 			continue // it brings more later
 		}
 		items, gain, left = items+y.items, gain+more, min(left, y.left)
+		brought, latest = brought+brings, max(latest, y.left)
 		own = append(own, int32(j))
-		if score := (gain - price*t - r.blocks(g, t)) / t; c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.score = k, len(own), items, score
+		net := gain - price*t - r.blocks(g, t) - brought*pace.risk(left, latest, t)
+		if score := scoreOf(net, t); c.n == 0 || score > c.score {
+			c.option, c.n, c.items, c.gain, c.score = k, len(own), items, net, score
 			c.list = append(c.list[:0], own...)
 			c.edge = v.Now
 			if items < o.limit {

@@ -116,7 +116,7 @@ const (
 // knows what one task more takes.
 func (x *group) pays(c *candidate, now serving.Time, rate float64) bool {
 	idle := min(c.edge.Sub(now).Seconds(), 1/max(rate, 1e-9))
-	return x.scarce() && idle > 0 && -c.score*x.options[c.option].seconds[c.items] > x.price*idle
+	return x.scarce() && idle > 0 && -c.gain > x.price*idle
 }
 
 // build takes up which instances are ready, and what they hold.

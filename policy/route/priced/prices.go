@@ -17,7 +17,7 @@ import (
 //
 // A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at stages that follow.
 // demand is the rate of arrivals with head-room, and what waits beyond the usual spread over the horizon. supply is the
-// group's slots: what runs takes some of their time at first, as what is begun within the horizon takes some behind its
+// group's slots, in seconds as they are believed to be needed (pace.go): what runs takes some of their time at first, as what is begun within the horizon takes some behind its
 // end. time_sog is the time for an item in the best batch that can fill within the objective at the present flow. loss
 // is what the option's accuracy falls short of the best.
 //
@@ -40,11 +40,11 @@ type prices struct {
 const (
 	// every is how often prices are computed, and everyEntry is added for each entry of the program.
 	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
-	// headroom is by what part the rate that is planned for exceeds that seen, times the root of the number of slots:
-	// the fewer there are, the more does chance matter.
-	headroom = 0.3
+	// headroom is by what part the rate that is planned for exceeds that seen, times the number of slots: the fewer
+	// there are, the more does chance matter.
+	headroom = 0.1
 	// horizon is over how long what waits is spread, in mean objectives.
-	horizon = 2.0
+	horizon = 0.8
 	// usual is how much of what comes within an objective waits where nothing is amiss.
 	usual = 0.5
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
@@ -80,13 +80,15 @@ func (r *Rule) solve() {
 	slots := 0.0
 	for g := range groups {
 		x := &groups[g]
-		p.dual.supply[g], p.dual.price[g] = float64(len(x.machines)*x.slots), x.price
+		slots += float64(x.all())
+		y := &r.machines.paces[x.device]
+		y.update()
+		p.dual.supply[g], p.dual.price[g] = float64(x.all())/y.ratio(), x.price
 		if !x.scarce() {
 			p.dual.price[g] = 0
 		}
-		slots += p.dual.supply[g]
 	}
-	grow := 1 + headroom/math.Sqrt(max(slots, 1))
+	grow := 1 + headroom/max(slots, 1)
 	for s := range r.stages {
 		p.nodes = append(p.nodes, len(p.dual.nodes))
 		for c := range r.stages[s].classes {

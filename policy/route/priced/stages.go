@@ -83,9 +83,11 @@ type task struct {
 const (
 	// slackShare is the part of a later stage's time that a task is taken to wait there.
 	slackShare = 0.15
-	// behindShare is the part of a stage's time that a task left behind is taken to wait beyond the next free machine.
+	// A task left behind is taken to wait beyond the next free machine: for behindSlots over the slots, in parts of its
+	// stage's time, within these bounds.
+	leastBehind, mostBehind, behindSlots = 0.04, 0.2, 3.0
 	// queueShare is how much of the time in which the tasks before it came it waits besides.
-	behindShare, queueShare = 0.2, 0.2
+	queueShare = 0.2
 	// served is what an answer in time is worth beside its accuracy.
 	served = 0.25
 	// steps divide an objective where worth is tabulated.

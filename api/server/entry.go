@@ -1,0 +1,289 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/access"
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/dataplane"
+)
+
+// callerKey is the key of the caller in the context of its request.
+type callerKey struct{}
+
+// callerOf returns who sent a request; nil for one that did not come through an entry.
+func callerOf(ctx context.Context) *access.Caller {
+	c, _ := ctx.Value(callerKey{}).(*access.Caller)
+	return c
+}
+
+// infer answers a query within its caller's limits. The query belongs to the caller's tenant, and so does its stream.
+func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Response, error) {
+	if c := callerOf(ctx); c != nil && c.Tenant > 0 {
+		t := s.config.Gate.Tenant(c)
+		q.Tenant, q.Owner = int32(c.Tenant), t.Name
+		if t.MaxTimeout > 0 {
+			q.Timeout = min(q.Timeout, t.MaxTimeout)
+		}
+		switch {
+		case t.Priority == 0:
+			q.Priority = 0
+		case q.Priority > 0:
+			q.Priority = max(q.Priority, t.Priority)
+		}
+		if t.SequenceRate > 0 {
+			q.Rate = min(q.Rate, t.SequenceRate)
+		}
+	}
+	return s.service.Infer(ctx, q)
+}
+
+// shownBy returns what a request over HTTP shows of its caller.
+func shownBy(r *http.Request) access.Shown {
+	shown := access.Shown{Authorization: r.Header.Get("Authorization"), Key: r.Header.Get("X-API-Key")}
+	if r.TLS != nil {
+		shown.Certificate = verified(r.TLS.VerifiedChains)
+	}
+	return shown
+}
+
+func verified(chains [][]*x509.Certificate) *x509.Certificate {
+	if len(chains) == 0 || len(chains[0]) == 0 {
+		return nil
+	}
+	return chains[0][0]
+}
+
+// need is what a request asks of its caller.
+type need struct {
+	open    bool // to everybody, whatever they show
+	roles   access.Roles
+	query   bool // it counts against its tenant's limits
+	changes bool // it is written down; its handler looks at the caller's roles
+}
+
+// needOf returns what a request over HTTP needs. Requests that change something are checked by their handlers
+// (mayControl), which know more about them.
+func needOf(r *http.Request) need {
+	path := r.URL.Path
+	switch {
+	case strings.HasPrefix(path, "/v2/health/"):
+		return need{open: true}
+	case r.Method == http.MethodGet || r.Method == http.MethodHead || path == "/v2/repository/index":
+		return need{roles: access.Look}
+	case strings.HasPrefix(path, "/v2/repository/"), strings.HasSuffix(path, "/trace/setting"), path == "/v2/logging":
+		return need{changes: true}
+	case strings.Contains(path, "sharedmemory"):
+		return need{roles: access.Infer, changes: true}
+	}
+	return need{roles: access.Infer, query: true}
+}
+
+// entry lets callers in who may do what they ask for.
+func (s *Server) entry(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := needOf(r)
+		if n.open {
+			next.ServeHTTP(w, r)
+			return
+		}
+		shown := shownBy(r)
+		caller, err := s.config.Gate.Enter(&shown, n.roles)
+		s.entered(w, r, "http", n.changes, caller, func(w http.ResponseWriter, r *http.Request) error {
+			if err != nil {
+				return err
+			}
+			if n.query {
+				quota, leave, err := s.config.Gate.Admit(caller)
+				setQuota(w.Header(), quota)
+				if err != nil {
+					return err
+				}
+				defer leave()
+			}
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	})
+}
+
+// adminEntry is the entry of the address of administration. Where callers need not say who they are, anybody who
+// reaches it reads, but for functions; changes need the admin token, if there is one.
+func (s *Server) adminEntry(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if reads && s.config.AdminPage != nil && s.config.AdminPage(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		functions := strings.HasPrefix(r.URL.Path, "/v1/")
+		roles := access.Look
+		switch {
+		case functions && (!reads || !s.config.Gate.Strict()):
+			roles = access.Deploy
+		case !reads:
+			roles = access.Administer
+		}
+		shown := shownBy(r)
+		var caller *access.Caller
+		var err error
+		switch {
+		case s.config.Gate.Strict():
+			caller, err = s.config.Gate.Enter(&shown, roles)
+		case s.config.Token == "":
+			caller, err = s.config.Gate.EnterFrom(&shown, roles, access.All)
+		default:
+			caller, err = s.config.Gate.EnterFrom(&shown, roles, access.Look)
+		}
+		s.entered(w, r, "admin", !reads, caller, func(w http.ResponseWriter, r *http.Request) error {
+			if err != nil {
+				return err
+			}
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	})
+}
+
+// entered answers a request with its caller in its context, and writes down what has to be.
+func (s *Server) entered(w http.ResponseWriter, r *http.Request, protocol string, changes bool, caller *access.Caller,
+	answer func(http.ResponseWriter, *http.Request) error) {
+	written := s.records.begin(changes)
+	if caller != nil {
+		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+	}
+	seen := &seenWriter{ResponseWriter: w}
+	if written.any() {
+		written.ID = requestID(r.Header.Get("X-Request-Id"))
+		w.Header().Set("X-Request-Id", written.ID)
+		w = seen
+	}
+	if err := answer(w, r); err != nil {
+		e, retry := clientError(err)
+		if e.Code == oip.Unauthenticated {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
+		}
+		setRetry(w.Header(), retry)
+		writeError(w, e.Code.HTTP(), e.Error())
+		written.Why = access.Cut(e.Error())
+	}
+	if written.any() {
+		written.From, written.Protocol = r.RemoteAddr, protocol
+		written.What = r.Method + " " + access.Cut(r.URL.Path)
+		written.Result = strconv.Itoa(max(seen.status, http.StatusOK))
+		written.Bytes = seen.bytes
+		s.records.end(&written, caller, s.config.Gate)
+	}
+}
+
+// setRetry says when to try again, in whole seconds.
+func setRetry(h http.Header, retry time.Duration) {
+	if retry > 0 {
+		h.Set("Retry-After", wholeSeconds(retry))
+	}
+}
+
+func wholeSeconds(d time.Duration) string {
+	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
+}
+
+// The headers of a quota, as the IETF's draft names them.
+const (
+	quotaLimit     = "RateLimit-Limit"
+	quotaRemaining = "RateLimit-Remaining"
+	quotaReset     = "RateLimit-Reset"
+)
+
+func setQuota(h http.Header, q access.Quota) {
+	if q.Limit > 0 {
+		h.Set(quotaLimit, strconv.Itoa(q.Limit))
+		h.Set(quotaRemaining, strconv.Itoa(q.Remaining))
+		h.Set(quotaReset, wholeSeconds(q.Reset))
+	}
+}
+
+// seenWriter remembers the status and the size of an answer.
+type seenWriter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *seenWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *seenWriter) Write(b []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// longestID bounds the identifiers of requests that clients give.
+const longestID = 64
+
+// requestID returns the identifier that a client gives its request, or a new one.
+func requestID(given string) string {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if given == "" || len(given) > longestID || strings.ContainsFunc(given, odd) {
+		return rand.Text()
+	}
+	return given
+}
+
+// records writes down who did what: every call that changes something, and one of so many of all calls.
+type records struct {
+	audit  func(*access.Entry)
+	access *access.Lines
+	every  uint64
+	calls  atomic.Uint64
+}
+
+// record is an entry that is to be written.
+type record struct {
+	access.Entry
+	began           time.Time
+	audits, samples bool
+}
+
+func (r *record) any() bool { return r.audits || r.samples }
+
+// begin decides whether a call is written down.
+func (r *records) begin(changes bool) (out record) {
+	out.audits = changes && r.audit != nil
+	out.samples = r.access != nil && r.calls.Add(1)%r.every == 0
+	if out.any() {
+		out.began = time.Now()
+	}
+	return out
+}
+
+// end writes an entry.
+func (r *records) end(x *record, caller *access.Caller, gate *access.Gate) {
+	x.Time, x.Millis = x.began.UTC(), float64(time.Since(x.began).Microseconds())/1e3
+	x.Who, x.How = "unknown", "none"
+	if caller != nil {
+		x.Who, x.How, x.Tenant = caller.Name, caller.How, gate.Tenant(caller).Name
+	}
+	if x.audits {
+		r.audit(&x.Entry)
+	}
+	if x.samples {
+		r.access.Write(&x.Entry)
+	}
+}

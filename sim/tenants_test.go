@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// tenantRun is what became of the queries of each tenant, by its number.
+type tenantRun struct {
+	offered, inTime []int
+}
+
+func (r *tenantRun) violations(tenant int) float64 {
+	return 1 - float64(r.inTime[tenant])/float64(max(r.offered[tenant], 1))
+}
+
+// serveTenants runs a system on the machine of serveSingle with a load for each tenant.
+func serveTenants(t *testing.T, name string, seed uint64, seconds float64, limit int, tenants []serving.Tenant,
+	load []workload.AppSpec) (out tenantRun) {
+	t.Helper()
+	c := simtest.Uniform(1, 50*time.Millisecond, time.Millisecond, objective, 8)
+	c.Spec.Tenants = tenants
+	c.Spec.Apps[0].QueueLimit = limit
+	system, err := systems.Get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	system.Scaler = "fixed"
+	planner := static.Planner{
+		Profile: c.Profile, Instances: []static.Instance{{Variants: []serving.VariantID{0}}}, Pooled: true,
+	}
+	p, err := planner.Plan(t.Context(), plan.Request{Spec: c.Spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := system.Engine(c.Spec, c.Profile, planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := workload.Spec{Seed: seed, DurationS: seconds}
+	for _, x := range tenants {
+		spec.Tenants = append(spec.Tenants, x.Name)
+	}
+	for _, a := range load {
+		a.App = "app"
+		spec.Apps = append(spec.Apps, a)
+	}
+	src, err := spec.Source(func(string) (serving.AppID, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.offered, out.inTime = make([]int, len(tenants)+1), make([]int, len(tenants)+1)
+	steps := 0
+	_, err = Run(Config{
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: p, Warm: true, Source: src,
+		Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
+			for i := range decisions {
+				if d := &decisions[i]; d.Kind == engine.EndQuery {
+					out.offered[d.Tenant]++
+					if d.Outcome == serving.Served && now <= d.Deadline {
+						out.inTime[d.Tenant]++
+					}
+				}
+			}
+			if steps++; steps%100 == 0 {
+				if err := e.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var pair = []serving.Tenant{{Name: "quiet", Weight: 1}, {Name: "noisy", Weight: 1}}
+
+// noise is the load of a quiet tenant and of one that sends times its share, in parts of what the machine carries.
+func noise(quiet, times float64) []workload.AppSpec {
+	return []workload.AppSpec{
+		{Tenant: "quiet", Rate: quiet * carries}, {Tenant: "noisy", Rate: 0.45 * times * carries},
+	}
+}
+
+// A tenant that sends ten times its share costs another less than one point of violations, whatever the system, with
+// long queues and with short ones, and the machine carries as much as it can.
+func TestNoisyTenantCostsOthersNothing(t *testing.T) {
+	const seconds = 15
+	for k, system := range []string{"sluice", "proteus-batching", "nexus-batching", "clipper-ht"} {
+		for seed := uint64(1); seed <= 2; seed++ {
+			limit := []int{1000, 50}[(k+int(seed))%2]
+			for _, quiet := range []float64{0.2, 0.45} {
+				calm := serveTenants(t, system, seed, seconds, limit, pair, noise(quiet, 1))
+				loud := serveTenants(t, system, seed, seconds, limit, pair, noise(quiet, 10))
+				if before, after := calm.violations(1), loud.violations(1); after-before >= 0.01 {
+					t.Errorf("%s, seed %d, quiet %.2f: violations %.2f %% beside ten times the load, %.2f %% without",
+						system, seed, quiet, 100*after, 100*before)
+				}
+				if got := float64(loud.inTime[1]+loud.inTime[2]) / seconds; got < 0.97*carries {
+					t.Errorf("%s, seed %d, quiet %.2f: %.1f queries/s in time, the machine carries %.1f", system, seed,
+						quiet, got, carries)
+				}
+			}
+		}
+	}
+}
+
+// Without tenants the same noise takes most of the quiet clients' answers: the test above could fail.
+func TestNoiseCostsOthersWithoutTenants(t *testing.T) {
+	load := noise(0.45, 10)
+	load[0].Tenant, load[1].Tenant = "", ""
+	r := serveTenants(t, "sluice", 1, 20, 1000, nil, load)
+	if got := r.violations(0); got < 0.5 {
+		t.Errorf("violations %.1f %% of all, want most of them", 100*got)
+	}
+}
+
+// Two tenants that both send far more than their shares get the machine by their weights. A third that asks for less
+// than its share gets all of it.
+func TestSharesFollowWeights(t *testing.T) {
+	three := []serving.Tenant{{Name: "large", Weight: 3}, {Name: "small", Weight: 1}, {Name: "modest", Weight: 1}}
+	r := serveTenants(t, "sluice", 1, 60, 1000, three, []workload.AppSpec{
+		{Tenant: "large", Rate: 4 * carries}, {Tenant: "small", Rate: 2 * carries},
+		{Tenant: "modest", Rate: 0.1 * carries},
+	})
+	if v := r.violations(3); v > 0.01 {
+		t.Errorf("the tenant below its share misses %.2f %%", 100*v)
+	}
+	if ratio := float64(r.inTime[1]) / float64(r.inTime[2]); ratio < 2.7 || ratio > 3.3 {
+		t.Errorf("weights 3 and 1 get %d and %d answers, %.2f to one", r.inTime[1], r.inTime[2], ratio)
+	}
+}
