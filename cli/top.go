@@ -46,7 +46,8 @@ once, as does output that is no terminal. SLUICE_TOKEN is the key of a caller th
 				if !strings.Contains(base, "://") {
 					base = "http://" + base
 				}
-				t := &top{base: base + "/api/v1/", client: &http.Client{Timeout: topTimeout}, token: e.Getenv("SLUICE_TOKEN")}
+				t := &top{base: base + "/api/v1/", client: &http.Client{Timeout: topTimeout},
+					token: e.Getenv("SLUICE_TOKEN")}
 				defer t.client.CloseIdleConnections()
 				out, ok := e.Stdout.(*os.File)
 				if *once || !ok || !term.IsTerminal(int(out.Fd())) {

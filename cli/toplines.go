@@ -72,8 +72,9 @@ func (t *top) apps() []topLine {
 			capacity = fmt.Sprintf("%.0f/s", *a.Forecast.Capacity)
 		}
 		const row = "%-20.20s %-7s %7.1f/s %9s %10s %10s %10s %10s %9s"
-		out = append(out, topLine{kind: kind, text: fmt.Sprintf(row, a.Name, state, a.Now.Rate, shownShare(a.Now.Violation), shownShare(a.Hour.Violation), shownMS(a.Now.P99),
-			shownMS(&a.ObjectiveMS), shownShare(a.Now.Accuracy), capacity)})
+		text := fmt.Sprintf(row, a.Name, state, a.Now.Rate, shownShare(a.Now.Violation), shownShare(a.Hour.Violation),
+			shownMS(a.Now.P99), shownMS(&a.ObjectiveMS), shownShare(a.Now.Accuracy), capacity)
+		out = append(out, topLine{kind: kind, text: text})
 	}
 	return out
 }

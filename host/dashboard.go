@@ -29,7 +29,8 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 	c := dashboard.Config{
 		Info: dashboard.Info{
 			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live", Run: true,
-			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(), Token: token != "" || s.planned.file.Access.Identifies(),
+			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(),
+			Token:     token != "" || p.file.Access.Identifies(),
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
 		Choices: choices(p.Spec(), s.board, p.fixedLatencies()),

@@ -28,8 +28,9 @@ func TestWhoMayLookAtThePage(t *testing.T) {
 		method, path, key string
 		want              int
 	}{
-		{"GET", "/", "", http.StatusOK}, {"GET", "/icon.svg", "", http.StatusOK}, {"GET", "/docs/dashboard", "", http.StatusOK},
-		{"GET", "/api/v1/overview", "", http.StatusUnauthorized}, {"GET", "/api/v1/stream", "", http.StatusUnauthorized},
+		{"GET", "/", "", http.StatusOK}, {"GET", "/icon.svg", "", http.StatusOK},
+		{"GET", "/docs/dashboard", "", http.StatusOK}, {"GET", "/api/v1/overview", "", http.StatusUnauthorized},
+		{"GET", "/api/v1/stream", "", http.StatusUnauthorized},
 		{"GET", "/metrics", "", http.StatusUnauthorized}, {"GET", "/api/v1/overview", key, http.StatusOK},
 		{"POST", "/api/v1/what-if", key, http.StatusForbidden}, {"POST", "/", "", http.StatusUnauthorized},
 	} {

@@ -90,7 +90,8 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 	}
 	if s.run == nil && len(s.reports) == 0 && len(s.figures) == 0 {
 		return nil, fault.Errorf(fault.Config, "%s holds no journal, report or rows.json: write some with 'sluice "+
-			"simulate --journal FILE --json', 'sluice load --out FOLDER' or 'sluice reproduce PAPER --out FOLDER'", path)
+			"simulate --journal FILE --json', 'sluice load --out FOLDER' or 'sluice reproduce PAPER --out FOLDER'",
+			path)
 	}
 	info := dashboard.Info{Name: s.name, Version: Version(), Source: "saved", Run: s.run != nil}
 	c := dashboard.Config{Board: s.board}

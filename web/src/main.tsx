@@ -75,7 +75,7 @@ function Page() {
   const view = asked === '' && info && !info.run ? 'figures' : asked;
   useEffect(() => { // after a new beginning, the seconds of before are asked for
     sparks.current.clear();
-    if (epoch > 0 && link === 'live') ask('seconds').then((x) => see('seconds', x), () => undefined);
+    if (epoch > 0 && link === 'live') ask('seconds').then((x) => { sparks.current.clear(); see('seconds', x); }, () => undefined);
   }, [epoch]);
   useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem('theme', theme); }, [theme]);
   const titles: Record<string, string> = { '': 'Overview', machines: 'Machines', apps: rest[0] ?? 'Apps', plans: 'Plans', query: 'A query', 'what-if': 'What if', figures: 'Figures' };

@@ -84,7 +84,7 @@ function AppRow({ a, live, saved }: { a: AppNow; live: Live; saved: boolean }) {
       <td data-label="Offered" class="num">{rate(w.offered_rate)}/s<span class="sub">{saved ? `over ${span(w.span_s)}` : `${count(a.waiting)} waiting`}</span></td>
       <td data-label="Latency p99" class="num">{millis(w.latency_p99_ms)}<span class="sub">median {millis(w.latency_p50_ms)}</span></td>
       <td data-label="Accuracy" class="num">{percent(w.effective_accuracy)}
-        <span class="sub">{a.accuracy_target ? `target ${percent(a.accuracy_target, 1)}` : a.accuracy_floor ? `floor ${percent(a.accuracy_floor, 1)}` : `best ${percent(a.best_accuracy, 1)}`}</span></td>
+        <span class="sub">{a.accuracy_target ? `target ${percent(a.accuracy_target, 1)}` : a.accuracy_floor && a.stages === 1 ? `floor ${percent(a.accuracy_floor, 1)}` : `best ${percent(a.best_accuracy, 1)}`}</span></td>
       <td data-label="The plan expects">{f ? <>{f.capacity != null ? `carries ${rate(f.capacity)}/s` : f.demand != null ? `${rate(f.demand)}/s` : none}
         <span class="sub">{f.violation_ratio == null ? '' : `violations ${percent(f.violation_ratio)}${f.violation_band ? ` (${percent(f.violation_band[0])} to ${percent(f.violation_band[1])})` : ''}`}
           {f.violation_ratio != null && f.effective_accuracy ? ', ' : ''}{f.effective_accuracy ? `accuracy ${percent(f.effective_accuracy)}` : ''}</span></> : none}</td>
