@@ -30,8 +30,8 @@ gRPC, and drives the server for a minute in which load, content and mix change. 
 decides which variants answer. Then the simulator repeats the same arrivals with the same scheduling code, and
 with the best of the papers' systems for them. Everything is left in --dir to look at and to repeat.
 
-ladder: the same with the classifiers alone, under system proteus, whose load rises to several times what the
-most accurate model alone can carry, beside that model alone.
+ladder: the same with the classifiers alone, whose load rises to several times what the most accurate model alone
+can carry, beside that model alone.
 
 pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is
 cut out, and a reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the

@@ -21,9 +21,9 @@ func deployCommand() command {
 Sends the model that a fn.yaml names to a running server, which checks it, measures it briefly, keeps it in its
 store and serves it under the function's name. Deployed again, a name gets a new version: it is warm before the
 old one goes, and queries are answered all the time. The command returns when the new version answers, or when
-the server has decided that no instance is needed yet. Exit status: 0 it answers, 1 the server refused it, 3 the
-fn.yaml or the server's configuration is wrong, 5 it is kept and does not answer in time, 6 the server did not
-answer.`,
+the server has decided that no instance is needed yet. Interrupted, it takes the deployment back. Exit status:
+0 it answers, 1 the server refused it, 3 the fn.yaml or the server's configuration is wrong, 5 it is kept and
+does not answer in time, 6 the server did not answer.`,
 		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\nsluice deploy -f fn.yaml --admin " +
 			"127.0.0.1:9002 --token-file /srv/functions/admin.token",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
@@ -32,6 +32,8 @@ answer.`,
 				"print a fn.yaml with every setting and a remark on each, and do nothing else")
 			timeout := fs.Duration("wait", time.Minute,
 				"how long to wait for the new version to answer; 0s returns at once, a `duration`")
+			limit := fs.Duration("timeout", functions.DefaultTimeout,
+				"how long the server may measure and plan before it gives the deployment up, a `duration`")
 			asJSON := fs.Bool("json", false, "print the function as JSON")
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
@@ -62,6 +64,7 @@ answer.`,
 					MemoryBytes:  int64(fn.Memory),
 					MinInstances: fn.MinInstances, MaxInstances: fn.MaxInstances,
 					ColdWaitMS: float64(fn.ColdWait) / 1e6, Labels: fn.Labels, Profile: fn.Profile,
+					TimeoutMS: float64(*limit) / 1e6,
 				})
 				if err != nil {
 					return classified(err)

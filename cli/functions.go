@@ -149,6 +149,8 @@ server's configuration is wrong, 6 the server did not answer.`,
 		examples: "sluice delete classify\nsluice delete classify --missing-ok",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			missing := fs.Bool("missing-ok", false, "a function that is not there is no error")
+			deployment := fs.Bool("deployment", false,
+				"cancel the deployment of it that is under way, and leave what was deployed before")
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) != 1 {
@@ -158,7 +160,11 @@ server's configuration is wrong, 6 the server did not answer.`,
 				if err != nil {
 					return err
 				}
-				err = c.Delete(e.Context, args[0])
+				end, done := c.Delete, "deleted"
+				if *deployment {
+					end, done = c.Cancel, "its deployment is cancelled"
+				}
+				err = end(e.Context, args[0])
 				if refused := (*functions.Refusal)(nil); *missing && errors.As(err, &refused) &&
 					refused.Status == http.StatusNotFound {
 					return nil
@@ -166,7 +172,7 @@ server's configuration is wrong, 6 the server did not answer.`,
 				if err != nil {
 					return classified(err)
 				}
-				fmt.Fprintf(e.Stdout, "%s: deleted\n", args[0])
+				fmt.Fprintf(e.Stdout, "%s: %s\n", args[0], done)
 				return nil
 			}
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce/infless"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/later"
+	"github.com/sluice-serving/sluice/reproduce/overload"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/reproduce/scrooge"
@@ -29,7 +30,7 @@ import (
 // papers are those that can be reproduced, and our own worlds.
 var papers = []reproduce.Paper{
 	proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper(), later.Paper(),
-	worlds.Paper(),
+	worlds.Paper(), overload.Paper(),
 }
 
 func reproduceCommand() command {

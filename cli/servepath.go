@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/files"
 )
 
 // configuredFrom makes a sluice.yaml of a model file or a model repository and returns its path. It lies in a folder of
@@ -25,7 +27,7 @@ func configuredFrom(e *Env, path string, objectives map[string]time.Duration) (s
 	if err != nil {
 		return "", fault.Wrap(fault.Usage, err)
 	}
-	folder, err := folderOf(path)
+	folder, err := folderOf(e, path)
 	if err != nil {
 		return "", err
 	}
@@ -50,8 +52,12 @@ func configuredFrom(e *Env, path string, objectives map[string]time.Duration) (s
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// folderOf returns the folder that belongs to the models at a path. It changes when one of their files does.
-func folderOf(path string) (string, error) {
+// temporary has the folders that this process uses in place of those of a user's cache that it cannot write.
+var temporary sync.Map
+
+// folderOf returns the folder that belongs to the models at a path. It changes when one of their files does. Where the
+// user's cache cannot be written, it is a temporary one.
+func folderOf(e *Env, path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -76,7 +82,22 @@ func folderOf(path string) (string, error) {
 		cache = os.TempDir()
 	}
 	folder := filepath.Join(cache, "sluice", "serve", hex.EncodeToString(h.Sum(nil))[:16])
-	return folder, os.MkdirAll(folder, 0o700)
+	if err = os.MkdirAll(folder, 0o700); err == nil {
+		err = files.Writable(folder)
+	}
+	if err == nil {
+		return folder, nil
+	}
+	if known, ok := temporary.Load(folder); ok {
+		return known.(string), nil
+	}
+	made, failed := os.MkdirTemp("", "sluice-")
+	if failed != nil {
+		return "", errors.Join(err, failed)
+	}
+	temporary.Store(folder, made)
+	fmt.Fprintf(e.Stderr, "the configuration and the profile of these models are not kept for the next start: %v\n", err)
+	return made, nil
 }
 
 // putModel makes a repository with one model of a file, under the file's name, together with the files of its weights:

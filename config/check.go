@@ -49,7 +49,7 @@ func (c *checker) file() {
 	if f.Models.Repository == "" && f.runsModels() {
 		for i, w := range f.Workers {
 			if w.Backend.Kind == "onnx" {
-				c.addf("models.repository",
+				c.at(c.f.line(at("workers", i)+".backend.kind"), "models.repository",
 					"is missing: workers[%d] runs models with backend onnx and needs their files", i)
 				break
 			}
@@ -538,6 +538,7 @@ func (c *checker) telemetry() {
 	t := &c.f.Telemetry
 	c.known(t.LogLevel, []string{"debug", "info", "warn", "error"}, "telemetry.log_level", "log level")
 	c.known(t.LogFormat, []string{"text", "json"}, "telemetry.log_format", "log format")
+	c.need(t.JournalLimit >= 1<<20, "telemetry.journal_limit", "is %v, want at least 1MiB", t.JournalLimit)
 	c.need(t.Decisions >= 0 && t.Decisions <= 1<<24, "telemetry.decisions", "is %d, want 0 to %d", t.Decisions, 1<<24)
 	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100",
 		len(t.LatencyBuckets))

@@ -97,6 +97,9 @@ func (f *File) defaults() {
 	orText(f, &t.LogLevel, "info", "telemetry.log_level")
 	orText(f, &t.LogFormat, "text", "telemetry.log_format")
 	orInt(f, &t.Decisions, 65536, "telemetry.decisions")
+	if !f.has("telemetry.journal_limit") {
+		t.JournalLimit = 4 << 30
+	}
 	if t.LatencyBuckets == nil {
 		for _, ms := range []time.Duration{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000} {
 			t.LatencyBuckets = append(t.LatencyBuckets, Duration(ms*time.Millisecond))

@@ -528,6 +528,9 @@ type Telemetry struct {
 	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the
 	// last four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
 	Journal string `yaml:"journal"`
+	// JournalLimit is the most bytes of the journal. Steps beyond it are counted in sluice_journal_missed_steps_total
+	// and not recorded: what is there still replays. Default: 4GiB.
+	JournalLimit Size `yaml:"journal_limit"`
 	// History is a file that keeps the latest day of what the dashboard shows, second by second, relative to this file:
 	// at most 256 MiB. It survives restarts; each server needs its own. Default: none, the dashboard shows what has
 	// happened since the start.

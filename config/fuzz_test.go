@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/sluice-serving/sluice/internal/bounded"
@@ -12,6 +13,14 @@ func FuzzParseFunction(f *testing.F) {
 	f.Add([]byte("name: [f\nlabels: {a: &x b, c: *x}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer bounded.Watch(t, bounded.Fuzz(len(data)))()
-		_, _ = ParseFunction(data, "fn.yaml")
+		_, err := ParseFunction(data, "fn.yaml")
+		var p Problems
+		if errors.As(err, &p) {
+			for _, x := range p {
+				if x.Line < 1 {
+					t.Fatalf("without a line: %v", x)
+				}
+			}
+		}
 	})
 }

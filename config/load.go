@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -51,7 +52,7 @@ func Parse(data []byte, path string) (*File, error) {
 // read decodes a whole file into a struct. It returns false when the file is too large or no mapping.
 func (c *checker) read(data []byte, into any) bool {
 	if len(data) > MaxBytes {
-		c.at(0, "", "larger than the limit of %d bytes", MaxBytes)
+		c.at(1, "", "larger than the limit of %d bytes", MaxBytes)
 		return false
 	}
 	root, ok := parseYAML(data, c)
@@ -67,18 +68,18 @@ func parseYAML(data []byte, c *checker) (*yaml.Node, bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) {
-		c.at(0, "", "the file is empty: `sluice config init` writes one to start from")
+		c.at(1, "", "the file is empty: `sluice config init` writes one to start from")
 		return nil, false
 	}
 	if err != nil {
-		c.syntax(err)
+		c.syntax(err, data)
 		return nil, false
 	}
 	switch err := dec.Decode(&second); {
 	case err == nil:
 		c.at(second.Line, "", "a second document begins here: put everything into one")
 	case !errors.Is(err, io.EOF):
-		c.syntax(err)
+		c.syntax(err, data)
 	}
 	if len(c.found) > 0 {
 		return nil, false
@@ -90,16 +91,31 @@ func parseYAML(data []byte, c *checker) (*yaml.Node, bool) {
 	return doc.Content[0], true
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var (
+	yamlLine    = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+	yamlAnchor  = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
+	yamlControl = regexp.MustCompile(`[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)
+)
 
-// syntax reports an error of the YAML library with the line in its text.
-func (c *checker) syntax(err error) {
+// syntax reports an error of the YAML library with the line in its text. The library leaves it out in the first line,
+// and for aliases and control characters.
+func (c *checker) syntax(err error, data []byte) {
 	text := err.Error()
 	m := yamlLine.FindStringSubmatch(text)
 	line := 0
 	if m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
+	}
+	if line == 0 {
+		line = 1
+		at := 0
+		if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+			at = bytes.Index(data, []byte("*"+m[1]))
+		} else if found := yamlControl.FindIndex(data); found != nil && strings.Contains(text, "control characters") {
+			at = found[0]
+		}
+		line += bytes.Count(data[:max(at, 0)], []byte("\n"))
 	}
 	c.at(line, "", "not valid YAML: %s", text)
 }

@@ -261,6 +261,11 @@ func FuzzParse(f *testing.F) {
 				!bytes.Contains(data, []byte("%!")) {
 				t.Fatalf("error %v", err)
 			}
+			for _, x := range p {
+				if x.Line < 1 {
+					t.Fatalf("without a line: %v", x)
+				}
+			}
 			return
 		}
 		// A file without problems makes a valid spec whenever it needs no other files.

@@ -9,7 +9,7 @@ import (
 // Problem is one error in a file.
 type Problem struct {
 	File string
-	Line int    // 0 when the field is not in the file
+	Line int    // of the field, or of the closest one around it that is in the file; 1 when there is none
 	Path string // such as apps[0].slo.latency; empty for the file as a whole
 	Text string // what is wrong and what to do about it
 }
@@ -91,12 +91,17 @@ func (f *File) SaysSlack() bool { return f.has("system.slack") }
 // has reports whether the file gives a value at path.
 func (f *File) has(path string) bool { return f.lines[path] > 0 }
 
-// line returns the line of path, or of the closest enclosing field in the file.
+// line returns the line of path, or of the closest enclosing field in the file; the first line when there is none.
 func (f *File) line(path string) int {
 	for at := path; at != ""; at = parent(at) {
 		if n := f.lines[at]; n > 0 {
 			return n
 		}
 	}
-	return 0
+	return 1
+}
+
+// Problem returns a problem with a field of the file, of which another package found out.
+func (f *File) Problem(path, format string, args ...any) error {
+	return Problems{{File: f.name, Line: f.line(path), Path: path, Text: fmt.Sprintf(format, args...)}}
 }

@@ -59,7 +59,10 @@ func (f *File) Resolve() (*Resolved, error) {
 	if err := r.c.err(); err != nil {
 		return nil, err
 	}
-	return r.w, r.w.Spec.Validate()
+	if err := r.w.Spec.Validate(); err != nil {
+		return nil, f.Problem("", "%v", err)
+	}
+	return r.w, nil
 }
 
 type resolver struct {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
@@ -268,22 +267,12 @@ func (p *Plane) finish(m *message) {
 	p.in = append(p.in, in)
 }
 
-// The limit of a run that no configuration gives.
-const (
-	runFactor    = 10 // times the believed time, which is a high percentile
-	leastRun     = time.Second
-	unknownLimit = time.Minute
-)
-
 // runLimit is how long a batch may run until its instance counts as lost.
 func (p *Plane) runLimit(d *engine.Decision) time.Duration {
-	switch {
-	case p.c.RunTimeout > 0:
+	if p.c.RunTimeout > 0 {
 		return p.c.RunTimeout
-	case d.Expected <= 0 || d.Expected >= profile.Unknown:
-		return unknownLimit
 	}
-	return max(runFactor*d.Expected, p.spec().Apps[p.spec().Stages[d.Stage].App].SLO.Latency, leastRun)
+	return engine.RunLimit(p.spec(), d)
 }
 
 // boundOutputs returns an error for a batch of which a query has larger outputs than allowed.

@@ -34,7 +34,7 @@ func (a *admission) admits(w *fleet.Work) (ok bool, why Reason) {
 			case !l.Wanted || !a.fleet.Meets(w, l.Variant):
 			case int(w.Items) > l.Limit:
 				large = true
-			case !l.Warm || i.Standby():
+			case !l.Warm || i.Standby() || i.RestUntil() > 0:
 				return true, 0
 			}
 		}

@@ -147,10 +147,13 @@ func (a *agenda) setStageTimer(s serving.StageID) {
 }
 
 // setInstanceTimer sets the timer of an instance: when its batcher wants to be called, the first task of its queue is
-// too late, or its turn-off delay ends.
+// too late, or its turn-off delay or its rest ends.
 func (a *agenda) setInstanceTimer(i *fleet.Instance) {
 	at := i.Wake()
 	if until := i.WarmUntil(); until > 0 {
+		at = min(at, until)
+	}
+	if until := i.RestUntil(); until > 0 {
 		at = min(at, until)
 	}
 	if a.app(i.Stage()).Drops() {

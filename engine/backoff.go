@@ -15,6 +15,9 @@ const (
 	// Of places whose instance was ejected. It comes back on probation.
 	firstEjection = time.Second
 	lastEjection  = time.Minute
+	// steadyFor is how many times the last back-off an instance has to stay up until the losses before are forgotten.
+	// One that flaps faster is kept out longer each time.
+	steadyFor = 10
 	// stopWaitingAfter is the number of consecutive failed launches, about eight seconds of them, after which queries
 	// that only this place could serve stop waiting for it.
 	stopWaitingAfter = 5
@@ -24,9 +27,17 @@ const (
 type backoff struct {
 	*world
 	waiting  []relaunch
-	failures map[fleet.Key]int // consecutive
+	failures map[fleet.Key]int // consecutive, without coming up
+	losses   map[fleet.Key]loss
 	// ejections are those since the place last passed its probation.
 	ejections map[fleet.Key]int
+}
+
+// loss is of a place whose instances were lost in quick succession.
+type loss struct {
+	n    int           // losses
+	wait time.Duration // back-off after the last
+	up   serving.Time  // when an instance came up since, 0 if none has
 }
 
 type relaunch struct {
@@ -35,20 +46,29 @@ type relaunch struct {
 }
 
 func newBackoff(w *world) *backoff {
-	return &backoff{world: w, failures: make(map[fleet.Key]int), ejections: make(map[fleet.Key]int)}
+	return &backoff{
+		world: w, failures: make(map[fleet.Key]int), losses: make(map[fleet.Key]loss),
+		ejections: make(map[fleet.Key]int),
+	}
 }
 
 // lost schedules the launch at a place after its back-off. It reports whether queries should stop waiting for it.
 func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
 	n := b.failures[k]
 	b.failures[k] = n + 1
-	wait := lastBackoff
-	if n < 10 {
-		wait = min(firstBackoff<<n, lastBackoff)
+	l := b.losses[k]
+	if l.up > 0 && b.now.Sub(l.up) >= steadyFor*l.wait {
+		l = loss{}
 	}
-	b.waiting = append(b.waiting, relaunch{k, b.now.Add(wait)})
+	l.wait = min(firstBackoff<<min(l.n, 10), lastBackoff)
+	l.n, l.up = l.n+1, 0
+	b.losses[k] = l
+	b.waiting = append(b.waiting, relaunch{k, b.now.Add(l.wait)})
 	return n >= stopWaitingAfter
 }
+
+// flaps reports whether instances at a place were lost more than once in quick succession.
+func (b *backoff) flaps(k fleet.Key) bool { return b.losses[k].n > 1 }
 
 // ejected schedules the launch at a place whose instance was ejected.
 func (b *backoff) ejected(k fleet.Key) {
@@ -64,7 +84,13 @@ func (b *backoff) wasEjected(k fleet.Key) bool { return b.ejections[k] > 0 }
 func (b *backoff) passed(k fleet.Key) { delete(b.ejections, k) }
 
 // cameUp forgets the failures of a place.
-func (b *backoff) cameUp(k fleet.Key) { delete(b.failures, k) }
+func (b *backoff) cameUp(k fleet.Key) {
+	delete(b.failures, k)
+	if l, lost := b.losses[k]; lost && l.up == 0 {
+		l.up = max(b.now, 1)
+		b.losses[k] = l
+	}
+}
 
 // keep forgets the places for which wanted is false.
 func (b *backoff) keep(wanted func(fleet.Key) bool) {

@@ -56,6 +56,9 @@ func newDispatch(w *world, a *agenda, out *decisions, p *inForce, q *queries, i 
 // stages that have changed.
 func (d *dispatch) routeAll(changed []int32) {
 	d.agenda.called = false
+	for _, s := range changed {
+		d.queries.callBack(serving.StageID(s))
+	}
 	d.routing.Begin(d.now, serving.None, d.force.plan)
 	d.router.Route(&d.routing)
 	for _, i := range d.routing.Touched() {
@@ -75,6 +78,7 @@ func (d *dispatch) routeAll(changed []int32) {
 
 // route lets the router assign the waiting tasks of a stage.
 func (d *dispatch) route(s serving.StageID) {
+	d.queries.callBack(s)
 	if d.fleet.Central(s).Len() > 0 && len(d.fleet.Ready(s)) > 0 {
 		d.routing.Begin(d.now, s, d.force.plan)
 		d.router.Route(&d.routing)
@@ -114,6 +118,7 @@ func (d *dispatch) fill(id serving.InstanceID) {
 			d.queries.end(d.fleet.Task(i.Queue().Head()).Record(), serving.Dropped, Reason(answer.Reason))
 		} else {
 			d.start(i, &answer)
+			d.queries.beginTrial(i)
 			started = true
 		}
 	}
@@ -147,7 +152,8 @@ func (d *dispatch) look(i *fleet.Instance) bool {
 		return false
 	}
 	app, use, v := d.app(i.Stage()), i.Variant(at), &d.shown
-	v.Now, v.Plan, v.Instance, v.SLO, v.MayDrop = d.now, d.force.plan, i, app.SLO.Latency, app.Late == serving.DropLate
+	v.Now, v.Plan, v.Instance, v.SLO = d.now, d.force.plan, i, app.SLO.Latency
+	v.MayDrop = app.Late == serving.DropLate && !head.Probe()
 	v.Variant, v.Limit, v.Ready, v.Items = use.Variant, use.Limit, q.Len(), q.Items()
 	if !q.Unconstrained() {
 		d.viewConstrained(v, head)

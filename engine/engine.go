@@ -163,6 +163,7 @@ func (e *Engine) batchDone(in *Input) {
 	if in.Result == OK && e.queries.faults.endedWell(i.ID()) {
 		e.lifecycle.backoff.passed(i.Key())
 	}
+	e.queries.endTrial(i, max(in.Took, b.Expected.Sub(b.Started)))
 	if e.lifecycle.eject() {
 		e.handover.retire()
 	}
@@ -270,6 +271,9 @@ func (e *Engine) expire() {
 		if i.Wake() <= e.now {
 			e.fleet.SetWake(i, serving.Never)
 			e.agenda.touch(i)
+		}
+		if until := i.RestUntil(); until > 0 && until <= e.now {
+			e.queries.endRest(i)
 		}
 		e.queries.endExpired(i.Queue(), i.Stage())
 		if until := i.WarmUntil(); until > 0 && until <= e.now {

@@ -16,8 +16,8 @@ import (
 const (
 	blamePoints = 2
 	ejectAt     = 6
-	// onProbation is the score of an instance that comes back: one more failure ejects it again. passedAfter is the
-	// number of batches that have to end well until its ejections are forgotten.
+	// onProbation is the score of an instance that comes back after an ejection: one more failure ejects it again.
+	// passedAfter is the number of batches that have to end well until that is forgotten and its share is whole.
 	onProbation = ejectAt - blamePoints
 	passedAfter = 20
 )
@@ -40,7 +40,10 @@ type suspicion struct {
 }
 
 // conduct is what counts against an instance: points, and the batches that have ended well since the last.
-type conduct struct{ points, good int }
+type conduct struct {
+	points, good int
+	trial        bool // it has come back and gets its share step by step
+}
 
 func newFaults(w *world) *faults {
 	return &faults{
@@ -119,8 +122,20 @@ func (f *faults) endedWell(id serving.InstanceID) (passed bool) {
 	return true
 }
 
-// cameBack puts an instance at a place that was ejected on probation.
-func (f *faults) cameBack(id serving.InstanceID) { f.conducts[id] = &conduct{points: onProbation} }
+// cameBack puts an instance on trial whose predecessors at its place were ejected, or were lost in quick succession.
+func (f *faults) cameBack(id serving.InstanceID, ejected bool) {
+	c := &conduct{trial: true}
+	if ejected {
+		c.points = onProbation
+	}
+	f.conducts[id] = c
+}
+
+// onTrial reports whether an instance gets its share step by step.
+func (f *faults) onTrial(id serving.InstanceID) bool {
+	c := f.conducts[id]
+	return c != nil && c.trial
+}
 
 // forget drops what counts against an instance that is gone.
 func (f *faults) forget(id serving.InstanceID) { delete(f.conducts, id) }
@@ -131,18 +146,28 @@ func (f *faults) ejected() *fleet.Instance {
 	for len(f.due) > 0 {
 		id := f.due[0]
 		f.due = f.due[1:]
-		if i := f.fleet.Instance(id); i != nil && i.State() == fleet.Ready && len(f.fleet.Ready(i.Stage())) > 1 {
+		if i := f.fleet.Instance(id); i != nil && i.State() == fleet.Ready && f.replaceable(i) {
 			return i
 		}
 	}
 	return nil
 }
 
-// elsewhere returns the ready instance with the fewest tasks, another than i, that may serve a task; nil without one.
+// replaceable reports whether another instance of the same stage is ready.
+func (f *faults) replaceable(i *fleet.Instance) bool {
+	return slices.ContainsFunc(f.fleet.Ready(i.Stage()), func(o *fleet.Instance) bool { return o != i })
+}
+
+// elsewhere returns the ready instance with the fewest tasks, another than i, that may serve a task. Without a ready
+// one it returns one that rests; nil if there is none either.
 func (f *faults) elsewhere(ref fleet.Ref, i *fleet.Instance) *fleet.Instance {
 	var best *fleet.Instance
-	for _, x := range f.fleet.Ready(i.Stage()) {
-		if x != i && f.fleet.CanServe(x, f.fleet.Task(ref)) && (best == nil || x.Outstanding() < best.Outstanding()) {
+	for _, x := range f.fleet.Live() {
+		if x == i || x.Stage() != i.Stage() || x.State() != fleet.Ready || !f.fleet.CanServe(x, f.fleet.Task(ref)) {
+			continue
+		}
+		if best == nil || best.RestUntil() > 0 && x.RestUntil() == 0 ||
+			(best.RestUntil() > 0) == (x.RestUntil() > 0) && x.Outstanding() < best.Outstanding() {
 			best = x
 		}
 	}

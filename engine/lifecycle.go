@@ -24,8 +24,9 @@ func (l *lifecycle) changed(i *fleet.Instance, in *Input) {
 	case VariantReady:
 		l.backoff.cameUp(i.Key())
 		l.health.cameUp(i.Worker(), in.Variant)
-		if i.State() == fleet.Launching && l.backoff.wasEjected(i.Key()) {
-			l.queries.faults.cameBack(i.ID())
+		if ejected := l.backoff.wasEjected(i.Key()); i.State() == fleet.Launching &&
+			(ejected || l.backoff.flaps(i.Key())) {
+			l.queries.faults.cameBack(i.ID(), ejected)
 		}
 		l.warm(i, in.Variant)
 	case LoadFailed:

@@ -68,6 +68,9 @@ func (q *queries) failed(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, broke
 	q.faults.suspect(ref, broken)
 	q.retry(ref)
 	if other != nil {
+		if other.RestUntil() > 0 {
+			q.endRest(other)
+		}
 		q.fleet.Assign(ref, other, q.now)
 		q.agenda.touch(other)
 	}

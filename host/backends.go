@@ -151,7 +151,7 @@ func (o *Opened) remote(b config.Backend, trouble func(error)) (dataplane.Backen
 		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}
 	}
 	return openinference.New(openinference.Config{
-		Address: b.Address, TLS: b.TLS, CA: o.file.Path(b.CA), LoadModels: b.LoadModels, Models: models,
+		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,
 		Trouble: trouble,
 	})
 }

@@ -44,6 +44,13 @@ func (h *functionHost) Bind(v serving.VariantID, path string, batched bool) {
 	}
 }
 
+// Unbind implements functions.Binder.
+func (h *functionHost) Unbind(v serving.VariantID) {
+	if h.local != nil {
+		h.local.Unbind(v)
+	}
+}
+
 // Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
 func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	p := h.profiled

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"sync/atomic"
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
@@ -27,23 +30,64 @@ func (p *Planned) journalHeader() journal.Header {
 	return h
 }
 
-// openJournal makes a file, or replaces one. record writes a step to it. failed is called once, with the first error of
-// writing, such as a full disk; nothing is written from then on. closing returns that error as well.
-func (p *Planned) openJournal(path string, mode os.FileMode, failed func(error)) (record observer,
-	closing func() error, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+// journalCounts is what of a run is in its journal. It is safe for concurrent use.
+type journalCounts struct{ written, missed atomic.Uint64 } // bytes, and steps that were not recorded
+
+// errJournalFull is the error of a journal that has reached its limit. What is written can be replayed.
+var errJournalFull = errors.New("it has reached telemetry.journal_limit")
+
+// boundedFile is a file that takes a number of bytes.
+type boundedFile struct {
+	*os.File
+	left   int64
+	counts *journalCounts
+	held   uint64 // steps since the last write
+}
+
+// Write implements io.Writer.
+func (f *boundedFile) Write(b []byte) (int, error) {
+	full := int64(len(b)) > f.left
+	if full {
+		b = b[:bytes.LastIndexByte(b[:f.left], '\n')+1] // the last line is whole
+	}
+	n, err := f.File.Write(b)
+	f.left -= int64(n)
+	f.counts.written.Add(uint64(n))
+	switch {
+	case full:
+		f.left = 0
+		f.held -= min(f.held, uint64(bytes.Count(b[:n], []byte{'\n'})))
+		err = cmp.Or(err, errJournalFull)
+	case err == nil:
+		f.held = 0
+	}
+	return n, err
+}
+
+// openJournal makes a file of at most limit bytes, or replaces one. record writes a step to it. failed is called once,
+// with the first error of writing, such as a full disk; nothing is written from then on, and counts says how much.
+// closing returns that error as well.
+func (p *Planned) openJournal(path string, mode os.FileMode, limit int64, counts *journalCounts, failed func(error)) (
+	record observer, closing func() error, err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {
 		return nil, nil, err
 	}
+	f := &boundedFile{File: file, left: limit, counts: counts}
 	j, err := journal.NewWriter(f, p.journalHeader())
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	told := false
 	return func(now serving.Time, in []engine.Input, out []engine.Decision) {
-		if err := j.Step(now, in, out); err != nil && !told { // the error stays, and Flush returns it
-			told = true
-			failed(err)
+		f.held++
+		if err := j.Step(now, in, out); err != nil { // the error stays, and Flush returns it
+			counts.missed.Add(f.held)
+			f.held = 0
+			if !told {
+				told = true
+				failed(err)
+			}
 		}
 	}, func() error { return errors.Join(j.Flush(), f.Close()) }, nil
 }

@@ -52,18 +52,22 @@ func Open(path string, options Options) (*Opened, error) {
 func systemOf(f *config.File, tables *config.Resolved) (out systems.System, err error) {
 	if len(tables.Apps) == 0 {
 		if out, err = compose(f.System); err != nil {
-			return out, fault.Errorf(fault.Config, "%s: system: %w", f.Name(), err)
+			return out, fault.Wrap(fault.Config, f.Problem("system", "%v", err))
 		}
 		return out, nil
 	}
 	for i := range tables.Apps {
 		s, err := compose(tables.Apps[i].System)
+		path := fmt.Sprintf("apps[%d].system", i)
 		if err != nil {
-			return out, fault.Errorf(fault.Config, "%s: app %q: %w", f.Name(), tables.Spec.Apps[i].Name, err)
+			if f.Apps[i].System == nil {
+				path = "system" // of all apps that have none of their own
+			}
+			return out, fault.Wrap(fault.Config, f.Problem(path, "%v", err))
 		}
 		if i > 0 && !reflect.DeepEqual(s, out) {
-			return out, fault.Errorf(fault.Config, "%s: apps[%d].system differs from that of app %q: one server runs "+
-				"one system; start a server for each", f.Name(), i, tables.Spec.Apps[0].Name)
+			return out, fault.Wrap(fault.Config, f.Problem(path, "differs from that of app %q: one server runs one "+
+				"system; start a server for each", tables.Spec.Apps[0].Name))
 		}
 		out = s
 	}

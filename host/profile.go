@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -108,10 +110,19 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 			return p, nil
 		}
 	}
-	o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
+	if unwritable := files.Writable(filepath.Dir(remembered)); unwritable != nil {
+		o.options.Notice(fmt.Sprintf("measuring the models on this machine; every start does so, since the profile "+
+			"cannot be kept in %s: %v", remembered, unwritable))
+		remembered = ""
+	} else {
+		o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
+	}
 	f, err := kept.Measure(ctx, Measuring{File: remembered, Tune: o.options.tune()})
-	if err != nil {
+	if f == nil {
 		return nil, err
+	}
+	if err != nil {
+		o.options.Notice(fmt.Sprintf("the profile is not kept, the next start measures again: %v", err))
 	}
 	return kept.ProfileOf(f)
 }

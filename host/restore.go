@@ -28,7 +28,7 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 		profiled: p, local: run.local, log: s.log, refines: !p.system.Options.Learn,
 		models: make(map[string]*server.Model),
 	}
-	c, err := p.functionsConfig(kept, run)
+	c, err := p.functionsConfig(kept, run, h)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,8 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 }
 
 // functionsConfig is the configuration of the functions' manager.
-func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functions.Config, error) {
+func (p *Profiled) functionsConfig(kept *store.Functions, run *backends, h functions.Binder) (
+	functions.Config, error) {
 	statistic, err := profile.ParseStatistic(plannedStatistic)
 	if err != nil {
 		return functions.Config{}, err
@@ -69,7 +70,7 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 		App: serving.App{
 			Weight: 1, QueueLimit: config.DefaultQueueLimit, Slack: time.Duration(p.file.System.Slack),
 		},
-		Predictor: &functions.Measured{Backend: run.of, Host: here},
+		Predictor: &functions.Measured{Backend: run.of, Models: h, Host: here},
 	}
 	if p.file.System.Late == "serve-late" {
 		c.App.Late = serving.ServeLate

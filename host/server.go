@@ -160,6 +160,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stopRefining()
 	if f := s.functions; f != nil {
 		helpers.Go(func() { f.saveIdleTimes(over) })
+		defer context.AfterFunc(ctx, f.manager.Close)() // requests wait for deployments, and the drain for requests
 		if f.refines {
 			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
 		}
@@ -175,6 +176,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", s.drain, drained))
 	}
 	stopRefining()
+	if s.functions != nil {
+		s.functions.manager.Close()
+	}
 	close(over)
 	helpers.Wait()
 	if s.functions != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -95,7 +96,8 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	}
 	closing := func() error { return nil }
 	if s.Journal != "" {
-		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666, func(error) {}); err != nil {
+		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666, math.MaxInt64, &journalCounts{},
+			func(error) {}); err != nil {
 			return nil, err
 		}
 	}

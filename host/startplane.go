@@ -96,7 +96,9 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 			return nil, err
 		}
 		// Clients' data: for its owner alone.
-		record, closing, err := p.openJournal(p.file.Path(path), 0o600, func(err error) {
+		counts := &journalCounts{}
+		s.telemetry.CountJournal(func() (written, missed uint64) { return counts.written.Load(), counts.missed.Load() })
+		record, closing, err := p.openJournal(p.file.Path(path), 0o600, int64(t.JournalLimit), counts, func(err error) {
 			s.log.Error("the journal ends here: no further step is recorded", "error", err)
 		})
 		if err != nil {

@@ -44,6 +44,7 @@ type run struct {
 	balloon  float64 // the factor by which its content lengthens it
 	sent     []int32 // items along each edge, task by task
 	breaks   bool
+	hangs    bool // it never ends
 
 	site        site
 	began       serving.Time

@@ -42,6 +42,12 @@ type Config struct {
 	Clients []workload.Client
 	// Growths replace the spec by larger ones at their times, in the order of At. Queries of new apps come later.
 	Growths []Growth
+	// Trouble says how a worker behaves at a time; nil for well. Pauses are times in which the engine is not called:
+	// what happens meanwhile reaches it at their ends. They are in the order of At, and do not overlap.
+	Trouble func(now serving.Time, w serving.WorkerID) Trouble
+	Pauses  []Pause
+	// LoadLimit is how long a load may take until its instance counts as lost; 0 for ever.
+	LoadLimit time.Duration
 	// Breaks reports whether a batch fails; nil for none.
 	Breaks func(serving.BatchID) bool
 	// Recorder gets the outcomes; nil for none.
@@ -193,20 +199,23 @@ func (s *simulation) nextEvent() serving.Time {
 	if len(s.streams) > 0 {
 		now = min(now, s.streams[0].at)
 	}
-	return now
+	return s.afterPause(now)
 }
 
 // gather collects what happens at an instant, in the engine's order.
 func (s *simulation) gather(now serving.Time) {
 	s.moved = false
-	for s.events.next() == now {
+	for at := s.events.next(); at <= now; at = s.events.next() {
 		s.in = s.events.pop(s.in)
 		last := len(s.in) - 1
 		x := &s.in[last]
 		if engine.Stale(s.Engine, x) {
 			s.in = s.in[:last]
-		} else if x.Kind == engine.BatchDone && !s.machines.end(x.Batch, now) {
+		} else if x.Kind == engine.BatchDone && !s.machines.end(x.Batch, at) {
 			s.in, s.moved = s.in[:last], true
+		} else if i := s.Engine.Fleet().Instance(x.Instance); i != nil && x.Change == engine.Lost &&
+			x.Kind == engine.InstanceChanged {
+			s.machines.lose(i)
 		}
 	}
 	for ; len(s.Faults) > 0 && s.Faults[0].At <= now; s.Faults = s.Faults[1:] {
@@ -310,6 +319,10 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
+		if s.LoadLimit > 0 && s.troubleOf(now, i.Worker()).LoadHangs {
+			s.happens(max(now, s.loading[d.Instance]).Add(s.LoadLimit), engine.NewLoadFailed(d.Instance, d.Variant))
+			break
+		}
 		// after the loads that are under way there
 		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType()))
 		s.loading[d.Instance] = at
@@ -332,11 +345,15 @@ func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
 	r := s.machines.start(now, i, f.Concurrency(i), d)
 	r.balloon, r.sent = s.contents(d)
 	r.breaks = s.Breaks != nil && s.Breaks(d.Batch)
+	s.trouble(now, i, r, d)
 	s.result.Batches++
 }
 
 // batchEnds schedules the end of a batch. An end that was scheduled before is left on the heap: gather passes it over.
 func (s *simulation) batchEnds(r *run) {
+	if r.hangs {
+		return // its instance is lost before
+	}
 	took := r.ends.Sub(r.began)
 	if r.breaks {
 		s.happens(r.ends, engine.NewBatchBroken(r.batch, r.instance, took))
@@ -351,6 +368,10 @@ func (s *simulation) launch(now serving.Time, d *engine.Decision, warm bool) {
 	at, l := now, d.Launch
 	if w := l.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
 		s.happens(at.Add(s.Truth.Load(l.Variants[0], l.DeviceType)), engine.NewInstanceLost(d.Instance))
+		return
+	}
+	if !warm && s.LoadLimit > 0 && s.troubleOf(now, l.Key.Worker).LoadHangs {
+		s.happens(now.Add(s.LoadLimit), engine.NewInstanceLost(d.Instance))
 		return
 	}
 	for _, v := range l.Variants {

@@ -21,9 +21,16 @@ import (
 // modelServer is a remote server that gives back what it gets, fails, or gives an answer that does not fit.
 type modelServer struct {
 	pb.UnimplementedGRPCInferenceServiceServer
-	fails, wrong atomic.Bool
-	asked        atomic.Int64
+	fails, wrong, flaps atomic.Bool // flaps: two of three answers are errors
+	asked, hung         atomic.Int64
+	delay               atomic.Int64 // of an answer, in ns
+	hangs               atomic.Pointer[chan struct{}]
 }
+
+// hang has the server answer nothing until release.
+func (m *modelServer) hang() { c := make(chan struct{}); m.hangs.Store(&c) }
+
+func (m *modelServer) release() { close(*m.hangs.Swap(nil)) }
 
 func (*modelServer) ModelReady(context.Context, *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
 	return &pb.ModelReadyResponse{Ready: true}, nil
@@ -35,9 +42,18 @@ func (*modelServer) ModelMetadata(context.Context, *pb.ModelMetadataRequest) (*p
 	}, nil
 }
 
-func (m *modelServer) ModelInfer(_ context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
-	m.asked.Add(1)
-	if m.fails.Load() {
+func (m *modelServer) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
+	n := m.asked.Add(1)
+	if until := m.hangs.Load(); until != nil {
+		m.hung.Add(1)
+		select {
+		case <-*until:
+		case <-ctx.Done():
+		}
+		return nil, status.Error(codes.Internal, "it hung")
+	}
+	time.Sleep(time.Duration(m.delay.Load()))
+	if m.fails.Load() || m.flaps.Load() && n%3 > 0 {
 		return nil, status.Error(codes.Internal, "a secret of the model server")
 	}
 	in, err := oip.DecodeRequest(r, nil)

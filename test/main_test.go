@@ -32,10 +32,17 @@ func TestMain(m *testing.M) {
 // sluice starts the program as a process of its own.
 func sluice(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	return sluiceWith(t, func(*exec.Cmd) {}, args...)
+}
+
+// sluiceWith is sluice, and changes the command before it is started.
+func sluiceWith(t *testing.T, change func(*exec.Cmd), args ...string) *exec.Cmd {
+	t.Helper()
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), asProgram+"=1")
 	var out lockedBuffer
 	c.Stdout, c.Stderr = &out, &out
+	change(c)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,13 +26,16 @@ func (s *Server) withBody(w http.ResponseWriter, r *http.Request, do func(body [
 // holds claims its memory. Where it fails, the client may still be sending.
 func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]byte, error) {
 	b, err := s.unpacked(w, r, holds)
+	if err == nil {
+		return b, nil
+	}
+	known := (*oip.Error)(nil)
 	if large := tooLarge(err); large != nil {
 		err = large
+	} else if !errors.As(err, &known) && r.Context().Err() == nil {
+		err = oip.Errorf(oip.Invalid, "", "the body cannot be read: %v", err) // such as wrong chunks
 	}
-	if err != nil {
-		return nil, &unreadError{err}
-	}
-	return b, nil
+	return nil, &unreadError{err}
 }
 
 func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *claim) ([]byte, error) {

@@ -52,8 +52,6 @@ device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
 workers: [{name: core, count: %d}]
 models: {repository: models}
 profiles: [profile.json]
-# Batches wait for as long as their first query can; the slack is for the way to it and back.
-system: {name: proteus, replan: 2s, slack: 15ms}
 apps:
   - name: digits
     slo: {latency: %v, percentile: 99}

@@ -2,6 +2,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,15 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, fault.Errorf(fault.Config, "%s is larger than %d bytes", path, limit)
 	}
 	return data, nil
+}
+
+// Writable returns why no file can be made in a folder; nil when one can.
+func Writable(folder string) error {
+	f, err := os.CreateTemp(folder, ".sluice-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // Write makes a file, or replaces one, with the content that write writes. When it fails, an existing file is

@@ -30,6 +30,16 @@ type Deployment struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	// Profile says how the server gets the model's latency: Measure, which "" means, or Predict.
 	Profile string `json:"profile,omitempty"`
+	// TimeoutMS is how long the deployment may take, measuring and planning included; 0 means DefaultTimeout.
+	TimeoutMS float64 `json:"timeout_ms,omitempty"`
+}
+
+// timeout is how long the deployment may take.
+func (d *Deployment) timeout() time.Duration {
+	if d.TimeoutMS > 0 && d.TimeoutMS <= maxMS {
+		return span(d.TimeoutMS)
+	}
+	return DefaultTimeout
 }
 
 // The ways to get a model's latency for a deployment.
@@ -46,11 +56,12 @@ const (
 
 // States of a function.
 const (
-	Planning = "planning" // its instances are being planned
-	Starting = "starting" // its version is being loaded
-	Ready    = "ready"    // its version answers
-	Idle     = "idle"     // it has no instance and gets one when it is called
-	Failing  = "failing"  // its version could not be loaded recently
+	Deploying = "deploying" // its first version is being measured and planned
+	Planning  = "planning"  // its instances are being planned
+	Starting  = "starting"  // its version is being loaded
+	Ready     = "ready"     // its version answers
+	Idle      = "idle"      // it has no instance and gets one when it is called
+	Failing   = "failing"   // its version could not be loaded recently
 )
 
 // Status is a function as clients see it.
@@ -74,6 +85,16 @@ type Status struct {
 	// PredictionError is the error of predicted latencies, as a share of those measured later; null unless there are
 	// both.
 	PredictionError *float64 `json:"prediction_error,omitempty"`
+	// Deploying is the deployment of the next version; null when none is under way. LastFailure says why the last one
+	// failed, if it did.
+	Deploying   *Progress `json:"deploying,omitempty"`
+	LastFailure string    `json:"last_failure,omitempty"`
+}
+
+// Progress is a deployment that is under way: when it began, and when it is given up.
+type Progress struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
 }
 
 // Event is an event of a function, such as a cold start.
@@ -116,6 +137,8 @@ func (d *Deployment) record(name string) (store.Function, error) {
 		return bad("max_instances", "is %d, want 0 for no bound, or min_instances to %d", d.MaxInstances, maxInstances)
 	case !(d.ColdWaitMS >= 0 && d.ColdWaitMS <= maxMS):
 		return bad("cold_wait_ms", "is %v, want 0 to %d", d.ColdWaitMS, maxMS)
+	case !(d.TimeoutMS >= 0 && d.TimeoutMS <= maxMS):
+		return bad("timeout_ms", "is %v, want 0 for %v, or up to %d", d.TimeoutMS, DefaultTimeout, maxMS)
 	case d.Profile != "" && d.Profile != Measure && d.Profile != Predict:
 		return bad("profile", "is %.40q, want %s or %s", d.Profile, Measure, Predict)
 	case len(d.Labels) > maxLabels:

@@ -136,3 +136,8 @@ func (c *Client) Logs(ctx context.Context, name string, after uint64, limit int)
 func (c *Client) Delete(ctx context.Context, name string) error {
 	return c.do(ctx, http.MethodDelete, functionPath(name), "", nil, 0, nil)
 }
+
+// Cancel ends the deployment of a function that is under way. What was deployed before stays.
+func (c *Client) Cancel(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, functionPath(name)+"/deployment", "", nil, 0, nil)
+}

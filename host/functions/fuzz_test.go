@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/internal/bounded"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // No deployment makes the server panic or take much memory, and none of a model that it does not have is taken.
@@ -49,5 +50,19 @@ func FuzzIdleTimes(f *testing.F) {
 		if _, _, err := OpenIdleTimes(s, time.Now()); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// FuzzKeptProfile: no profile in a record of the store makes it panic or take much memory.
+func FuzzKeptProfile(f *testing.F) {
+	f.Add([]byte(`{"version":1,"created":"2026-01-01T00:00:00Z","points":[{"variant":"f-v1","device_type":"cpu",` +
+		`"batch":1,"concurrency":1,"samples":1,"mean_us":1,"p50_us":1,"p90_us":1,"p95_us":1,"p99_us":1}],"loads":[]}`))
+	f.Add([]byte(`{"points":[null]}`))
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "cpu"}}, Variants: []serving.Variant{{Name: "f-v1", MaxBatch: 4}},
+	}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		defer bounded.Watch(t, bounded.Fuzz(len(record)))()
+		_, _ = withProfile(spec, 0, serving.Measurements{}, record)
 	})
 }

@@ -19,7 +19,6 @@ const (
 	maxDeployment = 64 << 10         // bytes of a deployment
 	maxEvents     = 1000             // in one answer
 	readTimeout   = 30 * time.Second // of a client that sends a model
-	deployTimeout = 5 * time.Minute  // for a deployment, measuring included
 )
 
 // Handler serves the admin port. A model has at most largest bytes. It looks at no caller: its server does.
@@ -37,6 +36,7 @@ func Handler(m *Manager, largest int64) http.Handler {
 	mux.HandleFunc("GET "+PathFunctions+"{name}", jsonHandler(get))
 	mux.HandleFunc("PUT "+PathFunctions+"{name}", jsonHandler(h.deploy))
 	mux.HandleFunc("DELETE "+PathFunctions+"{name}", jsonHandler(h.delete))
+	mux.HandleFunc("DELETE "+PathFunctions+"{name}/deployment", jsonHandler(h.cancel))
 	mux.HandleFunc("GET "+PathFunctions+"{name}/logs", jsonHandler(h.logs))
 	return mux
 }
@@ -121,13 +121,48 @@ func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, oip.Errorf(oip.Invalid, "", "the body is no deployment: %v", err)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // all is read, and the answer may take long
-	ctx, done := context.WithTimeout(r.Context(), deployTimeout)
-	defer done()
 	name := r.PathValue("name")
-	if err := h.m.Deploy(ctx, name, &d); err != nil {
+	if strings.EqualFold(strings.TrimSpace(r.Header.Get("Prefer")), "respond-async") { // RFC 7240, section 4.1
+		return h.inBackground(w, r, name, &d)
+	}
+	if err := h.m.Deploy(r.Context(), name, &d); err != nil {
 		return nil, err
 	}
 	return h.m.Get(name)
+}
+
+// inBackground begins a deployment that goes on without the client, and answers 202 with how far it is.
+func (h *handler) inBackground(w http.ResponseWriter, r *http.Request, name string, d *Deployment) (any, error) {
+	if _, err := d.record(name); err != nil {
+		return nil, err
+	}
+	ctx := context.WithoutCancel(r.Context()) // it ends with its timeout, Cancel or Close
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- h.m.deployAfter(ctx, name, d, func() { close(begun) }) }()
+	select {
+	case <-begun:
+	case err := <-ended:
+		if err != nil {
+			return nil, err
+		}
+	}
+	s, err := h.m.Get(name)
+	if err != nil {
+		return nil, err // it failed at once
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	return s, nil
+}
+
+// cancel ends the deployment of a function. What was deployed before stays.
+func (h *handler) cancel(_ http.ResponseWriter, r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	was, err := h.m.Cancel(r.Context(), name)
+	if err == nil && !was {
+		err = oip.Errorf(oip.NotFound, "name", "no deployment of %.80q is under way", name)
+	}
+	return struct{}{}, err
 }
 
 func (h *handler) delete(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -1,6 +1,7 @@
 package functions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,6 +81,7 @@ type Manager struct {
 	log  *events
 
 	changing chan struct{} // of capacity 1: holds a token while the spec is being changed
+	underway *underway
 
 	mu              sync.Mutex
 	spec            *serving.Spec
@@ -97,8 +99,9 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 		c.Events = 256
 	}
 	m := &Manager{
-		c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements,
-		live: make(map[string]*Live), unrestored: make(map[string]error), keptPredictions: make(map[string]int),
+		c: c, host: host, changing: make(chan struct{}, 1), underway: newUnderway(), spec: c.Spec,
+		measured: c.Measurements,
+		live:     make(map[string]*Live), unrestored: make(map[string]error), keptPredictions: make(map[string]int),
 	}
 	list, err := c.Store.List()
 	if err != nil {
@@ -113,8 +116,12 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 		err := c.Store.CheckModel(x.Model)
 		var n *grown
 		var l *Live
+		var p *prepared
 		if err == nil {
-			n, l, err = m.withFunction(ctx, x, false)
+			p, err = m.prepare(ctx, x, false)
+		}
+		if err == nil {
+			n, l, err = m.withFunction(p)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -192,31 +199,46 @@ func (m *Manager) adopt(n *grown, l *Live) {
 	delete(m.unrestored, l.Name)
 }
 
-// withFunction returns the spec with a function of the store in it, which replaces an earlier version. If the record
-// has no latencies, they are measured or predicted, with Config.Quick if quick is set and that can.
-func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool) (*grown, *Live, error) {
-	path := m.c.Store.ModelPath(x.Model.SHA256)
-	d, err := repository.Describe(path)
-	if err != nil {
-		return nil, nil, oip.Errorf(oip.Invalid, "model", "%v", err)
+// prepared is a function with its latencies that is not in the spec yet.
+type prepared struct {
+	store.Function
+	*repository.Described
+	path    string // of its file
+	variant serving.Variant
+}
+
+// prepare checks a function of the store. If its record has no latencies, they are measured or predicted, with
+// Config.Quick if quick is set and that can. It changes nothing, and others may change the spec meanwhile.
+func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*prepared, error) {
+	p := &prepared{Function: x, path: m.c.Store.ModelPath(x.Model.SHA256)}
+	var err error
+	if p.Described, err = repository.Describe(p.path); err != nil {
+		return nil, oip.Errorf(oip.Invalid, "model", "%v", err)
 	}
-	v, err := variantOf(&x, d)
+	if p.variant, err = variantOf(&x, p.Described); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	spec := m.spec
+	m.mu.Unlock()
+	if err := fitsMachine(spec, p.variant.MemoryBytes); err != nil {
+		return nil, err
+	}
+	n, l, err := m.addFunction(p)
+	if err != nil || x.Profile != nil || m.c.Predictor == nil {
+		return p, err
+	}
+	subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: p.path, Described: p.Described}
+	return p, m.addLatencies(ctx, p, subject, quick)
+}
+
+// withFunction returns the spec with a function in it, which replaces an earlier version, and binds its file.
+func (m *Manager) withFunction(p *prepared) (*grown, *Live, error) {
+	n, l, err := m.addFunction(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := fitsMachine(m.spec, v.MemoryBytes); err != nil {
-		return nil, nil, err
-	}
-	n, l, err := m.addFunction(x, d, v)
-	if err != nil {
-		return nil, nil, err
-	}
-	m.host.Bind(l.Variant, path, d.Batched)
-	if x.Profile == nil && m.c.Predictor != nil {
-		if err := m.addLatencies(ctx, n, l, path, quick); err != nil {
-			return nil, nil, err
-		}
-	}
+	m.host.Bind(l.Variant, p.path, p.Batched)
 	if l.Profile != nil {
 		if n.measured, err = withProfile(n.spec, l.Variant, n.measured, l.Profile); err != nil {
 			return nil, nil, err
@@ -250,7 +272,8 @@ func variantOf(x *store.Function, d *repository.Described) (serving.Variant, err
 
 // addFunction returns the spec with a function and its variant, which replace an earlier version. That must have the
 // same inputs and outputs.
-func (m *Manager) addFunction(x store.Function, d *repository.Described, v serving.Variant) (*grown, *Live, error) {
+func (m *Manager) addFunction(p *prepared) (*grown, *Live, error) {
+	x, d, v := p.Function, p.Described, p.variant
 	app := m.c.App
 	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
 	app.MinInstances, app.MaxInstances, app.ColdWait = x.Least, x.Most, x.ColdWait
@@ -275,29 +298,40 @@ func (m *Manager) addFunction(x store.Function, d *repository.Described, v servi
 	return n, l, nil
 }
 
-// addLatencies measures or predicts the latencies of a function whose model file is at path.
-func (m *Manager) addLatencies(ctx context.Context, n *grown, l *Live, path string, quick bool) error {
-	subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: l.Described}
-	var f *profiler.File
-	var err, missed error
-	if quick && m.c.Quick != nil {
-		if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
-			l.Predicted = true
+// addLatencies measures or predicts the latencies of a function.
+func (m *Manager) addLatencies(ctx context.Context, p *prepared, subject *Subject, quick bool) error {
+	type found struct {
+		f           *profiler.File
+		predicted   bool
+		err, missed error
+	}
+	answer := make(chan found, 1)
+	err := m.underway.measure(ctx, func() {
+		var x found
+		if quick && m.c.Quick != nil {
+			x.f, x.missed = m.c.Quick.Predict(ctx, subject)
+			x.predicted = x.missed == nil
 		}
-	}
-	if f == nil {
-		f, err = m.c.Predictor.Predict(ctx, subject)
-	}
-	if err == nil && missed != nil {
-		m.log.add(l.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
-	}
+		if x.f == nil {
+			x.f, x.err = m.c.Predictor.Predict(ctx, subject)
+		}
+		answer <- x
+	})
 	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		return oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", err)
+		return err
 	}
-	l.Profile, err = json.Marshal(f)
+	x := <-answer
+	if x.err != nil {
+		if ctx.Err() != nil {
+			return x.err
+		}
+		return oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", x.err)
+	}
+	if x.missed != nil {
+		m.log.add(p.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", x.missed))
+	}
+	p.Predicted = x.predicted
+	p.Profile, err = json.Marshal(x.f)
 	return err
 }
 
@@ -378,10 +412,31 @@ func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
 func (m *Manager) HasModel(sum string) bool { return m.c.Store.HasModel(sum) }
 
 // Deploy makes a function of a stored model. It replaces an earlier version. When it returns nil, the function is in
-// the store, and its instances are being planned.
+// the store, and its instances are being planned. It ends with ctx, after the deployment's timeout, with Cancel, and
+// when a later deployment of the same name begins. Deployments of other names go on meanwhile.
 func (m *Manager) Deploy(ctx context.Context, name string, d *Deployment) error {
-	return m.change(ctx, func() error { return m.deploy(ctx, name, d) })
+	return m.deployAfter(ctx, name, d, func() {})
 }
+
+// deployAfter is Deploy, and calls begun once the deployment shows in Get and can be cancelled.
+func (m *Manager) deployAfter(ctx context.Context, name string, d *Deployment, begun func()) error {
+	return m.underway.run(ctx, name, d.timeout(), func(ctx context.Context) error {
+		begun()
+		err := m.deploy(ctx, name, d)
+		if err != nil {
+			m.log.add(name, "fail", "deployment: "+cmp.Or(context.Cause(ctx), err).Error())
+		}
+		return err
+	})
+}
+
+// Cancel ends the deployment of a function that is under way. It reports whether there was one.
+func (m *Manager) Cancel(ctx context.Context, name string) (bool, error) {
+	return m.underway.cancel(ctx, name)
+}
+
+// Close ends all deployments that are under way, and refuses others.
+func (m *Manager) Close() { m.underway.close() }
 
 func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error {
 	x, err := d.record(name)
@@ -398,11 +453,21 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 	if x.Model.Bytes, err = m.c.Store.Size(d.Model); err != nil {
 		return err
 	}
+	// Nobody else changes the versions of this name until the deployment has ended.
 	if x.Version, err = m.c.Store.Next(name); err != nil {
 		return err
 	}
-	x.Deployed = time.Now().UTC().Truncate(time.Millisecond)
-	n, l, err := m.withFunction(ctx, x, d.Profile == Predict)
+	p, err := m.prepare(ctx, x, d.Profile == Predict)
+	if err != nil {
+		return err
+	}
+	return m.change(ctx, func() error { return m.adoptPrepared(ctx, p) })
+}
+
+// adoptPrepared puts a prepared function into the store, the spec and service.
+func (m *Manager) adoptPrepared(ctx context.Context, p *prepared) error {
+	p.Deployed = time.Now().UTC().Truncate(time.Millisecond)
+	n, l, err := m.withFunction(p)
 	if err != nil {
 		return err
 	}
@@ -421,13 +486,18 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 	}
 	// The function is in the store, so the deployment is completed even if the client goes away.
 	m.adopt(n, l)
-	m.log.add(name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", x.Version, x.Model.SHA256,
-		x.Model.Bytes))
+	m.log.add(l.Name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", l.Version, l.Model.SHA256,
+		l.Model.Bytes))
 	return m.grow(g)
 }
 
-// Delete removes a function from the store and from service. Queries that it has accepted are answered.
+// Delete removes a function from the store and from service. Queries that it has accepted are answered. A deployment of
+// it that is under way is cancelled.
 func (m *Manager) Delete(ctx context.Context, name string) error {
+	cancelled, err := m.Cancel(ctx, name)
+	if err != nil {
+		return err
+	}
 	return m.change(ctx, func() error {
 		m.mu.Lock()
 		l := m.live[name]
@@ -435,6 +505,9 @@ func (m *Manager) Delete(ctx context.Context, name string) error {
 		delete(m.unrestored, name)
 		m.mu.Unlock()
 		if l == nil && lost == nil {
+			if cancelled {
+				return nil
+			}
 			return unknown(name)
 		}
 		if err := m.c.Store.Delete(name); err != nil {
@@ -476,6 +549,13 @@ func (m *Manager) List() []Status {
 	for k := range all {
 		out[k] = m.status(&all[k])
 	}
+	for _, name := range m.underway.names() {
+		if !slices.ContainsFunc(out, func(s Status) bool { return s.Name == name }) {
+			if p, _ := m.underway.of(name); p != nil {
+				out = append(out, Status{Name: name, State: Deploying, Deploying: p})
+			}
+		}
+	}
 	slices.SortFunc(out, func(a, b Status) int {
 		if a.Name < b.Name {
 			return -1
@@ -485,15 +565,23 @@ func (m *Manager) List() []Status {
 	return out
 }
 
-// Get returns one function.
+// Get returns one function, or the deployment of one that is under way.
 func (m *Manager) Get(name string) (Status, error) {
 	m.mu.Lock()
 	l := m.live[name]
 	m.mu.Unlock()
-	if l == nil {
-		return Status{}, unknown(name)
+	if l != nil {
+		return m.status(l), nil
 	}
-	return m.status(l), nil
+	p, failed := m.underway.of(name)
+	switch {
+	case p != nil:
+		return Status{Name: name, State: Deploying, Deploying: p}, nil
+	case failed != "":
+		return Status{}, oip.Errorf(oip.NotFound, "name", "there is no function %.80q: its deployment failed: %s", name,
+			failed)
+	}
+	return Status{}, unknown(name)
 }
 
 func (m *Manager) status(l *Live) Status {
@@ -504,7 +592,9 @@ func (m *Manager) status(l *Live) Status {
 			profile = ByPrediction
 		}
 	}
-	return Status{Profile: profile, PredictionError: l.Off, Name: l.Name, Version: l.Version, State: state,
+	underway, failed := m.underway.of(l.Name)
+	return Status{Deploying: underway, LastFailure: failed, Profile: profile, PredictionError: l.Off,
+		Name: l.Name, Version: l.Version, State: state,
 		Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
 		LatencyMS: millis(l.Latency), Percentile: l.Percentile, MaxBatch: m.MaxBatch(l), MinInstances: l.Least,
 		MaxInstances: l.Most,

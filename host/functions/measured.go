@@ -14,6 +14,7 @@ import (
 // serve there.
 type Measured struct {
 	Backend func(serving.WorkerID) dataplane.Backend
+	Models  Binder // of the backends; nil if they know the subject's variant
 	Host    profiler.Host
 	Time    time.Duration // limit for one batch size; 0 means 300 ms
 }
@@ -24,9 +25,11 @@ const measuredTime = 300 * time.Millisecond
 // of one.
 func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
 	var files []*profiler.File
+	alias, release := s.aliased(m.Models)
+	defer release()
 	for _, x := range s.places() {
 		id, w, cores := x.device, x.worker, x.cores
-		c := profiler.Config{Spec: s.Spec, Backend: m.Backend(w), Variants: []serving.VariantID{s.Variant},
+		c := profiler.Config{Spec: s.Spec, Backend: alias(m.Backend(w)), Variants: []serving.VariantID{s.Variant},
 			DeviceType: id, Worker: w, Cores: cores,
 			Tensors:   func(serving.VariantID) ([]tensor.Spec, bool, error) { return s.Inputs, s.Batched, nil },
 			MeanWidth: 0.1, P95Width: 0.2, MaxTime: m.Time, MaxSamples: 200, Seed: 1, Host: m.Host}

@@ -67,18 +67,28 @@ func (m *Manager) keepPrediction(l *Live) {
 // refine measures a function and plans with the measurements from now on. If no plan can be made with them, the
 // prediction stays: the function serves, perhaps late, and its status shows the error.
 func (m *Manager) refine(ctx context.Context, l *Live) error {
+	m.mu.Lock()
+	spec := m.spec
+	m.mu.Unlock()
+	var f *profiler.File
+	var failed error
+	err := m.underway.measure(ctx, func() {
+		f, failed = m.c.Predictor.Predict(ctx, &Subject{
+			Spec: spec, Variant: l.Variant, Path: m.c.Store.ModelPath(l.Model.SHA256), Described: l.Described,
+		})
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return fmt.Errorf("it could not be measured, predicted latencies stay: %w", err)
+	}
 	return m.change(ctx, func() error {
 		m.mu.Lock()
 		spec, is := m.spec, m.live[l.Name]
 		m.mu.Unlock()
 		if is != l {
 			return nil // replaced or deleted meanwhile
-		}
-		f, err := m.c.Predictor.Predict(ctx, &Subject{
-			Spec: spec, Variant: l.Variant, Path: m.c.Store.ModelPath(l.Model.SHA256), Described: l.Described,
-		})
-		if err != nil {
-			return fmt.Errorf("it could not be measured, predicted latencies stay: %w", err)
 		}
 		next := *l
 		off, err := relativeError(l.Profile, f)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -138,6 +140,7 @@ func FuzzPages(f *testing.F) {
 		copy(b[int(at)%len(b):], patch)
 		var damage error
 		bounded.Run(t, 64*len(b), func() { damage = checkPages(bytes.NewReader(b), int64(len(b))) })
+		bounded.Run(t, 64*len(b), func() { salvage(bytes.NewReader(b), int64(len(b))) })
 		if damage == nil {
 			reopened(t, b, strings.Repeat("0", 64))
 		}
@@ -194,5 +197,120 @@ func TestTheFileOfStatesIsBounded(t *testing.T) {
 	}
 	if used > limit+limit/4 {
 		t.Errorf("pages of %d bytes are in use, the limit is %d", used, limit)
+	}
+}
+
+// What can be read of a damaged registry is kept, and the rest is said to be lost: a page with some of the functions is
+// overwritten, and the others are there, can be replaced, and their models stay.
+func TestWhatCanBeReadIsKept(t *testing.T) {
+	const functions = 60
+	dir, sum := filled(t, functions)
+	path := filepath.Join(dir, functionsFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	some := 0
+	for at := 2 * page; at < len(whole); at += page {
+		b := bytes.Clone(whole)
+		for k := range page {
+			b[at+k] = 0xA5
+		}
+		damage := checkPages(bytes.NewReader(b), int64(len(b)))
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFunctions(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := f.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (damage == nil) != (f.Lost() == "") {
+			t.Errorf("page %d: %v, and %q was told", at/page, damage, f.Lost())
+		}
+		if damage != nil && len(list) > 0 && len(list) < functions-1 {
+			some++
+			if !strings.Contains(f.Lost(), "are kept") || !strings.Contains(f.Lost(), "are lost") {
+				t.Errorf("page %d: %q", at/page, f.Lost())
+			}
+		}
+		for _, x := range list {
+			if next, err := f.Next(x.Name); err != nil || next != x.Version+1 {
+				t.Errorf("page %d: the version after %d is %d, %v", at/page, x.Version, next, err)
+			}
+		}
+		if !f.HasModel(sum) {
+			t.Errorf("page %d: a model is gone", at/page)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if some == 0 {
+		t.Error("no damage left a part of the functions")
+	}
+}
+
+// Of damaged states those that can be read are kept, in their order, and the oldest are still forgotten first.
+func TestStatesThatCanBeReadAreKept(t *testing.T) {
+	dir := t.TempDir()
+	s := openStates(t, dir, 1<<20)
+	name := func(k int) dataplane.StateKey { return stream(fmt.Sprintf("%03d", k)) }
+	const all = 200
+	for k := range all {
+		if err := s.Keep(map[dataplane.StateKey][]byte{name(k): bytes.Repeat([]byte{byte(k)}, 500)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, statesFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := false
+	for at := 2 * os.Getpagesize(); at < len(whole) && !some; at += os.Getpagesize() {
+		b := bytes.Clone(whole)
+		copy(b[at:], bytes.Repeat([]byte{0xA5}, os.Getpagesize()))
+		if checkPages(bytes.NewReader(b), int64(len(b))) == nil {
+			continue
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := openStates(t, dir, 1<<20)
+		var kept []int
+		for k := range all {
+			if got, err := again.Get(name(k)); err == nil && got != nil {
+				if !bytes.Equal(got, bytes.Repeat([]byte{byte(k)}, 500)) {
+					t.Errorf("state %d is another one", k)
+				}
+				kept = append(kept, k)
+			}
+		}
+		if n := len(kept); n > 10 && n < all {
+			some = true
+			again.limit = int64(n/2) * 600
+			if err := again.Keep(map[dataplane.StateKey][]byte{stream("new"): {1}}); err != nil {
+				t.Fatal(err)
+			}
+			oldest, err1 := again.Get(name(kept[0]))
+			newest, err2 := again.Get(name(kept[n-1]))
+			if err := errors.Join(err1, err2); err != nil || oldest != nil || newest == nil {
+				t.Errorf("the oldest %v, the newest %v, %v: want the oldest to make way", oldest, newest, err)
+			}
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !some {
+		t.Error("no damage left a part of the states")
 	}
 }

@@ -79,8 +79,23 @@ func OpenFunctions(dir string) (*Functions, error) {
 	if err := os.MkdirAll(filepath.Join(dir, modelsFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db, lost, err := openTables(filepath.Join(dir, functionsFile), "a store", functionTable, versionTable, modelTable,
-		[]byte(OperatorTable), []byte(IdleTable))
+	db, lost, err := openTables(filepath.Join(dir, functionsFile), layout{
+		own:    "a store",
+		tables: [][]byte{functionTable, versionTable, modelTable, []byte(OperatorTable), []byte(IdleTable)},
+		takes: func(table string, key, value []byte) bool {
+			switch table {
+			case string(functionTable):
+				var x Function
+				return json.Unmarshal(value, &x) == nil && x.Name == string(key)
+			case string(modelTable):
+				return false // model files of functions that are lost must not be removed
+			case string(versionTable):
+				return json.Unmarshal(value, new(int)) == nil
+			}
+			return table != string(schemaTable) // readers of the others leave out what they cannot read
+		},
+		derive: versionFunctions,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +104,17 @@ func OpenFunctions(dir string) (*Functions, error) {
 		return nil, errors.Join(fmt.Errorf("store: %s: %w", dir, err), db.Close())
 	}
 	return f, nil
+}
+
+// versionFunctions makes the last version of every name at least that of its function.
+func versionFunctions(tx *bbolt.Tx) error {
+	return tx.Bucket(functionTable).ForEach(func(name, b []byte) error {
+		var x Function
+		if err := json.Unmarshal(b, &x); err != nil || x.Version <= lastVersion(tx, x.Name) {
+			return err
+		}
+		return tx.Bucket(versionTable).Put(name, fmt.Append(nil, x.Version))
+	})
 }
 
 // Close releases the registry.

@@ -25,6 +25,9 @@ type History struct {
 
 var historyTable = []byte("history") // by the unix second at which a piece begins: series by app, JSON, compressed
 
+// gzipMagic begins a piece.
+var gzipMagic = []byte{0x1f, 0x8b}
+
 // historySize holds the bytes of all pieces under its own name.
 var historySize = []byte("historysize")
 
@@ -36,7 +39,23 @@ const HistoryAge = 24 * time.Hour
 
 // OpenHistory opens or makes a file.
 func OpenHistory(path string, limit int64) (*History, error) {
-	db, lost, err := openTables(path, "its telemetry.history", historyTable, historySize)
+	db, lost, err := openTables(path, layout{
+		tables: [][]byte{historyTable, historySize}, own: "its telemetry.history",
+		takes: func(table string, key, value []byte) bool {
+			return table == string(historyTable) && len(key) == 8 && bytes.HasPrefix(value, gzipMagic)
+		},
+		derive: func(tx *bbolt.Tx) error {
+			total := uint64(0)
+			err := tx.Bucket(historyTable).ForEach(func(_, piece []byte) error {
+				total += uint64(len(piece))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return tx.Bucket(historySize).Put(historySize, binary.BigEndian.AppendUint64(nil, total))
+		},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,12 @@ func OpenStates(dir string, limit int64) (*States, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	path := filepath.Join(dir, statesFile)
-	db, lost, err := openTables(path, "its states", stateTable, orderTable, sizeTable)
+	db, lost, err := openTables(path, layout{
+		own: "its states", tables: [][]byte{stateTable, orderTable, sizeTable}, derive: orderStates,
+		takes: func(table string, _, value []byte) bool {
+			return table == string(stateTable) && len(value) >= 8
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +68,18 @@ func OpenStates(dir string, limit int64) (*States, error) {
 		return nil, errors.Join(fmt.Errorf("store: %s: %w", path, err), db.Close())
 	}
 	return s, nil
+}
+
+// orderStates makes the other tables from that of states.
+func orderStates(tx *bbolt.Tx) error {
+	table, order, total, last := tx.Bucket(stateTable), tx.Bucket(orderTable), int64(0), uint64(0)
+	err := table.ForEach(func(key, value []byte) error {
+		last = max(last, binary.BigEndian.Uint64(value))
+		total += cost(key, len(value)-8)
+		return order.Put(value[:8], key)
+	})
+	return errors.Join(err, table.SetSequence(last),
+		tx.Bucket(sizeTable).Put(sizeTable, binary.BigEndian.AppendUint64(nil, uint64(total))))
 }
 
 // Close releases the file.

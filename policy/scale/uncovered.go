@@ -63,12 +63,13 @@ func policyMissing(p *plan.Plan, spec *serving.Spec, app serving.AppID, rate flo
 	return false
 }
 
-// Demand implements Scaler.
+// Demand implements Scaler: at least minDemand, since it cannot wake an app that has lost its last instance.
 func (Uncovered) Demand(v *View, rates []float64) {
 	for a := range rates {
 		rates[a] = v.Monitor.Recent(v.Now, serving.AppID(a)) * uncoveredHeadRoom
 		if v.Plan != nil && a < len(v.Plan.Capacity) && v.Plan.Capacity[a] > 0 {
 			rates[a] = min(rates[a], v.Plan.Capacity[a])
 		}
+		rates[a] = max(rates[a], minDemand)
 	}
 }

@@ -131,6 +131,14 @@ func (b *Backend) Bind(v serving.VariantID, m Model) {
 	delete(b.models, v)
 }
 
+// Unbind forgets the model file of a variant. Running instances keep theirs.
+func (b *Backend) Unbind(v serving.VariantID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.cfg.Models, v)
+	delete(b.models, v)
+}
+
 // Interface is the inputs and outputs of a model.
 type Interface struct {
 	Inputs, Outputs []tensor.Spec

@@ -56,7 +56,7 @@ func (f *View) checkReady() error {
 		kinds[s] = make(map[kind]int)
 	}
 	for _, i := range f.live {
-		if i.state != Ready {
+		if !i.serves() {
 			continue
 		}
 		ready[i.p.Stage] = append(ready[i.p.Stage], i)
@@ -122,6 +122,9 @@ func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serv
 func (f *View) checkInstance(found map[Ref]bool, i *Instance) error {
 	if err := f.checkQueue(found, &i.queue, Queued, i.id); err != nil {
 		return fmt.Errorf("its queue: %w", err)
+	}
+	if i.rest > 0 && i.queue.n > 0 {
+		return fmt.Errorf("it rests and has %d tasks queued", i.queue.n)
 	}
 	if len(i.running) > i.p.Built {
 		return fmt.Errorf("%d batches run, it was built for %d", len(i.running), i.p.Built)

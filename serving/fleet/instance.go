@@ -106,6 +106,7 @@ type Instance struct {
 	warmUntil serving.Time
 
 	standby bool
+	rest    serving.Time  // see Rest
 	shared  *sharedWorker // nil for one with a part of its worker for itself
 
 	counts  bool // it is counted among the kinds of its stage, as counted
@@ -176,6 +177,13 @@ func (i *Instance) Choice() serving.VariantID { return i.choice }
 // Standby reports whether it is loaded and waits for its predecessor at the same place to finish.
 func (i *Instance) Standby() bool { return i.standby }
 
+// RestUntil returns until when a ready instance gets no tasks; 0 for one that gets them, serving.Never while nobody
+// knows. It counts as coming, not as ready.
+func (i *Instance) RestUntil() serving.Time { return i.rest }
+
+// serves reports whether it gets tasks.
+func (i *Instance) serves() bool { return i.state == Ready && i.rest == 0 }
+
 // WarmUntil returns the end of its turn-off delay, in which it drains, stays loaded, and a plan may resume it; 0 for
 // one that stops as soon as it is idle.
 func (i *Instance) WarmUntil() serving.Time { return i.warmUntil }
@@ -190,9 +198,9 @@ func (i *Instance) Launched() serving.Time { return i.launched }
 func (i *Instance) Busy() serving.Time { return i.busy }
 
 // FreeSlots returns how many more batches may start now. An instance that takes turns has none while the others on its
-// worker use them up. It is negative when a plan has reduced slots below those in use.
+// worker use them up, nor has one that rests. It is negative when a plan has reduced slots below those in use.
 func (i *Instance) FreeSlots() int {
-	if i.state != Ready && i.state != Draining {
+	if i.state != Ready && i.state != Draining || i.rest > 0 {
 		return 0
 	}
 	free := i.p.Slots - len(i.running)

@@ -48,6 +48,15 @@ func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
 // SetStandby records whether a loaded instance waits for its predecessor.
 func (f *Fleet) SetStandby(i *Instance, waits bool) { i.standby = waits }
 
+// Rest takes an instance out of the ready ones of its stage until a time, serving.Never leaves that open, or puts it
+// back among them with 0. No task may wait on it.
+func (f *Fleet) Rest(i *Instance, until serving.Time) {
+	was := i.serves()
+	if i.rest = until; was != i.serves() {
+		f.updateReady(i)
+	}
+}
+
 // SetWake records when the batcher of an instance wants to be called again; serving.Never when it does not.
 func (f *Fleet) SetWake(i *Instance, at serving.Time) { i.wake = at }
 

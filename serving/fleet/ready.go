@@ -20,14 +20,14 @@ type countedKind struct {
 }
 
 // updateReady puts an instance among the ready ones of its stage, in the order of their IDs, or takes it out of them,
-// by its state. The cost does not grow with the instances of other stages: at a start of thousands of machines each of
-// their instances comes here.
+// by its state and rest. The cost does not grow with the instances of other stages: at a start of thousands of machines
+// each of their instances comes here.
 func (f *Fleet) updateReady(i *Instance) {
 	list := &f.ready[i.p.Stage]
 	at, found := slices.BinarySearchFunc(*list, i.id, func(o *Instance, id serving.InstanceID) int {
 		return cmp.Compare(o.id, id)
 	})
-	switch ready := i.state == Ready; {
+	switch ready := i.serves(); {
 	case ready && !found:
 		*list = slices.Insert(*list, at, i)
 	case !ready && found:
@@ -39,7 +39,7 @@ func (f *Fleet) updateReady(i *Instance) {
 
 // countKind counts an instance under its present kind, if it is ready and has a usable variant.
 func (f *Fleet) countKind(i *Instance) {
-	now, counts := kind{}, i.state == Ready && i.fastest >= 0
+	now, counts := kind{}, i.serves() && i.fastest >= 0
 	if counts {
 		now = kind{i.p.Variants[i.fastest].Variant, i.p.DeviceType}
 	}

@@ -131,6 +131,9 @@ func (t *Task) Holder() serving.InstanceID { return t.holder }
 // after a cold start.
 func (t *Task) Constrained() bool { return t.constrained }
 
+// Probe reports whether the task is to run although it is believed to be too late; see Fleet.Probe.
+func (t *Task) Probe() bool { return t.probe }
+
 // Isolated reports whether it runs alone. It was in a batch that failed, and must not make others fail.
 func (t *Task) Isolated() bool { return t.isolated }
 

@@ -1,0 +1,101 @@
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// One of two model servers hangs, then is slow, then fails in turns. Few queries are lost to it in each phase, it is
+// asked less and less, and none waits for longer than its deadline and a bound.
+func TestUnsteadyModelServers(t *testing.T) {
+	bad, good := &modelServer{}, &modelServer{}
+	port := freePort(t)
+	dir := t.TempDir()
+	file := write(t, dir, "sluice.yaml", `
+version: 1
+device_types: [{name: any}]
+workers:
+  - {name: a, backend: {kind: openinference, address: %q}}
+  - {name: b, backend: {kind: openinference, address: %q}}
+profiles: [profile.json]
+system: {router: shortestqueue, batcher: greedy}
+apps:
+  - name: app
+    slo: {latency: 500ms}
+    inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
+    variants: [{name: m, max_batch: 8}]
+placement: [{worker: a, app: app}, {worker: b, app: app}]
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
+`, startModelServer(t, bad), startModelServer(t, good), port)
+	point := func(batch int) string {
+		return fmt.Sprintf(`{"variant": "m", "device_type": "any", "batch": %d, "concurrency": 1, "samples": 100,
+ "mean_us": 2000, "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000}`, batch)
+	}
+	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s,%s], "loads": []}`,
+		point(1), point(8))
+	sluice(t, "serve", "-f", file)
+	url := fmt.Sprintf("http://127.0.0.1:%d/v2", port)
+	listening(t, fmt.Sprintf("127.0.0.1:%d", port))
+	untilStatus(t, url+"/models/app/ready", 200)
+	infer := func() int { code, _ := answered(http.MethodPost, url+"/models/app/infer", oneQuery); return code }
+	waitForBoth(t, bad, good, func() (int, string) { return infer(), "" })
+
+	// load sends queries from four clients for as long as more is true.
+	load := func(more func(n int64) bool) (sent, lost int64, longest time.Duration) {
+		var n, failed atomic.Int64
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 4 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for more(n.Add(1)) {
+					begun := time.Now()
+					if infer() != http.StatusOK {
+						failed.Add(1)
+					}
+					mu.Lock()
+					longest = max(longest, time.Since(begun))
+					mu.Unlock()
+				}
+			}()
+		}
+		all.Wait()
+		return n.Load(), failed.Load(), longest
+	}
+	// Queries that hang with it are lost: each time it is tried again at most one for each client, and it is tried
+	// after 0, 0.25, 0.75 s and so on.
+	bad.hang()
+	sent, lost, longest := load(func(int64) bool { return bad.hung.Load() < 2 })
+	t.Logf("hung: %d sent, %d lost, longest %v", sent, lost, longest)
+	if lost > 2*5 || lost*20 > sent {
+		t.Errorf("one server hangs: %d of %d queries were lost", lost, sent)
+	}
+	if longest > 10*time.Second {
+		t.Errorf("a query with a deadline of 500 ms was answered after %v", longest)
+	}
+	bad.release()
+
+	bad.delay.Store(int64(100 * time.Millisecond))
+	sent, lost, _ = load(func(n int64) bool { return n < 500 })
+	t.Logf("slow: %d sent, %d lost", sent, lost)
+	if lost > 5 {
+		t.Errorf("one server is slow: %d of %d queries were lost", lost, sent)
+	}
+	bad.delay.Store(0)
+
+	// It fails every other time that it is asked thrice: with two bad answers of three it is ejected and comes back,
+	// and clients see none of it.
+	before := bad.asked.Load()
+	bad.flaps.Store(true)
+	sent, lost, _ = load(func(n int64) bool { return n < 2000 })
+	asked := bad.asked.Load() - before
+	t.Logf("flapping: %d sent, %d lost, asked %d times", sent, lost, asked)
+	if lost > 0 || asked*4 > sent {
+		t.Errorf("one server flaps: %d of %d queries were lost, it was asked %d times", lost, sent, asked)
+	}
+}
