@@ -99,6 +99,7 @@ func publicPage(path string) bool {
 // dashboardHandlers adds the page and what it asks to those of the admin address.
 func (s *Server) dashboardHandlers(out map[string]http.Handler, token string, o ServerOptions) {
 	s.dashboard = s.newDashboard(token, o)
+	s.telemetry.CountPages(s.dashboard.Lost)
 	out[dashboard.Prefix] = s.dashboard.Handler()
 	out["/"] = web.Handler()
 	out[docs.Prefix] = docs.Handler()
