@@ -125,7 +125,8 @@ func show(w http.ResponseWriter, title string, body []byte, q string) {
 	fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" `+
 		`content="width=device-width, initial-scale=1"><title>%s · sluice</title><link rel="stylesheet" `+
 		`href="/docs/style.css"></head><body><div class="page"><nav aria-label="Documents">`+
-		`<p><a href="/">Dashboard</a></p><form action="/docs/" role="search"><input name="q" type="search" aria-label="Search the documents" `+
+		`<p><a href="/">Dashboard</a></p><form action="/docs/" role="search"><input name="q" type="search" `+
+		`aria-label="Search the documents" `+
 		`placeholder="Search" value="%s"></form>%s</nav><main>%s</main></div></body></html>`,
 		html.EscapeString(title), html.EscapeString(q), contents(), body)
 }
