@@ -11,7 +11,7 @@ BENCHTIME ?= 1s
 # An older Go fetches the one go.mod asks for, also where a distribution has turned that off.
 export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
-RACE_DIRS := dataplane api/server host runtime measure/loadgen measure/telemetry
+RACE_DIRS := dataplane api/server api/dashboard host runtime measure/loadgen measure/telemetry
 
 # The linter is built from the module proxy, once, into a folder that git ignores.
 GOLANGCI_VERSION := v2.15.0
@@ -25,9 +25,17 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: tools ## build bin/sluice
+build: tools web ## build bin/sluice
 	@mkdir -p bin
 	$(GO) build -o bin/sluice ./cmd/sluice
+
+.PHONY: web
+web: ## build the dashboard's page (npm) where its sources have changed; the built page is committed
+	@scripts/web.sh
+
+.PHONY: site
+site: ## build the documentation as static pages with search into out/site (npm)
+	@scripts/site.sh
 
 .PHONY: setup
 setup: ## fetch and verify ONNX Runtime and HiGHS (npm, once)
@@ -144,7 +152,7 @@ clean: ## remove what was built and measured; fetched libraries stay
 
 .PHONY: distclean
 distclean: clean ## remove the fetched libraries and tools as well
-	rm -rf node_modules .tools
+	rm -rf node_modules web/node_modules web/site/node_modules .tools
 
 .PHONY: tools vet fmt
 tools:

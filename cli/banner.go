@@ -47,6 +47,9 @@ func banner(e *Env, p *host.Profiled, s *host.Server) {
 	if s.AdminAddr() != "off" {
 		fmt.Fprintf(w, "metrics:\n  curl -s %s/metrics\n", reachable(s.AdminAddr()))
 	}
+	if s.AdminAddr() != "off" {
+		fmt.Fprintf(w, "look at it:\n  http://%s/\n", reachable(s.AdminAddr()))
+	}
 	fmt.Fprintf(w, "the configuration that this amounts to, for a file of your own:\n  %s\n\n", p.Name())
 }
 

@@ -66,6 +66,9 @@ stages batches, places and parts of the objective so that they cost least, and f
 				if *asJSON {
 					s.words = e.Stderr
 				}
+				setting.Started = func(x *host.Server) {
+					s.say("   look at it while it runs: http://%s/\n", x.AdminAddr())
+				}
 				return run(s, setting)
 			}
 		},

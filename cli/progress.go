@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/host"
 )
 
-// progress draws a bar on a terminal for operations that take longer than two seconds. It draws nothing if Stderr is no
-// terminal.
+// progress draws a bar on a terminal for operations that take longer than two seconds. If Stderr is no terminal, it
+// prints a line now and then.
 type progress struct {
 	e     *Env
 	begun time.Time
@@ -22,7 +22,11 @@ func newProgress(e *Env) *progress { return &progress{e: e, begun: time.Now()} }
 // show draws the share that is done, in [0, 1], and the text what. It draws at most every 100 ms.
 func (p *progress) show(share float64, what string) {
 	now := time.Now()
-	if !p.e.Terminal || now.Sub(p.begun) < 2*time.Second || now.Sub(p.drawn) < 100*time.Millisecond && share < 1 {
+	if !p.e.Terminal {
+		p.line(now, share, what)
+		return
+	}
+	if now.Sub(p.begun) < 2*time.Second || now.Sub(p.drawn) < 100*time.Millisecond && share < 1 {
 		return
 	}
 	p.drawn = now
@@ -38,6 +42,19 @@ func (p *progress) show(share float64, what string) {
 	pad := max(p.wide-len(line), 0)
 	p.wide = len(line)
 	fmt.Fprintf(p.e.Stderr, "\r%s%s", line, strings.Repeat(" ", pad))
+}
+
+// plainEvery is the least time between two lines where there is no terminal.
+const plainEvery = 15 * time.Second
+
+// line prints the share that is done on a line of its own.
+func (p *progress) line(now time.Time, share float64, what string) {
+	if now.Sub(p.begun) < plainEvery || now.Sub(p.drawn) < plainEvery {
+		return
+	}
+	p.drawn = now
+	spent := now.Sub(p.begun).Round(time.Second)
+	fmt.Fprintf(p.e.Stderr, "%3.0f %% after %v  %s\n", 100*min(max(share, 0), 1), spent, what)
 }
 
 // clear removes the bar, so that other text can be printed, and restarts the two seconds.

@@ -62,6 +62,7 @@ serves (option learn) begins without.`,
 				if e.Hurry != nil {
 					o.Hurry = e.Hurry()
 				}
+				o.Aside = answerAside
 				server, err := profiled.NewServer(e.Context, o)
 				if err != nil {
 					return err

@@ -607,6 +607,10 @@ type Telemetry struct {
 	// Traces is a folder for files of traced requests, relative to this file. Clients who may load models say which
 	// requests (Triton's trace extension), and name the files in it. Default: none, nothing is traced.
 	Traces string `yaml:"traces"`
+	// History is a file that keeps the latest day of what the dashboard shows, second by second, relative to this file:
+	// at most 256 MiB. It survives restarts; each server needs its own. Default: none, the dashboard shows what has
+	// happened since the start.
+	History string `yaml:"history"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`
 }

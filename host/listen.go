@@ -19,7 +19,10 @@ func (s *Server) listen(o ServerOptions) error {
 	if err := s.admit(&c); err != nil {
 		return err
 	}
-	c.AdminHandlers = s.adminHandlers()
+	if s.history, err = s.openHistory(); err != nil {
+		return err
+	}
+	c.AdminHandlers, c.AdminPage = s.adminHandlers(c.Token, o), publicPage
 	s.trace(&c)
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err
@@ -71,8 +74,8 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	return c, err
 }
 
-// adminHandlers returns the handlers of the admin address, by path.
-func (s *Server) adminHandlers() map[string]http.Handler {
+// adminHandlers returns the handlers of the admin address, by path. token is the admin token, or empty.
+func (s *Server) adminHandlers(token string, o ServerOptions) map[string]http.Handler {
 	f := s.planned.file
 	out := map[string]http.Handler{
 		"/metrics":         s.telemetry.Metrics(),
@@ -80,6 +83,7 @@ func (s *Server) adminHandlers() map[string]http.Handler {
 		"/debug/explain":   s.telemetry.Explanations(),
 		"/prices":          server.Prices(s.service.prices, s.service.setPrice),
 	}
+	s.dashboardHandlers(out, token, o)
 	if s.functions != nil {
 		out["/v1/"] = functions.Handler(s.functions.manager, int64(f.Server.Limits.Model))
 	}

@@ -25,6 +25,7 @@ type Opened struct {
 	broken   []brokenApp // apps of the file that are left out
 	judged   []judged    // accuracies that a profile has
 	lenient  bool        // variants may lack an accuracy: only their speed counts
+	named    string      // system that WithSystem was asked for; empty for that of the file
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind
@@ -92,7 +93,7 @@ func (o *Opened) WithSystem(name string) (*Opened, error) {
 		return nil, err
 	}
 	out := *o
-	out.system = s
+	out.system, out.named = s, name
 	return &out, nil
 }
 

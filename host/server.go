@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/dashboard"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/measure/tracing"
@@ -36,6 +38,8 @@ type ServerOptions struct {
 	Journal string
 	// Hurry is closed when a server that stops is to stop answering at once, without server.not_ready. Nil never is.
 	Hurry <-chan struct{}
+	// Aside answers the page's questions "what if"; nil has this process do it, at a low priority.
+	Aside Aside
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger
@@ -57,6 +61,9 @@ type Server struct {
 	service   *service
 	functions *functionHost // nil without a store
 	front     *server.Server
+	board     *board.Board
+	dashboard *dashboard.Dashboard
+	history   *history // nil without a file
 
 	releases []func() error // in the order of opening; called in the reverse order
 	once     sync.Once
@@ -170,6 +177,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	if shadow := s.service.shadow; shadow != nil {
 		helpers.Go(func() { shadow.run(refining) })
+	}
+	helpers.Go(func() { s.dashboard.Run(refining) })
+	if s.history != nil {
+		helpers.Go(func() { s.history.keep(refining) })
 	}
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))

@@ -110,7 +110,8 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	}
 	s.telemetry = telemetry.New(p.Spec(), options)
 	p.showAccuracies(s.telemetry)
-	watching := []observer{s.telemetry.Observe}
+	s.startBoard()
+	watching := []observer{s.telemetry.Observe, s.board.Observe}
 	if s.functions != nil {
 		watching = append(watching, s.functions.manager.Observe)
 	}

@@ -52,6 +52,9 @@ type Config struct {
 	AdminTLS *tls.Config // of the admin address; nil for none
 	// AdminHandlers are served on the admin address by path. PublicMetrics has /metrics on the HTTP address as well.
 	AdminHandlers map[string]http.Handler
+	// AdminPage reports whether a path of AdminHandlers holds no data, such as the parts of a page: everybody may read
+	// it. Nil is none.
+	AdminPage     func(path string) bool
 	PublicMetrics bool
 	// Reflection has gRPC describe its services to whoever asks.
 	Reflection bool

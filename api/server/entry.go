@@ -119,6 +119,10 @@ func (s *Server) entry(next http.Handler) http.Handler {
 func (s *Server) adminEntry(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if reads && s.config.AdminPage != nil && s.config.AdminPage(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
 		functions := strings.HasPrefix(r.URL.Path, "/v1/")
 		roles := access.Look
 		switch {

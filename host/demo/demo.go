@@ -44,6 +44,8 @@ type Setting struct {
 	Length    time.Duration // of the load
 	Seed      uint64        // of the load
 	Objective time.Duration // in which a query is to be answered
+	// Started is called when the server listens; nil for nobody.
+	Started func(*host.Server)
 }
 
 func (s *Setting) path(name string) string { return filepath.Join(s.Dir, name) }
@@ -124,6 +126,9 @@ func (s *Setting) Drive(ctx context.Context, p *host.Planned, o host.ServerOptio
 	server, err := p.NewServer(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if s.Started != nil {
+		s.Started(server)
 	}
 	serving, stop := context.WithCancel(ctx)
 	stopped := make(chan error, 1)

@@ -32,8 +32,10 @@ var floors = []row{
 	{7, "host/demo", false},
 
 	{6, "api/server", false},
+	{6, "api/dashboard", false},
 	{6, "operator/...", true},
-	{6, "web/...", true},
+	{6, "web/...", false},
+	{6, "docs", false}, // the documents, shown by a server
 	{6, "host/functions", false},
 	{6, "host/store", false},
 	{6, "host/fault", false},
@@ -55,6 +57,7 @@ var floors = []row{
 	{5, "dataplane", false},
 	{5, "config/...", false},
 	{5, "measure/telemetry", false},
+	{5, "measure/board", false},
 	{5, "api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
 	{5, "api/access", false},            // who calls, what it may do, and what it did
 	{5, "models/onnxmodel/...", false},  // reading and writing ONNX files

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package cli
+
+// lowerPriority does nothing here.
+func lowerPriority(int) {}

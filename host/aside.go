@@ -1,0 +1,25 @@
+package host
+
+import "context"
+
+// answerAside answers a question in this process at a low priority. An answer that ctx does not wait for is thrown away
+// when it comes. A program that serves hands in an Aside with a process of its own: there, not even the collection of
+// garbage is in the way.
+func answerAside(ctx context.Context, q *WhatIf) (*WhatIfAnswer, error) {
+	type result struct {
+		answer *WhatIfAnswer
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		lowPriority()
+		answer, err := q.Answer(ctx, Options{})
+		done <- result{answer, err}
+	}()
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,14 @@
+package host
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// lowPriority has the calling goroutine run at the lowest priority from now on, on a thread of its own that ends with
+// it.
+func lowPriority() {
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 19) // a thread's, on Linux
+}

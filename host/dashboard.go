@@ -1,0 +1,123 @@
+package host
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/dashboard"
+	"github.com/sluice-serving/sluice/docs"
+	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/web"
+)
+
+// keptArrivals is how many of the latest arrivals a server keeps for questions of the kind "what if": 9 MB.
+const keptArrivals = 1 << 16
+
+// startBoard starts to watch the engine for the dashboard.
+func (s *Server) startBoard() {
+	s.board = board.New(s.planned.Spec(), board.Options{Arrivals: keptArrivals})
+}
+
+// newDashboard returns what answers the page's questions.
+func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboard {
+	p := s.planned
+	c := dashboard.Config{
+		Info: dashboard.Info{
+			Name: p.file.Server.Name, Version: Version(), System: p.system.Name, Source: "live", Run: true,
+			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(),
+			Token:     token != "" || p.file.Access.Identifies(),
+		},
+		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
+		Choices: choices(p.Spec(), s.board, p.fixedLatencies()),
+	}
+	if s.history != nil {
+		c.History, c.Info.HistoryMS = s.history, s.history.since()
+	}
+	if len(p.Spec().Apps) > 0 && !p.startsUnprofiled() {
+		c.WhatIf = s.whatIf(o.Aside)
+		c.Setting = p.setting
+	}
+	return dashboard.New(c)
+}
+
+// fixedLatencies is the profile that the run began with; nil where it has none, or one that changes.
+func (p *Planned) fixedLatencies() profile.Profile {
+	if p.latencies == nil || p.latencies.Learner() != nil || p.startsUnprofiled() {
+		return nil
+	}
+	return p.latencies
+}
+
+// choices returns what a stage could have run for a batch, by a profile that does not change; nil knows no times.
+func choices(spec *serving.Spec, b *board.Board, known profile.Profile) func(*telemetry.Run) []dashboard.Choice {
+	return func(r *telemetry.Run) (out []dashboard.Choice) {
+		_, device, lives := b.Where(serving.InstanceID(r.Instance))
+		for s := range spec.Stages {
+			st := &spec.Stages[s]
+			if r.Stage != "" && st.Name != r.Stage {
+				continue
+			}
+			found := false
+			list := make([]dashboard.Choice, 0, len(st.Variants))
+			for _, v := range st.Variants {
+				x := dashboard.Choice{Variant: spec.Variants[v].Name, Accuracy: spec.Variants[v].Accuracy}
+				x.Chosen = x.Variant == r.Variant
+				found = found || x.Chosen
+				if lives && known != nil && int(r.Items) <= spec.Variants[v].MaxBatch {
+					x.ExpectedMS = believedMS(known.Latency(v, device, int(r.Items), 1))
+				}
+				list = append(list, x)
+			}
+			if found {
+				return list
+			}
+		}
+		return nil
+	}
+}
+
+// believedMS returns a believed latency in ms; 0 for one that is not known.
+func believedMS(d time.Duration) float64 {
+	if d > time.Hour {
+		return 0
+	}
+	return float64(d.Microseconds()) / 1e3
+}
+
+// publicPage reports whether a path is a part of the page or a document: a browser that opens it cannot say who asks.
+// What the page shows it asks below dashboard.Prefix, with the key that it was given.
+func publicPage(path string) bool {
+	return path == "/" || path == "/icon.svg" || path == "/favicon.ico" || strings.HasPrefix(path, "/assets/") ||
+		strings.HasPrefix(path, docs.Prefix)
+}
+
+// dashboardHandlers adds the page and what it asks to those of the admin address.
+func (s *Server) dashboardHandlers(out map[string]http.Handler, token string, o ServerOptions) {
+	s.dashboard = s.newDashboard(token, o)
+	s.telemetry.CountPages(s.dashboard.Lost)
+	out[dashboard.Prefix] = s.dashboard.Handler()
+	out["/"] = web.Handler()
+	out[docs.Prefix] = docs.Handler()
+}
+
+// setting returns what questions "what if" can change, as it is.
+func (p *Planned) setting() dashboard.Setting {
+	out := dashboard.Setting{Systems: systems.Names(), System: p.system.Name, Budget: p.file.System.Budget}
+	for i := range p.file.Workers {
+		w := &p.file.Workers[i]
+		out.Machines = append(out.Machines, dashboard.Machines{Name: w.Name, Kind: w.DeviceType, Count: w.Count})
+	}
+	for a := range p.file.Apps {
+		x := &p.file.Apps[a]
+		out.Apps = append(out.Apps, dashboard.AppSetting{
+			Name: x.Name, SLOMS: time.Duration(x.SLO.Latency).Seconds() * 1e3, Floor: x.AccuracyFloor,
+			Target: x.AccuracyTarget, Best: p.Spec().BestAccuracy(serving.AppID(a)),
+		})
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package host
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+)
+
+// crowded is a simulated run of the example fleet with more than it can serve, with its journal and report.
+func crowded(t *testing.T, dir string) *report.Report {
+	t.Helper()
+	o, err := Open("../examples/fleet.yaml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err = o.WithSystem("sluice"); err != nil {
+		t.Fatal(err)
+	}
+	profiled, err := o.Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profiled.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := &workload.Spec{Seed: 3, DurationS: 20, Apps: []workload.AppSpec{
+		{App: "images", Rates: segments(t, "0:200,8:7000,14:100")}, {App: "text", Rate: 30},
+	}}
+	r, err := p.Simulate(Simulation{Seed: 3, PlanDelay: DefaultPlanDelay, NoBound: true,
+		Journal: filepath.Join(dir, "run.journal")}, "crowded", load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := r.JSON(f); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// asked returns the JSON of an answer of the dashboard.
+func asked(t *testing.T, h http.Handler, path string, into any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		t.Fatalf("%s: %v in %s", path, err, w.Body)
+	}
+}
+
+// The numbers of the dashboard are those of the report: both count the same queries by the same definitions, the report
+// from outcomes, the dashboard from decisions.
+func TestDashboardOfAJournalAgreesWithTheReport(t *testing.T) {
+	dir := t.TempDir()
+	r := crowded(t, dir)
+	s, err := OpenSaved(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Notice() != "" {
+		t.Fatal(s.Notice())
+	}
+	h := s.Handler()
+	var o board.Overview
+	asked(t, h, "/api/v1/overview", &o)
+	near := func(what string, got *float64, want, tolerance float64) {
+		t.Helper()
+		if got == nil || math.Abs(*got-want) > tolerance*math.Abs(want) {
+			t.Errorf("%s: %v, the report has %v", what, got, want)
+		}
+	}
+	// Five digits are shown.
+	const digits = 1e-4
+	for k := range r.Apps {
+		want, got := &r.Apps[k], &o.Apps[k]
+		w := &got.Hour
+		if int64(w.Offered) != want.Offered || int64(w.Served) != want.Served || int64(w.Late) != want.Late ||
+			int64(w.Dropped) != want.Dropped || int64(w.Refused) != want.Refused {
+			t.Errorf("%s: %+v, the report has %+v", got.Name, w, want.Summary)
+		}
+		near(got.Name+" violations", w.Violation, want.ViolationRatio, digits)
+		near(got.Name+" accuracy", w.Accuracy, *want.EffectiveAccuracy, digits)
+		near(got.Name+" burn", got.BurnHour, want.ViolationRatio/(1-want.SLOPercentile/100), digits)
+		// Half a bucket of latency is 9 %.
+		near(got.Name+" p50", w.P50, want.Latency.P50, 0.1)
+		near(got.Name+" p99", w.P99, want.Latency.P99, 0.1)
+		var x struct {
+			Series board.Series `json:"series"`
+		}
+		asked(t, h, "/api/v1/series?app="+got.Name, &x)
+		sum := uint32(0)
+		for _, n := range x.Series.Offered {
+			sum += n
+		}
+		if int64(sum) != want.Offered {
+			t.Errorf("%s: %d queries by second, %d in all", got.Name, sum, want.Offered)
+		}
+	}
+	if r.Overall.Dropped == 0 {
+		t.Error("the run was not crowded: nothing was compared")
+	}
+	near("cost", &o.CostPerHour, *r.Overall.CostPerHour, digits)
+	var minutes struct {
+		Series board.Series `json:"series"`
+	}
+	asked(t, h, "/api/v1/series", &minutes)
+	dollars := 0.0
+	for _, x := range minutes.Series.Dollars {
+		dollars += x
+	}
+	near("dollars", &dollars, *r.Overall.CostPerHour*float64(len(minutes.Series.Dollars))/3600, 0.01)
+	var missed struct {
+		Missed []board.Missed `json:"missed"`
+	}
+	asked(t, h, "/api/v1/queries?app=images&limit=1", &missed)
+	var way struct {
+		Query uint64 `json:"query"`
+		Text  string `json:"text"`
+	}
+	asked(t, h, "/api/v1/queries/"+jsonText(t, missed.Missed[0].Query), &way)
+	if !strings.Contains(way.Text, `of app "images"`) {
+		t.Errorf("the way of a query reads %q", way.Text)
+	}
+	var plans struct {
+		Plans []board.PlanLine `json:"plans"`
+	}
+	asked(t, h, "/api/v1/plans", &plans)
+	if len(plans.Plans) < 2 || plans.Plans[len(plans.Plans)-1].Why != "made before the start" {
+		t.Errorf("plans are %+v", plans.Plans)
+	}
+	var plan board.PlanView
+	asked(t, h, "/api/v1/plans/"+jsonText(t, plans.Plans[0].Number), &plan)
+	instances := 0
+	for _, row := range plan.Rows {
+		instances += row.Instances
+	}
+	if instances != plan.Instances || instances == 0 {
+		t.Errorf("the rows of a plan have %d instances, it has %d", instances, plan.Instances)
+	}
+	var figures struct{ Reports []savedReport }
+	asked(t, h, "/api/v1/figures", &figures)
+	if len(figures.Reports) != 1 || figures.Reports[0].Report.Overall.Offered != r.Overall.Offered {
+		t.Errorf("%d reports", len(figures.Reports))
+	}
+}
+
+func jsonText(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A played journal is seen at work: after a part of its time, the board has a part of its queries.
+func TestPlayedJournal(t *testing.T) {
+	dir := t.TempDir()
+	r := crowded(t, dir)
+	s, err := OpenSaved(filepath.Join(dir, "run.journal"), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if o := s.board.Overview(); o.Hour.Offered != 0 {
+		t.Errorf("%d queries before it is played", o.Hour.Offered)
+	}
+	begun := time.Now()
+	if err := s.Play(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if o := s.board.Overview(); int64(o.Hour.Offered) != r.Overall.Offered {
+		t.Errorf("%d queries at its end, of %d", o.Hour.Offered, r.Overall.Offered)
+	}
+	if took := time.Since(begun); took < 20*time.Second/1000 {
+		t.Errorf("20 s were played 1000 times as fast in %v", took)
+	}
+}
+
+// Files that are nothing of all that are named with what would be something.
+func TestOpenSavedRefuses(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other.json")
+	if err := os.WriteFile(other, []byte(`{"a": 1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		other: "neither a journal nor a report", dir: "holds no journal", filepath.Join(dir, "none"): "no such file",
+	} {
+		if _, err := OpenSaved(path, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+func segments(t *testing.T, text string) []workload.Segment {
+	t.Helper()
+	out, err := workload.ParseRates(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

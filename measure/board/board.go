@@ -1,0 +1,245 @@
+package board
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// The rings hold so much unless that takes more than mostBytes; then they are shortened, down to leastBlocks.
+const (
+	seconds     = 15 * 60
+	minutes     = 24 * 60
+	leastBlocks = 120
+	mostBytes   = 64 << 20
+	mostPlans   = 48
+	mostMissed  = 400
+)
+
+// Options configure a Board. Zero fields mean the defaults.
+type Options struct {
+	// Arrivals is how many of the latest arrivals are kept for Arrivals; default none.
+	Arrivals int
+	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many
+	// apps.
+	Seconds int
+}
+
+// Board watches one engine. Only the owner of the engine may call Observe. Any goroutine may call the other methods.
+type Board struct {
+	mu    sync.Mutex
+	spec  *serving.Spec
+	now   serving.Time
+	live  *block // of the second that runs
+	fine  *ring  // of seconds
+	rough *ring  // of minutes
+	total block  // since the start
+
+	machines machines
+	plans    plans
+	missed   missed
+	arrivals arrivals
+	waiting  []int32 // by AppID: queries that have not ended
+}
+
+// New returns a Board of an engine with this spec. It keeps spec.
+func New(spec *serving.Spec, o Options) *Board {
+	each := 64 + len(spec.Apps)*(Buckets*4+96) + 4*(len(spec.Variants)+len(spec.Stages))
+	fit := func(n int) int { return max(leastBlocks, min(n, mostBytes/2/each)) }
+	if o.Seconds <= 0 {
+		o.Seconds = seconds
+	}
+	b := &Board{fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals)}
+	b.missed.ring = make([]Missed, mostMissed)
+	b.grow(spec)
+	b.live = b.fine.next()
+	b.live.reset(0, len(spec.Apps), len(spec.Variants), len(spec.Stages))
+	b.roughTo(0)
+	return b
+}
+
+// grow takes a spec whose tables have grown at their ends.
+func (b *Board) grow(spec *serving.Spec) {
+	b.spec = spec
+	b.waiting = extended(b.waiting, len(spec.Apps))
+	for _, x := range []*block{b.live, b.rough.last(), &b.total} {
+		if x == nil {
+			continue
+		}
+		x.apps = extended(x.apps, len(spec.Apps))
+		x.variants = extended(x.variants, len(spec.Variants))
+		x.stages = extended(x.stages, len(spec.Stages))
+	}
+	b.machines.grow(spec)
+}
+
+func extended[T any](s []T, n int) []T {
+	if n <= len(s) {
+		return s
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
+// Observe takes a step of the engine. It does not keep the slices.
+func (b *Board) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now)
+	for k := range in {
+		b.input(&in[k])
+	}
+	for k := range out {
+		b.decision(&out[k])
+	}
+}
+
+// Advance has the time go on when no step does.
+func (b *Board) Advance(now serving.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now)
+}
+
+// advance closes the seconds that have passed.
+func (b *Board) advance(now serving.Time) {
+	if now < b.now {
+		return
+	}
+	for {
+		// The block's time ends with it, so that costs and busy time stay in the second in which they arose.
+		end := serving.Time((b.live.at + 1) * int64(time.Second))
+		until := min(now, end)
+		b.machines.spend(b.now, until, b.live)
+		b.now = until
+		if now < end {
+			return
+		}
+		b.rough.last().add(b.live)
+		b.total.add(b.live)
+		next := b.live.at + 1
+		if gap := int64(now)/int64(time.Second) - next; gap > int64(len(b.fine.blocks)) {
+			// Nobody can look back over so long an empty time. What it cost is counted at once.
+			to := serving.Time((next + gap - 1) * int64(time.Second))
+			b.machines.spend(b.now, to, &b.total)
+			b.now, next = to, next+gap-1
+		}
+		b.live = b.fine.next()
+		b.live.reset(next, len(b.spec.Apps), len(b.spec.Variants), len(b.spec.Stages))
+		if minute := next / 60; minute > b.rough.last().at {
+			b.roughTo(minute)
+		}
+	}
+}
+
+func (b *Board) roughTo(minute int64) {
+	b.rough.next().reset(minute, len(b.spec.Apps), len(b.spec.Variants), len(b.spec.Stages))
+}
+
+func (b *Board) input(x *engine.Input) {
+	switch x.Kind {
+	case engine.SpecGrown:
+		b.grow(x.Growth.Spec)
+	case engine.QueryArrived:
+		if a := x.Query.App; b.known(a) {
+			b.live.apps[a].offered++
+			b.waiting[a]++
+			b.arrivals.add(&x.Query)
+		}
+	case engine.BatchDone:
+		r, ok := b.machines.ended(b.now, x.Batch)
+		if !ok {
+			return
+		}
+		app := &b.live.apps[b.spec.Stages[r.stage].App]
+		app.ended += uint32(r.tasks)
+		app.runs += time.Duration(r.tasks) * x.Took
+		if x.Result == engine.OK {
+			b.live.variants[r.variant] += uint32(r.tasks)
+		}
+	case engine.InstanceChanged:
+		b.machines.changed(b.now, x)
+	case engine.PriceChanged:
+		b.machines.priced(x.DeviceType, x.Price)
+	case engine.PlanReady:
+		b.plans.made(b.now, x.Plan)
+		b.machines.planned(x.Plan)
+	case engine.PlanFailed:
+		b.plans.failed(b.now, x.Failure)
+	}
+}
+
+func (b *Board) decision(d *engine.Decision) {
+	switch d.Kind {
+	case engine.StartBatch:
+		b.started(d)
+	case engine.EndQuery:
+		b.ended(d)
+	case engine.LaunchInstance:
+		b.machines.launched(b.now, d)
+	case engine.StopInstance:
+		b.machines.stopped(b.now, d.Instance)
+	case engine.KeepInstance, engine.ResumeInstance:
+		b.machines.kept(d.Instance, d.Kind == engine.KeepInstance)
+	case engine.LoadVariant:
+		b.machines.loads(d.Instance, d.Variant)
+	case engine.UnloadVariant:
+		b.machines.unloaded(d.Instance, d.Variant)
+	case engine.RequestPlan:
+		b.plans.asked(b.now, d)
+	case engine.KeepPlan:
+		b.plans.failed(b.now, d.Failure)
+	}
+}
+
+func (b *Board) known(a serving.AppID) bool { return a >= 0 && int(a) < len(b.live.apps) }
+
+func (b *Board) started(d *engine.Decision) {
+	app := &b.live.apps[b.spec.Stages[d.Stage].App]
+	app.batches++
+	app.items += uint32(d.Items)
+	app.tasks += uint32(len(d.Tasks))
+	b.live.stages[d.Stage] += uint32(len(d.Tasks))
+	for k := range d.Tasks {
+		t := &d.Tasks[k]
+		app.routed += t.Turn + t.Route
+		app.held += max(0, t.Queue-t.Turn-t.Route)
+	}
+	b.machines.started(b.now, d)
+}
+
+func (b *Board) ended(d *engine.Decision) {
+	if !b.known(d.App) {
+		return
+	}
+	app := &b.live.apps[d.App]
+	b.waiting[d.App] = max(0, b.waiting[d.App]-1)
+	took := b.now.Sub(d.Arrived)
+	switch d.Outcome {
+	case serving.Served:
+		app.served++
+		app.accuracy += d.Accuracy
+		app.latency[bucketOf(took)]++
+		if took > b.spec.Apps[d.App].SLO.Latency {
+			app.beyond++
+		}
+		if !d.Late {
+			return
+		}
+		app.late++
+	case serving.Dropped:
+		app.dropped++
+	case serving.Refused:
+		app.refused++
+	case serving.Failed:
+		app.failed++
+	case serving.Cancelled:
+		app.cancelled++
+		return
+	}
+	b.missed.add(Missed{
+		Query: d.Query, App: b.spec.Apps[d.App].Name, AtS: b.now.Seconds(), LatencyMS: float64(took) / 1e6,
+		Outcome: d.Outcome.String(), Late: d.Late, Reason: d.Reason.String(),
+	})
+}

@@ -1,0 +1,77 @@
+package board
+
+import (
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// plans has the latest plans and failures, oldest first.
+type plans struct {
+	list    []planned
+	n       int
+	request *engine.Decision // the request under way, reduced to what is shown
+	askedAt serving.Time
+	seq     uint64 // of the newest request
+}
+
+// planned is a plan, or a request that led to none.
+type planned struct {
+	number  int
+	at      serving.Time
+	asked   serving.Time
+	why     string
+	rates   []float64 // seen when it was asked for
+	plan    *plan.Plan
+	failure string
+	dropped bool // older than the newest request: the engine ignores it
+}
+
+func (p *plans) asked(now serving.Time, d *engine.Decision) {
+	p.request = &engine.Decision{Reason: d.Reason, Rates: append([]float64(nil), d.Rates...)}
+	p.askedAt, p.seq = now, d.Snapshot.Seq
+}
+
+func (p *plans) add(x planned) {
+	p.n++
+	x.number = p.n
+	x.why, x.asked = "made before the start", x.at
+	if p.request != nil {
+		x.why, x.rates, x.asked = p.request.Reason.String(), p.request.Rates, p.askedAt
+	} else if p.n > 1 {
+		x.why = "handed in from outside"
+	}
+	p.request = nil
+	if len(p.list) == mostPlans {
+		p.list = append(p.list[:0], p.list[1:]...)
+	}
+	p.list = append(p.list, x)
+}
+
+func (p *plans) made(now serving.Time, made *plan.Plan) {
+	p.add(planned{at: now, plan: made, dropped: made.Snapshot < p.seq})
+}
+
+// failed takes a failure. The engine repeats that of a planner in a decision: it counts once.
+func (p *plans) failed(now serving.Time, f *engine.PlanFailure) {
+	if f == nil {
+		return
+	}
+	if n := len(p.list); n > 0 {
+		if last := &p.list[n-1]; last.at == now && (last.failure == f.Err || last.plan != nil) {
+			last.failure, last.plan = f.Err, nil
+			return
+		}
+	}
+	p.add(planned{at: now, failure: f.Err})
+}
+
+// inForce returns the plan that the engine follows; nil for none.
+func (p *plans) inForce() *planned {
+	for k := len(p.list) - 1; k >= 0; k-- {
+		if p.list[k].plan != nil && !p.list[k].dropped {
+			return &p.list[k]
+		}
+	}
+	return nil
+}

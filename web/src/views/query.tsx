@@ -1,0 +1,74 @@
+import { useState } from 'preact/hooks';
+import { useAsk } from '../api';
+import { millis, none, percent, time } from '../format';
+import { Badge, Problem } from '../parts';
+import type { Live } from '../main';
+import type { Missed, QueryView as Query } from '../types';
+
+export function QueryView({ live, id, app }: { live: Live; id?: string; app: string }) {
+  const [typed, setTyped] = useState(id ?? '');
+  const late = useAsk<{ missed: Missed[] }>(`queries?limit=100${app ? `&app=${encodeURIComponent(app)}` : ''}`, live.epoch, live.link === 'live' && !id ? 2000 : 0);
+  const asked = useAsk<Query>(id ? `queries/${encodeURIComponent(id)}` : null, live.epoch);
+  return (
+    <>
+      <h1>{id ? `Query ${id}` : 'Queries'}</h1>
+      <form class="controls" onSubmit={(e) => { e.preventDefault(); if (typed.trim()) location.hash = `#/query/${typed.trim()}`; }}>
+        <label>Number of a query <input value={typed} inputMode="numeric" size={14} onInput={(e) => setTyped(e.currentTarget.value)} /></label>
+        <button class="main" type="submit">Show its way</button><span class="muted small">Every answer carries it as the parameter query_id.</span>
+      </form>
+      {id && <Problem error={asked.error} />}
+      {id && asked.data && <Way q={asked.data} live={live} />}
+      <section class="card"><h2>{app ? `Queries to ${app} that missed the objective` : 'Latest queries that missed their objective'}</h2>
+        <Problem error={late.error} />
+        {late.data?.missed.length === 0 ? <p class="empty">None: everything was answered in time.</p> : (
+          <div class="scroll" style="max-height:420px" tabIndex={0} role="region" aria-label="Queries that missed their objective"><table>
+            <thead><tr><th>Query</th><th>App</th><th>Ended</th><th class="num">After</th><th>Outcome</th><th>Why</th></tr></thead>
+            <tbody>{late.data?.missed.map((m) => <tr key={m.query}><td><a href={`#/query/${m.query}`}>{m.query}</a></td><td>{m.app}</td><td>{time(m.at_s, live.startedMS)}</td><td class="num">{millis(m.latency_ms)}</td><td>{m.late ? 'late' : m.outcome}</td><td>{m.late ? 'answered after its deadline' : m.reason}</td></tr>)}</tbody>
+          </table></div>)}
+      </section>
+    </>
+  );
+}
+
+function Way({ q, live }: { q: Query; live: Live }) {
+  const end = q.latency_ms ?? Math.max(q.deadline_ms, ...q.runs.map((r) => (r.started_s - q.arrived_s) * 1000 + (r.took_ms || r.expected_ms)));
+  // A query that ended long before it was due would be a dot: then the axis ends with it.
+  const far = q.deadline_ms > 5 * end;
+  const most = far ? end * 1.25 : Math.max(end, q.deadline_ms) * 1.04, left = 150, wide = 820, row = 34;
+  const x = (ms: number) => left + (ms / most) * (wide - left - 10);
+  const height = q.runs.length * row + 58;
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((f) => f * most * 0.96);
+  return (
+    <section class="card">
+      <h2>{q.app}{' '}{!q.outcome ? <Badge kind="plain">has not ended</Badge> : q.outcome === 'served' && !q.late ? <Badge kind="good">✓ in time</Badge> : <Badge kind="bad">✕ {q.late ? 'late' : q.outcome}</Badge>}</h2>
+      <p>Arrived {time(q.arrived_s, live.startedMS)} with {q.items} item{q.items === 1 ? '' : 's'}, due {millis(q.deadline_ms)} later{q.priority ? `, priority ${q.priority}` : ''}{q.min_accuracy ? `, accuracy at least ${percent(q.min_accuracy)}` : ''}{q.pinned ? `, pinned to ${q.pinned}` : ''}.
+        {q.outcome && ` ${q.outcome[0].toUpperCase()}${q.outcome.slice(1)} after ${millis(q.latency_ms)}: ${q.reason}.`}{q.accuracy ? ` Accuracy ${percent(q.accuracy)}.` : ''}</p>
+      <div class="legend"><span><i style="background:var(--c3)" />waits for a machine</span><span><i style="background:var(--c1)" />waits for a batch</span><span><i style="background:var(--c0)" />runs</span><span><i style="background:var(--c5)" />due</span></div>
+      <div class="scroll" tabIndex={0} role="group" aria-label="Picture"><svg viewBox={`0 0 ${wide} ${height}`} width="100%" style="min-width:560px;max-width:1000px" role="img" aria-label={`Way of query ${q.query} over ${millis(end)}`}>
+        {ticks.map((t) => <g key={t}><line x1={x(t)} x2={x(t)} y1="6" y2={height - 26} stroke="var(--grid)" /><text x={x(t)} y={height - 8} text-anchor="middle" class="dim">{millis(t)}</text></g>)}
+        {q.runs.map((r, k) => {
+          const at = (r.started_s - q.arrived_s) * 1000, y = k * row + 12, turn = r.waited_for_stream_ms ?? 0;
+          const from = at - r.waited_ms, routed = from + turn + r.waited_for_instance_ms, took = r.took_ms || r.expected_ms;
+          const part = (a: number, b: number, c: string) => b - a > 0 && <rect x={x(a)} y={y} width={Math.max(1, x(b) - x(a))} height="18" fill={`var(--${c})`} />;
+          return <g key={k}><text x={left - 8} y={y + 13} text-anchor="end">{r.stage ?? r.variant}</text>{part(from, routed, 'c3')}{part(routed, at, 'c1')}{part(at, at + took, 'c0')}
+            {r.failed && <text x={x(at + took) + 4} y={y + 14}>✕ failed, run again</text>}</g>;
+        })}
+        {q.runs.length === 0 && <g><text x={left - 8} y="25" text-anchor="end">waits</text><rect x={x(0)} y="12" width={Math.max(1, x(end) - x(0))} height="18" fill="var(--c3)" /></g>}
+        {far && <text x={wide - 6} y="14" text-anchor="end" class="dim">due at {millis(q.deadline_ms)} →</text>}
+        {!far && <line x1={x(q.deadline_ms)} x2={x(q.deadline_ms)} y1="2" y2={height - 26} stroke="var(--c5)" stroke-width="2" stroke-dasharray="6 4" />}
+      </svg></div>
+      {q.runs.map((r) => (
+        <div key={r.batch}><h3>{r.stage ? `Stage ${r.stage}: b` : 'B'}atch {r.batch} on {r.worker ? `machine ${r.worker}, ` : ''}instance {r.instance}</h3>
+          <p style="margin:0 0 6px">Variant {r.variant}, {r.items} item{r.items === 1 ? '' : 's'}, because: {r.why}. {r.took_ms ? `Took ${millis(r.took_ms)}, ${millis(r.expected_ms)} were expected.` : `${millis(r.expected_ms)} were expected.`}
+            {r.with && r.with.length > 0 && <> Together with {r.with.map((n, k) => <>{k > 0 && ', '}<a href={`#/query/${n}`}>{n}</a></>)}.</>}</p>
+          {r.choices && r.choices.length > 1 && (
+            <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>What could have run instead</th><th class="num">Accuracy</th><th class="num">Believed time of this batch</th><th>In time then?</th><th /></tr></thead>
+              <tbody>{r.choices.map((c) => {
+                const done = (r.started_s - q.arrived_s) * 1000 + c.expected_ms;
+                return <tr key={c.variant}><td>{c.variant}</td><td class="num">{c.accuracy ? percent(c.accuracy) : none}</td><td class="num">{c.expected_ms ? millis(c.expected_ms) : none}</td><td>{!c.expected_ms ? none : done <= q.deadline_ms ? `yes, ${millis(q.deadline_ms - done)} to spare` : `no, ${millis(done - q.deadline_ms)} late`}</td><td>{c.chosen && <Badge kind="plain">chosen</Badge>}</td></tr>;
+              })}</tbody></table></div>)}
+        </div>))}
+      <details><summary>As sluice explain writes it</summary><pre>{q.text}</pre></details>
+    </section>
+  );
+}

@@ -1,0 +1,138 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ask, Refused, useAsk } from '../api';
+import { TimeChart } from '../charts';
+import { count, dollars, millis, none, percent, rate, span } from '../format';
+import { Problem, series } from '../parts';
+import type { Live } from '../main';
+import type { Window } from '../types';
+
+interface Setting {
+  system: string; systems: string[]; budget?: number;
+  apps: { name: string; slo_ms: number; accuracy_floor: number; accuracy_target: number; best_accuracy: number }[];
+  machines: { name: string; kind: string; count: number }[];
+}
+interface AppChange { load?: number; slo_ms?: number; accuracy_floor?: number; accuracy_target?: number }
+interface Change { apps?: Record<string, AppChange>; machines?: Record<string, number>; system?: string; budget?: number }
+interface Summary {
+  offered: number; served: number; offered_rate: number; violation_ratio: number; effective_accuracy?: number;
+  latency: { p50_ms: number; p99_ms: number }; cost_per_hour?: number; utilisation?: number; mean_batch?: number;
+}
+interface Point { at_s: number; offered: number; served: number; late: number; dropped: number; refused: number; failed: number; accuracy?: number; p99_ms?: number }
+interface Report { name: string; overall: Summary; apps: (Summary & { name: string; slo_ms: number; slo_percentile: number; series?: Point[] })[]; series: Point[] }
+interface Plan { planner: string; cost_per_hour: number; machines: Record<string, number>; shed: number; shortage?: Record<string, number> }
+interface Answer {
+  span_s: number; queries: number; before: Report; after: Report; plan_before: Plan; plan_after: Plan; configuration: string;
+  notes?: string[]; was: Record<string, Window>; took_s: number;
+}
+
+export function WhatIfView({ live }: { live: Live }) {
+  const setting = useAsk<Setting>('setting', live.epoch);
+  const [change, setChange] = useState<Change>({});
+  const [spanS, setSpan] = useState(120);
+  const [answer, setAnswer] = useState<{ busy?: boolean; error?: Error; data?: Answer }>({});
+  const [needs, setNeeds] = useState(false);
+  const s = setting.data;
+  useEffect(() => setAnswer({}), [live.epoch]);
+  if (!s) return <><h1>What if</h1><Problem error={setting.error} />{!setting.error && <p class="empty">Loading …</p>}</>;
+  const go = () => {
+    setAnswer((a) => ({ busy: true, data: a.data }));
+    ask<Answer>('what-if', { span_s: spanS, change }).then(
+      (data) => setAnswer({ data }),
+      (error) => { setNeeds(error instanceof Refused && error.status === 401); setAnswer((a) => ({ error, data: a.data })); });
+  };
+  const app = (name: string, key: keyof AppChange, value: number | undefined) => {
+    const apps = { ...change.apps, [name]: { ...change.apps?.[name], [key]: value } };
+    setChange({ ...change, apps });
+  };
+  const machines = (name: string, n: number) => setChange({ ...change, machines: { ...change.machines, [name]: n } });
+  const changed = JSON.stringify(change) !== '{}';
+  return (
+    <>
+      <h1>What if</h1>
+      <p class="muted" style="margin-top:-8px">The server plans anew and simulates the arrivals of the latest minutes with your change, at the lowest priority and beside serving. Nothing that serves is changed.</p>
+      <form onSubmit={(e) => { e.preventDefault(); go(); }}>
+        {s.apps.map((a) => {
+          const c = change.apps?.[a.name] ?? {};
+          return (
+            <fieldset class="card" key={a.name}><legend><b>{a.name}</b></legend>
+              <div class="sliders">
+                <Slider label="Load" min={0} max={8} step={0.1} value={c.load ?? 1} show={(x) => `${x.toFixed(1)} times`} set={(v) => app(a.name, 'load', v)} />
+                <Slider label="Objective" min={Math.max(1, a.slo_ms / 10)} max={a.slo_ms * 4} step={a.slo_ms / 50} value={c.slo_ms ?? a.slo_ms} show={millis} set={(v) => app(a.name, 'slo_ms', Math.round(v * 10) / 10)} />
+                <Slider label="Least accuracy of an answer" min={0} max={a.best_accuracy} step={0.005} value={c.accuracy_floor ?? a.accuracy_floor} show={(x) => (x === 0 ? 'none' : percent(x, 1))} set={(v) => app(a.name, 'accuracy_floor', v)} />
+                <Slider label="Mean accuracy to keep" min={0} max={a.best_accuracy} step={0.005} value={c.accuracy_target ?? a.accuracy_target} show={(x) => (x === 0 ? 'as high as can be' : percent(x, 1))} set={(v) => app(a.name, 'accuracy_target', v)} />
+              </div>
+            </fieldset>);
+        })}
+        <fieldset class="card"><legend><b>Machines and system</b></legend>
+          <div class="sliders">
+            {s.machines.map((m) => <Slider key={m.name} label={`${m.name}${m.kind && m.kind !== m.name ? ` (${m.kind})` : ''}`} min={0} max={Math.max(8, m.count * 3)} step={1} value={change.machines?.[m.name] ?? m.count} show={(x) => `${x}`} set={(v) => machines(m.name, v)} />)}
+            <label>System<br /><select value={change.system ?? ''} onChange={(e) => setChange({ ...change, system: e.currentTarget.value || undefined })}>
+              <option value="">{s.system}, as it is</option>{s.systems.filter((x) => x !== s.system).map((x) => <option key={x}>{x}</option>)}</select></label>
+            <label>Budget in $/h, for systems that rent<br /><input type="number" min="0" step="0.01" value={change.budget ?? ''} placeholder={s.budget ? String(s.budget) : 'none'} onInput={(e) => setChange({ ...change, budget: e.currentTarget.value === '' ? undefined : Number(e.currentTarget.value) })} /></label>
+            <label>Arrivals of the latest<br /><select value={spanS} onChange={(e) => setSpan(Number(e.currentTarget.value))}>{[30, 60, 120, 300, 600].map((x) => <option key={x} value={x}>{span(x)}</option>)}</select></label>
+          </div>
+        </fieldset>
+        {needs && (
+          <p class="card"><label>Token of the server's admin_token file{' '}<input type="password" autocomplete="off" onInput={(e) => sessionStorage.setItem('token', e.currentTarget.value)} /></label>{' '}
+            <span class="muted small">It stays in this tab, and is sent with questions like this one.</span></p>)}
+        <div class="controls"><button class="main" type="submit" disabled={answer.busy || live.link === 'lost'}>{answer.busy ? 'Simulating …' : 'What would happen?'}</button>
+          <button type="button" disabled={!changed} onClick={() => setChange({})}>As it is</button></div>
+      </form>
+      <div aria-live="polite">
+        <Problem error={answer.error} />
+        {answer.data && <Result a={answer.data} />}
+      </div>
+    </>
+  );
+}
+
+function Slider(p: { label: string; min: number; max: number; step: number; value: number; show: (x: number) => string; set: (x: number) => void }) {
+  return <label>{p.label}<output>{p.show(p.value)}</output><input type="range" min={p.min} max={p.max} step={p.step} value={p.value} aria-valuetext={p.show(p.value)} onInput={(e) => p.set(Number(e.currentTarget.value))} /></label>;
+}
+
+function Result({ a }: { a: Answer }) {
+  const [copied, setCopied] = useState('');
+  const copy = () => navigator.clipboard?.writeText(a.configuration).then(() => setCopied('copied'), () => setCopied('mark the text and copy it'));
+  const bad = (p: Point) => p.late + p.dropped + p.refused + p.failed;
+  const seconds = (r: Report, f: (p: Point) => number | null) => r.series.map(f);
+  const at = (a.before.series.length >= a.after.series.length ? a.before : a.after).series.map((p) => p.at_s);
+  const pad = (list: (number | null)[]) => [...list, ...new Array<null>(at.length - list.length).fill(null)];
+  const machines = (p: Plan) => Object.entries(p.machines).map(([k, n]) => `${n} ${k}`).join(', ') || none;
+  return (
+    <section class="card" id="answer">
+      <h2>{count(a.queries)} arrivals of {span(a.span_s)}; the answer took {a.took_s.toFixed(1)} s</h2>
+      {a.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
+      {a.plan_after.shed > 0 && <p class="notice bad">The plan would leave out {rate(a.plan_after.shed)}/s. {Object.entries(a.plan_after.shortage ?? {}).map(([k, n]) => `${n} more ${k}`).join(' and ')}{a.plan_after.shortage && Object.keys(a.plan_after.shortage).length > 0 ? ' would carry it.' : ''}</p>}
+      <div class="scroll" tabIndex={0} role="group" aria-label="Comparison"><table>
+        <thead><tr><th /><th class="num">As it was, seen</th><th class="num">As it was, simulated</th><th class="num">With the change, simulated</th></tr></thead>
+        <tbody>
+          {a.before.apps.flatMap((b, k) => {
+            const w = a.was[b.name], n = a.after.apps[k];
+            return [
+              <tr key={b.name}><th colSpan={4} scope="rowgroup" style="padding-top:12px;color:var(--text)">{b.name}</th></tr>,
+              row('Queries offered', rate, w?.offered_rate, b.offered_rate, n?.offered_rate, '/s'),
+              row('Violations', percent, w?.violation_ratio, b.violation_ratio, n?.violation_ratio),
+              row('Latency p99', millis, w?.latency_p99_ms, b.latency.p99_ms, n?.latency.p99_ms),
+              row('Accuracy', percent, w?.effective_accuracy, b.effective_accuracy, n?.effective_accuracy),
+            ];
+          })}
+          <tr><th colSpan={4} scope="rowgroup" style="padding-top:12px;color:var(--text)">In all</th></tr>
+          {row('Cost per hour', dollars, null, a.before.overall.cost_per_hour, a.after.overall.cost_per_hour)}
+          {row('Machines’ time used', percent, null, a.before.overall.utilisation, a.after.overall.utilisation)}
+          <tr><td>Machines in the first plan</td><td class="num">{none}</td><td class="num">{machines(a.plan_before)}</td><td class="num">{machines(a.plan_after)}</td></tr>
+        </tbody></table></div>
+      <div class="two" style="margin-top:14px">
+        <div><h3>Violations per second</h3><TimeChart label="Violations per second" startedMS={0} at={at} lines={[{ label: 'as it was, simulated', colour: series[0], values: pad(seconds(a.before, bad)), dash: true }, { label: 'with the change', colour: series[5], values: pad(seconds(a.after, bad)) }]} /></div>
+        <div><h3>Accuracy of answers</h3><TimeChart label="Accuracy of answers" startedMS={0} at={at} max={1} format={(x) => percent(x, 0)} lines={[{ label: 'as it was, simulated', colour: series[0], values: pad(seconds(a.before, (p) => p.accuracy ?? null)), dash: true }, { label: 'with the change', colour: series[5], values: pad(seconds(a.after, (p) => p.accuracy ?? null)) }]} /></div>
+      </div>
+      <h3>As configuration</h3>
+      <pre tabIndex={0}>{a.configuration}</pre>
+      <button type="button" onClick={copy}>Copy as configuration</button> <span role="status" class="muted small">{copied}</span>
+    </section>
+  );
+}
+
+function row(label: string, format: (x: number | null | undefined) => string, was: number | null | undefined, before: number | null | undefined, after: number | null | undefined, unit = '') {
+  const show = (x: number | null | undefined) => (x == null ? none : format(x) + unit);
+  return <tr key={label}><td>{label}</td><td class="num">{show(was)}</td><td class="num">{show(before)}</td><td class="num"><b>{show(after)}</b></td></tr>;
+}

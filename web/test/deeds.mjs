@@ -1,0 +1,58 @@
+// deeds.mjs does on a running dashboard what people do: moves a slider and asks what would happen, walks through the
+// page by keyboard, and goes on after the server has started again. The caller stops and starts the server: the program
+// prints "stop" and "start" and waits for a line each.
+//
+//   node deeds.mjs http://127.0.0.1:8002 [--shots FOLDER]
+import { mkdirSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { end, launch, watch } from './browser.mjs';
+
+const [base, ...args] = process.argv.slice(2);
+const shots = args[0] === '--shots' ? args[1] : undefined;
+if (shots) mkdirSync(shots, { recursive: true });
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const problems = [];
+let gone = false;
+
+const browser = await launch();
+const page = await browser.newPage({ viewport: { width: 1360, height: 900 } });
+watch(page, problems, new URL(base).host, () => gone);
+
+// By keyboard alone: the skip link, the tabs, a view.
+await page.goto(`${base}/`);
+await page.waitForSelector('h1:has-text("Overview")');
+await page.keyboard.press('Tab');
+if (await page.evaluate(() => document.activeElement?.className) !== 'skip') problems.push('the first stop of the keyboard is no skip link');
+let steps = 0;
+while (await page.evaluate(() => document.activeElement?.textContent) !== 'What if' && steps++ < 12) await page.keyboard.press('Tab');
+await page.keyboard.press('Enter');
+await page.waitForSelector('h1:has-text("What if")', { timeout: 5000 });
+
+// What if: three times the load.
+const load = page.locator('label:has-text("Load") input').first();
+await load.focus();
+for (let k = 0; k < 20; k++) await page.keyboard.press('ArrowRight');
+await page.click('button:has-text("What would happen?")');
+await page.waitForSelector('#answer', { timeout: 20000 });
+await page.waitForSelector('#answer canvas', { timeout: 5000 });
+const text = await page.innerText('#answer');
+if (!text.includes('demand:')) problems.push(`the answer has no configuration: ${text.slice(0, 300)}`);
+if (shots) await page.screenshot({ path: `${shots}/what-if-answer.png`, fullPage: true });
+
+// The server starts again: the page says so, and goes on by itself.
+await page.goto(`${base}/#/`);
+await page.waitForSelector('[role=status]:has-text("Live")');
+const since = () => page.evaluate(() => fetch('/api/v1/info').then((r) => r.json()).then((x) => x.started_ms));
+const before = await since();
+gone = true;
+console.log('stop');
+await lines.next();
+await page.waitForSelector('[role=status]:has-text("Connection lost")', { timeout: 10000 });
+if (shots) await page.screenshot({ path: `${shots}/connection-lost.png` });
+console.log('start');
+await lines.next();
+await page.waitForSelector('[role=status]:has-text("Live")', { timeout: 20000 });
+gone = false;
+await page.waitForSelector('table tbody tr', { timeout: 5000 });
+if (await since() === before) problems.push('the page shows the server of before');
+await end(browser, problems);
