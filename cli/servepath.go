@@ -99,7 +99,8 @@ func folderOf(e *Env, path string) (string, error) {
 		return "", errors.Join(err, failed)
 	}
 	temporary.Store(folder, made)
-	fmt.Fprintf(e.Stderr, "the configuration and the profile of these models are not kept for the next start: %v\n", err)
+	fmt.Fprintf(e.Stderr, "the configuration and the profile of these models are not kept for the next start: %v\n",
+		err)
 	return made, nil
 }
 

@@ -208,7 +208,8 @@ func liveCampaign(t *testing.T, seed uint64) (answered, served int) {
 		bound := max(a.Timeout, app.SLO.Latency) + app.GiveUp + app.ColdWait + 4*longest
 		mu.Unlock()
 		if x.after > bound {
-			t.Errorf("seed %d: query %d was answered after %v, more than %v: %v", seed, x.query+1, x.after, bound, x.err)
+			t.Errorf("seed %d: query %d was answered after %v, more than %v: %v", seed, x.query+1, x.after, bound,
+				x.err)
 		}
 	}
 	accidents.Wait()

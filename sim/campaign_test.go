@@ -27,8 +27,8 @@ const campaignSeeds = 300
 
 // The fault campaign: random worlds under random compositions of rules, with workers that are lost, flap, are slow,
 // fail or give wrong answers, hang, and load for ever, planners that fail, clients that give up, and pauses in which
-// nothing is decided. Every query ends exactly once, none after its deadline and what a run, a pause or a wait for a start may
-// add; no slot, task or record is left; and once all is well again, what a world without faults serves is served.
+// nothing is decided. Every query ends exactly once, none after its deadline and what a run, a pause or a wait for a
+// start may add; no slot, task or record is left; and once all is well again, what is served without faults is served.
 func TestFaultCampaign(t *testing.T) {
 	first, n := uint64(1), uint64(campaignSeeds)
 	for name, to := range map[string]*uint64{"SLUICE_CAMPAIGN": &n, "SLUICE_CAMPAIGN_SEED": &first} {

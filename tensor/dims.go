@@ -17,8 +17,8 @@ func (d Dims) String() string {
 	return string(append(b, ']'))
 }
 
-// Fits reports whether a shape is one of those that want stands for: the same, but for dimensions of want below 0, which
-// may be anything.
+// Fits reports whether a shape is one of those that want stands for: the same, but for dimensions of want below 0,
+// which may be anything.
 func Fits(shape, want []int64) bool {
 	if len(shape) != len(want) {
 		return false

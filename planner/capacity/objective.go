@@ -6,7 +6,7 @@ import "time"
 const LongestObjective = time.Hour
 
 // LeastObjective returns the shortest objective above low for which can holds, up to the tolerance and rounded up where
-// the rounded one can be kept too; 0 if not even the longest will do. What can be kept in some time can be kept in more.
+// the rounded one can be kept too; 0 if not even the longest will do. More time is taken never to be too little.
 func LeastObjective(low, tolerance time.Duration, can func(time.Duration) bool) time.Duration {
 	high := LongestObjective
 	if low >= high || !can(high) {

@@ -84,7 +84,8 @@ ensemble_scheduling {
 func simple() standIn {
 	return standIn{"simple", `max_batch_size: 8
 input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ 16 ] }, { name: "INPUT1" data_type: TYPE_INT32 dims: [ 16 ] } ]
-output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 16 ] }, { name: "OUTPUT1" data_type: TYPE_INT32 dims: [ 16 ] } ]`,
+output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 16 ] },
+  { name: "OUTPUT1" data_type: TYPE_INT32 dims: [ 16 ] } ]`,
 		onnxmodel.NewGraph("simple").Input("INPUT0", onnxmodel.Int32, batch, 16).
 			Input("INPUT1", onnxmodel.Int32, batch, 16).
 			Node("Add", []string{"INPUT0", "INPUT1"}, []string{"OUTPUT0"}).
