@@ -25,6 +25,7 @@ func asideCommand() command {
 		about: `
 Plans and simulates recorded arrivals, once as the configuration has it and once with a change. A server calls it at
 the lowest priority when somebody asks "what if" on its page, so that the answer is never in the way of serving.`,
+		examples: "sluice what-if < question.json",
 		prepare: func(_ *flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, _ []string) error {
 				var q host.WhatIf

@@ -17,7 +17,7 @@ type candidate struct {
 	first    int     // position in stage.waiting of the first of n that follow each other
 	list     []int32 // their positions instead, where tasks are mixed
 	gain     float64
-	score    float64 // gain for each root of a second of a slot
+	score    float64 // gain for each second of a slot, or about that (scoreOf)
 	edge     serving.Time
 }
 
@@ -95,10 +95,14 @@ func (x *stage) shareValue(f *fleet.View) {
 	}
 }
 
-// scoreOf compares batches of different lengths. With exact prices the gain alone would say which is best, since the
-// price is what the time is worth; under prices that are too low the gain for each second would. Prices are estimates:
-// the mean of both is better than either (docs/papers/sluice.md).
-func scoreOf(gain, t float64) float64 { return gain / math.Sqrt(t) }
+// scoreOf compares batches of different lengths whose tasks differ in their deadlines only. With exact prices the gain
+// alone would say which is best, since the price is what the time is worth; under prices that are too low the gain for
+// each second would. Prices are estimates: the mean of both is better than either. typical is a length at which the
+// score is the gain for each second, as it is where tasks are mixed: there prices say less.
+func scoreOf(gain, t, typical float64) float64 { return gain / math.Sqrt(t*typical) }
+
+// typicalShare is the part of an objective that a batch is taken to last.
+const typicalShare = 0.3
 
 // form finds the best batch of a stage on a group's machines.
 func (x *stage) form(r *Rule, v *route.View, g int) {
@@ -149,8 +153,10 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 				gain += x.waiting[at].part * x.brings(a, x.waiting[at].due-t)
 			}
 		}
-		gain -= x.value * float64(b) * pace.risk(x.waiting[i].left, x.waiting[i+b-1].left, t)
-		if score := scoreOf(gain, t); c.n == 0 || score > c.score {
+		if a.graph.Len() == 1 {
+			gain -= x.value * float64(b) * pace.risk(x.waiting[i].left, x.waiting[i+b-1].left, t)
+		}
+		if score := scoreOf(gain, t, typicalShare*a.slo); c.n == 0 || score > c.score {
 			c.option, c.n, c.items, c.first, c.gain, c.score = k, b, b, i, gain, score
 			c.edge = now.Add(time.Duration((x.waiting[i].left - o.seconds[min(b+1, o.limit)]) * 1e9))
 			if b == o.limit {

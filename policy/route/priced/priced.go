@@ -8,8 +8,8 @@
 //     batch could bring for it, less the machine time that it costs. For a stage that others follow it counts their
 //     accuracy and their time as well (worth.go).
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
-//     worth if it is left for later, less the price of the machine's time. The batch with the highest gain for each
-//     second of the machine runs (batches.go, mixed.go).
+//     worth if it is left for later, less the price of the machine's time and the chance that it is late all the same
+//     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
