@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -38,7 +39,8 @@ func GenerateBody(body []byte, inputs []tensor.Spec, batched bool, bounds Bounds
 	}
 	out.Parameters = make(map[string]json.RawMessage)
 	left := bounds.Elements
-	for name, value := range keys {
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		value := keys[name]
 		at := slices.IndexFunc(inputs, func(s tensor.Spec) bool { return s.Name == name })
 		switch {
 		case at >= 0:

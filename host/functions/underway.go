@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -169,13 +171,10 @@ func (u *underway) of(name string) (p *Progress, failed string) {
 }
 
 // names returns the names with a deployment under way.
-func (u *underway) names() (out []string) {
+func (u *underway) names() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for name := range u.byName {
-		out = append(out, name)
-	}
-	return out
+	return slices.Sorted(maps.Keys(u.byName))
 }
 
 // close cancels all deployments, refuses new ones, and waits until all have ended.

@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,13 +62,7 @@ func (c carrier) Get(name string) string {
 func (c carrier) Set(name, value string) { metadata.MD(c).Set(name, value) }
 
 // Keys implements propagation.TextMapCarrier.
-func (c carrier) Keys() []string {
-	var out []string
-	for k := range c {
-		out = append(out, k)
-	}
-	return out
-}
+func (c carrier) Keys() []string { return slices.Sorted(maps.Keys(c)) }
 
 // Infer has next answer a query, and makes spans below its request's of how it waited and ran. A nil Tracer makes none.
 func (t *Tracer) Infer(ctx context.Context, r *dataplane.Request, next func(context.Context, *dataplane.Request) (
