@@ -82,7 +82,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	defer stop()
 	ready(t, port)
 	ended := make(chan struct{}, 2)
-	for app, rate := range map[string]string{"images": "0:60,2:700,4:60", "scenes": "0:15"} {
+	for app, rate := range map[string]string{"images": "0:60,2:2000,4:60", "scenes": "0:15"} {
 		go func() {
 			_, _, _ = run(loading, "load", "-u", fmt.Sprintf("http://127.0.0.1:%d", port), "-f", file, "--app", app,
 				"--rates", rate, "--duration", "2m")
