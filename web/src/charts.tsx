@@ -75,7 +75,7 @@ export function TimeChart(p: TimeProps) {
         fill: p.stacked ? colour(l.colour) : l.fill ? `${colour(l.colour)}33` : undefined, dash: l.dash ? [5, 4] : undefined,
       }))],
       axes: [
-        { stroke: ink, grid, ticks: grid, size: 30, ...(p.startedMS > 0 ? { values: (_u: uPlot, v: number[], _i: number, _s: number, incr: number) =>
+        { stroke: ink, grid, ticks: grid, size: 30, space: 80, incrs: secondsOf, ...(p.startedMS > 0 ? { values: (_u: uPlot, v: number[], _i: number, _s: number, incr: number) =>
           v.map((t) => new Date(t * 1000).toLocaleTimeString('en-GB', incr >= 60 ? { hour: '2-digit', minute: '2-digit' } : {})) }
           : { values: (_u: uPlot, v: number[]) => v.map((t) => `${t} s`) }) },
         { stroke: ink, grid, ticks: grid, size: 62, values: (_u, v) => v.map(format) },
@@ -93,6 +93,9 @@ export function TimeChart(p: TimeProps) {
     </figure>
   );
 }
+
+/** secondsOf are the steps of a time axis: labels say no less than seconds. */
+const secondsOf = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
 /** describe says in words what a chart shows last, for those who do not see it. */
 function describe(p: TimeProps): string {
