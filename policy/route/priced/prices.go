@@ -17,7 +17,7 @@ import (
 //
 // A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at stages that follow.
 // demand is the rate of arrivals with head-room, and what waits beyond the usual spread over the horizon. supply is the
-// group's slots, in seconds as they are believed to be needed (pace.go): what runs takes some of their time at first, as
+// group's slots, in seconds as they are believed to be needed (pace.go): what runs takes some of their time first, as
 // what is begun within the horizon takes some behind its end. time_sog is the time for an item in the best batch that
 // can fill within the objective at the present flow. loss is what the option's accuracy falls short of the best.
 //
