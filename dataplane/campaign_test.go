@@ -99,6 +99,9 @@ func (r *scriptedRunner) Run(ctx context.Context, b *dataplane.Batch) error {
 // of scripts.
 func TestFaultCampaign(t *testing.T) {
 	seeds := uint64(200)
+	if testing.Short() { // under the race detector each takes ten times as long
+		seeds = 20
+	}
 	if s := os.Getenv("SLUICE_CAMPAIGN"); s != "" {
 		var err error
 		if seeds, err = strconv.ParseUint(s, 10, 64); err != nil {
