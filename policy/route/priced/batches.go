@@ -17,6 +17,7 @@ type candidate struct {
 	first    int     // position in stage.waiting of the first of n that follow each other
 	list     []int32 // their positions instead, where tasks are mixed
 	gain     float64
+	blocks   float64 // what of gain is lost because no machine is free for others meanwhile
 	score    float64 // gain for each second of a slot, or about that (scoreOf)
 	edge     serving.Time
 }
@@ -130,7 +131,8 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 			}
 			t = o.seconds[b]
 		}
-		gain := -x.leaves(a, now, i, b) - float64(b)*loss - price*t - r.blocks(g, t)
+		blocks := r.blocks(g, t)
+		gain := -x.leaves(a, now, i, b) - float64(b)*loss - price*t - blocks
 		if len(x.next) == 0 && x.tasks <= 1 {
 			gain += float64(b) * x.value
 		} else {
@@ -143,7 +145,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 			gain -= x.value * float64(b) * pace.risk(left, x.waiting[i+b-1].left(now), t)
 		}
 		if score := scoreOf(gain, t, typicalShare*a.slo); c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.first, c.gain, c.score = k, b, b, i, gain, score
+			c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = k, b, b, i, gain, blocks, score
 			c.edge = now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
 			if b == o.limit {
 				c.edge = now // nothing can join

@@ -97,12 +97,13 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 		items, gain, left = items+y.items, gain+more, min(left, y.left)
 		brought, latest = brought+brings, max(latest, y.left)
 		own = append(own, int32(j))
-		net := gain - price*t - r.blocks(g, t)
+		blocks := r.blocks(g, t)
+		net := gain - price*t - blocks
 		if a.graph.Len() == 1 {
 			net -= brought * pace.risk(left, latest, t)
 		}
 		if score := net / t; c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.gain, c.score = k, len(own), items, net, score
+			c.option, c.n, c.items, c.gain, c.blocks, c.score = k, len(own), items, net, blocks, score
 			c.list = append(c.list[:0], own...)
 			c.edge = v.Now
 			if items < o.limit {

@@ -82,6 +82,11 @@ func (r *Rule) Route(v *route.View) {
 			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
 			return
 		}
+		if c.gain < -tolerance && c.blocks > 0 {
+			c.n = 0 // what comes meanwhile is worth more
+			v.CallAt(v.Now.Add(longestWait))
+			continue
+		}
 		if !r.start(v, s, g, c) {
 			c.n = 0
 			again = again || started
