@@ -49,6 +49,9 @@ func (r *Rule) observe(v *route.View) {
 			s.rate = r.stages[x.graph.Stage(0)].rate * x.items[at]
 		}
 	}
+	if anew {
+		r.sortUrgent()
+	}
 }
 
 // classify divides the sizes of a stage's tasks into classes of about the same number: at the first stage of an app by
