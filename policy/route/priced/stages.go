@@ -39,6 +39,7 @@ type stage struct {
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
 	waitFor []float64 // by class: s that one that is left behind waits
 	rate    float64   // items/s that arrive
+	usual   float64   // the same over a longer time where few come
 	waits   float64   // items that wait
 	worth   [][]float64
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
