@@ -30,9 +30,9 @@ const idleness = 0.5
 func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 	x.collected = true
 	x.mixed = !q.Unconstrained() || !q.SingleItems() || !v.Fleet.Uniform(q)
-	x.waitFor = x.waitFor[:0]
+	x.until = x.until[:0]
 	for c := range x.classes {
-		x.waitFor = append(x.waitFor, x.behind+r.machines.untilNext(x, c, v))
+		x.until = append(x.until, r.machines.untilNext(x, c, v))
 	}
 	if x.mixed {
 		x.row.forget()
@@ -62,11 +62,12 @@ func (x *stage) shareValue(n int, task func(k int) *place) {
 	}
 }
 
-// leaves returns what n tasks, from the i-th on, are worth if they are left behind. Sums are kept over the tasks that
-// were asked for last, and go on from there where the next ones overlap with them or follow.
-func (x *stage) leaves(a *app, now serving.Time, i, n int) float64 {
-	if i > x.lostTo || i+n < x.lostFrom {
-		x.lostFrom, x.lostTo, x.lost[i] = i, i, 0
+// leaves returns what n tasks, from the i-th on, are worth if they are left behind by a batch that takes t seconds. Sums
+// are kept over the tasks that were asked for last, and go on from there where the next ones overlap with them or
+// follow.
+func (x *stage) leaves(a *app, now serving.Time, i, n int, t float64) float64 {
+	if wait := x.waitFor(x.single, t); i > x.lostTo || i+n < x.lostFrom || wait != x.lostWait {
+		x.lostFrom, x.lostTo, x.lost[i], x.lostWait = i, i, 0, wait
 	}
 	for ; x.lostTo < i+n; x.lostTo++ {
 		x.lost[x.lostTo+1] = x.lost[x.lostTo] + x.later(a, now, x.lostTo)
@@ -80,7 +81,7 @@ func (x *stage) leaves(a *app, now serving.Time, i, n int) float64 {
 // later returns what the k-th task is worth if it is left behind.
 func (x *stage) later(a *app, now serving.Time, k int) float64 {
 	y, before := &x.waiting[k], float64(k+1)/max(x.rate, 1e-9)
-	return x.worthOf(a, x.single, y.dueIn(now)-x.waitFor[x.single]-queueShare*min(before, a.slo), y.part)
+	return x.worthOf(a, x.single, y.dueIn(now)-x.lostWait-queueShare*min(before, a.slo), y.part)
 }
 
 // scoreOf compares batches of different lengths whose tasks differ in their deadlines only. With exact prices the gain
@@ -132,7 +133,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 			t = o.seconds[b]
 		}
 		blocks := r.blocks(g, t)
-		gain := -x.leaves(a, now, i, b) - float64(b)*loss - price*t - blocks
+		gain := -x.leaves(a, now, i, b, t) - float64(b)*loss - price*t - blocks
 		if len(x.next) == 0 && x.tasks <= 1 {
 			gain += float64(b) * x.value
 		} else {

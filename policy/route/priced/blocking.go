@@ -169,8 +169,8 @@ func (x *stage) fastest(c int) float64 {
 	return least
 }
 
-// untilNext is how long, in seconds, a task of a class that is left behind waits at least for a machine that is fast
-// enough for it when one batch begins now.
+// untilNext is how long, in seconds, it takes until a machine that is fast enough for a class is free when one batch
+// begins now: the least while two are free, infinite where no other machine runs anything.
 func (f *fleetOfMachines) untilNext(x *stage, c int, v *route.View) float64 {
 	free, next := 0, int64(math.MaxInt64)
 	for k, g := range x.groups {
@@ -185,7 +185,20 @@ func (f *fleetOfMachines) untilNext(x *stage, c int, v *route.View) float64 {
 		}
 	}
 	if next == math.MaxInt64 {
-		return leastWait
+		return math.Inf(1)
 	}
 	return max(float64(next-int64(v.Now))/1e9, leastWait)
+}
+
+// ownTurns is after how many batches of its length a machine has time for what one leaves behind, if no other machine
+// has before: something else may come between.
+const ownTurns = 2
+
+// waitFor returns how long a task of a class that is left behind waits for a machine, in seconds: for that which runs a
+// batch of t seconds now, or for another one.
+func (x *stage) waitFor(c int, t float64) float64 {
+	if math.IsInf(x.until[c], 1) {
+		return x.behind + leastWait
+	}
+	return x.behind + max(min(x.until[c], ownTurns*t), leastWait)
 }

@@ -34,8 +34,12 @@ type group struct {
 	idle     []uint64 // a bit for each of machines: it has a free slot
 	free     int      // free slots
 	ends     pq.Heap  // by place among machines: believed end of the first of its batches
-	price    float64  // of a second of a slot, in queries served at best accuracy; at least least
-	least    float64  // a price that decides only between batches that are worth the same
+	dual     float64  // price by the program; 0 where time is not scarce
+	trust    float64  // part of it that counts: less while machines idle for long although work waits for them
+	idleFrom serving.Time
+	longest  float64 // s that its longest batch takes
+	price    float64 // of a second of a slot, in queries served at best accuracy; at least least
+	least    float64 // a price that decides only between batches that are worth the same
 	blocked  []blocked
 }
 
@@ -180,7 +184,7 @@ func (x *machine) appendKey(key []byte) []byte {
 
 func newGroup(v *route.View, x *machine) group {
 	spec := v.Fleet.Spec()
-	g := group{device: x.instances[0].DeviceType(), slots: x.slots, of: make([][2]int32, len(spec.Stages))}
+	g := group{device: x.instances[0].DeviceType(), slots: x.slots, trust: 1, of: make([][2]int32, len(spec.Stages))}
 	for at, i := range x.instances {
 		s := i.Stage()
 		best := spec.BestOfStage(s)
@@ -208,6 +212,7 @@ func newGroup(v *route.View, x *machine) group {
 				o.seconds = append(o.seconds, max(d.Seconds(), 1e-6))
 			}
 			if o.limit = len(o.seconds) - 1; o.limit > 0 {
+				g.longest = max(g.longest, o.seconds[o.limit])
 				g.options = append(g.options, o)
 			}
 		}
@@ -286,6 +291,7 @@ func (f *fleetOfMachines) take(g int, position int32, now serving.Time, seconds 
 				continue
 			}
 			f.set(m, f.list[m].running+1)
+			x.idleFrom = now
 			f.started = append(f.started, m)
 			end := int64(now.Add(time.Duration(seconds * 1e9)))
 			place := int(m) - x.first

@@ -36,7 +36,7 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 		came += float64(y.items) / max(x.rate, 1e-9)
 		if !y.cold {
 			c := x.classOf(y.items)
-			y.later = x.worthOf(a, c, y.due-x.waitFor[c]-queueShare*min(came, a.slo), y.part)
+			y.later = x.worthOf(a, c, y.due-x.waitFor(c, x.fastest(c))-queueShare*min(came, a.slo), y.part)
 		}
 	}
 }

@@ -60,6 +60,7 @@ func (r *Rule) updatePrices(v *route.View) {
 	r.observe(v)
 	p.at, p.outdated = v.Now, false
 	r.solve()
+	r.trust(v)
 	r.findNeeds()
 	for a := range r.apps {
 		x := &r.apps[a]
@@ -82,10 +83,7 @@ func (r *Rule) solve() {
 		slots += float64(x.all())
 		y := &r.machines.paces[x.device]
 		y.update()
-		p.dual.supply[g], p.dual.price[g] = float64(x.all())/y.ratio(), x.price
-		if !x.scarce() {
-			p.dual.price[g] = 0
-		}
+		p.dual.supply[g], p.dual.price[g] = float64(x.all())/y.ratio(), x.dual
 	}
 	grow := 1 + headroom/max(slots, 1)
 	for s := range r.stages {
@@ -110,8 +108,40 @@ func (r *Rule) solve() {
 	}
 	p.dual.solve()
 	for g := range groups {
-		groups[g].price = max(p.dual.price[g], groups[g].least)
+		groups[g].dual = p.dual.price[g]
 	}
+}
+
+const (
+	// lessTrust and moreTrust are the factors by which the trust in a price changes at a time, leastTrust the least.
+	lessTrust, moreTrust, leastTrust = 0.8, 1.25, 1e-4
+)
+
+// trust corrects prices by what is seen. Time that is left over although work waits for it has no price; the program
+// may say otherwise where several groups would serve the same items at about the same cost, and where rates are wrong.
+func (r *Rule) trust(v *route.View) {
+	for g := range r.machines.groups {
+		x := &r.machines.groups[g]
+		switch {
+		case x.free == 0 || !r.waitsFor(v, x):
+			x.idleFrom, x.trust = v.Now, min(x.trust*moreTrust, 1)
+		case v.Now.Sub(x.idleFrom).Seconds() > x.longest:
+			x.trust = max(x.trust*lessTrust, leastTrust)
+		default:
+			x.trust = min(x.trust*moreTrust, 1)
+		}
+		x.price = max(x.dual*x.trust, x.least)
+	}
+}
+
+// waitsFor reports whether any task waits at a stage that a group's machines serve.
+func (r *Rule) waitsFor(v *route.View, x *group) bool {
+	for k := range x.options {
+		if !x.options[k].pinned && v.Fleet.Central(x.options[k].stage).Len() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // span returns the horizon in seconds.

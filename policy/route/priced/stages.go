@@ -37,7 +37,7 @@ type stage struct {
 
 	classes []class
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
-	waitFor []float64 // by class: s that one that is left behind waits
+	until   []float64 // by class: s until another machine is free than the one that is given a batch now
 	rate    float64   // items/s that arrive
 	usual   float64   // the same over a longer time where few come
 	waits   float64   // items that wait
@@ -53,9 +53,10 @@ type stage struct {
 	waiting    []place   // where they do not: those that wait and can be in time
 	lost       []float64 // sums over waiting, between lostFrom and lostTo: what leaving them for later is worth
 	lostFrom   int
-	lostTo     int    // negative before the first
-	single     int    // the class of tasks with one item
-	differing  []task // where tasks are mixed: those that wait and can be in time
+	lostTo     int     // negative before the first
+	lostWait   float64 // how long those wait for the next machine, s
+	single     int     // the class of tasks with one item
+	differing  []task  // where tasks are mixed: those that wait and can be in time
 	candidates []candidate
 }
 
