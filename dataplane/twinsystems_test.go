@@ -13,7 +13,8 @@ import (
 
 // Simulator and data plane agree for every system of the list with its own router, batcher, scaler and options, and so
 // does a replay by the journal's header. Plans are the system's own where its planner needs no solver and can plan the
-// random world, and otherwise the world's. The race detector runs one system of those with equal engines, with one seed.
+// random world, and otherwise the world's. The race detector runs one system of those with equal engines,
+// with one seed.
 func TestTwinSystems(t *testing.T) {
 	own, plans := 0, 0
 	ran := make(map[string]bool) // by engine

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
-// Solver returns the solver of integer programs, which the whole process shares and nobody closes. It is made when it is
-// first asked for: its start takes a moment, and most planners need none. Its compiled form is kept in the user's cache
+// Solver returns the solver of integer programs, which the whole process shares and nobody closes. It is made when it
+// is first asked for: its start takes a moment, and most planners need none. Its compiled form is kept in the user's cache
 // folder. An error is of kind fault.Missing.
 func Solver() (milp.Solver, error) { return solver() }
 

@@ -121,8 +121,8 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 }
 
 // queriesFor returns so many queries that the standard error of the mean wait is about half a per cent: waits are
-// correlated over about 1/(1-rho)^2 services, and at low load only some queries wait. The highest load gets fewer in the
-// short form, and an error of about one per cent.
+// correlated over about 1/(1-rho)^2 services, and at low load only some queries wait. The highest load gets fewer in
+// the short form, and an error of about one per cent.
 func queriesFor(wait, rho float64) int {
 	n := 80_000 / (1 - rho) / (1 - rho)
 	if wait < 0.1 {

@@ -42,8 +42,8 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 // slow are planners that take seconds for a world. They run in one of SLUICE_SLOW_EVERY worlds, by default 40.
 var slow = []string{"ramsis", "tidal", "modelswitching"}
 
-// searching are planners that take tenths of a second for a world. Each of their systems but the default one runs in one
-// of SLUICE_SEARCHING_EVERY worlds, by default 5, and not all in the same.
+// searching are planners that take tenths of a second for a world. Each of their systems but the default one runs in
+// one of SLUICE_SEARCHING_EVERY worlds, by default 5, and not all in the same.
 var searching = []string{"proteus", "loki", "scrooge", "ipa", "fluid"}
 
 // runsIn tells whether a system, by its place in the list, runs in a world.
@@ -158,7 +158,8 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, system := range quickened() {
-		if counts.worlds >= max(slowEvery, searchEvery) && counts.ran[system.Name]+len(counts.refused[system.Name]) == 0 {
+		if counts.worlds >= max(slowEvery, searchEvery) &&
+			counts.ran[system.Name]+len(counts.refused[system.Name]) == 0 {
 			t.Errorf("%s has run in no world", system.Name)
 		}
 	}
