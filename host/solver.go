@@ -9,8 +9,8 @@ import (
 )
 
 // Solver returns the solver of integer programs, which the whole process shares and nobody closes. It is made when it
-// is first asked for: its start takes a moment, and most planners need none. Its compiled form is kept in the user's cache
-// folder. An error is of kind fault.Missing.
+// is first asked for: its start takes a moment, and most planners need none. Its compiled form is kept in the user's
+// cache folder. An error is of kind fault.Missing.
 func Solver() (milp.Solver, error) { return solver() }
 
 var solver = sync.OnceValues(func() (milp.Solver, error) {

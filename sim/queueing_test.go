@@ -208,7 +208,8 @@ func TestVacations(t *testing.T) {
 			n := newNetwork()
 			n.station(1, 1, service, time.Duration(c.variation*float64(service)))
 			const all = 1.04 // so that ever more of the second class wait
-			source := classes{arrivals(all/service.Seconds(), longtest.Of(60_000, 150_000)), []float64{c.rho / all, 1 - c.rho/all}}
+			queries := longtest.Of(60_000, 150_000)
+			source := classes{arrivals(all/service.Seconds(), queries), []float64{c.rho / all, 1 - c.rho/all}}
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Lognormal, &source)
 			residual := (1 + c.variation*c.variation) / 2 * service.Seconds()
 			agrees(t, "the mean wait of the first class", got[1].wait, c.rho*residual/(1-c.rho)+residual)

@@ -72,7 +72,8 @@ func packWorld(rng *rand.Rand) (*serving.Spec, profile.Profile, []float64) {
 }
 
 // Algorithm 1 and the rule of ours against the least resources that an integer program finds, over 80 small clusters,
-// 200 in the long form: allocated ones, and those of the machines that are used (Eq. 2). No plan takes less than the least; where a plan
+// 200 in the long form: allocated ones, and those of the machines that are used (Eq. 2). No plan
+// takes less than the least; where a plan
 // serves everything there is a program's solution, and the bound on what a cluster carries says so too.
 func TestPackingAgainstLeastResources(t *testing.T) {
 	t.Parallel()

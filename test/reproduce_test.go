@@ -77,8 +77,8 @@ func TestReproduceProteus(t *testing.T) {
 }
 
 // RAMSIS's experiments, in part: the artifact's evaluation comes out as published, as do the bounds. The long form
-// asks for figure H twice: the same request gives the same bytes. reproduce/ramsis has that of all figures, with short loads,
-// in every run.
+// asks for figure H twice: the same request gives the same bytes. reproduce/ramsis has that of all figures, with short
+// loads, in every run.
 func TestReproduceRamsis(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
