@@ -13,6 +13,9 @@ export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
 RACE_DIRS := dataplane api/server api/dashboard host runtime measure/loadgen measure/telemetry
 
+# The packages whose tests take longest begin first, so that none of them runs alone at the end.
+LONGEST := ./test ./sim ./reproduce/... ./cli ./dataplane
+
 # The linter is built from the module proxy, once, into a folder that git ignores.
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
@@ -48,7 +51,12 @@ demo: build setup ## serve two apps and a graph for a minute and compare with th
 .PHONY: test
 test: tools setup vet fmt ## vet, check formatting, run all tests
 	$(call say,test)
-	$(GO) test ./...
+	$(GO) test $(LONGEST) ./...
+
+.PHONY: long
+long: tools setup ## run the tests in their long form: more seeds, worlds and simulated time (an hour)
+	$(call say,long forms of the tests)
+	SLUICE_LONG=1 $(GO) test -timeout 3h $(LONGEST) ./...
 
 .PHONY: race
 race: tools setup ## run the tests of the packages with goroutines under the race detector

@@ -75,7 +75,7 @@ func reproduceCommand() command {
 				if err := p.Check(args[1:]); err != nil {
 					return fault.Wrap(fault.Usage, err)
 				}
-				solver, err := host.NewSolver()
+				solver, err := host.Solver()
 				if err != nil {
 					return err
 				}

@@ -259,7 +259,11 @@ func (p *randomGraph) runPart(s int, part *dataplane.Portion) error {
 // other queries. Every part gets exactly the rows of its items, and all other tensors whole. The answer is that of a
 // run stage by stage.
 func TestRandomGraphs(t *testing.T) {
-	for seed := uint64(1); seed <= 60; seed++ {
+	seeds := uint64(60)
+	if testing.Short() { // under the race detector
+		seeds = 20
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
 		const queries = 40
 		p := newRandomGraph(seed, queries)
 		s, err := systems.Get("sluice")

@@ -19,7 +19,6 @@ type Opened struct {
 	tables   *config.Resolved
 	system   systems.System
 	options  Options
-	solver   *sharedSolver
 	policies *policyStore
 	shown    *once
 	broken   []brokenApp // apps of the file that are left out
@@ -48,7 +47,7 @@ func Open(path string, options Options) (*Opened, error) {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	o := &Opened{
-		file: f, whole: whole, tables: tables, options: options.withDefaults(), solver: &sharedSolver{}, shown: &once{},
+		file: f, whole: whole, tables: tables, options: options.withDefaults(), shown: &once{},
 	}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
 	if o.system, err = systemOf(f, tables); err != nil {

@@ -87,7 +87,7 @@ func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, poli
 	known.Trials = trials
 	made, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
-		if known.Solver, err = p.Solver(); err != nil {
+		if known.Solver, err = Solver(); err != nil {
 			return nil, err
 		}
 		made, err = s.NewPlanner(known)

@@ -130,7 +130,7 @@ func (p *Planned) outside() (out time.Duration) {
 // hour of the span over which that of the run was counted.
 func (p *Planned) bound(watch *bounds.Watch, foresight bool, found *report.Report,
 	span time.Duration) (*report.Bound, error) {
-	solver, err := p.Solver()
+	solver, err := Solver()
 	if err != nil {
 		return &report.Bound{Skipped: err.Error()}, nil //nolint:nilerr // the report says it
 	}

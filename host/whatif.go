@@ -202,7 +202,7 @@ func (o *Opened) changed(c *Change, options Options) (*Opened, error) {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	out := *o
-	out.file, out.tables, out.solver = &f, tables, &sharedSolver{}
+	out.file, out.tables = &f, tables
 	if !slices.EqualFunc(tables.Spec.DeviceTypes, o.Spec().DeviceTypes, func(a, b serving.DeviceType) bool {
 		return a.Name == b.Name
 	}) {

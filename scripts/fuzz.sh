@@ -12,18 +12,25 @@ packages=$(go list -f '{{$d := .Dir}}{{$p := .ImportPath}}{{range .TestGoFiles}}
     if [ -n "$file" ] && grep -q '^func Fuzz' "$file"; then echo "$pkg"; fi
   done | sort -u)
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+built=$(mktemp -d)
+log=$built/log
+trap 'rm -rf "$built"' EXIT
+# What the fuzzer has found interesting is kept where go test keeps it.
+cache=$(go env GOCACHE)/fuzz
 count=0
 for pkg in $packages; do
-  names=$(go test -list '^Fuzz' "$pkg")
+  # A package is built once for all of its targets, with the instructions that the fuzzer counts.
+  go test -c -fuzz '^Fuzz' -o "$built/fuzz.test" "$pkg"
+  dir=$(go list -f '{{.Dir}}' "$pkg")
+  names=$(cd "$dir" && "$built/fuzz.test" -test.list '^Fuzz')
   for name in $(grep '^Fuzz' <<<"$names" || true); do
     echo "fuzz: $name in $pkg for $time"
     # Go's fuzzer now and then reports its own end of time as a failure ("context deadline exceeded", no input written).
     # That is no finding; it is tried again, and a second time in a row counts.
     for try in 1 2; do
       status=0
-      go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$pkg" 2>&1 | tee "$log" || status=$?
+      (cd "$dir" && "$built/fuzz.test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "$time" \
+        -test.fuzzcachedir "$cache/$pkg") 2>&1 | tee "$log" || status=$?
       if [ "$status" -eq 0 ]; then break; fi
       if [ "$try" -eq 1 ] && grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input written' "$log"; then
         echo "fuzz: $name: the fuzzer ended out of time without a finding, once more" >&2

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
@@ -165,7 +166,7 @@ func TestGeneralServiceTimes(t *testing.T) {
 			t.Parallel()
 			n := newNetwork()
 			n.station(1, 1, service, time.Duration(c.variation*float64(service)))
-			source := arrivals(c.rho/service.Seconds(), 700_000)
+			source := arrivals(c.rho/service.Seconds(), longtest.Of(450_000, 700_000))
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Lognormal, &source)[0]
 			want := c.rho / (1 - c.rho) * (1 + c.variation*c.variation) / 2 * service.Seconds()
 			agrees(t, "the mean wait", got.wait, want)
@@ -183,7 +184,7 @@ func TestPriorities(t *testing.T) {
 			n := newNetwork()
 			n.station(1, 1, service, time.Duration(variation*float64(service)))
 			const rho = 0.75
-			source := classes{arrivals(rho/service.Seconds(), 900_000), share}
+			source := classes{arrivals(rho/service.Seconds(), longtest.Of(600_000, 900_000)), share}
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Lognormal, &source)
 			residual := rho * (1 + variation*variation) / 2 * service.Seconds()
 			above := 0.0
@@ -207,7 +208,8 @@ func TestVacations(t *testing.T) {
 			n := newNetwork()
 			n.station(1, 1, service, time.Duration(c.variation*float64(service)))
 			const all = 1.04 // so that ever more of the second class wait
-			source := classes{arrivals(all/service.Seconds(), 150_000), []float64{c.rho / all, 1 - c.rho/all}}
+			queries := longtest.Of(60_000, 150_000)
+			source := classes{arrivals(all/service.Seconds(), queries), []float64{c.rho / all, 1 - c.rho/all}}
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Lognormal, &source)
 			residual := (1 + c.variation*c.variation) / 2 * service.Seconds()
 			agrees(t, "the mean wait of the first class", got[1].wait, c.rho*residual/(1-c.rho)+residual)
@@ -226,7 +228,7 @@ func TestBatchService(t *testing.T) {
 			n := newNetwork()
 			n.station(1, c.b, service, 0)
 			rate := c.rho * float64(c.b) / service.Seconds()
-			source := arrivals(rate, 600_000)
+			source := arrivals(rate, longtest.Of(200_000, 600_000))
 			got := n.run(t, route.NewRoundRobin(), batch.EarlyDrop{}, truth.Exact, &source)[0]
 			agrees(t, "the mean wait", got.wait, batchWait(c.b, rate, service.Seconds()))
 		})
@@ -281,7 +283,7 @@ func TestTandem(t *testing.T) {
 			a := n.station(1, 1, service, 0)
 			b := n.station(2, 1, 2*service, 0, a)
 			n.station(1, 1, service/2, 0, b)
-			source := arrivals(rho/service.Seconds(), 600_000)
+			source := arrivals(rho/service.Seconds(), longtest.Of(200_000, 600_000))
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Exponential, &source)[0]
 			d := service.Seconds()
 			want := d*(1+mmcWait(1, rho)) + 2*d*(1+mmcWait(2, rho)) + d/2*(1+mmcWait(1, rho/2))
@@ -303,7 +305,7 @@ func TestForkAndJoin(t *testing.T) {
 			a := n.station(1, 1, service, 0, fork)
 			b := n.station(1, 1, service, 0, fork)
 			n.station(1, 1, time.Microsecond, 0, a, b)
-			source := arrivals(rho/service.Seconds(), 600_000)
+			source := arrivals(rho/service.Seconds(), longtest.Of(200_000, 600_000))
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Exponential, &source)[0]
 			one := service.Seconds() / (1 - rho)
 			agrees(t, "the mean time until both are done", got.response, (12-rho)/8*one)

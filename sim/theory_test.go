@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/batch"
@@ -120,13 +121,14 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 }
 
 // queriesFor returns so many queries that the standard error of the mean wait is about half a per cent: waits are
-// correlated over about 1/(1-rho)^2 services, and at low load only some queries wait.
+// correlated over about 1/(1-rho)^2 services, and at low load only some queries wait. The highest load gets fewer in
+// the short form, and an error of about one per cent.
 func queriesFor(wait, rho float64) int {
 	n := 80_000 / (1 - rho) / (1 - rho)
 	if wait < 0.1 {
 		n = max(n, 40_000/wait)
 	}
-	return int(min(n, 6_000_000))
+	return int(min(n, longtest.Of(2_000_000.0, 6_000_000)))
 }
 
 // The textbook formulas themselves: M/M/1 and M/D/1 have closed forms, and M/D/c tends to half of M/M/c near

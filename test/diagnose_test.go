@@ -224,6 +224,7 @@ func planner(t testing.TB, table *profile.Table) *proteus.Planner {
 
 // Diagnoses of small fleets agree with trying everything.
 func TestDiagnoseAgainstEverything(t *testing.T) {
+	t.Parallel()
 	p := planner(t, nil)
 	seen := make(map[string]int)
 	for seed := range uint64(300) {

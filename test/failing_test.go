@@ -86,6 +86,7 @@ func startModelServer(t *testing.T, m pb.GRPCInferenceServiceServer) string {
 // One of two model servers fails every query at once: no query fails, and it soon gets next to none. It comes back when
 // it works again. An app whose only server is absent keeps nobody from serving the others, and readiness says which.
 func TestFailingModelServers(t *testing.T) {
+	t.Parallel()
 	failing, healthy := &modelServer{}, &modelServer{}
 	failing.fails.Store(true)
 	port, absent := freePort(t), freePort(t)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
@@ -201,7 +202,7 @@ func (w *smallWorld) files(t *testing.T) string {
 
 // load is the demand that the configuration expects, for a few seconds.
 func (w *smallWorld) load() *workload.Spec {
-	out := &workload.Spec{Seed: 1, DurationS: 10}
+	out := &workload.Spec{Seed: 1, DurationS: longtest.Of(4.0, 10)}
 	for _, a := range w.apps {
 		x := workload.AppSpec{App: a.name, Rate: a.rate}
 		if a.largest > 1 {
@@ -215,6 +216,7 @@ func (w *smallWorld) load() *workload.Spec {
 // Every system plans every small world and serves some of every app in time, never below the app's accuracy floor, or
 // refuses it with a reason that names its rule.
 func TestEverySystemServesWhatItsRuleExpresses(t *testing.T) {
+	t.Parallel()
 	for _, w := range smallWorlds() {
 		path := w.files(t)
 		opened, err := host.Open(path, host.Options{Notice: func(s string) { t.Logf("%s: notice: %s", w.name, s) }})

@@ -299,6 +299,7 @@ func (s *serverless) ask(t *testing.T, method, path, authorization string) int {
 // every start each acknowledged deployment is there and answers with its own model, no deleted function is back, and
 // what was under way is there in whole or not at all. SLUICE_SEED chooses the instants, SLUICE_KILLS how many.
 func TestKilledWhileDeploying(t *testing.T) {
+	t.Parallel()
 	s := newServerless(t)
 	seed, kills := uint64(time.Now().UnixNano()), 6
 	for name, to := range map[string]func(uint64){"SLUICE_SEED": func(n uint64) {
@@ -419,6 +420,7 @@ func TestTheTokenIsNotLogged(t *testing.T) {
 // What its operators take lies in the store, also after the server was killed: the same model under another name asks
 // for none to be measured.
 func TestFunctionPredicted(t *testing.T) {
+	t.Parallel()
 	s := newServerless(t)
 	c := s.start(t)
 	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "one", 1, "profile: predict\n")); status != 0 {

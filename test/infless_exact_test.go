@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/planner/infless"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -70,14 +71,13 @@ func packWorld(rng *rand.Rand) (*serving.Spec, profile.Profile, []float64) {
 	return spec, p, rates
 }
 
-// Algorithm 1 and the rule of ours against the least resources that an integer program finds, over 200 small clusters:
-// allocated ones, and those of the machines that are used (Eq. 2). No plan takes less than the least; where a plan
+// Algorithm 1 and the rule of ours against the least resources that an integer program finds, over 80 small clusters,
+// 200 in the long form: allocated ones, and those of the machines that are used (Eq. 2). No plan
+// takes less than the least; where a plan
 // serves everything there is a program's solution, and the bound on what a cluster carries says so too.
 func TestPackingAgainstLeastResources(t *testing.T) {
-	cases := 200
-	if testing.Short() {
-		cases = 40
-	}
+	t.Parallel()
+	cases := longtest.Of(80, 200)
 	solver := highstest.Solver(t)
 	ctx := context.Background()
 	limits := milp.Limits{Gap: 1e-6, Nodes: 300}

@@ -22,6 +22,7 @@ import (
 // A model server that is killed with SIGKILL in the middle of a load: every query is answered or refused with an error,
 // none hangs, and the rate recovers when the server returns on the same port.
 func TestKilledBackend(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	remotePort, frontPort := freePort(t), freePort(t)
 	remote := write(t, dir, "remote.yaml", `
@@ -146,6 +147,7 @@ func answers(t *testing.T, client loadgen.Target) {
 // server that is killed then is followed by one that has it warm at once. A call that this one has answered is in the
 // store after it, too, is killed.
 func TestKilledServerRemembers(t *testing.T) {
+	t.Parallel()
 	p := newPacked(t, "keep: lsth")
 	learned := scale.NewRateBands(func() scale.Keeper { return scale.NewLSTH() })
 	const every = 90 * time.Second

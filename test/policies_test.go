@@ -143,9 +143,9 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.
 		poisson(t, client, width, 10, time.Second)
 		return metric(t, admin, `sluice_policy_rate{app="app"}`) > 0
 	})
-	calm := poisson(t, client, width, min(0.05*big, 20), 5*time.Second)
+	calm := poisson(t, client, width, min(0.05*big, 20), 3*time.Second)
 	low := metric(t, admin, `sluice_policy_rate{app="app"}`)
-	busy := poisson(t, client, width, min(2*big, 1500), 5*time.Second)
+	busy := poisson(t, client, width, min(2*big, 1500), 3*time.Second)
 	high := metric(t, admin, `sluice_policy_rate{app="app"}`)
 	t.Logf("big carries %.0f/s and gives %.3f and %.3f of the answers; policies for %v and %v/s", big,
 		share(calm, "big"), share(busy, "big"), low, high)
@@ -225,6 +225,7 @@ func carries(t *testing.T, path, variant string) float64 {
 // A load beyond all rates that there are policies for: the last one serves on while a policy for more is made in the
 // background, which then comes into force and is kept.
 func TestUncoveredLoad(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	port, web, admin := freePort(t), freePort(t), freePort(t)
 	file := write(t, dir, "sluice.yaml", `

@@ -14,6 +14,7 @@ import (
 // fleet carries it: it never sheds what a plan without it carries. Poisson arrivals change nothing, and neither does
 // dispersion where nobody asks for it.
 func TestProteusHeadroomFollowsDispersion(t *testing.T) {
+	t.Parallel()
 	spec, m := measured(t, 1)
 	planner := func(bursts bool) *proteus.Planner {
 		return &proteus.Planner{Profile: believed(t, spec, m), Solver: highstest.Solver(t),

@@ -83,6 +83,7 @@ func (w planWorld) equations(demand []float64) *milp.Program {
 // The plan of small worlds is as accurate as the best of all assignments of variants to workers, and as the optimum of
 // the paper's own program. What is compared is read off the plan's shares.
 func TestProteusIsOptimal(t *testing.T) {
+	t.Parallel()
 	carried, short := 0, 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 21))

@@ -20,6 +20,7 @@ import (
 // variants break, for every goal: each keeps the rules, its forecast agrees with values recomputed here from its
 // instances, and the same request gives the same plan.
 func TestProteusPlansAreSound(t *testing.T) {
+	t.Parallel()
 	plans, whole, shed, refused := 0, 0, 0, 0
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 31))

@@ -96,6 +96,7 @@ func leastLoads(w planWorld, now, wanted []int) int {
 // loaded with nearly every plan. The default, a tenth of a point, is less than what one worker's model is worth in a
 // fleet of this size and saves a quarter; a point settles it, for less than a point of accuracy.
 func TestProteusHysteresis(t *testing.T) {
+	t.Parallel()
 	const plans, seed = 200, 0
 	rng := rand.New(rand.NewPCG(seed, 52))
 	w := randomPlanWorld(rng, 2, 40, 4)

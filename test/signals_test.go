@@ -16,6 +16,7 @@ import (
 // continued, killed and started again in random order, sometimes both. Every query is answered, none long after its
 // deadline, and once all is well the server serves as before.
 func TestSignalsInAllOrders(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "back.yaml", `
 version: 1

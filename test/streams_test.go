@@ -17,6 +17,7 @@ import (
 // started again: streams go on where they were, and one that has ended begins anew. Answers tell of every stage when
 // asked.
 func TestStreamsOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := write(t, dir, "sluice.yaml", `version: 1
 device_types: [{name: local, cores: 2}]

@@ -12,6 +12,7 @@ import (
 // One of two model servers hangs, then is slow, then fails in turns. Few queries are lost to it in each phase, it is
 // asked less and less, and none waits for longer than its deadline and a bound.
 func TestUnsteadyModelServers(t *testing.T) {
+	t.Parallel()
 	bad, good := &modelServer{}, &modelServer{}
 	port := freePort(t)
 	dir := t.TempDir()

@@ -19,7 +19,7 @@ func (a *answerer) beside(ctx context.Context, p *host.Profiled, d *Demand, v *P
 	if d.Total() <= 0 || v.Error != "" {
 		return nil
 	}
-	solver, err := p.Solver()
+	solver, err := host.Solver()
 	if err != nil {
 		return nil //nolint:nilerr // a plan without a bound is a plan
 	}

@@ -87,7 +87,7 @@ func (a *answerer) find(ctx context.Context, p *host.Profiled, planner plan.Plan
 		v.Adviser = adviser.Name()
 		return fluid.Diagnose(ctx, adviser, r)
 	}
-	solver, err := p.Solver()
+	solver, err := host.Solver()
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func newMarket(p *host.Profiled, r *Renting) (*market, error) {
 	if out.machines, err = truth.NewTable(p.Spec(), p.Measurements(), truth.Lognormal, nil); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	if out.solver, err = p.Solver(); err != nil {
+	if out.solver, err = host.Solver(); err != nil {
 		out.solver = nil // without a solver there is no bound
 	}
 	out.pools.System, out.pools.Queries, out.pools.Seed = r.System, r.Queries, r.Seed

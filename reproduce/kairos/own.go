@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/reproduce"
@@ -23,11 +24,7 @@ func (run *runner) ownPoolTask(at setup, by arrivals, budget float64, g precisio
 	key := fmt.Sprintf("the pool of %s for %v at %v $/h, %v", systems.Default, at, budget, by)
 	weight := 2 * g.queries * g.runs
 	return &ownPool{run.AddTask(key, weight, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		s, err := run.deployment(at)
-		if err != nil {
-			return nil, err
-		}
-		p, err := s.mostCarried(ctx, systems.Default, budget)
+		p, err := run.ownPool(ctx, at, budget)
 		if err != nil {
 			return nil, err
 		}
@@ -36,12 +33,40 @@ func (run *runner) ownPoolTask(at setup, by arrivals, budget float64, g precisio
 	})}
 }
 
-// ownResolution is how near the highest rate that a planner rents machines for is found, relative to it.
-const ownResolution = 0.02
+// ownKey identifies a pool that the default system's planner rents.
+type ownKey struct {
+	setup
+	budget float64 // $/h
+}
+
+// cachedPool is a rented pool. It does not depend on the seed, and figures share it.
+type cachedPool struct {
+	once sync.Once
+	pool
+	err error
+}
+
+// ownPool returns the pool that the default system's planner rents. Calls with equal arguments share one search.
+func (run *runner) ownPool(ctx context.Context, at setup, budget float64) (pool, error) {
+	s, err := run.deployment(at)
+	if err != nil {
+		return pool{}, err
+	}
+	run.mu.Lock()
+	c := run.rentals[ownKey{at, budget}]
+	if c == nil {
+		c = &cachedPool{}
+		run.rentals[ownKey{at, budget}] = c
+	}
+	run.mu.Unlock()
+	c.once.Do(func() { c.pool, c.err = s.mostCarried(ctx, systems.Default, budget, run.rentalResolution) })
+	return c.pool, c.err
+}
 
 // mostCarried returns the pool that the planner of a system rents for the highest rate that it says to serve in time
-// within a budget. The planner is asked for a demand; the paper's question is what a budget carries.
-func (s *deployment) mostCarried(ctx context.Context, system string, budget float64) (pool, error) {
+// within a budget, found up to a resolution relative to it. The planner is asked for a demand; the paper's question is
+// what a budget carries.
+func (s *deployment) mostCarried(ctx context.Context, system string, budget, resolution float64) (pool, error) {
 	ranked, err := s.fluid()
 	if err != nil {
 		return pool{}, err
@@ -52,7 +77,7 @@ func (s *deployment) mostCarried(ctx context.Context, system string, budget floa
 	}
 	var out pool
 	low, high := 0.0, ranked.Of(best.counts())
-	for high-low > ownResolution*high {
+	for high-low > resolution*high {
 		rate := (low + high) / 2
 		p, served, err := s.rented(ctx, system, budget, rate)
 		if err != nil {

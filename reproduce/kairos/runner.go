@@ -22,6 +22,9 @@ type runner struct {
 	mu          sync.Mutex
 	deployments map[setup]*deployment
 	cache       map[trialKey]*cachedThroughput
+	rentals     map[ownKey]*cachedPool
+	// rentalResolution is how near the highest rate that a planner rents machines for is found, relative to it.
+	rentalResolution float64
 }
 
 func newRunner(r reproduce.Request) *runner {
@@ -32,6 +35,7 @@ func newRunner(r reproduce.Request) *runner {
 		coarse:      precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},
 		chosen:      precision{queries: 3000, runs: 3, resolution: 0.02, rough: true},
 		deployments: make(map[setup]*deployment), cache: make(map[trialKey]*cachedThroughput),
+		rentals: make(map[ownKey]*cachedPool), rentalResolution: 0.02,
 	}
 }
 

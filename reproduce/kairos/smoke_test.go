@@ -20,7 +20,7 @@ func TestEveryFigure(t *testing.T) {
 	}
 	ask := func(parallel, seeds int, names ...string) (*reproduce.Outcome, error) {
 		run := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
-		run.draws = 1
+		run.draws, run.rentalResolution = 1, 0.25
 		run.fine = precision{queries: 150, runs: 1, resolution: 0.5, rough: true}
 		run.large = run.fine
 		run.coarse = precision{queries: 100, runs: 1, resolution: 0.5, rough: true}

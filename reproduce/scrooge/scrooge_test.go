@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -26,7 +27,7 @@ func TestEveryFigure(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		run.sampled, run.span = 2, 200*time.Second
+		run.sampled, run.span = longtest.Of(1, 2), longtest.Of[time.Duration](100, 200)*time.Second
 		return run.runFigures(t.Context())
 	}
 	all := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) { return ask(parallel) })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/measure/bound"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/bounds"
@@ -21,8 +22,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// worldsToTry is 50, or what SLUICE_WORLDS says: 1000 is for the night.
-func worldsToTry(t *testing.T) int { return fromEnvironment(t, "SLUICE_WORLDS", 50) }
+// worldsToTry is 40, or what SLUICE_WORLDS says: 1000 is for the night.
+func worldsToTry(t *testing.T) int { return fromEnvironment(t, "SLUICE_WORLDS", longtest.Of(40, 50)) }
 
 // fromEnvironment is the natural number that a variable of the environment holds; otherwise where it is not set.
 func fromEnvironment(t *testing.T, name string, otherwise int) int {
@@ -38,8 +39,23 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// slow are planners that take seconds for a world. They run in one of SLUICE_SLOW_EVERY worlds, by default 25.
+// slow are planners that take seconds for a world. They run in one of SLUICE_SLOW_EVERY worlds, by default 40.
 var slow = []string{"ramsis", "tidal", "modelswitching"}
+
+// searching are planners that take tenths of a second for a world. Each of their systems but the default one runs in
+// one of SLUICE_SEARCHING_EVERY worlds, by default 5, and not all in the same.
+var searching = []string{"proteus", "loki", "scrooge", "ipa", "fluid"}
+
+// runsIn tells whether a system, by its place in the list, runs in a world.
+func runsIn(system *systems.System, place, world, slowEvery, searchEvery int) bool {
+	switch {
+	case slices.Contains(slow, system.Planner):
+		return world%slowEvery == 0
+	case system.Name != systems.Default && slices.Contains(searching, system.Planner):
+		return (world+place)%searchEvery == 0
+	}
+	return true
+}
 
 // testSpan is how long queries arrive in these tests, in seconds.
 const testSpan = 8
@@ -95,7 +111,9 @@ func (c *tally) log(t *testing.T) {
 // No run of any system in any world is above its bound. SLUICE_FIRST_WORLD is the number of the first one.
 func TestNoRunIsAboveItsBound(t *testing.T) {
 	s := highstest.Solver(t)
-	from, every := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0), max(1, fromEnvironment(t, "SLUICE_SLOW_EVERY", 25))
+	from := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0)
+	slowEvery := max(1, fromEnvironment(t, "SLUICE_SLOW_EVERY", longtest.Of(40, 25)))
+	searchEvery := max(1, fromEnvironment(t, "SLUICE_SEARCHING_EVERY", longtest.Of(5, 1)))
 	counts := newTally()
 	defer counts.log(t)
 	counts.worlds = worldsToTry(t)
@@ -117,8 +135,8 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, system := range quickened() {
-				if slices.Contains(slow, system.Planner) && n%every != 0 {
+			for place, system := range quickened() {
+				if !runsIn(&system, place, n, slowEvery, searchEvery) {
 					continue
 				}
 				x, err := p.run(ctx, system, s, nil)
@@ -138,6 +156,12 @@ func TestNoRunIsAboveItsBound(t *testing.T) {
 		})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, system := range quickened() {
+		if counts.worlds >= max(slowEvery, searchEvery) &&
+			counts.ran[system.Name]+len(counts.refused[system.Name]) == 0 {
+			t.Errorf("%s has run in no world", system.Name)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Check verifies all invariants and returns the first violation: every task is in exactly one place, counters equal the
 // lists' contents, queues are in order, slots and batch limits are kept, stopped instances hold nothing.
 func (f *View) Check() error {
-	found := make(map[Ref]bool)
+	found := make([]bool, len(f.tasks)) // by Ref
 	for s := range f.central {
 		if err := f.checkQueue(found, &f.central[s], Central, 0); err != nil {
 			return fmt.Errorf("the central queue of stage %d: %w", s, err)
@@ -42,7 +42,7 @@ func (f *View) Check() error {
 		}
 	}
 	for r := range f.tasks {
-		if t := &f.tasks[r]; (t.place != Free) != found[Ref(r)] {
+		if t := &f.tasks[r]; (t.place != Free) != found[r] {
 			return fmt.Errorf("query %d claims place %d and is found nowhere", t.w.Query, t.place)
 		}
 	}
@@ -51,30 +51,37 @@ func (f *View) Check() error {
 
 // checkReady checks which instances are ready, and how many are of which kind.
 func (f *View) checkReady() error {
-	ready, kinds := make([][]*Instance, len(f.ready)), make([]map[kind]int, len(f.ready))
+	ready := make([]int, len(f.ready))   // by stage
+	kinds := make([][]int, len(f.ready)) // by stage and place in f.kinds
 	for s := range kinds {
-		kinds[s] = make(map[kind]int)
+		kinds[s] = make([]int, len(f.kinds[s]))
 	}
 	for _, i := range f.live {
 		if !i.serves() {
 			continue
 		}
-		ready[i.p.Stage] = append(ready[i.p.Stage], i)
+		s := i.p.Stage
+		if ready[s] >= len(f.ready[s]) || f.ready[s][ready[s]] != i {
+			return fmt.Errorf("instance %d is ready and is not place %d of the %d that are listed of stage %d", i.id,
+				ready[s], len(f.ready[s]), s)
+		}
+		ready[s]++
 		if i.fastest >= 0 {
-			kinds[i.p.Stage][kind{i.p.Variants[i.fastest].Variant, i.p.DeviceType}]++
+			own := kind{i.p.Variants[i.fastest].Variant, i.p.DeviceType}
+			at := slices.IndexFunc(f.kinds[s], func(k countedKind) bool { return k.kind == own })
+			if at < 0 {
+				return fmt.Errorf("instance %d of stage %d is of a kind that is not listed", i.id, s)
+			}
+			kinds[s][at]++
 		}
 	}
 	for s := range ready {
-		if !slices.Equal(ready[s], f.ready[s]) {
-			return fmt.Errorf("stage %d has %d ready instances, %d are listed", s, len(ready[s]), len(f.ready[s]))
+		if ready[s] != len(f.ready[s]) {
+			return fmt.Errorf("stage %d has %d ready instances, %d are listed", s, ready[s], len(f.ready[s]))
 		}
-		if len(kinds[s]) != len(f.kinds[s]) {
-			return fmt.Errorf("stage %d has instances of %d kinds, %d are listed", s, len(kinds[s]), len(f.kinds[s]))
-		}
-		for _, k := range f.kinds[s] {
-			if kinds[s][k.kind] != k.instances {
-				return fmt.Errorf("stage %d has %d instances of a kind, %d are counted", s, kinds[s][k.kind],
-					k.instances)
+		for at, k := range f.kinds[s] {
+			if n := kinds[s][at]; n == 0 || n != k.instances {
+				return fmt.Errorf("stage %d has %d instances of a kind, %d are counted", s, n, k.instances)
 			}
 		}
 	}
@@ -82,7 +89,7 @@ func (f *View) checkReady() error {
 }
 
 // checkQueue checks a queue and adds its tasks to found.
-func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serving.InstanceID) error {
+func (f *View) checkQueue(found []bool, q *Queue, place Place, holder serving.InstanceID) error {
 	n, items, constrained, uneven, timed := 0, 0, 0, 0, 0
 	var takes time.Duration
 	prev := Nil
@@ -122,7 +129,7 @@ func (f *View) checkQueue(found map[Ref]bool, q *Queue, place Place, holder serv
 }
 
 // checkInstance checks an instance's queue, batches and variants, and adds its tasks to found.
-func (f *View) checkInstance(found map[Ref]bool, i *Instance) error {
+func (f *View) checkInstance(found []bool, i *Instance) error {
 	if err := f.checkQueue(found, &i.queue, Queued, i.id); err != nil {
 		return fmt.Errorf("its queue: %w", err)
 	}

@@ -80,11 +80,16 @@ func TestCheckFindsCorruption(t *testing.T) {
 		"a lost task": func(f *Fleet, i *Instance) {
 			i.queue.head, i.queue.tail, i.queue.n, i.queue.items = Nil, Nil, 0, 0
 		},
-		"a wrong place":        func(f *Fleet, i *Instance) { f.Task(i.queue.head).place = Running },
-		"a slot too many":      func(f *Fleet, i *Instance) { i.p.Built = 0 },
-		"an order":             func(f *Fleet, i *Instance) { f.Task(i.queue.head).w.Deadline = serving.Never },
-		"an unusable variant":  func(f *Fleet, i *Instance) { i.p.Variants[0].Wanted = false },
-		"a task in two places": func(f *Fleet, i *Instance) { i.running[0].Head = i.queue.head },
+		"a wrong place":           func(f *Fleet, i *Instance) { f.Task(i.queue.head).place = Running },
+		"a slot too many":         func(f *Fleet, i *Instance) { i.p.Built = 0 },
+		"an order":                func(f *Fleet, i *Instance) { f.Task(i.queue.head).w.Deadline = serving.Never },
+		"an unusable variant":     func(f *Fleet, i *Instance) { i.p.Variants[0].Wanted = false },
+		"a task in two places":    func(f *Fleet, i *Instance) { i.running[0].Head = i.queue.head },
+		"a ready instance":        func(f *Fleet, i *Instance) { f.ready[0] = nil },
+		"one that is ready twice": func(f *Fleet, i *Instance) { f.ready[0] = append(f.ready[0], i) },
+		"a kind":                  func(f *Fleet, i *Instance) { f.kinds[0] = nil },
+		"a kind's instances":      func(f *Fleet, i *Instance) { f.kinds[0][0].instances++ },
+		"a kind twice":            func(f *Fleet, i *Instance) { f.kinds[0] = append(f.kinds[0], f.kinds[0][0]) },
 	} {
 		f := newFleet()
 		i := f.Launch(Placement{Terms: Terms{Slots: 1}, Variants: []Loaded{{Limit: 8, Wanted: true}}}, 0)
