@@ -183,16 +183,17 @@ if [[ ${1:-data} == data ]]; then
   tries L0_grpc python_unit_test.py GrpcTest test_duplicate_output_names_rejected
 fi
 
-# Every call of the clients on asyncio. They count the models: 8 of Triton's examples over gRPC, 7 over HTTP.
+# Every call of the clients on asyncio. They count the models: 8 of Triton's examples over gRPC, 7 over HTTP. Loading is
+# to be refused because the repository is polled.
 if [[ ${1:-aio} == aio ]]; then
   cp -r "$TRITON_SERVER/docs/examples/model_repository" "$work/repository"
   for m in densenet_onnx inception_onnx; do
     [ ! -d "$work/repository/$m" ] || cp -r "$work/examples/densenet_onnx/1" "$work/repository/$m/"
   done
-  serve "$work/repository"
+  serve "$work/repository" --model-control-mode poll --clients-control-models --shared-memory /
   try L0_grpc python_grpc_aio_test.py -q
   rm -r "$work/repository/inception_onnx"
-  serve "$work/repository"
+  serve "$work/repository" --model-control-mode poll --clients-control-models --shared-memory /
   try L0_http python_http_aio_test.py -q
 fi
 echo "$passed passed, $failed failed"
