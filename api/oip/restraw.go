@@ -28,8 +28,8 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, bool, error)) (*RESTRequest
 	}
 	if s.DType == tensor.Bytes {
 		if !slices.Equal(item, []int64{1}) {
-			return nil, invalid(HeaderLength, "is 0: For BYTE datatype raw input '%s', the model must have input shape "+
-				"[1], and it has %v", s.Name, tensor.Dims(s.Shape))
+			return nil, invalid(HeaderLength, "is 0: For BYTE datatype raw input '%s', the model must have input "+
+				"shape [1], and it has %v", s.Name, tensor.Dims(s.Shape))
 		}
 		t.Data = tensor.AppendBytes(nil, body)
 	} else {

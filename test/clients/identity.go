@@ -13,8 +13,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// identity stands in for Triton's backend of that name, which can take its time: on a server of its own it answers every
-// model with its input INPUT0 as output OUTPUT0, after a delay. The datatype is INT32 for models whose name says so.
+// identity stands in for Triton's backend of that name, which can take its time: on a server of its own it answers
+// every model with its input INPUT0 as output OUTPUT0, after a delay. The datatype is INT32 for models whose name says
+// so.
 type identity struct {
 	pb.UnimplementedGRPCInferenceServiceServer
 	delay time.Duration

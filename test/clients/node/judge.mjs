@@ -106,7 +106,8 @@ for (const [name, judge] of Object.entries(cases)) {
     console.log("ok", name);
   } catch (e) {
     failed++;
-    console.log(`FAIL ${name}: ${String(e.message).split("\n")[0]} ${e.stack.split("\n").find((l) => l.includes("judge.mjs")) ?? ""}`);
+    const at = e.stack.split("\n").find((line) => line.includes("judge.mjs")) ?? "";
+    console.log(`FAIL ${name}: ${String(e.message).split("\n")[0]} ${at}`);
   }
 }
 console.log("judged", Object.keys(cases).length);

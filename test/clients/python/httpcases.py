@@ -45,7 +45,8 @@ def json_inputs(*extra, **more):
 
 
 def case_health_and_metadata(a, _):
-    for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/simple/ready", "/v2/models/simple/versions/1/ready"):
+    model = "/v2/models/simple"
+    for path in ("/v2/health/live", "/v2/health/ready", model + "/ready", model + "/versions/1/ready"):
         check(path, ask(a, "GET", path + "?a=1&b=2")[0], 200)
     server = asked(a, "GET", "/v2")
     contains("extensions", server["extensions"], "binary_tensor_data")

@@ -40,7 +40,7 @@ def read_strings(raw):
 
 
 def binary_body(tensors, **more):
-    """Returns the body of a request with binary tensors of (name, datatype, shape, bytes), and the length of its JSON."""
+    """Returns the body of a request with tensors of (name, datatype, shape, bytes), and the length of its JSON."""
     head = dict(more, inputs=[
         {"name": n, "datatype": t, "shape": list(s), "parameters": {"binary_data_size": len(raw)}}
         for n, t, s, raw in tensors
