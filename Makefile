@@ -92,6 +92,12 @@ clients: tools setup ## run Triton's published example clients (TRITON_CLIENT, T
 	$(call say,clients in Python)
 	@scripts/clients.sh
 
+.PHONY: judge
+judge: tools setup ## have clients of other makers call a server: gRPC and HTTP for Python (Debian) and for Node (npm)
+	$(call say,clients of other makers)
+	@scripts/client-packages.sh
+	SLUICE_CLIENTS=must $(GO) test -count=1 ./test -run TestClientsOfOtherMakers
+
 # What the program is made of. Tools are built like the linter.
 GOVULNCHECK_VERSION := v1.9.0
 GOLICENSES_VERSION := v1.6.0
@@ -160,7 +166,7 @@ clean: ## remove what was built and measured; fetched libraries stay
 
 .PHONY: distclean
 distclean: clean ## remove the fetched libraries and tools as well
-	rm -rf node_modules web/node_modules web/site/node_modules .tools
+	rm -rf node_modules web/node_modules web/site/node_modules test/clients/node/node_modules .tools
 
 .PHONY: tools vet fmt
 tools:

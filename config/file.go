@@ -280,8 +280,9 @@ type Queue struct {
 	// Delay is how long the first of the waiting queries may be held back until enough others have come for a batch.
 	// Default: 0s, none is held back.
 	Delay Duration `yaml:"delay"`
-	// Enough is how many items end that wait. Default: the largest batch that the variants take.
-	Enough int `yaml:"enough"`
+	// Preferred are numbers of items: when the first of the waiting queries make up one of them, these wait no longer,
+	// and when as many as the largest have come, none does. Default: the largest batch that the variants take.
+	Preferred []int `yaml:"preferred"`
 	// DefaultPriority is the level, from 1, of queries without a priority and of those with a larger one than there are
 	// levels. Default: the last.
 	DefaultPriority int `yaml:"default_priority"`
@@ -294,7 +295,7 @@ type QueueLevel struct {
 	// Timeout is how long a query may wait before it starts. Default: 0s, no limit.
 	Timeout Duration `yaml:"timeout"`
 	// OnTimeout says what happens to a query that has waited for longer: `reject` gives it up, `delay` lets it wait on
-	// behind all others. Default: `reject`.
+	// behind all others of its level. Default: `reject`.
 	OnTimeout string `yaml:"on_timeout"`
 	// OwnTimeout lets the timeout of a request take the place of a longer one here. Default: false, where a level
 	// sets a timeout those of requests do not count.

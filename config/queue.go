@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -20,7 +22,10 @@ func (q *Queue) rules() *serving.QueueRules {
 	if q == nil {
 		return nil
 	}
-	r := &serving.QueueRules{Delay: time.Duration(q.Delay), Enough: q.Enough, Default: q.DefaultPriority}
+	r := &serving.QueueRules{
+		Delay: time.Duration(q.Delay), Default: q.DefaultPriority,
+		Preferred: slices.Compact(slices.Sorted(slices.Values(q.Preferred))),
+	}
 	for _, l := range q.Levels {
 		r.Levels = append(r.Levels, serving.QueueLevel{
 			Timeout: time.Duration(l.Timeout), Defers: l.OnTimeout == onTimeoutDelay, Override: l.OwnTimeout,
@@ -39,7 +44,9 @@ func (c *checker) queue(q *Queue, path string) {
 		return
 	}
 	c.need(q.Delay >= 0, path+".delay", "is %v, want at least 0s", q.Delay)
-	c.need(q.Enough >= 0, path+".enough", "is %d, want at least 1, or leave it out", q.Enough)
+	for k, n := range q.Preferred {
+		c.need(n >= 1, fmt.Sprintf("%s.preferred[%d]", path, k), "is %d, want at least 1", n)
+	}
 	c.need(len(q.Levels) <= maxLevels, path+".levels", "lists %d, want at most %d", len(q.Levels), maxLevels)
 	c.need(q.DefaultPriority >= 0 && q.DefaultPriority <= len(q.Levels), path+".default_priority",
 		"is %d, want 1 to %d, the number of levels", q.DefaultPriority, len(q.Levels))

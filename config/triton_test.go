@@ -363,7 +363,7 @@ func TestImportedQueues(t *testing.T) {
 	}
 	want := map[string]*serving.QueueRules{
 		"plain":  nil,
-		"delays": {Delay: 500 * time.Microsecond, Enough: 2},
+		"delays": {Delay: 500 * time.Microsecond, Preferred: []int{2, 4}},
 		"levels": {Default: 1, Levels: []serving.QueueLevel{
 			{Timeout: 100 * time.Millisecond, Defers: true, Limit: 3}, {Override: true, Limit: 2000},
 		}},

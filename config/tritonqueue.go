@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,9 @@ func queueOf(d *pb.ModelDynamicBatching) *Queue {
 	}
 	q := &Queue{Delay: micros(d.MaxQueueDelayMicroseconds)}
 	if q.Delay > 0 && len(d.PreferredBatchSize) > 0 {
-		q.Enough = int(slices.Min(d.PreferredBatchSize))
+		for _, n := range d.PreferredBatchSize {
+			q.Preferred = append(q.Preferred, int(n))
+		}
 	}
 	levels := min(int(min(d.PriorityLevels, maxLevels)), maxLevels)
 	if levels == 0 && d.DefaultQueuePolicy != nil {
@@ -97,8 +98,9 @@ func writeQueue(b *bytes.Buffer, q *Queue, indent string) {
 	if q.Delay > 0 {
 		fmt.Fprintf(b, "%s  delay: %v\n", indent, q.Delay)
 	}
-	if q.Enough > 0 {
-		fmt.Fprintf(b, "%s  enough: %d\n", indent, q.Enough)
+	if len(q.Preferred) > 0 {
+		fmt.Fprintf(b, "%s  preferred: [%s]\n", indent, strings.Trim(strings.ReplaceAll(fmt.Sprint(q.Preferred), " ",
+			", "), "[]"))
 	}
 	if len(q.Levels) == 0 {
 		return

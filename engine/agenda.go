@@ -162,29 +162,20 @@ func (a *agenda) firstDrop(s serving.StageID) serving.Time {
 	return afterDrop(first)
 }
 
-// holdUntil sets until when the tasks of a stage are held back. A later time counts only if it is the first.
-func (a *agenda) holdUntil(s serving.StageID, until serving.Time, first bool) {
-	if len(a.held) < len(a.spec.Stages) {
-		for len(a.held) < len(a.spec.Stages) {
-			a.held = append(a.held, serving.Never)
-		}
+// holdUntil sets until when the tasks of a stage are held back.
+func (a *agenda) holdUntil(s serving.StageID, until serving.Time) {
+	for len(a.held) < len(a.spec.Stages) {
+		a.held = append(a.held, serving.Never)
 	}
-	if first || until < a.held[s] {
-		a.held[s] = until
-	}
+	a.held[s] = until
 }
 
-// heldUntil is until when the tasks of a stage are held back: until their delay is over, or one of them has to start to
-// be in time. It is serving.Never where none is.
+// heldUntil is until when the tasks of a stage are held back. It is serving.Never where none is.
 func (a *agenda) heldUntil(s serving.StageID) serving.Time {
-	if int(s) >= len(a.held) || a.held[s] == serving.Never || a.fleet.AwaitingTurn(s).Len() == 0 {
+	if int(s) >= len(a.held) || a.fleet.AwaitingTurn(s).Len() == 0 {
 		return serving.Never
 	}
-	until := a.held[s]
-	if a.drops(s) {
-		until = min(until, a.fleet.EarliestDrop(a.fleet.AwaitingTurn(s)))
-	}
-	return until
+	return a.held[s]
 }
 
 // setInstanceTimer sets the timer of an instance: when its batcher wants to be called, the first task of its queue is

@@ -42,10 +42,17 @@ func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
 	}
 }
 
-// deferTask puts a task that has waited for longer than its queue allows behind all others.
+// deferTask puts a task that has waited for longer than its queue allows behind all others of its priority. If it is
+// held back it stays so: which tasks may go is known when all that have waited too long are dealt with.
 func (q *queries) deferTask(ref fleet.Ref) {
+	held := q.gathers(ref)
 	q.dequeue(ref)
 	q.fleet.Defer(ref)
+	if held {
+		q.waiting[q.spec.Stages[q.fleet.Task(ref).Stage()].App]++
+		q.fleet.WaitTurn(ref)
+		return
+	}
 	q.wait(ref)
 }
 

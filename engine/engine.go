@@ -262,6 +262,7 @@ func (e *Engine) expire() {
 			e.queries.endExpired(e.fleet.Central(s), s)
 			e.queries.letGoDue(s)
 			e.queries.endExpired(e.fleet.AwaitingTurn(s), s)
+			e.queries.letGoDue(s)
 			e.agenda.setStageTimer(s)
 			continue
 		}
@@ -277,6 +278,7 @@ func (e *Engine) expire() {
 			e.queries.endRest(i)
 		}
 		e.queries.endExpired(i.Queue(), i.Stage())
+		e.queries.letGoDue(i.Stage()) // one that was put back may be held back now
 		if until := i.WarmUntil(); until > 0 && until <= e.now {
 			e.warm.evict(i)
 			continue

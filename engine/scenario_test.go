@@ -160,8 +160,14 @@ func (s *scenario) build(d *datadriven.TestData) error {
 			}
 			st := &s.spec.Stages[len(s.spec.Stages)-1]
 			if name[0] == "queue" {
+				var preferred []int
+				for _, n := range strings.Split(args["preferred"], "/") {
+					if n != "" {
+						preferred = append(preferred, number(n, 0))
+					}
+				}
 				st.Queue = &serving.QueueRules{
-					Delay: duration(args["delay"], 0), Enough: number(args["enough"], 0),
+					Delay: duration(args["delay"], 0), Preferred: preferred,
 				}
 				break
 			}

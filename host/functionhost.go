@@ -69,7 +69,7 @@ func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) e
 	defer s.planning.Unlock()
 	open := g.Spec.Open()
 	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, p.system,
-		p.policies.store, openOrNil(open), true)
+		p.policies.store, func() (serving.Measurements, profile.Profile) { return knownOf(g) }, openOrNil(open), true)
 	if err != nil {
 		return err
 	}
@@ -85,6 +85,7 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 		h.show(open)
 	}
 	h.service.spec.Store(g.Spec) // before a plan can have the new identifiers
+	h.service.growth.Store(g)
 	if err := h.service.plane.Grow(g); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -47,6 +48,7 @@ func (p *Planned) makeFirst(ctx context.Context) (err error) {
 // withPlanner returns a run without a plan.
 func (p *Profiled) withPlanner() (*Planned, error) {
 	begin := *p
+	begin.growth = new(atomic.Pointer[engine.Growth])
 	if p.startsUnprofiled() {
 		begin.latencies = profile.NewLearned(p.Spec(), nil)
 	}

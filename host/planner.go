@@ -12,7 +12,6 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -25,19 +24,22 @@ func (p *Profiled) Planner(s systems.System) (plan.Planner, error) {
 
 // PlannerWith is Planner with another store of policies.
 func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Planner, error) {
-	open := func() (*systems.Open, error) {
-		return systems.NewOpen(p.latencies, func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
-			return p.plannerOver(latencies, s, policies, open, true)
-		})
-	}
+	open := func() (*systems.Open, error) { return p.openPlanner(s, policies) }
 	if p.file.Store != "" {
 		return open()
 	}
-	first, err := p.plannerOver(p.latencies, s, policies, nil, false)
+	first, err := p.plannerOver(p.latencies, s, policies, p.known, nil, false)
 	if err != nil || !p.hasCatalog() {
 		return first, err
 	}
 	return &growing{Planner: first, spec: p.Spec(), open: open}, nil
+}
+
+// openPlanner builds a system's planner of what is open of a spec that grows.
+func (p *Profiled) openPlanner(s systems.System, policies ramsis.Store) (*systems.Open, error) {
+	return systems.NewOpen(p.latencies, func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
+		return p.plannerOver(latencies, s, policies, p.known, open, true)
+	})
 }
 
 // growing is a planner for a spec that may grow: the one that knows all of what was measured until the spec has grown,
@@ -67,30 +69,26 @@ func (g *growing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return g.grown.Plan(ctx, r)
 }
 
-// plannerOver builds a system's planner over another profile. open is the part of the spec that it plans for, nil for
-// all of it. Where the world grows, it also places stages that the file does not place.
-func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store, open *serving.Open,
-	grows bool) (plan.Planner, error) {
-	known := systems.PlannerInputs{
+// plannerOver builds a system's planner over another profile, which tries plans with what is known. open is the part of
+// the spec that it plans for, nil for all of it. Where the world grows, it also places stages that the file does not
+// place.
+func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store, of known,
+	open *serving.Open, grows bool) (plan.Planner, error) {
+	inputs := systems.PlannerInputs{
 		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows || p.file.Models.Changes(), Policies: policies,
-		Made: p.policies.made,
+		Made: p.policies.made, Trials: trials{system: s, known: of, open: open},
 	}
 	for _, i := range p.tables.Placement {
 		if i, ok := placedIn(i, open); ok {
-			known.Placement = append(known.Placement, static.Instance(i))
+			inputs.Placement = append(inputs.Placement, static.Instance(i))
 		}
 	}
-	trials := experiment.Trials{System: s}
-	if !grows { // what comes later has numbers of its own, which measurements do not know
-		trials.Measured, trials.Beliefs = p.measurements, p.latencies
-	}
-	known.Trials = trials
-	made, err := s.NewPlanner(known)
+	made, err := s.NewPlanner(inputs)
 	if errors.Is(err, systems.ErrNoSolver) {
-		if known.Solver, err = Solver(); err != nil {
+		if inputs.Solver, err = Solver(); err != nil {
 			return nil, err
 		}
-		made, err = s.NewPlanner(known)
+		made, err = s.NewPlanner(inputs)
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)

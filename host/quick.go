@@ -43,11 +43,14 @@ func (p *Profiled) Objectives() map[string]time.Duration {
 
 // objectiveOf proposes the objective of one app.
 func objectiveOf(spec *serving.Spec, latencies profile.Profile, a serving.AppID) time.Duration {
-	total := time.Duration(0)
+	total, held := time.Duration(0), time.Duration(0)
 	for _, st := range spec.Apps[a].Stages {
 		total += alone(spec, latencies, spec.Stages[st].Variants)
+		if q := spec.Stages[st].Queue; q != nil {
+			held += q.Delay // a query may be held back for so long
+		}
 	}
-	return roundObjective(max(room*total, shortestObjective))
+	return roundObjective(max(room*total+held, shortestObjective))
 }
 
 // alone is the latency of a single item on the slowest of some variants, on the fastest machine for it.

@@ -25,10 +25,11 @@ type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
 	sequences *sequences
-	recorder  *recorder                    // nil where nothing is recorded
-	shadow    *shadow                      // nil where nothing is compared
-	tracer    *tracing.Tracer              // nil without traces
-	spec      atomic.Pointer[serving.Spec] // in force
+	recorder  *recorder                      // nil where nothing is recorded
+	shadow    *shadow                        // nil where nothing is compared
+	tracer    *tracing.Tracer                // nil without traces
+	spec      atomic.Pointer[serving.Spec]   // in force
+	growth    *atomic.Pointer[engine.Growth] // see Profiled
 
 	planning sync.Mutex // held while a plan is made
 
@@ -53,8 +54,8 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 		return nil, err
 	}
 	out := &service{
-		telemetry: t, sequences: newSequences(p.tables), latest: p.first, unloaded: make(map[serving.AppID]bool),
-		models: models, fixed: models,
+		telemetry: t, growth: p.growth, sequences: newSequences(p.tables), latest: p.first,
+		unloaded: make(map[serving.AppID]bool), models: models, fixed: models,
 		apps: len(p.tables.Apps),
 	}
 	out.spec.Store(p.Spec())
@@ -99,6 +100,7 @@ func (s *service) forget(a serving.AppID) {
 // grow puts a grown spec into force.
 func (s *service) grow(g *engine.Growth, wiring []pipeline.Wiring) error {
 	s.spec.Store(g.Spec) // before a plan can have the new identifiers
+	s.growth.Store(g)
 	if err := s.plane.GrowWired(g, wiring); err != nil {
 		return err
 	}

@@ -35,18 +35,7 @@ finish() {
 }
 trap finish EXIT
 
-# The clients' library, with messages made of the published protocol.
-mkdir -p "$work/py"
-cp -r "$TRITON_CLIENT/src/python/library/tritonclient" "$work/py/"
-(
-  cd "$work/py/tritonclient/grpc"
-  "$python" -m grpc_tools.protoc -I"$TRITON_COMMON/protobuf" --python_out=. --grpc_python_out=. \
-    "$TRITON_COMMON/protobuf/grpc_service.proto" "$TRITON_COMMON/protobuf/model_config.proto"
-  mv grpc_service_pb2.py service_pb2.py
-  mv grpc_service_pb2_grpc.py service_pb2_grpc.py
-  sed -i -E 's/^import ([^ ]*)_pb2 as ([^ ]*)$/from tritonclient.grpc import \1_pb2 as \2/' model_config_pb2.py service_pb2.py
-  sed -i -E 's/^import grpc_([^ ]*)_pb2 as ([^ ]*)$/from tritonclient.grpc import \1_pb2 as \2/' service_pb2_grpc.py
-)
+PYTHON=$python scripts/client-library.sh "$work/py"
 
 # Triton's example models that are ONNX files, and small ones in place of those that are not.
 mkdir -p "$work/models" "$work/out"

@@ -3,6 +3,7 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,8 +13,10 @@ type QueueRules struct {
 	// Delay is how long the first of the waiting queries may be held back until enough others have come for a batch; 0
 	// holds none back.
 	Delay time.Duration `json:",omitzero"`
-	// Enough is how many items end that wait early; 0 means the largest batch that the stage's variants take.
-	Enough int `json:",omitzero"`
+	// Preferred are numbers of items, ascending. When the first of the waiting queries make up one of them, these need
+	// not wait for more, and when as many as the last of them have come, nobody needs to. Empty means the largest batch
+	// that the stage's variants take.
+	Preferred []int `json:",omitempty"`
 	// Levels are the levels of priority, the most important first. Empty leaves priorities as they are, and sets no
 	// further limits.
 	Levels []QueueLevel `json:",omitempty"`
@@ -25,7 +28,7 @@ type QueueRules struct {
 type QueueLevel struct {
 	// Timeout is how long a query may wait before it starts; 0 sets no limit.
 	Timeout time.Duration `json:",omitzero"`
-	// Defers lets a query that has waited for longer wait on behind all others, where else it is given up.
+	// Defers lets a query that has waited for longer wait on behind all others of its level, where else it is given up.
 	Defers bool `json:",omitzero"`
 	// Override lets a query's own timeout, if it is shorter, take the place of Timeout.
 	Override bool `json:",omitzero"`
@@ -77,8 +80,11 @@ func (s *Spec) Timeouts(a AppID, asked time.Duration) (deadline, queue time.Dura
 // check returns an error for rules that contradict themselves.
 func (r *QueueRules) check() error {
 	var errs []error
-	if r.Delay < 0 || r.Enough < 0 {
-		errs = append(errs, fmt.Errorf("delay is %v and enough %d, want at least 0", r.Delay, r.Enough))
+	if r.Delay < 0 {
+		errs = append(errs, fmt.Errorf("delay is %v, want at least 0", r.Delay))
+	}
+	if !slices.IsSorted(r.Preferred) || len(r.Preferred) > 0 && r.Preferred[0] < 1 {
+		errs = append(errs, fmt.Errorf("preferred is %v, want numbers from 1 on in ascending order", r.Preferred))
 	}
 	if len(r.Levels) > 0 && (r.Default < 1 || r.Default > len(r.Levels)) {
 		errs = append(errs, fmt.Errorf("default_priority is %d, want 1 to %d", r.Default, len(r.Levels)))

@@ -17,7 +17,10 @@ import (
 func randomRules(rng *rand.Rand) *serving.QueueRules {
 	r := &serving.QueueRules{}
 	if rng.IntN(2) == 0 {
-		r.Delay, r.Enough = time.Duration(rng.IntN(20))*time.Millisecond, rng.IntN(5)
+		r.Delay = time.Duration(rng.IntN(20)) * time.Millisecond
+		if n := rng.IntN(5); n > 0 {
+			r.Preferred = []int{n, 2*n + 1}
+		}
 	}
 	for range rng.IntN(4) {
 		r.Levels = append(r.Levels, serving.QueueLevel{

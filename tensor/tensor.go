@@ -99,7 +99,7 @@ func Elements(shape []int64, limit int64) (int64, error) {
 	}
 	for _, d := range shape {
 		if n > math.MaxInt64/d || n*d > limit {
-			return 0, fmt.Errorf("shape %v has more elements than the limit of %d", Dims(shape), limit)
+			return 0, fmt.Errorf("shape %v causes total element count to exceed maximum size of %d", Dims(shape), limit)
 		}
 		n *= d
 	}

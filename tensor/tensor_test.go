@@ -15,8 +15,8 @@ func TestElements(t *testing.T) {
 		err   string
 	}{
 		{nil, 1, ""}, {[]int64{2, 3}, 6, ""}, {[]int64{0, 1 << 62}, 0, ""}, {[]int64{5, 0, -1}, 0, "negative"},
-		{[]int64{16, 1152921504606846978}, 0, "limit"}, {[]int64{1 << 32, 1 << 32}, 0, "limit"},
-		{[]int64{1001}, 0, "limit of 1000"},
+		{[]int64{16, 1152921504606846978}, 0, "exceed"}, {[]int64{1 << 32, 1 << 32}, 0, "exceed"},
+		{[]int64{1001}, 0, "size of 1000"},
 	} {
 		got, err := Elements(c.shape, 1000)
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" &&

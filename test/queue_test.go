@@ -21,7 +21,7 @@ apps:
   - name: together
     slo: {latency: 10s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 2]}]
-    queue: {delay: 5s, enough: 3}
+    queue: {delay: 5s, preferred: [3]}
     variants: [{name: together, max_batch: 8}]
   - name: impatient
     slo: {latency: 10s}

@@ -66,7 +66,7 @@ func TestGRPCTraps(t *testing.T) {
 		{"15 too many raw", extra, "2 entries for 1 inputs"},
 		{"7 BYTES cut off", cut, "claims 5 bytes"},
 		{"10 negative", typed("INT8", []int64{-1}, nil), "negative"},
-		{"10 overflow", typed("INT8", []int64{16, 1152921504606846978}, nil), "limit"},
+		{"10 overflow", typed("INT8", []int64{16, 1152921504606846978}, nil), "exceed"},
 		{"hostile: rank", typed("INT8", make([]int64, 1000), nil), "dimensions"},
 		{"hostile: nothing", &pb.ModelInferRequest{}, "inputs"},
 		{"hostile: nil input", &pb.ModelInferRequest{Inputs: []*pb.ModelInferRequest_InferInputTensor{nil}}, "no name"},

@@ -45,10 +45,10 @@ func (p *Params) Set(name string, v any) error {
 		p.Timeout = time.Duration(us) * time.Microsecond
 	case "priority":
 		n, ok := number(v)
-		if !ok || n < 0 || n > math.MaxInt32 || n != math.Trunc(n) {
+		if !ok || n < 0 || n > math.MaxUint64 || n != math.Trunc(n) {
 			return invalid(field, "is %v, want a whole number, 1 the highest, 0 the default", v)
 		}
-		p.Priority = int32(n)
+		p.Priority = int32(min(n, math.MaxInt32)) // no model has as many levels
 	case "min_accuracy":
 		a, ok := number(v)
 		if !ok || !(a >= 0 && a <= 1) {

@@ -75,7 +75,7 @@ func TestRESTTraps(t *testing.T) {
 		{"10 shape is no array", input("INT8", "3", `"data":[1,2,3]`), -1, "", "shape"},
 		{"10 shape is missing", `{"inputs":[{"name":"x","datatype":"INT8","data":[1]}]}`, -1, "", "shape"},
 		{"10 negative dimension", input("INT8", "[-1]", `"data":[1]`), -1, "", "negative"},
-		{"10 overflow", input("INT8", "[16,1152921504606846978]", `"data":[1]`), -1, "", "limit"},
+		{"10 overflow", input("INT8", "[16,1152921504606846978]", `"data":[1]`), -1, "", "exceed"},
 		{"10 too few elements", input("INT8", "[3]", `"data":[1,2]`), -1, "", "2 elements, the shape needs 3"},
 		{"10 too many elements", input("INT8", "[1]", `"data":[1,2]`), -1, "", "more than the 1"},
 		{"10 zero dimension", input("INT8", "[0,4]", `"data":[]`), -1, "", ""},

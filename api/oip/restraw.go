@@ -28,8 +28,8 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, bool, error)) (*RESTRequest
 	}
 	if s.DType == tensor.Bytes {
 		if !slices.Equal(item, []int64{1}) {
-			return nil, invalid(HeaderLength, "is 0, but a raw BYTES request needs an input of shape [1], and that "+
-				"of %q is %v", s.Name, tensor.Dims(s.Shape))
+			return nil, invalid(HeaderLength, "is 0: For BYTE datatype raw input '%s', the model must have input "+
+				"shape [1], and it has %v", s.Name, tensor.Dims(s.Shape))
 		}
 		t.Data = tensor.AppendBytes(nil, body)
 	} else {
@@ -50,8 +50,8 @@ func fillOpen(item []int64, s *tensor.Spec, size int) error {
 	for k, d := range item {
 		switch {
 		case d < 0 && open >= 0:
-			return invalid(HeaderLength, "is 0, but input %q has more than one variable dimension: %v", s.Name,
-				tensor.Dims(s.Shape))
+			return invalid(HeaderLength, "is 0: The shape of the raw input '%s' can not be deduced because there are "+
+				"more than one variable-sized dimension: %v", s.Name, tensor.Dims(s.Shape))
 		case d < 0:
 			open = k
 		default:

@@ -11,6 +11,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
+// mostClasses bounds the elements of an output that are sorted for an item, as Triton does.
+const mostClasses = 1_000_000
+
 // classified returns an output as Triton's classification extension has it: for every item the n classes with the
 // highest values, the highest first, each as VALUE:INDEX or VALUE:INDEX:LABEL.
 func classified(m *Model, t *tensor.Tensor, n int) (tensor.Tensor, error) {
@@ -27,6 +30,10 @@ func classified(m *Model, t *tensor.Tensor, n int) (tensor.Tensor, error) {
 	classes := int64(1)
 	for _, d := range rest {
 		classes *= d
+	}
+	if classes > mostClasses {
+		return tensor.Tensor{}, oip.Errorf(oip.Invalid, "", "classification output tensor too large: output %q has %d "+
+			"elements for an item, at most %d are sorted", t.Name, classes, mostClasses)
 	}
 	n = int(min(int64(n), classes))
 	out := tensor.Tensor{Name: t.Name, DType: tensor.Bytes, Shape: append(shape, int64(n))}
@@ -85,8 +92,8 @@ func reader(t *tensor.Tensor) (value func(int) float64, show func(int) string, e
 		value = func(k int) float64 { return float64(le.Uint64(d[8*k:])) }
 		show = func(k int) string { return strconv.FormatUint(le.Uint64(d[8*k:]), 10) }
 	default:
-		return nil, nil, oip.Errorf(oip.Invalid, "", "class result not available for output '%s' due to unsupported "+
-			"type '%s'", t.Name, t.DType)
+		return nil, nil, oip.Errorf(oip.Invalid, "", "class result not available for output due to unsupported "+
+			"type '%s': output %q", t.DType, t.Name)
 	}
 	switch {
 	case show != nil:

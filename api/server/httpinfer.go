@@ -34,8 +34,8 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	}
 	req, err := oip.DecodeREST(body, headerLength, s.config.Message, func() (tensor.Spec, bool, error) {
 		if len(m.Inputs) != 1 {
-			return tensor.Spec{}, false, oip.Errorf(oip.Invalid, oip.HeaderLength,
-				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
+			return tensor.Spec{}, false, oip.Errorf(oip.Invalid, oip.HeaderLength, "is 0: Raw request must only have "+
+				"1 input (found 1) to be deduced but got %d inputs in '%s' model configuration", len(m.Inputs), m.Name)
 		}
 		if m.Inputs[0].DType == tensor.Bytes { // the body becomes an element with a length before it, a copy
 			if err := holds.take(int64(len(body)) + 4); err != nil {

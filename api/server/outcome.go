@@ -49,7 +49,7 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 	case d.Full: // in words that clients of Triton look for, as below
 		return oip.Errorf(oip.Unavailable, "", "%v: Exceeds maximum queue size", d), d.RetryAfter
 	case d.Expired:
-		return oip.Errorf(oip.Unavailable, "", "%v: Request timeout expired", d), 0
+		return oip.Errorf(oip.Unavailable, "", "Request timeout expired"), 0
 	case d.Outcome == serving.Refused && d.RetryAfter > 0:
 		return oip.Errorf(oip.Unavailable, "", "%v", d), d.RetryAfter
 	case d.Outcome == serving.Refused:

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/dataplane"
@@ -83,14 +84,25 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 		}
 	}
 	if m.Inputs != nil && len(inputs) < len(m.Inputs) {
-		for _, want := range m.Inputs {
-			if !slices.ContainsFunc(inputs, func(t tensor.Tensor) bool { return t.Name == want.Name }) {
-				return 0, oip.Errorf(oip.Invalid, "inputs", "lacks %q: model %q takes %s", want.Name, m.Name,
-					inputNames(m))
-			}
-		}
+		return 0, missingInputs(m, inputs)
 	}
 	return items, nil
+}
+
+// missingInputs is the error for inputs that the model needs and a request does not have, in Triton's words.
+func missingInputs(m *Model, inputs []tensor.Tensor) error {
+	var got, missing []string
+	for k := range inputs {
+		got = append(got, "'"+inputs[k].Name+"'")
+	}
+	for _, want := range m.Inputs {
+		if !slices.ContainsFunc(inputs, func(t tensor.Tensor) bool { return t.Name == want.Name }) {
+			missing = append(missing, "'"+want.Name+"'")
+		}
+	}
+	return oip.Errorf(oip.Invalid, "inputs", "expected %d inputs but got %d inputs for model '%s'. Got input(s) [%s], "+
+		"but missing required input(s) [%s]. Please provide all required input(s).", len(m.Inputs), len(inputs), m.Name,
+		strings.Join(got, ","), strings.Join(missing, ","))
 }
 
 func inputNames(m *Model) string {
@@ -121,13 +133,14 @@ func selectOutputs(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.
 	return out, nil
 }
 
-// checkOutputs returns an error, before anything runs, for an output that the model does not have.
+// checkOutputs returns an error, before anything runs, for an output that the model does not have or that is asked for
+// twice.
 func checkOutputs(m *Model, names []string) error {
-	if m.Outputs == nil {
-		return nil
-	}
 	for k, name := range names {
-		if !slices.ContainsFunc(m.Outputs, func(s tensor.Spec) bool { return s.Name == name }) {
+		if slices.Contains(names[:k], name) {
+			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "output '%s' already exists in request", name)
+		}
+		if m.Outputs != nil && !slices.ContainsFunc(m.Outputs, func(s tensor.Spec) bool { return s.Name == name }) {
 			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name, m.Name)
 		}
 	}

@@ -25,10 +25,11 @@ func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 const (
 	// beyondRank is the rank of queries of tenants beyond their share.
 	beyondRank = math.MaxInt32
-	// deferredRank is the rank of tasks that have waited for longer than their queue allows: behind all but those.
-	deferredRank = beyondRank - 1
+	// deferred is the bit of a rank that tells tasks that have waited for longer than their queue allows: they stand
+	// behind the others of their priority. Other ranks are even.
+	deferred = 1
 	// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
-	lowestRank = deferredRank - 1
+	lowestRank = beyondRank - 3
 )
 
 // BeyondShare is the priority of queries of tenants beyond their share: behind all others. Clients cannot ask for it.
@@ -58,7 +59,7 @@ type Work struct {
 	// client set it, so that tasks do not come to it in their order.
 	StartBy    serving.Time
 	OwnTimeout bool
-	Defers     bool // after StartBy it waits behind all others, where else it is given up
+	Defers     bool // after StartBy it waits behind all others of its priority, where else it is given up
 	Record     Ref  // the owner's record of the query
 }
 
@@ -149,7 +150,7 @@ func (t *Task) Priority() int32 { return t.w.Priority }
 // StartBy returns the latest start that the rules of its stage's queue allow; 0 for none.
 func (t *Task) StartBy() serving.Time { return t.w.StartBy }
 
-// Defers reports whether it waits on behind all others after StartBy.
+// Defers reports whether it waits on behind all others of its priority after StartBy.
 func (t *Task) Defers() bool { return t.w.Defers }
 
 // Deferred reports whether it does so now.
@@ -183,7 +184,7 @@ func rankOf(priority int32) int32 {
 	case priority == 0:
 		return lowestRank
 	}
-	return min(priority, lowestRank-1)
+	return int32(min(2*int64(priority), lowestRank-2))
 }
 
 // Add allocates a task and copies w into it. It is in no place until Wait or WaitTurn.
@@ -203,10 +204,10 @@ func (f *Fleet) Add(w *Work) Ref {
 	return r
 }
 
-// Defer has a task that is in no place wait behind all others from now on.
+// Defer has a task that is in no place wait behind all others of its priority from now on.
 func (f *Fleet) Defer(r Ref) {
 	t := &f.tasks[r]
-	t.deferred, t.rank, t.w.StartBy = true, max(t.rank, deferredRank), 0
+	t.deferred, t.rank, t.w.StartBy = true, t.rank|deferred, 0
 }
 
 // freeTask is a record of the slab that is not in use.

@@ -1,6 +1,6 @@
 // Program clients writes models that stand in for those that the published example clients of Triton ask for and that
-// no package has: the same names, tensors and configurations, with small graphs. scripts/clients.sh and
-// scripts/clients-grpc.sh call it.
+// no package has: the same names, tensors and configurations, with small graphs. scripts/clients.sh,
+// scripts/clients-grpc.sh and scripts/clients-qa.sh call it.
 package main
 
 import (
@@ -128,10 +128,14 @@ func main() {
 		err = write(os.Args[1], models())
 	case len(os.Args) == 3 && os.Args[1] == "repeat":
 		err = serveRepeat(os.Args[2])
+	case len(os.Args) == 4 && os.Args[1] == "identity":
+		err = serveIdentity(os.Args[2], os.Args[3])
 	case len(os.Args) == 3 && os.Args[2] == "simple":
 		err = write(os.Args[1], []standIn{simple()})
+	case len(os.Args) == 3 && os.Args[2] == "qa":
+		err = write(os.Args[1], qaModels())
 	default:
-		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple] | repeat ADDRESS")
+		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple | qa] | repeat ADDRESS | identity ADDRESS DELAY")
 		os.Exit(2)
 	}
 	if err != nil {

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# client-packages.sh fetches what the clients of test/judge_test.go import: Debian's packages for Python, where this is
+# root on a Debian, and the packages of test/clients/node from the npm registry. No script of any package is run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=(protobuf-compiler protobuf-compiler-grpc python3-grpcio python3-protobuf python3-numpy python3-gevent python3-geventhttpclient
+  python3-aiohttp)
+imports='import grpc, google.protobuf, numpy, gevent, geventhttpclient, aiohttp'
+if ! "${SLUICE_PYTHON:-/usr/bin/python3}" -c "$imports" 2>/dev/null || ! command -v protoc grpc_python_plugin >/dev/null; then
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "client-packages: the clients in Python need: apt-get install ${python[*]}" >&2
+    exit 1
+  fi
+  apt-get update -qq >/dev/null
+  apt-get install -y -qq --no-install-recommends "${python[@]}" >/dev/null
+fi
+
+cd test/clients/node
+lock=$(sha256sum package-lock.json)
+stamp=node_modules/.sluice-stamp
+if [ "$(cat $stamp 2>/dev/null)" != "$lock" ]; then
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+  echo "$lock" >$stamp
+fi
