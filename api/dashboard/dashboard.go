@@ -42,8 +42,8 @@ type Config struct {
 	Clock func() serving.Time
 	// Explain returns the way of a query; nil if nobody knows.
 	Explain func(serving.QueryID) (*telemetry.Explanation, bool)
-	// Choices returns what a stage could have run instead; nil if nobody knows.
-	Choices func(*telemetry.Run) []Choice
+	// Compare returns what could have begun instead of a batch; nil for one that is longer ago than is remembered.
+	Compare func(*telemetry.Run) *board.Comparison
 	// WhatIf answers such questions; nil for nobody. It is guarded by the caller. Setting returns what they can change.
 	WhatIf  http.Handler
 	Setting func() Setting
@@ -226,19 +226,11 @@ func (d *Dashboard) queries(r *http.Request) (any, string) {
 	return list("missed", d.c.Board.Missed(r.URL.Query().Get("app"), limit)), ""
 }
 
-// Choice is what a stage could have run for a batch instead of what it ran.
-type Choice struct {
-	Variant    string  `json:"variant"`
-	Accuracy   float64 `json:"accuracy"`
-	ExpectedMS float64 `json:"expected_ms"` // believed time of the same batch on the same kind of machine; 0: not known
-	Chosen     bool    `json:"chosen"`
-}
-
-// QueryRun is a batch that a query was in, with where it ran and what else the stage has.
+// QueryRun is a batch that a query was in, with where it ran and what could have begun instead.
 type QueryRun struct {
 	telemetry.Run
-	Worker  string   `json:"worker,omitempty"` // where the instance is, while it lives
-	Choices []Choice `json:"choices,omitempty"`
+	Worker   string            `json:"worker,omitempty"` // where the instance is, while it lives
+	Compared *board.Comparison `json:"compared,omitempty"`
 }
 
 // QueryView is the way of a query. Its fields are those of 'sluice explain --json'; Text is its text.
@@ -266,8 +258,8 @@ func (d *Dashboard) query(r *http.Request) (any, string) {
 	for k := range x.Runs {
 		y := QueryRun{Run: x.Runs[k]}
 		y.Worker, _, _ = d.c.Board.Where(serving.InstanceID(y.Instance))
-		if d.c.Choices != nil {
-			y.Choices = d.c.Choices(&y.Run)
+		if d.c.Compare != nil {
+			y.Compared = d.c.Compare(&y.Run)
 		}
 		out.Runs = append(out.Runs, y)
 	}
