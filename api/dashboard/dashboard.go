@@ -93,6 +93,7 @@ func (d *Dashboard) Handler() http.Handler {
 	get("plans/{number}", d.plan)
 	get("apps/{app}", d.app)
 	get("series", d.series)
+	get("batches", d.batches)
 	get("queries", d.queries)
 	get("queries/{query}", d.query)
 	get("seconds", func(*http.Request) (any, string) {
@@ -209,6 +210,30 @@ func (d *Dashboard) series(r *http.Request) (any, string) {
 		"schema": board.Schema, "app": q.Get("app"), "buckets": board.BucketStarts(),
 		"series": d.c.Board.Series(app, from, to, int(step)),
 	}, ""
+}
+
+// mostWatched bounds the workers of one question for batches.
+const mostWatched = 64
+
+// batches answers ?workers=W,W&since=S: what runs on these workers, and what has ended there since.
+func (d *Dashboard) batches(r *http.Request) (any, string) {
+	var workers []int
+	for w := range strings.SplitSeq(r.URL.Query().Get("workers"), ",") {
+		n, err := strconv.Atoi(w)
+		if err != nil || n < 0 || len(workers) >= mostWatched {
+			return wrong, "workers must be at most " + strconv.Itoa(mostWatched) +
+				" positions in the list of /api/v1/machines, separated by commas"
+		}
+		workers = append(workers, n)
+	}
+	since := 0.0
+	if s := r.URL.Query().Get("since"); s != "" {
+		var err error
+		if since, err = strconv.ParseFloat(s, 64); err != nil || !(since >= 0 && since < 1e9) {
+			return wrong, "since must be a number of seconds since the start"
+		}
+	}
+	return d.c.Board.Recent(workers, serving.Time(since*1e9)), ""
 }
 
 // mostListed bounds ?limit of queries.
