@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/planning"
 )
 
 // asideName is the command with which a server has another process of this program answer a question.
@@ -23,7 +24,8 @@ func asideCommand() command {
 		name: asideName, summary: "answer a question of the dashboard, JSON in and out (servers call it)",
 		usage: "< QUESTION.json",
 		about: `
-Plans and simulates recorded arrivals, once as the configuration has it and once with a change. A server calls it at
+Plans and simulates recorded arrivals, once as the configuration has it and once with a change, and says what keeps a
+demand from being carried. A server calls it at
 the lowest priority when somebody asks "what if" on its page, so that the answer is never in the way of serving.`,
 		examples: "sluice what-if < question.json",
 		prepare: func(_ *flag.FlagSet) func(*Env, []string) error {
@@ -32,7 +34,7 @@ the lowest priority when somebody asks "what if" on its page, so that the answer
 				if err := json.NewDecoder(e.Stdin).Decode(&q); err != nil {
 					return fault.Errorf(fault.Usage, "the question on standard input is no JSON: %v", err)
 				}
-				answer, err := q.Answer(e.Context, host.Options{})
+				answer, err := q.Answer(e.Context, host.Options{}, planning.Advise)
 				if err != nil {
 					return err
 				}

@@ -47,6 +47,9 @@ type Candidate struct {
 	RunMS   *float64 `json:"run_ms"`
 	SpareMS *float64 `json:"spare_ms"`
 	InTime  int      `json:"in_time"` // queries
+	// Behind is how many of the other queries that wait this machine could no longer serve in time after the batch, not
+	// even alone on its fastest variant; other machines may.
+	Behind int `json:"behind"`
 	// Worth is the sum over the queries in time of the accuracy relative to the app's best. WorthPerS divides it by the
 	// time of a slot that the batch takes. CostPerMillion is the money in $ for that time and a million such queries.
 	Worth          float64  `json:"worth"`
@@ -290,6 +293,7 @@ func (c *comparing) candidate(v serving.VariantID, d serving.DeviceTypeID, w ser
 			out.InTime++
 		}
 	}
+	out.Behind = c.behind(tasks, d, end)
 	out.Worth = rounded(float64(out.InTime) * relative)
 	if len(tasks) > 0 {
 		per := rounded(out.Worth / run.Seconds())
@@ -297,6 +301,26 @@ func (c *comparing) candidate(v serving.VariantID, d serving.DeviceTypeID, w ser
 		out.WorthPerS, out.CostPerMillion = &per, &cost
 	}
 	return out
+}
+
+// behind counts the waiting tasks, beside some, that a machine could not serve in time from an instant on.
+func (c *comparing) behind(tasks []Task, d serving.DeviceTypeID, from serving.Time) (n int) {
+	fastest := profile.Unknown
+	for _, v := range c.spec.Stages[c.of.stage].Variants {
+		fastest = min(fastest, c.latency(v, d, 1))
+	}
+	late := func(t Task) bool { return fastest < profile.Unknown && t.Due < from.Add(fastest) }
+	for _, t := range c.waiting {
+		if late(t) {
+			n++
+		}
+	}
+	for _, t := range tasks {
+		if late(t) {
+			n--
+		}
+	}
+	return n
 }
 
 // whyNot says how a candidate is worse than the batch that was chosen, or what it takes more of.
@@ -330,6 +354,9 @@ func (c *comparing) whyNot(y *Candidate, p *place, k int) string {
 		return fmt.Sprintf("%.1f points less accurate, for %s", -points, time)
 	case points > 0.05:
 		return fmt.Sprintf("%s%.1f points more accurate, for %s", possible, points, time)
+	case more != 0 && y.Behind > c.chosen.Behind:
+		return fmt.Sprintf("%sa batch of %d instead of %d, but %d queries left behind would be too late here, instead "+
+			"of %d", possible, y.Queries, len(c.own), y.Behind, c.chosen.Behind)
 	case more != 0:
 		return fmt.Sprintf("%sa batch of %d instead of %d, for %s", possible, y.Queries, len(c.own), time)
 	}

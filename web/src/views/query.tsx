@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
 import { useAsk } from '../api';
-import { millis, none, percent, time } from '../format';
+import { dollars, millis, none, percent, rate, time } from '../format';
 import { Badge, Problem } from '../parts';
 import type { Live } from '../main';
-import type { Missed, QueryView as Query } from '../types';
+import type { Comparison, Missed, QueryView as Query } from '../types';
 
 export function QueryView({ live, id, app }: { live: Live; id?: string; app: string }) {
   const [typed, setTyped] = useState(id ?? '');
@@ -61,14 +61,29 @@ function Way({ q, live }: { q: Query; live: Live }) {
         <div key={r.batch}><h3>{r.stage ? `Stage ${r.stage}: b` : 'B'}atch {r.batch} on {r.worker ? `machine ${r.worker}, ` : ''}instance {r.instance}</h3>
           <p style="margin:0 0 6px">Variant {r.variant}, {r.items} item{r.items === 1 ? '' : 's'}, because: {r.why}. {r.took_ms ? `Took ${millis(r.took_ms)}, ${millis(r.expected_ms)} were expected.` : `${millis(r.expected_ms)} were expected.`}
             {r.with && r.with.length > 0 && <> Together with {r.with.map((n, k) => <>{k > 0 && ', '}<a href={`#/query/${n}`}>{n}</a></>)}.</>}</p>
-          {r.choices && r.choices.length > 1 && (
-            <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>What could have run instead</th><th class="num">Accuracy</th><th class="num">Believed time of this batch</th><th>In time then?</th><th /></tr></thead>
-              <tbody>{r.choices.map((c) => {
-                const done = (r.started_s - q.arrived_s) * 1000 + c.expected_ms;
-                return <tr key={c.variant}><td>{c.variant}</td><td class="num">{c.accuracy ? percent(c.accuracy) : none}</td><td class="num">{c.expected_ms ? millis(c.expected_ms) : none}</td><td>{!c.expected_ms ? none : done <= q.deadline_ms ? `yes, ${millis(q.deadline_ms - done)} to spare` : `no, ${millis(done - q.deadline_ms)} late`}</td><td>{c.chosen && <Badge kind="plain">chosen</Badge>}</td></tr>;
-              })}</tbody></table></div>)}
+          {r.compared ? <Compared c={r.compared} /> : live.info.run && <p class="muted small">What could have begun instead is longer ago than is remembered.</p>}
         </div>))}
       <details><summary>As sluice explain writes it</summary><pre>{q.text}</pre></details>
     </section>
+  );
+}
+
+/** Compared shows what could have begun instead of a batch, the batch itself first. */
+function Compared({ c }: { c: Comparison }) {
+  return (
+    <details open><summary>What else could have begun then, and why it did not</summary>
+      <p class="muted small" style="margin:6px 0">{c.waiting} {c.waiting === 1 ? 'query' : 'queries'} waited at this stage. {c.spare_ms != null && (c.spare_ms >= 0 ? `The batch could have begun ${millis(c.spare_ms)} later and still be in time.` : `The batch began ${millis(-c.spare_ms)} too late for its first query.`)} Times are those that were believed. Worth counts the answers in time by their accuracy, relative to the best variant's. Too late then are queries left behind that this machine could not serve in time after the batch. What a rule itself takes machine time to be worth is not recorded.</p>
+      <div class="scroll" tabIndex={0} role="group" aria-label="What else could have begun"><table>
+        <thead><tr><th>Variant</th><th>Machine</th><th class="num">Batch</th><th class="num">Begins after</th><th class="num">Takes</th><th>In time?</th><th class="num">Too late then</th><th class="num">Accuracy</th><th class="num">Worth per s of machine</th><th class="num">Cost per million</th><th>Why not</th></tr></thead>
+        <tbody>{c.candidates.map((x, k) => (
+          <tr key={k} class={x.chosen ? 'chosen' : ''}><td>{x.variant}</td><td>{x.kind}{x.worker && <span class="sub">{x.worker}</span>}</td>
+            <td class="num">{x.queries || x.items}<span class="sub">{x.items !== x.queries && x.queries > 0 ? `${x.items} items` : ''}</span></td>
+            <td class="num">{x.wait_ms > 0 ? millis(x.wait_ms) : 'at once'}</td><td class="num">{millis(x.run_ms)}</td>
+            <td>{x.spare_ms == null ? none : x.spare_ms >= 0 ? `${millis(x.spare_ms)} to spare` : `${x.in_time} of ${x.queries}, first ${millis(-x.spare_ms)} late`}</td>
+            <td class="num">{x.run_ms == null ? none : x.behind}</td>
+            <td class="num">{x.accuracy ? percent(x.accuracy) : none}</td><td class="num">{x.worth_per_s == null ? none : rate(x.worth_per_s)}</td>
+            <td class="num">{x.cost_per_million == null ? none : dollars(x.cost_per_million)}</td>
+            <td>{x.chosen ? <Badge kind="good">✓ chosen</Badge> : x.why_not}</td></tr>))}</tbody></table></div>
+    </details>
   );
 }
