@@ -119,11 +119,15 @@ func put[V any](m *map[string]V, key string, v V) {
 }
 
 // diagnosis answers a question about a demand instead of arrivals.
-func (q *WhatIf) diagnosis(ctx context.Context, o *Opened, ask Adviser) (*WhatIfAnswer, error) {
+func (q *WhatIf) diagnosis(ctx context.Context, o *Opened, options Options, ask Adviser) (*WhatIfAnswer, error) {
 	if ask == nil {
 		return nil, fault.Errorf(fault.Usage, "this program cannot say what would carry a demand: ask 'sluice plan'")
 	}
-	p, err := o.withMeasurements(q.Measurements, measured)
+	changed, err := o.changed(&q.Change, options)
+	if err != nil {
+		return nil, err
+	}
+	p, err := changed.withMeasurements(q.Measurements, measured)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ type WhatIf struct {
 	Arrivals     []workload.Arrival   `json:"arrivals"` // by rising time, from 0
 	Span         time.Duration        `json:"span"`
 	Change       Change               `json:"change"`
-	// Demand asks, instead, what keeps a demand in queries/s by app from being carried.
+	// Demand asks, instead, what keeps a demand in queries/s by app from being carried, after the change.
 	Demand []float64 `json:"demand,omitempty"`
 }
 
@@ -101,7 +101,7 @@ func (q *WhatIf) Answer(ctx context.Context, options Options, advise Adviser) (*
 		}
 	}
 	if q.Demand != nil {
-		return q.diagnosis(ctx, o, advise)
+		return q.diagnosis(ctx, o, options, advise)
 	}
 	out := &WhatIfAnswer{Schema: 1, SpanS: q.Span.Seconds(), Queries: len(q.Arrivals)}
 	known := slices.DeleteFunc(slices.Clone(q.Arrivals), func(a workload.Arrival) bool {
