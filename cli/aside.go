@@ -62,10 +62,9 @@ func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error
 	c.Stdin = bytes.NewReader(question)
 	var out, trouble bytes.Buffer
 	c.Stdout, c.Stderr = &out, &trouble
-	if err := c.Start(); err != nil {
+	if err := startAside(c); err != nil {
 		return nil, err
 	}
-	lowerPriority(c.Process.Pid)
 	if err := c.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("the answer took too long: ask about a shorter span: %w", ctx.Err())

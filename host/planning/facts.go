@@ -109,4 +109,3 @@ func proof(v *Plan) string {
 	}
 	return fmt.Sprintf("%.4f for %s; the plan is %s below", *v.Bound, unit, quantity.Percent(*v.Gap))
 }
-

@@ -41,6 +41,7 @@ type Board struct {
 	total block  // since the start
 
 	machines machines
+	marks    marks
 	plans    plans
 	missed   missed
 	arrivals arrivals

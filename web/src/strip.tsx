@@ -102,11 +102,12 @@ export function Strip({ w, watch, name, variants }: { w: number; watch: Watch; n
   const height = 34;
   const x = (s: number, now: number) => ((s - now + spanS) / (spanS + aheadS)) * width;
   useEffect(() => {
-    if (!canvas.current || width === 0) return;
+    const element = canvas.current;
+    if (!element || width === 0) return;
     const hues = series.map(colour), line = colour('muted'), ground = colour('ground'), late = colour('c5');
-    return watch.add(w, canvas.current, (now, list) => {
+    return watch.add(w, element, (now, list) => {
       last.current = { now, list };
-      const c = draw(canvas.current!, width, height);
+      const c = draw(element, width, height);
       if (!c) return;
       c.fillStyle = ground;
       c.fillRect(0, 0, width, height);

@@ -7,7 +7,7 @@ export function tryAt(change: Change): string { return `#/what-if?change=${encod
 /** AdviceOf shows what sluice plan says of a demand. onTry, if given, takes a mend up; else it is a link to What if. */
 export function AdviceOf({ a, onTry }: { a: Advice; onTry?: (c: Change) => void }) {
   return (
-    <div>
+    <div style="margin-bottom:14px">
       <p>{a.carried ? <Badge kind="good">✓ carried</Badge> : <Badge kind="bad">✕ falls short</Badge>}{' '}
         {a.summary?.join(' ') || 'All of this demand is carried.'}</p>
       {a.lists?.map((l) => (
