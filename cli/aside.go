@@ -44,10 +44,14 @@ the lowest priority when somebody asks "what if" on its page, so that the answer
 	}
 }
 
+// asidePriority is the environment variable that has answers take processor time as everything else does, if it is
+// "normal": where a machine has none to spare, there would be no answer otherwise.
+const asidePriority = "SLUICE_WHAT_IF_PRIORITY"
+
 // asideMemory bounds the heap of the process that answers a question.
 const asideMemory = "1GiB"
 
-// answerAside answers a question in a process of this program, with one thread of computation and the lowest priority.
+// answerAside answers a question in a process of this program, with one thread of computation that yields to all others.
 func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -62,12 +66,17 @@ func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error
 	c.Stdin = bytes.NewReader(question)
 	var out, trouble bytes.Buffer
 	c.Stdout, c.Stderr = &out, &trouble
-	if err := startAside(c); err != nil {
+	start := startAside
+	if os.Getenv(asidePriority) == "normal" {
+		start = (*exec.Cmd).Start
+	}
+	if err := start(c); err != nil {
 		return nil, err
 	}
 	if err := c.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("the answer took too long: ask about a shorter span: %w", ctx.Err())
+			return nil, fmt.Errorf("the answer took too long: ask about a shorter span, or set "+asidePriority+
+				"=normal for the server where its machine has no time to spare: %w", ctx.Err())
 		}
 		text := strings.TrimPrefix(strings.TrimSpace(trouble.String()), "sluice "+asideName+": ")
 		text, _, _ = strings.Cut(text, "\nRun 'sluice")

@@ -33,7 +33,8 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 			Token:     token != "" || p.file.Access.Identifies(),
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
-		Compare: compared(s.board, s.telemetry, p.fixedLatencies()),
+		Answered: s.telemetry.Answered,
+		Compare:  compared(s.board, s.telemetry, p.fixedLatencies()),
 	}
 	if s.history != nil {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()

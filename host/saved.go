@@ -98,7 +98,7 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 	if s.run != nil {
 		h := s.run.journal.Header()
 		info.System = h.System
-		c.Explain = s.run.telemetry.Explain
+		c.Explain, c.Answered = s.run.telemetry.Explain, s.run.telemetry.Answered
 		known, err := h.Believed(h.Spec, h.Measurements)
 		if err != nil || h.Learn {
 			known = nil // the engine says what is wrong; one that learned believed something else at each time

@@ -42,6 +42,8 @@ type Config struct {
 	Clock func() serving.Time
 	// Explain returns the way of a query; nil if nobody knows.
 	Explain func(serving.QueryID) (*telemetry.Explanation, bool)
+	// Answered returns the latest query that was served, 0 for none; nil if nobody knows.
+	Answered func() serving.QueryID
 	// Compare returns what could have begun instead of a batch; nil for one that is longer ago than is remembered.
 	Compare func(*telemetry.Run) *board.Comparison
 	// WhatIf answers such questions; nil for nobody. It is guarded by the caller. Setting returns what they can change.
@@ -248,7 +250,11 @@ func (d *Dashboard) queries(r *http.Request) (any, string) {
 		}
 		limit = n
 	}
-	return list("missed", d.c.Board.Missed(r.URL.Query().Get("app"), limit)), ""
+	out := list("missed", d.c.Board.Missed(r.URL.Query().Get("app"), limit))
+	if d.c.Answered != nil {
+		out["answered"] = d.c.Answered()
+	}
+	return out, ""
 }
 
 // QueryRun is a batch that a query was in, with where it ran and what could have begun instead.

@@ -69,11 +69,12 @@ const maxCompanions = 32
 
 // recentQueries keeps the explanations of the latest queries.
 type recentQueries struct {
-	mu      sync.Mutex
-	spec    *serving.Spec
-	ring    []Explanation // by QueryID modulo its length
-	batches map[serving.BatchID]batchMembers
-	only    serving.QueryID // if not 0, the only query that is kept
+	mu       sync.Mutex
+	spec     *serving.Spec
+	ring     []Explanation // by QueryID modulo its length
+	batches  map[serving.BatchID]batchMembers
+	only     serving.QueryID // if not 0, the only query that is kept
+	answered serving.QueryID // the latest that was served; 0 for none
 }
 
 // batchMembers are the queries of a running batch, and its instance.
@@ -128,6 +129,9 @@ func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engin
 			if x := m.find(d.Query); x != nil {
 				x.Outcome, x.Reason, x.Late, x.Accuracy = d.Outcome.String(), d.Reason.String(), d.Late, d.Accuracy
 				x.LatencyMS, x.ended = ms(now.Sub(d.Arrived)), now
+				if d.Outcome == serving.Served {
+					m.answered = d.Query
+				}
 			}
 		}
 	}
@@ -214,6 +218,13 @@ func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
 		out.Runs[k].With = append([]serving.QueryID(nil), out.Runs[k].With...)
 	}
 	return &out, true
+}
+
+// Answered returns the latest query that was served and is remembered; 0 for none.
+func (t *Telemetry) Answered() serving.QueryID {
+	t.recent.mu.Lock()
+	defer t.recent.mu.Unlock()
+	return t.recent.answered
 }
 
 // ExplainJournal returns the explanation of a query in a recorded run, which it replays. It returns an error when the

@@ -33,7 +33,7 @@ const load = page.locator('label:has-text("Load") input').first();
 await load.focus();
 for (let k = 0; k < 20; k++) await page.keyboard.press('ArrowRight');
 await page.click('button:has-text("What would happen?")');
-await page.waitForSelector('#answer', { timeout: 20000 });
+await page.waitForSelector('#answer', { timeout: 60000 });
 await page.waitForSelector('#answer canvas', { timeout: 5000 });
 const text = await page.innerText('#answer');
 if (!text.includes('demand:')) problems.push(`the answer has no configuration: ${text.slice(0, 300)}`);
@@ -45,7 +45,7 @@ await page.goto(`${base}/#/what-if?change=${encodeURIComponent(JSON.stringify({ 
 await page.waitForSelector('output:has-text("8.0 times")', { timeout: 5000 });
 await page.selectOption(span, '30');
 await page.click('button:has-text("What would happen?")');
-await page.waitForFunction(() => document.querySelector('#answer')?.textContent?.includes('slo:'), undefined, { timeout: 30000 });
+await page.waitForFunction(() => document.querySelector('#answer')?.textContent?.includes('slo:'), undefined, { timeout: 60000 });
 const advice = await page.innerText('#answer');
 if (!/carried|falls short/.test(advice)) problems.push(`the answer does not say whether the load is carried: ${advice.slice(0, 300)}`);
 const mend = page.locator('button:has-text("Set the sliders to it")').first();
@@ -59,7 +59,7 @@ if (await mend.count() > 0) {
 // The diagnosis of a plan, as sluice plan has it.
 await page.goto(`${base}/#/plans`);
 await page.locator('button:has-text("Find")').first().click({ timeout: 5000 });
-await page.waitForSelector('#advice dl', { timeout: 30000, state: 'attached' });
+await page.waitForSelector('#advice dl', { timeout: 60000, state: 'attached' });
 
 // Batches move on a machine: two pictures of its strip differ.
 await page.goto(`${base}/#/machines`);

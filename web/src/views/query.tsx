@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { useAsk } from '../api';
 import { dollars, millis, none, percent, rate, time } from '../format';
 import { Badge, Problem } from '../parts';
@@ -7,14 +7,15 @@ import type { Comparison, Missed, QueryView as Query } from '../types';
 
 export function QueryView({ live, id, app }: { live: Live; id?: string; app: string }) {
   const [typed, setTyped] = useState(id ?? '');
-  const late = useAsk<{ missed: Missed[] }>(`queries?limit=100${app ? `&app=${encodeURIComponent(app)}` : ''}`, live.epoch, live.link === 'live' && !id ? 2000 : 0);
+  useEffect(() => setTyped(id ?? ''), [id]);
+  const late = useAsk<{ missed: Missed[]; answered?: number }>(`queries?limit=100${app ? `&app=${encodeURIComponent(app)}` : ''}`, live.epoch, live.link === 'live' && !id ? 2000 : 0);
   const asked = useAsk<Query>(id ? `queries/${encodeURIComponent(id)}` : null, live.epoch);
   return (
     <>
       <h1>{id ? `Query ${id}` : 'Queries'}</h1>
       <form class="controls" onSubmit={(e) => { e.preventDefault(); if (typed.trim()) location.hash = `#/query/${typed.trim()}`; }}>
         <label>Number of a query <input value={typed} inputMode="numeric" size={14} onInput={(e) => setTyped(e.currentTarget.value)} /></label>
-        <button class="main" type="submit">Show its way</button><span class="muted small">Every answer carries it as the parameter query_id.</span>
+        <button class="main" type="submit">Show its way</button><span class="muted small">Every answer carries it as the parameter query_id.{late.data?.answered ? <> Or look at <a href={`#/query/${late.data.answered}`}>the latest that was answered</a>.</> : ''}</span>
       </form>
       {id && <Problem error={asked.error} />}
       {id && asked.data && <Way q={asked.data} live={live} />}
