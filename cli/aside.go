@@ -25,8 +25,8 @@ func asideCommand() command {
 		usage: "< QUESTION.json",
 		about: `
 Plans and simulates recorded arrivals, once as the configuration has it and once with a change, and says what keeps a
-demand from being carried. A server calls it at
-the lowest priority when somebody asks "what if" on its page, so that the answer is never in the way of serving.`,
+demand from being carried. A server calls it when somebody asks "what if" on its page, in processor time that nobody
+else wants, so that the answer is never in the way of serving.`,
 		examples: "sluice what-if < question.json",
 		prepare: func(_ *flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, _ []string) error {

@@ -87,7 +87,7 @@ function Diagnosis({ number, short }: { number: number; short: boolean }) {
         {needs && <p><label>Token of the server's admin_token file{' '}<input type="password" autocomplete="off" onInput={(e) => sessionStorage.setItem('token', e.currentTarget.value)} /></label></p>}
         {state.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
         {state.advice ? <div id="advice"><AdviceOf a={state.advice} /></div> : <>
-          <p class="muted small">The server plans for this demand as <code>sluice plan</code> does, beside serving and at the lowest priority. It takes seconds.</p>
+          <p class="muted small">The server plans for this demand as <code>sluice plan</code> does, beside serving, in time that nobody else wants. It takes seconds.</p>
           <button class="main" type="button" disabled={state.busy} onClick={go}>{state.busy ? 'Looking …' : short ? 'Find what would mend it' : 'Find the limit'}</button></>}
       </div>
     </section>

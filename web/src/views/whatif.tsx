@@ -68,7 +68,7 @@ export function WhatIfView({ live, wanted }: { live: Live; wanted: string | null
   return (
     <>
       <h1>What if</h1>
-      <p class="muted" style="margin-top:-8px">The server plans anew and simulates the arrivals of the latest minutes with your change, at the lowest priority and beside serving. Nothing that serves is changed.</p>
+      <p class="muted" style="margin-top:-8px">The server plans anew and simulates the arrivals of the latest minutes with your change, beside serving, in time that nobody else wants. Nothing that serves is changed.</p>
       <form onSubmit={(e) => { e.preventDefault(); go(); }}>
         {s.apps.map((a) => {
           const c = change.apps?.[a.name] ?? {};
