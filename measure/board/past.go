@@ -97,7 +97,7 @@ func (i *instance) heldAt(v serving.VariantID, at serving.Time) (loaded, loading
 
 // at lists the instances of a stage that lived at an instant, without order.
 func (m *machines) at(s serving.StageID, at serving.Time) (out []*instance) {
-	for _, i := range m.instances {
+	for _, i := range m.instances { // any order: comparing.before breaks ties by id
 		if i.stage == s && i.from <= at {
 			out = append(out, i)
 		}
