@@ -51,7 +51,7 @@ const asidePriority = "SLUICE_WHAT_IF_PRIORITY"
 // asideMemory bounds the heap of the process that answers a question.
 const asideMemory = "1GiB"
 
-// answerAside answers a question in a process of this program, with one thread of computation that yields to all others.
+// answerAside answers a question in a process of this program, with one thread of computation that yields to others.
 func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -110,7 +110,8 @@ func TestCompare(t *testing.T) {
 	}
 	seen, _ := b.Compare(2, waiting, nil)
 	for _, x := range seen.Candidates {
-		if known := x.RunMS != nil; known != (x.Chosen || x.Variant == "accurate" && x.Kind == "fast" && x.Queries == 3) {
+		ran := x.Chosen || x.Variant == "accurate" && x.Kind == "fast" && x.Queries == 3
+		if known := x.RunMS != nil; known != ran {
 			t.Errorf("without a profile, only what ran has a time: %+v", x)
 		}
 	}
