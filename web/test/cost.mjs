@@ -2,11 +2,12 @@
 // turns without anybody looking, with so many pages open, and while questions "what if" are answered one after the
 // other. Pages are stream readers that also ask for batches as the view Machines does; with --browser one more is a real
 // Chromium. They run when nobody else does (chrt), since people look from other machines. Lag is the 99th percentile of
-// how late the load generator sent: where it is high, this machine is too small for the rate.
+// how late the load generator sent: where it is high, this machine is too small for the rate. Cpu is the processor time
+// of the server for each query, in µs.
 //
 //   node cost.mjs PATH/TO/sluice [--rate 5000] [--seconds 6] [--repeats 4] [--pages 10] [--browser]
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,6 +37,14 @@ const base = `http://127.0.0.1:${admin}`;
 const server = spawn(program, ['serve', '-f', file], { stdio: ['ignore', 'ignore', 'pipe'] });
 let trouble = '';
 server.stderr.on('data', (b) => { trouble = (trouble + b).slice(-2000); });
+
+/** spent is the processor time that the server has taken, in ms; 0 where the system does not tell. */
+function spent() {
+  const file = `/proc/${server.pid}/stat`;
+  if (!existsSync(file)) return 0;
+  const fields = readFileSync(file, 'utf8').split(') ')[1].split(' ');
+  return 10 * (Number(fields[11]) + Number(fields[12])); // utime and stime, in hundredths of a second
+}
 
 /** load sends queries for some seconds and returns the report. */
 function load() {
@@ -117,9 +126,9 @@ try {
       let end = () => 0;
       if (what === 'pages') end = await open();
       if (what === 'what if') end = ask();
-      const r = await load();
+      const before = spent(), r = await load(), after = spent();
       const { report, send_lag: lag } = r[0], o = report.overall;
-      rows[what].push({ throughput: o.throughput, p50: o.latency.p50_ms, p99: o.latency.p99_ms, violations: o.violation_ratio, lag: lag.p99_ms, did: await end() });
+      rows[what].push({ throughput: o.throughput, p50: o.latency.p50_ms, p99: o.latency.p99_ms, violations: o.violation_ratio, lag: lag.p99_ms, cpu: ((after - before) * 1000) / (rate * (seconds + 1)), did: await end() });
       console.error(what, JSON.stringify(rows[what].at(-1)));
       await pause(500);
     }
@@ -133,7 +142,7 @@ const median = (list) => { const s = sorted(list), h = s.length >> 1; return s.l
 const out = { rate, seconds, repeats, pages, browser: args.includes('--browser') };
 for (const [what, list] of Object.entries(rows)) {
   out[what] = {};
-  for (const key of ['throughput', 'p50', 'p99', 'lag']) {
+  for (const key of ['throughput', 'p50', 'p99', 'lag', 'cpu']) {
     // Each run is compared with the one alone of its turn: what else the machine does changes slowly.
     const s = sorted(list.map((r) => r[key])), change = sorted(list.map((r, k) => 100 * (r[key] / rows.alone[k][key] - 1)));
     out[what][key] = { median: Number(median(s).toFixed(2)), from: Number(s[0].toFixed(2)), to: Number(s.at(-1).toFixed(2)) };
