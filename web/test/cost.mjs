@@ -70,7 +70,7 @@ async function open() {
 /** read is that process: it reads streams and asks for batches until its input ends, and prints how many events came. */
 async function read(base, n, browse) {
   const stop = new AbortController();
-  let events = 0;
+  let events = 0, since = 0;
   for (let k = 0; k < n; k++) {
     void (async () => {
       const reply = await fetch(`${base}/api/v1/stream?topics=overview,seconds,machines`, { signal: stop.signal });
@@ -78,7 +78,7 @@ async function read(base, n, browse) {
     })().catch(() => undefined);
   }
   setInterval(() => {
-    for (let k = 0; k < n; k++) void fetch(`${base}/api/v1/batches?workers=0,1,2,3`, { signal: stop.signal }).then((r) => r.arrayBuffer()).catch(() => undefined);
+    for (let k = 0; k < n; k++) void fetch(`${base}/api/v1/batches?workers=0,1,2,3&since=${since}`, { signal: stop.signal }).then((r) => r.json()).then((x) => { since = x.now_s; }).catch(() => undefined);
   }, 250);
   let browser;
   if (browse) {
