@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/planning"
 )
 
 // asideName is the command with which a server has another process of this program answer a question.
@@ -23,8 +24,9 @@ func asideCommand() command {
 		name: asideName, summary: "answer a question of the dashboard, JSON in and out (servers call it)",
 		usage: "< QUESTION.json",
 		about: `
-Plans and simulates recorded arrivals, once as the configuration has it and once with a change. A server calls it at
-the lowest priority when somebody asks "what if" on its page, so that the answer is never in the way of serving.`,
+Plans and simulates recorded arrivals, once as the configuration has it and once with a change, and says what keeps a
+demand from being carried. A server calls it when somebody asks "what if" on its page, in processor time that nobody
+else wants, so that the answer is never in the way of serving.`,
 		examples: "sluice what-if < question.json",
 		prepare: func(_ *flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, _ []string) error {
@@ -32,7 +34,7 @@ the lowest priority when somebody asks "what if" on its page, so that the answer
 				if err := json.NewDecoder(e.Stdin).Decode(&q); err != nil {
 					return fault.Errorf(fault.Usage, "the question on standard input is no JSON: %v", err)
 				}
-				answer, err := q.Answer(e.Context, host.Options{})
+				answer, err := q.Answer(e.Context, host.Options{}, planning.Advise)
 				if err != nil {
 					return err
 				}
@@ -42,10 +44,14 @@ the lowest priority when somebody asks "what if" on its page, so that the answer
 	}
 }
 
+// asidePriority is the environment variable that has answers take processor time as everything else does, if it is
+// "normal": where a machine has none to spare, there would be no answer otherwise.
+const asidePriority = "SLUICE_WHAT_IF_PRIORITY"
+
 // asideMemory bounds the heap of the process that answers a question.
 const asideMemory = "1GiB"
 
-// answerAside answers a question in a process of this program, with one thread of computation and the lowest priority.
+// answerAside answers a question in a process of this program, with one thread of computation that yields to others.
 func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -60,13 +66,17 @@ func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error
 	c.Stdin = bytes.NewReader(question)
 	var out, trouble bytes.Buffer
 	c.Stdout, c.Stderr = &out, &trouble
-	if err := c.Start(); err != nil {
+	start := startAside
+	if os.Getenv(asidePriority) == "normal" {
+		start = (*exec.Cmd).Start
+	}
+	if err := start(c); err != nil {
 		return nil, err
 	}
-	lowerPriority(c.Process.Pid)
 	if err := c.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("the answer took too long: ask about a shorter span: %w", ctx.Err())
+			return nil, fmt.Errorf("the answer took too long: ask about a shorter span, or set "+asidePriority+
+				"=normal for the server where its machine has no time to spare: %w", ctx.Err())
 		}
 		text := strings.TrimPrefix(strings.TrimSpace(trouble.String()), "sluice "+asideName+": ")
 		text, _, _ = strings.Cut(text, "\nRun 'sluice")

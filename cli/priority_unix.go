@@ -1,8 +1,17 @@
-//go:build unix
+//go:build unix && !linux
 
 package cli
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// lowerPriority gives a process the lowest priority, where that is allowed.
-func lowerPriority(pid int) { _ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, 19) }
+// startAside starts a process and gives it the lowest priority, where that is allowed.
+func startAside(c *exec.Cmd) error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, 19)
+	return nil
+}

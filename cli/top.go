@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -54,7 +56,7 @@ once, as does output that is no terminal. SLUICE_TOKEN is the key of a caller th
 					if err := t.ask(e.Context); err != nil {
 						return err
 					}
-					for _, x := range append(t.apps(), append([]topLine{{}}, t.workers()...)...) {
+					for _, x := range append(t.apps(wideScreen), append([]topLine{{}}, t.workers()...)...) {
 						fmt.Fprintln(e.Stdout, x.text)
 					}
 					return nil
@@ -106,7 +108,7 @@ func (t *top) get(ctx context.Context, path string, into any) error {
 	}
 	resp, err := t.client.Do(r)
 	if err != nil {
-		return fault.Errorf(fault.NoServer, "%v: is the server running, and is --server its admin address?", err)
+		return fault.Errorf(fault.NoServer, "%w: is the server running, and is --server its admin address?", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostTop))
@@ -141,7 +143,7 @@ func (t *top) watch(ctx context.Context, screen tcell.Screen) error {
 		if fresh {
 			t.trouble = ""
 			if err := t.ask(ctx); err != nil {
-				t.trouble = err.Error()
+				t.trouble = inShort(err)
 			}
 		}
 		t.draw(screen)
@@ -157,6 +159,14 @@ func (t *top) watch(ctx context.Context, screen tcell.Screen) error {
 			}
 		}
 	}
+}
+
+// inShort says in a line of a screen why there are no new numbers.
+func inShort(err error) string {
+	if lost := (*net.OpError)(nil); errors.As(err, &lost) {
+		return fmt.Sprintf("the server does not answer (%v)", lost.Err)
+	}
+	return err.Error()
 }
 
 // key takes a key, and reports whether it ends the program.
@@ -190,7 +200,7 @@ func (t *top) key(screen tcell.Screen, ev tcell.Event) (quit bool) {
 func (t *top) draw(screen tcell.Screen) {
 	width, height := screen.Size()
 	screen.Clear()
-	lines := t.apps()
+	lines := t.apps(width)
 	if t.onMachines {
 		lines = t.workers()
 	}

@@ -51,7 +51,7 @@ func TestTopLines(t *testing.T) {
 	if err := x.ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	apps, machines := x.apps(), x.workers()
+	apps, machines := x.apps(wideScreen), x.workers()
 	for _, want := range []struct {
 		line topLine
 		kind lineKind
@@ -72,6 +72,15 @@ func TestTopLines(t *testing.T) {
 				t.Errorf("%q lacks %q", want.line.text, part)
 			}
 		}
+	}
+	const narrow = 80
+	for _, l := range x.apps(narrow) {
+		if len(l.text) > narrow {
+			t.Errorf("%q does not fit into %d characters", l.text, narrow)
+		}
+	}
+	if l := x.apps(narrow)[3].text; !strings.Contains(l, "MISSED") || !strings.Contains(l, "80.0 ms") {
+		t.Errorf("%q lacks what a narrow screen shows", l)
 	}
 	x.base += "such/"
 	if err := x.ask(t.Context()); fault.Of(err) != fault.NoServer {

@@ -41,19 +41,61 @@ func shownMS(x *float64) string {
 	return fmt.Sprintf("%.1f ms", *x)
 }
 
-// apps are the lines about the whole and about every app.
-func (t *top) apps() []topLine {
+// topColumn is a column of the apps.
+type topColumn struct {
+	title string
+	width int  // in characters
+	wide  bool // left out on narrow screens
+	of    func(a *board.AppNow) string
+}
+
+// topColumns are the numbers of an app.
+var topColumns = []topColumn{
+	{"OFFERED", 9, false, func(a *board.AppNow) string { return fmt.Sprintf("%.1f/s", a.Now.Rate) }},
+	{"VIOLATE", 9, false, func(a *board.AppNow) string { return shownShare(a.Now.Violation) }},
+	{"LAST HOUR", 10, true, func(a *board.AppNow) string { return shownShare(a.Hour.Violation) }},
+	{"P99", 10, false, func(a *board.AppNow) string { return shownMS(a.Now.P99) }},
+	{"OBJECTIVE", 10, false, func(a *board.AppNow) string { return shownMS(&a.ObjectiveMS) }},
+	{"ACCURACY", 10, false, func(a *board.AppNow) string { return shownShare(a.Now.Accuracy) }},
+	{"CAPACITY", 9, true, func(a *board.AppNow) string {
+		if a.Forecast == nil || a.Forecast.Capacity == nil {
+			return absent
+		}
+		return fmt.Sprintf("%.0f/s", *a.Forecast.Capacity)
+	}},
+}
+
+// wideScreen is from how many characters on a screen has all columns. Without the wide ones they fit into 80.
+const wideScreen = 115
+
+// apps are the lines about the whole and about every app, for a screen of so many characters.
+func (t *top) apps(width int) []topLine {
 	o := &t.overview
-	cost := fmt.Sprintf("$%.2f/h", o.CostPerHour)
-	if o.CostPerMillion != nil {
-		cost += fmt.Sprintf(", $%.2f a million", *o.CostPerMillion)
+	wide, named := width >= wideScreen, 16
+	whole := fmt.Sprintf("%.0f/s, violations %s, accuracy %s, $%.2f/h, %d of %d machines", o.Now.Rate,
+		shownShare(o.Now.Violation), shownShare(o.Now.Accuracy), o.CostPerHour, o.WorkersUsed, o.Workers)
+	if wide {
+		named = 20
+		cost := fmt.Sprintf("$%.2f/h", o.CostPerHour)
+		if o.CostPerMillion != nil {
+			cost += fmt.Sprintf(", $%.2f a million", *o.CostPerMillion)
+		}
+		whole = fmt.Sprintf("%.0f/s offered, %.0f/s served, violations %s, accuracy %s, %s, %d of %d machines, %s busy",
+			o.Now.Rate, o.Now.Throughput, shownShare(o.Now.Violation), shownShare(o.Now.Accuracy), cost, o.WorkersUsed,
+			o.Workers, shownShare(o.Utilisation))
+	}
+	row := func(name, state string, of func(*topColumn) string) string {
+		text := fmt.Sprintf("%-*.*s %-7s", named, named, name, state)
+		for k := range topColumns {
+			if c := &topColumns[k]; wide || !c.wide {
+				text += fmt.Sprintf(" %*s", c.width, of(c))
+			}
+		}
+		return text
 	}
 	out := []topLine{
-		{text: fmt.Sprintf("%.0f/s offered, %.0f/s served, violations %s, accuracy %s, %s, %d of %d machines, %s busy",
-			o.Now.Rate, o.Now.Throughput, shownShare(o.Now.Violation), shownShare(o.Now.Accuracy), cost, o.WorkersUsed,
-			o.Workers, shownShare(o.Utilisation)), kind: headLine},
-		{text: fmt.Sprintf("%-20s %-7s %9s %9s %10s %10s %10s %10s %9s", "APP", "", "OFFERED", "VIOLATE", "LAST HOUR",
-			"P99", "OBJECTIVE", "ACCURACY", "CAPACITY"), kind: headLine},
+		{text: whole, kind: headLine},
+		{text: row("APP", "", func(c *topColumn) string { return c.title }), kind: headLine},
 	}
 	for k := range o.Apps {
 		a := &o.Apps[k]
@@ -67,14 +109,7 @@ func (t *top) apps() []topLine {
 		case a.Burn != nil && *a.Burn > 1:
 			state, kind = "MISSED", badLine
 		}
-		capacity := absent
-		if a.Forecast != nil && a.Forecast.Capacity != nil {
-			capacity = fmt.Sprintf("%.0f/s", *a.Forecast.Capacity)
-		}
-		const row = "%-20.20s %-7s %7.1f/s %9s %10s %10s %10s %10s %9s"
-		text := fmt.Sprintf(row, a.Name, state, a.Now.Rate, shownShare(a.Now.Violation), shownShare(a.Hour.Violation),
-			shownMS(a.Now.P99), shownMS(&a.ObjectiveMS), shownShare(a.Now.Accuracy), capacity)
-		out = append(out, topLine{kind: kind, text: text})
+		out = append(out, topLine{kind: kind, text: row(a.Name, state, func(c *topColumn) string { return c.of(a) })})
 	}
 	return out
 }

@@ -33,7 +33,8 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 			Token:     token != "" || p.file.Access.Identifies(),
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
-		Choices: choices(p.Spec(), s.board, p.fixedLatencies()),
+		Answered: s.telemetry.Answered,
+		Compare:  compared(s.board, s.telemetry, p.fixedLatencies()),
 	}
 	if s.history != nil {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()
@@ -53,40 +54,17 @@ func (p *Planned) fixedLatencies() profile.Profile {
 	return p.latencies
 }
 
-// choices returns what a stage could have run for a batch, by a profile that does not change; nil knows no times.
-func choices(spec *serving.Spec, b *board.Board, known profile.Profile) func(*telemetry.Run) []dashboard.Choice {
-	return func(r *telemetry.Run) (out []dashboard.Choice) {
-		_, device, lives := b.Where(serving.InstanceID(r.Instance))
-		for s := range spec.Stages {
-			st := &spec.Stages[s]
-			if r.Stage != "" && st.Name != r.Stage {
-				continue
-			}
-			found := false
-			list := make([]dashboard.Choice, 0, len(st.Variants))
-			for _, v := range st.Variants {
-				x := dashboard.Choice{Variant: spec.Variants[v].Name, Accuracy: spec.Variants[v].Accuracy}
-				x.Chosen = x.Variant == r.Variant
-				found = found || x.Chosen
-				if lives && known != nil && int(r.Items) <= spec.Variants[v].MaxBatch {
-					x.ExpectedMS = believedMS(known.Latency(v, device, int(r.Items), 1))
-				}
-				list = append(list, x)
-			}
-			if found {
-				return list
-			}
+// compared returns what could have begun instead of a batch, by a profile that does not change; nil knows no times.
+func compared(b *board.Board, t *telemetry.Telemetry, known profile.Profile) func(*telemetry.Run) *board.Comparison {
+	return func(r *telemetry.Run) *board.Comparison {
+		waited := t.WaitingAt(r)
+		tasks := make([]board.Task, len(waited))
+		for k, w := range waited {
+			tasks[k] = board.Task{Items: w.Items, Due: w.Due, MinAccuracy: w.MinAccuracy, Pin: w.Pin, In: w.In}
 		}
-		return nil
+		out, _ := b.Compare(r.Batch, tasks, known)
+		return out
 	}
-}
-
-// believedMS returns a believed latency in ms; 0 for one that is not known.
-func believedMS(d time.Duration) float64 {
-	if d > time.Hour {
-		return 0
-	}
-	return float64(d.Microseconds()) / 1e3
 }
 
 // publicPage reports whether a path is a part of the page or a document: a browser that opens it cannot say who asks.

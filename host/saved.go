@@ -98,12 +98,12 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 	if s.run != nil {
 		h := s.run.journal.Header()
 		info.System = h.System
-		c.Explain = s.run.telemetry.Explain
+		c.Explain, c.Answered = s.run.telemetry.Explain, s.run.telemetry.Answered
 		known, err := h.Believed(h.Spec, h.Measurements)
 		if err != nil || h.Learn {
 			known = nil // the engine says what is wrong; one that learned believed something else at each time
 		}
-		c.Choices = choices(h.Spec, s.board, known)
+		c.Compare = compared(s.board, s.run.telemetry, known)
 		if speed > 0 {
 			info.Source = "live"
 			c.Clock = func() serving.Time { return serving.Time(s.run.now.Load()) }
@@ -197,7 +197,7 @@ func (s *Saved) openRun(f *os.File, path string) error {
 	spec := j.Header().Spec
 	s.run = &savedRun{path: path, file: f, journal: j,
 		telemetry: telemetry.New(spec, telemetry.Options{Queries: savedQueries, Decisions: 1})}
-	s.board = board.New(spec, board.Options{Seconds: savedSeconds})
+	s.board = board.New(spec, board.Options{Seconds: savedSeconds, Batches: savedQueries})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -219,4 +220,62 @@ func segments(t *testing.T, text string) []workload.Segment {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// What could have begun instead of a batch begins with the batch itself: as many queries as its explanation names, of
+// the same size, and never more of them in time than there are. Of the others, those of a batch that was possible were
+// free, loaded and in time.
+func TestComparisonsOfAJournal(t *testing.T) {
+	dir := t.TempDir()
+	crowded(t, dir)
+	s, err := OpenSaved(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var late struct {
+		Missed []struct {
+			Query uint64 `json:"query"`
+		} `json:"missed"`
+	}
+	h := s.Handler()
+	asked(t, h, "/api/v1/queries?limit=60", &late)
+	compared, fuller := 0, 0
+	for _, m := range late.Missed {
+		var q struct {
+			Runs []struct {
+				Variant    string            `json:"variant"`
+				Items      int               `json:"items"`
+				With       []int             `json:"with"`
+				ExpectedMS float64           `json:"expected_ms"`
+				Compared   *board.Comparison `json:"compared"`
+			} `json:"runs"`
+		}
+		asked(t, h, fmt.Sprintf("/api/v1/queries/%d", m.Query), &q)
+		for _, r := range q.Runs {
+			if r.Compared == nil {
+				t.Fatalf("query %d: the batch is not known", m.Query)
+			}
+			c := r.Compared.Candidates[0]
+			if !c.Chosen || c.Variant != r.Variant || c.Items != r.Items || c.Queries != 1+len(r.With) ||
+				math.Abs(*c.RunMS-r.ExpectedMS) > 1e-3*r.ExpectedMS || r.Compared.Waiting < c.Queries {
+				t.Errorf("query %d ran as %+v, compared as %+v of %d", m.Query, r, c, r.Compared.Waiting)
+			}
+			for _, x := range r.Compared.Candidates[1:] {
+				if x.Chosen || x.WhyNot == "" || x.InTime > x.Queries || x.Queries > r.Compared.Waiting {
+					t.Errorf("query %d: %+v", m.Query, x)
+				}
+				if strings.HasPrefix(x.WhyNot, "possible:") && (x.WaitMS > 0 || *x.SpareMS < 0) {
+					t.Errorf("query %d: not possible: %+v", m.Query, x)
+				}
+				if x.Queries > c.Queries {
+					fuller++
+				}
+			}
+			compared++
+		}
+	}
+	if compared == 0 || fuller == 0 {
+		t.Errorf("%d batches were compared, with %d fuller ones: too few to say something", compared, fuller)
+	}
 }

@@ -55,6 +55,8 @@ type WhatIf struct {
 	Arrivals     []workload.Arrival   `json:"arrivals"` // by rising time, from 0
 	Span         time.Duration        `json:"span"`
 	Change       Change               `json:"change"`
+	// Demand asks, instead, what keeps a demand in queries/s by app from being carried, after the change.
+	Demand []float64 `json:"demand,omitempty"`
 }
 
 // WhatIfAnswer compares the simulated run without the change with that with it.
@@ -70,6 +72,8 @@ type WhatIfAnswer struct {
 	// Configuration has the changed fields as sluice.yaml writes them.
 	Configuration string   `json:"configuration"`
 	Notes         []string `json:"notes,omitempty"`
+	// Advice is about the demand after the change, or the one that was asked about; nil where nobody advises.
+	Advice *Advice `json:"advice,omitempty"`
 }
 
 // WhatIfPlan is a plan in short.
@@ -81,10 +85,10 @@ type WhatIfPlan struct {
 	Shortage    map[string]int `json:"shortage,omitempty"`
 }
 
-// Answer plans and simulates both runs. It takes seconds of one core. An error is of kind fault.Config or fault.Usage
-// where the change is impossible.
-func (q *WhatIf) Answer(ctx context.Context, options Options) (*WhatIfAnswer, error) {
-	if len(q.Arrivals) == 0 || q.Span <= 0 {
+// Answer plans and simulates both runs. It takes seconds of one core. A nil adviser advises nothing. An error is of
+// kind fault.Config or fault.Usage where the change is impossible.
+func (q *WhatIf) Answer(ctx context.Context, options Options, advise Adviser) (*WhatIfAnswer, error) {
+	if q.Demand == nil && (len(q.Arrivals) == 0 || q.Span <= 0) {
 		return nil, fault.Errorf(fault.Usage, "no query has arrived in the latest minutes: send some, and ask again")
 	}
 	o, err := Open(q.File, options)
@@ -96,6 +100,9 @@ func (q *WhatIf) Answer(ctx context.Context, options Options) (*WhatIfAnswer, er
 			return nil, err
 		}
 	}
+	if q.Demand != nil {
+		return q.diagnosis(ctx, o, options, advise)
+	}
 	out := &WhatIfAnswer{Schema: 1, SpanS: q.Span.Seconds(), Queries: len(q.Arrivals)}
 	known := slices.DeleteFunc(slices.Clone(q.Arrivals), func(a workload.Arrival) bool {
 		return int(a.App) >= len(o.Spec().Apps)
@@ -104,7 +111,11 @@ func (q *WhatIf) Answer(ctx context.Context, options Options) (*WhatIfAnswer, er
 		out.Notes = append(out.Notes, fmt.Sprintf("%d queries of deployed functions are left out: a question changes "+
 			"the configuration's file", left))
 	}
-	if out.Before, out.PlanBefore, err = q.run(ctx, o, known, "as it was, simulated"); err != nil {
+	p, err := q.offered(o, known)
+	if err != nil {
+		return nil, err
+	}
+	if out.Before, out.PlanBefore, err = q.run(ctx, p, known, "as it was, simulated"); err != nil {
 		return nil, err
 	}
 	changed, err := o.changed(&q.Change, options)
@@ -115,19 +126,26 @@ func (q *WhatIf) Answer(ctx context.Context, options Options) (*WhatIfAnswer, er
 	if err != nil {
 		return nil, err
 	}
-	if out.After, out.PlanAfter, err = q.run(ctx, changed, offered, "what if"); err != nil {
+	if p, err = q.offered(changed, offered); err != nil {
 		return nil, err
+	}
+	if out.After, out.PlanAfter, err = q.run(ctx, p, offered, "what if"); err != nil {
+		return nil, err
+	}
+	if advise != nil {
+		if out.Advice, err = p.advise(ctx, advise, p.Demand()); err != nil {
+			out.Notes = append(out.Notes, err.Error())
+		}
 	}
 	out.Configuration, err = q.Change.snippet(changed, offered, q.Span)
 	return out, err
 }
 
-// run plans for the rates of some arrivals and simulates them.
-func (q *WhatIf) run(ctx context.Context, o *Opened, arrivals []workload.Arrival, name string) (*report.Report,
-	WhatIfPlan, error) {
+// offered returns what is needed to plan, with the rates of some arrivals as demand.
+func (q *WhatIf) offered(o *Opened, arrivals []workload.Arrival) (*Profiled, error) {
 	p, err := o.withMeasurements(q.Measurements, measured)
 	if err != nil {
-		return nil, WhatIfPlan{}, err
+		return nil, err
 	}
 	for a := range p.tables.Apps {
 		p.tables.Apps[a].Demand = 0
@@ -135,6 +153,12 @@ func (q *WhatIf) run(ctx context.Context, o *Opened, arrivals []workload.Arrival
 	for k := range arrivals {
 		p.tables.Apps[arrivals[k].App].Demand += 1 / q.Span.Seconds()
 	}
+	return p, nil
+}
+
+// run plans for the rates of some arrivals and simulates them.
+func (q *WhatIf) run(ctx context.Context, p *Profiled, arrivals []workload.Arrival, name string) (*report.Report,
+	WhatIfPlan, error) {
 	planned, err := p.Plan(ctx)
 	if err != nil {
 		return nil, WhatIfPlan{}, err

@@ -77,7 +77,7 @@ func TestWhatIf(t *testing.T) {
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x, err := question(t, 2000, c.change).Answer(t.Context(), Options{})
+			x, err := question(t, 2000, c.change).Answer(t.Context(), Options{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,12 +105,12 @@ func TestWhatIfRefuses(t *testing.T) {
 		"does not exist":                   {System: "such"},
 		"slo.latency of 5ms":               {Apps: map[string]AppChange{"app": {SLOMS: at(2)}}},
 	} {
-		if _, err := question(t, 10, c).Answer(t.Context(), Options{}); err == nil ||
+		if _, err := question(t, 10, c).Answer(t.Context(), Options{}, nil); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := question(t, 0, Change{}).Answer(t.Context(), Options{}); err == nil ||
+	if _, err := question(t, 0, Change{}).Answer(t.Context(), Options{}, nil); err == nil ||
 		!strings.Contains(err.Error(), "no query has arrived") {
 		t.Error(err)
 	}

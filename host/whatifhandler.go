@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/dashboard"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/serving"
@@ -41,6 +42,7 @@ func (s *Server) whatIf(aside Aside) http.Handler {
 		var ask struct {
 			SpanS  float64 `json:"span_s"`
 			Change Change  `json:"change"`
+			Plan   int     `json:"plan"` // asks what keeps the demand of this plan from being carried
 		}
 		d := json.NewDecoder(io.LimitReader(r.Body, whatIfBytes))
 		d.DisallowUnknownFields()
@@ -62,6 +64,14 @@ func (s *Server) whatIf(aside Aside) http.Handler {
 		}
 		q, was := s.question(span)
 		q.Change = ask.Change
+		if ask.Plan != 0 {
+			if q.Demand = s.board.Demand(ask.Plan); q.Demand == nil {
+				refuseJSON(w, http.StatusNotFound, "this plan is not among the latest ones, or had no demand: "+
+					dashboard.Prefix+"plans lists them")
+				return
+			}
+			q.Arrivals, q.Span, was = nil, 0, nil
+		}
 		begun := time.Now()
 		answer, err := aside(limit, q)
 		if err != nil {
@@ -71,7 +81,7 @@ func (s *Server) whatIf(aside Aside) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(struct {
 			*WhatIfAnswer
-			Was   map[string]board.Window `json:"was"`
+			Was   map[string]board.Window `json:"was,omitempty"`
 			TookS float64                 `json:"took_s"`
 		}{answer, was, time.Since(begun).Seconds()})
 	})

@@ -74,6 +74,7 @@ func inBrowser(t *testing.T, program string, args ...string) *exec.Cmd {
 // server that starts again. Pictures are left in out/dashboard.
 func TestDashboardInBrowser(t *testing.T) {
 	needsBrowser(t)
+	t.Setenv("SLUICE_WHAT_IF_PRIORITY", "normal") // other tests leave no time to spare
 	port, admin := freePort(t), freePort(t)
 	file := write(t, t.TempDir(), "sluice.yaml", shown, port, admin)
 	server := sluice(t, "serve", "-f", file)

@@ -42,8 +42,10 @@ type Config struct {
 	Clock func() serving.Time
 	// Explain returns the way of a query; nil if nobody knows.
 	Explain func(serving.QueryID) (*telemetry.Explanation, bool)
-	// Choices returns what a stage could have run instead; nil if nobody knows.
-	Choices func(*telemetry.Run) []Choice
+	// Answered returns the latest query that was served, 0 for none; nil if nobody knows.
+	Answered func() serving.QueryID
+	// Compare returns what could have begun instead of a batch; nil for one that is longer ago than is remembered.
+	Compare func(*telemetry.Run) *board.Comparison
 	// WhatIf answers such questions; nil for nobody. It is guarded by the caller. Setting returns what they can change.
 	WhatIf  http.Handler
 	Setting func() Setting
@@ -93,6 +95,7 @@ func (d *Dashboard) Handler() http.Handler {
 	get("plans/{number}", d.plan)
 	get("apps/{app}", d.app)
 	get("series", d.series)
+	get("batches", d.batches)
 	get("queries", d.queries)
 	get("queries/{query}", d.query)
 	get("seconds", func(*http.Request) (any, string) {
@@ -211,6 +214,30 @@ func (d *Dashboard) series(r *http.Request) (any, string) {
 	}, ""
 }
 
+// mostWatched bounds the workers of one question for batches.
+const mostWatched = 64
+
+// batches answers ?workers=W,W&since=S: what runs on these workers, and what has ended there since.
+func (d *Dashboard) batches(r *http.Request) (any, string) {
+	var workers []int
+	for w := range strings.SplitSeq(r.URL.Query().Get("workers"), ",") {
+		n, err := strconv.Atoi(w)
+		if err != nil || n < 0 || len(workers) >= mostWatched {
+			return wrong, "workers must be at most " + strconv.Itoa(mostWatched) +
+				" positions in the list of /api/v1/machines, separated by commas"
+		}
+		workers = append(workers, n)
+	}
+	since := 0.0
+	if s := r.URL.Query().Get("since"); s != "" {
+		var err error
+		if since, err = strconv.ParseFloat(s, 64); err != nil || !(since >= 0 && since < 1e9) {
+			return wrong, "since must be a number of seconds since the start"
+		}
+	}
+	return d.c.Board.Recent(workers, serving.Time(since*1e9)), ""
+}
+
 // mostListed bounds ?limit of queries.
 const mostListed = 400
 
@@ -223,22 +250,18 @@ func (d *Dashboard) queries(r *http.Request) (any, string) {
 		}
 		limit = n
 	}
-	return list("missed", d.c.Board.Missed(r.URL.Query().Get("app"), limit)), ""
+	out := list("missed", d.c.Board.Missed(r.URL.Query().Get("app"), limit))
+	if d.c.Answered != nil {
+		out["answered"] = d.c.Answered()
+	}
+	return out, ""
 }
 
-// Choice is what a stage could have run for a batch instead of what it ran.
-type Choice struct {
-	Variant    string  `json:"variant"`
-	Accuracy   float64 `json:"accuracy"`
-	ExpectedMS float64 `json:"expected_ms"` // believed time of the same batch on the same kind of machine; 0: not known
-	Chosen     bool    `json:"chosen"`
-}
-
-// QueryRun is a batch that a query was in, with where it ran and what else the stage has.
+// QueryRun is a batch that a query was in, with where it ran and what could have begun instead.
 type QueryRun struct {
 	telemetry.Run
-	Worker  string   `json:"worker,omitempty"` // where the instance is, while it lives
-	Choices []Choice `json:"choices,omitempty"`
+	Worker   string            `json:"worker,omitempty"` // where the instance is, while it lives
+	Compared *board.Comparison `json:"compared,omitempty"`
 }
 
 // QueryView is the way of a query. Its fields are those of 'sluice explain --json'; Text is its text.
@@ -266,8 +289,8 @@ func (d *Dashboard) query(r *http.Request) (any, string) {
 	for k := range x.Runs {
 		y := QueryRun{Run: x.Runs[k]}
 		y.Worker, _, _ = d.c.Board.Where(serving.InstanceID(y.Instance))
-		if d.c.Choices != nil {
-			y.Choices = d.c.Choices(&y.Run)
+		if d.c.Compare != nil {
+			y.Compared = d.c.Compare(&y.Run)
 		}
 		out.Runs = append(out.Runs, y)
 	}

@@ -72,7 +72,8 @@ func get(t *testing.T, h http.Handler, path string, want int) map[string]any {
 func TestPaths(t *testing.T) {
 	h := New(Config{Board: busy()}).Handler()
 	for _, path := range []string{"info", "overview", "machines", "plans", "plans/1", "apps/app", "series?app=app",
-		"series?step=60", "queries?limit=3"} {
+		"series?step=60", "queries?limit=3",
+		"batches?workers=0,1&since=0.5"} {
 		if x := get(t, h, Prefix+path, http.StatusOK); x["schema"] != float64(board.Schema) {
 			t.Errorf("%s has schema %v", path, x["schema"])
 		}
@@ -87,6 +88,7 @@ func TestPaths(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"plans/x": "whole number", "series?from=x": "from must be", "queries?limit=0": "limit", "queries/0": "query_id",
+		"batches?workers=x": "positions", "batches?workers=0&since=-1": "since must be",
 	} {
 		if x := get(t, h, Prefix+path, http.StatusBadRequest); !strings.Contains(x["error"].(string), want) {
 			t.Errorf("%s: %v", path, x)

@@ -144,6 +144,7 @@ func (d *Dashboard) Run(ctx context.Context) {
 		}
 		d.advance()
 		b := d.c.Board
+		b.Mark()
 		if d.hub.wanted(overviewTopic) {
 			d.hub.send(overviewTopic, event("overview", b.Overview()))
 		}
@@ -159,7 +160,7 @@ func (d *Dashboard) Run(ctx context.Context) {
 			looked = false
 		default:
 			if !looked {
-				look = board.Look{}
+				look = b.Begin()
 			}
 			d.hub.send(machinesTopic, event("machines", b.Changed(&look, !looked)))
 			looked = true

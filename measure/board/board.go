@@ -16,6 +16,7 @@ const (
 	mostBytes   = 64 << 20
 	mostPlans   = 48
 	mostMissed  = 400
+	keptBatches = 8192
 )
 
 // Options configure a Board. Zero fields mean the defaults.
@@ -25,6 +26,8 @@ type Options struct {
 	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many
 	// apps.
 	Seconds int
+	// Batches is how many of the latest batches Compare knows; default 8192.
+	Batches int
 }
 
 // Board watches one engine. Only the owner of the engine may call Observe. Any goroutine may call the other methods.
@@ -38,6 +41,7 @@ type Board struct {
 	total block  // since the start
 
 	machines machines
+	marks    marks
 	plans    plans
 	missed   missed
 	arrivals arrivals
@@ -52,7 +56,11 @@ func New(spec *serving.Spec, o Options) *Board {
 		o.Seconds = seconds
 	}
 	b := &Board{fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals)}
+	if o.Batches <= 0 {
+		o.Batches = keptBatches
+	}
 	b.missed.ring = make([]Missed, mostMissed)
+	b.machines.past.ring = make([]endedBatch, o.Batches)
 	b.grow(spec)
 	b.live = b.fine.next()
 	b.live.reset(0, len(spec.Apps), len(spec.Variants), len(spec.Stages))
@@ -185,7 +193,7 @@ func (b *Board) decision(d *engine.Decision) {
 	case engine.LoadVariant:
 		b.machines.loads(d.Instance, d.Variant)
 	case engine.UnloadVariant:
-		b.machines.unloaded(d.Instance, d.Variant)
+		b.machines.unloaded(b.now, d.Instance, d.Variant)
 	case engine.RequestPlan:
 		b.plans.asked(b.now, d)
 	case engine.KeepPlan:

@@ -18,6 +18,8 @@ type machines struct {
 	running   map[serving.BatchID]batchRun
 	version   uint64             // rises with every change
 	turns     map[fleet.Key]bool // instances of the latest plan that take turns on their worker
+	past      endedBatches
+	gone      []*instance // the latest that were given back, oldest first
 
 	// kept up to date, so that time is counted without a look at the workers
 	dollars float64 // per hour, of the workers that hold something
@@ -35,8 +37,13 @@ type worker struct {
 	events    []Event // the latest ones, oldest first
 }
 
-// mostEvents is how many events of a worker are kept.
-const mostEvents = 6
+const (
+	// mostEvents is how many events of a worker are kept.
+	mostEvents = 6
+	// mostGone is how many instances are remembered that were given back, mostUnheld how many variants that one of them
+	// no longer holds: for questions about earlier batches.
+	mostGone, mostUnheld = 512, 16
+)
 
 // Event is something that happened to a worker, and why.
 type Event struct {
@@ -49,11 +56,15 @@ type Event struct {
 type instance struct {
 	id       serving.InstanceID
 	worker   serving.WorkerID
+	device   serving.DeviceTypeID // of the part of the worker that it has
 	stage    serving.StageID
 	slots    int
 	state    string
 	turns    bool // with the others of its worker: their slots are in common
+	from     serving.Time
+	until    serving.Time // serving.Never while it lives
 	variants []held
+	unheld   []held // the latest that it no longer holds
 	running  []serving.BatchID
 }
 
@@ -61,6 +72,8 @@ type instance struct {
 type held struct {
 	variant serving.VariantID
 	loading bool
+	from    serving.Time // loaded; serving.Never before
+	until   serving.Time // no longer held; serving.Never while it is
 }
 
 // batchRun is a batch that runs.
@@ -153,10 +166,10 @@ func (w *worker) note(at serving.Time, what, why string) {
 func (m *machines) launched(now serving.Time, d *engine.Decision) {
 	i := &instance{
 		id: d.Instance, worker: d.Launch.Key.Worker, stage: d.Launch.Stage, slots: max(1, d.Launch.Slots),
-		state: loadingState, turns: m.turns[d.Launch.Key],
+		state: loadingState, turns: m.turns[d.Launch.Key], device: d.Launch.DeviceType, from: now, until: serving.Never,
 	}
 	for _, v := range d.Launch.Variants {
-		i.variants = append(i.variants, held{variant: v, loading: true})
+		i.variants = append(i.variants, held{variant: v, loading: true, from: serving.Never, until: serving.Never})
 	}
 	m.instances[d.Instance] = i
 	w := m.touch(i.worker)
@@ -173,9 +186,15 @@ func (m *machines) stopped(now serving.Time, id serving.InstanceID) {
 		return
 	}
 	delete(m.instances, id)
+	i.until = now
+	if len(m.gone) == mostGone {
+		m.gone = append(m.gone[:0], m.gone[1:]...)
+	}
+	m.gone = append(m.gone, i)
 	w := m.touch(i.worker)
 	for _, b := range i.running {
 		m.account(now, m.running[b])
+		m.past.add(b, m.running[b], now)
 		delete(m.running, b)
 		m.batches--
 	}
@@ -227,7 +246,7 @@ func (m *machines) changed(now serving.Time, x *engine.Input) {
 	w := m.touch(i.worker)
 	switch x.Change {
 	case engine.VariantReady:
-		i.loaded(x.Variant)
+		i.loaded(now, x.Variant)
 		m.ready(i, true)
 	case engine.LoadFailed:
 		i.variants = slices.DeleteFunc(i.variants, func(h held) bool { return h.variant == x.Variant })
@@ -248,10 +267,10 @@ func (m *machines) variant(v serving.VariantID) string {
 	return m.spec.Variants[v].Name
 }
 
-func (i *instance) loaded(v serving.VariantID) {
+func (i *instance) loaded(now serving.Time, v serving.VariantID) {
 	for k := range i.variants {
-		if i.variants[k].variant == v {
-			i.variants[k].loading = false
+		if x := &i.variants[k]; x.variant == v && x.loading {
+			x.loading, x.from = false, now
 		}
 	}
 }
@@ -280,13 +299,26 @@ func (m *machines) loads(id serving.InstanceID, v serving.VariantID) {
 			return
 		}
 	}
-	i.variants = append(i.variants, held{variant: v, loading: true})
+	i.variants = append(i.variants, held{variant: v, loading: true, from: serving.Never, until: serving.Never})
 }
 
-func (m *machines) unloaded(id serving.InstanceID, v serving.VariantID) {
-	if i := m.instances[id]; i != nil {
-		m.touch(i.worker)
-		i.variants = slices.DeleteFunc(i.variants, func(h held) bool { return h.variant == v })
+func (m *machines) unloaded(now serving.Time, id serving.InstanceID, v serving.VariantID) {
+	i := m.instances[id]
+	if i == nil {
+		return
+	}
+	m.touch(i.worker)
+	i.variants = slices.DeleteFunc(i.variants, func(h held) bool {
+		if h.variant != v {
+			return false
+		}
+		if h.until = now; !h.loading {
+			i.unheld = append(i.unheld, h)
+		}
+		return true
+	})
+	if n := len(i.unheld) - mostUnheld; n > 0 {
+		i.unheld = append(i.unheld[:0], i.unheld[n:]...)
 	}
 }
 
@@ -317,6 +349,7 @@ func (m *machines) ended(now serving.Time, id serving.BatchID) (r batchRun, ok b
 		i.running = slices.Delete(i.running, at, at+1)
 	}
 	m.account(now, r)
+	m.past.add(id, r, now)
 	m.runs(i.worker)
 	return r, true
 }

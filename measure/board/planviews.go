@@ -202,6 +202,21 @@ func (b *Board) Plan(number int) (*PlanView, bool) {
 	return out, true
 }
 
+// Demand returns the queries/s by app that a plan was made for; nil for one that is not kept or had none.
+func (b *Board) Demand(number int) []float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := slices.IndexFunc(b.plans.list, func(p planned) bool { return p.number == number })
+	if at < 0 {
+		return nil
+	}
+	p := &b.plans.list[at]
+	if p.plan != nil && len(p.plan.Demand) > 0 {
+		return slices.Clone(p.plan.Demand)
+	}
+	return slices.Clone(p.rates)
+}
+
 func ms(d time.Duration) float64 { return rounded(float64(d) / 1e6) }
 
 // rows sums a plan up by stage, kind of machine and variants.

@@ -2,6 +2,7 @@ package board
 
 import (
 	"slices"
+	"time"
 
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -23,7 +24,7 @@ type WorkerInfo struct {
 // WorkerNow is what a worker does.
 type WorkerNow struct {
 	Worker    int           `json:"w"`    // index of Machines.Workers
-	Busy      float64       `json:"busy"` // share of its slot time since the look before, in [0, 1]
+	Busy      float64       `json:"busy"` // share of its slot time since the look or mark before, in [0, 1]
 	Instances []InstanceNow `json:"i"`
 	Events    []Event       `json:"events,omitempty"`
 	// Runs says that only Busy and what instances run have changed: the other fields are left out, and so are instances
@@ -91,12 +92,56 @@ type Look struct {
 	shown   []float64      // busy share by worker, as last returned
 }
 
+// marks remember how long workers were busy at two instants. A reader that looks for the first time is told of the time
+// since the older one.
+type marks struct {
+	at   [2]serving.Time
+	busy [2][]serving.Time // by worker
+}
+
+// markEvery is the least time between two marks.
+const markEvery = 5 * time.Second
+
+// Mark remembers how long every worker has been busy, at most once in markEvery. Without marks, what a first look says
+// of how busy workers are is about the whole time since the start.
+func (b *Board) Mark() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x, m := &b.marks, &b.machines
+	if b.now.Sub(x.at[1]) < markEvery {
+		return
+	}
+	x.at[0], x.at[1] = x.at[1], b.now
+	x.busy[0], x.busy[1] = x.busy[1], x.busy[0][:0]
+	for w := range m.workers {
+		x.busy[1] = append(x.busy[1], m.busyTime(w, b.now))
+	}
+}
+
+// Begin returns a Look that has seen nothing but how busy workers were some seconds ago.
+func (b *Board) Begin() Look {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Look{at: b.marks.at[0], busy: slices.Clone(b.marks.busy[0])}
+}
+
+// busyTime is the slot time that a worker's batches have taken.
+func (m *machines) busyTime(at int, now serving.Time) serving.Time {
+	total := m.workers[at].busy
+	for _, i := range m.workers[at].instances {
+		for _, b := range i.running {
+			total += now - m.running[b].started
+		}
+	}
+	return total
+}
+
 // lookPiece is how many workers are copied at a time: steps of the engine wait no longer than for that.
 const lookPiece = 128
 
 // Machines returns the tables of names with the state of every worker.
 func (b *Board) Machines(l *Look) *Machines {
-	*l = Look{}
+	*l = b.Begin()
 	b.mu.Lock()
 	spec := b.spec
 	prices := slices.Clone(b.machines.prices)
@@ -150,12 +195,7 @@ const busyShown = 0.02
 
 func (m *machines) look(l *Look, at int, span serving.Time, all bool, now serving.Time, out *MachineDelta) {
 	w := &m.workers[at]
-	total := w.busy
-	for _, i := range w.instances {
-		for _, b := range i.running {
-			total += now - m.running[b].started
-		}
-	}
+	total := m.busyTime(at, now)
 	busy := l.shown[at] // where no time has gone by
 	if span > 0 {
 		busy = 0

@@ -33,7 +33,12 @@ type Explanation struct {
 	LatencyMS   float64         `json:"latency_ms,omitempty"` // from arrival to end
 	Late        bool            `json:"late,omitempty"`
 	Accuracy    float64         `json:"accuracy,omitempty"`
-	batches     []serving.BatchID
+
+	app      serving.AppID
+	arrived  serving.Time
+	deadline serving.Time
+	ended    serving.Time // serving.Never before
+	pin      serving.VariantID
 }
 
 // Run is a batch that the query was in. A query has several when its app has several stages or a batch failed.
@@ -52,6 +57,11 @@ type Run struct {
 	ExpectedMS float64           `json:"expected_ms"`
 	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs, and when its instance was lost
 	Failed     bool              `json:"failed,omitempty"`
+
+	stage   serving.StageID
+	own     int32 // items of the query itself
+	started serving.Time
+	ready   serving.Time // the stage could begin
 }
 
 // maxCompanions is the most other queries of a batch that an explanation names.
@@ -59,11 +69,12 @@ const maxCompanions = 32
 
 // recentQueries keeps the explanations of the latest queries.
 type recentQueries struct {
-	mu      sync.Mutex
-	spec    *serving.Spec
-	ring    []Explanation // by QueryID modulo its length
-	batches map[serving.BatchID]batchMembers
-	only    serving.QueryID // if not 0, the only query that is kept
+	mu       sync.Mutex
+	spec     *serving.Spec
+	ring     []Explanation // by QueryID modulo its length
+	batches  map[serving.BatchID]batchMembers
+	only     serving.QueryID // if not 0, the only query that is kept
+	answered serving.QueryID // the latest that was served; 0 for none
 }
 
 // batchMembers are the queries of a running batch, and its instance.
@@ -117,7 +128,10 @@ func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engin
 		case engine.EndQuery:
 			if x := m.find(d.Query); x != nil {
 				x.Outcome, x.Reason, x.Late, x.Accuracy = d.Outcome.String(), d.Reason.String(), d.Late, d.Accuracy
-				x.LatencyMS = ms(now.Sub(d.Arrived))
+				x.LatencyMS, x.ended = ms(now.Sub(d.Arrived)), now
+				if d.Outcome == serving.Served {
+					m.answered = d.Query
+				}
 			}
 		}
 	}
@@ -130,7 +144,7 @@ func (m *recentQueries) arrived(q *serving.Query) {
 	x := &m.ring[uint64(q.ID)%uint64(len(m.ring))]
 	*x = Explanation{Query: q.ID, ArrivedS: q.Arrived.Seconds(), DeadlineMS: ms(q.Deadline.Sub(q.Arrived)),
 		Items: q.Items, Priority: q.Priority, MinAccuracy: q.MinAccuracy,
-		Runs: x.Runs[:0], batches: x.batches[:0]}
+		Runs: x.Runs[:0], app: q.App, arrived: q.Arrived, deadline: q.Deadline, ended: serving.Never, pin: q.Variant}
 	if q.App >= 0 && int(q.App) < len(m.spec.Apps) {
 		x.App = m.spec.Apps[q.App].Name
 	}
@@ -157,7 +171,8 @@ func (m *recentQueries) started(now serving.Time, d *engine.Decision) {
 		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name,
 			Why: d.Reason.String(), Items: d.Items,
 			WaitTurn: ms(d.Tasks[k].Turn), WaitRoute: ms(d.Tasks[k].Route), WaitTotal: ms(d.Tasks[k].Queue),
-			StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
+			StartedS: now.Seconds(), ExpectedMS: ms(d.Expected),
+			stage: d.Stage, own: d.Tasks[k].Items, started: now, ready: now.Add(-d.Tasks[k].Queue)}
 		if len(m.spec.Apps[stage.App].Stages) > 1 {
 			r.Stage = stage.Name
 		}
@@ -203,6 +218,13 @@ func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
 		out.Runs[k].With = append([]serving.QueryID(nil), out.Runs[k].With...)
 	}
 	return &out, true
+}
+
+// Answered returns the latest query that was served and is remembered; 0 for none.
+func (t *Telemetry) Answered() serving.QueryID {
+	t.recent.mu.Lock()
+	defer t.recent.mu.Unlock()
+	return t.recent.answered
 }
 
 // ExplainJournal returns the explanation of a query in a recorded run, which it replays. It returns an error when the

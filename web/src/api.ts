@@ -61,6 +61,8 @@ export function useAsk<T>(path: string | null, epoch: number, everyMS = 0): Aske
 export type Link = 'live' | 'saved' | 'lost' | 'waiting' | 'locked';
 
 const retryMS = 1000;
+/** A page that nobody has looked at for so long gives its connection back: a browser has six for each server. */
+const hiddenMS = 15_000;
 
 /**
  * useStream reads the server's events and calls see for each. A lost connection is taken up again. epoch rises with each
@@ -107,14 +109,30 @@ export function useStream(topics: string, key: number, see: (name: string, data:
     const open = () => {
       stop = new AbortController();
       read().catch(() => true).then((again) => {
-        if (!again || ended) return;
+        if (!again || ended || resting) return;
         setLink('lost');
         timer = window.setTimeout(open, retryMS);
       });
     };
-    let ended = false;
+    let ended = false, resting = false, rest = 0;
+    const look = () => {
+      clearTimeout(rest);
+      if (document.hidden) {
+        rest = window.setTimeout(() => { resting = true; clearTimeout(timer); stop.abort(); }, hiddenMS);
+      } else if (resting) {
+        resting = false;
+        open();
+      }
+    };
+    document.addEventListener('visibilitychange', look);
     open();
-    return () => { ended = true; stop.abort(); clearTimeout(timer); };
+    return () => {
+      ended = true;
+      document.removeEventListener('visibilitychange', look);
+      clearTimeout(rest);
+      clearTimeout(timer);
+      stop.abort();
+    };
   }, [topics, key]);
   return { link, info, epoch };
 }

@@ -107,7 +107,7 @@ function Page() {
     case 'apps': body = <AppView live={live} name={decodeURIComponent(rest[0] ?? '')} />; break;
     case 'plans': body = <PlansView live={live} picked={rest[0]} against={query.get('against')} />; break;
     case 'query': body = <QueryView live={live} id={rest[0]} app={query.get('app') ?? ''} />; break;
-    case 'what-if': body = <WhatIfView live={live} />; break;
+    case 'what-if': body = <WhatIfView live={live} wanted={query.get('change')} />; break;
     case 'figures': body = <FiguresView live={live} name={rest.join('/')} />; break;
     default: body = <p class="empty">There is no view of this name. <a href="#/">Overview</a></p>;
   }

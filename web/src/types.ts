@@ -78,7 +78,24 @@ export interface QueryRun {
   stage?: string; batch: number; instance: number; variant: string; why: string; items: number; with?: number[];
   waited_for_stream_ms?: number; waited_for_instance_ms: number; waited_ms: number; started_s: number;
   expected_ms: number; took_ms?: number; failed?: boolean; worker?: string;
-  choices?: { variant: string; accuracy: number; expected_ms: number; chosen: boolean }[];
+  compared?: Comparison;
+}
+export interface Comparison {
+  batch: number; at_s: number; waiting: number; spare_ms: number | null; candidates: Candidate[];
+}
+export interface Candidate {
+  variant: string; accuracy: number; kind: string; worker?: string; queries: number; items: number; wait_ms: number;
+  run_ms: number | null; spare_ms: number | null; in_time: number; behind: number; worth: number; worth_per_s: number | null;
+  cost_per_million: number | null; chosen: boolean; why_not?: string;
+}
+export interface RecentBatch { w: number; id: number; v: number; items: number; from_s: number; to_s: number; end_s: number | null }
+export interface Recent { now_s: number; batches: RecentBatch[] }
+export interface AppChange { load?: number; slo_ms?: number; accuracy_floor?: number; accuracy_target?: number }
+export interface Change { apps?: Record<string, AppChange>; machines?: Record<string, number>; system?: string; budget?: number }
+export interface Advice {
+  system: string; planner: string; demand: number; served: number; carried: boolean;
+  facts: { name: string; text: string }[] | null; summary?: string[];
+  lists?: { title: string; items?: { text: string; change?: Change }[] }[];
 }
 export interface QueryView {
   query: number; app: string; arrived_s: number; deadline_ms: number; items: number; priority?: number;

@@ -33,11 +33,42 @@ const load = page.locator('label:has-text("Load") input').first();
 await load.focus();
 for (let k = 0; k < 20; k++) await page.keyboard.press('ArrowRight');
 await page.click('button:has-text("What would happen?")');
-await page.waitForSelector('#answer', { timeout: 20000 });
+await page.waitForSelector('#answer', { timeout: 60000 });
 await page.waitForSelector('#answer canvas', { timeout: 5000 });
 const text = await page.innerText('#answer');
 if (!text.includes('demand:')) problems.push(`the answer has no configuration: ${text.slice(0, 300)}`);
 if (shots) await page.screenshot({ path: `${shots}/what-if-answer.png`, fullPage: true });
+
+// What keeps the load from being carried, and a mend on the sliders: a change comes in the address.
+const span = 'select:has(option[value="30"])';
+await page.goto(`${base}/#/what-if?change=${encodeURIComponent(JSON.stringify({ apps: { images: { load: 8, slo_ms: 20 } } }))}`);
+await page.waitForSelector('output:has-text("8.0 times")', { timeout: 5000 });
+await page.selectOption(span, '30');
+await page.click('button:has-text("What would happen?")');
+await page.waitForFunction(() => document.querySelector('#answer')?.textContent?.includes('slo:'), undefined, { timeout: 60000 });
+const advice = await page.innerText('#answer');
+if (!/carried|falls short/.test(advice)) problems.push(`the answer does not say whether the load is carried: ${advice.slice(0, 300)}`);
+const mend = page.locator('button:has-text("Set the sliders to it")').first();
+if (await mend.count() > 0) {
+  const was = await page.locator('form output').allInnerTexts();
+  await mend.click();
+  await page.waitForFunction((was) => JSON.stringify([...document.querySelectorAll('form output')].map((o) => o.textContent)) !== was, JSON.stringify(was), { timeout: 3000 })
+    .catch(() => problems.push('a mend does not move the sliders'));
+}
+
+// The diagnosis of a plan, as sluice plan has it.
+await page.goto(`${base}/#/plans`);
+await page.locator('button:has-text("Find")').first().click({ timeout: 5000 });
+await page.waitForSelector('#advice dl', { timeout: 60000, state: 'attached' });
+
+// Batches move on a machine: two pictures of its strip differ.
+await page.goto(`${base}/#/machines`);
+await page.waitForSelector('canvas.strip', { timeout: 5000 });
+await page.waitForTimeout(1500);
+const strip = () => page.locator('canvas.strip').first().evaluate((c) => c.toDataURL());
+const first = await strip();
+await page.waitForTimeout(700);
+if (await strip() === first) problems.push('the strip of batches does not move');
 
 // The server starts again: the page says so, and goes on by itself.
 await page.goto(`${base}/#/`);

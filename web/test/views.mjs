@@ -34,16 +34,17 @@ for (const [theme, width, height] of [['light', 1360, 900], ['dark', 420, 860]])
     if (only && !only.includes(name)) continue;
     if ((name === 'what-if' && !info.what_if) || (name === 'figures' && !info.figures)) continue;
     if (name === 'app' && info.figures && !option('app')) continue;
-    let to = hash;
+    let to = hash, wanted = content;
     if (hash.endsWith('/last')) {
-      const id = await lastQuery();
+      const { id, compared } = await lastQuery();
       if (!id) continue;
       to = `#/query/${id}`;
+      if (compared) wanted = 'th:has-text("Why not")';
     }
     await page.goto(`${base}/${to}`);
     try {
       await page.waitForSelector(heading, { timeout: 8000 });
-      await page.waitForSelector(content, { timeout: 8000, state: 'attached' });
+      await page.waitForSelector(wanted, { timeout: 8000, state: 'attached' });
     } catch (e) {
       problems.push(`${name} (${theme}): ${e.message.split('\n')[0]}; it shows: ${(await page.innerText('body')).slice(0, 200)}`);
     }
@@ -64,10 +65,14 @@ await end(browser, problems);
 
 /** lastQuery returns the number of a query that the server remembers: one that missed its objective, or any. */
 async function lastQuery() {
-  const { missed } = await (await fetch(`${base}/api/v1/queries?limit=1`)).json();
-  if (missed.length > 0) return missed[0].query;
-  for (let id = 1; id < 4000; id = id * 2 + 1) {
-    if ((await fetch(`${base}/api/v1/queries/${id}`)).ok) return id;
+  const { missed } = await (await fetch(`${base}/api/v1/queries?limit=100`)).json();
+  for (const m of missed) { // best one that was in a batch which can be compared with others
+    const r = await fetch(`${base}/api/v1/queries/${m.query}`);
+    if (r.ok && (await r.json()).runs.some((x) => x.compared)) return { id: m.query, compared: true };
   }
-  return 0;
+  if (missed.length > 0) return { id: missed[0].query };
+  for (let id = 1; id < 4000; id = id * 2 + 1) {
+    if ((await fetch(`${base}/api/v1/queries/${id}`)).ok) return { id };
+  }
+  return {};
 }

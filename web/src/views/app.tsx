@@ -30,8 +30,8 @@ export function AppView({ live, name }: { live: Live; name: string }) {
       <div class="tiles">
         <Tile label="Objective" value={millis(a.slo_ms)} note={`for ${a.slo_percentile} % of the queries`} />
         <Tile label="Offered" value={`${rate(w.offered_rate)}/s`} note={a.forecast?.capacity != null ? `the plan carries ${rate(a.forecast.capacity)}/s` : `served ${rate(w.throughput)}/s`} />
-        <Tile label="Violations" value={percent(w.violation_ratio)} note={`late ${w.late}, dropped ${w.dropped}, refused ${w.refused}, failed ${w.failed}`} />
-        <Tile label="Error budget" value={a.burn_hour == null ? none : a.burn_hour <= 1 ? `${percent(1 - a.burn_hour, 0)} left` : 'used up'} note={`burns ${factor(a.burn)} now, ${factor(a.burn_hour)} over the hour`} />
+        <Tile label="Violations" value={percent(w.violation_ratio)} note={<>late {w.late}, dropped {w.dropped}, refused {w.refused}, failed {w.failed}{a.forecast?.violation_ratio != null && <><br />the plan expects {percent(a.forecast.violation_ratio)}{a.forecast.violation_band && ` (${percent(a.forecast.violation_band[0])} to ${percent(a.forecast.violation_band[1])})`}</>}</>} />
+        <Tile label="Error budget left" value={a.burn_hour == null ? none : a.burn_hour <= 1 ? percent(1 - a.burn_hour, 0) : 'used up'} note={`burns ${factor(a.burn)} now, ${factor(a.burn_hour)} over the hour`} />
         <Tile label="Latency p99" value={millis(w.latency_p99_ms)} note={`median ${millis(w.latency_p50_ms)}`} />
         <Tile label="Accuracy" value={percent(w.effective_accuracy)} note={a.accuracy_target ? `target ${percent(a.accuracy_target, 1)}` : `best ${percent(a.best_accuracy, 1)}${a.accuracy_floor && a.stages === 1 ? `, floor ${percent(a.accuracy_floor, 1)}` : ''}`} />
         <Tile label="Mean batch" value={w.mean_batch == null ? none : w.mean_batch.toFixed(1)} note="items" />
@@ -106,7 +106,7 @@ function Graph({ stages }: { stages: Stage[] }) {
     return new Map(stages.map((s) => {
       const d = depth.get(s.name)!, row = rows.get(d) ?? 0;
       rows.set(d, row + 1);
-      return [s.name, { x: d * 260 + 10, y: row * 92 + 10 }] as const;
+      return [s.name, { x: d * 280 + 10, y: row * 92 + 10 }] as const;
     }));
   }, [stages.map((s) => s.name + s.next.map((e) => e.to)).join()]);
   const width = Math.max(...[...at.values()].map((p) => p.x)) + 180, height = Math.max(...[...at.values()].map((p) => p.y)) + 80;
@@ -116,7 +116,9 @@ function Graph({ stages }: { stages: Stage[] }) {
         const a = at.get(s.name)!, b = at.get(e.to)!;
         const x1 = a.x + 168, y1 = a.y + 33, x2 = b.x, y2 = b.y + 33, mid = (x1 + x2) / 2;
         return <g key={s.name + e.to}><path d={`M${x1} ${y1} C${mid} ${y1} ${mid} ${y2} ${x2} ${y2}`} fill="none" stroke="var(--muted)" stroke-width="1.6" />
-          <text x={mid} y={(y1 + y2) / 2 - 6} text-anchor="middle" class="dim">{rate(s.rate * e.fan_out)}/s, {e.fan_out.toFixed(1)} each</text></g>;
+          <path d={`M${x2 - 7} ${y2 - 4} L${x2} ${y2} L${x2 - 7} ${y2 + 4}`} fill="none" stroke="var(--muted)" stroke-width="1.6" />
+          <text x={mid} y={(y1 + y2) / 2 - 7} text-anchor="middle">{rate(s.rate * e.fan_out)}/s</text>
+          <text x={mid} y={(y1 + y2) / 2 + 16} text-anchor="middle" class="dim">{e.fan_out.toFixed(1)} for each</text></g>;
       }))}
       {stages.map((s) => {
         const p = at.get(s.name)!;

@@ -3,12 +3,15 @@ import { useAsk } from '../api';
 import { colour, draw, useTheme, useWidth } from '../charts';
 import { dollars, millis, percent, time } from '../format';
 import { Badge, Problem, series } from '../parts';
+import { Strip, useBatches, type Watch } from '../strip';
 import type { Live } from '../main';
 import type { Machines, WorkerNow } from '../types';
 
 /** Up to so many workers of a kind have a card each; more are cells of a map. */
 const mostCards = 24;
 const cell = 15;
+/** Batches that take so many seconds have a line of their own beside the strip that moves. */
+const slowS = 1;
 
 export function MachinesView({ live, picked }: { live: Live; picked?: string }) {
   const asked = useAsk<Machines>('machines', live.epoch);
@@ -32,6 +35,7 @@ export function MachinesView({ live, picked }: { live: Live; picked?: string }) 
     };
     return () => { live.onMachines.current = undefined; };
   }, []);
+  const watch = useBatches(live.link === 'live');
   const m = asked.data;
   const groups = useMemo(() => m?.kinds.map((k, at) => ({ kind: k, ids: m.workers.flatMap((w, id) => (w.kind === at ? [id] : [])) })).filter((g) => g.ids.length > 0) ?? [], [m]);
   const apps = useMemo(() => [...new Set(m?.stages.map((s) => s.app))], [m]);
@@ -46,7 +50,7 @@ export function MachinesView({ live, picked }: { live: Live; picked?: string }) 
       <section class="card" key={g.kind.name}>
         <h2>{g.kind.name} <span class="muted small" style="font-weight:400">{used.length} of {g.ids.length} in use, {percent(busy, 0)} busy, {g.kind.cores} cores, {dollars(g.kind.price_per_hour)}/h each</span></h2>
         {g.ids.length <= mostCards
-          ? <div class="workers">{g.ids.map((w) => <Worker key={w} m={m} w={w} state={states.current.get(w)} now={now} live={live} />)}</div>
+          ? <div class="workers">{g.ids.map((w) => <Worker key={w} m={m} w={w} state={states.current.get(w)} now={now} live={live} watch={watch} />)}</div>
           : <Cells m={m} ids={g.ids} states={states.current} turn={turn} by={by} apps={apps} chosen={chosen} pick={pick} name={g.kind.name} />}
       </section>
     );
@@ -70,7 +74,7 @@ export function MachinesView({ live, picked }: { live: Live; picked?: string }) 
       {maps ? (
         <div class="side"><div>{body}</div>
           <aside class="detail" aria-live="polite">{chosen >= 0
-            ? <Worker m={m} w={chosen} state={states.current.get(chosen)} now={now} live={live} full />
+            ? <Worker m={m} w={chosen} state={states.current.get(chosen)} now={now} live={live} watch={watch} full />
             : <div class="card muted">Point at a machine to see its name; choose one, by click or with the arrow keys and Enter, to see what it does and why.</div>}</aside></div>
       ) : body}
     </>
@@ -88,12 +92,14 @@ function take(known: Map<number, WorkerNow>, s: WorkerNow) {
   }
 }
 
-function Worker({ m, w, state, now, live, full }: { m: Machines; w: number; state?: WorkerNow; now: number; live: Live; full?: boolean }) {
+function Worker({ m, w, state, now, live, watch, full }: { m: Machines; w: number; state?: WorkerNow; now: number; live: Live; watch: Watch; full?: boolean }) {
+  const moves = live.link === 'live';
   const list = state?.i ?? [];
   return (
     <div class="worker">
       <div class="head"><span>{m.workers[w].name}</span><span class="num">{list.length > 0 ? percent(state!.busy, 0) : 'empty'}</span></div>
       <div class={state && state.busy > 0.97 ? 'bar over' : 'bar'} style="margin-top:5px" role="img" aria-label={`busy ${percent(state?.busy ?? 0, 0)}`}><i style={{ width: `${(state?.busy ?? 0) * 100}%` }} /></div>
+      {moves && list.length > 0 && <Strip w={w} watch={watch} name={m.workers[w].name} variants={m.variants} />}
       {list.length === 0 && <div class="inst muted">holds nothing{full ? '' : ': the plan has no use for it now'}</div>}
       {list.map((i) => {
         const s = m.stages[i.stage];
@@ -101,8 +107,8 @@ function Worker({ m, w, state, now, live, full }: { m: Machines; w: number; stat
           <div class="inst" key={i.id}>
             <div><a href={`#/apps/${encodeURIComponent(s.app)}`}>{s.app}</a>{s.stage !== s.app && ` · ${s.stage}`}{' '}
               {i.state !== 'ready' && <Badge kind={i.state === 'failed' ? 'bad' : 'warn'}>{i.state === 'kept' ? 'kept warm' : i.state}</Badge>}{full && <span class="muted"> instance {i.id}, {i.slots} at once</span>}</div>
-            {i.v.map((v) => <span key={v.v} class={`chip ${v.loading ? 'loading' : ''} ${i.run?.some((b) => b.v === v.v) ? 'runs' : ''}`}>{m.variants[v.v]}{v.loading ? ' loads' : ''}</span>)}
-            {i.run?.map((b) => <Running key={b.id} b={b} now={now} name={m.variants[b.v]} />)}
+            {i.v.map((v) => <span key={v.v} style={moves ? { borderLeft: `4px solid var(--${series[v.v % series.length]})` } : undefined} class={`chip ${v.loading ? 'loading' : ''} ${i.run?.some((b) => b.v === v.v) ? 'runs' : ''}`}>{m.variants[v.v]}{v.loading ? ' loads' : ''}</span>)}
+            {i.run?.filter((b) => !moves || b.to_s - b.from_s >= slowS).map((b) => <Running key={b.id} b={b} now={now} name={m.variants[b.v]} />)}
           </div>
         );
       })}

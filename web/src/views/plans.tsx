@@ -1,8 +1,10 @@
-import { useAsk } from '../api';
+import { useEffect, useState } from 'preact/hooks';
+import { ask, Refused, useAsk } from '../api';
 import { count, dollars, none, percent, rate, time } from '../format';
 import { Badge, Problem } from '../parts';
 import type { Live } from '../main';
-import type { PlanLine, PlanRow, PlanView } from '../types';
+import { AdviceOf } from './advice';
+import type { Advice, PlanLine, PlanRow, PlanView } from '../types';
 
 export function PlansView({ live, picked, against }: { live: Live; picked?: string; against: string | null }) {
   const list = useAsk<{ plans: PlanLine[] }>(`plans?made=${live.plans}`, live.epoch);
@@ -29,12 +31,12 @@ export function PlansView({ live, picked, against }: { live: Live; picked?: stri
         </table></div>
       </section>
       <Problem error={one.error} />
-      {one.data && !one.data.failure && <Plan p={one.data} plans={plans} other={against ? other.data : undefined} />}
+      {one.data && !one.data.failure && <Plan p={one.data} plans={plans} other={against ? other.data : undefined} live={live} />}
     </>
   );
 }
 
-function Plan({ p, plans, other }: { p: PlanView; plans: PlanLine[]; other?: PlanView }) {
+function Plan({ p, plans, other, live }: { p: PlanView; plans: PlanLine[]; other?: PlanView; live: Live }) {
   const changes = other ? difference(other.rows, p.rows) : p.changes;
   const short = p.apps.filter((a) => (a.shed ?? 0) > 0);
   return (
@@ -47,6 +49,7 @@ function Plan({ p, plans, other }: { p: PlanView; plans: PlanLine[]; other?: Pla
           <tbody>{p.apps.map((a) => <tr key={a.name}><td><a href={`#/apps/${encodeURIComponent(a.name)}`}>{a.name}</a></td><td class="num">{a.seen == null ? none : `${rate(a.seen)}/s`}</td><td class="num">{a.demand == null ? none : `${rate(a.demand)}/s`}</td><td class="num">{a.capacity == null ? none : `${rate(a.capacity)}/s`}</td>
             <td class="num">{a.shed ? `${rate(a.shed)}/s` : none}</td><td class="num">{percent(a.violation_ratio)}</td><td class="num">{a.effective_accuracy ? percent(a.effective_accuracy) : none}</td></tr>)}</tbody></table></div>
       </section>
+      {live.info.what_if && p.apps.some((a) => (a.demand ?? a.seen ?? 0) > 0) && <Diagnosis number={p.number} short={short.length > 0} />}
       <section class="card"><h2>What runs where</h2><Rows rows={p.rows} /></section>
       <section class="card"><h2>What changed</h2>
         <div class="controls"><label>Compared with{' '}
@@ -64,6 +67,30 @@ function Plan({ p, plans, other }: { p: PlanView; plans: PlanLine[]; other?: Pla
         </section>)}
       {p.budgets && <section class="card"><h2>Budgets of stages</h2><div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><tbody>{p.budgets.map((b) => <tr key={b.app + b.stage}><td>{b.app}</td><td>{b.stage}</td><td class="num">{b.ms} ms</td></tr>)}</tbody></table></div></section>}
     </>
+  );
+}
+
+/** Diagnosis asks, when somebody wants it, what keeps the plan's demand from being carried and what would mend it. */
+function Diagnosis({ number, short }: { number: number; short: boolean }) {
+  const [state, set] = useState<{ busy?: boolean; advice?: Advice; notes?: string[]; error?: Error }>({});
+  useEffect(() => set({}), [number]);
+  const go = () => {
+    location.hash = `#/plans/${number}`; // a plan that is made meanwhile is not shown instead
+    set({ busy: true });
+    ask<{ advice: Advice; notes?: string[] }>('what-if', { plan: number }).then((x) => set({ advice: x.advice, notes: x.notes }), (error) => set({ error }));
+  };
+  const needs = state.error instanceof Refused && state.error.status === 401;
+  return (
+    <section class="card"><h2>{short ? 'What keeps the rest from being carried, and what would mend it' : 'How far the machines reach'}</h2>
+      <div aria-live="polite">
+        {state.error && <Problem error={state.error} />}
+        {needs && <p><label>Token of the server's admin_token file{' '}<input type="password" autocomplete="off" onInput={(e) => sessionStorage.setItem('token', e.currentTarget.value)} /></label></p>}
+        {state.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
+        {state.advice ? <div id="advice"><AdviceOf a={state.advice} /></div> : <>
+          <p class="muted small">The server plans for this demand as <code>sluice plan</code> does, beside serving, in time that nobody else wants. It takes seconds.</p>
+          <button class="main" type="button" disabled={state.busy} onClick={go}>{state.busy ? 'Looking …' : short ? 'Find what would mend it' : 'Find the limit'}</button></>}
+      </div>
+    </section>
   );
 }
 

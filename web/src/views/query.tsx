@@ -1,20 +1,21 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { useAsk } from '../api';
-import { millis, none, percent, time } from '../format';
+import { dollars, millis, none, percent, rate, time } from '../format';
 import { Badge, Problem } from '../parts';
 import type { Live } from '../main';
-import type { Missed, QueryView as Query } from '../types';
+import type { Comparison, Missed, QueryView as Query } from '../types';
 
 export function QueryView({ live, id, app }: { live: Live; id?: string; app: string }) {
   const [typed, setTyped] = useState(id ?? '');
-  const late = useAsk<{ missed: Missed[] }>(`queries?limit=100${app ? `&app=${encodeURIComponent(app)}` : ''}`, live.epoch, live.link === 'live' && !id ? 2000 : 0);
+  useEffect(() => setTyped(id ?? ''), [id]);
+  const late = useAsk<{ missed: Missed[]; answered?: number }>(`queries?limit=100${app ? `&app=${encodeURIComponent(app)}` : ''}`, live.epoch, live.link === 'live' && !id ? 2000 : 0);
   const asked = useAsk<Query>(id ? `queries/${encodeURIComponent(id)}` : null, live.epoch);
   return (
     <>
       <h1>{id ? `Query ${id}` : 'Queries'}</h1>
       <form class="controls" onSubmit={(e) => { e.preventDefault(); if (typed.trim()) location.hash = `#/query/${typed.trim()}`; }}>
         <label>Number of a query <input value={typed} inputMode="numeric" size={14} onInput={(e) => setTyped(e.currentTarget.value)} /></label>
-        <button class="main" type="submit">Show its way</button><span class="muted small">Every answer carries it as the parameter query_id.</span>
+        <button class="main" type="submit">Show its way</button><span class="muted small">Every answer carries it as the parameter query_id.{late.data?.answered ? <> Or look at <a href={`#/query/${late.data.answered}`}>the latest that was answered</a>.</> : ''}</span>
       </form>
       {id && <Problem error={asked.error} />}
       {id && asked.data && <Way q={asked.data} live={live} />}
@@ -37,13 +38,16 @@ function Way({ q, live }: { q: Query; live: Live }) {
   const most = far ? end * 1.25 : Math.max(end, q.deadline_ms) * 1.04, left = 150, wide = 820, row = 34;
   const x = (ms: number) => left + (ms / most) * (wide - left - 10);
   const height = q.runs.length * row + 58;
+  // A batch may end some time before the server notices: where its processor is busy.
+  const ran = Math.max(0, ...q.runs.map((r) => (r.started_s - q.arrived_s) * 1000 + (r.took_ms || 0)));
+  const least = Math.max(1, end * 0.02), after = q.outcome === 'served' && q.runs.every((r) => r.took_ms) && q.runs.length > 0 ? end - ran : 0;
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((f) => f * most * 0.96);
   return (
     <section class="card">
       <h2>{q.app}{' '}{!q.outcome ? <Badge kind="plain">has not ended</Badge> : q.outcome === 'served' && !q.late ? <Badge kind="good">✓ in time</Badge> : <Badge kind="bad">✕ {q.late ? 'late' : q.outcome}</Badge>}</h2>
       <p>Arrived {time(q.arrived_s, live.startedMS)} with {q.items} item{q.items === 1 ? '' : 's'}, due {millis(q.deadline_ms)} later{q.priority ? `, priority ${q.priority}` : ''}{q.min_accuracy ? `, accuracy at least ${percent(q.min_accuracy)}` : ''}{q.pinned ? `, pinned to ${q.pinned}` : ''}.
         {q.outcome && ` ${q.outcome[0].toUpperCase()}${q.outcome.slice(1)} after ${millis(q.latency_ms)}: ${q.reason}.`}{q.accuracy ? ` Accuracy ${percent(q.accuracy)}.` : ''}</p>
-      <div class="legend"><span><i style="background:var(--c3)" />waits for a machine</span><span><i style="background:var(--c1)" />waits for a batch</span><span><i style="background:var(--c0)" />runs</span><span><i style="background:var(--c5)" />due</span></div>
+      <div class="legend"><span><i style="background:var(--c3)" />waits for a machine</span><span><i style="background:var(--c1)" />waits for a batch</span><span><i style="background:var(--c0)" />runs</span>{after > least && <span><i style="background:var(--c7)" />until the server took note</span>}<span><i style="background:var(--c5)" />due</span></div>
       <div class="scroll" tabIndex={0} role="group" aria-label="Picture"><svg viewBox={`0 0 ${wide} ${height}`} width="100%" style="min-width:560px;max-width:1000px" role="img" aria-label={`Way of query ${q.query} over ${millis(end)}`}>
         {ticks.map((t) => <g key={t}><line x1={x(t)} x2={x(t)} y1="6" y2={height - 26} stroke="var(--grid)" /><text x={x(t)} y={height - 8} text-anchor="middle" class="dim">{millis(t)}</text></g>)}
         {q.runs.map((r, k) => {
@@ -53,6 +57,7 @@ function Way({ q, live }: { q: Query; live: Live }) {
           return <g key={k}><text x={left - 8} y={y + 13} text-anchor="end">{r.stage ?? r.variant}</text>{part(from, routed, 'c3')}{part(routed, at, 'c1')}{part(at, at + took, 'c0')}
             {r.failed && <text x={x(at + took) + 4} y={y + 14}>✕ failed, run again</text>}</g>;
         })}
+        {after > least && <rect x={x(ran)} y={(q.runs.length - 1) * row + 12} width={x(end) - x(ran)} height="18" fill="var(--c7)"><title>{`${millis(after)} from the end of the last batch to the answer: the server's processor was busy elsewhere`}</title></rect>}
         {q.runs.length === 0 && <g><text x={left - 8} y="25" text-anchor="end">waits</text><rect x={x(0)} y="12" width={Math.max(1, x(end) - x(0))} height="18" fill="var(--c3)" /></g>}
         {far && <text x={wide - 6} y="14" text-anchor="end" class="dim">due at {millis(q.deadline_ms)} →</text>}
         {!far && <line x1={x(q.deadline_ms)} x2={x(q.deadline_ms)} y1="2" y2={height - 26} stroke="var(--c5)" stroke-width="2" stroke-dasharray="6 4" />}
@@ -61,14 +66,29 @@ function Way({ q, live }: { q: Query; live: Live }) {
         <div key={r.batch}><h3>{r.stage ? `Stage ${r.stage}: b` : 'B'}atch {r.batch} on {r.worker ? `machine ${r.worker}, ` : ''}instance {r.instance}</h3>
           <p style="margin:0 0 6px">Variant {r.variant}, {r.items} item{r.items === 1 ? '' : 's'}, because: {r.why}. {r.took_ms ? `Took ${millis(r.took_ms)}, ${millis(r.expected_ms)} were expected.` : `${millis(r.expected_ms)} were expected.`}
             {r.with && r.with.length > 0 && <> Together with {r.with.map((n, k) => <>{k > 0 && ', '}<a href={`#/query/${n}`}>{n}</a></>)}.</>}</p>
-          {r.choices && r.choices.length > 1 && (
-            <div class="scroll" tabIndex={0} role="group" aria-label="Table"><table><thead><tr><th>What could have run instead</th><th class="num">Accuracy</th><th class="num">Believed time of this batch</th><th>In time then?</th><th /></tr></thead>
-              <tbody>{r.choices.map((c) => {
-                const done = (r.started_s - q.arrived_s) * 1000 + c.expected_ms;
-                return <tr key={c.variant}><td>{c.variant}</td><td class="num">{c.accuracy ? percent(c.accuracy) : none}</td><td class="num">{c.expected_ms ? millis(c.expected_ms) : none}</td><td>{!c.expected_ms ? none : done <= q.deadline_ms ? `yes, ${millis(q.deadline_ms - done)} to spare` : `no, ${millis(done - q.deadline_ms)} late`}</td><td>{c.chosen && <Badge kind="plain">chosen</Badge>}</td></tr>;
-              })}</tbody></table></div>)}
+          {r.compared ? <Compared c={r.compared} /> : live.info.run && <p class="muted small">What could have begun instead is longer ago than is remembered.</p>}
         </div>))}
       <details><summary>As sluice explain writes it</summary><pre>{q.text}</pre></details>
     </section>
+  );
+}
+
+/** Compared shows what could have begun instead of a batch, the batch itself first. */
+function Compared({ c }: { c: Comparison }) {
+  return (
+    <details open><summary>What else could have begun then, and why it did not</summary>
+      <p class="muted small" style="margin:6px 0">{c.waiting} {c.waiting === 1 ? 'query' : 'queries'} waited at this stage. {c.spare_ms != null && (c.spare_ms >= 0 ? `The batch could have begun ${millis(c.spare_ms)} later and still be in time.` : `The batch began ${millis(-c.spare_ms)} too late for its first query.`)} Times are those that were believed. Worth counts the answers in time by their accuracy, relative to the best variant's. Too late then are queries left behind that this machine could not serve in time after the batch. What a rule itself takes machine time to be worth is not recorded.</p>
+      <div class="scroll" tabIndex={0} role="group" aria-label="What else could have begun"><table>
+        <thead><tr><th>Variant</th><th>Machine</th><th class="num">Batch</th><th class="num">Begins after</th><th class="num">Takes</th><th>In time?</th><th class="num">Too late then</th><th class="num">Accuracy</th><th class="num">Worth per s of machine</th><th class="num">Cost per million</th><th style="min-width:240px">Why not</th></tr></thead>
+        <tbody>{c.candidates.map((x, k) => (
+          <tr key={k} class={x.chosen ? 'chosen' : ''}><td>{x.variant}</td><td>{x.kind}{x.worker && <span class="sub">{x.worker}</span>}</td>
+            <td class="num">{x.queries || x.items}<span class="sub">{x.items !== x.queries && x.queries > 0 ? `${x.items} items` : ''}</span></td>
+            <td class="num">{x.wait_ms > 0 ? millis(x.wait_ms) : 'at once'}</td><td class="num">{millis(x.run_ms)}</td>
+            <td style="white-space:nowrap">{x.spare_ms == null ? none : x.spare_ms >= 0 ? `${millis(x.spare_ms)} to spare` : `${x.in_time} of ${x.queries}, first ${millis(-x.spare_ms)} late`}</td>
+            <td class="num">{x.run_ms == null ? none : x.behind}</td>
+            <td class="num">{x.accuracy ? percent(x.accuracy) : none}</td><td class="num">{x.worth_per_s == null ? none : rate(x.worth_per_s)}</td>
+            <td class="num">{x.cost_per_million == null ? none : dollars(x.cost_per_million)}</td>
+            <td>{x.chosen ? <Badge kind="good">✓ chosen</Badge> : x.why_not}</td></tr>))}</tbody></table></div>
+    </details>
   );
 }

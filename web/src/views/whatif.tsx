@@ -4,15 +4,14 @@ import { TimeChart } from '../charts';
 import { count, dollars, millis, none, percent, rate, span } from '../format';
 import { Problem, series } from '../parts';
 import type { Live } from '../main';
-import type { Window } from '../types';
+import { AdviceOf } from './advice';
+import type { Advice, AppChange, Change, Window } from '../types';
 
 interface Setting {
   system: string; systems: string[]; budget?: number;
   apps: { name: string; slo_ms: number; accuracy_floor: number; accuracy_target: number; best_accuracy: number }[];
   machines: { name: string; kind: string; count: number }[];
 }
-interface AppChange { load?: number; slo_ms?: number; accuracy_floor?: number; accuracy_target?: number }
-interface Change { apps?: Record<string, AppChange>; machines?: Record<string, number>; system?: string; budget?: number }
 interface Summary {
   offered: number; served: number; offered_rate: number; violation_ratio: number; effective_accuracy?: number;
   latency: { p50_ms: number; p99_ms: number }; cost_per_hour?: number; utilisation?: number; mean_batch?: number;
@@ -22,12 +21,32 @@ interface Report { name: string; overall: Summary; apps: (Summary & { name: stri
 interface Plan { planner: string; cost_per_hour: number; machines: Record<string, number>; shed: number; shortage?: Record<string, number> }
 interface Answer {
   span_s: number; queries: number; before: Report; after: Report; plan_before: Plan; plan_after: Plan; configuration: string;
-  notes?: string[]; was: Record<string, Window>; took_s: number;
+  notes?: string[]; was: Record<string, Window>; took_s: number; advice?: Advice;
 }
 
-export function WhatIfView({ live }: { live: Live }) {
+/** asked reads a change from the address; one that cannot be read is none. */
+function asked(text: string | null): Change {
+  try {
+    const c = JSON.parse(text ?? '{}');
+    return c && typeof c === 'object' && !Array.isArray(c) ? c as Change : {};
+  } catch {
+    return {};
+  }
+}
+
+/** merged is a change with another one on top. */
+function merged(a: Change, b: Change): Change {
+  const apps = { ...a.apps };
+  for (const [name, c] of Object.entries(b.apps ?? {})) apps[name] = { ...apps[name], ...c };
+  const out = { ...a, ...b, machines: { ...a.machines, ...b.machines }, apps };
+  for (const key of ['apps', 'machines'] as const) if (Object.keys(out[key]!).length === 0) delete out[key];
+  return out;
+}
+
+export function WhatIfView({ live, wanted }: { live: Live; wanted: string | null }) {
   const setting = useAsk<Setting>('setting', live.epoch);
-  const [change, setChange] = useState<Change>({});
+  const [change, setChange] = useState<Change>(() => asked(wanted));
+  useEffect(() => { if (wanted) setChange(asked(wanted)); }, [wanted]);
   const [spanS, setSpan] = useState(120);
   const [answer, setAnswer] = useState<{ busy?: boolean; error?: Error; data?: Answer }>({});
   const [needs, setNeeds] = useState(false);
@@ -49,7 +68,7 @@ export function WhatIfView({ live }: { live: Live }) {
   return (
     <>
       <h1>What if</h1>
-      <p class="muted" style="margin-top:-8px">The server plans anew and simulates the arrivals of the latest minutes with your change, at the lowest priority and beside serving. Nothing that serves is changed.</p>
+      <p class="muted" style="margin-top:-8px">The server plans anew and simulates the arrivals of the latest minutes with your change, beside serving, in time that nobody else wants. Nothing that serves is changed.</p>
       <form onSubmit={(e) => { e.preventDefault(); go(); }}>
         {s.apps.map((a) => {
           const c = change.apps?.[a.name] ?? {};
@@ -57,7 +76,7 @@ export function WhatIfView({ live }: { live: Live }) {
             <fieldset class="card" key={a.name}><legend><b>{a.name}</b></legend>
               <div class="sliders">
                 <Slider label="Load" min={0} max={8} step={0.1} value={c.load ?? 1} show={(x) => `${x.toFixed(1)} times`} set={(v) => app(a.name, 'load', v)} />
-                <Slider label="Objective" min={Math.max(1, a.slo_ms / 10)} max={a.slo_ms * 4} step={a.slo_ms / 50} value={c.slo_ms ?? a.slo_ms} show={millis} set={(v) => app(a.name, 'slo_ms', Math.round(v * 10) / 10)} />
+                <Slider label="Objective" min={Math.max(1, a.slo_ms / 10)} max={Math.max(a.slo_ms * 4, c.slo_ms ?? 0)} step={a.slo_ms / 50} value={c.slo_ms ?? a.slo_ms} show={millis} set={(v) => app(a.name, 'slo_ms', Math.round(v * 10) / 10)} />
                 <Slider label="Least accuracy of an answer" min={0} max={a.best_accuracy} step={0.005} value={c.accuracy_floor ?? a.accuracy_floor} show={(x) => (x === 0 ? 'none' : percent(x, 1))} set={(v) => app(a.name, 'accuracy_floor', v)} />
                 <Slider label="Mean accuracy to keep" min={0} max={a.best_accuracy} step={0.005} value={c.accuracy_target ?? a.accuracy_target} show={(x) => (x === 0 ? 'as high as can be' : percent(x, 1))} set={(v) => app(a.name, 'accuracy_target', v)} />
               </div>
@@ -65,7 +84,7 @@ export function WhatIfView({ live }: { live: Live }) {
         })}
         <fieldset class="card"><legend><b>Machines and system</b></legend>
           <div class="sliders">
-            {s.machines.map((m) => <Slider key={m.name} label={`${m.name}${m.kind && m.kind !== m.name ? ` (${m.kind})` : ''}`} min={0} max={Math.max(8, m.count * 3)} step={1} value={change.machines?.[m.name] ?? m.count} show={(x) => `${x}`} set={(v) => machines(m.name, v)} />)}
+            {s.machines.map((m) => <Slider key={m.name} label={`${m.name}${m.kind && m.kind !== m.name ? ` (${m.kind})` : ''}`} min={0} max={Math.max(8, m.count * 3, change.machines?.[m.name] ?? 0)} step={1} value={change.machines?.[m.name] ?? m.count} show={(x) => `${x}`} set={(v) => machines(m.name, v)} />)}
             <label>System<br /><select value={change.system ?? ''} onChange={(e) => setChange({ ...change, system: e.currentTarget.value || undefined })}>
               <option value="">{s.system}, as it is</option>{s.systems.filter((x) => x !== s.system).map((x) => <option key={x}>{x}</option>)}</select></label>
             <label>Budget in $/h, for systems that rent<br /><input type="number" min="0" step="0.01" value={change.budget ?? ''} placeholder={s.budget ? String(s.budget) : 'none'} onInput={(e) => setChange({ ...change, budget: e.currentTarget.value === '' ? undefined : Number(e.currentTarget.value) })} /></label>
@@ -80,7 +99,7 @@ export function WhatIfView({ live }: { live: Live }) {
       </form>
       <div aria-live="polite">
         <Problem error={answer.error} />
-        {answer.data && <Result a={answer.data} />}
+        {answer.data && <Result a={answer.data} onTry={(c) => { setChange(merged(change, c)); document.querySelector('form')?.scrollIntoView(); }} />}
       </div>
     </>
   );
@@ -90,7 +109,7 @@ function Slider(p: { label: string; min: number; max: number; step: number; valu
   return <label>{p.label}<output>{p.show(p.value)}</output><input type="range" min={p.min} max={p.max} step={p.step} value={p.value} aria-valuetext={p.show(p.value)} onInput={(e) => p.set(Number(e.currentTarget.value))} /></label>;
 }
 
-function Result({ a }: { a: Answer }) {
+function Result({ a, onTry }: { a: Answer; onTry: (c: Change) => void }) {
   const [copied, setCopied] = useState('');
   const copy = () => navigator.clipboard?.writeText(a.configuration).then(() => setCopied('copied'), () => setCopied('mark the text and copy it'));
   const bad = (p: Point) => p.late + p.dropped + p.refused + p.failed;
@@ -102,7 +121,7 @@ function Result({ a }: { a: Answer }) {
     <section class="card" id="answer">
       <h2>{count(a.queries)} arrivals of {span(a.span_s)}; the answer took {a.took_s.toFixed(1)} s</h2>
       {a.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
-      {a.plan_after.shed > 0 && <p class="notice bad">The plan would leave out {rate(a.plan_after.shed)}/s. {Object.entries(a.plan_after.shortage ?? {}).map(([k, n]) => `${n} more ${k}`).join(' and ')}{a.plan_after.shortage && Object.keys(a.plan_after.shortage).length > 0 ? ' would carry it.' : ''}</p>}
+      {a.advice && !a.advice.carried ? <AdviceOf a={a.advice} onTry={onTry} /> : a.plan_after.shed > 0 && <p class="notice bad">The plan would leave out {rate(a.plan_after.shed)}/s. {Object.entries(a.plan_after.shortage ?? {}).map(([k, n]) => `${n} more ${k}`).join(' and ')}{a.plan_after.shortage && Object.keys(a.plan_after.shortage).length > 0 ? ' would carry it.' : ''}</p>}
       <div class="scroll" tabIndex={0} role="group" aria-label="Comparison"><table>
         <thead><tr><th /><th class="num">As it was, seen</th><th class="num">As it was, simulated</th><th class="num">With the change, simulated</th></tr></thead>
         <tbody>
@@ -125,6 +144,7 @@ function Result({ a }: { a: Answer }) {
         <div><h3>Violations per second</h3><TimeChart label="Violations per second" startedMS={0} at={at} lines={[{ label: 'as it was, simulated', colour: series[0], values: pad(seconds(a.before, bad)), dash: true }, { label: 'with the change', colour: series[5], values: pad(seconds(a.after, bad)) }]} /></div>
         <div><h3>Accuracy of answers</h3><TimeChart label="Accuracy of answers" startedMS={0} at={at} max={1} format={(x) => percent(x, 0)} lines={[{ label: 'as it was, simulated', colour: series[0], values: pad(seconds(a.before, (p) => p.accuracy ?? null)), dash: true }, { label: 'with the change', colour: series[5], values: pad(seconds(a.after, (p) => p.accuracy ?? null)) }]} /></div>
       </div>
+      {a.advice?.carried && <><h3>How far the machines reach</h3><AdviceOf a={a.advice} onTry={onTry} /></>}
       <h3>As configuration</h3>
       <pre tabIndex={0}>{a.configuration}</pre>
       <button type="button" onClick={copy}>Copy as configuration</button> <span role="status" class="muted small">{copied}</span>
