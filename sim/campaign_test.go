@@ -99,6 +99,7 @@ func campaign(t *testing.T, seed uint64, total *campaignTotal) {
 		}
 	}
 	load := c.Load(rng, 150)
+	addTenants(c, load, rng.IntN(2) == 0)
 	apps := len(c.Spec.Apps)
 	script := c.RandomScript(rng, load[len(load)-1].At, len(load))
 	routers := systems.Routers()
@@ -162,6 +163,17 @@ func campaign(t *testing.T, seed uint64, total *campaignTotal) {
 		if d.Outcome == serving.Served {
 			total.served.Add(1)
 		}
+	}
+}
+
+// addTenants lets two tenants and callers without one send the queries of a load.
+func addTenants(c *simtest.Cluster, load []workload.Arrival, tenants bool) {
+	if !tenants {
+		return
+	}
+	c.Spec.Tenants = []serving.Tenant{{Name: "one", Weight: 1}, {Name: "two", Weight: 2.5}}
+	for k := range load {
+		load[k].Tenant = int32(k % 3)
 	}
 }
 
