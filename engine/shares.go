@@ -214,8 +214,8 @@ func (s *shares) fill(a *appShares, room float64) {
 	}
 }
 
-// started charges a query for a task that starts: its part of the batch's expected time, which may be Unknown. With the first task the whole
-// estimate counts as got, since later stages are going to take the rest.
+// started charges a query for a task that starts: its part of the batch's expected time, which may be Unknown. With the
+// first task the whole estimate counts as got, since later stages are going to take the rest.
 func (s *shares) started(rec *record, part time.Duration) {
 	own, a := &rec.share, rec.query.App
 	if own.estimate == 0 {
