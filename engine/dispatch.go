@@ -253,7 +253,6 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	for range x.N {
 		t := d.fleet.Task(r)
 		items += t.Items()
-		d.queries.shares.started(d.queries.records.at(t.Record()))
 		d.out.tasks = append(d.out.tasks, Task{
 			Query: t.Query(), Items: int32(t.Items()), Offset: t.Offset(), Turn: t.TurnAt().Sub(t.ReadyAt()),
 			Route: t.QueuedAt().Sub(t.TurnAt()), Queue: d.now.Sub(t.ReadyAt()),
@@ -266,6 +265,7 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	d.queries.started(d.spec.Stages[i.Stage()].App, x.N)
 	d.lastBatch++
 	expected := d.fleet.Latency(x.Variant, i.DeviceType(), items, d.fleet.Concurrency(i)+1)
+	d.queries.charge(i.Queue().Head(), x.N, items, expected)
 	d.fleet.Start(i, d.lastBatch, x.Variant, x.N, d.now, expected)
 	b := d.out.ofVariant(StartBatch, Reason(x.Reason), i.ID(), x.Variant)
 	b.Stage, b.Batch, b.Items, b.Expected = i.Stage(), d.lastBatch, int32(items), expected

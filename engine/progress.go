@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/pipeline"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // batchEnded hands the tasks of a batch that has ended on: to the next stages, to their clients, or to wait once more.
@@ -15,6 +18,7 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 	if in.Result != OK {
 		broken = &suspicion{on: i.ID()}
 	}
+	q.used(b, in.Took)
 	for ref := b.Head; ref != fleet.Nil; k++ {
 		next := q.fleet.Next(ref)
 		late = late || q.now > q.fleet.Task(ref).Deadline()
@@ -81,6 +85,7 @@ func (q *queries) failed(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, broke
 func (q *queries) lost(i *fleet.Instance) {
 	for i.Running() > 0 {
 		b, _ := q.fleet.Finish(i, i.Batch(0).ID, q.now)
+		q.used(&b, q.now.Sub(b.Started))
 		for ref := b.Head; ref != fleet.Nil; {
 			next := q.fleet.Next(ref)
 			r := q.fleet.Task(ref).Record()
@@ -98,6 +103,17 @@ func (q *queries) lost(i *fleet.Instance) {
 		}
 	}
 	q.sendAllBack(i)
+}
+
+// used counts the measured time of a batch for the tenants of its queries, by their items.
+func (q *queries) used(b *fleet.Batch, took time.Duration) {
+	if !q.shares.counts() || b.Items == 0 {
+		return
+	}
+	for ref := b.Head; ref != fleet.Nil; ref = q.fleet.Next(ref) {
+		t := q.fleet.Task(ref)
+		q.shares.ran(q.records.at(t.Record()), part(took, t.Items(), b.Items))
+	}
 }
 
 // sendAllBack returns everything that waits on an instance to its stage.
@@ -152,6 +168,29 @@ func (q *queries) enter(r fleet.Ref, s serving.StageID) {
 		left -= items
 		offset += items
 	}
+}
+
+// cheapestBatch returns the largest batch, in items, that anything at a stage takes, and the least time that an item is
+// believed to take there in such batches. Where nothing runs it is 1 item, and any time: only relations count then.
+func (q *queries) cheapestBatch(s serving.StageID) (largest int, each time.Duration) {
+	largest, each = 1, profile.Unknown
+	for _, i := range q.fleet.Live() {
+		if i.Stage() != s {
+			continue
+		}
+		for k := range i.Variants() {
+			if l := i.Variant(k); l.Wanted && l.Limit > 0 {
+				largest = max(largest, l.Limit)
+				if took := q.fleet.Latency(l.Variant, i.DeviceType(), l.Limit, 1); took < profile.Unknown {
+					each = min(each, took/time.Duration(l.Limit))
+				}
+			}
+		}
+	}
+	if each == profile.Unknown {
+		each = time.Millisecond
+	}
+	return largest, max(each, 1)
 }
 
 // largestBatch is the largest batch, in items, that anything at a stage takes; 1 where nothing runs.

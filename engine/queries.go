@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // queries holds the clients' queries: accepted or refused, split into tasks that wait and run, and ended once.
@@ -71,7 +72,8 @@ func (q *queries) accept(x *serving.Query) {
 	}
 	var share share
 	if q.shares.counts() {
-		share = q.shares.arrived(x, q.pending[x.App]-q.waiting[x.App], q.largestBatch(w.Stage))
+		batch, least := q.cheapestBatch(w.Stage)
+		share = q.shares.arrived(x, q.pending[x.App]-q.waiting[x.App], batch, least)
 	}
 	if q.full(w.Stage, q.spec.Stages[w.Stage].Queue.Level(x.Priority)) ||
 		q.waiting[x.App] >= app.QueueLimit && (share.beyond || !q.displace(app)) {
@@ -150,12 +152,25 @@ func (q *queries) open(x *serving.Query) fleet.Ref {
 	return r
 }
 
+// clockSlack is how much sooner than its deadline a query is to be ready on a real clock (serving.Query.Slack), under a
+// router that chooses whole batches. Where others wait at its stage, time is better given to one that is going to be in
+// time: a rule that fills a machine with the queries that can just be in time would otherwise lose all that end a
+// moment later than believed. Where none waits, a query is tried that can only just be in time. Other routers leave the
+// choice to batchers, which start sooner by the slack (hurry.go).
+func (q *queries) clockSlack(x *serving.Query, s serving.StageID) time.Duration {
+	if !q.agenda.global || q.fleet.Central(s).Len() == 0 {
+		return 0
+	}
+	return x.Slack
+}
+
 // work describes items of a query at a stage. A query that finds nothing ready there waits for a cold start, where the
 // scaler starts instances for calls, and makes the scaler decide.
 func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
+	by := x.Deadline.Add(-q.clockSlack(x, s))
 	w := fleet.Work{
-		Query: x.ID, Stage: s, Items: items, Pin: serving.None, Deadline: x.Deadline.Add(-q.beliefs.tails[s]),
-		LatestEnd: x.Deadline.Add(-q.beliefs.needs[s]), Due: x.Deadline.Add(-q.spec.Apps[x.App].Slack), Ready: q.now,
+		Query: x.ID, Stage: s, Items: items, Pin: serving.None, Deadline: by.Add(-q.beliefs.tails[s]),
+		LatestEnd: by.Add(-q.beliefs.needs[s]), Due: by.Add(-q.spec.Apps[x.App].Slack), Ready: q.now,
 		MinAccuracy: x.MinAccuracy, Priority: x.Priority,
 	}
 	if x.Variant >= 0 && int(x.Variant) < len(q.spec.Variants) && q.spec.Variants[x.Variant].Stage == s {
@@ -215,6 +230,26 @@ func (q *queries) retry(ref fleet.Ref) {
 
 // started counts tasks of an app that run and no longer wait.
 func (q *queries) started(a serving.AppID, tasks int) { q.waiting[a] -= tasks }
+
+// charge charges the tenants of the first tasks of a queue, n of them with so many items, for the batch that they begin
+// together.
+func (q *queries) charge(head fleet.Ref, n, items int, expected time.Duration) {
+	if !q.shares.counts() {
+		return
+	}
+	for ref := head; n > 0; ref, n = q.fleet.Next(ref), n-1 {
+		t := q.fleet.Task(ref)
+		q.shares.started(q.records.at(t.Record()), part(expected, t.Items(), items))
+	}
+}
+
+// part is that of some of a batch's items in its time. A time that is Unknown has no parts.
+func part(took time.Duration, items, all int) time.Duration {
+	if took >= profile.Unknown {
+		return profile.Unknown
+	}
+	return time.Duration(float64(took) * float64(items) / float64(all))
+}
 
 // dequeue takes a waiting task out of its queue.
 func (q *queries) dequeue(ref fleet.Ref) {
@@ -296,6 +331,7 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 
 // finish records that a query was served, with its last task in a batch.
 func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet.Batch) {
+	q.shares.served(q.records.at(r))
 	q.decided(r)
 	rec := q.records.at(r)
 	d := q.out.ofQuery(serving.Served, Answered, &rec.query)
@@ -358,6 +394,9 @@ func (q *queries) check() error {
 		}
 	}
 	if err := q.flows.check(followed); err != nil {
+		return err
+	}
+	if err := q.shares.check(q.records.list); err != nil {
 		return err
 	}
 	return q.streams.check()

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -52,6 +54,15 @@ func (e *Engine) Remember(a serving.AppID, now serving.Time) []byte {
 // launch of each instance; busy slot time is that of finished and running batches. Threads and accelerators of a part
 // count while its instance lives, those of a machine while any instance is on it as a whole.
 func (e *Engine) Usage(now serving.Time) report.Usage { return e.usage.until(now) }
+
+// MachineTime returns the time of the batches that have ended so far of an app's queries of a tenant, which is a number
+// as in serving.Query: of each batch its part by items. It is 0 where there are no tenants.
+func (e *Engine) MachineTime(a serving.AppID, tenant int) time.Duration {
+	if int(a) >= len(e.queries.shares.apps) {
+		return 0
+	}
+	return e.queries.shares.apps[a].tenants[tenant].used
+}
 
 // Stale reports whether an input concerns an instance that no longer exists. Both drivers leave such inputs out.
 func Stale(e *Engine, in *Input) bool {

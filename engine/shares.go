@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 const (
@@ -12,12 +14,19 @@ const (
 	// objectives of the app.
 	sharesMemory     = 2 * time.Second
 	sharesObjectives = 4
+
+	// forgotten is how few items, of those that decay, say nothing any more about the next one.
+	forgotten = 1e-9
 )
 
 // shares divide the machine time of every app among tenants by weight while it is short: max-min fair over what they
 // ask for and have got since the shortage began, older amounts counting less. A query beyond its tenant's share waits
 // behind all that are not, so that an idle machine still takes it. Where time is not short every query is within its
-// share, and what was used then is held against nobody. Work is counted in items.
+// share, and what was used then is held against nobody.
+//
+// A query that waits is estimated at what its tenant's items took before. Once it runs it is charged the expected time
+// of its batches, by its part of their items. Expected time is charged rather than measured time, because a machine
+// that stalls is not the tenant's doing; what tenants used is counted apart, as measured.
 type shares struct {
 	*world
 	apps []appShares // by app; empty where there are no tenants
@@ -25,28 +34,38 @@ type shares struct {
 
 // appShares is the account of an app.
 type appShares struct {
-	short    bool // queries wait for more than what runs and one batch
-	waits    float64
-	queries  float64      // that wait
-	at       serving.Time // of the amounts below
-	levelled serving.Time // when level was computed
-	level    float64      // work for each unit of weight that a share comes to
-	tenants  []account    // by serving.Query.Tenant
+	short    bool          // queries wait for more than what runs and one batch
+	begun    int32         // shortages so far
+	waits    time.Duration // of machine time
+	queries  int           // that wait
+	at       serving.Time  // of the amounts below
+	levelled serving.Time  // when level was computed
+	level    float64       // seconds for each unit of weight that a share comes to
+	tenants  []account     // by serving.Query.Tenant
 }
 
-// account is what a tenant has asked for and got of an app, in items.
+// account is what a tenant has asked for and got of an app, in machine time.
 type account struct {
-	waits  float64 // of queries of which nothing has started
-	within float64 // those of them within the share
-	asked  float64 // since the shortage began, decaying
-	got    float64 // started since then, decaying
-	full   bool    // memory of level: it gets all that it asks for
+	waits  time.Duration // estimated, of queries of which nothing has started
+	within time.Duration // of those of them within the share
+	asked  float64       // seconds since the shortage began, decaying
+	got    float64       // seconds started since then, decaying
+	full   bool          // memory of level: it gets all that it asks for
+
+	// What served queries took, in seconds, and their items; both decay. Their ratio estimates later queries.
+	spent, items float64
+
+	used time.Duration // measured, of batches that have ended, in all
 }
 
 // share is the account's view of a query.
 type share struct {
-	items  int32 // 0 when it does not wait, or is not counted
-	beyond bool
+	estimate time.Duration // of its machine time; 0 where it is not counted
+	ahead    time.Duration // the part of the estimate that counts as got and has not been charged yet
+	charged  time.Duration
+	begun    int32 // the shortage in which it started
+	waits    bool
+	beyond   bool
 }
 
 func newShares(w *world) *shares {
@@ -77,25 +96,26 @@ func (s *shares) weight(tenant int) float64 {
 func (s *shares) counts() bool { return len(s.apps) > 0 }
 
 // arrived counts a query and decides whether it is beyond its tenant's share. runs is how many queries of its app run,
-// batch how many items the first stage takes at once.
-func (s *shares) arrived(x *serving.Query, runs, batch int) share {
+// batch how many items the first stage takes at once, and least what an item is believed to take there.
+func (s *shares) arrived(x *serving.Query, runs, batch int, least time.Duration) share {
 	if x.Tenant < 0 || int(x.Tenant) > len(s.spec.Tenants) {
 		return share{}
 	}
 	a := &s.apps[x.App]
 	t := &a.tenants[x.Tenant]
-	own := share{items: x.Items}
-	items := float64(x.Items)
 	s.age(x.App)
-	t.waits += items
-	t.asked += items
-	a.waits += items
+	each := a.perItem(least)
+	own := share{estimate: time.Duration(float64(x.Items) * t.perItem(each) * 1e9), waits: true}
+	own.estimate = max(own.estimate, 1)
+	t.waits += own.estimate
+	t.asked += own.estimate.Seconds()
+	a.waits += own.estimate
 	a.queries++
-	room := a.room(runs, batch)
+	room := a.room(runs, batch, each)
 	switch {
-	case !a.short && a.waits > room:
+	case !a.short && a.waits.Seconds() > room:
 		a.begin()
-	case a.short && a.waits <= room/2:
+	case a.short && a.waits.Seconds() <= room/2:
 		a.short = false
 	}
 	if a.short {
@@ -103,25 +123,48 @@ func (s *shares) arrived(x *serving.Query, runs, batch int) share {
 			s.fill(a, room)
 		}
 		mine := a.level * s.weight(int(x.Tenant))
-		own.beyond = t.asked > mine && t.got+t.within+items > mine
+		own.beyond = t.asked > mine && t.got+(t.within+own.estimate).Seconds() > mine
 	}
 	if !own.beyond {
-		t.within += items
+		t.within += own.estimate
 	}
 	return own
 }
 
-// room is the work of an app that may wait before its machine time counts as short: as much as runs, and a batch.
-func (a *appShares) room(runs, batch int) float64 {
-	return float64(max(runs, 0))*a.waits/max(a.queries, 1) + float64(batch)
+// perItem returns what an item of the app took of late, in seconds; the believed least before anything is known.
+func (a *appShares) perItem(least time.Duration) float64 {
+	spent, items := 0.0, 0.0
+	for k := range a.tenants {
+		spent += a.tenants[k].spent
+		items += a.tenants[k].items
+	}
+	if items < forgotten {
+		return least.Seconds()
+	}
+	return spent / items
+}
+
+// perItem returns what an item of the tenant took of late, in seconds; that of the app before anything is known.
+func (t *account) perItem(ofApp float64) float64 {
+	if t.items < forgotten {
+		return ofApp
+	}
+	return t.spent / t.items
+}
+
+// room is the machine time of an app, in seconds, that may wait before it counts as short: as much as runs, and a
+// batch of items that take each seconds.
+func (a *appShares) room(runs, batch int, each float64) float64 {
+	return float64(max(runs, 0))*a.waits.Seconds()/float64(max(a.queries, 1)) + float64(batch)*each
 }
 
 // begin starts a shortage: only what waits has been asked for.
 func (a *appShares) begin() {
 	a.short, a.levelled = true, -1
+	a.begun++
 	for k := range a.tenants {
 		t := &a.tenants[k]
-		t.asked, t.got = t.waits, 0
+		t.asked, t.got = t.waits.Seconds(), 0
 	}
 }
 
@@ -135,8 +178,11 @@ func (s *shares) age(app serving.AppID) {
 	keep := math.Exp(-s.now.Sub(a.at).Seconds() / memory.Seconds())
 	a.at = s.now
 	for k := range a.tenants {
-		a.tenants[k].asked *= keep
-		a.tenants[k].got *= keep
+		t := &a.tenants[k]
+		t.asked *= keep
+		t.got *= keep
+		t.spent *= keep
+		t.items *= keep
 	}
 }
 
@@ -168,35 +214,123 @@ func (s *shares) fill(a *appShares, room float64) {
 	}
 }
 
-// started counts the work of a query once the first of its tasks starts.
-func (s *shares) started(rec *record) {
-	items := float64(rec.share.items)
-	if items == 0 {
-		return // not the first task of its query
+// started charges a query for a task that starts: its part of the batch's expected time, which may be Unknown. With the
+// first task the whole estimate counts as got, since later stages are going to take the rest.
+func (s *shares) started(rec *record, part time.Duration) {
+	own, a := &rec.share, rec.query.App
+	if own.estimate == 0 {
+		return
 	}
-	s.leave(&rec.query, &rec.share)
-	s.apps[rec.query.App].tenants[rec.query.Tenant].got += items
+	s.age(a)
+	t := &s.apps[a].tenants[rec.query.Tenant]
+	if own.waits {
+		s.leave(&rec.query, own)
+		own.ahead, own.begun = own.estimate, s.apps[a].begun
+		t.got += own.estimate.Seconds()
+	}
+	if part == profile.Unknown {
+		part = own.ahead // the estimate stands
+	}
+	own.charged += part
+	covered := min(part, own.ahead)
+	own.ahead -= covered
+	if own.begun == s.apps[a].begun {
+		more := (part - covered).Seconds()
+		t.got += more
+		t.asked += more
+	}
+	if len(s.spec.Apps[a].Stages) == 1 {
+		s.settle(rec)
+	}
 }
 
-// ended forgets a query that waited and is not served.
-func (s *shares) ended(rec *record) { s.leave(&rec.query, &rec.share) }
+// settle takes back the part of an estimate that is not going to be charged.
+func (s *shares) settle(rec *record) {
+	own, a := &rec.share, &s.apps[rec.query.App]
+	t := &a.tenants[rec.query.Tenant]
+	if own.begun == a.begun {
+		t.got = max(t.got-own.ahead.Seconds(), 0)
+		t.asked = max(t.asked-own.ahead.Seconds(), 0)
+	}
+	own.ahead = 0
+}
+
+// ended forgets a query that waits, and settles one that has started.
+func (s *shares) ended(rec *record) {
+	if rec.share.estimate > 0 {
+		s.leave(&rec.query, &rec.share)
+		s.settle(rec)
+	}
+}
+
+// served learns from a query that was served what its tenant's items take.
+func (s *shares) served(rec *record) {
+	if rec.share.estimate > 0 {
+		t := &s.apps[rec.query.App].tenants[rec.query.Tenant]
+		t.spent += rec.share.charged.Seconds()
+		t.items += float64(rec.query.Items)
+	}
+}
+
+// ran counts the measured time of a query's part of a batch.
+func (s *shares) ran(rec *record, part time.Duration) {
+	if rec.share.estimate > 0 {
+		s.apps[rec.query.App].tenants[rec.query.Tenant].used += part
+	}
+}
 
 // notTaken forgets a query that was refused after all.
 func (s *shares) notTaken(x *serving.Query, own share) { s.leave(x, &own) }
 
-// leave takes the work of a query that no longer waits off the accounts.
+// leave takes a query that no longer waits off the accounts.
 func (s *shares) leave(x *serving.Query, own *share) {
-	if own.items == 0 {
+	if !own.waits {
 		return
 	}
 	a := &s.apps[x.App]
 	t := &a.tenants[x.Tenant]
-	items := float64(own.items)
-	t.waits -= items
-	a.waits -= items
+	t.waits -= own.estimate
+	a.waits -= own.estimate
 	a.queries--
 	if !own.beyond {
-		t.within -= items
+		t.within -= own.estimate
 	}
-	own.items = 0
+	own.waits = false
+}
+
+// check reports an account that does not hold what waits.
+func (s *shares) check(records []record) error {
+	if !s.counts() {
+		return nil
+	}
+	found := make([]appShares, len(s.apps))
+	for a := range found {
+		found[a].tenants = make([]account, len(s.apps[a].tenants))
+	}
+	for r := range records {
+		x, own := &records[r].query, &records[r].share
+		if !own.waits {
+			continue
+		}
+		found[x.App].waits += own.estimate
+		found[x.App].queries++
+		t := &found[x.App].tenants[x.Tenant]
+		if t.waits += own.estimate; !own.beyond {
+			t.within += own.estimate
+		}
+	}
+	for a := range found {
+		for k := range found[a].tenants {
+			want, has := &found[a].tenants[k], &s.apps[a].tenants[k]
+			if want.waits != has.waits || want.within != has.within {
+				return fmt.Errorf("of tenant %d %v of app %q wait, %v within its share; counted are %v and %v", k,
+					want.waits, s.spec.Apps[a].Name, want.within, has.waits, has.within)
+			}
+		}
+		if want, has := &found[a], &s.apps[a]; want.waits != has.waits || want.queries != has.queries {
+			return fmt.Errorf("%d queries and %v of app %q wait; counted are %d and %v", want.queries, want.waits,
+				s.spec.Apps[a].Name, has.queries, has.waits)
+		}
+	}
+	return nil
 }

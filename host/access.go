@@ -11,8 +11,10 @@ import (
 	"github.com/sluice-serving/sluice/api/access"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // watchedTrouble logs failures to read files that have changed.
@@ -84,9 +86,27 @@ func (s *Server) admit(c *server.Config) error {
 				Tenant: x.Tenant, Active: x.Active, Limit: x.Limit, Remaining: x.Remaining,
 			})
 		}
+		out.Times = s.tenantTimes()
 		return out
 	})
 	return s.writeDown(c)
+}
+
+// tenantTimes is the machine time that tenants have used so far, by app.
+func (s *Server) tenantTimes() (out []telemetry.TenantTime) {
+	if len(s.planned.Spec().Tenants) == 0 {
+		return nil
+	}
+	s.plane.Inspect(func(e *engine.Engine) {
+		for a := range e.Spec().Apps {
+			for k, t := range e.Spec().Tenants {
+				out = append(out, telemetry.TenantTime{
+					App: e.Spec().Apps[a].Name, Tenant: t.Name, Used: e.MachineTime(serving.AppID(a), k+1),
+				})
+			}
+		}
+	})
+	return out
 }
 
 // writeDown opens the audit log and the access log.

@@ -1,13 +1,17 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/access"
+	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/report"
@@ -55,14 +59,39 @@ func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*rep
 	return p.simulate(s, name, offered{queries: src, sessions: stays, span: load.Duration()})
 }
 
-// withTenants returns a load whose entries may name the configuration's tenants.
+// withTenants returns a load whose entries may name the configuration's tenants. As at a server, queries of nobody are
+// those of the tenant named default, if there is one.
 func (p *Planned) withTenants(load *workload.Spec) *workload.Spec {
 	own := *load
 	own.Tenants = []string{}
 	for _, t := range p.Spec().Tenants {
 		own.Tenants = append(own.Tenants, t.Name)
 	}
+	if slices.Contains(own.Tenants, access.DefaultTenant) {
+		own.Apps = slices.Clone(load.Apps)
+		for k := range own.Apps {
+			own.Apps[k].Tenant = cmp.Or(own.Apps[k].Tenant, access.DefaultTenant)
+		}
+	}
 	return &own
+}
+
+// tenantInfo is what a report says of the tenants of a run that has ended; nil where there are none.
+func (p *Planned) tenantInfo(e *engine.Engine) []report.TenantInfo {
+	tenants := p.Spec().Tenants
+	if len(tenants) == 0 {
+		return nil
+	}
+	out := make([]report.TenantInfo, len(tenants)+1)
+	for k := range out {
+		if k > 0 {
+			out[k].Name = tenants[k-1].Name
+		}
+		for a := range p.Spec().Apps {
+			out[k].Machine += e.MachineTime(serving.AppID(a), k)
+		}
+	}
+	return out
 }
 
 // offered is the load of a simulated run.
@@ -107,7 +136,7 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	}
 	meta := report.Meta{
 		Name: name, Seed: s.Seed, Duration: load.span, Usage: &result.Usage, Variants: p.VariantNames(),
-		PlanFailures: result.PlanFailures,
+		PlanFailures: result.PlanFailures, Tenants: p.tenantInfo(e),
 	}
 	if !s.NoBound {
 		if meta.Bound, err = p.bound(watch, s.Foresight, recorder.Report(meta), result.Usage.Span); err != nil {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 )
@@ -17,6 +19,8 @@ import (
 // tenantRun is what became of the queries of each tenant, by its number.
 type tenantRun struct {
 	offered, inTime []int
+	used            []time.Duration
+	busy            time.Duration // of all batches
 }
 
 func (r *tenantRun) violations(tenant int) float64 {
@@ -28,6 +32,13 @@ func serveTenants(t *testing.T, name string, seed uint64, seconds float64, limit
 	load []workload.AppSpec) (out tenantRun) {
 	t.Helper()
 	c := simtest.Uniform(1, 50*time.Millisecond, time.Millisecond, objective, 8)
+	return serveTenantsOn(t, c, name, seed, seconds, limit, tenants, load)
+}
+
+// serveTenantsOn runs a system on a cluster of one app whose instances hold all variants.
+func serveTenantsOn(t *testing.T, c *simtest.Cluster, name string, seed uint64, seconds float64, limit int,
+	tenants []serving.Tenant, load []workload.AppSpec) (out tenantRun) {
+	t.Helper()
 	c.Spec.Tenants = tenants
 	c.Spec.Apps[0].QueueLimit = limit
 	system, err := systems.Get(name)
@@ -35,8 +46,12 @@ func serveTenants(t *testing.T, name string, seed uint64, seconds float64, limit
 		t.Fatal(err)
 	}
 	system.Scaler = "fixed"
+	var variants []serving.VariantID
+	for v := range c.Spec.Variants {
+		variants = append(variants, serving.VariantID(v))
+	}
 	planner := static.Planner{
-		Profile: c.Profile, Instances: []static.Instance{{Variants: []serving.VariantID{0}}}, Pooled: true,
+		Profile: c.Profile, Instances: []static.Instance{{Variants: variants}}, Pooled: true,
 	}
 	p, err := planner.Plan(t.Context(), plan.Request{Spec: c.Spec})
 	if err != nil {
@@ -64,7 +79,7 @@ func serveTenants(t *testing.T, name string, seed uint64, seconds float64, limit
 	}
 	out.offered, out.inTime = make([]int, len(tenants)+1), make([]int, len(tenants)+1)
 	steps := 0
-	_, err = Run(Config{
+	result, err := Run(Config{
 		Spec: c.Spec, Engine: e, Truth: tr, Initial: p, Warm: true, Source: src,
 		Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
 			for i := range decisions {
@@ -84,6 +99,10 @@ func serveTenants(t *testing.T, name string, seed uint64, seconds float64, limit
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	out.busy = result.Usage.Busy
+	for k := range out.offered {
+		out.used = append(out.used, e.MachineTime(0, k))
 	}
 	return out
 }
@@ -115,6 +134,62 @@ func TestNoisyTenantCostsOthersNothing(t *testing.T) {
 					t.Errorf("%s, seed %d, quiet %.2f: %.1f queries/s in time, the machine carries %.1f", system, seed,
 						quiet, got, carries)
 				}
+			}
+		}
+	}
+}
+
+// Tenants of equal weight that both send far too much get half of the machine time each, though one's queries are large
+// and fill batches badly, or have to be answered by a variant that takes four times as long. A modest third tenant
+// misses nothing beside them.
+func TestSharesAreOfMachineTime(t *testing.T) {
+	three := []serving.Tenant{{Name: "light", Weight: 1}, {Name: "heavy", Weight: 1}, {Name: "modest", Weight: 1}}
+	twoVariants := func() *simtest.Cluster {
+		c := simtest.Uniform(1, 50*time.Millisecond, time.Millisecond, objective, 8)
+		c.Spec.Variants = append(c.Spec.Variants, serving.Variant{Name: "large", Accuracy: 0.99, MaxBatch: 8})
+		c.Spec.Stages[0].Variants = append(c.Spec.Stages[0].Variants, 1)
+		for b := 1; b <= 8; b++ {
+			took := 4 * (50 + time.Duration(b)) * time.Millisecond
+			c.Measurements.Latency = append(c.Measurements.Latency, simtest.Point(1, 0, b, 1, took, 0))
+		}
+		c.Spec.Apps[0].SLO.Latency = time.Second
+		p, err := profile.NewTable(c.Spec, c.Measurements, profile.P95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Profile = p
+		return c
+	}
+	oneVariant := func() *simtest.Cluster {
+		return simtest.Uniform(1, 50*time.Millisecond, time.Millisecond, objective, 8)
+	}
+	for _, c := range []struct {
+		name    string
+		systems []string
+		on      func() *simtest.Cluster
+		heavy   workload.AppSpec
+	}{
+		{"five items", []string{"sluice", "clipper-ht"}, oneVariant, workload.AppSpec{
+			Tenant: "heavy", Rate: 0.6 * carries, Items: workload.ItemsSpec{Value: 5},
+		}},
+		// Other systems have queries without a wish wait in one batch with those that want the slow variant.
+		{"slow variant", []string{"sluice"}, twoVariants, workload.AppSpec{
+			Tenant: "heavy", Rate: carries, MinAccuracy: 0.95,
+		}},
+	} {
+		for _, system := range c.systems {
+			r := serveTenantsOn(t, c.on(), system, 1, 60, 1000, three, []workload.AppSpec{
+				{Tenant: "light", Rate: 3 * carries}, c.heavy, {Tenant: "modest", Rate: 0.05 * carries},
+			})
+			light, heavy := r.used[1].Seconds(), r.used[2].Seconds()
+			if part := heavy / (light + heavy); part < 0.45 || part > 0.55 {
+				t.Errorf("%s, %s: %.1f %% of the machine time of the two, want half", c.name, system, 100*part)
+			}
+			if all := light + heavy + r.used[3].Seconds(); math.Abs(all-r.busy.Seconds()) > 0.001*all {
+				t.Errorf("%s, %s: tenants used %.3f s, batches took %v", c.name, system, all, r.busy)
+			}
+			if v := r.violations(3); v > 0.01 {
+				t.Errorf("%s, %s: the modest tenant misses %.2f %%", c.name, system, 100*v)
 			}
 		}
 	}

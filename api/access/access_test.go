@@ -75,6 +75,9 @@ func TestKeysRotate(t *testing.T) {
 	if c, _ := k.Identify(&Shown{Key: old}, now); c == nil {
 		t.Error("X-API-Key is not read")
 	}
+	if first, again := who(old), who(old); first == nil || first != again {
+		t.Errorf("the key opens %p, and shown again %p", first, again)
+	}
 	if who(next) != nil || who(old+"x") != nil || who("") != nil || who(gone) != nil {
 		t.Error("a key that is unknown or has expired opens something")
 	}
@@ -124,7 +127,7 @@ func FuzzKeys(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for hash, k := range ring {
+		for hash, k := range ring.lines {
 			if hash != k.hash || k.caller.Roles == 0 || k.caller.Tenant > 2 || k.caller.Name == "" {
 				t.Errorf("%q holds %+v", b, k.caller)
 			}

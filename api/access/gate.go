@@ -173,7 +173,7 @@ func (g *Gate) Admit(c *Caller) (q Quota, leave func(), err error) {
 		}
 		return t.quota(now), nil, &Error{Reason: why, Text: text, Retry: retry}
 	}
-	return t.quota(now), t.leave, nil
+	return t.quota(now), t.left, nil
 }
 
 func nothing() {}

@@ -28,10 +28,12 @@ type tenant struct {
 	Tenant
 	bucket *rate.Limiter // nil for no limit
 	active atomic.Int64
+	left   func() // leave, made once
 }
 
 func newTenant(t Tenant) *tenant {
 	out := &tenant{Tenant: t}
+	out.left = out.leave
 	if t.Rate > 0 {
 		if out.Burst <= 0 {
 			out.Burst = max(int(math.Ceil(t.Rate)), 1)

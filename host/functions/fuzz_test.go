@@ -16,8 +16,8 @@ import (
 func FuzzDeployment(f *testing.F) {
 	f.Add("f", []byte(`{"model_sha256":"`+strings.Repeat("0", 64)+`","slo":"50ms","labels":{"a":"b"}}`))
 	f.Add("%00", []byte(`{"latency_ns":-1}`))
+	r := newRig(f, f.TempDir()) // one for all: to make one writes files, and nothing is taken
 	f.Fuzz(func(t *testing.T, name string, body []byte) {
-		r := newRig(t, t.TempDir())
 		defer bounded.Watch(t, bounded.Fuzz(len(name)+len(body)))()
 		q := httptest.NewRequest(http.MethodPut, PathFunctions+"x", strings.NewReader(string(body)))
 		q.URL.Path = PathFunctions + name

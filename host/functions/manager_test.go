@@ -24,7 +24,7 @@ import (
 
 // host is a functions.Host that records its calls.
 type host struct {
-	t       *testing.T
+	t       testing.TB
 	bound   map[serving.VariantID]string
 	refuses error
 	grown   []*engine.Growth
@@ -84,7 +84,7 @@ type rig struct {
 	c     *Client
 }
 
-func newRig(t *testing.T, dir string) *rig {
+func newRig(t testing.TB, dir string) *rig {
 	t.Helper()
 	kept, err := store.OpenFunctions(dir)
 	if err != nil {

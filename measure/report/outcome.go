@@ -96,4 +96,6 @@ type Meta struct {
 	// PlanFailures are the requests for plans that failed.
 	PlanFailures []PlanFailure
 	Bound        *Bound // of the run; nil when unknown
+	// Tenants are by the number of serving.Query, so that the first stands for queries without a tenant; nil for none.
+	Tenants []TenantInfo
 }

@@ -33,6 +33,8 @@ type Recorder struct {
 	apps []appRecord
 	info []AppInfo
 	last serving.Time // time of the last outcome
+
+	tenants []tenantCounts // by the number of serving.Query; as many as were seen
 }
 
 type appRecord struct {
@@ -124,6 +126,7 @@ func (r *Recorder) Add(o *Outcome) {
 	r.last = max(r.last, o.Done, o.Arrived)
 	info, late := &r.info[o.App], o.Late()
 	a.add(o, info, late)
+	r.ofTenant(o, late)
 	a.bucket(r.index(o.Arrived)).arrive(o, info, late)
 	b := a.bucket(r.index(o.Done))
 	b.done.add(o, info, late)

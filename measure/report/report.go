@@ -24,6 +24,8 @@ type Report struct {
 	// Variants has the variants that served a query, by rising id.
 	Variants []VariantUse `json:"variants,omitempty"`
 	Series   []Point      `json:"series"` // of all apps together
+	// Tenants are those of the configuration, in its order, of a run that knows them.
+	Tenants []Tenant `json:"tenants,omitempty"`
 	// PlanFailures are the requests for plans that failed; nil if the run does not know of them.
 	PlanFailures []PlanFailure `json:"plan_failures,omitempty"`
 	// Bound is what no run could have passed, of a run that knows it.
@@ -179,6 +181,7 @@ func (r *Recorder) Report(m Meta) *Report {
 	rep.Overall = all.summary(span, window, usage, known)
 	rep.Overall.beside(m.Bound)
 	rep.Variants = all.variants(m.Variants)
+	rep.Tenants = r.ofTenants(m.Tenants)
 	rep.Series = all.series(r.opt.Bucket, known)
 	return rep
 }

@@ -119,7 +119,7 @@ func SideBySide(w io.Writer, names []string, reports []*Report) error {
 
 // notes writes what tables have no row for.
 func notes(w io.Writer, names []string, reports []*Report) error {
-	for _, write := range []func(io.Writer, []string, []*Report) error{targets, bounds, planFailures} {
+	for _, write := range []func(io.Writer, []string, []*Report) error{tenantTable, targets, bounds, planFailures} {
 		if err := write(w, names, reports); err != nil {
 			return err
 		}

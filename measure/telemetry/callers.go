@@ -1,11 +1,16 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Callers is what became of callers at the entry, before any query.
 type Callers struct {
 	Counts  []CallerCount
 	Tenants []TenantLoad
+	Times   []TenantTime
 }
 
 // CallerCount is how many calls of a tenant were admitted, or refused for a reason. Tenant is "" for callers without
@@ -22,10 +27,16 @@ type TenantLoad struct {
 	Limit, Remaining int
 }
 
+// TenantTime is the machine time that the queries of a tenant have taken of an app, in batches that have ended.
+type TenantTime struct {
+	App, Tenant string
+	Used        time.Duration
+}
+
 // callerCounts collects them when metrics are read.
 type callerCounts struct {
-	read                      func() Callers
-	calls, active, left, most *prometheus.Desc
+	read                            func() Callers
+	calls, active, left, most, used *prometheus.Desc
 }
 
 // CountCallers adds what read returns to the metrics. It may be called once.
@@ -40,6 +51,8 @@ func (t *Telemetry) CountCallers(read func() Callers) {
 		active: desc("sluice_tenant_active", "Queries of a tenant that are under way.", "tenant"),
 		left:   desc("sluice_tenant_quota_remaining", "Queries that a tenant may send at once now.", "tenant"),
 		most:   desc("sluice_tenant_quota_limit", "Queries that a tenant may send at once at most.", "tenant"),
+		used: desc("sluice_tenant_machine_seconds_total",
+			"Time of a tenant's part of batches that have ended, by items.", "app", "tenant"),
 	})
 }
 
@@ -49,6 +62,7 @@ func (c *callerCounts) Describe(out chan<- *prometheus.Desc) {
 	out <- c.active
 	out <- c.left
 	out <- c.most
+	out <- c.used
 }
 
 // Collect implements prometheus.Collector.
@@ -56,6 +70,9 @@ func (c *callerCounts) Collect(out chan<- prometheus.Metric) {
 	x := c.read()
 	for _, n := range x.Counts {
 		out <- prometheus.MustNewConstMetric(c.calls, prometheus.CounterValue, float64(n.Count), n.Tenant, n.Reason)
+	}
+	for _, t := range x.Times {
+		out <- prometheus.MustNewConstMetric(c.used, prometheus.CounterValue, t.Used.Seconds(), t.App, t.Tenant)
 	}
 	for _, t := range x.Tenants {
 		out <- prometheus.MustNewConstMetric(c.active, prometheus.GaugeValue, float64(t.Active), t.Tenant)

@@ -21,6 +21,7 @@ func TestTenantsInMetrics(t *testing.T) {
 	told.CountCallers(func() telemetry.Callers {
 		return telemetry.Callers{
 			Counts:  []telemetry.CallerCount{{Tenant: "shop", Reason: "rate", Count: 7}},
+			Times:   []telemetry.TenantTime{{App: "app", Tenant: "shop", Used: 1500 * time.Millisecond}},
 			Tenants: []telemetry.TenantLoad{{Tenant: "shop", Active: 2, Limit: 10, Remaining: 3}, {Tenant: "free"}},
 		}
 	})
@@ -31,6 +32,7 @@ func TestTenantsInMetrics(t *testing.T) {
 	told.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
 		`sluice_tenant_queries_total{app="app",outcome="dropped",tenant="shop"} 1`,
+		`sluice_tenant_machine_seconds_total{app="app",tenant="shop"} 1.5`,
 		`sluice_access_total{reason="rate",tenant="shop"} 7`, `sluice_tenant_active{tenant="free"} 0`,
 		`sluice_tenant_quota_remaining{tenant="shop"} 3`, `sluice_tenant_quota_limit{tenant="shop"} 10`,
 	} {

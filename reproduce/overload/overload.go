@@ -150,6 +150,12 @@ func inTime(out []engine.Decision) (n int) {
 
 // live is simulated on the real clock: the real data plane with a worker that sleeps.
 func live(ctx context.Context, system string, k int, times float64, seed uint64) (float64, error) {
+	return onClock(ctx, system, k, times, seed, 0)
+}
+
+// onClock is live with batches that end later than believed.
+func onClock(ctx context.Context, system string, k int, times float64, seed uint64, late time.Duration) (float64,
+	error) {
 	w, err := newWorld(ctx)
 	if err != nil {
 		return 0, err
@@ -163,7 +169,9 @@ func live(ctx context.Context, system string, k int, times float64, seed uint64)
 		return 0, err
 	}
 	backend, err := fake.New(fake.Config{
-		Latency: func(_ serving.VariantID, items int) time.Duration { return base + time.Duration(items)*perItem },
+		Latency: func(_ serving.VariantID, items int) time.Duration {
+			return base + time.Duration(items)*perItem + late
+		},
 	})
 	if err != nil {
 		return 0, err

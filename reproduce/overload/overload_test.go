@@ -2,6 +2,8 @@ package overload
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sluice-serving/sluice/systems"
 )
@@ -19,6 +21,19 @@ func TestGoodput(t *testing.T) {
 	}
 	if got, err := simulated(t.Context(), "nexus-batching", 0, 10, 1); err != nil || got > 0.5 {
 		t.Errorf("nexus-batching at 10 times: %.3f, %v: want a fall", got, err)
+	}
+}
+
+// On a clock on which batches end a moment after they are believed to, the default system holds its capacity, too: it
+// does not fill batches with queries that can only just be in time.
+func TestGoodputOnAClock(t *testing.T) {
+	for _, x := range []float64{2, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			got, err := onClock(t.Context(), systems.Default, 0, x, 1, 700*time.Microsecond)
+			if err != nil || got < 0.97 || got > 1.05 {
+				t.Errorf("%v times: %.3f of the capacity, %v", x, got, err)
+			}
+		})
 	}
 }
 
