@@ -138,7 +138,8 @@ func (c *checker) backend(w *Worker, path string) {
 		}
 	}
 	only("openinference", "address", "addresses", "tls", "ca", "load_models")
-	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "seed")
+	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "most_items", "seed")
+	c.need(b.MostItems >= 0, path+".most_items", "is %d, want at least 0", b.MostItems)
 	c.need(b.ErrorRate >= 0 && b.ErrorRate <= 1, path+".error_rate", "is %v, want 0 to 1", b.ErrorRate)
 	c.need(b.CA == "" || b.TLS, path+".ca", "has no effect without `tls: true`")
 	if b.Kind != "openinference" {

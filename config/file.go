@@ -111,6 +111,8 @@ type Backend struct {
 	LoadTime Duration `yaml:"load_time"`
 	// ErrorRate is the probability in [0, 1] that a batch fails on a `fake` backend. Default: 0.
 	ErrorRate float64 `yaml:"error_rate"`
+	// MostItems is the size of the largest batch that a `fake` backend has memory for. Default: 0, no limit.
+	MostItems int `yaml:"most_items"`
 	// Seed chooses which batches fail on a `fake` backend. Default: 0.
 	Seed int64 `yaml:"seed"`
 }

@@ -152,6 +152,7 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
 		},
 		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
+		MostItems: func(serving.VariantID) int { return b.MostItems },
 		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), RowOutputs: finds,
 	})
 }
