@@ -64,7 +64,8 @@ type DeviceType struct {
 	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
 	// --budget`). Default: not limited.
 	Most int `yaml:"most"`
-	// Accelerators is how many accelerators a machine has. Default: 0.
+	// Accelerators is how many accelerators a machine has. Default: 0. Where models run on them, memory is that of the
+	// accelerators.
 	Accelerators int `yaml:"accelerators"`
 	// Part says that this is no machine but a share of one, which an instance gets for itself: cores of its threads,
 	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
@@ -85,6 +86,10 @@ type Worker struct {
 	Count int `yaml:"count"`
 	// Backend says what runs the models.
 	Backend Backend `yaml:"backend"`
+	// Accelerators names those of this machine that the worker has, by index or UUID as `sluice devices` lists them; the
+	// machines of a group take them in order. Default: the next ones that no worker has, as many as its device type
+	// says.
+	Accelerators []string `yaml:"accelerators"`
 }
 
 // Backend says what runs the models of a worker.
@@ -103,6 +108,13 @@ type Backend struct {
 	CA string `yaml:"ca"`
 	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
 	LoadModels bool `yaml:"load_models"`
+	// Providers lists execution providers of ONNX Runtime for an `onnx` backend, the preferred one first: `cuda`, `cpu`.
+	// The first is used that the library has and that starts; that another one is, is logged. `cuda` needs a library
+	// built with CUDA (docs/accelerators.md). Default: `[cpu]`.
+	Providers []string `yaml:"providers"`
+	// ProviderOptions are options of the `cuda` provider, such as `gpu_mem_limit`, by the names of ONNX Runtime's
+	// documentation. Default: none.
+	ProviderOptions map[string]string `yaml:"provider_options"`
 	// Latency is what one run takes on a `fake` backend. Default: 0s.
 	Latency Duration `yaml:"latency"`
 	// LatencyPerItem is what each item of a batch adds on a `fake` backend. Default: 0s.

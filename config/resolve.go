@@ -103,6 +103,11 @@ func (r *resolver) machines() {
 			b.Address = b.Addresses[nth[e]]
 		}
 		b.CA = r.f.Path(b.CA)
+		var has []string
+		if n := len(w.Accelerators) / max(w.Count, 1); n > 0 {
+			has = w.Accelerators[nth[e]*n : (nth[e]+1)*n]
+		}
+		r.w.Accelerators = append(r.w.Accelerators, has)
 		nth[e]++
 		r.w.Backends = append(r.w.Backends, b)
 	}
@@ -235,6 +240,7 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 		} else {
 			b.Path, b.Version = found.Path, strconv.FormatInt(found.Number, 10)
 			out.Version = b.Version
+			b.Unsized = out.MemoryBytes == 0
 			if out.MemoryBytes == 0 {
 				out.MemoryBytes = found.Bytes
 			}

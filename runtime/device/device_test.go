@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,31 +89,22 @@ func TestPoolSharesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := func(worker, at, percent int) *Lease {
-		l, err := p.Take(worker, at, percent)
-		if err != nil {
-			t.Fatal(err)
+	if s := p.Of(0, 0, 0, 7); s.Ordinal != -1 || s.Environment()[EnvVisible] != "" {
+		t.Errorf("a worker without accelerators: %+v", s)
+	}
+	if a, b := p.Of(1, 0, 0, 1), p.Of(1, 0, 0, 2); a.ID == b.ID || a.ID+b.ID != "72" || a.Ordinal != 2 {
+		t.Errorf("instances of one worker have %+v and %+v", a, b)
+	}
+	for at, id := range []string{"2", "7"} {
+		if s := p.Of(1, at, 40, 1); s.ID != id {
+			t.Errorf("a part of accelerator %d: %+v", at, s)
 		}
-		return l
 	}
-	if l := take(0, -1, 0); l.Ordinal() != -1 || l.Environ()[0] != "CUDA_VISIBLE_DEVICES=" {
-		t.Errorf("a worker without accelerators: %v", l.Environ())
+	want := map[string]string{
+		"CUDA_VISIBLE_DEVICES": "5", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "30",
 	}
-	first, second := take(1, -1, 0), take(1, -1, 0)
-	if first.ID() != "2" || second.ID() != "7" || second.Ordinal() != 2 {
-		t.Errorf("instances of one worker got %q and %q", first.ID(), second.ID())
-	}
-	first.Release()
-	first.Release()
-	if l := take(1, -1, 0); l.ID() != "2" {
-		t.Errorf("after a release %q, want that which is free", l.ID())
-	}
-	want := []string{"CUDA_VISIBLE_DEVICES=5", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30"}
-	if l := take(2, 0, 30); !slices.Equal(l.Environ(), want) {
-		t.Errorf("environment %v, want %v", l.Environ(), want)
-	}
-	if _, err := p.Take(2, 1, 0); err == nil {
-		t.Error("no error for an accelerator that the worker lacks")
+	if env := p.Of(2, 0, 30, 1).Environment(); !maps.Equal(env, want) {
+		t.Errorf("environment %v, want %v", env, want)
 	}
 }
 

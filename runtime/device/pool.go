@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Variables of CUDA. The order of the bus is that of nvidia-smi; CUDA's own begins with the fastest.
@@ -16,14 +15,10 @@ const (
 	envPercent = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 )
 
-// Pool knows which accelerators of this machine the workers of this process have, and how many instances use each. It
-// is safe for concurrent use.
+// Pool knows which accelerators of this machine the workers of this process have. It does not change.
 type Pool struct {
 	visible []string   // identifiers that this process may use, in its own order
 	workers [][]string // by worker: its accelerators
-
-	mu   sync.Mutex
-	uses [][]int // by worker and accelerator: leases
 }
 
 // Wanted is what a worker is to have.
@@ -57,7 +52,7 @@ func Visible(getenv func(string) string, m *Machine) []string {
 // NewPool gives workers their accelerators, by worker. It fails where a worker wants more than there are left, or one
 // that is not visible; two workers may name the same one, which they then share.
 func NewPool(visible []string, workers []Wanted) (*Pool, error) {
-	p := &Pool{visible: visible, workers: make([][]string, len(workers)), uses: make([][]int, len(workers))}
+	p := &Pool{visible: visible, workers: make([][]string, len(workers))}
 	named := map[string]bool{}
 	for i, w := range workers {
 		for _, id := range w.IDs {
@@ -78,75 +73,41 @@ func NewPool(visible []string, workers []Wanted) (*Pool, error) {
 			}
 			p.workers[i], free = free[:w.Count:w.Count], free[w.Count:]
 		}
-		p.uses[i] = make([]int, len(p.workers[i]))
 	}
 	return p, nil
 }
 
-// Lease is an instance's use of an accelerator, or its being without one.
-type Lease struct {
-	pool    *Pool
-	worker  int
-	at      int // index among the worker's; -1 for none
-	percent int
-	once    sync.Once
+// Share is what an instance has: an accelerator, a part of one, or none.
+type Share struct {
+	// ID is the accelerator's identifier in CUDA_VISIBLE_DEVICES; empty for none.
+	ID string
+	// Ordinal is its number for a library in this process, which sees those of CUDA_VISIBLE_DEVICES in their order; -1
+	// for none.
+	Ordinal int
+	// Percent is the part of it; 0 is all.
+	Percent int
 }
 
-// Take gives an instance of a worker one of its accelerators: number at of them, or with a negative at the one that
-// fewest use. percent is the part of it that the instance may use; 0 means all. A worker without accelerators gives a
-// lease of none.
-func (p *Pool) Take(worker, at, percent int) (*Lease, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	uses := p.uses[worker]
-	switch {
-	case len(uses) == 0:
-		at = -1
-	case at >= len(uses):
-		return nil, fmt.Errorf("accelerator %d of a worker that has %d", at, len(uses))
-	case at < 0:
-		at = slices.Index(uses, slices.Min(uses))
+// Of returns what an instance of a worker has. One with a part (percent above 0) has it of the worker's accelerator
+// number at. Others take turns by their number, so that a worker with several accelerators has about as many on each.
+func (p *Pool) Of(worker, at, percent, instance int) Share {
+	has := p.workers[worker]
+	if len(has) == 0 {
+		return Share{Ordinal: -1}
 	}
-	if at >= 0 {
-		uses[at]++
+	if percent == 0 {
+		at = instance
 	}
-	return &Lease{pool: p, worker: worker, at: at, percent: percent}, nil
+	id := has[max(at, 0)%len(has)]
+	return Share{ID: id, Ordinal: slices.Index(p.visible, id), Percent: percent}
 }
 
-// Release ends the use. Further calls do nothing.
-func (l *Lease) Release() {
-	l.once.Do(func() {
-		l.pool.mu.Lock()
-		defer l.pool.mu.Unlock()
-		if l.at >= 0 {
-			l.pool.uses[l.worker][l.at]--
-		}
-	})
-}
-
-// ID is the identifier of the accelerator in CUDA_VISIBLE_DEVICES; empty for none.
-func (l *Lease) ID() string {
-	if l.at < 0 {
-		return ""
-	}
-	return l.pool.workers[l.worker][l.at]
-}
-
-// Ordinal is the accelerator's number for a library in this process, which sees those of CUDA_VISIBLE_DEVICES in their
-// order; -1 for none.
-func (l *Lease) Ordinal() int {
-	if l.at < 0 {
-		return -1
-	}
-	return slices.Index(l.pool.visible, l.ID())
-}
-
-// Environ returns the variables, as NAME=VALUE, that make a process use what was leased: it sees that accelerator
-// alone, as number 0, or none.
-func (l *Lease) Environ() []string {
-	env := []string{EnvVisible + "=" + l.ID(), envOrder + "=PCI_BUS_ID"}
-	if l.at >= 0 && l.percent > 0 && l.percent < 100 {
-		env = append(env, envPercent+"="+strconv.Itoa(l.percent))
+// Environment returns the variables that make a process use what an instance has: it sees that accelerator alone, as
+// number 0, or none.
+func (s Share) Environment() map[string]string {
+	env := map[string]string{EnvVisible: s.ID, envOrder: "PCI_BUS_ID"}
+	if s.ID != "" && s.Percent > 0 && s.Percent < 100 {
+		env[envPercent] = strconv.Itoa(s.Percent)
 	}
 	return env
 }
