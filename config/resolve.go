@@ -232,7 +232,8 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 		Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch,
 		MemoryBytes: int64(v.Memory), ItemBytes: int64(v.ItemMemory),
 	}
-	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true}
+	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true,
+		Unsized: v.Memory == 0 && v.ItemMemory == 0}
 	if m := r.model(v, path); m != nil {
 		found, err := m.Version(v.Version)
 		if err != nil {
@@ -240,7 +241,6 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 		} else {
 			b.Path, b.Version = found.Path, strconv.FormatInt(found.Number, 10)
 			out.Version = b.Version
-			b.Unsized = out.MemoryBytes == 0
 			if out.MemoryBytes == 0 {
 				out.MemoryBytes = found.Bytes
 			}

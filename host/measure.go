@@ -45,9 +45,11 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 		if d := &o.Spec().DeviceTypes[s.device]; d.Part && !d.Placed {
 			c.Slots = 1 // a part belongs to one instance, which runs one batch at a time
 		}
+		ended := run.has.measured(ctx, &c)
 		f, err := profiler.Run(ctx, c, func(done, total int, what string) {
 			o.options.Progress(float64(done)/float64(max(total, 1)), "measuring "+what)
 		})
+		ended(f)
 		if err != nil {
 			return nil, err
 		}

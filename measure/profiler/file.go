@@ -60,6 +60,7 @@ type Host struct {
 	Cores       int    `json:"cores"`
 	OS          string `json:"os"`
 	ONNXRuntime string `json:"onnxruntime,omitempty"`
+	Accelerator string `json:"accelerator,omitempty"` // and its driver; empty where models ran on the processor
 }
 
 // Point is the latency of one variant on one device type at one batch size and concurrency, in microseconds.

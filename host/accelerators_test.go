@@ -1,0 +1,119 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/runtime/native"
+)
+
+// cards is a configuration with two workers on accelerators and one on cores.
+func cards(t *testing.T, providers, named string) *Opened {
+	t.Helper()
+	if _, err := native.ONNXRuntime(); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 4).Write(
+		filepath.Join(dir, "models", "m", "1", "model.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "sluice.yaml")
+	text := `
+version: 1
+device_types: [{name: card, accelerators: 1, memory: 1GiB}, {name: core}]
+workers:
+  - {name: gpu, device_type: card, count: 2, backend: {providers: [` + providers + `]}` + named + `}
+  - {name: cpu, device_type: core}
+models: {repository: models}
+apps: [{name: app, slo: {latency: 1s}, variants: [{name: m}]}]
+`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// drivers has a program stand for that of the driver, with two accelerators.
+func drivers(t *testing.T) {
+	t.Helper()
+	tool, err := filepath.Abs("../runtime/device/testdata/nvidia-smi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLUICE_NVIDIA_SMI", tool)
+}
+
+func TestWorkersHaveAccelerators(t *testing.T) {
+	drivers(t)
+	for named, want := range map[string][2]string{
+		"": {"0", "1"}, `, accelerators: ["1", "0"]`: {"1", "0"},
+	} {
+		o := cards(t, "cuda, cpu", named)
+		list, err := o.Devices(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, id := range want {
+			if w := list[k]; len(w.Accelerators) != 1 || w.Accelerators[0] != id {
+				t.Errorf("%s: worker %+v, want accelerator %s", named, w, id)
+			}
+			if w := list[k]; w.Provider == "cpu" && !strings.Contains(w.PassedOver, "provider cuda") {
+				t.Errorf("worker %+v falls back and does not say why", w)
+			}
+		}
+		if w := list[2]; w.Accelerators != nil || w.Provider != "" {
+			t.Errorf("a worker of cores %+v", w)
+		}
+		a, err := o.accelerators(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if env := a.environment(dataplane.InstanceSpec{Worker: 0}); env["CUDA_VISIBLE_DEVICES"] != want[0] {
+			t.Errorf("%s: environment %v", named, env)
+		}
+		if env := a.environment(dataplane.InstanceSpec{Worker: 2}); env["CUDA_VISIBLE_DEVICES"] != "" {
+			t.Errorf("a worker of cores sees %v", env)
+		}
+	}
+}
+
+func TestWithoutAcceleratorsWorkersFallBackOrSayWhy(t *testing.T) {
+	t.Setenv("SLUICE_NVIDIA_SMI", filepath.Join(t.TempDir(), "absent"))
+	list, err := cards(t, "cuda, cpu", "").Devices(t.Context())
+	if err != nil || list[0].Provider != "cpu" || list[0].PassedOver == "" {
+		t.Errorf("with a fallback: %+v, %v", list, err)
+	}
+	_, err = cards(t, "cuda", "").Devices(t.Context())
+	if fault.Of(err) != fault.Config || !strings.Contains(err.Error(), "sluice devices") {
+		t.Errorf("without a fallback: %v", err)
+	}
+}
+
+// What was measured takes the place of what the configuration does not say: the most over the device types.
+func TestVariantsHaveTheMemoryThatWasMeasured(t *testing.T) {
+	drivers(t)
+	o := cards(t, "cuda, cpu", "")
+	f := &profiler.File{Version: profiler.Version, Memory: []profiler.Memory{
+		{Variant: "m", DeviceType: "card", Loaded: 100 << 20, Batch: 8, AtBatch: 180 << 20},
+		{Variant: "m", DeviceType: "core", Loaded: 20 << 20},
+	}}
+	v := o.sized(f).Spec().Variants[0]
+	if v.MemoryBytes != 100<<20 || v.ItemBytes != 10<<20 {
+		t.Errorf("memory %d and %d for each item", v.MemoryBytes, v.ItemBytes)
+	}
+	if o.Spec().Variants[0].MemoryBytes == v.MemoryBytes {
+		t.Error("the configuration itself has changed")
+	}
+}
