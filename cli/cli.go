@@ -88,8 +88,8 @@ func commands() []command {
 	return []command{
 		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
 		loadCommand(), profileCommand(),
-		planCommand(), policyCommand(), simulateCommand(), configCommand(), devicesCommand(), keyCommand(), importCommand(),
-		systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(),
+		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
+		devicesCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(),
 		dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
 	}
 }

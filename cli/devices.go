@@ -28,8 +28,8 @@ func devicesCommand() command {
 	return command{
 		name: "devices", summary: "the processor and the accelerators of this machine",
 		usage: "[-f sluice.yaml] [--require N] [--json]", about: devicesAbout,
-		examples: "sluice devices\nsluice devices --json\nsluice devices --require 1 && scripts/measure-accelerator.sh\n" +
-			"sluice devices -f sluice.yaml",
+		examples: "sluice devices\nsluice devices --json\n" +
+			"sluice devices --require 1 && scripts/measure-accelerator.sh\nsluice devices -f sluice.yaml",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "", "configuration `file` whose workers are listed, too")
 			require := fs.Int("require", 0, "fail without so many accelerators, a `number`")
@@ -66,7 +66,7 @@ func devicesCommand() command {
 func printDevices(e *Env, r *devicesReport) error {
 	fmt.Fprintf(e.Stdout, "%s, %d cores", r.CPU, r.Cores)
 	if r.MemoryBytes > 0 {
-		fmt.Fprintf(e.Stdout, ", %s of memory", quantity.Bytes(r.MemoryBytes))
+		fmt.Fprintf(e.Stdout, ", %s of memory", roundBytes(r.MemoryBytes))
 	}
 	fmt.Fprintln(e.Stdout)
 	if r.Note != "" {
@@ -93,7 +93,7 @@ func printAccelerators(e *Env, list []device.Accelerator) error {
 	for _, a := range list {
 		s := &a.State
 		rows = append(rows, []string{
-			fmt.Sprint(a.Index), a.Name, quantity.Bytes(a.MemoryBytes), quantity.Bytes(s.MemoryUsedBytes),
+			fmt.Sprint(a.Index), a.Name, roundBytes(a.MemoryBytes), roundBytes(s.MemoryUsedBytes),
 			known(s.ClockMHz), known(s.MostClockMHz), known(s.MemoryClockMHz), strings.Join(s.Throttled, ", "),
 			known(s.Watts), known(s.LimitWatts), known(s.Celsius), quantity.Percent(s.Utilization), a.Driver,
 		})
@@ -106,7 +106,7 @@ func printAccelerators(e *Env, list []device.Accelerator) error {
 	for _, a := range list {
 		for _, p := range a.Processes {
 			processes = append(processes, []string{
-				fmt.Sprint(a.Index), fmt.Sprint(p.PID), p.Name, quantity.Bytes(p.MemoryUsedBytes),
+				fmt.Sprint(a.Index), fmt.Sprint(p.PID), p.Name, roundBytes(p.MemoryUsedBytes),
 			})
 		}
 	}
@@ -115,6 +115,14 @@ func printAccelerators(e *Env, list []device.Accelerator) error {
 	}
 	fmt.Fprintln(e.Stdout)
 	return columns(e.Stdout, "rrlr", processes)
+}
+
+// roundBytes writes an amount of memory for people, in GiB or MiB.
+func roundBytes(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
 // known writes a number, and nothing for what the driver does not tell.

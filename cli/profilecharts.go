@@ -14,6 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
+// chartColumns is how many variants stand beside each other in a chart.
+const chartColumns = 3
+
 // drawProfile draws a chart of each device type of a profile file: throughput over latency, a line for each number of
 // batches at once and a point for each batch size, as Scrooge's Figure 5 (§3.2).
 func drawProfile(e *Env, path, folder string) error {
@@ -45,7 +48,7 @@ func drawProfile(e *Env, path, folder string) error {
 }
 
 func profileChart(f *profiler.File, device string) *plot.Chart {
-	c := &plot.Chart{Title: "Throughput over latency by batch size, " + device, Columns: 3}
+	c := &plot.Chart{Title: "Throughput over latency by batch size, " + device}
 	points := slices.Clone(f.Points)
 	slices.SortFunc(points, func(a, b profiler.Point) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.Concurrency, b.Concurrency),
@@ -68,5 +71,6 @@ func profileChart(f *profiler.File, device string) *plot.Chart {
 		line := &panel.Lines[len(panel.Lines)-1]
 		line.X, line.Y = append(line.X, p.Mean/1e3), append(line.Y, float64(p.Batch*p.Concurrency)/p.Mean*1e6)
 	}
+	c.Columns = max(1, min(chartColumns, len(c.Panels)))
 	return c
 }

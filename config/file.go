@@ -86,9 +86,8 @@ type Worker struct {
 	Count int `yaml:"count"`
 	// Backend says what runs the models.
 	Backend Backend `yaml:"backend"`
-	// Accelerators names those of this machine that the worker has, by index or UUID as `sluice devices` lists them; the
-	// machines of a group take them in order. Default: the next ones that no worker has, as many as its device type
-	// says.
+	// Accelerators names those of this machine that the worker has, by index or UUID (`sluice devices`). The machines of
+	// a group take them in order. Default: the next ones that no worker has, as many as its device type says.
 	Accelerators []string `yaml:"accelerators"`
 }
 

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // A machine that lacks memory for large batches serves all queries all the same, in smaller ones, and says so once for
@@ -67,4 +71,57 @@ func TestLacksMemoryForLargeBatches(t *testing.T) {
 			t.Errorf("said %q", said)
 		}
 	})
+}
+
+// Whatever the system, no query fails for lack of memory, and few batches are too large.
+func TestEverySystemKeepsWithinMemory(t *testing.T) {
+	const fits, queries = 3, 40
+	w := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Minute, 16)
+	tried := 0
+	for _, name := range systems.Names() {
+		s, err := systems.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := s.Engine(w.Spec, w.Profile, w.Planner.Provides())
+		if err != nil {
+			continue // it needs more of a plan
+		}
+		tried++
+		synctest.Test(t, func(t *testing.T) {
+			var tooLarge atomic.Int32
+			r := &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+				time.Sleep(time.Millisecond)
+				if b.Items > fits {
+					tooLarge.Add(1)
+					return dataplane.ErrOutOfMemory
+				}
+				return echo(ctx, b)
+			}}
+			p, err := dataplane.New(dataplane.Config{
+				Spec: w.Spec, Initial: w.Plan, Engine: e,
+				Backend: func(serving.WorkerID) dataplane.Backend { return r },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			var all sync.WaitGroup
+			for range queries {
+				all.Go(func() {
+					if _, err := p.Infer(t.Context(), one()); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			all.Wait()
+			// 16, 8 and 4 items are too many. Both machines may run such a batch before the limit is known.
+			if n := tooLarge.Load(); n > 2*3 {
+				t.Errorf("%s: %d batches were too large", name, n)
+			}
+		})
+	}
+	if tried < 10 {
+		t.Errorf("%d systems were tried: does this test still build them?", tried)
+	}
 }

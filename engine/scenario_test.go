@@ -272,9 +272,10 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "done", "broken", "oom":
 			x.Kind, x.Batch = engine.BatchDone, serving.BatchID(id)
 			x.Took = duration(args["took"], 0)
-			if name[0] == "broken" {
+			switch name[0] {
+			case "broken":
 				x.Result = engine.Broken
-			} else if name[0] == "oom" {
+			case "oom":
 				x.Result = engine.Exceeded
 			}
 			for _, i := range s.engine.Fleet().Live() {

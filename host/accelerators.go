@@ -25,25 +25,28 @@ type accelerators struct {
 	why     error // no worker has one; nil where those that are to have one do
 }
 
-// wants reports whether a worker runs models on accelerators of this machine: by ONNX Runtime's provider, or in
+// wants reports whether a worker uses accelerators of this machine if they are there: by ONNX Runtime's provider, or in
 // processes of its own that find them by themselves.
 func (o *Opened) wants(w serving.WorkerID) bool {
-	if !o.runsHere(w) {
+	if !o.runsHere(w) || o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType].Accelerators == 0 {
 		return false
 	}
-	b := &o.tables.Backends[w]
-	if b.Kind == kindONNX {
-		return slices.Contains(b.Providers, onnx.CUDA)
-	}
-	return o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType].Accelerators > 0
+	p := o.tables.Backends[w].Providers
+	return len(p) == 0 || slices.Contains(p, onnx.CUDA)
 }
 
-// accelerators looks for the accelerators that workers are to have. Without one for a worker it fails, unless every
-// such worker names a provider that needs none.
+// needs reports whether a worker runs nothing without an accelerator.
+func (o *Opened) needs(w serving.WorkerID) bool {
+	p := o.tables.Backends[w].Providers
+	return slices.Contains(p, onnx.CUDA) && !slices.Contains(p, onnx.CPU)
+}
+
+// accelerators looks for the accelerators that workers are to have. Where there are too few it fails if a worker runs
+// nothing without one; else none has any, and why says so.
 func (o *Opened) accelerators(ctx context.Context) (*accelerators, error) {
 	spec := o.Spec()
 	wanted := make([]device.Wanted, len(spec.Workers))
-	any, dispensable := false, true
+	any, needed := false, false
 	for at := range wanted {
 		w := serving.WorkerID(at)
 		wanted[at] = device.Wanted{Name: spec.Workers[at].Name, IDs: []string{}}
@@ -53,7 +56,7 @@ func (o *Opened) accelerators(ctx context.Context) (*accelerators, error) {
 		any = true
 		wanted[at].Count = spec.DeviceTypes[spec.Workers[at].DeviceType].Accelerators
 		wanted[at].IDs = o.tables.Accelerators[at]
-		dispensable = dispensable && slices.Contains(o.tables.Backends[at].Providers, onnx.CPU)
+		needed = needed || o.needs(w)
 	}
 	if !any {
 		return nil, nil
@@ -64,7 +67,7 @@ func (o *Opened) accelerators(ctx context.Context) (*accelerators, error) {
 		if a.machine.Note != "" {
 			err = fmt.Errorf("%w (%s)", err, a.machine.Note)
 		}
-		if !dispensable {
+		if needed {
 			return nil, fault.Wrap(fault.Config, err)
 		}
 		a.why = err
@@ -118,6 +121,19 @@ func (o *Opened) checkProviders(b *onnx.Backend, tell func(error)) error {
 		}
 	}
 	return nil
+}
+
+// onAccelerator reports whether the models of a worker run on the accelerator that it has, as far as is known here:
+// ONNX Runtime says so, and processes of their own use what they see.
+func (b *backends) onAccelerator(w serving.WorkerID) bool {
+	if b.has == nil || b.has.pool == nil || !b.opened.wants(w) {
+		return false
+	}
+	if b.opened.tables.Backends[w].Kind != kindONNX {
+		return true
+	}
+	used, _, err := b.local.Provider(w)
+	return err == nil && used == onnx.CUDA
 }
 
 // WorkerDevice is what runs the models of a worker.

@@ -101,6 +101,30 @@ func TestWithoutAcceleratorsWorkersFallBackOrSayWhy(t *testing.T) {
 	}
 }
 
+// A profile that is measured on an accelerator has its memory and how it was; one of a worker that fell back has not.
+func TestProfilesSayHowAcceleratorsWere(t *testing.T) {
+	drivers(t)
+	o := cards(t, "cuda, cpu", "")
+	run, err := o.backends(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used, _, _ := run.local.Provider(0); run.onAccelerator(0) != (used == "cuda") || run.onAccelerator(2) {
+		t.Errorf("provider %s, on an accelerator: %v; a worker of cores: %v", used, run.onAccelerator(0),
+			run.onAccelerator(2))
+	}
+	c, f := profiler.Config{Worker: 0}, &profiler.File{Version: profiler.Version, DeviceType: "card"}
+	ended := run.has.measured(t.Context(), &c)
+	if used, ok := c.Memory(t.Context()); !ok || used != 1<<30 {
+		t.Errorf("%d bytes in use, known: %v", used, ok)
+	}
+	ended(f)
+	if len(f.Accelerators) != 1 || f.Accelerators[0].DeviceType != "card" || f.Accelerators[0].MeanMHz != 1755 ||
+		!f.Accelerators[0].Hot() || !strings.Contains(c.Host.Accelerator, "H200, driver 580") {
+		t.Errorf("seen %+v, host %+v", f.Accelerators, c.Host)
+	}
+}
+
 // What was measured takes the place of what the configuration does not say: the most over the device types.
 func TestVariantsHaveTheMemoryThatWasMeasured(t *testing.T) {
 	drivers(t)

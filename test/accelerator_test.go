@@ -66,8 +66,9 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 		}
 		return string(text)
 	}
-	if m := `sluice_batch_memory_limit{app="echo",device_type="card",variant="echo"} 2`; !strings.Contains(get("/metrics"), m) {
-		t.Errorf("the metrics lack %s", m)
+	const series = `sluice_batch_memory_limit{app="echo",device_type="card",variant="echo"} 2`
+	if !strings.Contains(get("/metrics"), series) {
+		t.Errorf("the metrics lack %s", series)
 	}
 	if !strings.Contains(log.String(), "lacked memory for a batch of variant") {
 		t.Errorf("the log does not say so:\n%s", log.String())

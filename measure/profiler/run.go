@@ -130,8 +130,8 @@ func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	s := &profiledVariant{
 		v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src,
 		batches: map[int]*dataplane.Batch{},
-		memory:  Memory{Variant: p.cfg.Spec.Variants[v].Name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name},
 	}
+	s.memory = Memory{Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name}
 	if m, ok := p.partial.memory[key]; ok {
 		s.memory = m
 	}

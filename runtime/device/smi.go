@@ -16,7 +16,7 @@ import (
 const EnvTool = "SLUICE_NVIDIA_SMI"
 
 // ErrNone is wrapped by errors that say that this machine has no driver, and so no accelerator that can be used.
-var ErrNone = errors.New("no accelerator")
+var ErrNone = errors.New("no driver")
 
 const (
 	// askFor is how long the tool may take: the first call after a start may have to bring the driver up.
@@ -88,7 +88,7 @@ func (t Tool) Accelerators(ctx context.Context) ([]Accelerator, error) {
 func (t Tool) ask(ctx context.Context, args ...string) (string, error) {
 	path, err := exec.LookPath(t.name())
 	if err != nil {
-		return "", fmt.Errorf("%w: %s is not there; install the driver, or set %s to where it is", ErrNone, t.name(),
+		return "", fmt.Errorf("%w: %s is not there; install it, or set %s to where it is", ErrNone, t.name(),
 			EnvTool)
 	}
 	cmd := exec.CommandContext(ctx, path, args...)

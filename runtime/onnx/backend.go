@@ -38,8 +38,7 @@ func New(cfg Config) (*Backend, error) {
 	if cfg.Models == nil {
 		cfg.Models = map[serving.VariantID]Model{}
 	}
-	b := &Backend{cfg: cfg, turn: make(chan struct{}, 1), models: map[serving.VariantID]*model{},
-		chosen: map[serving.WorkerID]choice{}}
+	b := &Backend{cfg: cfg, turn: make(chan struct{}, 1), models: map[serving.VariantID]*model{}}
 	o, err := b.options(0)
 	if err != nil {
 		return nil, err
@@ -47,7 +46,7 @@ func New(cfg Config) (*Backend, error) {
 	return b, o.Destroy()
 }
 
-// options are the settings of one session on the processor. Cores is the threads of a run; 0 leaves that to the runtime.
+// options are the settings of one session on the processor. A run may use so many cores; 0 leaves that to the runtime.
 func (b *Backend) options(cores int) (*ort.SessionOptions, error) {
 	o, err := ort.NewSessionOptions()
 	if err != nil {
@@ -135,7 +134,10 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 	if err != nil {
 		return nil, err
 	}
-	in := &instance{b: b, spec: spec, provider: provider, slots: make(chan int, spec.Slots), loaded: map[serving.VariantID]*loaded{}}
+	in := &instance{
+		b: b, spec: spec, provider: provider, slots: make(chan int, spec.Slots),
+		loaded: map[serving.VariantID]*loaded{},
+	}
 	for i := range spec.Slots {
 		in.slots <- i
 	}

@@ -34,6 +34,9 @@ func (b *Backend) Provider(w serving.WorkerID) (name string, passed, err error) 
 	c, ok := b.chosen[w]
 	if !ok {
 		c = b.choose(w)
+		if b.chosen == nil {
+			b.chosen = make(map[serving.WorkerID]choice)
+		}
 		b.chosen[w] = c
 	}
 	return c.name, c.passed, c.err

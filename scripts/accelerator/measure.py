@@ -310,13 +310,19 @@ def measure(args: argparse.Namespace) -> None:
         runner.run(runner.inputs(1), runner.new_stream())
         loads.append({"variant": name, "device_type": args.device_type, "load_ms": 1e3 * (time.perf_counter() - start)})
         fits = {"variant": name, "device_type": args.device_type, "loaded_bytes": max(0, used_bytes(device) - before)}
-        stop = max(batches) + 1
+        stop, per_item = max(batches) + 1, 0.0
         for level in levels:
             for batch in batches:
                 if batch >= stop:
                     left -= 1
                     continue
-                seconds = max(args.least, min(args.most, (args.budget - (time.time() - begun)) / max(left, 1)))
+                rest = args.budget - (time.time() - begun)
+                # The batch is believed to take as long for each item as the last. None is begun that takes too much of
+                # the time that is left; batches of one are, always.
+                if batch > 1 and (WARM + 1) * per_item * batch > max(0.0, rest / 4):
+                    left -= 1
+                    continue
+                seconds = max(args.least, min(args.most, rest / max(left, 1)))
                 left -= 1
                 try:
                     took = times(runner, batch, level, seconds)
@@ -332,6 +338,7 @@ def measure(args: argparse.Namespace) -> None:
                 keep("streams", p)
                 if level == levels[0]:
                     fits["batch"], fits["at_batch_bytes"] = batch, max(0, used_bytes(device) - before)
+                per_item = min(took) / batch
                 if min(took) > LONGEST:
                     stop = min(stop, batch + 1)
             print(f"{name}: {level} at once measured, {time.time() - begun:.0f} s", flush=True)
