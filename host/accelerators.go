@@ -129,7 +129,7 @@ func (b *backends) onAccelerator(w serving.WorkerID) bool {
 	if b.has == nil || b.has.pool == nil || !b.opened.wants(w) {
 		return false
 	}
-	if b.opened.tables.Backends[w].Kind != kindONNX {
+	if b.opened.tables.Backends[w].Kind != kindONNX || b.local == nil {
 		return true
 	}
 	used, _, err := b.local.Provider(w)

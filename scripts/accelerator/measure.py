@@ -33,6 +33,7 @@ import tiny  # noqa: E402
 ALL = {**networks.NETWORKS, **tiny.NETWORKS}
 LONGEST = 2.0  # seconds of a batch from which larger ones are not tried
 WARM = 2  # runs that do not count
+AFTER = 45  # seconds from which no more is begun in several processes
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -245,7 +246,7 @@ def worker(pipe: Any, names: List[str], device: str, half: bool) -> None:
 
 def in_processes(names: List[str], batches: List[int], levels: List[int], device: str, half: bool, seconds: float,
                  until: float) -> List[Tuple[str, int, int, List[float]]]:
-    """The times of runs in several processes, each with the networks for itself."""
+    """The times of runs in several processes, each with the networks for itself; none is begun after until."""
     context = multiprocessing.get_context("spawn")
     out, started = [], []
     try:
@@ -350,7 +351,7 @@ def measure(args: argparse.Namespace) -> None:
         several = [n for n in args.several.split(",") if n in names] or names[:1]
         for name, batch, level, took in in_processes(
             several, [b for b in batches if b in (1, 8)] or batches[:1], [n for n in levels if n <= args.processes],
-            device, half, args.least, begun + args.budget + 60,
+            device, half, args.least, max(begun + args.budget, time.time()) + AFTER,
         ):
             keep("processes", point(name, args.device_type, batch, level, took))
     os.makedirs(args.out, exist_ok=True)

@@ -70,13 +70,13 @@ def main(folder: str) -> None:
                 continue
             best = max(own, key=rate)
             one = [r for r in own if r["batch"] == "1" and r["concurrency"] == "1"]
-            line += [f"{float(one[0]['mean_us']) / 1e3:.2f}" if one else "", f"{rate(best):.0f}", best["batch"],
+            line += [f"{float(one[0]['mean_us']) / 1e3:.2f}" if one else "", f"{rate(best):.3g}", best["batch"],
                      best["concurrency"]]
         lines.append(line)
     out += table(lines) + ["", "## Scrooge, Figure 5 and Table 2", ""]
     out.append("Published: SSD-Inception and YOLO on Azure's P100 and V100. Here: other networks of the same kind.")
     out += ["", *table([["batch", "at once", "published (P100), items/s"] + [f"ssd300-vgg16 on {d}" for d in devices]] + [
-        [b, c, want] + [next((f"{rate(r):.1f}" for r in rows[d] if r["variant"] == "ssd300-vgg16"
+        [b, c, want] + [next((f"{rate(r):.3g}" for r in rows[d] if r["variant"] == "ssd300-vgg16"
                               and r["how"] == "streams" and r["batch"] == str(b) and r["concurrency"] == str(c)), "")
                         for d in devices] for (b, c), want in FIGURE5.items()])]
     lines = [["", "P100", "V100", "ratio", *devices, "ratio here"], ["$/h", *PRICES, f"{PRICES[1] / PRICES[0]:.2f}",
@@ -85,7 +85,7 @@ def main(folder: str) -> None:
         here = [max((rate(r) for r in rows[d] if r["variant"] == n), default=0.0) for d in devices]
         ratio = f"{here[0] / here[1]:.1f}" if len(here) == 2 and here[1] > 0 else ""
         lines.append([f"{name}; here {n}, most items/s", p100, v100, f"{v100 / p100:.2f}",
-                      *[f"{x:.1f}" if x else "" for x in here], ratio])
+                      *[f"{x:.3g}" if x else "" for x in here], ratio])
     out += ["", *table(lines), "", "## Scrooge, Table 1", ""]
     out.append(f"Published for Azure: the dearest machine costs {TABLE1[0]} times the cheapest, and has {TABLE1[1]} times "
                "its TFLOP/s. Prices cannot be measured; here is what the kinds of machine do at most.")
@@ -98,7 +98,7 @@ def main(folder: str) -> None:
         for (how, *key), r in by.items():
             other = by.get(("processes", *key))
             if how == "streams" and other:
-                lines.append([d, *key, f"{rate(r):.0f}", f"{rate(other):.0f}", f"{rate(other) / rate(r):.2f}"])
+                lines.append([d, *key, f"{rate(r):.3g}", f"{rate(other):.3g}", f"{rate(other) / rate(r):.2f}"])
     out += table(lines) + ["", "## Systems, live beside simulated", ""]
     live = read(os.path.join(folder, "live", "live.csv"))
     if live:
