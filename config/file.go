@@ -86,8 +86,8 @@ type Worker struct {
 	Count int `yaml:"count"`
 	// Backend says what runs the models.
 	Backend Backend `yaml:"backend"`
-	// Accelerators names those of this machine that the worker has, by index or UUID (`sluice devices`). The machines of
-	// a group take them in order. Default: the next ones that no worker has, as many as its device type says.
+	// Accelerators names those that the worker has, as `sluice devices` lists them: by index or UUID. The machines of a
+	// group take them in order. Default: the next ones that no worker has, as many as its device type says.
 	Accelerators []string `yaml:"accelerators"`
 }
 
@@ -107,9 +107,9 @@ type Backend struct {
 	CA string `yaml:"ca"`
 	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
 	LoadModels bool `yaml:"load_models"`
-	// Providers lists execution providers of ONNX Runtime for an `onnx` backend, the preferred one first: `cuda`, `cpu`.
-	// The first is used that the library has and that starts; that another one is, is logged. `cuda` needs a library
-	// built with CUDA (docs/accelerators.md). Default: `[cpu]`.
+	// Providers lists execution providers of ONNX Runtime for an `onnx` backend, `cuda` and `cpu`, the preferred one
+	// first. The first is used that the library has and that starts; where it is another, the log says so. `cuda` needs
+	// a library built with CUDA (docs/accelerators.md). Default: `[cpu]`.
 	Providers []string `yaml:"providers"`
 	// ProviderOptions are options of the `cuda` provider, such as `gpu_mem_limit`, by the names of ONNX Runtime's
 	// documentation. Default: none.

@@ -13,8 +13,8 @@ import (
 // instance to the engine, which sends the queries elsewhere and has the instance launched again.
 var ErrInstanceLost = errors.New("instance lost")
 
-// ErrOutOfMemory is wrapped by errors of a Runner that mean that the device lacked memory for the batch. The engine runs
-// its queries again in smaller batches, and makes none as large on machines of that type any more.
+// ErrOutOfMemory is wrapped by errors of a Runner that mean that the device lacked memory for the batch. The engine
+// runs its queries again in smaller batches, and makes none as large on machines of that type any more.
 var ErrOutOfMemory = errors.New("the device lacks memory for the batch")
 
 // Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They

@@ -179,7 +179,8 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 	case engine.LimitBatch:
 		s := p.spec()
 		p.c.Trouble(fmt.Errorf("device type %q lacked memory for a batch of variant %q: from now on its batches "+
-			"there have %d items at most, until the next start; `sluice profile` measures what fits, max_batch of the variant sets it",
+			"there have %d items at most, until the next start; `sluice profile` measures what fits, max_batch of "+
+			"the variant sets it",
 			s.DeviceTypes[d.DeviceType].Name, s.Variants[d.Variant].Name, d.Items))
 	case engine.KeepPlan:
 		if d.Reason == engine.PlanInvalid {

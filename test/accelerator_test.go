@@ -95,8 +95,8 @@ func torch(t *testing.T) string {
 	return ""
 }
 
-// The measurement of accelerators goes through, with networks that compute next to nothing on the processor, and what it
-// writes can be read.
+// The measurement of accelerators goes through, with networks that compute next to nothing on the processor, and what
+// it writes can be read.
 func TestMeasureAccelerator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts several interpreters")

@@ -286,7 +286,8 @@ func (x *Explanation) Text(w io.Writer) error {
 		}
 		switch {
 		case r.NoMemory:
-			_ = p("             the device lacked memory for it, after %.3f ms; run again in smaller batches\n", r.TookMS)
+			_ = p("             the device lacked memory for it, after %.3f ms; run again in smaller batches\n",
+				r.TookMS)
 		case r.Failed:
 			_ = p("             failed after %.3f ms; run again\n", r.TookMS)
 		case r.TookMS > 0:

@@ -21,8 +21,8 @@ type Config struct {
 	Seed uint64
 	// ErrorRate is the probability in [0, 1] that a batch fails after having taken its full time.
 	ErrorRate float64
-	// MostItems returns the items of the largest batch of a variant that the machine has memory for, 0 for no limit; nil
-	// means none. Larger ones fail after having taken their time.
+	// MostItems returns the items of the largest batch of a variant that the machine has memory for, 0 for no limit;
+	// nil means none. Larger ones fail after having taken their time.
 	MostItems func(v serving.VariantID) int
 	// LaunchFailures is the number of launches that fail before the first one succeeds.
 	LaunchFailures int

@@ -37,6 +37,11 @@ def load(path: str) -> Dict[str, Any]:
         return dict(json.load(f))
 
 
+def short(x: float) -> str:
+    """A number with three digits or more."""
+    return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
+
+
 def rate(r: Dict[str, str]) -> float:
     return float(r["items_per_s"])
 
@@ -70,13 +75,14 @@ def main(folder: str) -> None:
                 continue
             best = max(own, key=rate)
             one = [r for r in own if r["batch"] == "1" and r["concurrency"] == "1"]
-            line += [f"{float(one[0]['mean_us']) / 1e3:.2f}" if one else "", f"{rate(best):.3g}", best["batch"],
+            line += [f"{float(one[0]['mean_us']) / 1e3:.2f}" if one else "", f"{short(rate(best))}", best["batch"],
                      best["concurrency"]]
         lines.append(line)
     out += table(lines) + ["", "## Scrooge, Figure 5 and Table 2", ""]
     out.append("Published: SSD-Inception and YOLO on Azure's P100 and V100. Here: other networks of the same kind.")
-    out += ["", *table([["batch", "at once", "published (P100), items/s"] + [f"ssd300-vgg16 on {d}" for d in devices]] + [
-        [b, c, want] + [next((f"{rate(r):.3g}" for r in rows[d] if r["variant"] == "ssd300-vgg16"
+    head = ["batch", "at once", "published (P100), items/s"] + [f"ssd300-vgg16 on {d}" for d in devices]
+    out += ["", *table([head] + [
+        [b, c, want] + [next((f"{short(rate(r))}" for r in rows[d] if r["variant"] == "ssd300-vgg16"
                               and r["how"] == "streams" and r["batch"] == str(b) and r["concurrency"] == str(c)), "")
                         for d in devices] for (b, c), want in FIGURE5.items()])]
     lines = [["", "P100", "V100", "ratio", *devices, "ratio here"], ["$/h", *PRICES, f"{PRICES[1] / PRICES[0]:.2f}",
@@ -85,10 +91,10 @@ def main(folder: str) -> None:
         here = [max((rate(r) for r in rows[d] if r["variant"] == n), default=0.0) for d in devices]
         ratio = f"{here[0] / here[1]:.1f}" if len(here) == 2 and here[1] > 0 else ""
         lines.append([f"{name}; here {n}, most items/s", p100, v100, f"{v100 / p100:.2f}",
-                      *[f"{x:.3g}" if x else "" for x in here], ratio])
+                      *[f"{short(x)}" if x else "" for x in here], ratio])
     out += ["", *table(lines), "", "## Scrooge, Table 1", ""]
-    out.append(f"Published for Azure: the dearest machine costs {TABLE1[0]} times the cheapest, and has {TABLE1[1]} times "
-               "its TFLOP/s. Prices cannot be measured; here is what the kinds of machine do at most.")
+    out.append(f"Published for Azure: the dearest machine costs {TABLE1[0]} times the cheapest, and has {TABLE1[1]} "
+               "times its TFLOP/s. Prices cannot be measured; here is what the kinds of machine do at most.")
     out += ["", *table([["", "TFLOP/s", "copies, GB/s"]] + [
         [d, f"{machine[d]['teraflops']:.2f}", f"{machine[d]['copy_gb_per_s']:.0f}"] for d in devices])]
     out += ["", "## Streams of one process beside processes", ""]
@@ -98,7 +104,7 @@ def main(folder: str) -> None:
         for (how, *key), r in by.items():
             other = by.get(("processes", *key))
             if how == "streams" and other:
-                lines.append([d, *key, f"{rate(r):.3g}", f"{rate(other):.3g}", f"{rate(other) / rate(r):.2f}"])
+                lines.append([d, *key, f"{short(rate(r))}", f"{short(rate(other))}", f"{rate(other) / rate(r):.2f}"])
     out += table(lines) + ["", "## Systems, live beside simulated", ""]
     live = read(os.path.join(folder, "live", "live.csv"))
     if live:
@@ -107,8 +113,9 @@ def main(folder: str) -> None:
         hand = next((float(r["live_goodput"]) for r in live if r["system"] == "by-hand"), 0.0)
         for r in live:
             x = {k: float(v) for k, v in r.items() if k not in ("system", "agree")}
-            lines.append([r["system"], f"{100 * x['live_violations']:.2f} %", f"{100 * x['simulated_violations']:.2f} %",
-                          f"{100 * x['live_accuracy']:.2f} %", f"{100 * x['simulated_accuracy']:.2f} %",
+            lines.append([r["system"], f"{100 * x['live_violations']:.2f} %",
+                          f"{100 * x['simulated_violations']:.2f} %", f"{100 * x['live_accuracy']:.2f} %",
+                          f"{100 * x['simulated_accuracy']:.2f} %",
                           f"{x['live_p99_ms']:.1f}", f"{x['simulated_p99_ms']:.1f}", f"{x['live_goodput']:.1f}",
                           f"{x['live_goodput'] / hand:.2f}" if hand else "", r["agree"]])
         out += table(lines)

@@ -15,7 +15,8 @@ func TestCappedHidesWhatDoesNotFit(t *testing.T) {
 	for d := range 2 {
 		for _, n := range []int{1, 4, 8} {
 			m.Latency = append(m.Latency, serving.LatencyPoint{
-				DeviceType: serving.DeviceTypeID(d), Items: n, Concurrency: 1, Mean: time.Duration(n) * time.Millisecond,
+				DeviceType: serving.DeviceTypeID(d), Items: n, Concurrency: 1,
+				Mean: time.Duration(n) * time.Millisecond,
 			})
 		}
 	}
