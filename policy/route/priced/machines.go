@@ -307,5 +307,13 @@ func (f *fleetOfMachines) freeFor(s *stage) bool {
 	return false
 }
 
+// slots returns how many batches can run at once on machines that serve a stage.
+func (f *fleetOfMachines) slots(s *stage) (n int) {
+	for _, g := range s.groups {
+		n += f.groups[g].all()
+	}
+	return n
+}
+
 // all returns the slots of a group's machines.
 func (x *group) all() int { return len(x.machines) * x.slots }

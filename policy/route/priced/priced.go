@@ -82,6 +82,11 @@ func (r *Rule) Route(v *route.View) {
 			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
 			return
 		}
+		if c.gain < -tolerance && c.blocks > 0 {
+			c.n = 0 // what comes meanwhile is worth more
+			v.CallAt(v.Now.Add(longestWait))
+			continue
+		}
 		if !r.start(v, s, g, c) {
 			c.n = 0
 			again = again || started
@@ -184,12 +189,15 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 	}
 	i := m.instances[o.position]
 	v.Choose(i, o.variant)
-	for k := range c.n {
-		at := c.first + k
-		if s.mixed {
-			at = int(c.list[k])
+	if s.mixed {
+		for _, k := range c.list {
+			v.Assign(s.differing[k].ref, i)
 		}
-		v.Assign(s.waiting[at].ref, i)
+	} else {
+		for k := range c.n {
+			v.Assign(s.waiting[c.first+k].ref, i)
+		}
+		s.row.take(c.first, c.n)
 	}
 	if r.machines.free <= 1 {
 		r.forgetCandidates() // what is left behind waits longer now

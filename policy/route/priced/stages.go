@@ -5,7 +5,6 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/dag"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
@@ -43,12 +42,17 @@ type stage struct {
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
 	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
 	delta   float64     // s that a task waits here, beyond the batch before it
+	behind  float64     // s that a task left behind waits here, beyond the next free machine
 
 	collected  bool
 	mixed      bool // tasks differ in more than their deadlines
-	waiting    []task
-	lost       []float64 // prefix sums over waiting: what leaving them for later is worth
-	late       int       // tasks at the head of the queue that cannot be in time
+	row        row
+	waiting    []place   // where they do not: those that wait and can be in time
+	lost       []float64 // sums over waiting, between lostFrom and lostTo: what leaving them for later is worth
+	lostFrom   int
+	lostTo     int    // negative before the first
+	single     int    // the class of tasks with one item
+	differing  []task // where tasks are mixed: those that wait and can be in time
 	candidates []candidate
 }
 
@@ -69,15 +73,14 @@ type class struct {
 	waits float64 // tasks that wait here
 }
 
-// task is one that waits and can be in time.
+// task is one of a stage whose tasks differ in more than their deadlines.
 type task struct {
-	ref   fleet.Ref
+	place
 	items int
 	left  float64 // s until its stage must end at the latest
 	due   float64 // s until its query is late
 	later float64 // what it is worth if it is left behind
 	cold  bool    // it waits for a machine to load
-	part  float64 // what it is worth, relative to a task of a query that has all its tasks before it
 }
 
 const (
@@ -128,6 +131,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 			x.candidates = make([]candidate, len(r.machines.groups))
 		}
 		x.forget()
+		x.row.forget() // a task that could not be in time may be so on new machines
 	}
 	for a := range r.apps {
 		r.buildGraph(spec, &r.apps[a])
@@ -172,6 +176,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
 		x.delta = slackShare * x.budget
+		x.behind = x.budget * min(mostBehind, max(leastBehind, behindSlots/float64(r.machines.slots(x))))
 	}
 	for at := n - 1; at >= 0; at-- {
 		x := &r.stages[a.graph.Stage(at)]
