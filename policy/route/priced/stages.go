@@ -2,6 +2,7 @@ package priced
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/sluice-serving/sluice/algo/dag"
 	"github.com/sluice-serving/sluice/serving"
@@ -23,6 +24,7 @@ type stage struct {
 	app      int
 	position int     // in its app
 	groups   []int32 // that can serve it
+	pool     int32   // the same for stages that the same groups serve
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
 	longest  float64 // s of the objective that are left for it if the other stages are as fast as can be
 	least    float64 // s that its fastest option takes for one item
@@ -37,6 +39,7 @@ type stage struct {
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
 	waitFor []float64 // by class: s that one that is left behind waits
 	rate    float64   // items/s that arrive
+	usual   float64   // the same over a longer time where few come
 	waits   float64   // items that wait
 	worth   [][]float64
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
@@ -71,6 +74,8 @@ type class struct {
 	share float64 // of the tasks that arrive
 	rate  float64 // tasks/s that enter the app here
 	waits float64 // tasks that wait here
+	takes float64 // machines that it keeps busy, at the least
+	needs float64 // the same together with the classes that are as urgent on the same machines
 }
 
 // task is one of a stage whose tasks differ in more than their deadlines.
@@ -119,14 +124,21 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 			}
 		}
 	}
+	pools := make(map[string]int32)
+	var key []byte
 	for s := range r.stages {
 		x := &r.stages[s]
-		x.groups = x.groups[:0]
+		x.groups, key = x.groups[:0], key[:0]
 		for g := range r.machines.groups {
 			if len(r.machines.groups[g].serving(x)) > 0 {
 				x.groups = append(x.groups, int32(g))
+				key = strconv.AppendInt(append(key, ' '), int64(g), 10)
 			}
 		}
+		if _, ok := pools[string(key)]; !ok {
+			pools[string(key)] = int32(len(pools))
+		}
+		x.pool = pools[string(key)]
 		if len(x.candidates) < len(r.machines.groups) {
 			x.candidates = make([]candidate, len(r.machines.groups))
 		}
