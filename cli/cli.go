@@ -89,8 +89,8 @@ func commands() []command {
 		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
 		loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
-		systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(), replayCommand(),
-		dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
+		devicesCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(),
+		replayCommand(), dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
 	}
 }
 

@@ -35,7 +35,7 @@ func profileCommand() command {
 		about: profileAbout,
 		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --concurrency " +
 			"4\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
-			"sluice profile -f sluice.yaml --samples pictures/\n" +
+			"sluice profile -f sluice.yaml --samples pictures/\nsluice profile --charts plots -o profile.json\n" +
 			"sluice profile --operators -f sluice.yaml --threads 1,2 --compare",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
@@ -47,6 +47,8 @@ func profileCommand() command {
 			perPoint := fs.Duration("max-time", 3*time.Second, "longest measurement of one point, a `duration`")
 			seed := fs.Uint64("seed", 1, "`seed` of random inputs and of the order of measurement")
 			asJSON := fs.Bool("json", false, "print the profile as JSON instead of a table")
+			charts := fs.String("charts", "",
+				"draw the profile file of -o into this `folder` instead of measuring: throughput over latency")
 			byOperators := fs.Bool("operators", false,
 				"predict from the times of operators instead of measuring whole models")
 			var judge judging
@@ -61,6 +63,9 @@ func profileCommand() command {
 			return func(e *Env, args []string) error {
 				if len(args) > 0 || !(*precision > 0) {
 					return fault.Errorf(fault.Usage, "no arguments are taken, and --precision must be positive")
+				}
+				if *charts != "" {
+					return drawProfile(e, *out, *charts)
 				}
 				opened, err := open(e, *file)
 				if err != nil {
@@ -131,6 +136,7 @@ func printProfile(e *Env, f *profiler.File) {
 		fmt.Fprintf(e.Stdout, "\nServing on %s costs, beside the models: %.3f ms around every batch, %.3f ms around "+
 			"every query (medians, %d queries)\n", o.DeviceType, o.Batch/1e3, o.Query/1e3, o.Queries)
 	}
+	printMemory(e, f)
 	printAccuracies(e, f)
 	paying := f.Saturations()
 	if len(paying) == 0 {

@@ -119,7 +119,23 @@ func (c *checker) workers() {
 			}
 		}
 		c.backend(&w, path+".backend")
+		c.accelerators(&w, path)
 	}
+}
+
+// accelerators checks which accelerators a worker has.
+func (c *checker) accelerators(w *Worker, path string) {
+	at := slices.IndexFunc(c.f.DeviceTypes, func(d DeviceType) bool { return d.Name == w.DeviceType })
+	if at < 0 {
+		return // said elsewhere
+	}
+	d := &c.f.DeviceTypes[at]
+	if n := len(w.Accelerators); n > 0 {
+		c.need(n == d.Accelerators*w.Count, path+".accelerators", "names %d, but %d machines of device type %q have %d",
+			n, w.Count, d.Name, d.Accelerators*w.Count)
+	}
+	c.need(d.Accelerators > 0 || !slices.Contains(w.Backend.Providers, "cuda"), path+".backend.providers",
+		"lists cuda, but device type %q has no accelerators: write `accelerators: 1` there", d.Name)
 }
 
 func (c *checker) backend(w *Worker, path string) {
@@ -137,8 +153,15 @@ func (c *checker) backend(w *Worker, path string) {
 			}
 		}
 	}
+	only("onnx", "providers", "provider_options")
+	for i, p := range b.Providers {
+		c.known(p, []string{"cuda", "cpu"}, at(path+".providers", i), "provider")
+	}
+	c.need(len(b.ProviderOptions) == 0 || slices.Contains(b.Providers, "cuda"), path+".provider_options",
+		"are options of the provider cuda, which providers does not list")
 	only("openinference", "address", "addresses", "tls", "ca", "load_models")
-	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "seed")
+	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "most_items", "seed")
+	c.need(b.MostItems >= 0, path+".most_items", "is %d, want at least 0", b.MostItems)
 	c.need(b.ErrorRate >= 0 && b.ErrorRate <= 1, path+".error_rate", "is %v, want 0 to 1", b.ErrorRate)
 	c.need(b.CA == "" || b.TLS, path+".ca", "has no effect without `tls: true`")
 	if b.Kind != "openinference" {

@@ -64,7 +64,8 @@ type DeviceType struct {
 	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
 	// --budget`). Default: not limited.
 	Most int `yaml:"most"`
-	// Accelerators is how many accelerators a machine has. Default: 0.
+	// Accelerators is how many accelerators a machine has. Default: 0. Where models run on them, memory is that of the
+	// accelerators.
 	Accelerators int `yaml:"accelerators"`
 	// Part says that this is no machine but a share of one, which an instance gets for itself: cores of its threads,
 	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
@@ -85,6 +86,9 @@ type Worker struct {
 	Count int `yaml:"count"`
 	// Backend says what runs the models.
 	Backend Backend `yaml:"backend"`
+	// Accelerators names those that the worker has, as `sluice devices` lists them: by index or UUID. The machines of a
+	// group take them in order. Default: the next ones that no worker has, as many as its device type says.
+	Accelerators []string `yaml:"accelerators"`
 }
 
 // Backend says what runs the models of a worker.
@@ -103,6 +107,13 @@ type Backend struct {
 	CA string `yaml:"ca"`
 	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
 	LoadModels bool `yaml:"load_models"`
+	// Providers lists execution providers of ONNX Runtime for an `onnx` backend, `cuda` and `cpu`, the preferred one
+	// first. The first is used that the library has and that starts; where it is another, the log says so. `cuda` needs
+	// a library built with CUDA (docs/accelerators.md). Default: `[cpu]`.
+	Providers []string `yaml:"providers"`
+	// ProviderOptions are options of the `cuda` provider, such as `gpu_mem_limit`, by the names of ONNX Runtime's
+	// documentation. Default: none.
+	ProviderOptions map[string]string `yaml:"provider_options"`
 	// Latency is what one run takes on a `fake` backend. Default: 0s.
 	Latency Duration `yaml:"latency"`
 	// LatencyPerItem is what each item of a batch adds on a `fake` backend. Default: 0s.
@@ -111,6 +122,8 @@ type Backend struct {
 	LoadTime Duration `yaml:"load_time"`
 	// ErrorRate is the probability in [0, 1] that a batch fails on a `fake` backend. Default: 0.
 	ErrorRate float64 `yaml:"error_rate"`
+	// MostItems is the size of the largest batch that a `fake` backend has memory for. Default: 0, no limit.
+	MostItems int `yaml:"most_items"`
 	// Seed chooses which batches fail on a `fake` backend. Default: 0.
 	Seed int64 `yaml:"seed"`
 }

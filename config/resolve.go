@@ -103,6 +103,11 @@ func (r *resolver) machines() {
 			b.Address = b.Addresses[nth[e]]
 		}
 		b.CA = r.f.Path(b.CA)
+		var has []string
+		if n := len(w.Accelerators) / max(w.Count, 1); n > 0 {
+			has = w.Accelerators[nth[e]*n : (nth[e]+1)*n]
+		}
+		r.w.Accelerators = append(r.w.Accelerators, has)
 		nth[e]++
 		r.w.Backends = append(r.w.Backends, b)
 	}
@@ -227,7 +232,8 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 		Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch,
 		MemoryBytes: int64(v.Memory), ItemBytes: int64(v.ItemMemory),
 	}
-	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true}
+	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true,
+		Unsized: v.Memory == 0 && v.ItemMemory == 0}
 	if m := r.model(v, path); m != nil {
 		found, err := m.Version(v.Version)
 		if err != nil {

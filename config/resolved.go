@@ -14,16 +14,18 @@ import (
 // Resolved is a file with every name resolved: the tables that deciding code works on, and what only the code around it
 // needs.
 type Resolved struct {
-	Spec      *serving.Spec     // validated
-	Apps      []AppInfo         // by AppID
-	Stages    []pipeline.Wiring // by StageID
-	Variants  []Binding         // by VariantID
-	Backends  []Backend         // by WorkerID, Address filled in
-	Placement []Instance        // by worker, then in the order of the file
-	Cuts      []Cut             // the parts that Placement gives instances by their cores
-	Proposed  bool              // nobody wrote Placement down: planners load of it what can run and fits
-	Profiles  []string          // paths that can be opened
-	Warnings  []string          // what works, but perhaps not as meant
+	Spec     *serving.Spec     // validated
+	Apps     []AppInfo         // by AppID
+	Stages   []pipeline.Wiring // by StageID
+	Variants []Binding         // by VariantID
+	Backends []Backend         // by WorkerID, Address filled in
+	// Accelerators names those that a worker has, by WorkerID; nil takes the next ones.
+	Accelerators [][]string
+	Placement    []Instance // by worker, then in the order of the file
+	Cuts         []Cut      // the parts that Placement gives instances by their cores
+	Proposed     bool       // nobody wrote Placement down: planners load of it what can run and fits
+	Profiles     []string   // paths that can be opened
+	Warnings     []string   // what works, but perhaps not as meant
 }
 
 // AppInfo is what a front end needs to know of an app.
@@ -58,6 +60,8 @@ type Binding struct {
 	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
 	// Unrated says that the file does not say how accurate it is: a profile must. Until then its accuracy is 0.
 	Unrated bool
+	// Unsized says that the file does not say how much memory it takes; a profile may.
+	Unsized bool
 	// Described is the model as its repository describes it; nil when it is not there. It is shared: do not change it.
 	Described *repository.Model
 }

@@ -13,6 +13,10 @@ import (
 // instance to the engine, which sends the queries elsewhere and has the instance launched again.
 var ErrInstanceLost = errors.New("instance lost")
 
+// ErrOutOfMemory is wrapped by errors of a Runner that mean that the device lacked memory for the batch. The engine
+// runs its queries again in smaller batches, and makes none as large on machines of that type any more.
+var ErrOutOfMemory = errors.New("the device lacks memory for the batch")
+
 // Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They
 // decide nothing.
 type Backend interface {
@@ -30,6 +34,9 @@ type InstanceSpec struct {
 	BatchLimit int // items of the largest batch for which its variants are warmed up
 	Slots      int // batches that may run at once
 	Cores      int // threads a run may use; 0 leaves it to the runtime
+	// Accelerator is the index of the worker's accelerator that the instance has a part of, and Percent that part.
+	// Percent is 0 where it has no part of one: it may use those of the worker as the backend sees fit.
+	Accelerator, Percent int
 }
 
 // Runner is one running instance. Up to Slots goroutines call Run at once. The other methods are called one at a time,

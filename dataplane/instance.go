@@ -63,7 +63,8 @@ func (p *Plane) launch(d *engine.Decision) {
 	}
 	spec := InstanceSpec{
 		ID: d.Instance, Worker: l.Key.Worker, DeviceType: l.DeviceType, Variants: l.Variants[:1],
-		BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: cores,
+		BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: cores, Accelerator: int(l.Accelerator),
+		Percent: p.spec().DeviceTypes[l.DeviceType].Percent,
 	}
 	p.helpers.Add(1)
 	go func() {
@@ -260,6 +261,8 @@ func (p *Plane) finish(m *message) {
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
 		in = engine.NewInstanceLost(j.instance.id)
+	case errors.Is(j.err, ErrOutOfMemory):
+		in.Result = engine.Exceeded
 	default:
 		in.Result = engine.Broken
 		w := j.instance.worker

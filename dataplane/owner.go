@@ -176,6 +176,12 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 		p.instances[d.Instance].control(operation{variant: d.Variant})
 	case engine.RequestPlan:
 		p.plan(d)
+	case engine.LimitBatch:
+		s := p.spec()
+		p.c.Trouble(fmt.Errorf("device type %q lacked memory for a batch of variant %q: from now on its batches "+
+			"there have %d items at most, until the next start; `sluice profile` measures what fits, max_batch of "+
+			"the variant sets it",
+			s.DeviceTypes[d.DeviceType].Name, s.Variants[d.Variant].Name, d.Items))
 	case engine.KeepPlan:
 		if d.Reason == engine.PlanInvalid {
 			p.c.Trouble(fmt.Errorf("plan %d: %s: %s", d.Failure.Seq, d.Reason, d.Failure.Err))

@@ -13,13 +13,14 @@ type beliefs struct {
 	*world
 	agenda  *agenda
 	base    profile.Profile // of batches that do not balloon
-	current profile.Profile // base, inflated by ballooning
+	current profile.Profile // base, inflated by ballooning and capped by memory
 	learner profile.Learner // base's; nil where latency is not learned
 	epoch   uint64          // the learner's, at the last recomputation
 
-	ballooning []float64 // factors by stage; nil for 1
-	altered    bool      // current has ever differed from the engine's first profile
-	changed    bool      // current has changed since the work of this step
+	ballooning []float64            // factors by stage; nil for 1
+	most       map[profile.Cell]int // items for which there is memory; nil where nothing was learned
+	altered    bool                 // current has ever differed from the engine's first profile
+	changed    bool                 // current has changed since the work of this step
 
 	budgets []time.Duration // by stage, of the plan in force; nil where it has none
 	// By stage, the time of a query that must be left when the stage is done: tails by the plan's budgets, needs if
@@ -84,7 +85,23 @@ func (b *beliefs) apply() {
 	if b.current = b.base; b.ballooning != nil {
 		b.current = profile.Inflated{Profile: b.base, Spec: b.spec, Factors: b.ballooning}
 	}
+	b.current = b.within(b.current)
 	b.fleet.SetProfile(b.current)
+}
+
+// cap sets how large batches may be, in items. most must not change any more.
+func (b *beliefs) cap(most map[profile.Cell]int) {
+	b.most, b.altered, b.changed = most, true, true
+	b.apply()
+	b.recompute()
+}
+
+// within returns a profile without the batches for which memory is lacking.
+func (b *beliefs) within(p profile.Profile) profile.Profile {
+	if b.most == nil {
+		return p
+	}
+	return profile.Capped{Profile: p, Most: b.most}
 }
 
 // grow extends beliefs to a spec that has grown. measured covers all of it. Where latency is learned, it is the start
@@ -103,7 +120,7 @@ func (b *beliefs) grow(measured profile.Profile) {
 func (b *beliefs) forPlanner() profile.Profile {
 	switch {
 	case b.learner != nil:
-		return b.learner.Frozen()
+		return b.within(b.learner.Frozen())
 	case b.altered:
 		return b.current
 	}

@@ -34,11 +34,13 @@ const (
 	ResumeInstance
 	// KeepPlan: a request led to no plan, as Failure says, and the one in force stays; nothing is to be done.
 	KeepPlan
+	// LimitBatch: from now on batches of Variant on DeviceType have Items at most; nothing is to be done.
+	LimitBatch
 )
 
 var decisionNames = [...]string{
 	"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan",
-	"keep-instance", "resume-instance", "keep-plan",
+	"keep-instance", "resume-instance", "keep-plan", "limit-batch",
 }
 
 // String returns the kind's name in journals.
@@ -75,6 +77,7 @@ const (
 	Ejected
 	Displaced
 	QueueTimeout
+	OutOfMemory
 )
 
 var reasonNames = [...]string{
@@ -88,7 +91,7 @@ var reasonNames = [...]string{
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 	"planning failed", "the plan is not valid", "others served what it failed on, launched again later",
 	"the queue is full, and its tenant is beyond its share",
-	"waited longer than its queue allows",
+	"waited longer than its queue allows", "the device lacked memory for a larger batch",
 }
 
 // String returns the reason in words.
@@ -130,7 +133,9 @@ type Launch struct {
 	BatchLimit int                 // items, the largest over the variants
 	Slots      int
 	Cores      int
-	Part       int32 // 1 + the DeviceTypeID of the part of the worker that it gets; 0 for the whole worker
+	// Accelerator is the index of the worker's accelerator that the part is of.
+	Accelerator int32
+	Part        int32 // 1 + the DeviceTypeID of the part of the worker that it gets; 0 for the whole worker
 }
 
 // Decision is one thing to do. Fields that do not belong to its Kind are zero.
@@ -143,11 +148,11 @@ type Decision struct {
 	Retry bool
 	// RetryAfter is when that is expected, from now; 0 where nothing tells.
 	RetryAfter time.Duration
-	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
+	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant, LimitBatch
 	Variant  serving.VariantID
 	Instance serving.InstanceID
 	Stage    serving.StageID // StartBatch
-	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit
+	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant, LimitBatch: the variant's batch limit
 	Items    int32
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch
 	Query    serving.QueryID // EndQuery
@@ -177,5 +182,6 @@ type Decision struct {
 	// nil means Spec's. Ballooning is by stage, run times relative to beliefs; nil means 1. Beliefs include it.
 	Fans       [][]float64
 	Ballooning []float64
-	Failure    *PlanFailure // KeepPlan
+	Failure    *PlanFailure         // KeepPlan
+	DeviceType serving.DeviceTypeID // LimitBatch
 }

@@ -28,6 +28,7 @@ type Engine struct {
 	handover   *handover
 	dispatch   *dispatch
 	replanning *replanning
+	caps       *caps
 }
 
 // New checks the composition and returns an engine without instances. The first plan comes as an input. It keeps what c
@@ -76,6 +77,7 @@ func New(c Config) (*Engine, error) {
 			world: w, agenda: agenda, out: out, usage: usage, force: force, beliefs: beliefs, content: content,
 			queries: queries, health: health, scaler: c.Scaler, traits: can,
 		},
+		caps: &caps{world: w, agenda: agenda, out: out, force: force, beliefs: beliefs, queries: queries},
 	}, nil
 }
 
@@ -147,6 +149,9 @@ func (e *Engine) batchDone(in *Input) {
 		e.beliefs.observe(i, &b, in.Took)
 		e.content.count(i, &b, in)
 	}
+	if in.Result == Exceeded {
+		e.caps.exceeded(i, &b)
+	}
 	late := e.queries.batchEnded(i, &b, in)
 	took := time.Duration(0)
 	if in.Result == OK {
@@ -178,7 +183,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 		e.keepPlan(PlanInvalid, &PlanFailure{Seq: p.Snapshot, Err: err.Error()})
 		return
 	}
-	p = e.replanning.answered(p)
+	p = e.caps.within(e.replanning.answered(p))
 	e.force.set(p)
 	e.beliefs.setBudgets(p.Budgets)
 	e.handover.adopt()

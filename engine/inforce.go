@@ -6,6 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // inForce is the plan in force: which instances it wants, and where.
@@ -61,6 +62,15 @@ func (p *inForce) serves(w *fleet.Work) bool {
 		}
 	}
 	return false
+}
+
+// limit lowers the batch limit of a variant, in items, wherever the plan has it on a device type.
+func (p *inForce) limit(cell profile.Cell, items int) {
+	for k, i := range p.wants {
+		if i.DeviceType(p.spec) == cell.DeviceType {
+			p.wants[k] = capped(i, cell.DeviceType, map[profile.Cell]int{cell: items})
+		}
+	}
 }
 
 // check reports places that are not those of the plan.

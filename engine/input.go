@@ -43,8 +43,9 @@ type Result uint8
 
 // Results of a batch.
 const (
-	OK     Result = iota
-	Broken        // the model refused it: each of its queries runs again alone
+	OK       Result = iota
+	Broken          // the model refused it: each of its queries runs again alone
+	Exceeded        // the device lacked memory for it: its queries run again in smaller batches
 )
 
 // Change is an event in the life of an instance.
@@ -106,6 +107,11 @@ func NewBatchDone(b serving.BatchID, i serving.InstanceID, took time.Duration, e
 // NewBatchBroken returns the input that the model refused a batch.
 func NewBatchBroken(b serving.BatchID, i serving.InstanceID, took time.Duration) Input {
 	return Input{Kind: BatchDone, Batch: b, Instance: i, Took: took, Result: Broken, Variant: serving.None}
+}
+
+// NewBatchExceeded returns the input that the device lacked memory for a batch.
+func NewBatchExceeded(b serving.BatchID, i serving.InstanceID, took time.Duration) Input {
+	return Input{Kind: BatchDone, Batch: b, Instance: i, Took: took, Result: Exceeded, Variant: serving.None}
 }
 
 // NewVariantReady returns the input that a variant is warm on an instance; the first one makes the instance ready.

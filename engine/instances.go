@@ -21,7 +21,7 @@ func (x *instances) launch(k fleet.Key, want *plan.Instance, why Reason) {
 	device := want.DeviceType(x.spec)
 	l := &Launch{
 		Key: k, Stage: want.Stage, DeviceType: device, Slots: max(want.Slots, want.Built), Cores: want.Cores,
-		Part: want.Part,
+		Accelerator: want.Accelerator, Part: want.Part,
 	}
 	p := fleet.Placement{
 		Key: k, DeviceType: device, Stage: want.Stage, Built: want.Built, Cores: want.Cores,

@@ -13,8 +13,8 @@ import (
 
 // owners are the types that the engine is made of, the highest first. A type knows those below it and none above.
 var owners = []string{
-	"Engine", "replanning", "dispatch", "handover", "lifecycle", "keepWarm", "instances", "queries", "streams", "flows",
-	"shares",
+	"Engine", "caps", "replanning", "dispatch", "handover", "lifecycle", "keepWarm", "instances", "queries", "streams",
+	"flows", "shares",
 	"records", "content", "admission", "beliefs", "backoff", "health", "faults", "places", "inForce", "usage",
 	"agenda",
 	"decisions", "world",

@@ -15,21 +15,24 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 	edges := len(q.spec.Stages[i.Stage()].Next)
 	k := 0
 	var broken *suspicion
-	if in.Result != OK {
+	if in.Result == Broken || in.Result == Exceeded && b.Items == 1 {
 		broken = &suspicion{on: i.ID()}
 	}
 	q.used(b, in.Took)
 	for ref := b.Head; ref != fleet.Nil; k++ {
 		next := q.fleet.Next(ref)
 		late = late || q.now > q.fleet.Task(ref).Deadline()
-		if in.Result == OK {
+		switch {
+		case broken != nil:
+			q.failed(ref, i, b, broken)
+		case in.Result == Exceeded:
+			q.again(ref)
+		default:
 			var sent []int32
 			if len(in.Emitted) >= (k+1)*edges && edges > 0 {
 				sent = in.Emitted[k*edges : (k+1)*edges]
 			}
 			q.served(ref, i, b, sent)
-		} else {
-			q.failed(ref, i, b, broken)
 		}
 		ref = next
 	}
@@ -45,6 +48,16 @@ func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent 
 		q.finish(r, &t, i, b)
 	}
 	q.release(ref)
+}
+
+// again lets a task wait once more whose batch was too large for the device's memory. It is neither its fault nor the
+// instance's, and every such batch lowers a limit, so that it does not count as an attempt.
+func (q *queries) again(ref fleet.Ref) {
+	if q.records.at(q.fleet.Task(ref).Record()).ended {
+		q.release(ref)
+		return
+	}
+	q.retry(ref)
 }
 
 // failed sends a task whose batch broke back to wait. From now on it runs alone: one bad query must not fail those that

@@ -32,7 +32,7 @@ import (
 //
 //	at T          (one line for each input)
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1] [slack=0s] [timeout=0s]
-//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q
+//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / oom b / cancel q
 //	plan / unplanned [why=TEXT]
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
@@ -275,11 +275,14 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 			if len(name) > 2 {
 				x.Variant = s.variant(name[2])
 			}
-		case "done", "broken":
+		case "done", "broken", "oom":
 			x.Kind, x.Batch = engine.BatchDone, serving.BatchID(id)
 			x.Took = duration(args["took"], 0)
-			if name[0] == "broken" {
+			switch name[0] {
+			case "broken":
 				x.Result = engine.Broken
+			case "oom":
+				x.Result = engine.Exceeded
 			}
 			for _, i := range s.engine.Fleet().Live() {
 				for k := range i.Running() {

@@ -58,6 +58,8 @@ func (d *Decision) String() string {
 		if d.Ballooning != nil {
 			fmt.Fprintf(&b, ", ballooning %v", d.Ballooning)
 		}
+	case LimitBatch:
+		fmt.Fprintf(&b, " of variant %d on device type %d to %d items", d.Variant, d.DeviceType, d.Items)
 	case KeepPlan:
 		fmt.Fprintf(&b, " no #%d: %s", d.Failure.Seq, strings.ReplaceAll(d.Failure.Err, "\n", "; "))
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +34,7 @@ type backends struct {
 	workers []dataplane.Backend             // by WorkerID: the same, and functions on workers that run them
 	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
 	local   *onnx.Backend                   // nil when no worker runs models in this process
+	has     *accelerators
 	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
 	functions *builtin.Functions
 }
@@ -47,7 +49,11 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
 			len(o.Spec().Workers), o.Name(), len(kinds))
 	}
-	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds))}
+	has, err := o.accelerators(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds)), has: has}
 	if own := o.functions(); len(own) > 0 || o.file.Models.Repository != "" {
 		out.functions = builtin.NewFunctions(own)
 	}
@@ -62,7 +68,9 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 			// No model runs here, so no runtime is needed.
 		default:
 			if out.local == nil {
-				out.local, err = o.onnx()
+				if out.local, err = o.onnx(has); err == nil {
+					err = o.checkProviders(out.local, trouble)
+				}
 			}
 			out.models[at] = out.local
 		}
@@ -101,15 +109,24 @@ func (o *Opened) functions() map[serving.VariantID]*ops.Function {
 	return out
 }
 
+// onnxBackend runs models in this process, for a question about it.
+func (o *Opened) onnxBackend(ctx context.Context) (*onnx.Backend, error) {
+	has, err := o.accelerators(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.onnx(has)
+}
+
 // onnx runs models in this process.
-func (o *Opened) onnx() (*onnx.Backend, error) {
+func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
 	for v, b := range o.tables.Variants {
 		if b.Path != "" {
 			models[serving.VariantID(v)] = onnxModel(&o.tables.Variants[v])
 		}
 	}
-	b, err := onnx.New(onnx.Config{Models: models})
+	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has)})
 	if errors.Is(err, native.ErrMissing) {
 		return nil, fault.Wrap(fault.Missing, err)
 	}
@@ -152,6 +169,7 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
 		},
 		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
+		MostItems: func(serving.VariantID) int { return b.MostItems },
 		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), RowOutputs: finds,
 	})
 }

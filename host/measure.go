@@ -28,7 +28,7 @@ type Measuring struct {
 // that cannot be measured are reported to Options.Notice. It runs the models and takes seconds for every variant and
 // batch size.
 func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, error) {
-	run, err := o.backends(nil)
+	run, err := o.backends(func(err error) { o.options.Notice(err.Error()) })
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,14 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 		if d := &o.Spec().DeviceTypes[s.device]; d.Part && !d.Placed {
 			c.Slots = 1 // a part belongs to one instance, which runs one batch at a time
 		}
+		ended := func(*profiler.File) {}
+		if run.onAccelerator(s.worker) {
+			ended = run.has.measured(ctx, &c)
+		}
 		f, err := profiler.Run(ctx, c, func(done, total int, what string) {
 			o.options.Progress(float64(done)/float64(max(total, 1)), "measuring "+what)
 		})
+		ended(f)
 		if err != nil {
 			return nil, err
 		}

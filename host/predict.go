@@ -59,7 +59,7 @@ type Predicted struct {
 // kind fault.Config when the store is of another machine or nothing can be predicted, and of kind fault.Missing without
 // ONNX Runtime.
 func (o *Opened) Predict(ctx context.Context, ask Predicting) (*Forecast, error) {
-	rt, err := o.onnx()
+	rt, err := o.onnxBackend(ctx)
 	if err != nil {
 		return nil, err
 	}

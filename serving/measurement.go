@@ -24,10 +24,22 @@ type LoadPoint struct {
 	Load       time.Duration // from the order to the first answer at any batch size, warm-up included
 }
 
+// MemoryPoint is the measured memory of one variant on one device type, in bytes.
+type MemoryPoint struct {
+	Variant    VariantID
+	DeviceType DeviceTypeID
+	Loaded     int64 // once it is loaded and has run one item
+	Items      int   // of the largest batch that it was run with; 0 where only Loaded was measured
+	Largest    int64 // taken by it then
+	MostItems  int   // largest batch that there was memory for; 0 where none lacked it
+}
+
 // Measurements are all measured latencies and load times of a Spec's variants. Overhead has each device type at most
 // once; one that it lacks has none that is known.
 type Measurements struct {
 	Latency  []LatencyPoint
 	Load     []LoadPoint
 	Overhead []Overhead `json:",omitempty"`
+	// Memory has each variant at most once on a device type.
+	Memory []MemoryPoint `json:",omitempty"`
 }

@@ -98,6 +98,7 @@ type input struct {
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
 	Broken   bool          `json:"broken,omitempty"`
+	Exceeded bool          `json:"oom,omitempty"`
 	Took     time.Duration `json:"took,omitempty"`
 	Emitted  []int32       `json:"sent,omitempty"`
 	Change   string        `json:"ch,omitempty"`
@@ -174,6 +175,7 @@ func compact(in *engine.Input) input {
 	case engine.BatchDone:
 		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance),
 			in.Result == engine.Broken, in.Took, in.Emitted
+		c.Exceeded = in.Result == engine.Exceeded
 	case engine.InstanceChanged:
 		c.Instance, c.Change, c.Variant = int32(in.Instance), in.Change.String(), int32(in.Variant)+1
 	case engine.PriceChanged:
@@ -211,6 +213,9 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		in := engine.NewBatchDone(serving.BatchID(c.Batch), instance, c.Took, c.Emitted)
 		if c.Broken {
 			in.Result = engine.Broken
+		}
+		if c.Exceeded {
+			in.Result = engine.Exceeded
 		}
 		return in, nil
 	case engine.InstanceChanged.String():

@@ -35,6 +35,7 @@ func written(t testing.TB) []byte {
 	in := []engine.Input{
 		broken,
 		engine.NewBatchDone(4, 2, time.Second, []int32{2}),
+		engine.NewBatchExceeded(5, 2, time.Second),
 		engine.NewInstanceLost(1),
 		engine.NewVariantReady(1, 0),
 		engine.NewLoadFailed(1, 1),

@@ -63,6 +63,7 @@ var floors = []row{
 	{5, "models/onnxmodel/...", false},  // reading and writing ONNX files
 	{5, "models/repository/...", false}, // Triton's model repository layout
 	{5, "runtime/native", false},
+	{5, "runtime/device", false}, // accelerators of this machine, and who uses which
 
 	{4, "systems", false},
 

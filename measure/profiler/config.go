@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,6 +30,10 @@ type Config struct {
 	Slots int
 	// Cores is the number of threads that a run may use; 0 leaves it to the runtime.
 	Cores int
+
+	// Memory returns how much of the device's memory is in use, in bytes; false where that is not known. Nil means that
+	// it never is.
+	Memory func(ctx context.Context) (used int64, known bool)
 
 	// Input returns the inputs of so many items. Their rows become queries of one item each, as most traffic has.
 	Input func(v serving.VariantID, items int) []tensor.Tensor

@@ -38,6 +38,10 @@ type File struct {
 	Loads      []Load    `json:"loads"`
 	// Overheads has each device type at most once; those that are not measured are missing.
 	Overheads []Overhead `json:"overheads,omitempty"`
+	// Memory has each variant at most once on a device type; those that are not measured are missing.
+	Memory []Memory `json:"memory,omitempty"`
+	// Accelerators says how accelerators were while the points were measured, by device type.
+	Accelerators []AcceleratorSeen `json:"accelerators,omitempty"`
 	// Accuracies has each variant at most once; those that are not measured are missing.
 	Accuracies []Accuracy `json:"accuracies,omitempty"`
 }
@@ -56,6 +60,7 @@ type Host struct {
 	Cores       int    `json:"cores"`
 	OS          string `json:"os"`
 	ONNXRuntime string `json:"onnxruntime,omitempty"`
+	Accelerator string `json:"accelerator,omitempty"` // and its driver; empty where models ran on the processor
 }
 
 // Point is the latency of one variant on one device type at one batch size and concurrency, in microseconds.
@@ -130,6 +135,8 @@ func (f *File) Encode(w io.Writer) error {
 	out.Loads = append([]Load{}, f.Loads...)
 	out.Overheads = slices.Clone(f.Overheads)
 	out.Accuracies = slices.Clone(f.Accuracies)
+	out.Memory = slices.Clone(f.Memory)
+	out.Accelerators = slices.Clone(f.Accelerators)
 	out.sort()
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -167,6 +174,12 @@ func (f *File) sort() {
 	})
 	slices.SortFunc(f.Loads, func(a, b Load) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
+	})
+	slices.SortFunc(f.Memory, func(a, b Memory) int {
+		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
+	})
+	slices.SortStableFunc(f.Accelerators, func(a, b AcceleratorSeen) int {
+		return cmp.Compare(a.DeviceType, b.DeviceType)
 	})
 	slices.SortFunc(f.Accuracies, func(a, b Accuracy) int { return cmp.Compare(a.Variant, b.Variant) })
 	slices.SortFunc(f.Overheads, func(a, b Overhead) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
@@ -229,7 +242,7 @@ func (f *File) Validate() error {
 		}
 		seenOverheads[o.DeviceType] = true
 	}
-	return validAccuracies(f.Accuracies)
+	return errors.Join(validMemory(f.Memory), validAccelerators(f.Accelerators), validAccuracies(f.Accuracies))
 }
 
 // validate returns an error that begins with the field's name.
@@ -334,6 +347,7 @@ func Merge(files ...*File) (*File, error) {
 		for _, a := range f.Accuracies {
 			out.SetAccuracy(a)
 		}
+		out.mergeMemory(f)
 	}
 	out.sort()
 	return out, nil
@@ -386,6 +400,17 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 			DeviceType: d, Batch: micros(o.Batch), Query: micros(o.Query),
 		})
 	}
+	for i, x := range f.Memory {
+		vs, d, err := ids.resolve(x.Variant, x.DeviceType)
+		if err != nil {
+			return serving.Measurements{}, fmt.Errorf("profile: memory[%d].%w", i, err)
+		}
+		for _, v := range vs {
+			m.Memory = append(m.Memory, serving.MemoryPoint{
+				Variant: v, DeviceType: d, Loaded: x.Loaded, Items: x.Batch, Largest: x.AtBatch, MostItems: x.Most,
+			})
+		}
+	}
 	return m, nil
 }
 
@@ -404,6 +429,10 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	out.Overheads = slices.DeleteFunc(slices.Clone(f.Overheads), func(x Overhead) bool {
 		_, ok := ids.devices[x.DeviceType]
 		return !ok
+	})
+	out.Memory = slices.DeleteFunc(slices.Clone(f.Memory), func(x Memory) bool {
+		_, _, err := ids.resolve(x.Variant, x.DeviceType)
+		return err != nil
 	})
 	out.Accuracies = slices.DeleteFunc(slices.Clone(f.Accuracies), func(x Accuracy) bool {
 		return len(ids.variants[x.Variant]) == 0

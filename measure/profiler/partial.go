@@ -20,6 +20,8 @@ type partialRecord struct {
 	Key   string `json:"key"` // of the model file and of all settings that the result depends on
 	Point *Point `json:"point,omitempty"`
 	Load  *Load  `json:"load,omitempty"`
+	// Memory replaces that of earlier records.
+	Memory *Memory `json:"memory,omitempty"`
 }
 
 // partial is the append-only file of finished points. The zero value records nothing.
@@ -28,12 +30,14 @@ type partial struct {
 	f      *os.File
 	points map[string]map[pointKey]Point // by key
 	loads  map[string]Load
+	memory map[string]Memory
 }
 
 // openPartial reads finished points and opens the file for more. Lines that a crash cut short or that a later version
 // wrote are skipped; their points are measured again.
 func openPartial(path string) (*partial, error) {
-	p := &partial{path: path, points: map[string]map[pointKey]Point{}, loads: map[string]Load{}}
+	p := &partial{path: path, points: map[string]map[pointKey]Point{}, loads: map[string]Load{},
+		memory: map[string]Memory{}}
 	if path == "" {
 		return p, nil
 	}
@@ -80,6 +84,9 @@ func (p *partial) read(r io.Reader) error {
 		}
 		if l.Load != nil {
 			p.loads[l.Key] = *l.Load
+		}
+		if l.Memory != nil && validMemory([]Memory{*l.Memory}) == nil {
+			p.memory[l.Key] = *l.Memory
 		}
 	}
 }

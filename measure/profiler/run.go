@@ -37,6 +37,7 @@ type profiledVariant struct {
 	source  *source
 	batches map[int]*dataplane.Batch
 	runner  dataplane.Runner
+	memory  Memory
 }
 
 type profiler struct {
@@ -89,6 +90,9 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 		if s.load != nil {
 			f.Loads = append(f.Loads, *s.load)
 		}
+		if s.memory.Loaded > 0 || s.memory.AtBatch > 0 || s.memory.Most > 0 {
+			f.Memory = append(f.Memory, s.memory)
+		}
 	}
 	f.sort()
 	return f, f.Validate()
@@ -126,6 +130,10 @@ func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	s := &profiledVariant{
 		v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src,
 		batches: map[int]*dataplane.Batch{},
+	}
+	s.memory = Memory{Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name}
+	if m, ok := p.partial.memory[key]; ok {
+		s.memory = m
 	}
 	if l, ok := p.partial.loads[key]; ok {
 		s.load = &l
@@ -193,7 +201,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 		if err := p.launch(ctx, s); err != nil {
 			return err
 		}
-		open = append(open, mine...)
+		open = append(open, slices.DeleteFunc(mine, func(q *point) bool { return q.done })...)
 	}
 	for first := true; len(open) > 0; first = false {
 		p.rng.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
@@ -208,7 +216,14 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			if err := p.runAnother(ctx, open, group); err != nil {
 				return err
 			}
-			if err := p.takeTurn(ctx, q); err != nil {
+			err := p.takeTurn(ctx, q)
+			if errors.Is(err, dataplane.ErrOutOfMemory) && p.dropTooLarge(q) {
+				if err := p.partial.add(partialRecord{Key: q.subject.key, Memory: &q.subject.memory}); err != nil {
+					return err
+				}
+				continue
+			}
+			if err != nil {
 				return fmt.Errorf("profiler: %s: %w", q, err)
 			}
 			if err := p.finish(q); err != nil {
@@ -279,21 +294,10 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 	for _, q := range s.points {
 		limit = max(limit, q.batch)
 	}
-	bring := func(limit int) (dataplane.Runner, error) {
-		r, err := p.cfg.Backend.Launch(ctx, dataplane.InstanceSpec{
-			ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType,
-			Variants:   []serving.VariantID{s.v},
-			BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("profiler: launch %q: %w", s.name, err)
-		}
-		return r, nil
-	}
 	if s.load == nil {
 		// A launch for all measured sizes would warm up, for seconds, batches that no plan allows.
 		start := time.Now()
-		r, err := bring(1)
+		r, _, took, err := p.bringWithin(ctx, s, 1)
 		if err != nil {
 			return err
 		}
@@ -301,13 +305,25 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 			Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name,
 			Load: float64(time.Since(start)) / 1e6,
 		}
+		s.memory.Loaded = took
 		if err := errors.Join(p.partial.add(partialRecord{Key: s.key, Load: s.load}), r.Close()); err != nil {
 			return err
 		}
 	}
-	r, err := bring(limit)
+	r, fits, took, err := p.bringWithin(ctx, s, limit)
+	if err != nil {
+		return err
+	}
 	s.runner = r
-	return err
+	if took > 0 {
+		s.memory.Batch, s.memory.AtBatch = fits, max(took, s.memory.Loaded)
+	}
+	for _, q := range s.points {
+		if !q.done && q.batch > fits {
+			p.dropTooLarge(q)
+		}
+	}
+	return p.partial.add(partialRecord{Key: s.key, Memory: &s.memory})
 }
 
 // finish ends a point that is exact enough, and drops points that are too slow because of it.

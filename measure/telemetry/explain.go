@@ -57,6 +57,7 @@ type Run struct {
 	ExpectedMS float64           `json:"expected_ms"`
 	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs, and when its instance was lost
 	Failed     bool              `json:"failed,omitempty"`
+	NoMemory   bool              `json:"out_of_memory,omitempty"` // failed because the device lacked memory for it
 
 	stage   serving.StageID
 	own     int32 // items of the query itself
@@ -191,6 +192,7 @@ func (m *recentQueries) done(in *engine.Input) {
 		for k := range x.Runs {
 			if r := &x.Runs[k]; r.Batch == in.Batch {
 				r.TookMS, r.Failed = ms(in.Took), in.Result != engine.OK
+				r.NoMemory = in.Result == engine.Exceeded
 				r.With = r.With[:0]
 				for _, other := range ids {
 					if other != id && len(r.With) < maxCompanions {
@@ -305,6 +307,9 @@ func (x *Explanation) Text(w io.Writer) error {
 			_ = p("             together with queries %v\n", r.With)
 		}
 		switch {
+		case r.NoMemory:
+			_ = p("             the device lacked memory for it, after %.3f ms; run again in smaller batches\n",
+				r.TookMS)
 		case r.Failed:
 			_ = p("             failed after %.3f ms; run again\n", r.TookMS)
 		case r.TookMS > 0:

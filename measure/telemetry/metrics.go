@@ -24,6 +24,7 @@ type metrics struct {
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
+	limited   *prometheus.GaugeVec   // batch limits for lack of memory
 	reasons   map[reasonKey]prometheus.Counter
 	instances *prometheus.GaugeVec
 	state     map[serving.InstanceID]instanceState
@@ -105,6 +106,8 @@ func newMetrics(prom *prometheus.Registry, spec *serving.Spec, buckets []float64
 			"reason"),
 		failures: r.counter("sluice_plan_failures_total",
 			"Requests for a plan that none came of, by reason; the plan in force stays.", "reason"),
+		limited: r.gauge("sluice_batch_memory_limit", "Items that batches of a variant have at most on a device type, "+
+			"because it lacked memory for a larger one.", "app", "variant", "device_type"),
 		accuracy: r.gauge("sluice_variant_accuracy", "Accuracy of a variant: as plans believe it, as its profile "+
 			"measured it, and as shadow queries estimate it.", "app", "variant", "source"),
 		instances: r.gauge("sluice_instances", "Instances, by state.", "app", "state"),
@@ -263,6 +266,10 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 				delete(m.state, d.Instance)
 			}
 			forget(m.running, d.Instance)
+		case engine.LimitBatch:
+			v := &m.spec.Variants[d.Variant]
+			m.limited.WithLabelValues(m.spec.Apps[m.spec.Stages[v.Stage].App].Name, v.Name,
+				m.spec.DeviceTypes[d.DeviceType].Name).Set(float64(d.Items))
 		case engine.KeepPlan:
 			m.failures.WithLabelValues(d.Reason.String()).Inc()
 		}

@@ -21,6 +21,9 @@ type Config struct {
 	Seed uint64
 	// ErrorRate is the probability in [0, 1] that a batch fails after having taken its full time.
 	ErrorRate float64
+	// MostItems returns the items of the largest batch of a variant that the machine has memory for, 0 for no limit;
+	// nil means none. Larger ones fail after having taken their time.
+	MostItems func(v serving.VariantID) int
 	// LaunchFailures is the number of launches that fail before the first one succeeds.
 	LaunchFailures int
 	// LoseAfter returns the time from the launch of an instance to its loss; nil, or false, means never. Kill loses one

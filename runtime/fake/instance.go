@@ -143,6 +143,12 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) (err error) {
 	if err := in.wait(ctx, d); err != nil {
 		return err
 	}
+	if in.b.cfg.MostItems != nil {
+		if most := in.b.cfg.MostItems(b.Variant); most > 0 && b.Items > most {
+			return fmt.Errorf("fake instance %d: batch %d of %d items: %w", in.spec.ID, b.ID, b.Items,
+				dataplane.ErrOutOfMemory)
+		}
+	}
 	if in.b.fails(b.ID) {
 		return fmt.Errorf("fake instance %d: batch %d: %w", in.spec.ID, b.ID, ErrBatch)
 	}

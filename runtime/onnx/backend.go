@@ -23,11 +23,12 @@ type Backend struct {
 
 	mu     sync.Mutex
 	models map[serving.VariantID]*model
+	chosen map[serving.WorkerID]choice
 }
 
 var _ dataplane.Backend = (*Backend)(nil)
 
-// New loads the ONNX Runtime library and checks that it has the provider. Models are read when they are first needed.
+// New loads the ONNX Runtime library. Models are read when they are first needed.
 // When the library is missing the error wraps native.ErrMissing and says how to get it.
 func New(cfg Config) (*Backend, error) {
 	if err := initRuntime(cfg.Library); err != nil {
@@ -38,15 +39,15 @@ func New(cfg Config) (*Backend, error) {
 		cfg.Models = map[serving.VariantID]Model{}
 	}
 	b := &Backend{cfg: cfg, turn: make(chan struct{}, 1), models: map[serving.VariantID]*model{}}
-	o, err := b.options(dataplane.InstanceSpec{})
+	o, err := b.options(0)
 	if err != nil {
 		return nil, err
 	}
 	return b, o.Destroy()
 }
 
-// options are the settings of one session.
-func (b *Backend) options(spec dataplane.InstanceSpec) (*ort.SessionOptions, error) {
+// options are the settings of one session on the processor. A run may use so many cores; 0 leaves that to the runtime.
+func (b *Backend) options(cores int) (*ort.SessionOptions, error) {
 	o, err := ort.NewSessionOptions()
 	if err != nil {
 		return nil, fmt.Errorf("onnx: %w", err)
@@ -56,52 +57,18 @@ func (b *Backend) options(spec dataplane.InstanceSpec) (*ort.SessionOptions, err
 		spin = "1"
 	}
 	err = errors.Join(
-		o.SetIntraOpNumThreads(max(0, spec.Cores)),
+		o.SetIntraOpNumThreads(max(0, cores)),
 		o.SetInterOpNumThreads(1),
 		o.SetExecutionMode(ort.ExecutionModeSequential),
 		o.SetLogSeverityLevel(ort.LoggingLevelFatal),
 		o.AddSessionConfigEntry("session.intra_op.allow_spinning", spin),
 		o.AddSessionConfigEntry("session.inter_op.allow_spinning", spin),
 	)
-	if err == nil {
-		err = b.provider(o, spec.Worker)
-	}
 	if err != nil {
 		_ = o.Destroy()
 		return nil, fmt.Errorf("onnx: %w", err)
 	}
 	return o, nil
-}
-
-func (b *Backend) provider(o *ort.SessionOptions, w serving.WorkerID) error {
-	switch b.cfg.Provider {
-	case "", "cpu":
-		return nil
-	case "cuda":
-	default:
-		return fmt.Errorf("provider is %q, want cpu or cuda", b.cfg.Provider)
-	}
-	device := 0
-	if b.cfg.CUDADevice != nil {
-		device = b.cfg.CUDADevice(w)
-	}
-	missing := func(err error) error {
-		return fmt.Errorf(
-			"provider cuda: %w; it needs an ONNX Runtime library built with CUDA (set SLUICE_ONNXRUNTIME to it), "+
-				"libonnxruntime_providers_cuda beside it, and the CUDA and cuDNN libraries on the loader's path", err)
-	}
-	c, err := ort.NewCUDAProviderOptions()
-	if err != nil {
-		return missing(err)
-	}
-	defer func() { _ = c.Destroy() }()
-	if err := c.Update(map[string]string{"device_id": fmt.Sprint(device)}); err != nil {
-		return missing(err)
-	}
-	if err := o.AppendExecutionProviderCUDA(c); err != nil {
-		return missing(err)
-	}
-	return nil
 }
 
 // model returns the description of a variant's model. The first call reads its file.
@@ -163,7 +130,14 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 		return nil, fmt.Errorf("onnx: instance %d has %d slots and a batch limit of %d, want at least 1 of each",
 			spec.ID, spec.Slots, spec.BatchLimit)
 	}
-	in := &instance{b: b, spec: spec, slots: make(chan int, spec.Slots), loaded: map[serving.VariantID]*loaded{}}
+	provider, _, err := b.Provider(spec.Worker)
+	if err != nil {
+		return nil, err
+	}
+	in := &instance{
+		b: b, spec: spec, provider: provider, slots: make(chan int, spec.Slots),
+		loaded: map[serving.VariantID]*loaded{},
+	}
 	for i := range spec.Slots {
 		in.slots <- i
 	}

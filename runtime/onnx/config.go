@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
@@ -13,13 +14,29 @@ type Config struct {
 	Library string
 	// Models has an entry for every variant that will be launched.
 	Models map[serving.VariantID]Model
-	// Provider is the execution provider: "" or "cpu", or "cuda" when the library was built with it.
-	Provider string
-	// CUDADevice returns the GPU of a worker's instances, from 0; nil means device 0.
-	CUDADevice func(serving.WorkerID) int
+	// Device returns where the instances of a worker run; nil runs all on the processor.
+	Device func(serving.WorkerID) Device
 	// Spin lets idle threads of a session poll for work. That is faster on a machine that serves one model, and harmful
 	// when instances share cores.
 	Spin bool
+}
+
+// Names of execution providers.
+const (
+	CPU  = "cpu"
+	CUDA = "cuda"
+)
+
+// Device is where instances run.
+type Device struct {
+	// Providers are execution providers in the order of preference, CPU and CUDA. The first that the library has and
+	// that starts is used. Nil means CPU.
+	Providers []string
+	// Options are those of the CUDA provider, by the names of its documentation, such as gpu_mem_limit. device_id is
+	// what Ordinal returns.
+	Options map[string]string
+	// Ordinal returns the accelerator of an instance, as CUDA counts those that this process sees; nil means 0.
+	Ordinal func(dataplane.InstanceSpec) int
 }
 
 // Model is one model file.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +21,8 @@ type instance struct {
 	b     *Backend
 	spec  dataplane.InstanceSpec
 	slots chan int // free ones
+	// provider runs its sessions.
+	provider string
 
 	mu     sync.RWMutex
 	loaded map[serving.VariantID]*loaded
@@ -92,11 +93,14 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	o, err := in.b.options(in.spec)
+	o, err := in.b.options(in.spec.Cores)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = o.Destroy() }()
+	if err := appendProvider(o, in.provider, in.b.device(in.spec.Worker), in.spec); err != nil {
+		return fmt.Errorf("onnx: %w", err)
+	}
 	if l.m.asIs {
 		if err := o.SetGraphOptimizationLevel(ort.GraphOptimizationLevelDisableAll); err != nil {
 			return fmt.Errorf("onnx: %w", err)
@@ -104,7 +108,7 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 	}
 	s, err := newSession(l.m, o)
 	if err != nil {
-		return err
+		return classified(err, in.provider)
 	}
 	l.sessions = append(l.sessions, s)
 	if in.b.activity.serves() {
@@ -120,8 +124,11 @@ func (s *session) warm(ctx context.Context, limit int) error {
 	for _, items := range warmSizes(limit, s.m.batched) {
 		for range 2 {
 			took, err := s.warmOnce(ctx, items, limit)
+			if errors.Is(classified(err, ""), dataplane.ErrOutOfMemory) && items > 1 {
+				break // the first batch of that size teaches the engine
+			}
 			if err != nil {
-				return err
+				return classified(err, "")
 			}
 			if took > slow {
 				break
@@ -257,11 +264,7 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 	in.b.activity.begin()
 	defer in.b.activity.end()
 	if err := l.sessions[slot].runAll(ctx, b); err != nil {
-		err = fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
-		if in.b.cfg.Provider == "cuda" && strings.Contains(err.Error(), "CUDA failure") {
-			return fmt.Errorf("%w: %w", dataplane.ErrInstanceLost, err)
-		}
-		return err
+		return classified(fmt.Errorf("onnx: variant %d: %w", b.Variant, err), in.provider)
 	}
 	if whole != b {
 		return l.m.restore(whole, b)

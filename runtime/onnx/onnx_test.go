@@ -431,7 +431,14 @@ func TestCancelledRunLeavesTheSlotUsable(t *testing.T) {
 
 func TestProviderAndLibraryErrorsSayWhatIsMissing(t *testing.T) {
 	needRuntime(t)
-	if _, err := New(Config{Provider: "abacus"}); err == nil || !strings.Contains(err.Error(), `"abacus"`) {
+	on := func(providers ...string) *Backend {
+		b, err := New(Config{Device: func(serving.WorkerID) Device { return Device{Providers: providers} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if _, _, err := on("abacus").Provider(0); err == nil || !strings.Contains(err.Error(), `"abacus"`) {
 		t.Errorf("unknown provider: %v", err)
 	}
 	if _, err := New(Config{}); err != nil {
@@ -444,10 +451,32 @@ func TestProviderAndLibraryErrorsSayWhatIsMissing(t *testing.T) {
 		!strings.Contains(err.Error(), "/no/such/lib.so") {
 		t.Errorf("a second library: %v", err)
 	}
-	if _, err := New(Config{Provider: "cuda"}); err == nil {
-		t.Log("this library has CUDA")
+	if _, _, err := on(CUDA).Provider(0); err == nil {
+		t.Skip("this library has CUDA")
 	} else if !strings.Contains(err.Error(), "SLUICE_ONNXRUNTIME") {
 		t.Errorf("missing CUDA: %v", err)
+	}
+	if _, err := on(CUDA).Launch(t.Context(), dataplane.InstanceSpec{Slots: 1, BatchLimit: 1}); err == nil {
+		t.Error("an instance started on a provider that the library lacks")
+	}
+	name, passed, err := on(CUDA, CPU).Provider(0)
+	if name != CPU || err != nil || passed == nil || !strings.Contains(passed.Error(), "provider cuda") {
+		t.Errorf("with a fallback: %q, passed over because of %v, error %v", name, passed, err)
+	}
+}
+
+func TestErrorsOfMemoryAreToldFromLosses(t *testing.T) {
+	for text, want := range map[string]error{
+		"CUDA failure 2: out of memory ; GPU=0":                      dataplane.ErrOutOfMemory,
+		"CUDA failure 700: an illegal memory access was encountered": dataplane.ErrInstanceLost,
+		"the input tensor cannot be reshaped":                        nil,
+	} {
+		err := classified(errors.New(text), CUDA)
+		for _, kind := range []error{dataplane.ErrOutOfMemory, dataplane.ErrInstanceLost} {
+			if errors.Is(err, kind) != errors.Is(want, kind) {
+				t.Errorf("%q is %v", text, err)
+			}
+		}
 	}
 }
 

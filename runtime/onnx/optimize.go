@@ -4,14 +4,12 @@ import (
 	"fmt"
 
 	ort "github.com/yalue/onnxruntime_go"
-
-	"github.com/sluice-serving/sluice/dataplane"
 )
 
 // Optimize writes the graph that a model's sessions run to the file to. For this machine, the runtime fuses operators,
 // folds constants and changes the memory layout of channels. The file is valid on this machine only, with Model.AsIs.
 func (b *Backend) Optimize(model, to string) error {
-	o, err := b.options(dataplane.InstanceSpec{Cores: 1})
+	o, err := b.options(1)
 	if err != nil {
 		return err
 	}

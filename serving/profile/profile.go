@@ -113,12 +113,28 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 			t.cells[at].measured = append(t.cells[at].measured, counted)
 		}
 	}
+	t.fit(m.Memory)
 	for _, l := range m.Load {
 		if int(l.Variant) < len(spec.Variants) && int(l.DeviceType) < t.devices && l.Variant >= 0 && l.DeviceType >= 0 {
 			t.cells[int(l.Variant)*t.devices+int(l.DeviceType)].load = l.Load
 		}
 	}
 	return t, nil
+}
+
+// fit forgets the batches that a device type lacks memory for: they are Unknown.
+func (t *Table) fit(memory []serving.MemoryPoint) {
+	for _, m := range memory {
+		at := int(m.Variant)*t.devices + int(m.DeviceType)
+		if m.MostItems < 1 || at >= len(t.cells) {
+			continue
+		}
+		for k, level := range t.cells[at].levels {
+			if n := m.MostItems; n < len(level) {
+				t.cells[at].levels[k], t.cells[at].measured[k] = level[:n], t.cells[at].measured[k][:n]
+			}
+		}
+	}
 }
 
 // interpolate returns the latencies of 1 to maxBatch items at one concurrency, and which of them were measured.
