@@ -14,7 +14,7 @@ import resource
 import socket
 import struct
 import sys
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -118,8 +118,10 @@ class Worker:
 
     def _put(self, room: List[int]) -> Dict[str, Any]:
         """Writes outputs into a part of the memory. Says how large it must be where they do not fit."""
-        kept, state = self._kept or {}, self._kept_state
-        listed, blocks, at = [], [], 0
+        kept, state = self._kept or {}, None if self._kept_state is None else bytes(self._kept_state)
+        listed: List[Dict[str, Any]] = []
+        blocks: List[Tuple[int, tensors.Buffer]] = []  # with their offsets in the room
+        at = 0
         declared = {s.name: s.datatype for s in (self._loaded().outputs or []) + (self._loaded().inputs or [])}
         for name, array in kept.items():
             datatype = declared.get(name) or tensors.datatype_of(array.dtype)
@@ -133,18 +135,16 @@ class Worker:
                     "size": len(data),
                 }
             )
-            blocks.append(data)
+            blocks.append((at, data))
             at += -(-len(data) // ALIGN) * ALIGN
         if state is not None:
-            state = bytes(state)
             placed = [room[0] + at, len(state)]
-            blocks.append(state)
+            blocks.append((at, state))
             at += len(state)
         if at > room[1]:
             return {"need": at}
         to = self._memory.part(room[0], room[1])
-        for block, offset in zip(blocks, [t["offset"] for t in listed] + ([placed[0]] if state is not None else [])):
-            begin = offset - room[0]
+        for begin, block in blocks:
             to[begin : begin + len(block)] = block
         self._kept = self._kept_state = None
         answer: Dict[str, Any] = {"outputs": listed}

@@ -26,9 +26,10 @@ def of(path: str) -> Callable[[], Any]:
         ".json": XGBoost,
         ".ubj": XGBoost,
     }
-    made = kinds.get(os.path.splitext(path)[1])
-    if made is None:
+    kind = os.path.splitext(path)[1]
+    if kind not in kinds:
         raise CannotLoad(f"{path} is no model: want FILE.py, FILE.py:CLASS, {', '.join(kinds)} or a folder")
+    made = kinds[kind]
     if not os.path.isfile(path):
         raise CannotLoad(f"there is no file {path}")
     return lambda: made(path)
@@ -88,7 +89,7 @@ class Exported(_Torch):
 
     def _module(self) -> Any:
         try:
-            from torch import export
+            from torch import export  # type: ignore[attr-defined, unused-ignore]
         except ImportError as error:
             raise CannotLoad(f"{self.path} needs PyTorch 2.1 or newer (torch.export): {error}") from error
         program = export.load(self.path)
@@ -168,7 +169,7 @@ class ScikitLearn:
         self.probabilities = classes is not None and callable(getattr(self.estimator, "predict_proba", None))
         kind = "FP64" if classes is None else tensors.datatype_of(np.asarray(classes).dtype)
         self.outputs = {"y": (kind, [-1])}
-        if self.probabilities:
+        if classes is not None and self.probabilities:
             self.outputs["probabilities"] = ("FP64", [-1, len(classes)])
 
     def infer(self, inputs: Dict[str, np.ndarray]) -> Dict[str, Any]:

@@ -22,7 +22,7 @@ DEFAULT_MAX_BATCH = 64
 
 
 class Config(Dict[str, Any]):
-    """What ``load`` is told: ``name``, ``options`` (texts by name), ``folder`` of the file, ``cores`` and ``max_batch``."""
+    """What ``load`` is told: ``name``, ``options`` (texts by name), ``folder`` of the file, and ``cores``."""
 
     @property
     def options(self) -> Dict[str, str]:
