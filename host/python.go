@@ -3,14 +3,17 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/runtime/python"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -122,4 +125,28 @@ func (b *backends) timeout() time.Duration {
 		return pythonTimeout
 	}
 	return remoteTimeout
+}
+
+// DescribePython loads a model in Python, FILE or FILE.py:CLASS, for a short time and returns what it says of itself.
+// print takes what it prints. An error is of kind fault.Missing where there is no interpreter, else fault.Config.
+func DescribePython(ctx context.Context, source string, print func(line string)) (python.Interface, error) {
+	path, _ := config.SplitPython(source)
+	b := python.New(python.Config{
+		Models: map[serving.VariantID]python.Model{0: {Name: filepath.Base(path), Source: source}},
+		Log:    func(_, line string) { print(line) },
+	})
+	ctx, done := context.WithTimeout(ctx, pythonTimeout)
+	defer done()
+	out, err := b.Interface(ctx, 0)
+	switch {
+	case errors.Is(err, python.ErrNoInterpreter):
+		return out, fault.Wrap(fault.Missing, err)
+	case err == nil && out.Inputs == nil:
+		err = fmt.Errorf("%s does not say what its inputs are: give the class an attribute inputs, or write a "+
+			"sluice.yaml with apps[].inputs (docs/python.md)", source)
+	}
+	if err != nil {
+		return out, fault.Wrap(fault.Config, err)
+	}
+	return out, nil
 }

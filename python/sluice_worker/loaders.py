@@ -89,7 +89,7 @@ class Exported(_Torch):
 
     def _module(self) -> Any:
         try:
-            from torch import export  # type: ignore[attr-defined, unused-ignore]
+            from torch import export  # type: ignore[attr-defined]
         except ImportError as error:
             raise CannotLoad(f"{self.path} needs PyTorch 2.1 or newer (torch.export): {error}") from error
         program = export.load(self.path)

@@ -159,7 +159,7 @@ def encode(array: np.ndarray, datatype: str) -> Buffer:
     """Returns the bytes of a tensor, without a copy where it lies in one piece."""
     if datatype == BYTES:
         return encode_strings(array)
-    return memoryview(np.ascontiguousarray(array, dtype=TYPES[datatype]).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array, dtype=TYPES[datatype]).reshape(-1).view(np.uint8).data
 
 
 def example(specs: Sequence[Spec], rows: int) -> Dict[str, np.ndarray]:

@@ -77,7 +77,7 @@ func (m *mixed) Run(ctx context.Context, b *dataplane.Batch) error {
 // Close implements dataplane.Runner.
 func (m *mixed) Close() error {
 	var errs []error
-	for _, r := range m.parts { // in any order
+	for _, r := range m.parts { // any order: both end
 		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)

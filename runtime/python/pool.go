@@ -233,7 +233,7 @@ func (p *pool) take(ctx context.Context) (*process, error) {
 			return x, nil
 		}
 		alive := 0
-		for x, s := range p.held {
+		for x, s := range p.held { // any order: they are counted
 			if !s.retired && !x.dead() {
 				alive++
 			}
@@ -281,7 +281,7 @@ func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	var ends []*process
-	for x, s := range p.held {
+	for x, s := range p.held { // any order: all end
 		if !s.busy {
 			ends = append(ends, x)
 		}
