@@ -299,7 +299,7 @@ func (a *answer) failure(m *Model, what string) error {
 		known = "out of memory"
 	}
 	return &dataplane.RemoteError{
-		What: fmt.Sprintf("the model failed; its log has the reason under error %.32s", printable([]byte(e.ID))),
+		What: fmt.Sprintf("the reason is in the server's log under error %.32s", printable([]byte(e.ID))),
 		Err: fmt.Errorf("python: model %q: %s failed: %.80s, error %.32s in the model's output", m.Name, what,
 			printable([]byte(known)), printable([]byte(e.ID))),
 	}
