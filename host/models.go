@@ -147,6 +147,9 @@ func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *
 				Accuracy: 1,
 			},
 		}}
+	if l.Python {
+		out.Platform = pythonPlatform
+	}
 	if was != nil && was.App == l.App {
 		out.Former = append(append([]server.Version(nil), was.Former...), was.Versions...)
 	}

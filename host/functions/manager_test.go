@@ -32,7 +32,11 @@ type host struct {
 	plane   error // that Grow fails with
 }
 
-func (h *host) Bind(v serving.VariantID, path string, _ bool) { h.bound[v] = path }
+func (h *host) Bind(v serving.VariantID, f *functions.File) { h.bound[v] = f.Path }
+
+func (h *host) Describe(context.Context, *functions.File) (*repository.Described, int, error) {
+	return nil, 0, errors.New("no models in Python here")
+}
 
 func (h *host) Feasible(_ context.Context, g *engine.Growth) error { return h.refuses }
 

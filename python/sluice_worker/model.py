@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -19,6 +20,9 @@ from .tensors import Spec
 
 #: Items of the largest batch of a model that does not say.
 DEFAULT_MAX_BATCH = 64
+
+#: Begins the reference of a file of Python whatever its ending: ``stored:PATH:CLASS``, the class may be empty.
+STORED = "stored:"
 
 
 class Config(Dict[str, Any]):
@@ -197,7 +201,8 @@ def _hint(value: Any, scope: Dict[str, Any]) -> Optional[Mapping[str, Any]]:
 
 def load(reference: str, config: Config) -> Served:
     """Loads a model: ``FILE.py:CLASS``, ``FILE.py``, or a file or folder that a ready-made loader knows."""
-    config.setdefault("folder", os.path.dirname(os.path.abspath(reference.split(".py:")[0])))
+    if not reference.startswith(STORED):
+        config.setdefault("folder", os.path.dirname(os.path.abspath(reference.split(".py:")[0])))
     factory = find(reference)
     instance = factory()
     if not callable(getattr(instance, "infer", None)):
@@ -213,6 +218,9 @@ def load(reference: str, config: Config) -> Served:
 
 def find(reference: str) -> Callable[[], Any]:
     """Returns what makes the object of a model."""
+    if reference.startswith(STORED):
+        path, _, name = reference[len(STORED) :].rpartition(":")
+        return _class_of(_module(path, stored=True), "the deployed file", name)
     path, sep, name = reference.rpartition(":")
     if not sep or not path.endswith(".py"):
         path, name = reference, ""
@@ -222,7 +230,11 @@ def find(reference: str) -> Callable[[], Any]:
         return loaders.of(path)
     if not os.path.isfile(path):
         raise CannotLoad(f"there is no file {path}")
-    module = _module(path)
+    return _class_of(_module(path), path, name)
+
+
+def _class_of(module: ModuleType, path: str, name: str) -> Callable[[], Any]:
+    """Returns the class of a name, or the only one with a method infer."""
     if name:
         made = getattr(module, name, None)
         if made is None:
@@ -245,14 +257,15 @@ def _factory(made: Any) -> Callable[[], Any]:
     return lambda: made
 
 
-def _module(path: str) -> ModuleType:
-    """Imports a file. Modules beside it can be imported by it."""
+def _module(path: str, stored: bool = False) -> ModuleType:
+    """Imports a file. Modules beside it can be imported by it, unless it lies in a server's store."""
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
-    if folder not in sys.path:
+    if not stored and folder not in sys.path:
         sys.path.insert(0, folder)
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = importlib.machinery.SourceFileLoader(name, path)  # whatever the ending of the file is
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise CannotLoad(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)

@@ -169,7 +169,19 @@ func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (Interface
 	if ok {
 		return known, nil
 	}
-	x, a, err := b.launch(ctx, &m, dataplane.InstanceSpec{})
+	out, err := b.Describe(ctx, &m)
+	if err != nil {
+		return out, err
+	}
+	b.mu.Lock()
+	b.known[v] = out
+	b.mu.Unlock()
+	return out, nil
+}
+
+// Describe returns what a model says of its tensors, which it loads for a short time.
+func (b *Backend) Describe(ctx context.Context, m *Model) (Interface, error) {
+	x, a, err := b.launch(ctx, m, dataplane.InstanceSpec{})
 	if err != nil {
 		return Interface{}, err
 	}
@@ -179,15 +191,12 @@ func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (Interface
 		Inputs: a.inputs, Outputs: a.outputs, Batched: a.batched, MaxBatch: a.maxBatch, Streams: a.streams,
 	}
 	if a.sample {
-		samples, err := x.samples(ctx, &m, &a)
+		samples, err := x.samples(ctx, m, &a)
 		if err != nil {
 			return Interface{}, err
 		}
 		out.Sample = func(items int) []tensor.Tensor { return samples[items] }
 	}
-	b.mu.Lock()
-	b.known[v] = out
-	b.mu.Unlock()
 	return out, nil
 }
 
