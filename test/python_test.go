@@ -17,12 +17,13 @@ import (
 // needsPython skips a test where no interpreter has the package. Where SLUICE_PYTHON_TESTS is "must", that fails.
 func needsPython(t *testing.T, pkg string) {
 	t.Helper()
-	path := write(t, t.TempDir(), "probe.py", "import numpy, "+pkg+`
+	path := write(t, t.TempDir(), "probe.py", `
+import numpy, %s
 class Probe:
     inputs = {"x": "FP32[-1]"}
     def infer(self, inputs):
         return inputs
-`)
+`, pkg)
 	if _, err := host.DescribePython(t.Context(), path, func(string) {}); err != nil {
 		if os.Getenv("SLUICE_PYTHON_TESTS") == "must" {
 			t.Fatal(err)
@@ -207,5 +208,65 @@ func TestPythonMistakes(t *testing.T) {
 		if status == 0 || !strings.Contains(errs, x.want) {
 			t.Errorf("%s: %d %s, want %q", name, status, errs, x.want)
 		}
+	}
+}
+
+// A file of Python is deployed, and replaced by a new version of its code while it is called: no query fails, the old
+// code answers until the new one is warm. Where no worker is for Python, it is refused.
+func TestPythonDeployed(t *testing.T) {
+	needsPython(t, "numpy")
+	dir, web, admin := t.TempDir(), freePort(t), freePort(t)
+	server := func(kind string) string {
+		return write(t, dir, kind+".yaml", `
+version: 1
+device_types: [{name: any, cores: 1}]
+workers: [{name: w, backend: {kind: %s}}]
+store: store-%s
+system: {late: serve-late}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+`, kind, kind, web, admin)
+	}
+	deploy := func(config, factor string) (int, string) {
+		write(t, dir, "times.py", `
+class Times:
+    inputs = {"x": "FP32[-1,1]"}
+    outputs = {"y": "FP32[-1,1]"}
+    max_batch = 2
+    def infer(self, inputs):
+        return {"y": inputs["x"] * %s}
+`, factor)
+		fn := write(t, dir, "fn.yaml", "name: times\nmodel: times.py\nslo: {latency: 2s}\nmin_instances: 1\n")
+		status, out, errs := run(t.Context(), "deploy", "-f", fn, "--config", config)
+		return status, out + errs
+	}
+	config := server("python")
+	sluice(t, "serve", "-f", config)
+	listening(t, fmt.Sprintf("127.0.0.1:%d", admin))
+	if status, text := deploy(config, "2"); status != 0 {
+		t.Fatal(status, text)
+	}
+	call := func() (int, string) {
+		return postTo(t, fmt.Sprintf("http://127.0.0.1:%d/v2/models/times/infer", web),
+			`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[1]}]}`)
+	}
+	until(t, func() bool { status, text := call(); return status == http.StatusOK && strings.Contains(text, "[2]") })
+	deployed := make(chan string, 1)
+	go func() {
+		status, text := deploy(config, "3")
+		deployed <- fmt.Sprint(status, text)
+	}()
+	seen := ""
+	until(t, func() bool {
+		status, text := call()
+		if status != http.StatusOK || strings.Contains(text, "[2]") && seen == "new" {
+			t.Fatalf("while it is replaced: %d %s", status, text)
+		}
+		if strings.Contains(text, "[3]") {
+			seen = "new"
+		}
+		return seen == "new"
+	})
+	if text := <-deployed; !strings.HasPrefix(text, "0") {
+		t.Error(text)
 	}
 }

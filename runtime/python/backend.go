@@ -104,14 +104,14 @@ type Interface struct {
 }
 
 // launch starts a process and has it load a model.
-func (b *Backend) launch(ctx context.Context, m *Model, spec dataplane.InstanceSpec) (*process, about, error) {
+func (b *Backend) launch(ctx context.Context, m *Model, spec dataplane.InstanceSpec) (*process, error) {
 	interpreter, err := b.Interpreter(ctx)
 	if err != nil {
-		return nil, about{}, err
+		return nil, err
 	}
 	x, err := start(ctx, &b.c, interpreter, m, spec)
 	if err != nil {
-		return nil, about{}, fmt.Errorf("model %q: %w", m.Name, err)
+		return nil, fmt.Errorf("model %q: %w", m.Name, err)
 	}
 	var out answer
 	err = x.talk(ctx, &ask{Op: "load", Model: m.Source, Config: &loadConfig{
@@ -121,9 +121,8 @@ func (b *Backend) launch(ctx context.Context, m *Model, spec dataplane.InstanceS
 	if err == nil {
 		err = out.failure(m, "its load")
 	}
-	var a about
 	if err == nil {
-		a, err = out.about(m)
+		x.about, err = out.about(m)
 	}
 	if err != nil {
 		x.kill()
@@ -132,9 +131,9 @@ func (b *Backend) launch(ctx context.Context, m *Model, spec dataplane.InstanceS
 		if errors.Is(err, errTalk) {
 			err = fmt.Errorf("model %q: its process %s during its load: %w", m.Name, x.how, err)
 		}
-		return nil, a, err
+		return nil, err
 	}
-	return x, a, nil
+	return x, nil
 }
 
 // about reads the answer to a load.
@@ -181,17 +180,18 @@ func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (Interface
 
 // Describe returns what a model says of its tensors, which it loads for a short time.
 func (b *Backend) Describe(ctx context.Context, m *Model) (Interface, error) {
-	x, a, err := b.launch(ctx, m, dataplane.InstanceSpec{})
+	x, err := b.launch(ctx, m, dataplane.InstanceSpec{})
 	if err != nil {
 		return Interface{}, err
 	}
 	defer x.free()
 	defer x.end()
+	a := &x.about
 	out := Interface{
 		Inputs: a.inputs, Outputs: a.outputs, Batched: a.batched, MaxBatch: a.maxBatch, Streams: a.streams,
 	}
 	if a.sample {
-		samples, err := x.samples(ctx, m, &a)
+		samples, err := x.samples(ctx, m)
 		if err != nil {
 			return Interface{}, err
 		}

@@ -18,7 +18,6 @@ type pool struct {
 	limit int // items that they are warm for
 
 	mu       sync.Mutex
-	about    about
 	held     map[*process]*seat
 	idle     []*process
 	starting int           // replacements under way
@@ -70,12 +69,12 @@ func (b *Backend) open(ctx context.Context, m Model, spec dataplane.InstanceSpec
 // add starts one more process and warms it up.
 func (p *pool) add(ctx context.Context) error {
 	begun := time.Now()
-	x, a, err := p.b.launch(ctx, &p.model, p.spec)
+	x, err := p.b.launch(ctx, &p.model, p.spec)
 	if err != nil {
 		return err
 	}
 	var out answer
-	if err = x.talk(ctx, &ask{Op: "warm", Limit: min(p.limit, a.maxBatch)}, &out); err == nil {
+	if err = x.talk(ctx, &ask{Op: "warm", Limit: min(p.limit, x.about.maxBatch)}, &out); err == nil {
 		err = out.failure(&p.model, "its warm-up")
 	}
 	p.mu.Lock()
@@ -89,7 +88,7 @@ func (p *pool) add(ctx context.Context) error {
 		x.free()
 		return err
 	}
-	p.about, p.took, p.failed = a, time.Since(begun), 0
+	p.took, p.failed = time.Since(begun), 0
 	p.held[x] = &seat{}
 	p.idle = append(p.idle, x)
 	p.mu.Unlock()
@@ -170,8 +169,10 @@ func (p *pool) replace(was *process) {
 			p.mu.Lock()
 			if err == nil || p.failed >= maxRestarts {
 				p.starting--
-				if err == nil && was != nil {
+				if s := p.held[was]; s != nil && err == nil {
 					p.retire(was)
+				} else if s != nil {
+					s.leaking = false
 				}
 				p.mu.Unlock()
 				p.notify()
@@ -221,7 +222,7 @@ func (p *pool) take(ctx context.Context) (*process, error) {
 			x := p.idle[len(p.idle)-1]
 			p.idle = p.idle[:len(p.idle)-1]
 			s := p.held[x]
-			if s == nil || s.retired || x.dead() {
+			if s == nil || s.retired || x.cut.Load() {
 				continue
 			}
 			s.busy = true
@@ -234,7 +235,7 @@ func (p *pool) take(ctx context.Context) (*process, error) {
 		}
 		alive := 0
 		for x, s := range p.held { // any order: they are counted
-			if !s.retired && !x.dead() {
+			if !s.retired && !x.cut.Load() {
 				alive++
 			}
 		}
@@ -267,6 +268,7 @@ func (p *pool) put(x *process) {
 	switch {
 	case x.dead():
 		p.ended(x)
+	case x.cut.Load(): // attend waits for its end
 	case s.retired:
 		p.finish(x)
 	default:

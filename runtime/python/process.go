@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,8 +27,9 @@ type process struct {
 	lifeline *os.File // the guardian ends everything once it is closed
 	guardian *os.Process
 	pid      int // of the worker
+	about    about
 
-	cut  sync.Once
+	cut  atomic.Bool   // it is being ended
 	done chan struct{} // closed when the guardian has ended
 	how  string        // it ended; read after done
 	room int           // bytes that outputs took so far
@@ -155,20 +156,18 @@ func ended(err error) string {
 
 // kill ends the processes at once, and does not wait for that.
 func (p *process) kill() {
-	p.cut.Do(func() {
-		_ = p.lifeline.Close()
-		_ = p.conn.Close()
-		if p.guardian == nil {
-			return
+	if p.cut.Swap(true) {
+		return
+	}
+	_ = p.lifeline.Close()
+	_ = p.conn.Close()
+	go func() {
+		select {
+		case <-p.done:
+		case <-time.After(endTimeout):
+			_ = p.guardian.Kill() // it is stopped, or worse; the kernel then ends the worker
 		}
-		go func() {
-			select {
-			case <-p.done:
-			case <-time.After(endTimeout):
-				_ = p.guardian.Kill() // it is stopped, or worse; the kernel then ends the worker
-			}
-		}()
-	})
+	}()
 }
 
 // end has the model unloaded, ends the processes, and waits for that.
@@ -184,7 +183,7 @@ func (p *process) end() {
 // free unmaps the memory. Nothing may use it any more.
 func (p *process) free() { p.memory.close() }
 
-// dead reports whether it has ended or is being ended.
+// dead reports whether it has ended.
 func (p *process) dead() bool {
 	select {
 	case <-p.done:

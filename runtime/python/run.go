@@ -23,8 +23,8 @@ func (p *pool) run(ctx context.Context, b *dataplane.Batch) error {
 		timed, done = context.WithTimeout(ctx, limit)
 		defer done()
 	}
-	for _, group := range p.about.groups(b) {
-		err := x.runGroup(timed, &p.model, &p.about, group)
+	for _, group := range x.about.groups(b) {
+		err := x.runGroup(timed, &p.model, group)
 		if !errors.Is(err, errTalk) {
 			if err != nil {
 				return err
@@ -106,7 +106,8 @@ func find(list []tensor.Tensor, name string) *tensor.Tensor {
 }
 
 // runGroup has the process run one call, and gives every portion its rows of the outputs.
-func (x *process) runGroup(ctx context.Context, m *Model, a *about, g group) error {
+func (x *process) runGroup(ctx context.Context, m *Model, g group) error {
+	a := &x.about
 	msg := ask{Op: "infer", Rows: g.rows}
 	at, err := x.place(g.portions, &msg)
 	if err != nil {
@@ -306,9 +307,9 @@ func (a *answer) failure(m *Model, what string) error {
 }
 
 // samples returns what a model gives to try it with, for batches of 1, 2, 4, ... items.
-func (x *process) samples(ctx context.Context, m *Model, a *about) (map[int][]tensor.Tensor, error) {
+func (x *process) samples(ctx context.Context, m *Model) (map[int][]tensor.Tensor, error) {
 	out := make(map[int][]tensor.Tensor)
-	most := a.maxBatch
+	most := x.about.maxBatch
 	for n := 1; ; n = min(2*n, most) {
 		list, _, err := x.call(ctx, m, &ask{Op: "sample", Rows: n}, 0)
 		if err != nil {

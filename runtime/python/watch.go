@@ -65,7 +65,7 @@ func (p *process) watch(limit int64, leaks func(int64), log func(model, line str
 			return
 		case <-tick.C:
 		}
-		u := usageOf(p.pid)
+		u := usageOf(p.guardian.Pid)
 		switch {
 		case u.processes > maxProcesses:
 			log(p.model, "killed: it has started more than "+strconv.Itoa(maxProcesses)+" processes")
