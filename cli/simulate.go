@@ -51,6 +51,12 @@ exit status is 1.`,
 				if err != nil {
 					return err
 				}
+				var specs []workload.Spec // read first: a plan takes time
+				if *replay == "" {
+					if specs, err = load.specs(opened.AppNames(), nil, expectedItems(opened)); err != nil {
+						return err
+					}
+				}
 				profiled, err := opened.Profile(paths(*profile)...)
 				if err != nil {
 					return err
@@ -63,10 +69,6 @@ exit status is 1.`,
 				run := simulation{of: planned, how: s, out: *out, asJSON: *asJSON}
 				if *replay != "" {
 					return run.recorded(e, *replay)
-				}
-				specs, err := load.specs(opened.AppNames(), nil, expectedItems(opened))
-				if err != nil {
-					return err
 				}
 				return run.loads(e, specs)
 			}

@@ -23,6 +23,32 @@ func (h *Heap) Min() (i int, key int64, ok bool) {
 	return i, h.keys[i], true
 }
 
+// AppendSmallest appends the n smallest keys to list, ascending, or all where there are fewer. It takes O(n^2), for a
+// few of many.
+func (h *Heap) AppendSmallest(list []int64, n int) []int64 {
+	var memory [32]int32
+	next := memory[:0] // positions whose parents are on the list
+	if len(h.heap) > 0 {
+		next = append(next, 0)
+	}
+	for ; n > 0 && len(next) > 0; n-- {
+		k := 0
+		for j := range next {
+			if h.less(h.heap[next[j]], h.heap[next[k]]) {
+				k = j
+			}
+		}
+		p := next[k]
+		next[k] = next[len(next)-1]
+		next = next[:len(next)-1]
+		list = append(list, h.keys[h.heap[p]])
+		for child := 2*p + 1; child <= 2*p+2 && int(child) < len(h.heap); child++ {
+			next = append(next, child)
+		}
+	}
+	return list
+}
+
 // Key returns the key of i (>= 0); ok is false when i is not in the heap.
 func (h *Heap) Key(i int) (key int64, ok bool) {
 	if i >= len(h.at) || h.at[i] < 0 {

@@ -2,6 +2,7 @@ package pq
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -52,5 +53,23 @@ func BenchmarkSet(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		h.Set(n%2000, int64(n*7919%100003))
+	}
+}
+
+// The smallest keys against sorting all.
+func TestAppendSmallest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 0))
+	for range 200 {
+		var h Heap
+		var keys []int64
+		for i := range rng.IntN(50) {
+			keys = append(keys, int64(rng.IntN(30)))
+			h.Set(i, keys[i])
+		}
+		slices.Sort(keys)
+		n := rng.IntN(40)
+		if got := h.AppendSmallest(nil, n); !slices.Equal(got, keys[:min(n, len(keys))]) {
+			t.Fatalf("%d of %v: %v", n, keys, got)
+		}
 	}
 }

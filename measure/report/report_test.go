@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -355,6 +356,32 @@ func TestTableLinesUp(t *testing.T) {
 		t.Errorf("table:\n%s", b.String())
 	}
 	t.Logf("\n%s", b.String())
+}
+
+// More apps than have a column each get a row each, the one with most violations first.
+func TestTableOfManyApps(t *testing.T) {
+	r := &Report{DurationS: 1}
+	for k := range mostColumns + 1 {
+		r.Apps = append(r.Apps, App{Name: fmt.Sprint("app", k), Summary: Summary{ViolationRatio: float64(k) / 10}})
+	}
+	var b bytes.Buffer
+	if err := r.Table(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if len(line) > 120 {
+			t.Errorf("%d wide: %q", len(line), line)
+		}
+	}
+	worst, best := strings.Index(b.String(), "\napp8 "), strings.Index(b.String(), "\napp0 ")
+	if worst < 0 || best < worst || !strings.Contains(b.String(), "80.00 %") {
+		t.Errorf("the worst app is not the first of:\n%s", b.String())
+	}
+	for _, name := range ofApps {
+		if !slices.ContainsFunc(metrics, func(m Metric) bool { return m.Name == name }) {
+			t.Errorf("no metric %q", name)
+		}
+	}
 }
 
 func TestMetricNamesAreUnique(t *testing.T) {

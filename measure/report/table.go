@@ -12,8 +12,12 @@ import (
 	"unicode/utf8"
 )
 
+// mostColumns is up to how many apps get a column each: with more the table is too wide for a terminal.
+const mostColumns = 8
+
 // Table writes the report to w as text for a terminal: one row for each metric, one column for the whole run and, if
-// there are several apps, one for each. Metrics that no column has are left out.
+// there are several apps, one for each. Metrics that no column has are left out. Where there are many apps, they have a
+// row each in a table of their own.
 func (r *Report) Table(w io.Writer) error {
 	var cols []*Summary
 	var names []string
@@ -24,6 +28,9 @@ func (r *Report) Table(w io.Writer) error {
 		names = append(names, "all")
 		cols = append(cols, &r.Overall)
 		for i := range r.Apps {
+			if len(r.Apps) > mostColumns {
+				break
+			}
 			names = append(names, r.Apps[i].Name)
 			cols = append(cols, &r.Apps[i].Summary)
 		}
@@ -35,7 +42,45 @@ func (r *Report) Table(w io.Writer) error {
 	if err := grid(w, title, names, cols, false); err != nil {
 		return err
 	}
+	if len(r.Apps) > mostColumns {
+		if err := r.appTable(w); err != nil {
+			return err
+		}
+	}
 	return notes(w, []string{""}, []*Report{r})
+}
+
+// ofApps are the metrics of the table of many apps, by name.
+var ofApps = []string{
+	"offered_rate", "goodput", "violation_ratio", "effective_accuracy", "utility", "latency_p50_ms", "latency_p99_ms",
+}
+
+// appTable writes a row for each app, the one with most violations first.
+func (r *Report) appTable(w io.Writer) error {
+	var shown []*Metric
+	head := []string{"app"}
+	for i := range metrics {
+		if slices.Contains(ofApps, metrics[i].Name) {
+			shown, head = append(shown, &metrics[i]), append(head, metrics[i].Label)
+		}
+	}
+	apps := make([]*App, len(r.Apps))
+	for i := range r.Apps {
+		apps[i] = &r.Apps[i]
+	}
+	slices.SortStableFunc(apps, func(a, b *App) int { return cmp.Compare(b.ViolationRatio, a.ViolationRatio) })
+	rows := [][]string{head, nil}
+	for _, x := range apps {
+		row := []string{x.Name}
+		for _, m := range shown {
+			row = append(row, format(m.Unit, m.Value(&x.Summary)))
+		}
+		rows = append(rows, row)
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return align(w, rows)
 }
 
 // VariantTable writes to w the share of served queries that each variant answered, the most accurate variant first. It

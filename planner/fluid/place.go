@@ -19,9 +19,15 @@ func (m *problem) plan(sites []site, now *running) *plan.Plan {
 	p := m.newProgram(sites)
 	p.solve(rates)
 	f := p.flows()
+	alike, n := make([][]plan.Instance, len(sites)), 0
+	for i := range sites {
+		alike[i] = m.instances(&sites[i], f.items[i], f.time[i])
+		n += len(alike[i]) * len(sites[i].workers)
+	}
+	out.Instances = make([]plan.Instance, 0, n)
 	for i := range sites {
 		for _, w := range sites[i].workers {
-			m.addInstances(out, &sites[i], f.items[i], f.time[i], w, now)
+			m.place(out, alike[i], w, now)
 		}
 	}
 	m.share(out)
@@ -32,42 +38,57 @@ func (m *problem) plan(sites []site, now *running) *plan.Plan {
 	return out
 }
 
-// addInstances adds the instances of a machine. items and time are those of its site, by option.
-func (m *problem) addInstances(out *plan.Plan, s *site, items, time []float64, w serving.WorkerID, now *running) {
+// instances returns what each machine of a site runs, by stage. items and time are those of the site, by option.
+func (m *problem) instances(s *site, items, time []float64) (out []plan.Instance) {
 	k := &m.kinds[s.kind]
-	taken := make([]int32, 0, len(m.stages))
-	for _, i := range now.byPlace[w] {
-		taken = append(taken, i.Key.Ordinal)
-	}
-	for st := range m.stages {
-		id := serving.StageID(st)
-		var of []int
-		for j, holds := range s.holds {
-			if holds && k.options[j].stage == id {
-				of = append(of, j)
-			}
+	of := make([][]int, len(m.stages)) // by stage: the options that are held
+	for j, holds := range s.holds {
+		if id := k.options[j].stage; holds {
+			of[id] = append(of[id], j)
 		}
-		if len(of) == 0 {
+	}
+	for st := range of {
+		if len(of[st]) == 0 {
 			continue
 		}
 		// What the program spends most time on is loaded first; then the usable and accurate.
-		slices.SortStableFunc(of, func(a, b int) int {
+		slices.SortStableFunc(of[st], func(a, b int) int {
 			x, y := &k.options[a], &k.options[b]
 			if (x.rates != nil) != (y.rates != nil) {
 				return cmp.Compare(min(len(y.rates), 1), min(len(x.rates), 1))
 			}
 			return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(x.loss, y.loss))
 		})
-		i := plan.Instance{Worker: w, Stage: id, TimeShared: true}
-		for _, j := range of {
+		first := &k.options[of[st][0]]
+		i := plan.Instance{Stage: serving.StageID(st), TimeShared: true, Slots: first.slots}
+		for _, j := range of[st] {
 			i.Variants = append(i.Variants, plan.Variant{Variant: k.options[j].variant, Limit: k.options[j].limit})
 			i.Share += items[j] / s.count
 		}
-		first := &k.options[of[0]]
-		i.Slots = first.slots
 		run := m.believed.Latency(first.variant, k.device, first.limit, first.slots)
 		i.Hold = max(m.stages[st].within-run, 0)
-		i.Place, taken = m.placeOf(id, w, taken, now)
+		out = append(out, i)
+	}
+	return out
+}
+
+// place adds the instances of a machine to a plan: copies of those of its site.
+func (m *problem) place(out *plan.Plan, alike []plan.Instance, w serving.WorkerID, now *running) {
+	taken, variants := make([]int32, 0, len(alike)+len(now.byPlace[w])), 0
+	for _, i := range now.byPlace[w] {
+		taken = append(taken, i.Key.Ordinal)
+	}
+	for k := range alike {
+		variants += len(alike[k].Variants)
+	}
+	memory := make([]plan.Variant, 0, variants)
+	for k := range alike {
+		i := alike[k]
+		i.Worker = w
+		from := len(memory)
+		memory = append(memory, i.Variants...)
+		i.Variants = memory[from:len(memory):len(memory)]
+		i.Place, taken = m.placeOf(i.Stage, w, taken, now)
 		out.Instances = append(out.Instances, i)
 	}
 }

@@ -15,6 +15,8 @@ type Queue struct {
 	uneven      int           // tasks with other than one item
 	timed       int           // tasks with a timeout of their client's own
 	takes       time.Duration // sum over the tasks, where queries run unbatched
+	left        uint64        // tasks that were ever taken out
+	overtook    uint64        // tasks that were ever put in before others
 
 	earliest serving.Time // smallest DropAt, while known
 	known    bool
@@ -43,6 +45,10 @@ func (q *Queue) Timed() bool { return q.timed > 0 }
 // SingleItems reports whether every waiting task has exactly one item.
 func (q *Queue) SingleItems() bool { return q.uneven == 0 }
 
+// Left returns how many tasks were ever taken out of the queue, and how many were put in before others instead of at
+// the end. Who remembers a part of the queue tells from it what has changed.
+func (q *Queue) Left() (left, overtook uint64) { return q.left, q.overtook }
+
 func (f *Fleet) push(q *Queue, r Ref) {
 	t := &f.tasks[r]
 	after := q.tail
@@ -61,6 +67,7 @@ func (f *Fleet) push(q *Queue, r Ref) {
 		q.tail = r
 	} else {
 		f.tasks[t.next].prev = r
+		q.overtook++
 	}
 	q.n++
 	q.items += int(t.w.Items)
@@ -93,6 +100,7 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	}
 	t.next, t.prev = Nil, Nil
 	q.n--
+	q.left++
 	q.items -= int(t.w.Items)
 	q.takes -= t.takes
 	if t.constrained {

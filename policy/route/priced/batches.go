@@ -17,6 +17,7 @@ type candidate struct {
 	first    int     // position in stage.waiting of the first of n that follow each other
 	list     []int32 // their positions instead, where tasks are mixed
 	gain     float64
+	blocks   float64 // what of gain is lost because no machine is free for others meanwhile
 	score    float64 // gain for each second of a slot, or about that (scoreOf)
 	edge     serving.Time
 }
@@ -25,74 +26,61 @@ type candidate struct {
 // long as others are, a batch takes nothing from what comes.
 const idleness = 0.5
 
-// collect lists the tasks of a stage that wait and can be in time, and what they are worth if they are left behind.
+// collect lists the tasks of a stage that wait and can be in time.
 func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 	x.collected = true
-	x.waiting, x.lost, x.late = x.waiting[:0], append(x.lost[:0], 0), 0
 	x.mixed = !q.Unconstrained() || !q.SingleItems() || !v.Fleet.Uniform(q)
-	most := mostTasks
-	if x.mixed {
-		most = mostMixed
-	}
-	a := &r.apps[x.app]
 	x.waitFor = x.waitFor[:0]
 	for c := range x.classes {
-		x.waitFor = append(x.waitFor, r.behind(x)*x.budget+r.machines.untilNext(x, c, v))
+		x.waitFor = append(x.waitFor, x.behind+r.machines.untilNext(x, c, v))
 	}
-	for ref := q.Head(); ref != fleet.Nil && len(x.waiting) < most; ref = v.Fleet.Next(ref) {
-		t := v.Fleet.Task(ref)
-		y := task{
-			ref: ref, items: t.Items(), left: t.LatestEnd().Sub(v.Now).Seconds(), due: t.Due().Sub(v.Now).Seconds(),
-			part: 1,
-		}
-		switch {
-		case t.ColdUntil() >= v.Now && t.ColdUntil() > 0:
-			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
-			y.cold = true
-		case y.left < x.least:
-			x.late++
-			continue
-		}
-		x.waiting = append(x.waiting, y)
+	if x.mixed {
+		x.row.forget()
+		x.collectMixed(r, v, q)
+		return
 	}
+	x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least)
 	if x.tasks > 1 {
-		x.shareValue(v.Fleet)
+		x.shareValue(len(x.waiting), func(k int) *place { return &x.waiting[k] })
 	}
-	came, each := 0.0, queueShare/max(x.rate, 1e-9)
-	for k := range x.waiting {
-		y := &x.waiting[k]
-		came += each * float64(y.items)
-		if !y.cold {
-			c := x.classOf(y.items)
-			y.later = x.worthOf(a, c, y.due-x.waitFor[c]-min(came, queueShare*a.slo), y.part)
-		}
-		x.lost = append(x.lost, x.lost[k]+y.later)
-	}
-}
-
-// behind is the part of a stage's time that a task which is left behind is taken to wait beyond the next free machine:
-// the more slots, the sooner comes another.
-func (r *Rule) behind(x *stage) float64 {
-	slots := 0
-	for _, g := range x.groups {
-		slots += r.machines.groups[g].all()
-	}
-	return min(mostBehind, max(leastBehind, behindSlots/float64(slots)))
+	x.single = x.classOf(1)
+	x.lost, x.lostFrom, x.lostTo = sized(x.lost, len(x.waiting)+1), 0, -1
 }
 
 // shareValue divides the value of every query among its tasks that still wait here. The less of them are left, the more
 // each is worth: all are needed, and the others are paid for. Tasks of a query follow each other.
-func (x *stage) shareValue(f *fleet.View) {
-	for from := 0; from < len(x.waiting); {
-		to, query := from+1, f.Task(x.waiting[from].ref).Query()
-		for to < len(x.waiting) && f.Task(x.waiting[to].ref).Query() == query {
+func (x *stage) shareValue(n int, task func(k int) *place) {
+	for from := 0; from < n; {
+		to := from + 1
+		for to < n && task(to).query == task(from).query {
 			to++
 		}
 		part := x.tasks / float64(to-from)
 		for ; from < to; from++ {
-			x.waiting[from].part = part
+			task(from).part = part
 		}
 	}
+}
+
+// leaves returns what n tasks, from the i-th on, are worth if they are left behind. Sums are kept over the tasks that
+// were asked for last, and go on from there where the next ones overlap with them or follow.
+func (x *stage) leaves(a *app, now serving.Time, i, n int) float64 {
+	if i > x.lostTo || i+n < x.lostFrom {
+		x.lostFrom, x.lostTo, x.lost[i] = i, i, 0
+	}
+	for ; x.lostTo < i+n; x.lostTo++ {
+		x.lost[x.lostTo+1] = x.lost[x.lostTo] + x.later(a, now, x.lostTo)
+	}
+	for ; x.lostFrom > i; x.lostFrom-- {
+		x.lost[x.lostFrom-1] = x.lost[x.lostFrom] - x.later(a, now, x.lostFrom-1)
+	}
+	return x.lost[i+n] - x.lost[i]
+}
+
+// later returns what the k-th task is worth if it is left behind.
+func (x *stage) later(a *app, now serving.Time, k int) float64 {
+	y, before := &x.waiting[k], float64(k+1)/max(x.rate, 1e-9)
+	return x.worthOf(a, x.single, y.dueIn(now)-x.waitFor[x.single]-queueShare*min(before, a.slo), y.part)
 }
 
 // scoreOf compares batches of different lengths whose tasks differ in their deadlines only. With exact prices the gain
@@ -108,7 +96,7 @@ const typicalShare = 0.3
 func (x *stage) form(r *Rule, v *route.View, g int) {
 	c := &x.candidates[g]
 	c.formed, c.n = true, 0
-	if len(x.waiting) == 0 {
+	if x.mixed && len(x.differing) == 0 || !x.mixed && len(x.waiting) == 0 {
 		return
 	}
 	y := &r.machines.groups[g]
@@ -136,29 +124,29 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 	limit := min(o.limit, n)
 	for b := 1; ; b = min(more(b), limit) {
 		t := o.seconds[b]
-		for i < n && x.waiting[i].left < t {
-			i++
-		}
+		i += firstWith(x.waiting[i:], now, t)
 		if i+b > n {
 			if b = n - i; b <= tried {
 				return
 			}
 			t = o.seconds[b]
 		}
-		gain := x.lost[i] - x.lost[i+b] - float64(b)*loss - price*t - r.blocks(g, t)
+		blocks := r.blocks(g, t)
+		gain := -x.leaves(a, now, i, b) - float64(b)*loss - price*t - blocks
 		if len(x.next) == 0 && x.tasks <= 1 {
 			gain += float64(b) * x.value
 		} else {
 			for at := i; at < i+b; at++ {
-				gain += x.waiting[at].part * x.brings(a, x.waiting[at].due-t)
+				gain += x.waiting[at].part * x.brings(a, x.waiting[at].dueIn(now)-t)
 			}
 		}
+		left := x.waiting[i].left(now)
 		if a.graph.Len() == 1 {
-			gain -= x.value * float64(b) * pace.risk(x.waiting[i].left, x.waiting[i+b-1].left, t)
+			gain -= x.value * float64(b) * pace.risk(left, x.waiting[i+b-1].left(now), t)
 		}
 		if score := scoreOf(gain, t, typicalShare*a.slo); c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.first, c.gain, c.score = k, b, b, i, gain, score
-			c.edge = now.Add(time.Duration((x.waiting[i].left - o.seconds[min(b+1, o.limit)]) * 1e9))
+			c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = k, b, b, i, gain, blocks, score
+			c.edge = now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
 			if b == o.limit {
 				c.edge = now // nothing can join
 			}

@@ -1,68 +1,139 @@
 package priced
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/sluice-serving/sluice/policy/route"
 )
 
-// blocked is what is lost while the last free machine that is fast enough for a class of tasks runs a batch: those that
-// come meanwhile and have no time left afterwards.
+// blocked is what is lost while one of too few free machines runs a batch: tasks that come meanwhile and have no time
+// left afterwards.
 type blocked struct {
-	group int     // of the last free machine
-	rate  float64 // value of the tasks that come, per second
-	slack float64 // s that one of them can wait for that machine
-	until float64 // s after which a task that comes is in time on another machine
+	rate  float64 // value of those tasks, per second
+	slack float64 // s that one of them can wait for the machine
+	until float64 // s after which enough other machines are free again
 }
 
-// findBlocked lists the classes of tasks for which only one machine is free.
-func (r *Rule) findBlocked(v *route.View) {
-	r.blocked = r.blocked[:0]
+// mostNeeded bounds how many machines a class is taken to need at once. Where more serve it, some are always about to
+// be free, and one is a small part of them. leastNeeded says that a class needs one, however rarely.
+const mostNeeded, leastNeeded = 16, 1e-3
+
+// urgent is a class of tasks, by how long one of them can wait.
+type urgent struct {
+	stage, class int32
+	pool         int32   // of the stage
+	slack        float64 // s
+}
+
+// asUrgent is up to how many times the slack of a class another one has that wants the same machines as urgently.
+const asUrgent = 2
+
+// sortUrgent lists all classes by pool and slack.
+func (r *Rule) sortUrgent() {
+	r.urgent = r.urgent[:0]
 	for s := range r.stages {
 		x := &r.stages[s]
-		if x.rate == 0 {
+		for c := range x.classes {
+			r.urgent = append(r.urgent, urgent{int32(s), int32(c), x.pool, x.longest - x.fastest(c)})
+		}
+	}
+	slices.SortStableFunc(r.urgent, func(a, b urgent) int {
+		return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.slack, b.slack))
+	})
+}
+
+// findNeeds computes how many machines every class needs at once, together with the classes that are as urgent on the
+// same machines.
+func (r *Rule) findNeeds() {
+	sum, to := 0.0, 0
+	for k := range r.urgent {
+		y := &r.urgent[k]
+		if k == 0 || y.pool != r.urgent[k-1].pool {
+			sum, to = 0, k
+		}
+		for ; to < len(r.urgent) && r.urgent[to].pool == y.pool && r.urgent[to].slack <= asUrgent*max(y.slack, 0); to++ {
+			sum += r.stages[r.urgent[to].stage].classes[r.urgent[to].class].takes
+		}
+		r.stages[y.stage].classes[y.class].needs = sum
+	}
+}
+
+// findBlocked lists, by group, the classes of tasks that need all the machines that are free.
+func (r *Rule) findBlocked(v *route.View) {
+	for g := range r.machines.groups {
+		r.machines.groups[g].blocked = r.machines.groups[g].blocked[:0]
+	}
+	for s := range r.stages {
+		x := &r.stages[s]
+		if x.usual == 0 {
 			continue
 		}
 		for c := range x.classes {
-			if y, ok := r.machines.lastFree(x, c, v); ok {
-				y.rate = x.rate * x.classes[c].share / x.meanSize() * x.value
-				r.blocked = append(r.blocked, y)
-			}
+			r.findBlockedOf(x, c, v)
 		}
 	}
 }
 
-// lastFree reports whether only one free machine is fast enough for a class of tasks, and what a batch there blocks.
-func (f *fleetOfMachines) lastFree(x *stage, c int, v *route.View) (y blocked, ok bool) {
+// findBlockedOf lists a class of tasks, with the groups that are fast enough for it, if it needs all that are free of
+// them. A machine is as good as free if the batch that it runs ends in time for a task that comes now.
+func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
+	needs := max(x.classes[c].needs, leastNeeded)
+	if needs >= float64(r.machines.slots(x)) {
+		needs = 1
+	}
+	if needs > mostNeeded {
+		return
+	}
 	free := 0
 	for k, g := range x.groups {
-		if n := f.groups[g].free; n > 0 && x.takes(c, k) <= x.longest {
-			if free += n; free > 1 {
-				return y, false
+		if x.takes(c, k) <= x.longest {
+			if free += r.machines.groups[g].free; float64(free-1) >= needs {
+				return
 			}
-			y.group, y.slack = int(g), x.longest-x.takes(c, k)
 		}
 	}
 	if free == 0 {
-		return y, false
+		return
 	}
-	y.until = math.Inf(1)
+	r.ends = r.ends[:0]
 	for k, g := range x.groups {
 		if took := x.takes(c, k); took <= x.longest {
-			if _, end, some := f.groups[g].ends.Min(); some {
-				y.until = min(y.until, float64(end-int64(v.Now))/1e9-(x.longest-took))
+			from := len(r.ends)
+			r.ends = r.machines.groups[g].ends.AppendSmallest(r.ends, int(needs)+2)
+			for i := from; i < len(r.ends); i++ {
+				r.ends[i] -= int64((x.longest - took) * 1e9)
 			}
 		}
 	}
-	return y, y.until > 0
+	slices.Sort(r.ends)
+	soon, _ := slices.BinarySearch(r.ends, int64(v.Now)+1)
+	others := float64(free - 1 + soon)
+	if others >= needs {
+		return
+	}
+	y := blocked{until: math.Inf(1)}
+	y.rate = x.usual * x.classes[c].share / x.meanSize() * x.value * (min(others+1, needs) - others) / needs
+	if more := soon + int(math.Ceil(needs-others)) - 1; more < len(r.ends) {
+		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
+	}
+	for k, g := range x.groups {
+		if took := x.takes(c, k); took <= x.longest && r.machines.groups[g].free > 0 {
+			z := y
+			z.slack = x.longest - took
+			z.rate = max(z.rate-r.machines.groups[g].price, 0) // that much the batch pays for the time anyway
+			r.machines.groups[g].blocked = append(r.machines.groups[g].blocked, z)
+		}
+	}
 }
 
 // blocks returns what a batch that takes t seconds on a group's machine is expected to cost by blocking.
 func (r *Rule) blocks(g int, t float64) (cost float64) {
-	for k := range r.blocked {
-		if y := &r.blocked[k]; y.group == g {
-			cost += y.rate * max(min(t-y.slack, y.until), 0)
-		}
+	list := r.machines.groups[g].blocked
+	for k := range list {
+		y := &list[k]
+		cost += y.rate * max(min(t-y.slack, y.until), 0)
 	}
 	return cost
 }

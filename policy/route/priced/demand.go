@@ -20,6 +20,9 @@ const (
 	classesEvery = time.Second
 	// mostCounted bounds the waiting tasks whose sizes are looked at. The others count as the mean of these.
 	mostCounted = 512
+	// rareWindow is over how long arrivals are counted of an app of which fewer than fewArrivals came in rateWindow: what
+	// comes once in a while still wants a machine then.
+	rareWindow, fewArrivals = 30 * time.Second, 10
 )
 
 // observe counts what arrives and what waits, by stage and class.
@@ -31,6 +34,10 @@ func (r *Rule) observe(v *route.View) {
 	for a := range r.apps {
 		x := &r.apps[a]
 		rate := v.Monitor.Rate(v.Now, x.id, rateWindow)
+		usual := rate
+		if rate*rateWindow.Seconds() < fewArrivals {
+			usual = max(rate, v.Monitor.Rate(v.Now, x.id, rareWindow))
+		}
 		for at := range x.graph.Len() {
 			s := &r.stages[x.graph.Stage(at)]
 			if anew {
@@ -38,7 +45,7 @@ func (r *Rule) observe(v *route.View) {
 				s.measure(r)
 			}
 			s.count(v)
-			s.rate = 0
+			s.rate, s.usual = 0, usual*x.items[at]*r.stages[x.graph.Stage(0)].meanSize()
 			if at == 0 {
 				for c := range s.classes {
 					s.rate += s.classes[c].share * rate * s.classes[c].mean
@@ -48,6 +55,9 @@ func (r *Rule) observe(v *route.View) {
 			}
 			s.rate = r.stages[x.graph.Stage(0)].rate * x.items[at]
 		}
+	}
+	if anew {
+		r.sortUrgent()
 	}
 }
 

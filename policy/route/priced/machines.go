@@ -36,6 +36,7 @@ type group struct {
 	ends     pq.Heap  // by place among machines: believed end of the first of its batches
 	price    float64  // of a second of a slot, in queries served at best accuracy; at least least
 	least    float64  // a price that decides only between batches that are worth the same
+	blocked  []blocked
 }
 
 // option is a variant that a group's machines can run.
@@ -305,6 +306,14 @@ func (f *fleetOfMachines) freeFor(s *stage) bool {
 		}
 	}
 	return false
+}
+
+// slots returns how many batches can run at once on machines that serve a stage.
+func (f *fleetOfMachines) slots(s *stage) (n int) {
+	for _, g := range s.groups {
+		n += f.groups[g].all()
+	}
+	return n
 }
 
 // all returns the slots of a group's machines.

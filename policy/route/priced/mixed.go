@@ -5,10 +5,41 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
 const mostSeeds = 12
+
+// collectMixed lists the tasks of a queue that wait and can be in time, and what they are worth if they are left behind.
+func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
+	a := &r.apps[x.app]
+	x.differing = x.differing[:0]
+	for ref := q.Head(); ref != fleet.Nil && len(x.differing) < mostMixed; ref = v.Fleet.Next(ref) {
+		t := v.Fleet.Task(ref)
+		y := task{place: newPlace(ref, t), items: t.Items()}
+		y.left, y.due = y.place.left(v.Now), y.dueIn(v.Now)
+		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
+			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
+			y.cold = true
+		} else if y.left < x.least {
+			continue
+		}
+		x.differing = append(x.differing, y)
+	}
+	if x.tasks > 1 {
+		x.shareValue(len(x.differing), func(k int) *place { return &x.differing[k].place })
+	}
+	came := 0.0
+	for k := range x.differing {
+		y := &x.differing[k]
+		came += float64(y.items) / max(x.rate, 1e-9)
+		if !y.cold {
+			c := x.classOf(y.items)
+			y.later = x.worthOf(a, c, y.due-x.waitFor[c]-queueShare*min(came, a.slo), y.part)
+		}
+	}
+}
 
 // formMixed compares the batches of an option where tasks differ in size, in priority, or in what they require. A batch
 // begins with a seed and takes up later tasks in the order of the queue, each that stays in time and that it leaves in
@@ -17,9 +48,9 @@ const mostSeeds = 12
 func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, g int, k int32, price float64) {
 	o := &r.machines.groups[g].options[k]
 	seeds, next := 0, 0
-	rank := v.Fleet.Task(x.waiting[0].ref).Rank()
-	for i := 0; i < len(x.waiting) && seeds < mostSeeds; i++ {
-		y := &x.waiting[i]
+	rank := v.Fleet.Task(x.differing[0].ref).Rank()
+	for i := 0; i < len(x.differing) && seeds < mostSeeds; i++ {
+		y := &x.differing[i]
 		if y.items > o.limit || o.seconds[y.items] > y.left || i < next {
 			continue
 		}
@@ -43,8 +74,8 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 	brought, latest := 0.0, 0.0
 	pace := &r.machines.paces[r.machines.groups[g].device]
 	own := r.list[:0]
-	for j := seed; j < len(x.waiting); j++ {
-		y := &x.waiting[j]
+	for j := seed; j < len(x.differing); j++ {
+		y := &x.differing[j]
 		if items+y.items > o.limit {
 			continue
 		}
@@ -66,12 +97,13 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 		items, gain, left = items+y.items, gain+more, min(left, y.left)
 		brought, latest = brought+brings, max(latest, y.left)
 		own = append(own, int32(j))
-		net := gain - price*t - r.blocks(g, t)
+		blocks := r.blocks(g, t)
+		net := gain - price*t - blocks
 		if a.graph.Len() == 1 {
 			net -= brought * pace.risk(left, latest, t)
 		}
 		if score := net / t; c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.gain, c.score = k, len(own), items, net, score
+			c.option, c.n, c.items, c.gain, c.blocks, c.score = k, len(own), items, net, blocks, score
 			c.list = append(c.list[:0], own...)
 			c.edge = v.Now
 			if items < o.limit {

@@ -10,6 +10,8 @@
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time and the chance that it is late all the same
 //     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go).
+//   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what is
+//     lost of them counts against it, and it does not begin if that is more than it brings (blocking.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
@@ -43,7 +45,8 @@ type Rule struct {
 	apps     []app
 	prices   prices
 	list     []int32 // memory of stage.grow
-	blocked  []blocked
+	ends     []int64 // memory of findBlockedOf
+	urgent   []urgent
 }
 
 // New returns the rule.
@@ -81,6 +84,11 @@ func (r *Rule) Route(v *route.View) {
 		if c.score < -tolerance && r.mayWait(s) && r.machines.groups[g].pays(c, v.Now, s.rate) {
 			v.CallAt(min(c.edge, v.Now.Add(longestWait)))
 			return
+		}
+		if c.gain < -tolerance && c.blocks > 0 {
+			c.n = 0 // what comes meanwhile is worth more
+			v.CallAt(v.Now.Add(longestWait))
+			continue
 		}
 		if !r.start(v, s, g, c) {
 			c.n = 0
@@ -184,12 +192,15 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 	}
 	i := m.instances[o.position]
 	v.Choose(i, o.variant)
-	for k := range c.n {
-		at := c.first + k
-		if s.mixed {
-			at = int(c.list[k])
+	if s.mixed {
+		for _, k := range c.list {
+			v.Assign(s.differing[k].ref, i)
 		}
-		v.Assign(s.waiting[at].ref, i)
+	} else {
+		for k := range c.n {
+			v.Assign(s.waiting[c.first+k].ref, i)
+		}
+		s.row.take(c.first, c.n)
 	}
 	if r.machines.free <= 1 {
 		r.forgetCandidates() // what is left behind waits longer now

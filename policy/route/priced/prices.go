@@ -59,9 +59,8 @@ func (r *Rule) updatePrices(v *route.View) {
 	}
 	r.observe(v)
 	p.at, p.outdated = v.Now, false
-	if !r.NoPrices {
-		r.solve()
-	}
+	r.solve()
+	r.findNeeds()
 	for a := range r.apps {
 		x := &r.apps[a]
 		for at := x.graph.Len() - 1; at >= 0; at-- {
@@ -106,6 +105,9 @@ func (r *Rule) solve() {
 			}
 		}
 	}
+	if r.NoPrices {
+		return
+	}
 	p.dual.solve()
 	for g := range groups {
 		groups[g].price = max(p.dual.price[g], groups[g].least)
@@ -138,7 +140,7 @@ func (r *Rule) addItems(x *stage, c int, items float64) {
 func (r *Rule) addNode(x *stage, c int) {
 	p := &r.prices
 	a := &r.apps[x.app]
-	mean := x.classes[c].mean
+	mean, least := x.classes[c].mean, math.Inf(1)
 	p.dual.addNode(x.value / mean)
 	for _, g := range x.groups {
 		options := r.machines.groups[g].serving(x)
@@ -149,8 +151,13 @@ func (r *Rule) addNode(x *stage, c int) {
 			}
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
 				p.dual.addEntry(int(g), t, x.right*(1-o.quality)/mean)
+				least = min(least, t)
 			}
 		}
+	}
+	x.classes[c].takes = 0
+	if !math.IsInf(least, 1) {
+		x.classes[c].takes = x.rate * x.classes[c].share / x.meanSize() * mean * least
 	}
 }
 

@@ -2,10 +2,10 @@ package priced
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/sluice-serving/sluice/algo/dag"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
@@ -24,6 +24,7 @@ type stage struct {
 	app      int
 	position int     // in its app
 	groups   []int32 // that can serve it
+	pool     int32   // the same for stages that the same groups serve
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
 	longest  float64 // s of the objective that are left for it if the other stages are as fast as can be
 	least    float64 // s that its fastest option takes for one item
@@ -38,17 +39,23 @@ type stage struct {
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
 	waitFor []float64 // by class: s that one that is left behind waits
 	rate    float64   // items/s that arrive
+	usual   float64   // the same over a longer time where few come
 	waits   float64   // items that wait
 	worth   [][]float64
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
 	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
 	delta   float64     // s that a task waits here, beyond the batch before it
+	behind  float64     // s that a task left behind waits here, beyond the next free machine
 
 	collected  bool
 	mixed      bool // tasks differ in more than their deadlines
-	waiting    []task
-	lost       []float64 // prefix sums over waiting: what leaving them for later is worth
-	late       int       // tasks at the head of the queue that cannot be in time
+	row        row
+	waiting    []place   // where they do not: those that wait and can be in time
+	lost       []float64 // sums over waiting, between lostFrom and lostTo: what leaving them for later is worth
+	lostFrom   int
+	lostTo     int    // negative before the first
+	single     int    // the class of tasks with one item
+	differing  []task // where tasks are mixed: those that wait and can be in time
 	candidates []candidate
 }
 
@@ -67,17 +74,18 @@ type class struct {
 	share float64 // of the tasks that arrive
 	rate  float64 // tasks/s that enter the app here
 	waits float64 // tasks that wait here
+	takes float64 // machines that it keeps busy, at the least
+	needs float64 // the same together with the classes that are as urgent on the same machines
 }
 
-// task is one that waits and can be in time.
+// task is one of a stage whose tasks differ in more than their deadlines.
 type task struct {
-	ref   fleet.Ref
+	place
 	items int
 	left  float64 // s until its stage must end at the latest
 	due   float64 // s until its query is late
 	later float64 // what it is worth if it is left behind
 	cold  bool    // it waits for a machine to load
-	part  float64 // what it is worth, relative to a task of a query that has all its tasks before it
 }
 
 const (
@@ -116,18 +124,26 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 			}
 		}
 	}
+	pools := make(map[string]int32)
+	var key []byte
 	for s := range r.stages {
 		x := &r.stages[s]
-		x.groups = x.groups[:0]
+		x.groups, key = x.groups[:0], key[:0]
 		for g := range r.machines.groups {
 			if len(r.machines.groups[g].serving(x)) > 0 {
 				x.groups = append(x.groups, int32(g))
+				key = strconv.AppendInt(append(key, ' '), int64(g), 10)
 			}
 		}
+		if _, ok := pools[string(key)]; !ok {
+			pools[string(key)] = int32(len(pools))
+		}
+		x.pool = pools[string(key)]
 		if len(x.candidates) < len(r.machines.groups) {
 			x.candidates = make([]candidate, len(r.machines.groups))
 		}
 		x.forget()
+		x.row.forget() // a task that could not be in time may be so on new machines
 	}
 	for a := range r.apps {
 		r.buildGraph(spec, &r.apps[a])
@@ -172,6 +188,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
 		x.delta = slackShare * x.budget
+		x.behind = x.budget * min(mostBehind, max(leastBehind, behindSlots/float64(r.machines.slots(x))))
 	}
 	for at := n - 1; at >= 0; at-- {
 		x := &r.stages[a.graph.Stage(at)]
