@@ -28,7 +28,8 @@ turns not ready, still answers for server.not_ready so that load balancers notic
 and exits; a second signal ends server.not_ready, a third one the process. Without a profile it
 measures the models first and keeps what it measured; a system that learns latency while it
 serves (option learn) begins without.`,
-		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve app.py:Model\nsluice serve -f sluice.yaml\nsluice serve -f " +
+		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve app.py:Model\n" +
+			"sluice serve -f sluice.yaml\nsluice serve -f " +
 			"sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
 			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {

@@ -49,7 +49,8 @@ device_types:
 	}
 	objective := "{latency: 100ms}   # not thought of: write yours"
 	if p.Objective > 0 {
-		objective = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours", Duration(p.Objective))
+		objective = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours",
+			Duration(p.Objective))
 	}
 	fmt.Fprintf(&b, `
 workers:
@@ -81,7 +82,7 @@ func writeTensors(b *bytes.Buffer, key string, specs []tensor.Spec) {
 	}
 	fmt.Fprintf(b, "    %s:\n", key)
 	for _, s := range specs {
-		shape := strings.ReplaceAll(strings.Trim(fmt.Sprint([]int64(s.Shape)), "[]"), " ", ", ")
+		shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(s.Shape), "[]"), " ", ", ")
 		fmt.Fprintf(b, "      - {name: %s, datatype: %s, shape: [%s]}\n", quote(s.Name), s.DType, shape)
 	}
 }

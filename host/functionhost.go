@@ -69,8 +69,8 @@ func pythonModel(f *functions.File) python.Model {
 func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*repository.Described, int, error) {
 	at := slices.IndexFunc(h.python, func(p *python.Backend) bool { return p != nil })
 	if at < 0 || !h.profiled.takesPython() {
-		return nil, 0, errors.New("this server takes no models in Python: they are code that it would run, so a worker " +
-			"must be for them (workers[].backend.kind: python)")
+		return nil, 0, errors.New("this server takes no models in Python: they are code that it would run, so a " +
+			"worker must be for them (workers[].backend.kind: python)")
 	}
 	m := pythonModel(f)
 	i, err := h.python[at].Describe(ctx, &m)

@@ -157,8 +157,8 @@ func (d *Deployment) record(name string) (store.Function, error) {
 			return bad("labels", "%.40q: want at most %d bytes without control characters", k, maxLabel)
 		}
 	}
-	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Python: d.Python, Class: d.Class, Latency: span(d.LatencyMS),
-		Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
+	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Python: d.Python, Class: d.Class,
+		Latency: span(d.LatencyMS), Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
 		Least: d.MinInstances, Most: d.MaxInstances, ColdWait: span(d.ColdWaitMS), Labels: d.Labels}, nil
 }
 

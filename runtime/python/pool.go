@@ -143,8 +143,8 @@ func (p *pool) leaks(x *process, bytes int64) {
 		return
 	}
 	s.leaking = true
-	p.b.c.Log(p.model.Name, fmt.Sprintf("takes %d MiB, more than process_memory, %d MiB: another process takes its place",
-		bytes>>20, p.b.c.Memory>>20))
+	p.b.c.Log(p.model.Name, fmt.Sprintf(
+		"takes %d MiB, more than process_memory, %d MiB: another process takes its place", bytes>>20, p.b.c.Memory>>20))
 	p.replace(x)
 }
 

@@ -77,14 +77,15 @@ func start(ctx context.Context, c *Config, interpreter string, m *Model, spec da
 	}
 	launcher := "import sys; sys.path[0] = " + strconv.Quote(folder) +
 		"; from sluice_worker import guardian; guardian.main(3, 4, 5)"
-	cmd := exec.Command(interpreter, "-c", launcher)
+	// It lives on after ctx, which bounds its start. Its name is for those who list processes.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), interpreter, "-c", launcher, m.Name)
 	cmd.Env = c.environment(spec)
 	if c.Memory > 0 {
 		cmd.Env = append(cmd.Env, "SLUICE_WORKER_DATA="+strconv.FormatInt(c.Memory+c.Memory/2+dataReserve, 10))
 	}
 	cmd.Stdout, cmd.Stderr = printed, printed
 	cmd.ExtraFiles = []*os.File{lifelineEnd, theirs, p.memory.file} // 3, 4 and 5
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}           // a ctrl-C of the terminal is the server's to handle
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}           // a terminal's ctrl-C is for the server
 	err = cmd.Start()
 	_ = printed.Close()
 	if err != nil {

@@ -40,14 +40,15 @@ func (p *pool) run(ctx context.Context, b *dataplane.Batch) error {
 			<-x.done
 			err = &dataplane.RemoteError{
 				What: "the model did not answer in time",
-				Err: fmt.Errorf("python: model %q: a batch of %d items ran for more than %v (run_timeout): its process "+
-					"is replaced", p.model.Name, b.Items, p.b.c.RunTimeout),
+				Err: fmt.Errorf("python: model %q: a batch of %d items ran for more than %v (run_timeout): its "+
+					"process is replaced", p.model.Name, b.Items, p.b.c.RunTimeout),
 			}
 		default:
 			<-x.done
 			err = &dataplane.RemoteError{
 				What: "the process of the model ended",
-				Err:  fmt.Errorf("python: model %q: its process %s while it ran %d items", p.model.Name, x.how, b.Items),
+				Err: fmt.Errorf("python: model %q: its process %s while it ran %d items", p.model.Name, x.how,
+					b.Items),
 			}
 		}
 		return err
