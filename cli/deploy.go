@@ -60,6 +60,7 @@ does not answer in time, 6 the server did not answer.`,
 					return err
 				}
 				s, err := c.Deploy(e.Context, fn.Name, fn.Model, functions.Deployment{
+					Python: fn.InPython(), Class: fn.Class,
 					LatencyMS: float64(fn.SLO.Latency) / 1e6, Percentile: fn.SLO.Percentile, MaxBatch: fn.MaxBatch,
 					MemoryBytes:  int64(fn.Memory),
 					MinInstances: fn.MinInstances, MaxInstances: fn.MaxInstances,

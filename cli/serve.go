@@ -16,10 +16,11 @@ import (
 func serveCommand() command {
 	return command{
 		name: "serve", summary: "serve the apps of a sluice.yaml over the Open Inference Protocol",
-		usage: "-f sluice.yaml | MODEL.onnx | REPOSITORY",
+		usage: "-f sluice.yaml | MODEL.onnx | REPOSITORY | FILE.py[:CLASS]",
 		about: `
-With a model file, or a folder of models laid out as NAME/VERSION/model.onnx, nothing has to be written: inputs,
-outputs and versions are read, latencies are measured in seconds, and objectives are proposed from them.
+With a model file, a class in Python, or a folder of models laid out as NAME/VERSION/model.onnx, nothing has to be
+written: inputs, outputs and versions are read, latencies are measured in seconds, and objectives are proposed from
+them. Python needs an interpreter with numpy (docs/python.md).
 --print-config shows the sluice.yaml that this amounts to.
 Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold.
 Metrics are at /metrics of the admin port, decisions at /debug/decisions there. On SIGTERM the server
@@ -27,7 +28,8 @@ turns not ready, still answers for server.not_ready so that load balancers notic
 and exits; a second signal ends server.not_ready, a third one the process. Without a profile it
 measures the models first and keeps what it measured; a system that learns latency while it
 serves (option learn) begins without.`,
-		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve -f sluice.yaml\nsluice serve -f " +
+		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve app.py:Model\n" +
+			"sluice serve -f sluice.yaml\nsluice serve -f " +
 			"sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
 			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {

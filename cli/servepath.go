@@ -24,6 +24,9 @@ import (
 // objectives are those of the apps; nil where they are not known yet.
 func configuredFrom(e *Env, path string, objectives map[string]time.Duration, models *config.Models) (
 	string, error) {
+	if config.IsPython(path) {
+		return configuredPython(e, path, objectives)
+	}
 	st, err := os.Stat(path)
 	if err != nil {
 		return "", fault.Wrap(fault.Usage, err)

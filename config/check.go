@@ -140,9 +140,10 @@ func (c *checker) accelerators(w *Worker, path string) {
 
 func (c *checker) backend(w *Worker, path string) {
 	b := &w.Backend
-	if !c.known(b.Kind, []string{"onnx", "openinference", "fake"}, path+".kind", "backend") {
+	if !c.known(b.Kind, []string{"onnx", "openinference", "fake", kindPython}, path+".kind", "backend") {
 		return
 	}
+	c.processes(b, path)
 	only := func(kind string, fields ...string) {
 		if b.Kind == kind {
 			return
@@ -348,8 +349,10 @@ func (c *checker) variant(seen names, v *Variant, path string) {
 		return
 	}
 	c.name(seen, v.Name, path+".name")
-	if err := repository.CheckName(v.Model); err != nil {
-		c.addf(path+".model", "%v", err)
+	if !c.python(v, path) {
+		if err := repository.CheckName(v.Model); err != nil {
+			c.addf(path+".model", "%v", err)
+		}
 	}
 	if v.Version != "" {
 		if n, err := strconv.ParseInt(v.Version, 10, 64); err != nil || n < 1 || strconv.FormatInt(n, 10) != v.Version {

@@ -154,8 +154,12 @@ func (a *App) defaults(f *File, path string) {
 		}
 		for i := range s.Variants {
 			v, p := &s.Variants[i], at(s.path+".variants", i)
-			orText(f, &v.Name, v.Model, p+".name")
-			orText(f, &v.Model, v.Name, p+".model")
+			if v.Python != "" {
+				orText(f, &v.Name, pythonName(v.Python), p+".name")
+			} else {
+				orText(f, &v.Name, v.Model, p+".name")
+				orText(f, &v.Model, v.Name, p+".model")
+			}
 			if len(s.Variants) == 1 && !f.has(p+".accuracy") && v.Accuracy == 0 {
 				v.Accuracy = 1
 			}

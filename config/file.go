@@ -93,9 +93,28 @@ type Worker struct {
 
 // Backend says what runs the models of a worker.
 type Backend struct {
-	// Kind is `onnx` (ONNX Runtime in this process), `openinference` (a server that speaks the Open Inference Protocol
-	// v2 over gRPC, such as Triton) or `fake` (no model: waits and echoes, for tests). Default: `onnx`.
+	// Kind is `onnx` (ONNX Runtime in this process), `python` (models in Python alone, in processes of their own),
+	// `openinference` (a server that speaks the Open Inference Protocol v2 over gRPC, such as Triton) or `fake` (no
+	// model: waits and echoes, for tests). Variants in Python run on workers of every kind; on a `fake` one they are
+	// fake, too. Default: `onnx`.
 	Kind string `yaml:"kind"`
+	// Interpreter runs the variants in Python: Python 3.9 or newer with numpy. Default: `SLUICE_PYTHON` of the
+	// environment, an active virtual environment's, `python3`, or `/usr/bin/python3`, the first that has numpy.
+	Interpreter string `yaml:"interpreter"`
+	// VirtualEnvironment is the folder of a virtual environment whose interpreter runs them, relative to this file.
+	// Instead of interpreter.
+	VirtualEnvironment string `yaml:"virtual_environment"`
+	// Environment is added to the environment of their processes. Of the server's they have what Python, CUDA and
+	// numerical libraries look for.
+	Environment map[string]string `yaml:"environment"`
+	// Processes is how many an instance has for each variant in Python. Default: one for each of its slots.
+	Processes int `yaml:"processes"`
+	// ProcessMemory is what such a process may take, together with those that it starts. One that takes more is
+	// replaced after its batch, one that takes half as much again at once. Default: not limited.
+	ProcessMemory Size `yaml:"process_memory"`
+	// RunTimeout is how long such a process may run a batch before it is replaced; the queries of the batch then run
+	// one by one. Default: the server's bound for all models, after which the instance counts as lost.
+	RunTimeout Duration `yaml:"run_timeout"`
 	// Address is the HOST:PORT of an `openinference` server. Required there, an error elsewhere. A worker that counts
 	// more than one needs a list in addresses instead.
 	Address string `yaml:"address"`
@@ -330,8 +349,15 @@ type Edge struct {
 
 // Variant is a trained model that can answer.
 type Variant struct {
-	// Name of the variant, unique in its app. Default: the model.
+	// Name of the variant, unique in its app. Default: the model, or the class or file in python.
 	Name string `yaml:"name"`
+	// Python is a model in Python, relative to this file: `FILE.py` or `FILE.py:CLASS`, or a file or folder that is
+	// loaded without a class of one's own: TorchScript (`.pt`), `torch.export` (`.pt2`), scikit-learn (`.joblib`),
+	// XGBoost (`.json`, `.ubj`), or a folder as Hugging Face's `save_pretrained` writes it (docs/python.md). Instead of
+	// model.
+	Python string `yaml:"python"`
+	// Options are texts for the class in python. Default: none.
+	Options map[string]string `yaml:"options"`
 	// Model is its directory in the repository, or its name on a remote server. Default: the variant's name.
 	Model string `yaml:"model"`
 	// Version is the version directory. Default: the highest one that the model's version policy serves.

@@ -13,8 +13,10 @@ import (
 type Function struct {
 	// Name that clients use. Required.
 	Name string `yaml:"name"`
-	// Model is an ONNX file, relative to this file. Required.
+	// Model is an ONNX file, or a file of Python (`.py`, docs/python.md), relative to this file. Required.
 	Model string `yaml:"model"`
+	// Class is the class in a file of Python. Default: the only one with a method infer.
+	Class string `yaml:"class"`
 	// SLO is the latency objective. Required.
 	SLO SLO `yaml:"slo"`
 	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
@@ -35,6 +37,9 @@ type Function struct {
 	// Labels are remarks of the owner's.
 	Labels map[string]string `yaml:"labels"`
 }
+
+// InPython reports whether the model is a file of Python.
+func (fn *Function) InPython() bool { return filepath.Ext(fn.Model) == ".py" }
 
 // Bounds of a function.
 const (
@@ -81,6 +86,7 @@ func (c *checker) function(fn *Function) {
 		}
 	}
 	c.need(fn.Model != "", "model", "is missing: name the ONNX file to deploy")
+	c.need(fn.Class == "" || fn.InPython(), "class", "belongs to a file of Python, and the model is none")
 	if !c.f.has("slo.latency") {
 		c.addf("slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 	}

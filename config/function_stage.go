@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// runsModels reports whether any stage is a model.
+// runsModels reports whether any stage has a model of the repository.
 func (f *File) runsModels() bool {
 	for i := range f.Apps {
 		for _, s := range f.stages(&f.Apps[i], "") {
-			if s.Function == "" {
+			if s.Function == "" && slices.ContainsFunc(s.Variants, func(v Variant) bool { return v.Python == "" }) {
 				return true
 			}
 		}
@@ -31,8 +31,9 @@ func (c *checker) stage(s *stageView, given *Stage, onlyStage bool) {
 		c.addf(s.path+".variants", "is missing: list the models that can do this stage, or name a function")
 	default:
 		c.need(len(s.With) == 0, s.path+".with", "belongs to functions: there is none here")
-		c.need(!s.Stateful || !c.inProcess(), s.path+".stateful",
-			"is true, but models that run in this process keep nothing: only the function track does")
+		inPython := !slices.ContainsFunc(s.Variants, func(v Variant) bool { return v.Python == "" })
+		c.need(!s.Stateful || inPython || !c.inProcess(), s.path+".stateful",
+			"is true, but models that run in this process keep nothing: only the function track and Python do")
 	}
 	for _, m := range []struct {
 		key   string

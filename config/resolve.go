@@ -234,7 +234,12 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 	}
 	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true,
 		Unsized: v.Memory == 0 && v.ItemMemory == 0}
-	if m := r.model(v, path); m != nil {
+	if v.Python != "" {
+		b.Python = r.python(v, path)
+		if out.MemoryBytes == 0 {
+			out.MemoryBytes = b.Python.bytes()
+		}
+	} else if m := r.model(v, path); m != nil {
 		found, err := m.Version(v.Version)
 		if err != nil {
 			r.c.addf(path+".version", "%v", err)

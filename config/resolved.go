@@ -51,6 +51,9 @@ type Binding struct {
 	Function *ops.Function
 	With     map[string]string
 
+	// Python is a model in Python; nil for others.
+	Python *PythonModel
+
 	Model   string // directory in the repository, or name on a remote server
 	Version string // version directory in decimal; empty leaves the choice to a remote server
 	Path    string // of the model file; empty when the repository has none

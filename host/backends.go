@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/runtime/openinference"
+	"github.com/sluice-serving/sluice/runtime/python"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
@@ -25,6 +27,7 @@ const (
 	kindONNX   = "onnx"
 	kindFake   = "fake"
 	kindRemote = "openinference"
+	kindPython = "python"
 )
 
 // backends run the models and functions of every worker.
@@ -35,15 +38,16 @@ type backends struct {
 	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
 	local   *onnx.Backend                   // nil when no worker runs models in this process
 	has     *accelerators
+	python  []*python.Backend // by WorkerID: models in Python; nil for a fake worker
 	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
 	functions *builtin.Functions
 }
 
 func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
 
-// backends makes the backends of the file. They connect and load nothing yet. trouble is called with what is for the
-// log; nil for none.
-func (o *Opened) backends(trouble func(error)) (*backends, error) {
+// backends makes the backends of the file. They connect and load nothing yet. log takes what goes wrong and what models
+// in Python print; nil has the latter shown as notices.
+func (o *Opened) backends(log *slog.Logger) (*backends, error) {
 	kinds := o.tables.Backends
 	if len(kinds) != len(o.Spec().Workers) {
 		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
@@ -54,6 +58,7 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 		return nil, err
 	}
 	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds)), has: has}
+	out.python = make([]*python.Backend, len(kinds))
 	if own := o.functions(); len(own) > 0 || o.file.Models.Repository != "" {
 		out.functions = builtin.NewFunctions(own)
 	}
@@ -63,13 +68,13 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 		case b.Kind == kindFake:
 			out.models[at], err = o.fake(b)
 		case b.Kind == kindRemote:
-			out.models[at], err = o.remote(b, trouble)
-		case o.onlyFunctions():
-			// No model runs here, so no runtime is needed.
+			out.models[at], err = o.remote(b, log)
+		case b.Kind == kindPython, o.onlyFunctions():
+			// No model of the repository runs here, so no runtime is needed.
 		default:
 			if out.local == nil {
 				if out.local, err = o.onnx(has); err == nil {
-					err = o.checkProviders(out.local, trouble)
+					err = o.checkProviders(out.local, o.teller(log))
 				}
 			}
 			out.models[at] = out.local
@@ -78,6 +83,14 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 			return nil, err
 		}
 		worker := out.models[at]
+		if b.Kind != kindFake && o.usesPython() {
+			out.python[at] = o.pythonOf(b, has, log)
+			worker = python.Over(out.python[at], worker)
+			if has != nil && has.why != nil && o.wants(serving.WorkerID(at)) {
+				o.teller(log)(fmt.Errorf("worker %q runs its models in Python without an accelerator: %w",
+					o.Spec().Workers[at].Name, has.why))
+			}
+		}
 		if out.functions != nil && b.Kind != kindFake { // a fake worker has no tensors for functions
 			worker = builtin.New(out.functions, worker)
 		}
@@ -86,15 +99,29 @@ func (o *Opened) backends(trouble func(error)) (*backends, error) {
 	return out, nil
 }
 
+// teller returns what warnings go to: a server's log, else the user.
+func (o *Opened) teller(log *slog.Logger) func(error) {
+	if log != nil {
+		return func(err error) { log.Warn("trouble", "error", err) }
+	}
+	return func(err error) { o.options.Notice(err.Error()) }
+}
+
 // runsHere reports whether a worker runs models in this process.
 func (o *Opened) runsHere(w serving.WorkerID) bool {
 	kind := o.tables.Backends[w].Kind
 	return kind != kindFake && kind != kindRemote
 }
 
-// onlyFunctions reports whether no model runs, and none can come to run.
+// onlyFunctions reports whether no model of the repository runs, and none can come to run: all variants are functions
+// or models in Python.
 func (o *Opened) onlyFunctions() bool {
 	n := len(o.functions())
+	for v := range o.tables.Variants {
+		if o.tables.Variants[v].Python != nil {
+			n++
+		}
+	}
 	return n > 0 && n == len(o.tables.Variants) && o.file.Store == "" && !o.file.Models.Changes()
 }
 
@@ -175,7 +202,11 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 }
 
 // remote makes a backend for a server that speaks the Open Inference Protocol.
-func (o *Opened) remote(b config.Backend, trouble func(error)) (dataplane.Backend, error) {
+func (o *Opened) remote(b config.Backend, log *slog.Logger) (dataplane.Backend, error) {
+	trouble := func(error) {}
+	if log != nil {
+		trouble = func(err error) { log.Warn("trouble", "error", err) }
+	}
 	models := make(map[serving.VariantID]openinference.Model)
 	for v, x := range o.tables.Variants {
 		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}

@@ -198,7 +198,7 @@ func (c *catalog) measure(ctx context.Context, spec *serving.Spec, by serving.Of
 			},
 			ModelFile: func(v serving.VariantID) string { return d.tables.Variants[v-by.Variant].Path },
 			RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
-				return d.opened.functionInputs(rng, v-by.Variant, items)
+				return d.backends().ownInputs(rng, v-by.Variant, items)
 			},
 			Identity: func(v serving.VariantID) string { return d.opened.functionIdentity(v - by.Variant) },
 		}

@@ -49,6 +49,9 @@ func (b *backends) ask(ctx context.Context, v serving.VariantID) (tensors, error
 		i, err := b.local.Interface(v)
 		return tensors{i.Inputs, i.Outputs, i.Batched}, err
 	}
+	if p := b.inPython(v); p != nil {
+		return b.askPython(ctx, p, v)
+	}
 	err := errors.New("give them under apps[].inputs")
 	for {
 		remotes := 0

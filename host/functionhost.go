@@ -2,14 +2,21 @@ package host
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/runtime/python"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -17,7 +24,8 @@ import (
 // functionHost implements functions.Host over the data plane.
 type functionHost struct {
 	profiled *Profiled
-	local    *onnx.Backend // nil when no worker runs models in this process
+	local    *onnx.Backend     // nil when no worker runs models in this process
+	python   []*python.Backend // of the workers; nil for those that run none
 	log      *slog.Logger
 	manager  *functions.Manager
 	refines  bool // predicted latencies are measured later
@@ -38,16 +46,49 @@ func (h *functionHost) begin(s *service) {
 }
 
 // Bind implements functions.Host.
-func (h *functionHost) Bind(v serving.VariantID, path string, batched bool) {
-	if h.local != nil {
-		h.local.Bind(v, onnx.Model{Path: path, NoBatch: !batched})
+func (h *functionHost) Bind(v serving.VariantID, f *functions.File) {
+	switch {
+	case f.Python:
+		for _, p := range h.python {
+			if p != nil {
+				p.Bind(v, pythonModel(f))
+			}
+		}
+	case h.local != nil:
+		h.local.Bind(v, onnx.Model{Path: f.Path, NoBatch: !f.Batched})
 	}
+}
+
+// pythonModel is a deployed file of Python as a model.
+func pythonModel(f *functions.File) python.Model {
+	sum := strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
+	return python.Model{Name: fmt.Sprintf("%.12s", sum), Source: "stored:" + f.Path + ":" + f.Class}
+}
+
+// Describe implements functions.Host.
+func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*repository.Described, int, error) {
+	at := slices.IndexFunc(h.python, func(p *python.Backend) bool { return p != nil })
+	if at < 0 || !h.profiled.takesPython() {
+		return nil, 0, errors.New("this server takes no models in Python: they are code that it would run, so a " +
+			"worker must be for them (workers[].backend.kind: python)")
+	}
+	m := pythonModel(f)
+	i, err := h.python[at].Describe(ctx, &m)
+	if err == nil && i.Inputs == nil {
+		err = errors.New("the class does not say what its inputs are: give it an attribute inputs (docs/python.md)")
+	}
+	return &repository.Described{Inputs: i.Inputs, Outputs: i.Outputs, Batched: i.Batched}, i.MaxBatch, err
 }
 
 // Unbind implements functions.Binder.
 func (h *functionHost) Unbind(v serving.VariantID) {
 	if h.local != nil {
 		h.local.Unbind(v)
+	}
+	for _, p := range h.python {
+		if p != nil {
+			p.Unbind(v)
+		}
 	}
 }
 

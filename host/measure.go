@@ -28,7 +28,7 @@ type Measuring struct {
 // that cannot be measured are reported to Options.Notice. It runs the models and takes seconds for every variant and
 // batch size.
 func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, error) {
-	run, err := o.backends(func(err error) { o.options.Notice(err.Error()) })
+	run, err := o.backends(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -88,16 +88,16 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 	c := profiler.Config{Spec: o.Spec(), Backend: run.of(s.worker), DeviceType: s.device, Worker: s.worker,
 		Variants: s.variants, Slots: s.slots, Cores: s.cores,
 		Tensors: func(v serving.VariantID) ([]tensor.Spec, bool, error) {
-			ctx, done := context.WithTimeout(context.Background(), remoteTimeout)
+			ctx, done := context.WithTimeout(context.Background(), run.timeout())
 			defer done()
 			t, err := run.describe(ctx, v)
 			return t.inputs, t.batched, err
 		},
-		ModelFile: func(v serving.VariantID) string { return o.tables.Variants[v].Path },
+		ModelFile: o.modelFile,
 		Host:      run.thisHost(),
 	}
 	if o.tables.Backends[s.worker].Kind != kindFake {
-		c.RandomBatch, c.Identity = o.functionInputs, o.functionIdentity
+		c.RandomBatch, c.Identity = run.ownInputs, o.functionIdentity
 	}
 	if file != "" {
 		device := strings.ReplaceAll(o.Spec().DeviceTypes[s.device].Name, string(filepath.Separator), "_")
@@ -121,10 +121,26 @@ func (b *backends) thisHost() profiler.Host {
 	return profiler.ThisHost(onnx.Version())
 }
 
-// functionInputs returns inputs to measure a function or a model with a sample with, one item each; nil for others.
-func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
+// modelFile is the file on whose content the latency of a variant depends; empty for functions and folders.
+func (o *Opened) modelFile(v serving.VariantID) string {
+	b := &o.tables.Variants[v]
+	if b.Python == nil {
+		return b.Path
+	}
+	if st, err := os.Stat(b.Python.Path); err != nil || st.IsDir() {
+		return ""
+	}
+	return b.Python.Path
+}
+
+// ownInputs returns inputs to measure a function or a model with a sample with, one item each; nil for others.
+func (b *backends) ownInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
+	o := b.opened
 	f := o.tables.Variants[v].Function
 	if f == nil {
+		if parts, err := b.pythonSample(v, items); err != nil || parts != nil {
+			return parts, err
+		}
 		return o.sampleInputs(v, items), nil
 	}
 	parts := make([]dataplane.Portion, items)
@@ -141,6 +157,9 @@ func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) 
 // functionIdentity returns a text of everything that the latency of a function depends on. It is empty for models,
 // which are identified by their files.
 func (o *Opened) functionIdentity(v serving.VariantID) string {
+	if p := o.tables.Variants[v].Python; p != nil {
+		return fmt.Sprintf("python %s %v", p.Class, p.Options)
+	}
 	f := o.tables.Variants[v].Function
 	if f == nil {
 		return ""

@@ -20,7 +20,7 @@ const onnxPlatform = "onnxruntime_onnx"
 // models describes the apps of the configuration for clients. The inputs and outputs of a graph follow from its stages,
 // unless the file has them.
 func (o *Opened) models(b *backends, wiring []pipeline.Wiring, log *slog.Logger) (out []*server.Model, err error) {
-	ctx, done := context.WithTimeout(context.Background(), remoteTimeout) // one timeout for all apps
+	ctx, done := context.WithTimeout(context.Background(), b.timeout()) // one timeout for all apps
 	defer done()
 	for a := range o.tables.Apps {
 		id, info := serving.AppID(a), &o.tables.Apps[a]
@@ -77,6 +77,9 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 	}
 	m.Labels = o.labels(a)
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
+	if o.tables.Variants[spec.Stages[last].Variants[0]].Python != nil {
+		m.Platform = pythonPlatform
+	}
 	if first != last {
 		m.Platform = server.Ensemble
 	}
@@ -144,6 +147,9 @@ func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *
 				Accuracy: 1,
 			},
 		}}
+	if l.Python {
+		out.Platform = pythonPlatform
+	}
 	if was != nil && was.App == l.App {
 		out.Former = append(append([]server.Version(nil), was.Former...), was.Versions...)
 	}

@@ -106,7 +106,7 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 			err = errors.Join(err, s.release())
 		}
 	}()
-	run, err := p.backends(func(err error) { s.log.Warn("trouble", "error", err) })
+	run, err := p.backends(s.log)
 	if err != nil {
 		return nil, err
 	}

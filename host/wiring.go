@@ -16,7 +16,7 @@ func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pi
 	if !o.runsModels() {
 		return nil
 	}
-	ctx, done := context.WithTimeout(ctx, remoteTimeout) // one timeout for all stages
+	ctx, done := context.WithTimeout(ctx, b.timeout()) // one timeout for all stages
 	defer done()
 	spec := o.Spec()
 	out := make([]pipeline.Wiring, len(spec.Stages))

@@ -29,7 +29,7 @@ func exampleFolder(t *testing.T) string {
 func TestExamplesAreSimulated(t *testing.T) {
 	simulated := map[string][]string{
 		"fleet": {"images", "text"}, "ladder": {"digits", "scenes"}, "ranking": {"ranking"},
-		"pipeline/sluice": {"example"},
+		"pipeline/sluice": {"example"}, "python/sluice": {"mood"},
 	}
 	served := map[string]bool{"minimal": true, "mixed": true, "remote": true, "serverless": true}
 	all, err := filepath.Glob("../examples/*.yaml")

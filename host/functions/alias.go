@@ -12,7 +12,7 @@ import (
 // Binder sets the model files of variants.
 type Binder interface {
 	// Bind sets the model file of a variant that may be below serving.None, which no spec has.
-	Bind(v serving.VariantID, path string, batched bool)
+	Bind(v serving.VariantID, f *File)
 	// Unbind forgets it. Instances that run keep it.
 	Unbind(v serving.VariantID)
 }
@@ -35,7 +35,7 @@ func (s *Subject) aliased(b Binder) (of func(dataplane.Backend) dataplane.Backen
 		return func(x dataplane.Backend) dataplane.Backend { return x }, func() {}
 	}
 	to := serving.VariantID(lastAlias.Add(-1))
-	b.Bind(to, s.Path, s.Batched)
+	b.Bind(to, &s.File)
 	return func(x dataplane.Backend) dataplane.Backend { return alias{x, s.Variant, to} }, func() { b.Unbind(to) }
 }
 

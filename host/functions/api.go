@@ -3,6 +3,7 @@ package functions
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 
@@ -19,7 +20,10 @@ const (
 
 // Deployment is a client's request to deploy a model under the name in the path. The model must have been sent before.
 type Deployment struct {
-	Model        string            `json:"model_sha256"`
+	Model string `json:"model_sha256"`
+	// Python says that the model is a file of Python, and Class which of its classes; "" is its only one.
+	Python       bool              `json:"python,omitempty"`
+	Class        string            `json:"class,omitempty"`
 	LatencyMS    float64           `json:"latency_ms"`
 	Percentile   float64           `json:"percentile"`
 	MaxBatch     int               `json:"max_batch,omitempty"`
@@ -114,6 +118,8 @@ const (
 	maxMS        = 86_400_000
 )
 
+var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
+
 // record checks a deployment and makes the record of the store from it.
 func (d *Deployment) record(name string) (store.Function, error) {
 	bad := func(field, format string, args ...any) (store.Function, error) {
@@ -141,6 +147,8 @@ func (d *Deployment) record(name string) (store.Function, error) {
 		return bad("timeout_ms", "is %v, want 0 for %v, or up to %d", d.TimeoutMS, DefaultTimeout, maxMS)
 	case d.Profile != "" && d.Profile != Measure && d.Profile != Predict:
 		return bad("profile", "is %.40q, want %s or %s", d.Profile, Measure, Predict)
+	case d.Class != "" && (!d.Python || !className.MatchString(d.Class)):
+		return bad("class", "is %.40q, want the name of a class, with python", d.Class)
 	case len(d.Labels) > maxLabels:
 		return bad("labels", "lists %d, want at most %d", len(d.Labels), maxLabels)
 	}
@@ -149,8 +157,8 @@ func (d *Deployment) record(name string) (store.Function, error) {
 			return bad("labels", "%.40q: want at most %d bytes without control characters", k, maxLabel)
 		}
 	}
-	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Latency: span(d.LatencyMS),
-		Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
+	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Python: d.Python, Class: d.Class,
+		Latency: span(d.LatencyMS), Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
 		Least: d.MinInstances, Most: d.MaxInstances, ColdWait: span(d.ColdWaitMS), Labels: d.Labels}, nil
 }
 

@@ -34,15 +34,34 @@ type Predictor interface {
 type Subject struct {
 	Spec    *serving.Spec     // in which Variant is
 	Variant serving.VariantID // of the function's newest version
-	Path    string            // of its file
+	File
 	*repository.Described
+}
+
+// File is the file of a model.
+type File struct {
+	Path    string
+	Batched bool   // the first dimension counts items
+	Python  bool   // it is a file of Python, else one of ONNX
+	Class   string // in a file of Python; "" is its only one
+}
+
+// fileOf returns the file of a function.
+func (c *Config) fileOf(x *store.Function, d *repository.Described) File {
+	f := File{Path: c.Store.ModelPath(x.Model.SHA256), Python: x.Python, Class: x.Class}
+	if d != nil {
+		f.Batched = d.Batched
+	}
+	return f
 }
 
 // Host is the running server that functions are deployed to.
 type Host interface {
 	// Bind sets the model file of a variant before its first launch. It may be called again for a variant that was
 	// never run.
-	Bind(v serving.VariantID, path string, batched bool)
+	Bind(v serving.VariantID, f *File)
+	// Describe returns what a model in Python says of itself, and the largest batch that it takes. It runs its code.
+	Describe(ctx context.Context, f *File) (*repository.Described, int, error)
 	// Feasible returns the reason why no plan could be made after a growth; nil when one can.
 	Feasible(ctx context.Context, g *engine.Growth) error
 	// Grow puts a grown spec into force. open lists all functions that are open in it.
@@ -206,16 +225,27 @@ func (m *Manager) adopt(n *grown, l *Live) {
 type prepared struct {
 	store.Function
 	*repository.Described
-	path    string // of its file
 	variant serving.Variant
 }
 
 // prepare checks a function of the store. If its record has no latencies, they are measured or predicted, with
 // Config.Quick if quick is set and that can. It changes nothing, and others may change the spec meanwhile.
 func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*prepared, error) {
-	p := &prepared{Function: x, path: m.c.Store.ModelPath(x.Model.SHA256)}
+	p := &prepared{Function: x}
+	file := m.c.fileOf(&x, nil)
 	var err error
-	if p.Described, err = repository.Describe(p.path); err != nil {
+	if x.Python {
+		most := 0
+		if p.Described, most, err = m.host.Describe(ctx, &file); x.MaxBatch == 0 {
+			x.MaxBatch = most
+		}
+	} else {
+		p.Described, err = repository.Describe(file.Path)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
 		return nil, oip.Errorf(oip.Invalid, "model", "%v", err)
 	}
 	if p.variant, err = variantOf(&x, p.Described); err != nil {
@@ -231,7 +261,7 @@ func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*p
 	if err != nil || x.Profile != nil || m.c.Predictor == nil {
 		return p, err
 	}
-	subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: p.path, Described: p.Described}
+	subject := &Subject{Spec: n.spec, Variant: l.Variant, File: m.c.fileOf(&x, p.Described), Described: p.Described}
 	return p, m.addLatencies(ctx, p, subject, quick)
 }
 
@@ -241,7 +271,8 @@ func (m *Manager) withFunction(p *prepared) (*grown, *Live, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m.host.Bind(l.Variant, p.path, p.Batched)
+	file := m.c.fileOf(&p.Function, p.Described)
+	m.host.Bind(l.Variant, &file)
 	if l.Profile != nil {
 		if n.measured, err = withProfile(n.spec, l.Variant, n.measured, l.Profile); err != nil {
 			return nil, nil, err

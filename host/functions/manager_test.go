@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -32,7 +33,11 @@ type host struct {
 	plane   error // that Grow fails with
 }
 
-func (h *host) Bind(v serving.VariantID, path string, _ bool) { h.bound[v] = path }
+func (h *host) Bind(v serving.VariantID, f *File) { h.bound[v] = f.Path }
+
+func (h *host) Describe(context.Context, *File) (*repository.Described, int, error) {
+	return nil, 0, errors.New("no models in Python here")
+}
 
 func (h *host) Feasible(_ context.Context, g *engine.Growth) error { return h.refuses }
 

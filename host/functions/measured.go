@@ -31,7 +31,7 @@ func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, err
 		id, w, cores := x.device, x.worker, x.cores
 		c := profiler.Config{Spec: s.Spec, Backend: alias(m.Backend(w)), Variants: []serving.VariantID{s.Variant},
 			DeviceType: id, Worker: w, Cores: cores,
-			Tensors:   func(serving.VariantID) ([]tensor.Spec, bool, error) { return s.Inputs, s.Batched, nil },
+			Tensors:   func(serving.VariantID) ([]tensor.Spec, bool, error) { return s.Inputs, s.File.Batched, nil },
 			MeanWidth: 0.1, P95Width: 0.2, MaxTime: m.Time, MaxSamples: 200, Seed: 1, Host: m.Host}
 		if c.MaxTime <= 0 {
 			c.MaxTime = measuredTime

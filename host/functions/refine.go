@@ -74,7 +74,7 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 	var failed error
 	err := m.underway.measure(ctx, func() {
 		f, failed = m.c.Predictor.Predict(ctx, &Subject{
-			Spec: spec, Variant: l.Variant, Path: m.c.Store.ModelPath(l.Model.SHA256), Described: l.Described,
+			Spec: spec, Variant: l.Variant, File: m.c.fileOf(&l.Function, l.Described), Described: l.Described,
 		})
 	})
 	if err == nil {

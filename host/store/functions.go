@@ -18,6 +18,9 @@ type Function struct {
 	Version  int       `json:"version"` // counts the deployments under this name, from 1
 	Deployed time.Time `json:"deployed"`
 	Model    Model     `json:"model"`
+	// Python says that the model is a file of Python, and Class which of its classes; "" is its only one.
+	Python bool   `json:"python,omitempty"`
+	Class  string `json:"class,omitempty"`
 
 	Latency    time.Duration     `json:"latency_ns"`
 	Percentile float64           `json:"percentile"`

@@ -64,6 +64,7 @@ var floors = []row{
 	{5, "models/repository/...", false}, // Triton's model repository layout
 	{5, "runtime/native", false},
 	{5, "runtime/device", false}, // accelerators of this machine, and who uses which
+	{5, "python", false},         // the files of the package sluice-worker
 
 	{4, "systems", false},
 
@@ -100,7 +101,9 @@ var groups = []string{"api", "host", "measure", "models", "runtime"}
 
 // adapters are the packages that implement the data plane's interfaces. They are named one by one, since a pattern
 // would match the standard library's package runtime.
-var adapters = []string{"runtime/onnx", "runtime/openinference", "runtime/builtin", "runtime/fake", "provider/*"}
+var adapters = []string{
+	"runtime/onnx", "runtime/openinference", "runtime/python", "runtime/builtin", "runtime/fake", "provider/*",
+}
 
 // exempt packages have no floor: nothing that ships imports them.
 var exempt = []row{

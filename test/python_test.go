@@ -1,0 +1,272 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluice-serving/sluice/host"
+)
+
+// needsPython skips a test where no interpreter has the package. Where SLUICE_PYTHON_TESTS is "must", that fails.
+func needsPython(t *testing.T, pkg string) {
+	t.Helper()
+	path := write(t, t.TempDir(), "probe.py", `
+import numpy, %s
+class Probe:
+    inputs = {"x": "FP32[-1]"}
+    def infer(self, inputs):
+        return inputs
+`, pkg)
+	if _, err := host.DescribePython(t.Context(), path, func(string) {}); err != nil {
+		if os.Getenv("SLUICE_PYTHON_TESTS") == "must" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// descendants lists the processes below one, as far as the system says.
+func descendants(pid int) (out []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, f := range strings.Fields(string(text)) {
+			child, _ := strconv.Atoi(f)
+			out = append(append(out, child), descendants(child)...)
+		}
+	}
+	return out
+}
+
+// alive reports whether a process runs.
+func alive(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
+}
+
+// ten is a class of ten lines, with a fault for a test: some inputs end its process or say a secret.
+const ten = `
+import os
+class Sums:
+    inputs = {"x": "FP32[-1,2]"}
+    outputs = {"y": "FP32[-1]"}
+    def infer(self, inputs):
+        x = inputs["x"]
+        if (x == 13).any(): os._exit(9)
+        if (x == 14).any(): raise ValueError("the password is hunter2")
+        return {"y": x.sum(axis=1)}
+`
+
+// A class of ten lines is profiled, served and called. Its process is killed and comes back, a query that ends it fails
+// alone, clients read no secret, and after kill -9 of the server nothing is left.
+func TestPythonClass(t *testing.T) {
+	needsPython(t, "numpy")
+	dir, web := t.TempDir(), freePort(t)
+	write(t, dir, "sums.py", "%s", ten)
+	file := write(t, dir, "sluice.yaml", `
+version: 1
+device_types: [{name: any, cores: 1}]
+workers: [{name: w, backend: {kind: python}}]
+profiles: [profile.json]
+apps:
+  - name: sums
+    slo: {latency: 2s}
+    late: serve-late
+    variants: [{python: "sums.py:Sums", max_batch: 8}]
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
+`, web)
+	status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"), "--max-time",
+		"10ms", "--precision", "10")
+	if status != 0 || !strings.Contains(out, "Sums") {
+		t.Fatalf("%d %s%s", status, out, errs)
+	}
+	if status, out, errs := run(t.Context(), "plan", "-f", file, "--demand", "sums=10"); status != 0 {
+		t.Errorf("%d %s%s", status, out, errs)
+	}
+	if status, out, errs := run(t.Context(), "simulate", "-f", file, "--app", "sums", "--request-rate-range", "20",
+		"--duration", "1s"); status != 0 {
+		t.Errorf("%d %s%s", status, out, errs)
+	}
+	server := sluice(t, "serve", "-f", file)
+	url := fmt.Sprintf("http://127.0.0.1:%d/v2/models/sums/infer", web)
+	listening(t, fmt.Sprintf("127.0.0.1:%d", web))
+	call := func(a, b int) (int, string) {
+		return postTo(t, url, fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[%d,%d]}]}`,
+			a, b))
+	}
+	answered := func() bool {
+		status, text := call(1, 2)
+		return status == http.StatusOK && strings.Contains(text, `"data":[3]`)
+	}
+	until(t, answered)
+
+	workers := descendants(server.Process.Pid)
+	if len(workers) != 2 {
+		t.Fatalf("%d processes below the server, want a guardian and a worker", len(workers))
+	}
+	if err := syscall.Kill(workers[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, answered)
+
+	if status, text := call(13, 0); status == http.StatusOK {
+		t.Errorf("a query that ends its process: %d %s", status, text)
+	}
+	until(t, answered)
+	if status, text := call(14, 0); status == http.StatusOK || strings.Contains(text, "hunter2") {
+		t.Errorf("a query that raises: %d %s", status, text)
+	}
+	if !answered() {
+		t.Error("no answer after a query that raised")
+	}
+
+	workers = descendants(server.Process.Pid)
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool {
+		for _, pid := range workers {
+			if alive(pid) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A module of PyTorch is served from a file of Python with nothing else written.
+func TestPythonTorch(t *testing.T) {
+	needsPython(t, "torch")
+	dir, web := t.TempDir(), freePort(t)
+	t.Setenv("XDG_CACHE_HOME", dir)
+	file := write(t, dir, "net.py", `
+import torch
+class Net:
+    inputs = {"x": "FP32[-1,4]"}
+    outputs = {"y": "FP32[-1,2]"}
+    max_batch = 4
+    def load(self, config):
+        self.net = torch.nn.Linear(4, 2)
+        torch.nn.init.constant_(self.net.weight, 1)
+        torch.nn.init.constant_(self.net.bias, 0.5)
+    def infer(self, inputs):
+        with torch.no_grad():
+            return {"y": self.net(torch.from_numpy(inputs["x"].copy()))}
+`)
+	sluice(t, "serve", file+":Net", "--http", fmt.Sprintf("127.0.0.1:%d", web), "--grpc", "off", "--admin", "off")
+	until(t, func() bool {
+		resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/v2/models/Net/infer", web), "application/json",
+			strings.NewReader(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`))
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text := make([]byte, 1000)
+		n, _ := resp.Body.Read(text)
+		return resp.StatusCode == http.StatusOK && strings.Contains(string(text[:n]), `"data":[10.5,10.5]`)
+	})
+}
+
+// The example of a text pipeline in Python is served as it lies, and tells moods.
+func TestPythonExample(t *testing.T) {
+	needsPython(t, "numpy")
+	dir, web := t.TempDir(), freePort(t)
+	if err := os.CopyFS(dir, os.DirFS("../examples/python")); err != nil {
+		t.Fatal(err)
+	}
+	sluice(t, "serve", "-f", filepath.Join(dir, "sluice.yaml"), "--http", fmt.Sprintf("127.0.0.1:%d", web), "--grpc",
+		"off", "--admin", "off")
+	listening(t, fmt.Sprintf("127.0.0.1:%d", web))
+	until(t, func() bool {
+		status, text := postTo(t, fmt.Sprintf("http://127.0.0.1:%d/v2/models/mood/infer", web),
+			`{"inputs":[{"name":"text","datatype":"BYTES","shape":[3],`+
+				`"data":["a lovely film, I liked it","this was not good","hm"]}]}`)
+		return status == http.StatusOK && strings.Contains(text, `"data":["good","bad","unsure"]`)
+	})
+}
+
+// A mistake in a class is said before anything is served: what is wrong, and where.
+func TestPythonMistakes(t *testing.T) {
+	needsPython(t, "numpy")
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", dir)
+	for name, x := range map[string]struct{ text, want string }{
+		"none":    {"x = 1", "0 classes"},
+		"several": {"class A:\n def infer(self, i): pass\nclass B(A): pass\n", "2 classes"},
+		"shapes":  {"class A:\n def infer(self, i): pass\n", "inputs"},
+		"spec":    {"class A:\n inputs = {'x': 'F32'}\n def infer(self, i): pass\n", "F32"},
+		"imports": {"import no_such_package\n", "ModuleNotFoundError"},
+	} {
+		status, _, errs := run(context.WithoutCancel(t.Context()), "serve", write(t, dir, name+".py", "%s", x.text))
+		if status == 0 || !strings.Contains(errs, x.want) {
+			t.Errorf("%s: %d %s, want %q", name, status, errs, x.want)
+		}
+	}
+}
+
+// A file of Python is deployed, and replaced by a new version of its code while it is called: no query fails, the old
+// code answers until the new one is warm. Where no worker is for Python, it is refused.
+func TestPythonDeployed(t *testing.T) {
+	needsPython(t, "numpy")
+	dir, web, admin := t.TempDir(), freePort(t), freePort(t)
+	server := func(kind string) string {
+		return write(t, dir, kind+".yaml", `
+version: 1
+device_types: [{name: any, cores: 1}]
+workers: [{name: w, backend: {kind: %s}}]
+store: store-%s
+system: {late: serve-late}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+`, kind, kind, web, admin)
+	}
+	deploy := func(config, factor string) (int, string) {
+		write(t, dir, "times.py", `
+class Times:
+    inputs = {"x": "FP32[-1,1]"}
+    outputs = {"y": "FP32[-1,1]"}
+    max_batch = 2
+    def infer(self, inputs):
+        return {"y": inputs["x"] * %s}
+`, factor)
+		fn := write(t, dir, "fn.yaml", "name: times\nmodel: times.py\nslo: {latency: 2s}\nmin_instances: 1\n")
+		status, out, errs := run(t.Context(), "deploy", "-f", fn, "--config", config)
+		return status, out + errs
+	}
+	config := server("python")
+	sluice(t, "serve", "-f", config)
+	listening(t, fmt.Sprintf("127.0.0.1:%d", admin))
+	if status, text := deploy(config, "2"); status != 0 {
+		t.Fatal(status, text)
+	}
+	call := func() (int, string) {
+		return postTo(t, fmt.Sprintf("http://127.0.0.1:%d/v2/models/times/infer", web),
+			`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[1]}]}`)
+	}
+	until(t, func() bool { status, text := call(); return status == http.StatusOK && strings.Contains(text, "[2]") })
+	deployed := make(chan string, 1)
+	go func() {
+		status, text := deploy(config, "3")
+		deployed <- fmt.Sprint(status, text)
+	}()
+	seen := ""
+	until(t, func() bool {
+		status, text := call()
+		if status != http.StatusOK || strings.Contains(text, "[2]") && seen == "new" {
+			t.Fatalf("while it is replaced: %d %s", status, text)
+		}
+		if strings.Contains(text, "[3]") {
+			seen = "new"
+		}
+		return seen == "new"
+	})
+	if text := <-deployed; !strings.HasPrefix(text, "0") {
+		t.Error(text)
+	}
+}
