@@ -68,7 +68,8 @@ type fleetOfMachines struct {
 	of      []int32 // by instance ID - 1: its machine; -1 for none
 	groups  []group
 	free    int     // free slots of all
-	started []int32 // machines that were given tasks in the last call
+	started []int32 // machines that were given tasks in the last call, or held some back when they were read
+	spare   []int32 // memory of started
 	paces   []pace  // by DeviceTypeID
 }
 
@@ -223,10 +224,12 @@ func newGroup(v *route.View, x *machine) group {
 
 // follow takes up which batches have ended, and whether those ordered in the last call have begun.
 func (f *fleetOfMachines) follow(v *route.View) {
-	for _, m := range f.started {
+	again := f.started
+	f.started = f.spare[:0]
+	for _, m := range again {
 		f.read(m, v.Now)
 	}
-	f.started = f.started[:0]
+	f.spare = again
 	for _, b := range v.Finished() {
 		if int(b.Instance) > len(f.of) || f.of[b.Instance-1] < 0 {
 			continue
@@ -241,14 +244,19 @@ func (f *fleetOfMachines) follow(v *route.View) {
 func (f *fleetOfMachines) read(m int32, now serving.Time) {
 	x := &f.list[m]
 	running, end := 0, serving.Never
+	held := false
 	for _, i := range x.instances {
 		running += i.Running()
 		if i.Queue().Len() > 0 {
 			running++ // its batcher holds a batch back
+			held = true
 		}
 		for k := range i.Running() {
 			end = min(end, i.Batch(k).Expected)
 		}
+	}
+	if held {
+		f.started = append(f.started, m) // no batch need end for them to go: they may be dropped, too
 	}
 	f.set(m, running)
 	g := &f.groups[x.group]
