@@ -40,7 +40,7 @@ func (o *Opened) pythonOf(b config.Backend, has *accelerators, log *slog.Logger)
 		Interpreter: b.Interpreter, Environment: b.Environment, Processes: b.Processes, Memory: int64(b.ProcessMemory),
 		RunTimeout: time.Duration(b.RunTimeout), ForInstance: has.environment,
 		Models: make(map[serving.VariantID]python.Model),
-		Log: func(model, line string) { o.options.Notice(fmt.Sprintf("model %q: %s", model, line)) },
+		Log:    func(model, line string) { o.options.Notice(fmt.Sprintf("model %q: %s", model, line)) },
 	}
 	if log != nil {
 		c.Log = func(model, line string) { log.Info("python", "model", model, "output", line) }

@@ -62,8 +62,8 @@ func (x *stage) shareValue(n int, task func(k int) *place) {
 	}
 }
 
-// leaves returns what n tasks, from the i-th on, are worth if they are left behind by a batch that takes t seconds. Sums
-// are kept over the tasks that were asked for last, and go on from there where the next ones overlap with them or
+// leaves returns what n tasks, from the i-th on, are worth if they are left behind by a batch that takes t seconds.
+// Sums are kept over the tasks that were asked for last, and go on from there where the next ones overlap with them or
 // follow.
 func (x *stage) leaves(a *app, now serving.Time, i, n int, t float64) float64 {
 	if wait := x.waitFor(x.single, t); i > x.lostTo || i+n < x.lostFrom || wait != x.lostWait {

@@ -53,8 +53,12 @@ func (r *Rule) findNeeds() {
 		if k == 0 || y.pool != r.urgent[k-1].pool {
 			sum, to = 0, k
 		}
-		for ; to < len(r.urgent) && r.urgent[to].pool == y.pool && r.urgent[to].slack <= asUrgent*max(y.slack, 0); to++ {
-			sum += r.stages[r.urgent[to].stage].classes[r.urgent[to].class].takes
+		for ; to < len(r.urgent) && r.urgent[to].pool == y.pool; to++ {
+			z := &r.urgent[to]
+			if z.slack > asUrgent*max(y.slack, 0) {
+				break
+			}
+			sum += r.stages[z.stage].classes[z.class].takes
 		}
 		r.stages[y.stage].classes[y.class].needs = sum
 	}

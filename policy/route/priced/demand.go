@@ -20,8 +20,8 @@ const (
 	classesEvery = time.Second
 	// mostCounted bounds the waiting tasks whose sizes are looked at. The others count as the mean of these.
 	mostCounted = 512
-	// rareWindow is over how long arrivals are counted of an app of which fewer than fewArrivals came in rateWindow: what
-	// comes once in a while still wants a machine then.
+	// rareWindow is over how long arrivals are counted of an app of which fewer than fewArrivals came in rateWindow:
+	// what comes once in a while still wants a machine then.
 	rareWindow, fewArrivals = 30 * time.Second, 10
 )
 

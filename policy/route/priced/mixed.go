@@ -11,7 +11,8 @@ import (
 // mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
 const mostSeeds = 12
 
-// collectMixed lists the tasks of a queue that wait and can be in time, and what they are worth if they are left behind.
+// collectMixed lists the tasks of a queue that wait and can be in time, and what they are worth if they are left
+// behind.
 func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 	a := &r.apps[x.app]
 	x.differing = x.differing[:0]

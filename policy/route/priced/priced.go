@@ -10,8 +10,8 @@
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time and the chance that it is late all the same
 //     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go).
-//   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what is
-//     lost of them counts against it, and it does not begin if that is more than it brings (blocking.go).
+//   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
+//     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.

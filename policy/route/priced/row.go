@@ -34,8 +34,8 @@ func firstWith(list []place, now serving.Time, seconds float64) int {
 	return sort.Search(len(list), func(k int) bool { return list[k].left(now) >= seconds })
 }
 
-// row is the first tasks of a queue whose tasks differ in their deadlines only, in their order. It is kept from event to
-// event: most change only the ends of a queue, and reading a task anew costs a miss in the processor's cache.
+// row is the first tasks of a queue whose tasks differ in their deadlines only, in their order. It is kept from event
+// to event: most change only the ends of a queue, and reading a task anew costs a miss in the processor's cache.
 type row struct {
 	memory         []place
 	first          int  // of the tasks in memory that still wait
