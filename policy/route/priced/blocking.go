@@ -71,7 +71,7 @@ func (r *Rule) findBlocked(v *route.View) {
 	}
 	for s := range r.stages {
 		x := &r.stages[s]
-		if x.usual == 0 {
+		if x.rate == 0 {
 			continue
 		}
 		for c := range x.classes {
@@ -118,7 +118,7 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 		return
 	}
 	y := blocked{until: math.Inf(1)}
-	y.rate = x.usual * x.classes[c].share / x.meanSize() * x.value * (min(others+1, needs) - others) / needs
+	y.rate = x.rate * x.classes[c].share / x.meanSize() * x.value * (min(others+1, needs) - others) / needs
 	if more := soon + int(math.Ceil(needs-others)) - 1; more < len(r.ends) {
 		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
 	}

@@ -39,7 +39,6 @@ type stage struct {
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
 	until   []float64 // by class: s until another machine is free than the one that is given a batch now
 	rate    float64   // items/s that arrive
-	usual   float64   // the same over a longer time where few come
 	waits   float64   // items that wait
 	worth   [][]float64
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
