@@ -120,7 +120,7 @@ server: {not_ready: 0s, grpc: "off", admin: "off", http: "127.0.0.1:%d"}
 	if served.Load()+refused.Load() < 3*queries {
 		t.Error("the noisy tenant made no noise")
 	}
-	if bad > 1 {
+	if bad > queries/10 { // without shares most would be: fifteen times as much comes as is served
 		t.Errorf("%d of %d queries of the quiet tenant were not answered in time", bad, queries)
 	}
 }

@@ -123,7 +123,7 @@ func TestLoadSamplesErrors(t *testing.T) {
 		"label_output":             replace(`"label_output":"label"`, `"label_output":""`),
 		"labels.datatype":          replace("INT64", "INT32"),
 		"no elements":              replace(`"shape":[2]`, `"shape":[0]`),
-		"has more elements":        replace(`"shape":[2]`, `"shape":[4294967296,4294967296]`),
+		"total element count":      replace(`"shape":[2]`, `"shape":[4294967296,4294967296]`),
 		"negative":                 replace(`"shape":[2]`, `"shape":[-1]`),
 		"3 elements of data":       replace(`"shape":[1]`, `"shape":[2]`),
 	} {
