@@ -134,14 +134,20 @@ func (r *Rule) trust(v *route.View) {
 	}
 }
 
-// waitsFor reports whether any task waits at a stage that a group's machines serve.
-func (r *Rule) waitsFor(v *route.View, x *group) bool {
+// waitsFor reports whether any task waits that a group's machines serve. Where they serve graphs as well it does not
+// count: machines that idle for the stages that follow do so with reason.
+func (r *Rule) waitsFor(v *route.View, x *group) (waits bool) {
 	for k := range x.options {
-		if !x.options[k].pinned && v.Fleet.Central(x.options[k].stage).Len() > 0 {
-			return true
+		if x.options[k].pinned {
+			continue
 		}
+		s := x.options[k].stage
+		if r.apps[r.stages[s].app].graph.Len() > 1 {
+			return false
+		}
+		waits = waits || v.Fleet.Central(s).Len() > 0
 	}
-	return false
+	return waits
 }
 
 // span returns the horizon in seconds.
