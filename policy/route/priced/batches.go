@@ -36,9 +36,11 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 	}
 	if x.mixed {
 		x.row.forget()
+		x.waiting = nil
 		x.collectMixed(r, v, q)
 		return
 	}
+	x.differing = x.differing[:0]
 	x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least)
 	if x.tasks > 1 {
 		x.shareValue(len(x.waiting), func(k int) *place { return &x.waiting[k] })
@@ -97,7 +99,7 @@ const typicalShare = 0.3
 func (x *stage) form(r *Rule, v *route.View, g int) {
 	c := &x.candidates[g]
 	c.formed, c.n = true, 0
-	if x.mixed && len(x.differing) == 0 || !x.mixed && len(x.waiting) == 0 {
+	if len(x.waiting)+len(x.differing) == 0 {
 		return
 	}
 	y := &r.machines.groups[g]

@@ -118,7 +118,7 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 		return
 	}
 	y := blocked{until: math.Inf(1)}
-	y.rate = x.rate * x.classes[c].share / x.meanSize() * x.value * (min(others+1, needs) - others) / needs
+	y.rate = x.tasksOf(c) * x.value * (min(others+1, needs) - others) / needs
 	if more := soon + int(math.Ceil(needs-others)) - 1; more < len(r.ends) {
 		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
 	}
@@ -174,7 +174,7 @@ func (x *stage) fastest(c int) float64 {
 }
 
 // untilNext is how long, in seconds, it takes until a machine that is fast enough for a class is free when one batch
-// begins now: the least while two are free, infinite where no other machine runs anything.
+// begins now: the least while two are free, and where no other machine runs anything.
 func (f *fleetOfMachines) untilNext(x *stage, c int, v *route.View) float64 {
 	free, next := 0, int64(math.MaxInt64)
 	for k, g := range x.groups {
@@ -189,7 +189,7 @@ func (f *fleetOfMachines) untilNext(x *stage, c int, v *route.View) float64 {
 		}
 	}
 	if next == math.MaxInt64 {
-		return math.Inf(1)
+		return leastWait
 	}
 	return max(float64(next-int64(v.Now))/1e9, leastWait)
 }
@@ -201,8 +201,5 @@ const ownTurns = 2
 // waitFor returns how long a task of a class that is left behind waits for a machine, in seconds: for that which runs a
 // batch of t seconds now, or for another one.
 func (x *stage) waitFor(c int, t float64) float64 {
-	if math.IsInf(x.until[c], 1) {
-		return x.behind + leastWait
-	}
 	return x.behind + max(min(x.until[c], ownTurns*t), leastWait)
 }

@@ -129,6 +129,9 @@ func (x *stage) divide(n int, mean float64, piece func(k int) (upTo int, mean, s
 	x.classes[len(x.classes)-1].upTo = math.MaxInt
 }
 
+// tasksOf returns how many tasks of a class come, per second.
+func (x *stage) tasksOf(c int) float64 { return x.rate * x.classes[c].share / x.meanSize() }
+
 // meanSize returns the mean items of a task.
 func (x *stage) meanSize() (mean float64) {
 	for c := range x.classes {

@@ -122,12 +122,12 @@ const (
 func (r *Rule) trust(v *route.View) {
 	for g := range r.machines.groups {
 		x := &r.machines.groups[g]
-		switch {
-		case x.free == 0 || !r.waitsFor(v, x):
-			x.idleFrom, x.trust = v.Now, min(x.trust*moreTrust, 1)
-		case v.Now.Sub(x.idleFrom).Seconds() > x.longest:
+		if x.free == 0 || !r.waitsFor(v, x) {
+			x.idleFrom = v.Now
+		}
+		if v.Now.Sub(x.idleFrom).Seconds() > x.longest {
 			x.trust = max(x.trust*lessTrust, leastTrust)
-		default:
+		} else {
 			x.trust = min(x.trust*moreTrust, 1)
 		}
 		x.price = max(x.dual*x.trust, x.least)
@@ -193,7 +193,7 @@ func (r *Rule) addNode(x *stage, c int) {
 	}
 	x.classes[c].takes = 0
 	if !math.IsInf(least, 1) {
-		x.classes[c].takes = x.rate * x.classes[c].share / x.meanSize() * mean * least
+		x.classes[c].takes = x.tasksOf(c) * mean * least
 	}
 }
 
