@@ -9,10 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // A machine whose batches of up to 8 take 50 ms and 1 ms for an item carries 137.9 queries/s.
@@ -32,22 +30,7 @@ type ran struct {
 func serveSingle(t *testing.T, app workload.AppSpec, seconds float64) (out ran) {
 	t.Helper()
 	c := simtest.Uniform(1, 50*time.Millisecond, time.Millisecond, objective, 8)
-	system, err := systems.Get("sluice")
-	if err != nil {
-		t.Fatal(err)
-	}
-	system.Scaler = "fixed" // its planner keeps one machine as it is
-	planner := static.Planner{
-		Profile: c.Profile, Instances: []static.Instance{{Variants: []serving.VariantID{0}}}, Pooled: true,
-	}
-	p, err := planner.Plan(t.Context(), plan.Request{Spec: c.Spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := system.Engine(c.Spec, c.Profile, planner.Provides())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, p := fixed(t, "sluice", c.Spec, c.Profile, []static.Instance{{Variants: []serving.VariantID{0}}})
 	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // shared is alike machines that hold all variants of some apps, each of one stage.
@@ -45,20 +43,7 @@ func (w *shared) run(t *testing.T, name string) (out outcome) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system, err := systems.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	system.Planner, system.Scaler = "static", "fixed"
-	planner := static.Planner{Profile: believed, Instances: place, Pooled: true}
-	first, err := planner.Plan(t.Context(), plan.Request{Spec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := system.Engine(spec, believed, planner.Provides())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, first := fixed(t, name, spec, believed, place)
 	machines, err := truth.NewTable(spec, m, truth.Exact, nil)
 	if err != nil {
 		t.Fatal(err)

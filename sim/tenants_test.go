@@ -9,11 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // tenantRun is what became of the queries of each tenant, by its number.
@@ -41,26 +39,11 @@ func serveTenantsOn(t *testing.T, c *simtest.Cluster, name string, seed uint64, 
 	t.Helper()
 	c.Spec.Tenants = tenants
 	c.Spec.Apps[0].QueueLimit = limit
-	system, err := systems.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	system.Scaler = "fixed"
 	var variants []serving.VariantID
 	for v := range c.Spec.Variants {
 		variants = append(variants, serving.VariantID(v))
 	}
-	planner := static.Planner{
-		Profile: c.Profile, Instances: []static.Instance{{Variants: variants}}, Pooled: true,
-	}
-	p, err := planner.Plan(t.Context(), plan.Request{Spec: c.Spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := system.Engine(c.Spec, c.Profile, planner.Provides())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, p := fixed(t, name, c.Spec, c.Profile, []static.Instance{{Variants: variants}})
 	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
 	if err != nil {
 		t.Fatal(err)
