@@ -74,6 +74,9 @@ type SLO struct {
 	Percentile float64 // in (0, 100]
 }
 
+// Allowed is the share of queries that may miss the objective.
+func (o SLO) Allowed() float64 { return 1 - o.Percentile/100 }
+
 // App is what a client calls: an objective and a graph of stages.
 type App struct {
 	Name string

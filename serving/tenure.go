@@ -1,5 +1,7 @@
 package serving
 
+import "slices"
+
 // Tenure says whether money is saved by leaving a machine of a device type idle.
 type Tenure uint8
 
@@ -30,3 +32,8 @@ func ParseTenure(word string) Tenure {
 
 // String returns the word; empty for TenureUnstated.
 func (t Tenure) String() string { return tenureNames[t] }
+
+// Rents reports whether machines of some device type are rented.
+func (s *Spec) Rents() bool {
+	return slices.ContainsFunc(s.DeviceTypes, func(d DeviceType) bool { return d.Tenure == Rented })
+}

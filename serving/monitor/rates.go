@@ -18,11 +18,12 @@ const (
 // safe for concurrent use.
 type View struct {
 	counts   [][buckets]int32
-	newest   serving.Time // number of the newest bucket
-	recent   []recent     // by app
-	sizes    []sizes      // by app
-	declared []declared   // by app
-	sorted   [2][]int32   // scratch memory
+	missed   [][buckets]int32 // by the time at which that was clear
+	newest   serving.Time     // number of the newest bucket
+	recent   []recent         // by app
+	sizes    []sizes          // by app
+	declared []declared       // by app
+	sorted   [2][]int32       // scratch memory
 }
 
 // Rates counts by app: arrivals in buckets of a tenth of a second over the last half minute, sizes of queries, and
@@ -32,8 +33,8 @@ type Rates struct{ View }
 // NewRates returns counters for n apps.
 func NewRates(n int) *Rates {
 	return &Rates{View{
-		counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n),
-		declared: make([]declared, n),
+		counts: make([][buckets]int32, n), missed: make([][buckets]int32, n),
+		recent: make([]recent, n), sizes: make([]sizes, n), declared: make([]declared, n),
 	}}
 }
 
@@ -42,6 +43,7 @@ func (r *Rates) Grow(apps int) {
 	for len(r.counts) < apps {
 		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}),
 			append(r.sizes, sizes{})
+		r.missed = append(r.missed, [buckets]int32{})
 		r.declared = append(r.declared, declared{})
 	}
 }
@@ -60,17 +62,33 @@ func (r *View) advance(now serving.Time) {
 	}
 	for a := range r.counts {
 		for k := max(r.newest+1, b-buckets+1); k <= b; k++ {
-			r.counts[a][k%buckets] = 0
+			r.counts[a][k%buckets], r.missed[a][k%buckets] = 0, 0
 		}
 	}
 	r.newest = b
 }
 
-// sum counts the arrivals of the buckets from <= k < to.
-func (r *View) sum(app serving.AppID, from, to serving.Time) int64 {
-	n := int64(0)
+// Miss counts a query that was late, or not served.
+func (r *Rates) Miss(now serving.Time, app serving.AppID) {
+	r.advance(now)
+	r.missed[app][r.newest%buckets]++
+}
+
+// Missed returns how many queries of an app in a second were late or not served over the last whole tenths of a second,
+// at most window and at most half a minute; 0 within the first tenth.
+func (r *View) Missed(now serving.Time, app serving.AppID, window time.Duration) float64 {
+	r.advance(now)
+	n := min(serving.Time(window)/width, buckets-1, r.newest)
+	if n < 1 {
+		return 0
+	}
+	return float64(counted(&r.missed[app], r.newest-n, r.newest)) / (n * width).Seconds()
+}
+
+// counted adds the counts of the buckets from <= k < to.
+func counted(counts *[buckets]int32, from, to serving.Time) (n int64) {
 	for k := from; k < to; k++ {
-		n += int64(r.counts[app][k%buckets])
+		n += int64(counts[k%buckets])
 	}
 	return n
 }
@@ -86,7 +104,7 @@ func (r *View) Rate(now serving.Time, app serving.AppID, window time.Duration) f
 		}
 		return float64(r.counts[app][r.newest%buckets]) / (now - r.newest*width + 1).Seconds()
 	}
-	return float64(r.sum(app, r.newest-n, r.newest)) / (n * width).Seconds()
+	return float64(counted(&r.counts[app], r.newest-n, r.newest)) / (n * width).Seconds()
 }
 
 // ewmaSeconds is how many seconds an EWMA covers, as in Proteus's controller.
@@ -105,7 +123,7 @@ func (r *View) EWMA(now serving.Time, app serving.AppID, com float64) float64 {
 		if to < second {
 			break
 		}
-		sum += weight * float64(r.sum(app, to-second, to))
+		sum += weight * float64(counted(&r.counts[app], to-second, to))
 		weights += weight
 		weight *= keep
 	}

@@ -57,3 +57,26 @@ func TestEWMA(t *testing.T) {
 		t.Errorf("after half a second at 100/s: %v", got)
 	}
 }
+
+func TestMissed(t *testing.T) {
+	r := NewRates(1)
+	for k := range serving.Time(40) {
+		r.Add(k*1e8, 0)
+		if k >= 20 && k%2 == 0 {
+			r.Miss(k*1e8, 0)
+		}
+	}
+	if got := r.Missed(serving.Time(4e9), 0, 2*time.Second); got != 5 {
+		t.Errorf("%v/s missed in the last two seconds, not 5", got)
+	}
+	if got := r.Missed(serving.Time(4e9), 0, 4*time.Second); got != 2.5 {
+		t.Errorf("%v/s missed in four seconds, not 2.5", got)
+	}
+	r.Grow(2)
+	if got := r.Missed(serving.Time(4e9), 1, time.Second); got != 0 {
+		t.Errorf("%v/s missed of an app that is new", got)
+	}
+	if got := r.Missed(serving.Time(60e9), 0, time.Second); got != 0 {
+		t.Errorf("%v/s missed long after", got)
+	}
+}
