@@ -140,7 +140,7 @@ func (c *checker) accelerators(w *Worker, path string) {
 
 func (c *checker) backend(w *Worker, path string) {
 	b := &w.Backend
-	if !c.known(b.Kind, []string{"onnx", "openinference", "fake", kindPython}, path+".kind", "backend") {
+	if !c.known(b.Kind, []string{"onnx", "openinference", kindSupplied, "fake", kindPython}, path+".kind", "backend") {
 		return
 	}
 	c.processes(b, path)
@@ -161,6 +161,8 @@ func (c *checker) backend(w *Worker, path string) {
 	c.need(len(b.ProviderOptions) == 0 || slices.Contains(b.Providers, "cuda"), path+".provider_options",
 		"are options of the provider cuda, which providers does not list")
 	only("openinference", "address", "addresses", "tls", "ca", "load_models")
+	only(kindSupplied, "command", "linger")
+	c.supplied(b, path)
 	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "most_items", "seed")
 	c.need(b.MostItems >= 0, path+".most_items", "is %d, want at least 0", b.MostItems)
 	c.need(b.ErrorRate >= 0 && b.ErrorRate <= 1, path+".error_rate", "is %v, want 0 to 1", b.ErrorRate)
@@ -212,9 +214,10 @@ func (c *checker) apps() {
 	c.need(len(f.Apps) > 0 || f.Store != "" || f.Models.Changes(), "apps",
 		"is missing: list at least one app, or name a store for functions")
 	for i, w := range f.Workers {
-		if f.Store != "" && w.Backend.Kind == "openinference" {
+		if f.Store != "" && (w.Backend.Kind == "openinference" || w.Backend.Kind == kindSupplied) {
 			c.addf(at("workers", i)+".backend.kind",
-				"is openinference, which cannot run the functions of a store: their models are files of this process")
+				"is %s, which cannot run the functions of a store: their models are files of this process",
+				w.Backend.Kind)
 		}
 	}
 	seen := names{}
@@ -242,6 +245,7 @@ func (c *checker) apps() {
 			a.AccuracyFloor)
 		c.need(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1, path+".accuracy_target",
 			"is %v, want a number in [0, 1]", a.AccuracyTarget)
+		c.instances(a.MinInstances, a.MaxInstances, path+".")
 		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand",
 			"is %v, want a finite number of queries/s, at least 0", a.Demand)
 		if _, err := a.Items.mix(); err != nil {
@@ -658,4 +662,12 @@ func (c *checker) name(seen names, name, path string) bool {
 		return false
 	}
 	return seen.add(c, name, path)
+}
+
+// instances checks the least and the most instances of a stage. prefix is what the path of their settings begins with.
+func (c *checker) instances(least, most int, prefix string) {
+	c.need(least >= 0 && least <= maxInstances, prefix+"min_instances", "is %d, want 0 to %d", least, maxInstances)
+	c.need(most >= 0 && most <= maxInstances, prefix+"max_instances", "is %d, want 0 (no limit) to %d", most,
+		maxInstances)
+	c.need(most == 0 || least <= most, prefix+"max_instances", "is %d, less than min_instances, %d", most, least)
 }

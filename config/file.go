@@ -94,9 +94,10 @@ type Worker struct {
 // Backend says what runs the models of a worker.
 type Backend struct {
 	// Kind is `onnx` (ONNX Runtime in this process), `python` (models in Python alone, in processes of their own),
-	// `openinference` (a server that speaks the Open Inference Protocol v2 over gRPC, such as Triton) or `fake` (no
-	// model: waits and echoes, for tests). Variants in Python run on workers of every kind; on a `fake` one they are
-	// fake, too. Default: `onnx`.
+	// `openinference` (a server that speaks the Open Inference Protocol v2 over gRPC, such as Triton), `supplied` (the
+	// same, on a machine that is had when a plan needs it and given back after) or `fake` (no model: waits and echoes,
+	// for tests). Variants in Python run on workers of every kind; on a `fake` one they are fake, too, and on a
+	// `supplied` one its server runs them. Default: `onnx`.
 	Kind string `yaml:"kind"`
 	// Interpreter runs the variants in Python: Python 3.9 or newer with numpy. Default: `SLUICE_PYTHON` of the
 	// environment, an active virtual environment's, `python3`, or `/usr/bin/python3`, the first that has numpy.
@@ -109,6 +110,10 @@ type Backend struct {
 	Environment map[string]string `yaml:"environment"`
 	// Processes is how many an instance has for each variant in Python. Default: one for each of its slots.
 	Processes int `yaml:"processes"`
+	// SpareProcesses is how many processes wait on this worker with the frameworks imported that its models in Python
+	// use, such as PyTorch: a model that is loaded, and one whose process has died, starts in one of them. Each takes
+	// the memory of its frameworks, which plans leave free of that of the device type. Default: 0.
+	SpareProcesses int `yaml:"spare_processes"`
 	// ProcessMemory is what such a process may take, together with those that it starts. One that takes more is
 	// replaced after its batch, one that takes half as much again at once. Default: not limited.
 	ProcessMemory Size `yaml:"process_memory"`
@@ -126,6 +131,13 @@ type Backend struct {
 	CA string `yaml:"ca"`
 	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
 	LoadModels bool `yaml:"load_models"`
+	// Command starts the machine of a `supplied` worker, as a process on this computer: a program and its arguments.
+	// `{port}` stands for a free port, on which the process has to serve the protocol over gRPC at 127.0.0.1, with
+	// models loaded and unloaded as asked, and `{worker}` for the worker's name. Default: none, the program that embeds
+	// sluice, such as its Kubernetes operator, supplies machines.
+	Command []string `yaml:"command"`
+	// Linger is how long a `supplied` machine is kept after its last instance. Default: 30s.
+	Linger Duration `yaml:"linger"`
 	// Providers lists execution providers of ONNX Runtime for an `onnx` backend, `cuda` and `cpu`, the preferred one
 	// first. The first is used that the library has and that starts; where it is another, the log says so. `cuda` needs
 	// a library built with CUDA (docs/accelerators.md). Default: `[cpu]`.
@@ -224,6 +236,11 @@ type App struct {
 	// accurate variants; with several stages, their product. Serving in time comes before it, and cost after it.
 	// Default: none, as accurate as the machines allow.
 	AccuracyTarget float64 `yaml:"accuracy_target"`
+	// MinInstances of each stage are there at the least, even without any calls, for planners that read it: `fluid`
+	// (the default system's), `infless` and `static`. Default: 0.
+	MinInstances int `yaml:"min_instances"`
+	// MaxInstances of each stage are there at the most, for `fluid` and `infless`. Default: 0, which sets no limit.
+	MaxInstances int `yaml:"max_instances"`
 	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets
 	// planners begin with the most accurate variants.
 	Demand float64 `yaml:"demand"`

@@ -96,12 +96,7 @@ func (c *checker) function(fn *Function) {
 	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch",
 		"is %d, want 1 to %d, or leave it out", fn.MaxBatch, repository.MaxMaxBatch)
 	c.need(fn.MaxBatch > 0 || !c.f.has("max_batch"), "max_batch", "is 0, want at least 1, or leave it out")
-	c.need(fn.MinInstances >= 0 && fn.MinInstances <= maxInstances, "min_instances", "is %d, want 0 to %d",
-		fn.MinInstances, maxInstances)
-	c.need(fn.MaxInstances >= 0 && fn.MaxInstances <= maxInstances, "max_instances",
-		"is %d, want 1 to %d, or leave it out", fn.MaxInstances, maxInstances)
-	c.need(fn.MaxInstances == 0 || fn.MinInstances <= fn.MaxInstances, "max_instances",
-		"is %d, less than min_instances, %d", fn.MaxInstances, fn.MinInstances)
+	c.instances(fn.MinInstances, fn.MaxInstances, "")
 	c.need(fn.Profile == "" || fn.Profile == "measure" || fn.Profile == "predict", "profile",
 		"is %.40q, want measure or predict", fn.Profile)
 	c.need(len(fn.Labels) <= maxLabels, "labels", "lists %d, want at most %d", len(fn.Labels), maxLabels)

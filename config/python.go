@@ -13,6 +13,7 @@ const kindPython = "python"
 // Bounds of the settings of processes.
 const (
 	maxProcesses   = 256     // of an instance, for each variant
+	maxSpares      = 16      // that wait on a worker
 	maxEnvironment = 256     // entries
 	leastMemory    = 1 << 20 // bytes
 )
@@ -79,8 +80,8 @@ func (c *checker) python(v *Variant, path string) bool {
 // processes checks how the processes of models in Python are run.
 func (c *checker) processes(b *Backend, path string) {
 	if b.Kind == "fake" {
-		for _, k := range []string{"interpreter", "virtual_environment", "environment", "processes", "process_memory",
-			"run_timeout"} {
+		for _, k := range []string{"interpreter", "virtual_environment", "environment", "processes", "spare_processes",
+			"process_memory", "run_timeout"} {
 			c.need(!c.f.has(path+"."+k), path+"."+k, "belongs to models in Python, and a fake worker runs none")
 		}
 	}
@@ -89,6 +90,8 @@ func (c *checker) processes(b *Backend, path string) {
 	c.need(b.Processes >= 0 && b.Processes <= maxProcesses, path+".processes", "is %d, want 1 to %d", b.Processes,
 		maxProcesses)
 	c.need(b.Processes > 0 || !c.f.has(path+".processes"), path+".processes", "is 0, want at least 1, or leave it out")
+	c.need(b.SpareProcesses >= 0 && b.SpareProcesses <= maxSpares, path+".spare_processes", "is %d, want 0 to %d",
+		b.SpareProcesses, maxSpares)
 	c.need(b.ProcessMemory >= leastMemory || b.ProcessMemory == 0 && !c.f.has(path+".process_memory"),
 		path+".process_memory", "is %v, want at least 1MiB", b.ProcessMemory)
 	c.need(b.RunTimeout > 0 || b.RunTimeout == 0 && !c.f.has(path+".run_timeout"), path+".run_timeout",

@@ -34,6 +34,8 @@ func TestPythonVariants(t *testing.T) {
 		{"kind: onnx", "name: m, options: {a: b}", "options"},
 		{"kind: fake, processes: 2", "python: m.py", "processes"},
 		{"kind: python, processes: 0", "python: m.py", "processes"},
+		{"kind: python, spare_processes: 17", "python: m.py", "spare_processes"},
+		{"kind: python, spare_processes: 1", "python: m.py", ""},
 		{"kind: python, interpreter: a, virtual_environment: b", "python: m.py", "either"},
 		{`kind: python, environment: {"A=B": c}`, "python: m.py", "environment"},
 		{"kind: python, process_memory: 3", "python: m.py", "process_memory"},

@@ -124,8 +124,8 @@ func (r *resolver) app(i int) {
 		Name: a.Name, VersionOf: a.VersionOf, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency),
 			Percentile: a.SLO.Percentile},
 		Weight: a.Weight, Floor: a.AccuracyFloor, AccuracyTarget: a.AccuracyTarget, QueueLimit: a.QueueLimit,
-		ColdWait: time.Duration(a.ColdWait),
-		Slack:    time.Duration(r.f.SystemOf(i).Slack),
+		ColdWait: time.Duration(a.ColdWait), MinInstances: a.MinInstances, MaxInstances: a.MaxInstances,
+		Slack: time.Duration(r.f.SystemOf(i).Slack),
 	}
 	app.Mix, _ = a.Items.mix() // checked with the file
 	if a.Late == "serve-late" {

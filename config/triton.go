@@ -70,17 +70,60 @@ func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, er
 	for i := range im.apps {
 		im.apps[i].SLO.Latency = Duration(o.Objectives[im.apps[i].Name])
 	}
-	var b bytes.Buffer
-	im.write(&b, filepath.ToSlash(where), m)
-	// The written file must be readable, and the models must fit together.
-	f, err := Parse(b.Bytes(), out)
-	if err == nil {
-		_, err = f.ResolveFrom(o.Repository)
+	// The written file must be readable, and the models must fit together. What does not is left out.
+	for {
+		var b bytes.Buffer
+		im.write(&b, filepath.ToSlash(where), m)
+		f, err := Parse(b.Bytes(), out)
+		if err == nil {
+			_, err = f.ResolveFrom(o.Repository)
+		}
+		if err == nil {
+			return b.Bytes(), im.notes, nil
+		}
+		if !im.drop(err) {
+			return nil, nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
+		}
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
+}
+
+// drop leaves out the apps that have problems. It reports false where there are other problems, or no app would be
+// left.
+func (im *importer) drop(err error) bool {
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		return false
 	}
-	return b.Bytes(), im.notes, nil
+	first := make(map[string]Problem)
+	for _, p := range problems {
+		k, ok := appOf(p.Path)
+		if !ok || k >= len(im.apps) {
+			return false
+		}
+		if _, have := first[im.apps[k].Name]; !have {
+			first[im.apps[k].Name] = p
+		}
+	}
+	if len(first) == len(im.apps) {
+		return false
+	}
+	for _, a := range im.apps {
+		if p, out := first[a.Name]; out {
+			_, field, _ := strings.Cut(p.Path, "].")
+			im.notef("model %q is left out: %s: %s", a.Name, field, p.Text)
+		}
+	}
+	im.apps = slices.DeleteFunc(im.apps, func(a App) bool { _, out := first[a.Name]; return out })
+	im.place = slices.DeleteFunc(im.place, func(p Placement) bool { _, out := first[p.App]; return out })
+	return true
+}
+
+// appOf is the app that a problem at a path is about.
+func appOf(path string) (app int, ok bool) {
+	rest, ok := strings.CutPrefix(path, "apps[")
+	number, _, closed := strings.Cut(rest, "]")
+	app, err := strconv.Atoi(number)
+	return app, ok && closed && err == nil
 }
 
 // RunsHere reports whether the models of an imported file run in this process.

@@ -382,3 +382,44 @@ func TestImportedQueues(t *testing.T) {
 		t.Errorf("%s: %d may wait", a.Name, a.QueueLimit)
 	}
 }
+
+// An ensemble whose tensors have no batch dimension, over a model that has one, is no graph of ours. The rest is
+// served.
+func TestWhatDoesNotFitIsLeftOutByName(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, config string) {
+		if err := os.MkdirAll(filepath.Join(dir, name, "1"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "config.pbtxt"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("plain", `platform: "onnxruntime_onnx" max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }`)
+	if err := onnxmodel.NewGraph("g").Input("x", onnxmodel.Float32, -1, 4).Node("Neg", []string{"x"}, []string{"y"}).
+		Output("y", onnxmodel.Float32, -1, 4).Write(filepath.Join(dir, "plain", "1", "model.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	put("whole", `platform: "ensemble" max_batch_size: 0
+input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+ensemble_scheduling { step { model_name: "plain" input_map { key: "x" value: "x" }
+  output_map { key: "y" value: "y" } } }`)
+	text, notes, err := ImportTritonFor(dir, filepath.Join(dir, "sluice.yaml"), Importing{Here: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, `model "whole" is left out: `) }) {
+		t.Errorf("notes do not name the ensemble: %q", notes)
+	}
+	f, err := Parse(text, filepath.Join(dir, "sluice.yaml"))
+	if err != nil || len(f.Apps) != 1 || f.Apps[0].Name != "plain" {
+		t.Errorf("apps are %+v, %v", f, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "plain")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ImportTritonFor(dir, filepath.Join(dir, "sluice.yaml"), Importing{Here: true}); err == nil {
+		t.Error("a repository of which nothing can be served was imported")
+	}
+}
