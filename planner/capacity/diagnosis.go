@@ -79,7 +79,9 @@ type Mend struct {
 	Floors  []Floor
 	Targets []Floor
 	SLOs    []Objective
-	Demand  []Demand
+	// Instances are the most instances of each stage that apps have to be allowed.
+	Instances []Instances
+	Demand    []Demand
 	// AnyVariant plans with all variants of an app where a system restricts them. FreePlace lets workers change the app
 	// they serve where a system does not.
 	AnyVariant, FreePlace bool
@@ -105,6 +107,12 @@ type Memory struct {
 type Floor struct {
 	App serving.AppID
 	To  float64
+}
+
+// Instances is the most instances of each stage that an app would have to be allowed.
+type Instances struct {
+	App serving.AppID
+	To  int
 }
 
 // Objective is a latency objective that an app would have to accept.

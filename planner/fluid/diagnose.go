@@ -45,7 +45,8 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*capacity.Diagno
 	d.findBottlenecks(m)
 	d.findLimits()
 	for _, find := range []func(){
-		d.addMachines, d.raiseBudget, d.addMemory, d.lowerFloors, d.lowerTargets, d.lengthen, d.combine, d.lessDemand,
+		d.addMachines, d.raiseMost, d.raiseBudget, d.addMemory, d.lowerFloors, d.lowerTargets, d.lengthen, d.combine,
+		d.lessDemand,
 	} {
 		if find(); ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -13,6 +13,7 @@
 //	            sum_vc z_kvc                      <= x_k              a machine has no more than its time
 //	            sum of configurations of g of x_k <= n_g              and there are no more machines
 //	            mean loss of a                    <= 1 - target_a/best_a + t_a
+//	            sum_kvc z_kvc                     <= most instances of a, for each stage s of a: v is of s
 //
 // rate_kvc is the most items/s of batches that come together within the objective: of b items with a run time of L(b)
 // such that b <= half of the demand's items/s x (objective - L(b)), or of one query. The objective of a graph is split
@@ -55,6 +56,8 @@ type Options struct {
 	Pooled bool
 	// Certain plans for the demand of the request alone, without scenarios of what may come.
 	Certain bool
+	// Apart leaves each machine variants of one stage only.
+	Apart bool
 }
 
 // DefaultTrials is how many candidates are simulated where Options.Trials is 0.

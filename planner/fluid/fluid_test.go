@@ -419,6 +419,36 @@ func TestLimitsOfInstances(t *testing.T) {
 	}
 }
 
+// Rented machines are as many as the least number of instances asks for, without any calls, too; and no more than the
+// most have any use for.
+func TestLimitsOfInstancesOnRentedMachines(t *testing.T) {
+	for _, c := range []struct {
+		least, most int
+		rate        float64
+		machines    int
+	}{
+		{0, 0, 1, 1},
+		{4, 0, 1, 4},
+		{4, 0, 0, 4},
+		{0, 2, 5000, 2},
+		{2, 3, 5000, 3},
+	} {
+		w := &world{}
+		w.machines(8, 1, 1, 0)
+		a := w.app(100*ms, c.rate)
+		a.MinInstances, a.MaxInstances = c.least, c.most
+		w.variant(ms, ms, 1, 0)
+		p := w.plan(t, Planner{}, nil)
+		if len(p.Instances) != c.machines || p.Forecast.CostPerHour != float64(c.machines) {
+			t.Errorf("%d to %d instances at %v queries/s: %d, %v $/h, want %d of each", c.least, c.most, c.rate,
+				len(p.Instances), p.Forecast.CostPerHour, c.machines)
+		}
+		if out := p.OutOfBounds(&w.Spec); len(out) > 0 {
+			t.Errorf("%d to %d instances: %v", c.least, c.most, out)
+		}
+	}
+}
+
 // Of machines that are tried the cheapest are taken that serve in time, and the forecast is what came out.
 func TestTrialsDecide(t *testing.T) {
 	w := &world{}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
@@ -113,6 +114,66 @@ func (d *diagnoser) mix(x *change) bool {
 		}
 	}
 	return false
+}
+
+// raiseMost finds for each app with a most number of instances the least number that is enough while the others keep
+// theirs; if no app alone helps, numbers for all of them.
+func (d *diagnoser) raiseMost() {
+	var limited []serving.AppID
+	for a := range d.r.Spec.Apps {
+		if x := &d.r.Spec.Apps[a]; !x.Closed && x.MaxInstances > 0 {
+			limited = append(limited, serving.AppID(a))
+		}
+	}
+	machines := 0
+	for t := range d.listed {
+		machines += d.usable(serving.DeviceTypeID(t))
+	}
+	most := make([]int, len(d.r.Spec.Apps))
+	with := func() *change {
+		return d.altered(func(apps []serving.App) {
+			for a := range apps {
+				if most[a] > 0 {
+					apps[a].MaxInstances = most[a]
+				}
+			}
+		})
+	}
+	least := func(a serving.AppID) int {
+		own := d.r.Spec.Apps[a].MaxInstances
+		n := sort.Search(machines-own, func(n int) bool {
+			most[a] = own + n
+			return d.enough(with())
+		})
+		most[a] = own + n
+		return most[a]
+	}
+	alone := false
+	for _, a := range limited {
+		if own := d.r.Spec.Apps[a].MaxInstances; own < machines {
+			if most[a] = machines; d.enough(with()) {
+				alone = true
+				d.found(capacity.Mend{Instances: []capacity.Instances{{App: a, To: least(a)}}})
+			}
+			most[a] = 0
+		}
+	}
+	if alone || len(limited) < 2 {
+		return
+	}
+	for _, a := range limited {
+		most[a] = max(machines, d.r.Spec.Apps[a].MaxInstances)
+	}
+	if !d.enough(with()) {
+		return
+	}
+	var mend capacity.Mend
+	for _, a := range limited {
+		if own := d.r.Spec.Apps[a].MaxInstances; own < machines && least(a) > own {
+			mend.Instances = append(mend.Instances, capacity.Instances{App: a, To: most[a]})
+		}
+	}
+	d.found(mend)
 }
 
 // raiseBudget finds the budget that pays for enough of the machines that can be rented, or of those that are listed if

@@ -181,6 +181,7 @@ const lostTolerance = 1e-5
 func (m *problem) prove(out *plan.Plan, sites []site, value, worth float64) {
 	if m.rents() && out.Shed == nil {
 		if _, cost, full := m.newMarket(1).relaxed(); full {
+			cost = max(cost, m.leastCost())
 			out.Bound, out.Proven, out.BoundsCost = cost, true, true
 			out.Gap = max(out.Forecast.CostPerHour-cost, 0) / max(out.Forecast.CostPerHour, 1e-9)
 		}

@@ -47,6 +47,7 @@ type option struct {
 	loss    float64   // of accuracy, relative to the stage's best
 	rates   []float64 // by class of the app, items/s of a machine; nil for a variant below the floor
 	load    time.Duration
+	start   time.Duration // part of load: of a machine that has to be had first
 }
 
 // stage is what reaches a stage of an app.
@@ -226,7 +227,8 @@ func (m *problem) option(k *kind, v serving.VariantID) (o option, ok bool) {
 		return o, false
 	}
 	st := &m.stages[x.Stage]
-	o = option{variant: v, stage: x.Stage, load: m.believed.Load(v, k.device)}
+	o = option{variant: v, stage: x.Stage, load: m.believed.Load(v, k.device),
+		start: profile.Start(m.believed, k.device)}
 	run := time.Duration(m.longestRun() * float64(st.longest))
 	o.slots = capacity.PayingSlots(m.measured, m.believed, m.spec, v, k.device, run)
 	o.limit = profile.BatchLimit(m.believed, m.spec, v, k.device, o.slots, run)

@@ -36,6 +36,7 @@ type program struct {
 	sites  []site
 	first  []int   // by StageID: row of the stage's first class; -1 for none
 	target []int   // by AppID: row; -1 for an app without a target
+	most   []int   // by StageID: row of the most instances of its app; -1 for none
 	served [][]int // by AppID, class: column
 	spent  []spent // columns of z
 	column []int   // by index in spent
@@ -51,7 +52,8 @@ func (m *problem) newProgram(sites []site) *program { return m.programWith(sites
 
 // programWith is newProgram with so many more rows behind the others.
 func (m *problem) programWith(sites []site, more int) *program {
-	p := &program{m: m, sites: sites, first: make([]int, len(m.stages)), target: make([]int, len(m.apps))}
+	p := &program{m: m, sites: sites, first: make([]int, len(m.stages)), target: make([]int, len(m.apps)),
+		most: make([]int, len(m.stages))}
 	rows := len(sites)
 	for s := range m.stages {
 		p.first[s] = -1
@@ -67,8 +69,19 @@ func (m *problem) programWith(sites []site, more int) *program {
 			rows++
 		}
 	}
+	for s := range m.stages {
+		if p.most[s] = -1; p.first[s] >= 0 && m.capped(serving.StageID(s)) {
+			p.most[s] = rows
+			rows++
+		}
+	}
 	p.rows = rows
 	p.Reset(rows + more)
+	for s, row := range p.most {
+		if row >= 0 {
+			p.Limit(row, float64(m.apps[m.stages[s].app].most))
+		}
+	}
 	for i := range sites {
 		p.Limit(i, sites[i].count)
 	}
@@ -138,13 +151,16 @@ func (p *program) addTime(i, j int) {
 }
 
 // terms returns the cost and the terms of a column z.
-func (p *program) terms(i int, o *option, c int) (cost float64, terms [3]lp.Term) {
+func (p *program) terms(i int, o *option, c int) (cost float64, terms [4]lp.Term) {
 	a := p.m.stages[o.stage].app
 	queries := o.rates[c] / p.m.perQuery(o.stage, c) // per second of a machine
 	terms[0] = lp.Term{Row: i, Coef: 1}
 	terms[1] = lp.Term{Row: p.first[o.stage] + c, Coef: -o.rates[c]}
 	if p.target[a] >= 0 {
 		terms[2] = lp.Term{Row: p.target[a], Coef: queries * o.loss}
+	}
+	if p.most[o.stage] >= 0 {
+		terms[3] = lp.Term{Row: p.most[o.stage], Coef: 1} // an instance has no more than its machine's time
 	}
 	w := p.m.apps[a].weight
 	return -w * queries * (o.loss + idle), terms

@@ -60,8 +60,33 @@ func (m *problem) newMarket(headroom float64) *market {
 			rate = m.apps[a].rate * headroom
 		}
 		x.rates = append(x.rates, rate)
-		x.full += m.apps[a].weight * rate
 	}
+	x.sum()
+	return x
+}
+
+// sum adds up the rates.
+func (x *market) sum() {
+	x.full = 0
+	for a, rate := range x.rates {
+		x.full += x.m.apps[a].weight * rate
+	}
+}
+
+// carried is newMarket for no more of the demand than all machines serve. Where limits on instances keep demand from
+// being served, more machines would not help.
+func (m *problem) carried(headroom float64) *market {
+	x := m.newMarket(headroom)
+	if !m.anyCapped() {
+		return x
+	}
+	p := x.program(m.all())
+	p.Solve(0)
+	f := p.flows()
+	for a := range x.rates {
+		x.rates[a] = min(x.rates[a], f.served[a]*(1-servedTolerance))
+	}
+	x.sum()
 	return x
 }
 
@@ -122,11 +147,7 @@ func (x *market) value(n counts) float64 {
 
 // carries tells whether some machines serve everything at its targets.
 func (x *market) carries(n counts) bool {
-	machines := 0
-	for k := range n {
-		machines += n[k]
-	}
-	if machines < x.m.leastMachines() {
+	if x.m.raised(n) != nil {
 		return false
 	}
 	enough := x.full * (1 - servedTolerance)
@@ -141,20 +162,6 @@ func (x *market) carries(n counts) bool {
 		}
 	}
 	return x.value(n) >= enough
-}
-
-// leastMachines is how many machines the least numbers of instances ask for, as far as there are as many.
-func (m *problem) leastMachines() (n int) {
-	for a := range m.apps {
-		if !m.apps[a].closed {
-			n = max(n, m.apps[a].least)
-		}
-	}
-	all := 0
-	for k := range m.kinds {
-		all += m.kinds[k].most
-	}
-	return min(n, all)
 }
 
 // servedTolerance is the part of a demand that may be missing because of rounding.
@@ -211,6 +218,11 @@ func (x *market) cheapest() counts {
 	n, _, full := x.relaxed()
 	if !full {
 		return x.m.all()
+	}
+	if whole := x.m.raised(floors(n)); whole != nil {
+		for k := range n {
+			n[k] = max(n[k], float64(whole[k]))
+		}
 	}
 	for r := reach; r > 0; r-- {
 		if pools := x.m.near(n, r, mostPools); pools != nil {

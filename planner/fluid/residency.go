@@ -35,17 +35,13 @@ func (w *work) over() bool { return w.left <= 0 || w.ctx.Err() != nil }
 const mostWork = 4e7
 
 func (m *problem) newResidency(sites []site, w *work) *residency {
+	sites = m.divided(sites)
 	x := &residency{
 		m: m, scenarios: m.scenarios(), sites: sites, copies: make([]float64, len(m.stages)), work: w,
 		crowded: make([]bool, len(sites)),
 	}
 	for i := range sites {
-		need := int64(0)
-		k := &m.kinds[sites[i].kind]
-		for j := range k.options {
-			need += k.options[j].need
-		}
-		x.crowded[i] = need > k.memory
+		x.crowded[i] = m.crowded(sites[i].kind)
 		for j, holds := range sites[i].holds {
 			if holds {
 				x.count(i, j, sites[i].count)
@@ -91,6 +87,9 @@ func (x *residency) allows(i, j int) bool {
 
 // mayHost tells whether the app's limit of instances lets a site have one more of a stage, or it has one.
 func (x *residency) mayHost(i int, s serving.StageID) bool {
+	if x.m.o.Apart && x.hostsOther(i, s) {
+		return false
+	}
 	most := x.m.apps[x.m.stages[s].app].most
 	return most == math.MaxInt || x.hosts(i, s) || x.instances(s)+x.sites[i].count <= float64(most)
 }
@@ -98,6 +97,16 @@ func (x *residency) mayHost(i int, s serving.StageID) bool {
 func (x *residency) hosts(i int, s serving.StageID) bool {
 	for j, holds := range x.sites[i].holds {
 		if holds && x.option(i, j).stage == s {
+			return true
+		}
+	}
+	return false
+}
+
+// hostsOther tells whether a site holds a variant of another stage.
+func (x *residency) hostsOther(i int, s serving.StageID) bool {
+	for j, holds := range x.sites[i].holds {
+		if holds && x.option(i, j).stage != s {
 			return true
 		}
 	}
@@ -140,14 +149,15 @@ func (x *residency) keep() {
 	x.fillRest()
 }
 
-// fillRoomy loads everything where memory holds everything.
+// fillRoomy loads everything where memory holds everything, but for stages of which there may be only some instances:
+// these grow where they bring most.
 func (x *residency) fillRoomy() {
 	for i := range x.sites {
 		if x.crowded[i] {
 			continue
 		}
 		for j := range x.sites[i].holds {
-			if x.allows(i, j) {
+			if !x.m.capped(x.option(i, j).stage) && x.allows(i, j) {
 				x.load(i, j)
 			}
 		}
@@ -228,7 +238,7 @@ func (x *residency) pack(list []uncovered, emptiest bool) bool {
 			if j < 0 || !x.allows(i, j) {
 				continue
 			}
-			if best < 0 || x.sites[i].free != x.sites[best].free && (x.sites[i].free > x.sites[best].free) == emptiest {
+			if best < 0 || x.coversBetter(i, j, best, which, emptiest) {
 				best, which = i, j
 			}
 		}
@@ -242,6 +252,18 @@ func (x *residency) pack(list []uncovered, emptiest bool) bool {
 		all = append(all, loaded{best, which})
 	}
 	return true
+}
+
+// coversBetter tells whether a stage is rather covered by an option at one site than by one at another: by the emptiest
+// or the fullest machine, and where there may be few instances by the one that serves most.
+func (x *residency) coversBetter(i, j, other, which int, emptiest bool) bool {
+	if o := x.option(i, j); x.m.capped(o.stage) {
+		if a, b := slices.Max(o.rates), slices.Max(x.option(other, which).rates); a != b {
+			return a > b
+		}
+	}
+	a, b := x.sites[i].free, x.sites[other].free
+	return a != b && (a > b) == emptiest
 }
 
 // searchPacking is pack in every way, as far as nodes last.
@@ -315,7 +337,7 @@ func (x *residency) additions() (out []addition) {
 // grow loads what brings most, some at a time: at most one variant at each site, and few of each stage, since the
 // prices change with each.
 func (x *residency) grow() {
-	if !slices.Contains(x.crowded, true) {
+	if !slices.Contains(x.crowded, true) && !x.m.anyCapped() {
 		x.evaluate()
 		return
 	}
@@ -561,7 +583,7 @@ func (x *residency) least() {
 // fillRest loads what still fits: stages with the fewest copies first, of each the most accurate variant.
 func (x *residency) fillRest() {
 	for i := range x.sites {
-		if !x.crowded[i] {
+		if !x.crowded[i] && !x.m.anyCapped() {
 			continue
 		}
 		hosted := make([]bool, len(x.m.stages))

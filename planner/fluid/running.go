@@ -93,8 +93,11 @@ func (m *problem) empty(k, count int) site {
 	}
 }
 
-// crowded tells whether the memory of a kind does not hold all options.
+// crowded tells whether a machine of a kind cannot hold all options.
 func (m *problem) crowded(k int) bool {
+	if m.o.Apart {
+		return true
+	}
 	need := int64(0)
 	for j := range m.kinds[k].options {
 		need += m.kinds[k].options[j].need
@@ -191,7 +194,8 @@ func (m *problem) loads(sites []site, now *running) (n int, seconds float64) {
 				dropped = dropped || has && !holds
 				if holds && !has {
 					n++
-					takes += m.kinds[s.kind].options[j].load.Seconds()
+					o := &m.kinds[s.kind].options[j]
+					takes += (o.load - o.start).Seconds() // the machine is there
 				}
 			}
 			if dropped {

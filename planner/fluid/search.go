@@ -101,7 +101,7 @@ const sameViolation = 0.002
 func (s *search) residencies(n counts) (out []*candidate) {
 	used := s.m.chosen(n, s.now)
 	if len(s.now.held) > 0 {
-		if sites := s.m.kept(used, s.now); sites != nil {
+		if sites := s.m.kept(used, s.now); sites != nil && !s.m.beyondMost(sites) {
 			x := s.m.newResidency(sites, &s.work)
 			x.keep()
 			out = append(out, s.candidate(x, whatRuns))
@@ -321,7 +321,7 @@ func (s *search) descend() error {
 	for _, k := range order {
 		for s.m.kinds[k].rented && s.left > 0 && s.best.tried != nil {
 			n := s.m.used(s.best.sites)
-			if n[k]--; n[k] < 0 || s.failedWith(n) {
+			if n[k]--; n[k] < 0 || s.failedWith(n) || s.m.raised(n) != nil {
 				break
 			}
 			c, err := s.pool(n)
@@ -377,7 +377,7 @@ func (s *search) pool(n counts) (*candidate, error) {
 // pools lists the pools for the head-rooms, the cheapest first.
 func (s *search) pools() (out []counts) {
 	for _, h := range headrooms {
-		x := s.m.newMarket(h)
+		x := s.m.carried(h)
 		n := x.cheapest()
 		if b := s.m.o.Budget; b > 0 && s.m.cost(n) > b {
 			n = x.within(n, b)
@@ -411,7 +411,7 @@ func (s *search) rentUntried() {
 		if k <= usual {
 			k = usual - k
 		}
-		x := s.m.newMarket(headrooms[k])
+		x := s.m.carried(headrooms[k])
 		n := x.cheapest()
 		if s.m.cost(n) > s.m.limited()+centTolerance {
 			if k > usual {
@@ -468,7 +468,7 @@ func (s *search) refine(failed *candidate, from, to counts) error {
 			return nil
 		}
 	}
-	market := s.m.newMarket(headrooms[0])
+	market := s.m.carried(headrooms[0])
 	var list []counts
 	for _, n := range s.m.between(low, high) {
 		if c := s.m.cost(n); c > s.m.cost(from)+1e-9 && c < s.m.cost(to)-1e-9 && market.carries(n) {

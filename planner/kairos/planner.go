@@ -255,5 +255,5 @@ func (x *state) lateShare(a serving.AppID) float64 {
 	if x.o.Late != 0 {
 		return max(x.o.Late, 0)
 	}
-	return 1 - x.r.Spec.Apps[a].SLO.Percentile/100
+	return x.r.Spec.Apps[a].SLO.Allowed()
 }
