@@ -18,7 +18,9 @@ import (
 //
 // A query whose deadline would make the batch smaller than it could be without it is passed over; so it is dropped when
 // its time is over, unless the others have gone before. The batch that could be is the whole queue, up to the largest
-// batch that takes half of the time the stage has.
+// batch that takes half of the time the stage has. Where a machine would idle until the window of that batch for as
+// long as the smaller one takes, the smaller one runs: at low loads, an app whose windows another app's batches meet
+// again and again would otherwise lose every query while machines idle.
 //
 // The rule is for machines of one type. On others the window is that of the machine that would be taken.
 type Deferred struct {
@@ -111,6 +113,7 @@ func (o *Deferred) order(v *View, stages int) {
 func (o *Deferred) candidate(v *View, s serving.StageID) (candidate, bool) {
 	q := v.Fleet.Central(s)
 	items := q.Items()
+	passed := candidate{} // the first that is passed over; none if it has no items
 	for r := q.Head(); r != fleet.Nil; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
 		on := o.machine(v, s, t)
@@ -124,11 +127,17 @@ func (o *Deferred) candidate(v *View, s serving.StageID) (candidate, bool) {
 		c := candidate{stage: s, on: on, first: r}
 		last := items <= t.Items()
 		if c.measure(v, t, items, last) {
+			if passed.items > 0 && v.Now.Add(passed.takes(v, passed.items)) <= c.left {
+				return passed, true
+			}
 			return c, true
+		}
+		if c.items > 0 && passed.items == 0 {
+			passed = c
 		}
 		items -= t.Items()
 	}
-	return candidate{}, false
+	return passed, passed.items > 0
 }
 
 // machine returns the free machine of the lowest number that serves a task in time; where none does, the lowest one
@@ -160,22 +169,21 @@ func (c *candidate) measure(v *View, t *fleet.Task, waiting int, last bool) bool
 	goal := max(c.largest(v, half, most), t.Items())
 	left := due.Sub(v.Now)
 	if c.takes(v, t.Items()) > left {
-		// Late in any case. It waits for its drop; if it is served all the same, then as soon as can be.
-		if t.DropAt() > v.Now && v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[c.stage].App].Late == serving.DropLate {
+		// Late in any case. It waits for its drop; if it is served all the same, then as soon as can be. A probe is:
+		// were it passed over, nothing would ever correct the belief that it is late.
+		app := v.Fleet.Spec().Stages[c.stage].App
+		if t.DropAt() > v.Now && !t.Probe() && v.Fleet.Spec().Apps[app].Late == serving.DropLate {
 			return false
 		}
 		c.items, c.left, c.right = goal, v.Now, v.Now
 		return true
 	}
 	c.items = max(c.largest(v, left, most), t.Items())
-	if c.items < goal && !last {
-		return false
-	}
 	c.right = due.Add(-c.takes(v, c.items))
 	if c.left = v.Now; c.items < c.on.Limit() {
 		c.left = due.Add(-c.takes(v, c.items+1))
 	}
-	return true
+	return c.items >= goal || last
 }
 
 // takes returns the believed time of a batch of so many items.

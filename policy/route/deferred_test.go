@@ -90,6 +90,29 @@ func TestDeferredPassesOverWhatMakesBatchesSmall(t *testing.T) {
 	}
 }
 
+// Where the batch without the first query begins no sooner than one with it ends, nothing is lost by serving it.
+func TestDeferredServesWhatItPassedOverWhereItWouldIdle(t *testing.T) {
+	f, o := ladder(1, 1, 5, 50*ms, serving.DropLate), NewDeferred()
+	waitFor(f, 1, at(50*ms))
+	for n := range 4 {
+		waitFor(f, n+2, at(100*ms))
+	}
+	// At 42 ms a batch of one ends at 49. The four wait until 100 - l(5) = 81 ms.
+	if deferredAt(o, f, 42*ms); f.Ready(0)[0].Queue().Len() != 1 {
+		t.Errorf("%v began, want the first", lengths(f))
+	}
+}
+
+// A probe begins although it is believed to be late: nothing else corrects the belief.
+func TestDeferredBeginsProbes(t *testing.T) {
+	f, o := ladder(1, 1, 5, 50*ms, serving.DropLate), NewDeferred()
+	waitFor(f, 1, at(50*ms))
+	f.Probe(f.Central(0).Head())
+	if deferredAt(o, f, 45*ms); f.Ready(0)[0].Queue().Len() != 1 {
+		t.Error("a probe has not begun")
+	}
+}
+
 // Where one machine is free for two stages, the batch whose window ends first gets it.
 func TestDeferredServesTheWindowThatEndsFirst(t *testing.T) {
 	f, o := ladder(1, 1, 5, 50*ms, serving.DropLate), NewDeferred()

@@ -30,7 +30,7 @@ func (Eager) Route(v *View) {
 		if !i.Idle() {
 			continue
 		}
-		take := i.Limit()
+		take := max(i.Limit(), 1) // without an active variant it serves queries pinned to others
 		x := v.Plan.PoliciesOf(v.Stage, i.DeviceType())
 		if x != nil && waiting.Unconstrained() && waiting.SingleItems() {
 			first := v.Fleet.Task(waiting.Head()).Deadline()

@@ -59,6 +59,7 @@ type matchingStage struct {
 	kinds   []instanceKind
 	largest int // items of the largest query that all instances serve
 	cells   []matchingCell
+	pinned  pinnedOnly
 	slots   bool        // some instance has several slots
 	turn    int         // index into open of the cell that gets the next query
 	open    []int       // indices of cells with a free instance
@@ -96,6 +97,7 @@ func (o *Matching) Route(v *View) {
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v, o.cells)
 	}
+	s.pinned.serve(v)
 	for s.round(v) && s.slots {
 	}
 }
@@ -118,7 +120,7 @@ func (s *matchingStage) round(v *View) bool {
 
 func (s *matchingStage) build(v *View, cells int) {
 	s.epoch, s.built, s.slots, s.largest = v.Fleet.Epoch(), true, false, largest(v)
-	s.kinds = s.kinds[:0]
+	s.kinds, s.pinned = s.kinds[:0], s.pinned[:0]
 	all := slices.Clone(v.Instances())
 	cells = max(min(cells, len(all)), 1)
 	for len(s.cells) < cells {
@@ -132,6 +134,7 @@ func (s *matchingStage) build(v *View, cells int) {
 	slices.SortStableFunc(all, func(a, b *fleet.Instance) int { return cmp.Compare(a.DeviceType(), b.DeviceType()) })
 	for k, i := range all {
 		if i.Active() < 0 {
+			s.pinned = append(s.pinned, i)
 			continue
 		}
 		var at int
@@ -243,7 +246,7 @@ func (s *matchingStage) deal(v *View) {
 				break
 			}
 		}
-		if !placed && !full && len(s.late) < room {
+		if !placed && !full && len(s.late) < room && !s.pinned.mayServe(v, t) {
 			s.late = append(s.late, r)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // arrived, an instance became free, or the ready instances changed. A rule with a queue per instance assigns every task
 // that some instance can serve. A rule with a central queue leaves tasks there and is called again.
 //
-// A rule that wraps another one embeds it, or implements every method: the engine asks for nothing beside this
-// interface.
+// A rule that wraps another one embeds it, or implements every method: the engine decides by nothing beside this
+// interface. Rules that can tell what they compare implement Watched, too.
 type Router interface {
 	// Name is the rule's registry name.
 	Name() string

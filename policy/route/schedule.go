@@ -63,6 +63,7 @@ type scheduleStage struct {
 	largest   int // items of the largest query that all instances serve
 	instances []*fleet.Instance
 	kind      []int32
+	pinned    pinnedOnly
 	seats     []seat
 	queries   []placed  // in the order of the queue
 	latencies []float64 // of the queries, in ns: by kind, or by instance for special ones
@@ -102,6 +103,7 @@ func (o *Schedule) Route(v *View) {
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}
+	s.pinned.serve(v)
 	if v.Waiting().Len() == 0 || !s.findSeats(v) {
 		return
 	}
@@ -115,9 +117,10 @@ func (o *Schedule) Route(v *View) {
 
 func (s *scheduleStage) build(v *View) {
 	s.epoch, s.built, s.largest = v.Fleet.Epoch(), true, largest(v)
-	s.kinds, s.instances, s.kind = s.kinds[:0], s.instances[:0], s.kind[:0]
+	s.kinds, s.instances, s.kind, s.pinned = s.kinds[:0], s.instances[:0], s.kind[:0], s.pinned[:0]
 	for _, i := range v.Instances() {
 		if i.Active() < 0 {
+			s.pinned = append(s.pinned, i)
 			continue
 		}
 		var at int

@@ -24,9 +24,12 @@ const (
 	changeSigmas = 2.5
 	// forecastSigmas is how many standard errors of the rate the forecast lies above it.
 	forecastSigmas = 1
-	// release is how long a forecast stays in force after the demand has fallen: machines that are given back have to
-	// load again.
+	// release is how long a forecast stays in force after the demand has fallen, beside the start of machines: those
+	// that are given back have to come and load again.
 	release = 6 * time.Second
+	// patientRelease is the same while an app misses more than its objective allows: where the demand comes and goes
+	// faster than machines start.
+	patientRelease = 40 * time.Second
 	// clear is by what part of a plan's demand, and clearRate by how many queries/s beside it, a forecast differs for
 	// a periodic plan.
 	clear, clearRate = 0.15, 0.5
@@ -41,18 +44,24 @@ const (
 // objective, when content makes more or less work of a graph, or when another input of planning has changed. The
 // forecast of an app is its rate, plus what a rise since the seconds before adds until machines are loaded, plus the
 // standard error of the rate; or what clients declare. It is more where demand comes again after a minute, an hour or a
-// day, and more came then. Its largest value of the last seconds counts.
+// day, and more came then. Its largest value of the last seconds counts: of more of them for an app that misses more of
+// its queries than its objective allows.
+//
+// Every engine needs its own.
 type Anticipate struct {
 	Interval time.Duration // 0 means 5 s
 	Pause    time.Duration // least time between two requests; 0 means Pause
+	// Certain takes the rate of the last seconds for the demand, without what may come.
+	Certain bool
 
 	most     []slidingMax // by app: the forecasts of the last seconds
+	longMost []slidingMax // by app: those of the last patientRelease
+	patience []patience   // by app
 	seasonal []seasonal   // by app
+	strained []strain     // by app
+	risen    bool         // some strain has, since the last request
 	now      []float64    // by app, queries/s
 }
-
-// NewAnticipate returns the rule. Every engine needs its own.
-func NewAnticipate(interval time.Duration) *Anticipate { return &Anticipate{Interval: interval} }
 
 // Name implements Scaler.
 func (*Anticipate) Name() string { return "anticipate" }
@@ -83,7 +92,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 		v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
 		return true, wake
 	}
-	return v.Now >= from && (x.exceeds(v) || v.backlogged()), wake
+	return v.Now >= from && (x.risen || x.exceeds(v) || v.backlogged()), wake
 }
 
 // exceeds tells whether an app's forecast is beyond what the plan in force was made for, and what it carries. The plan
@@ -116,29 +125,43 @@ func (x *Anticipate) changed(v *View) bool {
 func (x *Anticipate) look(v *View) {
 	for len(x.most) < len(v.Spec.Apps) {
 		x.most, x.now = append(x.most, slidingMax{}), append(x.now, 0)
-		x.seasonal = append(x.seasonal, seasonal{from: v.Now / tenth})
+		x.longMost, x.patience = append(x.longMost, slidingMax{}), append(x.patience, patience{})
+		x.seasonal, x.strained = append(x.seasonal, seasonal{from: v.Now / tenth}), append(x.strained, strain{})
 	}
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
+		x.risen = x.strained[a].look(v, app) || x.risen
 		x.seasonal[a].count(v.Now, func(window time.Duration) float64 { return v.Monitor.Rate(v.Now, app, window) })
 		if d := v.Monitor.Declared(app); d > 0 && !v.burstAbove(app, d) {
 			x.now[a] = d // clients say how much comes, and when it ends
 			continue
 		}
-		x.now[a] = x.most[a].highest(v.Now, release, max(forecast(v, app), x.seasonal[a].ahead(v.Now, lead)))
+		if x.Certain {
+			x.now[a], _ = level(v, app)
+			continue
+		}
+		coming := max(x.seasonal[a].ahead(v.Now, lead+v.Start), forecast(v, app))
+		start := inSteps(v.Start)
+		x.now[a] = x.most[a].highest(v.Now, release+start, coming)
+		long := x.longMost[a].highest(v.Now, patientRelease+start, coming) // kept up to date, also where it is not used
+		x.patience[a].look(v, app)
+		if x.patience[a].tried(v.Spec.Apps[a].SLO.Allowed()) {
+			x.now[a] = long
+		}
+		x.now[a] *= x.strained[a].factor
 	}
 }
 
-// forecast is the demand of an app to plan for, in queries/s, by what has come.
-func forecast(v *View, app serving.AppID) float64 {
+// level is the rate of an app in queries/s, and the time over which it was averaged: the longest within which it has
+// not changed by more than chance.
+func level(v *View, app serving.AppID) (level float64, window time.Duration) {
 	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
 	newer := v.Monitor.Rate(v.Now, app, burstWindow)
-	window := min(firstLook, max(time.Duration(v.Now), 1))
-	level := v.Monitor.Rate(v.Now, app, window)
+	window = min(firstLook, max(time.Duration(v.Now), 1))
+	level = v.Monitor.Rate(v.Now, app, window)
 	if wrong := math.Sqrt(uneven * level / burstWindow.Seconds()); newer > level+changeSigmas*wrong {
 		level, window = newer, min(burstWindow, window)
 	}
-	// The rate is the mean over the longest time within which it has not changed by more than chance.
 	most := min(longestLevel, time.Duration(v.Now))
 	for longer := 2 * window; window >= firstLook && longer <= most; longer *= 2 {
 		mean := v.Monitor.Rate(v.Now, app, longer)
@@ -148,6 +171,14 @@ func forecast(v *View, app serving.AppID) float64 {
 		}
 		level, window = mean, longer
 	}
+	return level, window
+}
+
+// forecast is the demand of an app to plan for, in queries/s, by what has come.
+func forecast(v *View, app serving.AppID) float64 {
+	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
+	newer := v.Monitor.Rate(v.Now, app, burstWindow)
+	level, window := level(v, app)
 	rise := 0.0
 	if older := v.Monitor.Rate(v.Now, app, trendFrom); window < trendFrom && newer > older {
 		wrong := math.Sqrt(uneven * newer / burstWindow.Seconds())
@@ -158,10 +189,17 @@ func forecast(v *View, app serving.AppID) float64 {
 	return level + rise + forecastSigmas*math.Sqrt(uneven*level/window.Seconds())
 }
 
+// startStep is how exactly the start of machines counts for how long a forecast stays in force.
+const startStep = 10 * time.Second
+
+// inSteps rounds up, so that small changes of what is believed change nothing.
+func inSteps(d time.Duration) time.Duration { return (d + startStep - 1) / startStep * startStep }
+
 // Demand implements Scaler.
 func (x *Anticipate) Demand(v *View, rates []float64) {
 	x.look(v)
 	for a := range rates {
 		rates[a] = max(x.now[a], minDemand)
 	}
+	x.risen = false
 }

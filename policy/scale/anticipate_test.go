@@ -20,7 +20,7 @@ func watched(span time.Duration, rate func(s float64) float64) (at []serving.Tim
 		Spec:    &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: time.Second}}}},
 		Monitor: &m.View, Waiting: []int{0}, Plan: &plan.Plan{Demand: []float64{rate(0)}},
 	}
-	x := NewAnticipate(0)
+	x := &Anticipate{}
 	arrival, wake := serving.Time(0), serving.Time(0)
 	for now := serving.Time(0); now < serving.Time(span); {
 		if arrival <= wake {

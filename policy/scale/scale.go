@@ -68,6 +68,9 @@ type View struct {
 	Waiting      []int // by AppID: number of waiting queries
 	// Idle is, by AppID, since when an app has been idle; serving.Never for one that is not.
 	Idle []serving.Time
+	// Start is how long a machine is believed to take that has to be had first, of the slowest device type for which
+	// that was seen; 0 where machines are there.
+	Start time.Duration
 	// Factors are the scaling and ballooning factors seen, for a rule that Follows; nil for others.
 	Factors *monitor.FactorView
 }

@@ -20,7 +20,7 @@ func foreseen(span time.Duration, seed uint64, clump int, rate func(s float64) f
 		Spec:    &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: time.Second}}}},
 		Monitor: &m.View, Waiting: []int{0},
 	}
-	x := NewAnticipate(0)
+	x := &Anticipate{}
 	arrival := serving.Time(0)
 	for now := serving.Time(0); now < serving.Time(span); now = now.Add(poll) {
 		for ; arrival < now; arrival = arrival.Add(time.Duration(rng.ExpFloat64() /

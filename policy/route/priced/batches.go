@@ -17,7 +17,8 @@ type candidate struct {
 	first    int     // position in stage.waiting of the first of n that follow each other
 	list     []int32 // their positions instead, where tasks are mixed
 	gain     float64
-	blocks   float64 // what of gain is lost because no machine is free for others meanwhile
+	price    float64 // of a second of a slot
+	blocks   float64 // what of gain other stages lose because no machine is free for them meanwhile
 	score    float64 // gain for each second of a slot, or about that (scoreOf)
 	edge     serving.Time
 }
@@ -107,6 +108,7 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 	for n := 1; n < y.free && price > y.least; n++ {
 		price = max(price*idleness, y.least)
 	}
+	c.price = price
 	for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
 		switch o := &y.options[k]; {
 		case x.mixed:
@@ -134,7 +136,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 			}
 			t = o.seconds[b]
 		}
-		blocks := r.blocks(g, t)
+		blocks, others := r.blocks(g, t, x)
 		gain := -x.leaves(a, now, i, b, t) - float64(b)*loss - price*t - blocks
 		if len(x.next) == 0 && x.tasks <= 1 {
 			gain += float64(b) * x.value
@@ -148,7 +150,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 			gain -= x.value * float64(b) * pace.risk(left, x.waiting[i+b-1].left(now), t)
 		}
 		if score := scoreOf(gain, t, typicalShare*a.slo); c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = k, b, b, i, gain, blocks, score
+			c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = k, b, b, i, gain, others, score
 			c.edge = now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
 			if b == o.limit {
 				c.edge = now // nothing can join

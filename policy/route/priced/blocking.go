@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // blocked is what is lost while one of too few free machines runs a batch: tasks that come meanwhile and have no time
 // left afterwards.
 type blocked struct {
+	stage serving.StageID
 	rate  float64 // value of those tasks, per second
 	slack float64 // s that one of them can wait for the machine
 	until float64 // s after which enough other machines are free again
@@ -117,7 +119,7 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	if others >= needs {
 		return
 	}
-	y := blocked{until: math.Inf(1)}
+	y := blocked{stage: x.id, until: math.Inf(1)}
 	y.rate = x.tasksOf(c) * x.value * (min(others+1, needs) - others) / needs
 	if more := soon + int(math.Ceil(needs-others)) - 1; more < len(r.ends) {
 		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
@@ -132,14 +134,18 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	}
 }
 
-// blocks returns what a batch that takes t seconds on a group's machine is expected to cost by blocking.
-func (r *Rule) blocks(g int, t float64) (cost float64) {
+// blocks returns what a batch of a stage that takes t seconds on a group's machine is expected to cost by blocking, and
+// what of that is lost of other stages.
+func (r *Rule) blocks(g int, t float64, own *stage) (cost, others float64) {
 	list := r.machines.groups[g].blocked
 	for k := range list {
 		y := &list[k]
-		cost += y.rate * max(min(t-y.slack, y.until), 0)
+		z := y.rate * max(min(t-y.slack, y.until), 0)
+		if cost += z; y.stage != own.id {
+			others += z
+		}
 	}
-	return cost
+	return cost, others
 }
 
 // measure computes how long a task of each class takes on each group's machines: on the fastest variant for the largest

@@ -1,13 +1,23 @@
 package priced
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// spareForLate is the part of a group's slots that has to be free before late tasks take one, as 1 in so many: they may
-// wait as long as they take little from those that can be in time.
-const spareForLate = 2
+const (
+	// spareForLate is the part of a group's slots that has to be free before late tasks take one, as 1 in so many: they
+	// may wait as long as they take little from those that can be in time.
+	spareForLate = 2
+	// shareForLate is the part of a group's time that late tasks have in any case, as 1 in so many, so that they do not
+	// wait for ever where machines are always busy.
+	shareForLate = 64
+	// joinedPart is the part of an objective that a batch may last that late tasks join.
+	joinedPart = 0.3
+)
 
 // serveLate gives machines that have nothing better to do to tasks that can be in time nowhere, in the order of their
 // queues. Such tasks wait where an app serves late queries, and where beliefs are doubted. A task that a busy machine
@@ -16,6 +26,25 @@ func (r *Rule) serveLate(v *route.View) {
 	for s := range r.stages {
 		x := &r.stages[s]
 		for v.Fleet.Central(x.id).Len() > 0 && r.machines.freeFor(x) && r.startLate(v, x) {
+			x.forget()
+		}
+	}
+}
+
+// serveOverdue gives late tasks of apps that serve them their part of the machines' time, before any others.
+func (r *Rule) serveOverdue(v *route.View) {
+	for s := range r.stages {
+		x := &r.stages[s]
+		q := v.Fleet.Central(x.id)
+		if q.Len() == 0 || v.Fleet.Spec().Apps[x.app].Late != serving.ServeLate ||
+			!r.hopeless(v, x, v.Fleet.Task(q.Head())) {
+			continue
+		}
+		due := false
+		for _, g := range x.groups {
+			due = due || r.machines.groups[g].free > 0 && v.Now >= r.machines.groups[g].lateFrom
+		}
+		if due && r.startLate(v, x) {
 			x.forget()
 		}
 	}
@@ -64,7 +93,8 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 	group, at, best := -1, int32(0), 0.0
 	for _, g := range x.groups {
 		y := &r.machines.groups[g]
-		if y.free == 0 || !idle && (y.free < 2 || spareForLate*y.free < len(y.machines)*y.slots) {
+		busy := !idle && (y.free < 2 || spareForLate*y.free < len(y.machines)*y.slots)
+		if y.free == 0 || busy && v.Now < y.lateFrom {
 			continue
 		}
 		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
@@ -87,20 +117,47 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 	if m == nil {
 		return false
 	}
+	y := &r.machines.groups[group]
+	y.lateFrom = v.Now.Add(time.Duration(1e9 * o.seconds[n] * shareForLate / float64(y.all())))
 	i := m.instances[o.position]
 	v.Choose(i, o.variant)
-	items, alone := 0, head.Isolated()
+	tasks, items, alone := 0, 0, head.Isolated()
 	for ref := first; ref != fleet.Nil; {
 		t, next := v.Fleet.Task(ref), v.Fleet.Next(ref)
 		if items+t.Items() > o.limit || items > 0 && (alone || t.Isolated() || t.Constrained() ||
 			!r.hopeless(v, x, t)) {
 			break
 		}
-		items += t.Items()
+		tasks, items = tasks+1, items+t.Items()
 		v.Assign(ref, i)
 		ref = next
 	}
+	if r.watch != nil {
+		r.beganLate(i, x, o, group, tasks, items)
+	}
 	return true
+}
+
+// joining returns how many late tasks at the head of a queue join a batch of others: as many as it has room for while
+// machine time is not short, and the batch stays short and in time.
+func (r *Rule) joining(v *route.View, x *stage, g int, c *candidate) (n int) {
+	if x.mixed || x.tasks > 1 || v.Fleet.Spec().Apps[x.app].Late != serving.ServeLate {
+		return 0
+	}
+	y, a := &r.machines.groups[g], &r.apps[x.app]
+	o := &y.options[c.option]
+	if y.scarce() {
+		return 0
+	}
+	longest := min(x.waiting[c.first].left(v.Now), max(joinedPart*a.slo, o.seconds[c.items]))
+	for ref := v.Fleet.Central(x.id).Head(); ref != fleet.Nil && c.items+n < o.limit; ref = v.Fleet.Next(ref) {
+		t := v.Fleet.Task(ref)
+		if t.Isolated() || o.seconds[c.items+n+1] > longest || !r.hopeless(v, x, t) {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // idle reports whether nothing runs.

@@ -41,6 +41,7 @@ type group struct {
 	price    float64 // of a second of a slot, in queries served at best accuracy; at least least
 	least    float64 // a price that decides only between batches that are worth the same
 	blocked  []blocked
+	lateFrom serving.Time // from when on late tasks may take a machine of it though others are busy
 }
 
 // option is a variant that a group's machines can run.

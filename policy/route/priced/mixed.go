@@ -8,8 +8,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
-const mostSeeds = 12
+const (
+	// mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
+	mostSeeds = 12
+	// mixedWait is how much longer than until the next machine a task that is left behind is taken to wait: others may
+	// suit that machine better.
+	mixedWait = 1.5
+)
 
 // collectMixed lists the tasks of a queue that wait and can be in time, and what they are worth if they are left
 // behind.
@@ -31,13 +36,11 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 	if x.tasks > 1 {
 		x.shareValue(len(x.differing), func(k int) *place { return &x.differing[k].place })
 	}
-	came := 0.0
 	for k := range x.differing {
 		y := &x.differing[k]
-		came += float64(y.items) / max(x.rate, 1e-9)
 		if !y.cold {
 			c := x.classOf(y.items)
-			y.later = x.worthOf(a, c, y.due-x.waitFor(c, x.fastest(c))-queueShare*min(came, a.slo), y.part)
+			y.later = x.worthOf(a, c, y.due-mixedWait*x.waitFor(c, x.fastest(c)), y.part)
 		}
 	}
 }
@@ -98,13 +101,13 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 		items, gain, left = items+y.items, gain+more, min(left, y.left)
 		brought, latest = brought+brings, max(latest, y.left)
 		own = append(own, int32(j))
-		blocks := r.blocks(g, t)
+		blocks, others := r.blocks(g, t, x)
 		net := gain - price*t - blocks
 		if a.graph.Len() == 1 {
 			net -= brought * pace.risk(left, latest, t)
 		}
 		if score := net / t; c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.gain, c.blocks, c.score = k, len(own), items, net, blocks, score
+			c.option, c.n, c.items, c.gain, c.blocks, c.score = k, len(own), items, net, others, score
 			c.list = append(c.list[:0], own...)
 			c.edge = v.Now
 			if items < o.limit {

@@ -11,7 +11,8 @@
 //     worth if it is left for later, less the price of the machine's time and the chance that it is late all the same
 //     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go).
 //   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
-//     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go).
+//     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go). For tasks
+//     of its own stage alone no machine idles: what waits there would block them as much later.
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
@@ -47,6 +48,8 @@ type Rule struct {
 	list     []int32 // memory of stage.grow
 	ends     []int64 // memory of findBlockedOf
 	urgent   []urgent
+	watch    func(*route.Weighing) // nil for nobody
+	weighing weighing
 }
 
 // New returns the rule.
@@ -74,6 +77,7 @@ func (r *Rule) Route(v *route.View) {
 	}
 	r.updatePrices(v)
 	r.forgetCandidates()
+	r.serveOverdue(v)
 	started, again := false, false
 	for r.machines.free > 0 {
 		s, g := r.best(v)
@@ -89,6 +93,9 @@ func (r *Rule) Route(v *route.View) {
 			c.n = 0 // what comes meanwhile is worth more
 			v.CallAt(v.Now.Add(longestWait))
 			continue
+		}
+		if r.watch != nil {
+			r.weigh(v, s, g)
 		}
 		if !r.start(v, s, g, c) {
 			c.n = 0
@@ -186,11 +193,15 @@ func (r *Rule) best(v *route.View) (best *stage, group int) {
 // batch in this call.
 func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 	o := &r.machines.groups[g].options[c.option]
-	m := r.machines.take(g, o.position, v.Now, o.seconds[c.items])
+	late := r.joining(v, s, g, c)
+	m := r.machines.take(g, o.position, v.Now, o.seconds[c.items+late])
 	if m == nil {
 		return false
 	}
 	i := m.instances[o.position]
+	if r.watch != nil {
+		r.began(i)
+	}
 	v.Choose(i, o.variant)
 	if s.mixed {
 		for _, k := range c.list {
@@ -201,6 +212,9 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 			v.Assign(s.waiting[c.first+k].ref, i)
 		}
 		s.row.take(c.first, c.n)
+		for range late {
+			v.Assign(v.Fleet.Central(s.id).Head(), i)
+		}
 	}
 	if r.machines.free <= 1 {
 		r.forgetCandidates() // what is left behind waits longer now
