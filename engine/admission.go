@@ -11,6 +11,7 @@ type admission struct {
 	*world
 	force *inForce
 	wakes bool // the scaler starts instances for calls
+	rents bool // plans follow the demand, and machines come when they are needed
 }
 
 // admits reports whether an instance that is ready or launching may serve some work, and why not.
@@ -57,7 +58,7 @@ func (a *admission) offered(w *fleet.Work) bool {
 
 // retry reports whether work that was refused for a reason may be admitted later.
 func (a *admission) retry(w *fleet.Work, why Reason) bool {
-	return why == NothingLoaded && (a.force.outdated || a.force.serves(w))
+	return why == NothingLoaded && (a.rents || a.force.outdated || a.force.serves(w))
 }
 
 // planned reports whether the plan in force has an instance for some work.

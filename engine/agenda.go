@@ -92,6 +92,17 @@ func (a *agenda) touchSharing(i *fleet.Instance) {
 	}
 }
 
+// vacate notes that a task has left an instance's queue without having run: tasks that wait centrally may take its
+// place. No batch of that instance need ever end, so nothing else would have them routed.
+func (a *agenda) vacate(i *fleet.Instance) {
+	if i.Queue().Len() == 0 {
+		a.touchSharing(i)
+	}
+	if !a.global && a.fleet.Central(i.Stage()).Len() > 0 {
+		a.routeStage(i.Stage())
+	}
+}
+
 // nextStart is an instance that waits for its turn on its worker.
 type nextStart struct {
 	of    *fleet.Instance

@@ -52,8 +52,9 @@ func newBackoff(w *world) *backoff {
 	}
 }
 
-// lost schedules the launch at a place after its back-off. It reports whether queries should stop waiting for it.
-func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
+// lost schedules the launch at a place after its back-off, and not before its machine may be asked for again. It
+// reports whether queries should stop waiting for it.
+func (b *backoff) lost(k fleet.Key, absent serving.Time) (stopWaiting bool) {
 	n := b.failures[k]
 	b.failures[k] = n + 1
 	l := b.losses[k]
@@ -63,8 +64,17 @@ func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
 	l.wait = min(firstBackoff<<min(l.n, 10), lastBackoff)
 	l.n, l.up = l.n+1, 0
 	b.losses[k] = l
-	b.waiting = append(b.waiting, relaunch{k, b.now.Add(l.wait)})
-	return n >= stopWaitingAfter
+	b.waiting = append(b.waiting, relaunch{k, max(b.now.Add(l.wait), absent)})
+	return n >= stopWaitingAfter || absent > 0
+}
+
+// hasten has the places on a worker launched at once.
+func (b *backoff) hasten(w serving.WorkerID) {
+	for k := range b.waiting {
+		if b.waiting[k].key.Worker == w {
+			b.waiting[k].at = b.now
+		}
+	}
 }
 
 // flaps reports whether instances at a place were lost more than once in quick succession.

@@ -19,6 +19,7 @@ type beliefs struct {
 
 	ballooning []float64            // factors by stage; nil for 1
 	most       map[profile.Cell]int // items for which there is memory; nil where nothing was learned
+	starts     []time.Duration      // of machines, by device type; nil where none was learned
 	altered    bool                 // current has ever differed from the engine's first profile
 	changed    bool                 // current has changed since the work of this step
 
@@ -89,6 +90,13 @@ func (b *beliefs) apply() {
 	b.fleet.SetProfile(b.current)
 }
 
+// setStarts sets how long machines are believed to take to come, by device type. They are part of load times, on which
+// no deadline depends: nothing has to be computed anew.
+func (b *beliefs) setStarts(starts []time.Duration) {
+	b.starts, b.altered = starts, true
+	b.apply()
+}
+
 // cap sets how large batches may be, in items. most must not change any more.
 func (b *beliefs) cap(most map[profile.Cell]int) {
 	b.most, b.altered, b.changed = most, true, true
@@ -96,12 +104,15 @@ func (b *beliefs) cap(most map[profile.Cell]int) {
 	b.recompute()
 }
 
-// within returns a profile without the batches for which memory is lacking.
+// within returns a profile without the batches for which memory is lacking, and with the starts of machines.
 func (b *beliefs) within(p profile.Profile) profile.Profile {
-	if b.most == nil {
-		return p
+	if b.most != nil {
+		p = profile.Capped{Profile: p, Most: b.most}
 	}
-	return profile.Capped{Profile: p, Most: b.most}
+	if b.starts != nil {
+		p = profile.Started{Profile: p, Starts: b.starts}
+	}
+	return p
 }
 
 // grow extends beliefs to a spec that has grown. measured covers all of it. Where latency is learned, it is the start

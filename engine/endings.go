@@ -94,7 +94,7 @@ func (q *queries) endWaiting(s serving.StageID, why Reason, ends func(w *fleet.W
 			next := q.fleet.Next(r)
 			w := q.fleet.Task(r).Work()
 			if ok, lacks := q.admission.admits(&w); !ok && ends(&w, lacks) {
-				q.end(w.Record, serving.Failed, why)
+				q.end(w.Record, serving.Failed, why).Retry = q.admission.rents
 				next = queue.Head() // ending a query may remove other tasks of it
 			}
 			r = next

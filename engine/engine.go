@@ -53,9 +53,10 @@ func New(c Config) (*Engine, error) {
 	force := newInForce(w)
 	beliefs := newBeliefs(w, agenda, c.Profile)
 	content := newContent(w, beliefs, can.Follows)
-	admission := &admission{world: w, force: force, wakes: can.Waker != nil}
+	admission := &admission{world: w, force: force, wakes: can.Waker != nil, rents: rents(&c)}
 	queries := newQueries(w, agenda, out, admission, beliefs, min(c.Attempts, 255))
 	health, backoff, places := newHealth(w, agenda), newBackoff(w), newPlaces(w, force)
+	machines := newMachines(w, agenda, beliefs)
 	instances := &instances{world: w, agenda: agenda, out: out, usage: usage, places: places}
 	warm := &keepWarm{
 		world: w, agenda: agenda, out: out, force: force, health: health, instances: instances, places: places,
@@ -63,7 +64,7 @@ func New(c Config) (*Engine, error) {
 	}
 	lifecycle := &lifecycle{
 		world: w, agenda: agenda, out: out, force: force, queries: queries, health: health, backoff: backoff,
-		instances: instances,
+		machines: machines, instances: instances,
 	}
 	return &Engine{
 		world: w, out: out, agenda: agenda, usage: usage, force: force, beliefs: beliefs, content: content,
@@ -75,10 +76,16 @@ func New(c Config) (*Engine, error) {
 		dispatch: newDispatch(w, agenda, out, force, queries, instances, &c),
 		replanning: &replanning{
 			world: w, agenda: agenda, out: out, usage: usage, force: force, beliefs: beliefs, content: content,
-			queries: queries, health: health, scaler: c.Scaler, traits: can,
+			queries: queries, health: health, machines: machines, scaler: c.Scaler, traits: can,
 		},
 		caps: &caps{world: w, agenda: agenda, out: out, force: force, beliefs: beliefs, queries: queries},
 	}, nil
+}
+
+// rents reports whether machines are rented by plans that are made again.
+func rents(c *Config) bool {
+	_, fixed := c.Scaler.(scale.Fixed)
+	return !fixed && c.Spec.Rents()
 }
 
 // Step applies the inputs of one instant, in the order of Sort, and returns what is to be done. now must not be before
@@ -110,6 +117,8 @@ func (e *Engine) apply(in *Input) {
 	switch in.Kind {
 	case BatchDone:
 		e.batchDone(in)
+	case MachineChanged:
+		e.lifecycle.machineChanged(in)
 	case InstanceChanged:
 		if i := e.fleet.Instance(in.Instance); i != nil {
 			e.lifecycle.changed(i, in)
@@ -290,6 +299,7 @@ func (e *Engine) expire() {
 		}
 		e.agenda.setInstanceTimer(i)
 	}
+	e.lifecycle.machines.expire()
 	e.handover.relaunch()
 }
 
@@ -327,5 +337,5 @@ func (e *Engine) settle() {
 // NextWake returns when Step is to be called if nothing happens before; serving.Never when only an input can change
 // anything.
 func (e *Engine) NextWake() serving.Time {
-	return min(e.agenda.next(), e.handover.next(), e.replanning.next())
+	return min(e.agenda.next(), e.handover.next(), e.lifecycle.machines.next(), e.replanning.next())
 }

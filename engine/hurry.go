@@ -29,11 +29,14 @@ type company struct {
 // hurry shortens the wait of a batcher on a real clock (serving.Query.Slack). Rules of papers wait until the last
 // instant at which the first query can be in time. A timer fires a moment later, and the query would be dropped. So the
 // batch starts earlier by the slack. A query alone in its queue starts at once where no other is expected in time.
+//
+// On any clock a wait that was planned with other beliefs ends before the first query is dropped, where batches may put
+// beliefs right: queries that are all dropped while they are held would leave a belief wrong for ever.
 func (d *dispatch) hurry(i *fleet.Instance, x *batch.Decision) {
 	q := i.Queue()
 	head := d.fleet.Task(q.Head())
 	slack := d.queries.records.at(head.Record()).query.Slack
-	if slack <= 0 {
+	if slack <= 0 && !d.queries.beliefs.correctable(i.Stage()) {
 		return
 	}
 	if last := d.fleet.EarliestDrop(q); last != serving.Never {
@@ -41,7 +44,8 @@ func (d *dispatch) hurry(i *fleet.Instance, x *batch.Decision) {
 	}
 	reason := batch.MustStart
 	if x.Until > d.now {
-		if q.Len() > 1 || x.Until == serving.Never || d.expectsCompany(i, head.Query(), x.Until.Sub(d.now)) {
+		if slack <= 0 || q.Len() > 1 || x.Until == serving.Never ||
+			d.expectsCompany(i, head.Query(), x.Until.Sub(d.now)) {
 			return
 		}
 		reason = batch.Idle

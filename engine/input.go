@@ -12,12 +12,13 @@ import (
 // InputKind says what happened.
 type InputKind uint8
 
-// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices,
-// growth, recollections, streams that are opened, then those that are closed, plans, arrivals, cancellations; timers
-// come after all of them. Within a kind the smaller identifier comes first. Both drivers use Sort, so that ties are
-// broken the same way in both.
+// The kinds of input, in the order in which those of one instant are applied: completions, machine changes, instance
+// changes, prices, growth, recollections, streams that are opened, then those that are closed, plans, arrivals,
+// cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers use
+// Sort, so that ties are broken the same way in both.
 const (
 	BatchDone InputKind = iota
+	MachineChanged
 	InstanceChanged
 	PriceChanged
 	SpecGrown
@@ -31,8 +32,8 @@ const (
 )
 
 var inputNames = [...]string{
-	"batch-done", "instance-changed", "price-changed", "spec-grown", "idle-recalled", "stream-opened", "stream-closed",
-	"plan-ready", "plan-failed", "query-arrived", "query-cancelled",
+	"batch-done", "machine-changed", "instance-changed", "price-changed", "spec-grown", "idle-recalled",
+	"stream-opened", "stream-closed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled",
 }
 
 // String returns the kind's name in journals.
@@ -63,10 +64,33 @@ var changeNames = [...]string{"variant-ready", "load-failed", "lost"}
 // String returns the change's name in journals.
 func (c Change) String() string { return changeNames[c] }
 
+// MachineChange is an event in the life of the machine behind a worker, where machines are had from elsewhere.
+type MachineChange uint8
+
+// Changes of a machine.
+const (
+	MachineLeaving MachineChange = iota // it still works, and will soon be gone: plans leave it out
+	MachineMissing                      // it cannot be had, For so long: plans leave it out
+	MachineStays                        // neither of both is true any more
+	MachineCame                         // it came after Took from being asked for
+)
+
+var machineNames = [...]string{"leaving", "missing", "stays", "came"}
+
+// String returns the change's name in journals.
+func (c MachineChange) String() string { return machineNames[c] }
+
+// ParseMachineChange is the inverse of String.
+func ParseMachineChange(name string) (MachineChange, bool) {
+	at := slices.Index(machineNames[:], name)
+	return MachineChange(max(at, 0)), at >= 0
+}
+
 // Input is one fact. It is a flat union: which fields count depends on Kind, the others are zero, and Variant is
 // serving.None where it does not count. The constructors below make each kind.
 //
 //	BatchDone        Batch, Instance, Took; Emitted where the stage feeds others; Result
+//	MachineChanged   Worker, Machine; For of MachineMissing, Took of MachineCame
 //	InstanceChanged  Instance, Change; Variant unless it is Lost
 //	PriceChanged     DeviceType, Price
 //	SpecGrown        Growth
@@ -86,7 +110,10 @@ type Input struct {
 	// order of Stage.Next. Nil means items times the edge's FanOut, rounded.
 	Emitted    []int32
 	Result     Result
-	Took       time.Duration // measured run time of the batch
+	Took       time.Duration // measured run time of the batch, or start of the machine
+	Worker     serving.WorkerID
+	Machine    MachineChange
+	For        time.Duration
 	Instance   serving.InstanceID
 	Change     Change
 	Variant    serving.VariantID
@@ -127,6 +154,19 @@ func NewLoadFailed(i serving.InstanceID, v serving.VariantID) Input {
 // NewInstanceLost returns the input that an instance is gone with everything that ran on it.
 func NewInstanceLost(i serving.InstanceID) Input {
 	return Input{Kind: InstanceChanged, Change: Lost, Instance: i, Variant: serving.None}
+}
+
+// NewMachineChanged returns the input that something happened to the machine of a worker. d is the For of
+// MachineMissing, the Took of MachineCame, and nothing else.
+func NewMachineChanged(w serving.WorkerID, c MachineChange, d time.Duration) Input {
+	in := Input{Kind: MachineChanged, Worker: w, Machine: c, Variant: serving.None}
+	switch c {
+	case MachineMissing:
+		in.For = d
+	case MachineCame:
+		in.Took = d
+	}
+	return in
 }
 
 // NewPriceChanged returns the input that a machine of a device type costs so much from now on, in $/h: finite and at
@@ -201,6 +241,8 @@ func (i *Input) id() uint64 {
 	switch i.Kind {
 	case BatchDone:
 		return uint64(i.Batch)
+	case MachineChanged:
+		return uint64(i.Worker) // of one worker in order of occurrence
 	case InstanceChanged:
 		return uint64(i.Instance)<<32 | uint64(uint32(i.Variant))
 	case PriceChanged:

@@ -14,6 +14,7 @@ type lifecycle struct {
 	queries   *queries
 	health    *health
 	backoff   *backoff
+	machines  *machines
 	instances *instances
 }
 
@@ -34,6 +35,13 @@ func (l *lifecycle) changed(i *fleet.Instance, in *Input) {
 	case Lost:
 		l.health.workerFailed(i.Worker())
 		l.lose(i)
+	}
+}
+
+// machineChanged handles an event of a machine. What waits for one that can be had again is launched at once.
+func (l *lifecycle) machineChanged(in *Input) {
+	if l.machines.changed(in) {
+		l.backoff.hasten(in.Worker)
 	}
 }
 
@@ -114,7 +122,7 @@ func (l *lifecycle) lose(i *fleet.Instance) {
 	held := l.instances.places.holds(i)
 	l.instances.remove(i)
 	l.agenda.routeStage(i.Stage())
-	if held && l.backoff.lost(i.Key()) {
+	if held && l.backoff.lost(i.Key(), l.machines.absentUntil(i.Worker())) {
 		l.queries.endUnserved(i.Stage())
 	}
 	l.out.ofInstance(StopInstance, Relaunched, i.ID())

@@ -262,6 +262,7 @@ func (q *queries) dequeue(ref fleet.Ref) {
 	} else if i := q.fleet.Instance(holder); i != nil {
 		q.agenda.setInstanceTimer(i)
 		q.agenda.touch(i) // without its head, the batch may have to start at another time
+		q.agenda.vacate(i)
 	}
 }
 
@@ -324,6 +325,9 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 		}
 		ref = next
 	}
+	if o != serving.Cancelled {
+		q.monitor.Miss(q.now, x.App)
+	}
 	d := q.out.ofQuery(o, why, &x)
 	d.Queue = waited
 	return d
@@ -335,7 +339,9 @@ func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet
 	q.decided(r)
 	rec := q.records.at(r)
 	d := q.out.ofQuery(serving.Served, Answered, &rec.query)
-	d.Late = q.now > d.Deadline
+	if d.Late = q.now > d.Deadline; d.Late {
+		q.monitor.Miss(q.now, d.App)
+	}
 	d.Variant, d.Instance, d.Batch, d.Items = b.Variant, i.ID(), b.ID, int32(b.Items)
 	d.Queue, d.Accuracy = b.Started.Sub(t.ReadyAt()), rec.accuracy
 	if rec.flow >= 0 {

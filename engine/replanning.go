@@ -20,14 +20,15 @@ const (
 // queries, prices, and beliefs about latency and content.
 type replanning struct {
 	*world
-	agenda  *agenda
-	out     *decisions
-	usage   *usage
-	force   *inForce
-	beliefs *beliefs
-	content *content
-	queries *queries
-	health  *health
+	agenda   *agenda
+	out      *decisions
+	usage    *usage
+	force    *inForce
+	beliefs  *beliefs
+	content  *content
+	queries  *queries
+	health   *health
+	machines *machines
 
 	scaler scale.Scaler
 	traits scale.Traits
@@ -45,6 +46,7 @@ func (r *replanning) overdue() bool { return r.force.outdated && !r.requested &&
 
 // decide calls the scaler when it is due or the fleet changed, and requests a plan.
 func (r *replanning) decide() {
+	r.health.lapse()
 	overdue := r.overdue()
 	if !r.agenda.scaler && !overdue && (r.nextLook == 0 || r.now < r.nextLook) {
 		return
@@ -53,7 +55,7 @@ func (r *replanning) decide() {
 	r.view = scale.View{
 		Now: r.now, Spec: r.spec, Fleet: &r.fleet.View, Monitor: &r.monitor.View, Plan: r.force.plan,
 		Requested: r.requested, LastRequest: r.at, BasisChanged: r.agenda.basisChanged, Waiting: r.queries.waiting,
-		Idle: r.queries.idle, Factors: r.content.view(),
+		Idle: r.queries.idle, Factors: r.content.view(), Start: r.machines.longest,
 	}
 	replan, next := r.scaler.Decide(&r.view)
 	if r.nextLook = next; next <= r.now {
@@ -73,6 +75,7 @@ func (r *replanning) request() {
 	d := r.out.add(RequestPlan, Requested)
 	d.Spec, d.Snapshot = r.spec, r.fleet.Snapshot(r.last, r.now)
 	r.health.report(d.Snapshot)
+	r.machines.report(d.Snapshot)
 	d.Rates, d.Mixes, d.Prices = make([]float64, len(r.spec.Apps)), r.mixes(), r.usage.currentPrices()
 	r.scaler.Demand(&r.view, d.Rates)
 	d.Dispersions = r.dispersions()
@@ -156,6 +159,7 @@ func (r *replanning) next() serving.Time {
 	if next == 0 {
 		next = serving.Never
 	}
+	next = min(next, r.health.fitAgain)
 	if r.force.outdated && !r.requested {
 		next = min(next, max(r.retryAt, r.now+1))
 	}

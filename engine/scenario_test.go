@@ -33,6 +33,7 @@ import (
 //	at T          (one line for each input)
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1] [slack=0s] [timeout=0s]
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / oom b / cancel q
+//	machine w leaving / machine w missing for=T / machine w stays / machine w came took=T
 //	plan / unplanned [why=TEXT]
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
@@ -275,6 +276,13 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 			if len(name) > 2 {
 				x.Variant = s.variant(name[2])
 			}
+		case "machine":
+			var ok bool
+			x.Kind, x.Worker = engine.MachineChanged, serving.WorkerID(id)
+			if x.Machine, ok = engine.ParseMachineChange(name[2]); !ok {
+				return nil, fmt.Errorf("machine change %q is unknown", name[2])
+			}
+			x.For, x.Took = duration(args["for"], 0), duration(args["took"], 0)
 		case "done", "broken", "oom":
 			x.Kind, x.Batch = engine.BatchDone, serving.BatchID(id)
 			x.Took = duration(args["took"], 0)

@@ -111,6 +111,8 @@ type input struct {
 	Grown    *grown        `json:"grown,omitempty"`
 	Memory   []byte        `json:"mem,omitempty"`
 	Older    time.Duration `json:"older,omitempty"`
+	Worker   int32         `json:"w,omitempty"`
+	For      time.Duration `json:"for,omitempty"`
 	Idle     time.Duration `json:"idle,omitempty"`
 }
 
@@ -176,6 +178,8 @@ func compact(in *engine.Input) input {
 		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance),
 			in.Result == engine.Broken, in.Took, in.Emitted
 		c.Exceeded = in.Result == engine.Exceeded
+	case engine.MachineChanged:
+		c.Worker, c.Change, c.For, c.Took = int32(in.Worker), in.Machine.String(), in.For, in.Took
 	case engine.InstanceChanged:
 		c.Instance, c.Change, c.Variant = int32(in.Instance), in.Change.String(), int32(in.Variant)+1
 	case engine.PriceChanged:
@@ -218,6 +222,12 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 			in.Result = engine.Exceeded
 		}
 		return in, nil
+	case engine.MachineChanged.String():
+		change, ok := engine.ParseMachineChange(c.Change)
+		if !ok {
+			return none, fmt.Errorf("machine change %q is unknown", c.Change)
+		}
+		return engine.NewMachineChanged(serving.WorkerID(c.Worker), change, c.For+c.Took), nil
 	case engine.InstanceChanged.String():
 		switch v := serving.VariantID(c.Variant - 1); c.Change {
 		case engine.VariantReady.String():

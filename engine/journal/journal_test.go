@@ -36,6 +36,8 @@ func written(t testing.TB) []byte {
 		broken,
 		engine.NewBatchDone(4, 2, time.Second, []int32{2}),
 		engine.NewBatchExceeded(5, 2, time.Second),
+		engine.NewMachineChanged(1, engine.MachineMissing, time.Minute),
+		engine.NewMachineChanged(0, engine.MachineCame, time.Second),
 		engine.NewInstanceLost(1),
 		engine.NewVariantReady(1, 0),
 		engine.NewLoadFailed(1, 1),
