@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
@@ -36,7 +37,7 @@ func randomRules(rng *rand.Rand) *serving.QueueRules {
 // and none is started that has waited for longer than its level allows where such queries are given up.
 func TestRandomQueueRules(t *testing.T) {
 	expired, deferred := 0, 0
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= longtest.Of[uint64](60, 4000); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		c := simtest.Random(rng)
 		for k := range c.Spec.Stages {

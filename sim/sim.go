@@ -46,6 +46,10 @@ type Config struct {
 	// what happens meanwhile reaches it at their ends. They are in the order of At, and do not overlap.
 	Trouble func(now serving.Time, w serving.WorkerID) Trouble
 	Pauses  []Pause
+	// Takeovers are dispatchers that die, in the order of At. They and the pauses do not overlap.
+	Takeovers []Takeover
+	// Supply says how machines are had; nil where all are there.
+	Supply *Supply
 	// LoadLimit is how long a load may take until its instance counts as lost; 0 for ever.
 	LoadLimit time.Duration
 	// Breaks reports whether a batch fails; nil for none.
@@ -69,6 +73,9 @@ type Fault struct {
 	At     serving.Time
 	Worker serving.WorkerID
 	Until  serving.Time
+	// Notice is how long before At the engine is told that the machine will go; 0 for not at all. At At it is told that
+	// another can be had.
+	Notice time.Duration
 }
 
 // Cancel is a client that stops waiting for its query.
@@ -99,6 +106,9 @@ type Result struct {
 	Usage   report.Usage // until End
 	// PlanFailures are the requests that led to no plan, by reason, in order of first occurrence; nil for none.
 	PlanFailures []report.PlanFailure
+	// Held is by DeviceTypeID how long machines were held, from being asked for to being given back, of types that are
+	// supplied; nil without Config.Supply.
+	Held []time.Duration
 }
 
 // Run simulates until the source is exhausted and every query has ended. It returns an error when queries are left that
@@ -111,7 +121,7 @@ func Run(c Config) (Result, error) {
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
 		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Clients),
-		machines: newMachines(c.Truth),
+		machines: newMachines(c.Truth), notices: noticesOf(c.Faults),
 	}
 	err := s.run()
 	return s.result, err
@@ -130,8 +140,13 @@ type simulation struct {
 	loading  map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
 	frames   map[serving.QueryID]truth.Frame
 	machines *machines
-	moved    bool // what was due at this instant included the former end of a batch
-	result   Result
+	notices  []notice        // that are not given yet
+	had      []held          // by worker, where machines are supplied
+	heldOf   []time.Duration // by device type: Result.Held so far
+	// With takeovers: the queries that have not ended, and those that ended with their dispatcher.
+	open, failed map[serving.QueryID]bool
+	moved        bool // what was due at this instant included the former end of a batch
+	result       Result
 }
 
 func (s *simulation) run() error {
@@ -157,11 +172,13 @@ func (s *simulation) run() error {
 	}
 	s.result.Queries = int64(s.queries)
 	s.result.Usage = s.Engine.Usage(s.result.End)
+	s.result.Held = s.heldUntil(s.result.End)
 	return nil
 }
 
 // begin puts the initial plan into force.
 func (s *simulation) begin() error {
+	s.beginTakeovers()
 	for k := range s.Recalled {
 		s.in = append(s.in, engine.NewIdleRecalled(&s.Recalled[k]))
 	}
@@ -186,6 +203,12 @@ func (s *simulation) nextEvent() serving.Time {
 	}
 	if len(s.Faults) > 0 {
 		now = min(now, s.Faults[0].At)
+	}
+	if len(s.notices) > 0 {
+		now = min(now, s.notices[0].at)
+	}
+	if len(s.Takeovers) > 0 {
+		now = min(now, s.Takeovers[0].At)
 	}
 	if len(s.Cancels) > 0 {
 		now = min(now, s.Cancels[0].At)
@@ -218,6 +241,8 @@ func (s *simulation) gather(now serving.Time) {
 			s.machines.lose(i)
 		}
 	}
+	s.die(now)
+	s.announce(now)
 	for ; len(s.Faults) > 0 && s.Faults[0].At <= now; s.Faults = s.Faults[1:] {
 		s.strike(&s.Faults[0])
 	}
@@ -254,6 +279,9 @@ func (s *simulation) arrive() {
 		shown := q // q itself would be on the heap, with content or without
 		s.frames[q.ID] = s.Content.Frame(&shown)
 	}
+	if s.open != nil {
+		s.open[q.ID] = true
+	}
 	s.in = append(s.in, engine.NewQueryArrived(q))
 	s.next, s.more = s.Source.Next()
 }
@@ -262,6 +290,10 @@ func (s *simulation) arrive() {
 func (s *simulation) strike(f *Fault) {
 	if f.Worker >= 0 && int(f.Worker) < len(s.back) {
 		s.back[f.Worker] = max(s.back[f.Worker], f.Until)
+	}
+	s.loseMachine(f.Worker, f.At)
+	if f.Notice > 0 {
+		s.in = append(s.in, engine.NewMachineChanged(f.Worker, engine.MachineStays, 0))
 	}
 	for _, i := range s.Engine.Fleet().Live() {
 		if i.Worker() == f.Worker {
@@ -303,8 +335,12 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		if s.Content != nil {
 			delete(s.frames, d.Query)
 		}
+		delete(s.open, d.Query)
 		if s.Recorder != nil {
 			o := d.Ended(now)
+			if s.failed[d.Query] {
+				o.Outcome = serving.Failed
+			}
 			if o.Outcome == serving.Served {
 				o.Done = o.Done.Add(s.Outside)
 			}
@@ -314,6 +350,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		s.launch(now, d, warm)
 	case engine.StopInstance:
 		delete(s.loading, d.Instance)
+		s.left(now)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
 		if s.LoadLimit > 0 && s.troubleOf(now, i.Worker()).LoadHangs {
@@ -362,7 +399,11 @@ func (s *simulation) batchEnds(r *run) {
 // launch schedules the loads of an instance. They follow each other, as on a worker with one disk and one bus. On a
 // worker that is down the instance is lost at the end of the first load.
 func (s *simulation) launch(now serving.Time, d *engine.Decision, warm bool) {
-	at, l := now, d.Launch
+	l := d.Launch
+	at, ok := s.machineReady(now, d, warm)
+	if !ok {
+		return
+	}
 	if w := l.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
 		s.happens(at.Add(s.Truth.Load(l.Variants[0], l.DeviceType)), engine.NewInstanceLost(d.Instance))
 		return

@@ -38,7 +38,7 @@ func (p *Pools) app() *serving.App {
 // search returns the options of a search that begins at start.
 func (p *Pools) search(start float64) ThroughputSearch {
 	return ThroughputSearch{
-		Limit: cmp.Or(p.Late, 1-p.app().SLO.Percentile/100), Start: start, Resolution: p.Resolution, Runs: p.Runs,
+		Limit: cmp.Or(p.Late, p.app().SLO.Allowed()), Start: start, Resolution: p.Resolution, Runs: p.Runs,
 		NoBounds: p.NoBounds, Seed: 1000 * p.Seed,
 	}
 }
