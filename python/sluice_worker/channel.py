@@ -18,10 +18,13 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from . import errors, model, tensors
+from . import errors, frameworks, model, tensors
 
 #: Alignment of tensors in shared memory, in bytes.
 ALIGN = 64
+
+#: Characters of an error's text that are handed on; the server bounds answers.
+_TEXT = 4000
 
 
 class Memory:
@@ -57,10 +60,10 @@ class Worker:
         try:
             return self._answer(ask)
         except errors.Refused as error:
-            return {"error": {"kind": "refused", "text": str(error)}}
+            return {"error": {"kind": "refused", "text": str(error)[:_TEXT]}}
         except (errors.WrongAnswer, errors.CannotLoad) as error:
             kind = "answer" if isinstance(error, errors.WrongAnswer) else "load"
-            return {"error": {"kind": kind, "text": str(error)}}
+            return {"error": {"kind": kind, "text": str(error)[:_TEXT]}}
         except MemoryError as error:
             return {"error": {"kind": "memory", "id": errors.report("out of memory", error)}}
         except (Exception, SystemExit) as error:  # SystemExit: sys.exit in a model ends its batch, not the worker
@@ -75,10 +78,13 @@ class Worker:
             return self._put(ask["room"])
         if op == "load":
             return self._load(ask)
+        if op == "import":
+            return {"modules": frameworks.bring(ask["modules"])}
         served = self._loaded()
         if op == "warm":
+            _forget_peak()
             served.warm_up(int(ask["limit"]))
-            return {}
+            return {"modules": frameworks.used(ask.get("frameworks") or [])}
         if op == "sample":
             self._kept, self._kept_state = served.sample(int(ask["rows"])), None
             return self._put(ask["room"])
@@ -151,6 +157,15 @@ class Worker:
         if state is not None:
             answer["state"] = placed
         return answer
+
+
+def _forget_peak() -> None:
+    """Has the kernel count the most memory of this process anew, so that it is that of batches, not of the load."""
+    try:
+        with open("/proc/self/clear_refs", "w") as f:
+            f.write("5")
+    except OSError:  # the peak of the load counts, too
+        pass
 
 
 def _read(sock: socket.socket) -> Optional[bytes]:

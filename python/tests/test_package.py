@@ -8,10 +8,12 @@ import random
 import struct
 import sys
 import tempfile
+import types
 import typing
 import unittest
 from multiprocessing import shared_memory
 from typing import Any, Dict
+from unittest import mock
 
 import numpy as np
 
@@ -21,8 +23,13 @@ from sluice_worker import channel, errors, messages, model, tensors, wire  # noq
 
 
 def has(name: str) -> bool:
-    """Tells whether the interpreter has a package."""
-    return importlib.util.find_spec(name) is not None
+    """Tells whether the interpreter has a package, or must have it: a test of that then fails without."""
+    return os.environ.get("SLUICE_PYTHON_TESTS") == "must" or importlib.util.find_spec(name) is not None
+
+
+def exports() -> bool:
+    """Tells whether the interpreter's PyTorch has torch.export (2.1 and newer)."""
+    return importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torch.export") is not None
 
 
 class Tensors(unittest.TestCase):
@@ -198,7 +205,85 @@ class Loaders(unittest.TestCase):
         want = module(torch.from_numpy(x)).detach().numpy()
         np.testing.assert_allclose(served.infer({"x": x}, 4)["y"], want, rtol=1e-6)
 
-    @unittest.skipUnless(has("torch") and has("torch.export"), "torch.export is not installed")
+    @unittest.skipUnless(has("torch") and not exports(), "this PyTorch has torch.export, or there is none")
+    def test_export_needs_a_newer_torch(self) -> None:
+        with open(self.path("m.pt2"), "wb"):
+            pass
+        with self.assertRaisesRegex(errors.CannotLoad, r"m\.pt2 needs PyTorch 2\.1 or newer"):
+            model.load(self.path("m.pt2"), model.Config())
+
+    @unittest.skipUnless(has("torch"), "PyTorch is not installed")
+    def test_export_stand_in(self) -> None:
+        """Holds what the loader does with a program, on a stand-in for torch.export with the same names."""
+        import torch
+
+        module = torch.nn.Linear(3, 2)
+        value = types.SimpleNamespace(dtype=torch.float32, shape=(object(), 3))  # an open dimension is no int
+        nodes = [
+            types.SimpleNamespace(op="placeholder", name="p_weight", meta={}),
+            types.SimpleNamespace(op="placeholder", name="x", meta={"val": value}),
+            types.SimpleNamespace(op="call_function", name="linear", meta={}),
+        ]
+        program = types.SimpleNamespace(
+            graph=types.SimpleNamespace(nodes=nodes),
+            graph_signature=types.SimpleNamespace(user_inputs=("x",)),
+            module=lambda: module,
+        )
+        with open(self.path("m.pt2"), "wb"):
+            pass
+        loaded = mock.Mock(load=mock.Mock(return_value=program))
+        with mock.patch.object(torch, "export", loaded, create=True):
+            served = model.load(self.path("m.pt2"), model.Config())
+        loaded.load.assert_called_once_with(self.path("m.pt2"))
+        spec = (served.inputs or [])[0]
+        self.assertEqual((spec.name, spec.datatype, spec.shape), ("x", "FP32", [-1, 3]))
+        x = np.ones((2, 3), dtype=np.float32)
+        want = module(torch.from_numpy(x)).detach().numpy()
+        np.testing.assert_allclose(served.infer({"x": x}, 2)["output"], want, rtol=1e-6)
+
+    @unittest.skipUnless(has("torch"), "PyTorch is not installed")
+    def test_hugging_face_stand_in(self) -> None:
+        """Holds what the loader does with a folder, on a stand-in for transformers with the same names."""
+        import torch
+
+        class Encoding(Dict[str, Any]):
+            def to(self, device: str) -> "Encoding":
+                return self
+
+        class Tokenizer:
+            def __call__(self, texts: Any, padding: bool, truncation: bool, return_tensors: str) -> Encoding:
+                assert padding and truncation and return_tensors == "pt", "texts of a batch differ in length"
+                return Encoding(input_ids=torch.tensor([[len(t)] for t in texts]))
+
+        class Classifier(torch.nn.Module):  # type: ignore[misc,name-defined]
+            config = types.SimpleNamespace(id2label={0: "short", 1: "long"})
+
+            def forward(self, input_ids: Any) -> Any:
+                n = input_ids[:, 0].float() - 5
+                return types.SimpleNamespace(logits=torch.stack([-n, n], dim=1))
+
+        made = {"AutoTokenizer": Tokenizer(), "AutoModelForSequenceClassification": Classifier()}
+        library = types.ModuleType("transformers")
+        calls = {}
+        for name, value in made.items():
+            calls[name] = mock.Mock(return_value=value)
+            setattr(library, name, types.SimpleNamespace(from_pretrained=calls[name]))
+        with open(self.path("config.json"), "w") as f:
+            f.write("{}")
+        with mock.patch.dict(sys.modules, transformers=library), mock.patch.dict(os.environ):
+            served = model.load(self.folder, model.Config())
+            self.assertEqual(os.environ["HF_HUB_OFFLINE"], "1")
+        for call in calls.values():
+            call.assert_called_once_with(self.folder, local_files_only=True)
+        out = served.infer({"text": np.array([b"a", "übermäßig".encode(), b"\xff"], dtype=object)}, 3)
+        self.assertEqual(list(out["label"]), [b"short", b"long", b"short"])
+        self.assertTrue((out["score"] > 0.5).all())
+        served.warm_up(2)
+        with mock.patch.dict(sys.modules, transformers=None):
+            with self.assertRaisesRegex(errors.CannotLoad, "transformers"):
+                model.load(self.folder, model.Config())
+
+    @unittest.skipUnless(exports(), "torch.export is not installed")
     def test_export(self) -> None:
         import torch
 

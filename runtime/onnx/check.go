@@ -1,3 +1,5 @@
+//go:build cgo
+
 package onnx
 
 import (
@@ -64,11 +66,7 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	if t.DType != want.DType {
 		return fmt.Errorf("datatype is %s, want %s", t.DType, want.DType)
 	}
-	ok := len(t.Shape) == len(want.Shape)
-	for i := 0; ok && i < len(want.Shape); i++ {
-		ok = want.Shape[i] < 0 || t.Shape[i] == want.Shape[i]
-	}
-	if !ok {
+	if !tensor.Fits(t.Shape, want.Shape) {
 		return fmt.Errorf("shape is %v, want %v", tensor.Dims(t.Shape), tensor.Dims(want.Shape))
 	}
 	if m.batched && t.Shape[0] != int64(items) {
@@ -81,7 +79,7 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 func (m *model) sameRows(a, b *dataplane.Portion) bool {
 	for k := range m.inputs {
 		s, t := input(a, k, m.inputs[k].Name), input(b, k, m.inputs[k].Name)
-		if !slices.Equal(s.Shape[1:], t.Shape[1:]) {
+		if len(s.Shape) == 0 || len(t.Shape) == 0 || !slices.Equal(s.Shape[1:], t.Shape[1:]) {
 			return false
 		}
 	}

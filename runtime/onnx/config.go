@@ -46,6 +46,9 @@ type Model struct {
 	// the file can be fixed. Other tensors stay as in the file.
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
+	// Shapes are those of tensors, by name, for files that do not say how many dimensions they have; with the batch
+	// dimension.
+	Shapes map[string][]int64
 	// NoBatch says that the first dimension of the inputs is not a batch dimension, although it is variable in the
 	// file.
 	NoBatch bool

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package onnx
 
 import (
@@ -9,6 +11,7 @@ import (
 
 	ort "github.com/yalue/onnxruntime_go"
 
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -58,17 +61,25 @@ func readModel(cfg Model) (*model, error) {
 	for name, r := range cfg.Reshapes {
 		m.reshapes[name], m.seen[name] = r.Own, r.Seen
 	}
-	if m.inputs, err = ports("input", in, cfg.Inputs); err != nil {
+	unknown := unranked(cfg.Path, slices.Concat(in, out))
+	if m.inputs, err = ports("input", in, cfg.Inputs, unknown, cfg.Shapes); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
-	if m.outputs, err = ports("output", out, cfg.Outputs); err != nil {
+	if m.outputs, err = ports("output", out, cfg.Outputs, unknown, cfg.Shapes); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
+	}
+	for _, p := range m.inputs {
+		if p.Shape == nil {
+			return nil, fmt.Errorf("onnx: model %s: input %q: the file does not say how many dimensions it has: say "+
+				"it in a configuration (config.pbtxt, or inputs of its app), or export the model with shapes",
+				cfg.Path, p.Name)
+		}
 	}
 	if len(m.inputs) == 0 || len(m.outputs) == 0 {
 		return nil, fmt.Errorf("onnx: model %s: has %d inputs and %d outputs, want at least one of each", cfg.Path,
 			len(m.inputs), len(m.outputs))
 	}
-	open := func(p port) bool { return p.Shape[0] == -1 }
+	open := func(p port) bool { return len(p.Shape) > 0 && p.Shape[0] == -1 }
 	m.batched = !cfg.NoBatch && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool {
 		return !open(p)
 	})
@@ -80,8 +91,29 @@ func readModel(cfg Model) (*model, error) {
 	return m, nil
 }
 
-// ports converts the runtime's description of inputs or outputs and applies the configuration to it.
-func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec) ([]port, error) {
+// unranked returns the tensors of which the file does not say how many dimensions they have. The runtime describes them
+// like scalars.
+func unranked(path string, infos []ort.InputOutputInfo) map[string]bool {
+	if !slices.ContainsFunc(infos, func(i ort.InputOutputInfo) bool { return len(i.Dimensions) == 0 }) {
+		return nil
+	}
+	file, err := onnxmodel.Read(path)
+	if err != nil {
+		return nil // a format that only the runtime reads
+	}
+	out := make(map[string]bool)
+	for _, v := range slices.Concat(file.Inputs, file.Outputs) {
+		if !v.Ranked {
+			out[v.Name] = true
+		}
+	}
+	return out
+}
+
+// ports converts the runtime's description of inputs or outputs and applies the configuration to it. The shape of a
+// tensor is nil where nobody knows how many dimensions it has.
+func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec, unknown map[string]bool,
+	known map[string][]int64) ([]port, error) {
 	ps := make([]port, len(infos))
 	for i, info := range infos {
 		if info.OrtValueType != ort.ONNXTypeTensor {
@@ -92,15 +124,11 @@ func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec) ([]
 			return nil, fmt.Errorf("%s %q has elements of type %s, which the protocol cannot carry", what, info.Name,
 				info.DataType)
 		}
-		if len(info.Dimensions) == 0 {
-			return nil, fmt.Errorf("%s %q has no dimensions: scalars cannot be served, give it the shape [1]", what,
-				info.Name)
+		shape := append([]int64{}, info.Dimensions...)
+		if unknown[info.Name] {
+			shape = slices.Clone(known[info.Name])
 		}
-		ps[i] = port{
-			Spec: tensor.Spec{
-				Name: info.Name, DType: d, Shape: slices.Clone([]int64(info.Dimensions)),
-			}, ort: info.DataType,
-		}
+		ps[i] = port{Spec: tensor.Spec{Name: info.Name, DType: d, Shape: shape}, ort: info.DataType}
 	}
 	for _, o := range override {
 		at := slices.IndexFunc(ps, func(p port) bool { return p.Name == o.Name })
@@ -122,6 +150,10 @@ func (p *port) narrow(o tensor.Spec) error {
 	if len(o.Shape) == 0 {
 		return nil
 	}
+	if p.Shape == nil {
+		p.Shape = slices.Clone(o.Shape)
+		return nil
+	}
 	if len(o.Shape) != len(p.Shape) {
 		return fmt.Errorf("configured with shape %v, but the model has %v", o.Shape, p.Shape)
 	}
@@ -141,7 +173,7 @@ func rowBytes(s *tensor.Spec, batched bool) int64 {
 	if batched {
 		shape = shape[1:]
 	}
-	if s.DType == tensor.Bytes || slices.Contains(shape, -1) {
+	if shape == nil || s.DType == tensor.Bytes || slices.Contains(shape, -1) {
 		return -1
 	}
 	n, err := tensor.Elements(shape, math.MaxInt64/8)

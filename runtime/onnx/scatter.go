@@ -1,3 +1,5 @@
+//go:build cgo
+
 package onnx
 
 import (
@@ -77,9 +79,16 @@ func (s *session) contents(k int) ([]byte, []string, error) {
 		return nil, nil, fmt.Errorf("the model gave %s, its file says %s", got, s.m.outputs[k].DType)
 	}
 	switch v := s.outs[k].(type) {
+	case *shaped: // without elements: others have their memory in data
+		return nil, nil, nil
 	case *ort.StringTensor:
-		if slices.Contains([]int64(v.GetShape()), 0) {
+		shape := v.GetShape()
+		if slices.Contains(shape, 0) {
 			return nil, nil, nil
+		}
+		if len(shape) == 0 { // which the binding takes for no element
+			one, err := v.GetElement(0)
+			return nil, []string{one}, err
 		}
 		text, err := v.GetContents()
 		return nil, text, err

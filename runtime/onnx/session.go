@@ -1,9 +1,12 @@
+//go:build cgo
+
 package onnx
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -16,6 +19,9 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/tensor"
 )
+
+// unlikely is the size that is guessed for a variable dimension of the first output whose shape must be learned.
+const unlikely = 31
 
 // maxShapes bounds how many output shapes a session remembers.
 const maxShapes = 256
@@ -32,6 +38,8 @@ type session struct {
 	temp   []ort.Value          // values to release after the run
 	pins   runtime.Pinner       // memory of one run
 	shapes map[string][][]int64 // output shapes by input shapes, for outputs the binding cannot allocate
+	// scalars are outputs of unknown shape that had no dimensions when they were seen.
+	scalars []bool
 }
 
 func newSession(m *model, o *ort.SessionOptions) (*session, error) {
@@ -46,11 +54,12 @@ func newSession(m *model, o *ort.SessionOptions) (*session, error) {
 	}
 	return &session{
 		m: m, s: s, cancel: cancel,
-		join:   make([][]byte, len(m.inputs)),
-		ins:    make([]ort.Value, len(m.inputs)),
-		outs:   make([]ort.Value, len(m.outputs)),
-		data:   make([][]byte, len(m.outputs)),
-		shapes: map[string][][]int64{},
+		join:    make([][]byte, len(m.inputs)),
+		ins:     make([]ort.Value, len(m.inputs)),
+		outs:    make([]ort.Value, len(m.outputs)),
+		data:    make([][]byte, len(m.outputs)),
+		scalars: make([]bool, len(m.outputs)),
+		shapes:  map[string][][]int64{},
 	}, nil
 }
 
@@ -87,9 +96,12 @@ func (s *session) run(ctx context.Context, parts []dataplane.Portion, items int)
 		if err == nil {
 			break
 		}
-		k, shape, why := s.wantedShape(err, items)
-		if why != nil {
-			return why
+		k, shape := s.unmade(), []int64{}
+		if k < 0 {
+			var why error
+			if k, shape, why = s.wantedShape(err, items); why != nil {
+				return why
+			}
 		}
 		if tries > len(s.m.outputs) {
 			return err
@@ -130,19 +142,35 @@ func (s *session) call(ctx context.Context) error {
 	return err
 }
 
+// unmade returns the output that the runtime allocated and the binding could not make a value of, -1 for none. It has
+// no dimensions, and its file does not say so.
+func (s *session) unmade() int {
+	for k, v := range s.outs {
+		if v == nil || s.data[k] != nil || !reflect.ValueOf(v).IsNil() {
+			continue
+		}
+		s.outs[k] = nil
+		if s.m.outputs[k].Shape == nil && s.m.outputs[k].DType != tensor.Bytes {
+			s.scalars[k] = true
+			return k
+		}
+	}
+	return -1
+}
+
 // release releases the values and pins of one run.
 func (s *session) release() {
-	for i, v := range s.temp {
+	for _, v := range s.temp {
 		_ = v.Destroy()
-		s.temp[i] = nil
 	}
-	s.temp = s.temp[:0]
 	// Outputs that the runtime allocated are in outs only.
 	for k, v := range s.outs {
-		if v != nil && s.data[k] == nil {
+		if v != nil && s.data[k] == nil && !slices.Contains(s.temp, v) {
 			_ = v.Destroy()
 		}
 	}
+	clear(s.temp)
+	s.temp = s.temp[:0]
 	clear(s.outs)
 	clear(s.ins)
 	clear(s.data)
@@ -186,7 +214,13 @@ func (s *session) gather(k int, parts []dataplane.Portion, items int) (ort.Value
 // cgo requires it of memory that C code points to.
 func (s *session) describe(shape []int64, data []byte, d ort.TensorElementDataType) (ort.Value, error) {
 	s.pins.Pin(&data[0])
-	v, err := ort.NewCustomDataTensor(shape, data, d)
+	var v ort.Value
+	var err error
+	if len(shape) == 0 {
+		v, err = scalarOver(data, d)
+	} else {
+		v, err = ort.NewCustomDataTensor(shape, data, d)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +256,9 @@ func (s *session) empty(p *port, shape []int64) (ort.Value, error) {
 	case tensor.FP64:
 		v, err = ort.NewEmptyTensor[float64](shape)
 	default:
-		return nil, fmt.Errorf("shape %v has no elements, which cannot be passed as %s", tensor.Dims(shape), p.DType)
+		unused := make([]byte, p.DType.Size())
+		s.pins.Pin(&unused[0])
+		v, err = emptyOf(unused, shape, p.ort)
 	}
 	if err != nil {
 		return nil, err
@@ -243,7 +279,10 @@ func (s *session) prepare(k int, shape []int64) error {
 		return err
 	}
 	if n == 0 {
-		return nil
+		if p.DType == tensor.FP16 || p.DType == tensor.BF16 { // which the binding could not return
+			s.outs[k], err = s.empty(p, shape)
+		}
+		return err
 	}
 	data := make([]byte, n*int64(p.DType.Size()))
 	v, err := s.describe(shape, data, p.ort)
@@ -268,8 +307,11 @@ func (s *session) outputShapes(parts []dataplane.Portion, items int) ([][]int64,
 				shapes[k] = slices.Clone(p.Shape)
 				shapes[k][0] = int64(items)
 			}
+		case s.scalars[k]:
+			shapes[k] = []int64{}
 		case p.DType == tensor.FP16 || p.DType == tensor.BF16:
-			// The binding cannot return these outputs from the runtime, so their shape must be learned.
+			// The binding cannot return these outputs from the runtime, so their shape must be learned: beginning
+			// with no dimensions where it does not say how many there are.
 			if key == "" {
 				key = s.shapeKey(parts, items)
 			}
@@ -277,10 +319,12 @@ func (s *session) outputShapes(parts []dataplane.Portion, items int) ([][]int64,
 				shapes[k] = known[k]
 				continue
 			}
-			shapes[k] = slices.Clone(p.Shape)
+			// The runtime tells wrong shapes, not whose they are: each guess is another one.
+			shapes[k] = append([]int64{}, p.Shape...)
+			guess := unlikely + int64(k)
 			for i, d := range shapes[k] {
-				if d < 0 {
-					shapes[k][i] = 1
+				if d < 0 && (i > 0 || !s.m.batched) {
+					shapes[k][i], guess = guess, 1
 				}
 			}
 			if s.m.batched {
@@ -323,7 +367,8 @@ func (s *session) wantedShape(err error, items int) (int, []int64, error) {
 	had, want := parseShape(match[1]+match[3]), parseShape(match[2]+match[4])
 	for k := range s.m.outputs {
 		p := &s.m.outputs[k]
-		if s.outs[k] == nil || !slices.Equal([]int64(s.outs[k].GetShape()), had) || len(want) != len(p.Shape) {
+		if s.outs[k] == nil || !slices.Equal([]int64(s.outs[k].GetShape()), had) ||
+			p.Shape != nil && len(want) != len(p.Shape) {
 			continue
 		}
 		if s.m.batched && want[0] != int64(items) {

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package onnx
 
 /*
@@ -58,9 +60,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// stringAPI is the runtime's table of C functions. The binding hands strings over as C strings, which end at the first
-// NUL; this package hands them over with their length, as ONNX Runtime keeps them.
-var stringAPI = sync.OnceValues(func() (*unsafe.Pointer, error) {
+// cAPI is the runtime's table of C functions. The binding hands strings over as C strings, which end at the first NUL;
+// this package hands them over with their length, as ONNX Runtime keeps them. It also makes scalars (scalar.go).
+var cAPI = sync.OnceValues(func() (*unsafe.Pointer, error) {
 	runtimeState.Lock()
 	library := runtimeState.library
 	runtimeState.Unlock()
@@ -75,22 +77,30 @@ var stringAPI = sync.OnceValues(func() (*unsafe.Pointer, error) {
 
 // fillStrings sets the elements of a string tensor from index on to those of a well-formed BYTES block, and returns the
 // index behind the last one.
-func fillStrings(v *ort.StringTensor, index int, block []byte) (int, error) {
+func fillStrings(v ort.Value, index int, block []byte) (int, error) {
 	n, err := tensor.CountBytes(block)
 	if err != nil || n == 0 {
 		return index, err
 	}
-	api, err := stringAPI()
+	api, err := cAPI()
 	if err != nil {
 		return index, err
 	}
 	// ValueInternalData is a struct with one field, the runtime's value.
 	value := *(*unsafe.Pointer)(unsafe.Pointer(v.GetInternals()))
 	status := C.fill_strings(api, value, C.size_t(index), (*C.uint8_t)(unsafe.Pointer(&block[0])), C.size_t(len(block)))
-	if status != nil {
-		err := errors.New("onnx: " + C.GoString(C.message_of(api, status)))
-		C.release(api, status)
+	if err := statusError(api, status); err != nil {
 		return index, err
 	}
 	return index + n, nil
+}
+
+// statusError returns the error that a status of the runtime stands for, and releases it; nil for none.
+func statusError(api *unsafe.Pointer, status unsafe.Pointer) error {
+	if status == nil {
+		return nil
+	}
+	err := errors.New("onnx: " + C.GoString(C.message_of(api, status)))
+	C.release(api, status)
+	return err
 }

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package onnx
 
 import (
@@ -16,7 +18,7 @@ func (s *session) gatherText(k int, parts []dataplane.Portion, first *tensor.Ten
 		shape = slices.Clone(shape)
 		shape[0] = int64(items)
 	}
-	v, err := ort.NewStringTensor(shape)
+	v, err := newStrings(shape)
 	if err != nil {
 		return nil, err
 	}
@@ -28,6 +30,13 @@ func (s *session) gatherText(k int, parts []dataplane.Portion, first *tensor.Ten
 		}
 	}
 	return v, nil
+}
+
+func newStrings(shape []int64) (ort.Value, error) {
+	if len(shape) == 0 {
+		return scalarText()
+	}
+	return ort.NewStringTensor(shape)
 }
 
 // blockOf returns elements as one BYTES block.

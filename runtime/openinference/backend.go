@@ -5,6 +5,7 @@ package openinference
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,7 +13,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -21,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -34,6 +38,9 @@ import (
 type Model struct {
 	Name    string
 	Version string // "" leaves the choice to the server
+	// URI says where a node of sluice gets the model from if its repository lacks it, and Digest what it has to be; ""
+	// for nothing.
+	URI, Digest string
 }
 
 // Config is the address of a server and the models that it serves.
@@ -58,7 +65,13 @@ type Backend struct {
 	c           Config
 	credentials credentials.TransportCredentials
 	users       users
+	detached    atomic.Bool
+	owner       string // names this backend to nodes of sluice
 }
+
+// Detach has runners that are closed from now on leave the server's models loaded, for another process that takes the
+// server over, or because the server is gone.
+func (b *Backend) Detach() { b.detached.Store(true) }
 
 // New checks the configuration; it does not connect.
 func New(c Config) (*Backend, error) {
@@ -77,7 +90,7 @@ func New(c Config) (*Backend, error) {
 	if c.Trouble == nil {
 		c.Trouble = func(error) {}
 	}
-	b := &Backend{c: c, credentials: insecure.NewCredentials()}
+	b := &Backend{c: c, credentials: insecure.NewCredentials(), owner: rand.Text()}
 	if c.TLS {
 		t := &tls.Config{MinVersion: tls.VersionTLS12}
 		if c.CA != "" {
@@ -99,6 +112,7 @@ func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error
 	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage),
 			grpc.ForceCodecV2(newBoundedCodec())),
+		grpc.WithIdleTimeout(0), // a node keeps what was loaded for this run as long as the connection stands
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
@@ -144,9 +158,12 @@ func (b *Backend) Launch(ctx context.Context, s dataplane.InstanceSpec) (datapla
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{b: b, conn: conn, client: client}
+	r := &runner{b: b, conn: conn, client: client, spec: s}
 	for _, v := range s.Variants {
 		if err := r.Load(ctx, v, s.BatchLimit); err != nil {
+			for m := range r.held {
+				b.users.add(m, -1)
+			}
 			_ = conn.Close()
 			return nil, err
 		}
@@ -158,6 +175,7 @@ type runner struct {
 	b      *Backend
 	conn   *grpc.ClientConn
 	client pb.GRPCInferenceServiceClient
+	spec   dataplane.InstanceSpec
 
 	mu      sync.Mutex
 	held    map[string]bool                   // models this instance has loaded
@@ -176,6 +194,11 @@ func (r *runner) hold(model string) {
 	}
 	r.held[model] = true
 	r.b.users.add(model, 1)
+}
+
+// named has a call say which run makes it: a node of sluice unloads no model that another run needs.
+func (r *runner) named(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, oip.OwnerHeader, r.b.owner)
 }
 
 // release notes that an instance does not need a model any more, and reports whether it was the last that did.
@@ -207,7 +230,7 @@ func (u *users) add(model string, by int) int {
 }
 
 // Load implements dataplane.Runner.
-func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
+func (r *runner) Load(ctx context.Context, v serving.VariantID, limit int) error {
 	m, err := r.b.model(v)
 	if err != nil {
 		return err
@@ -215,8 +238,8 @@ func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
 	if r.b.c.LoadModels {
 		// Ask even if another instance has asked before: a server that has loaded the model just confirms it.
 		r.hold(m.Name)
-		if _, err := r.client.RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: m.Name},
-			grpc.WaitForReady(true)); err != nil {
+		ask := &pb.RepositoryModelLoadRequest{ModelName: m.Name, Parameters: r.settings(ctx, m, limit)}
+		if _, err := r.client.RepositoryModelLoad(r.named(ctx), ask, grpc.WaitForReady(true)); err != nil {
 			return fmt.Errorf("openinference: load of %q on %s: %w", m.Name, r.b.c.Address, err)
 		}
 	}
@@ -252,14 +275,15 @@ var errNotReady = errors.New("the model is not ready")
 // Unload implements dataplane.Runner.
 func (r *runner) Unload(ctx context.Context, v serving.VariantID) error {
 	m, err := r.b.model(v)
-	if err != nil || !r.b.c.LoadModels || !r.release(m.Name) {
+	if err != nil || !r.b.c.LoadModels || !r.release(m.Name) || r.b.detached.Load() {
 		return err
 	}
-	_, err = r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m.Name})
+	_, err = r.client.RepositoryModelUnload(r.named(ctx), &pb.RepositoryModelUnloadRequest{ModelName: m.Name})
 	return err
 }
 
-// Close implements dataplane.Runner. Models that no other instance needs are unloaded, unless the server is lost.
+// Close implements dataplane.Runner. Models that no other instance needs are unloaded, unless the server is lost or
+// detached.
 func (r *runner) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,11 +291,11 @@ func (r *runner) Close() error {
 	defer done()
 	var failed []error
 	for _, m := range slices.Sorted(maps.Keys(r.held)) {
-		if r.b.users.add(m, -1) > 0 {
+		if r.b.users.add(m, -1) > 0 || r.b.detached.Load() {
 			continue
 		}
-		if _, err := r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m}); err != nil &&
-			status.Code(err) != codes.Unavailable {
+		_, err := r.client.RepositoryModelUnload(r.named(ctx), &pb.RepositoryModelUnloadRequest{ModelName: m})
+		if err != nil && status.Code(err) != codes.Unavailable {
 			failed = append(failed, fmt.Errorf("openinference: unload of %q on %s: %w", m, r.b.c.Address, err))
 		}
 	}
@@ -315,7 +339,13 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 // failure distinguishes a lost server from one that refused the batch. A call without an answer in time counts as a
 // lost server, although its queries may be valid.
 func (r *runner) failure(err error) error {
-	switch status.Code(err) {
+	switch s, _ := status.FromError(err); s.Code() {
+	case codes.ResourceExhausted:
+		if strings.Contains(s.Message(), dataplane.ErrOutOfMemory.Error()) {
+			err = fmt.Errorf("openinference: %s: %w", r.b.c.Address, dataplane.ErrOutOfMemory)
+			break
+		}
+		err = fmt.Errorf("openinference: %s: %w", r.b.c.Address, err)
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated, codes.PermissionDenied:
 		err = fmt.Errorf("openinference: %s: %w: %w", r.b.c.Address, dataplane.ErrInstanceLost, err)
 	default:

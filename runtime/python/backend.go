@@ -21,6 +21,8 @@ type Backend struct {
 	interpreter string // once found
 	models      map[serving.VariantID]Model
 	known       map[serving.VariantID]Interface
+
+	spares *spares
 }
 
 var _ dataplane.Backend = (*Backend)(nil)
@@ -34,8 +36,12 @@ func New(c Config) *Backend {
 	if b.models == nil {
 		b.models = make(map[serving.VariantID]Model)
 	}
+	b.spares = newSpares(b, c.Spares)
 	return b
 }
+
+// Close ends the spare processes. It must come after those of all instances.
+func (b *Backend) Close() { b.spares.close() }
 
 // Bind sets the model of a variant and replaces the one set before. Running instances keep theirs.
 func (b *Backend) Bind(v serving.VariantID, m Model) {
@@ -103,18 +109,38 @@ type Interface struct {
 	Sample func(items int) []tensor.Tensor
 }
 
-// launch starts a process and has it load a model.
+// launch starts a process, or takes a spare one, and has it load a model.
 func (b *Backend) launch(ctx context.Context, m *Model, spec dataplane.InstanceSpec) (*process, error) {
 	interpreter, err := b.Interpreter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	x, err := start(ctx, &b.c, interpreter, m, spec)
+	environment := b.c.environment(spec)
+	if x := b.spares.take(m, environment); x != nil {
+		err := b.load(ctx, x, m, spec)
+		if !errors.Is(err, errTalk) || ctx.Err() != nil {
+			return loaded(x, err)
+		}
+		// It may have ended for a reason of its own, so that a new one decides.
+	}
+	x, err := start(ctx, &b.c, interpreter, m.Name, environment)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", m.Name, err)
 	}
+	return loaded(x, b.load(ctx, x, m, spec))
+}
+
+func loaded(x *process, err error) (*process, error) {
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// load has a process load a model. With an error the process has ended.
+func (b *Backend) load(ctx context.Context, x *process, m *Model, spec dataplane.InstanceSpec) error {
 	var out answer
-	err = x.talk(ctx, &ask{Op: "load", Model: m.Source, Config: &loadConfig{
+	err := x.talk(ctx, &ask{Op: "load", Model: m.Source, Config: &loadConfig{
 		Name: m.Name, Options: m.Options, Cores: spec.Cores, Inputs: describedOf(m.Inputs),
 		Outputs: describedOf(m.Outputs),
 	}}, &out)
@@ -124,16 +150,14 @@ func (b *Backend) launch(ctx context.Context, m *Model, spec dataplane.InstanceS
 	if err == nil {
 		x.about, err = out.about(m)
 	}
-	if err != nil {
-		x.kill()
-		<-x.done
-		x.free()
-		if errors.Is(err, errTalk) {
-			err = fmt.Errorf("model %q: its process %s during its load: %w", m.Name, x.how, err)
-		}
-		return nil, err
+	if err == nil {
+		return nil
 	}
-	return x, nil
+	x.discard()
+	if errors.Is(err, errTalk) {
+		err = fmt.Errorf("model %q: its process %s during its load: %w", m.Name, x.how, err)
+	}
+	return err
 }
 
 // about reads the answer to a load.
@@ -241,8 +265,18 @@ func (in *instance) Load(ctx context.Context, v serving.VariantID, limit int) er
 		return err
 	}
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.pools[v] = p
+	_, twice := in.pools[v]
+	closed = in.pools == nil
+	if !closed && !twice {
+		in.pools[v] = p
+	}
+	in.mu.Unlock()
+	if closed || twice { // while the model loaded
+		p.close()
+	}
+	if closed {
+		return fmt.Errorf("python: instance %d: %w", in.spec.ID, errClosed)
+	}
 	return nil
 }
 

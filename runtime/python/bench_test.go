@@ -80,3 +80,47 @@ func BenchmarkStart(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// torched is a model of PyTorch, whose import takes longer than all else of its start.
+const torched = `
+import numpy as np
+import torch
+class Model:
+    inputs = {"x": "FP32[-1,4]"}
+    outputs = {"y": "FP32[-1,2]"}
+    def load(self, config):
+        self.net = torch.nn.Linear(4, 2)
+    def infer(self, inputs):
+        with torch.no_grad():
+            return {"y": self.net(torch.from_numpy(inputs["x"].copy()))}
+`
+
+// BenchmarkStartTorch measures the start of a process with a model of PyTorch until it is warm: by itself, and with a
+// spare process that waits. spare-MiB is what that takes.
+func BenchmarkStartTorch(b *testing.B) {
+	for name, n := range map[string]int{"cold": 0, "warm": 1} {
+		b.Run(name, func(b *testing.B) {
+			back, l := backendOf(b, torched, func(c *Config) { c.Spares = n })
+			defer back.Close()
+			start := func() {
+				r, err := back.Launch(b.Context(), dataplane.InstanceSpec{
+					ID: 1, Variants: []serving.VariantID{0}, BatchLimit: 1, Slots: 1, Cores: 1,
+				})
+				if err != nil {
+					b.Skip(err, l.text())
+				}
+				b.StopTimer()
+				_ = r.Close()
+				if err := back.Settle(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(back.SpareMemory())/(1<<20), "spare-MiB")
+				b.StartTimer()
+			}
+			start() // the first one is always cold
+			for b.Loop() {
+				start()
+			}
+		})
+	}
+}

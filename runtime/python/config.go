@@ -32,6 +32,9 @@ type Config struct {
 	// Memory is what a process and those that it starts may take, in bytes; 0 is no limit. One that is above it after a
 	// batch is replaced; one that is above one and a half times that much is ended at once.
 	Memory int64
+	// Spares is how many processes wait that have imported the frameworks of the models that were launched last, so
+	// that the next one that needs them starts sooner.
+	Spares int
 	// RunTimeout is how long a process may run one batch; 0 leaves that to the data plane.
 	RunTimeout time.Duration
 	Models     map[serving.VariantID]Model
@@ -46,11 +49,13 @@ const (
 	maxProcesses   = 64 // that one model may have, with those that it starts
 	watchEvery     = 100 * time.Millisecond
 	startTimeout   = 30 * time.Second       // until an interpreter answers
+	importTimeout  = 2 * time.Minute        // for the frameworks of a spare process
 	endTimeout     = 5 * time.Second        // for a model's unload
 	patience       = 800 * time.Millisecond // for a process that starts; the data plane waits for 1 s at least
 	firstRoom      = 64 << 10               // bytes for outputs
+	mostRoom       = 1 << 40                // bytes for outputs, far above what a machine holds
 	keptMemory     = 64 << 20               // bytes of shared memory that stay in use after a batch
-	maxMessage     = 16 << 20               // bytes of an answer
+	maxMessage     = 1 << 20                // bytes of an answer, without tensors
 	maxLine        = 16 << 10               // bytes of a line of output
 	linesPerSecond = 200
 	dataReserve    = 1 << 30 // bytes of memory that is mapped and never touched

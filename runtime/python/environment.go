@@ -18,6 +18,20 @@ var inherited = []string{
 	"OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "TORCH_", "PYTORCH_", "HF_", "TRANSFORMERS_", "TOKENIZERS_",
 }
 
+// secrets are endings of names whose values are not for models, though they begin as those of packages do: HF_TOKEN,
+// NVIDIA_API_KEY.
+var secrets = []string{"TOKEN", "KEY", "SECRET", "PASSWORD"}
+
+// passedOn reports whether processes have a variable of this process's environment.
+func passedOn(name string) bool {
+	if slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) }) {
+		return false
+	}
+	return slices.ContainsFunc(inherited, func(x string) bool {
+		return name == x || strings.HasPrefix(name, x) && (strings.HasSuffix(x, "_") || x == "CUDA")
+	})
+}
+
 // threadVariables tell numerical libraries how many threads they may use.
 var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"}
 
@@ -40,6 +54,9 @@ func (c *Config) environment(spec dataplane.InstanceSpec) []string {
 	if c.ForInstance != nil {
 		maps.Copy(set, c.ForInstance(spec))
 	}
+	if c.Memory > 0 {
+		set["SLUICE_WORKER_DATA"] = strconv.FormatInt(c.Memory+c.Memory/2+dataReserve, 10)
+	}
 	return environ(set)
 }
 
@@ -51,9 +68,7 @@ func environ(set map[string]string) []string {
 		if _, own := set[name]; own {
 			continue
 		}
-		if slices.ContainsFunc(inherited, func(y string) bool {
-			return name == y || strings.HasPrefix(name, y) && (strings.HasSuffix(y, "_") || y == "CUDA")
-		}) {
+		if passedOn(name) {
 			out = append(out, x)
 		}
 	}

@@ -34,10 +34,13 @@ type (
 		Model  string      `json:"model,omitempty"`
 		Config *loadConfig `json:"config,omitempty"`
 		Limit  int         `json:"limit,omitempty"`
-		Rows   int         `json:"rows,omitempty"`
-		Inputs []placed    `json:"inputs,omitempty"`
-		Room   [2]int      `json:"room"`
-		Stream *streamOf   `json:"stream,omitempty"`
+		// Modules are to be imported by a spare process; of Frameworks a warm one lists the modules that it has.
+		Modules    []string  `json:"modules,omitempty"`
+		Frameworks []string  `json:"frameworks,omitempty"`
+		Rows       int       `json:"rows,omitempty"`
+		Inputs     []placed  `json:"inputs,omitempty"`
+		Room       [2]int    `json:"room"`
+		Stream     *streamOf `json:"stream,omitempty"`
 	}
 	loadConfig struct {
 		Name    string            `json:"name"`
@@ -54,6 +57,8 @@ type (
 		} `json:"error"`
 		// of a start
 		PID int `json:"pid"`
+		// of a warm-up
+		Modules []string `json:"modules"`
 		// of a load
 		Inputs    []described `json:"inputs"`
 		Batched   bool        `json:"batched"`

@@ -41,8 +41,14 @@ func (m *mixed) Load(ctx context.Context, v serving.VariantID, limit int) error 
 		return err
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.parts[b], m.of[v] = r, r
+	closed := m.parts == nil
+	if !closed {
+		m.parts[b], m.of[v] = r, r
+	}
+	m.mu.Unlock()
+	if closed { // while the model loaded
+		return errors.Join(fmt.Errorf("python: instance %d: %w", m.spec.ID, errClosed), r.Close())
+	}
 	return nil
 }
 
@@ -74,10 +80,32 @@ func (m *mixed) Run(ctx context.Context, b *dataplane.Batch) error {
 	return r.Run(ctx, b)
 }
 
-// Close implements dataplane.Runner.
+// Footprint implements dataplane.Footprint: it is known where that of all parts is.
+func (m *mixed) Footprint() (total int64, known bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, r := range m.parts { // any order: they are added up
+		f, ok := r.(dataplane.Footprint)
+		if !ok {
+			return 0, false
+		}
+		took, ok := f.Footprint()
+		if !ok {
+			return 0, false
+		}
+		total, known = total+took, true
+	}
+	return total, known
+}
+
+// Close implements dataplane.Runner. Closing twice does nothing.
 func (m *mixed) Close() error {
+	m.mu.Lock()
+	parts := m.parts
+	m.parts, m.of = nil, nil
+	m.mu.Unlock()
 	var errs []error
-	for _, r := range m.parts { // any order: both end
+	for _, r := range parts { // any order: both end
 		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)

@@ -74,7 +74,8 @@ func (p *pool) add(ctx context.Context) error {
 		return err
 	}
 	var out answer
-	if err = x.talk(ctx, &ask{Op: "warm", Limit: min(p.limit, x.about.maxBatch)}, &out); err == nil {
+	warm := ask{Op: "warm", Limit: min(p.limit, x.about.maxBatch), Frameworks: frameworks}
+	if err = x.talk(ctx, &warm, &out); err == nil {
 		err = out.failure(&p.model, "its warm-up")
 	}
 	p.mu.Lock()
@@ -83,9 +84,7 @@ func (p *pool) add(ctx context.Context) error {
 	}
 	if err != nil {
 		p.mu.Unlock()
-		x.kill()
-		<-x.done
-		x.free()
+		x.discard()
 		return err
 	}
 	p.took, p.failed = time.Since(begun), 0
@@ -93,6 +92,7 @@ func (p *pool) add(ctx context.Context) error {
 	p.idle = append(p.idle, x)
 	p.mu.Unlock()
 	p.notify()
+	p.b.spares.learn(&p.model, p.b.c.environment(p.spec), out.Modules)
 	go x.watch(p.b.c.Memory, func(bytes int64) { p.leaks(x, bytes) }, p.b.c.Log)
 	go p.attend(x)
 	return nil

@@ -14,13 +14,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/sluice-serving/sluice/dataplane"
 )
 
 // process is a worker with the guardian that stands over it. One goroutine at a time talks to it.
 type process struct {
-	model    string
+	model    atomic.Pointer[string] // whose it is; a spare process is nobody's yet
 	conn     net.Conn
 	reader   *bufio.Reader
 	memory   *memory
@@ -35,9 +33,8 @@ type process struct {
 	room int           // bytes that outputs took so far
 }
 
-// start starts an interpreter and waits until its worker answers.
-func start(ctx context.Context, c *Config, interpreter string, m *Model, spec dataplane.InstanceSpec) (
-	_ *process, err error) {
+// start starts an interpreter with an environment and waits until its worker answers.
+func start(ctx context.Context, c *Config, interpreter, name string, environment []string) (*process, error) {
 	folder, err := workerFolder(c.Folder)
 	if err != nil {
 		return nil, err
@@ -53,9 +50,10 @@ func start(ctx context.Context, c *Config, interpreter string, m *Model, spec da
 		return nil, fmt.Errorf("python: %w", err)
 	}
 	p := &process{
-		model: m.Name, conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), done: make(chan struct{}),
+		conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), done: make(chan struct{}),
 		room: firstRoom,
 	}
+	p.model.Store(&name)
 	if p.memory, err = newMemory(2 * firstRoom); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -78,11 +76,8 @@ func start(ctx context.Context, c *Config, interpreter string, m *Model, spec da
 	launcher := "import sys; sys.path[0] = " + strconv.Quote(folder) +
 		"; from sluice_worker import guardian; guardian.main(3, 4, 5)"
 	// It lives on after ctx, which bounds its start. Its name is for those who list processes.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), interpreter, "-c", launcher, m.Name)
-	cmd.Env = c.environment(spec)
-	if c.Memory > 0 {
-		cmd.Env = append(cmd.Env, "SLUICE_WORKER_DATA="+strconv.FormatInt(c.Memory+c.Memory/2+dataReserve, 10))
-	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), interpreter, "-c", launcher, name)
+	cmd.Env = environment
 	cmd.Stdout, cmd.Stderr = printed, printed
 	cmd.ExtraFiles = []*os.File{lifelineEnd, theirs, p.memory.file} // 3, 4 and 5
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}           // a terminal's ctrl-C is for the server
@@ -101,8 +96,7 @@ func start(ctx context.Context, c *Config, interpreter string, m *Model, spec da
 	defer stop()
 	var hello answer
 	if err := p.talk(ctx, nil, &hello); err != nil {
-		p.kill()
-		<-p.done
+		p.discard()
 		return nil, fmt.Errorf("python: %s does not start a worker (%s): %w", interpreter, p.how, err)
 	}
 	p.pid = hello.PID
@@ -127,7 +121,7 @@ func (p *process) wait(cmd *exec.Cmd, output *os.File, log func(model, line stri
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
-		logLines(output, func(line string) { log(p.model, line) })
+		logLines(output, func(line string) { log(*p.model.Load(), line) })
 	}()
 	err := cmd.Wait()
 	select {
@@ -181,6 +175,13 @@ func (p *process) end() {
 	<-p.done
 }
 
+// discard ends the processes at once, waits for that, and unmaps the memory.
+func (p *process) discard() {
+	p.kill()
+	<-p.done
+	p.free()
+}
+
 // free unmaps the memory. Nothing may use it any more.
 func (p *process) free() { p.memory.close() }
 
@@ -202,14 +203,23 @@ func (p *process) talk(ctx context.Context, m *ask, into *answer) error {
 	if err := ctx.Err(); err != nil {
 		return errors.Join(errTalk, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = p.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	expired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(expired)
+		_ = p.conn.SetDeadline(time.Unix(1, 0))
+	})
 	var err error
 	if m != nil {
 		err = send(p.conn, m)
 	}
 	if err == nil {
 		err = receive(p.reader, into)
+	}
+	if !stop() {
+		<-expired
+		if err == nil { // the answer was there first: the next message has its own time
+			err = p.conn.SetDeadline(time.Time{})
+		}
 	}
 	if err != nil {
 		return errors.Join(errTalk, ctx.Err(), err)

@@ -189,6 +189,9 @@ func (x *process) call(ctx context.Context, m *Model, msg *ask, at int) (_ []ten
 	if err := out.failure(m, "it"); err != nil {
 		return nil, nil, err
 	}
+	if out.Need > mostRoom {
+		return nil, nil, wrong(m, fmt.Errorf("its outputs have %d bytes, at most %d are taken", out.Need, mostRoom))
+	}
 	if out.Need > 0 {
 		x.room = aligned(out.Need)
 		if err := x.memory.grow(at + x.room); err != nil {
@@ -220,7 +223,12 @@ func (x *process) call(ctx context.Context, m *Model, msg *ask, at int) (_ []ten
 // tensors copies the outputs of an answer out of the shared memory.
 func (x *process) tensors(out *answer) ([]tensor.Tensor, error) {
 	list := make([]tensor.Tensor, len(out.Outputs))
+	left := len(x.memory.data) // no byte of it is two outputs'
 	for k, o := range out.Outputs {
+		if o.Size > left {
+			return nil, fmt.Errorf("output %q and those before it are larger than the shared memory", o.Name)
+		}
+		left -= max(o.Size, 0)
 		part, ok := x.memory.part(o.Offset, o.Size)
 		if !ok {
 			return nil, fmt.Errorf("output %q lies outside of the shared memory", o.Name)

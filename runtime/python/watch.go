@@ -1,7 +1,6 @@
 package python
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -16,39 +15,30 @@ type usage struct {
 
 // usageOf adds up a process and all below it, as far as the system says. It stops counting at maxProcesses.
 func usageOf(pid int) (u usage) {
-	todo := []int{pid}
-	for len(todo) > 0 && u.processes <= maxProcesses {
-		id := todo[0]
-		todo = todo[1:]
+	for _, id := range below(pid) {
 		u.processes++
-		u.memory += anonymous(id)
-		tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(id) + "/task")
-		for _, t := range tasks {
-			text, _ := os.ReadFile("/proc/" + strconv.Itoa(id) + "/task/" + t.Name() + "/children")
-			for _, child := range strings.Fields(string(text)) {
-				if n, err := strconv.Atoi(child); err == nil {
-					todo = append(todo, n)
-				}
-			}
-		}
+		s := fieldsOf(id, "status")
+		u.memory += s["RssAnon"] + s["VmSwap"] // neither of a file nor shared
 	}
 	return u
 }
 
-// anonymous returns a process's memory that is neither of a file nor shared, in bytes.
-func anonymous(pid int) (out int64) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
-	for line := range bytes.Lines(text) {
-		name, value, _ := strings.Cut(string(line), ":")
-		if name != "RssAnon" && name != "VmSwap" {
-			continue
+// below lists a process and all below it, maxProcesses and one at most.
+func below(pid int) []int {
+	out := []int{pid}
+	for at := 0; at < len(out); at++ {
+		if at > maxProcesses {
+			return out[:at]
 		}
-		if f := strings.Fields(value); len(f) == 2 {
-			n, _ := strconv.ParseInt(f[0], 10, 64)
-			out += n << 10
+		dir := "/proc/" + strconv.Itoa(out[at]) + "/task"
+		tasks, _ := os.ReadDir(dir)
+		for _, t := range tasks {
+			text, _ := os.ReadFile(dir + "/" + t.Name() + "/children")
+			for _, child := range strings.Fields(string(text)) {
+				if n, err := strconv.Atoi(child); err == nil {
+					out = append(out, n)
+				}
+			}
 		}
 	}
 	return out
@@ -68,10 +58,10 @@ func (p *process) watch(limit int64, leaks func(int64), log func(model, line str
 		u := usageOf(p.guardian.Pid)
 		switch {
 		case u.processes > maxProcesses:
-			log(p.model, "killed: it has started more than "+strconv.Itoa(maxProcesses)+" processes")
+			log(*p.model.Load(), "killed: it has started more than "+strconv.Itoa(maxProcesses)+" processes")
 			p.kill()
 		case limit > 0 && u.memory > limit+limit/2:
-			log(p.model, "killed: it takes "+strconv.FormatInt(u.memory>>20, 10)+" MiB, half as much again as "+
+			log(*p.model.Load(), "killed: it takes "+strconv.FormatInt(u.memory>>20, 10)+" MiB, half as much again as "+
 				"process_memory")
 			p.kill()
 		case limit > 0 && u.memory > limit:
