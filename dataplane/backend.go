@@ -54,6 +54,13 @@ type Runner interface {
 	Close() error
 }
 
+// Footprint is met by a Runner that may know how much memory its instance takes of the machine.
+type Footprint interface {
+	// Footprint returns the bytes that the loaded variants take, with the most that batches took while they warmed up;
+	// false where that is not known.
+	Footprint() (bytes int64, known bool)
+}
+
 // Batch is queries run together on one variant.
 type Batch struct {
 	ID       serving.BatchID

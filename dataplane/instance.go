@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
@@ -82,13 +83,15 @@ func (p *Plane) runInstance(ctx context.Context, i *instance, spec InstanceSpec,
 	done()
 	if err != nil {
 		if ctx.Err() == nil {
+			in := engine.NewLoadFailed(i.id, spec.Variants[0])
+			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
+				in = engine.NewInstanceLost(i.id) // the fault is the worker's, not the model's
+			} else {
+				err = &LoadError{p.spec().Variants[spec.Variants[0]].Name, err}
+			}
 			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.spec().Workers[spec.Worker].Name,
 				err))
-			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
-				report(engine.NewInstanceLost(i.id)) // the fault is the worker's, not the model's
-			} else {
-				report(engine.NewLoadFailed(i.id, spec.Variants[0]))
-			}
+			report(in)
 		}
 		return
 	}
@@ -108,7 +111,8 @@ func (p *Plane) runInstance(ctx context.Context, i *instance, spec InstanceSpec,
 		defer done()
 		if err := runner.Load(timed, v, limit); err != nil {
 			if ctx.Err() == nil {
-				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.spec().Variants[v].Name, i.id, err))
+				name := p.spec().Variants[v].Name
+				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", name, i.id, &LoadError{name, err}))
 				report(engine.NewLoadFailed(i.id, v))
 			}
 			return
@@ -284,11 +288,7 @@ func (p *Plane) runLimit(d *engine.Decision) time.Duration {
 // boundOutputs returns an error for a batch of which a query has larger outputs than allowed.
 func (p *Plane) boundOutputs(j *job) error {
 	for k := range j.batch.Portions {
-		n := int64(0)
-		for _, t := range j.batch.Portions[k].Outputs {
-			n += int64(len(t.Data))
-		}
-		if n > p.c.Output {
+		if n := tensor.TotalBytes(j.batch.Portions[k].Outputs); n > p.c.Output {
 			return fmt.Errorf("the outputs have %d bytes, of one query at most %d are taken (server.limits.output)", n,
 				p.c.Output)
 		}

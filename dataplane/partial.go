@@ -32,11 +32,7 @@ func (p *partials) next() func([]tensor.Tensor) error {
 	p.run++
 	run := p.run
 	return func(outputs []tensor.Tensor) error {
-		n := int64(0)
-		for k := range outputs {
-			n += int64(len(outputs[k].Data))
-		}
-		if n > p.limit {
+		if n := tensor.TotalBytes(outputs); n > p.limit {
 			return fmt.Errorf("the outputs have %d bytes, of one answer at most %d are taken (server.limits.output)", n,
 				p.limit)
 		}

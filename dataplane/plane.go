@@ -334,6 +334,32 @@ func (p *Plane) Lose(w serving.WorkerID) {
 	}})
 }
 
+// MachineLeaving reports that the machine of a worker still works and will soon be gone: its work is to move.
+func (p *Plane) MachineLeaving(w serving.WorkerID) { p.machine(w, engine.MachineLeaving, 0) }
+
+// MachineMissing reports that no machine can be had for a worker for some time.
+func (p *Plane) MachineMissing(w serving.WorkerID, lasts time.Duration) {
+	p.machine(w, engine.MachineMissing, lasts)
+}
+
+// MachineStays reports that the machine of a worker no longer leaves, or can be had again.
+func (p *Plane) MachineStays(w serving.WorkerID) { p.machine(w, engine.MachineStays, 0) }
+
+// MachineCame reports how long the machine of a worker took from being asked for until it was ready.
+func (p *Plane) MachineCame(w serving.WorkerID, took time.Duration) {
+	p.machine(w, engine.MachineCame, took)
+}
+
+// MachineLost reports that the machine of a worker is gone with everything on it. Another one can be had.
+func (p *Plane) MachineLost(w serving.WorkerID) {
+	p.machine(w, engine.MachineStays, 0)
+	p.Lose(w)
+}
+
+func (p *Plane) machine(w serving.WorkerID, c engine.MachineChange, d time.Duration) {
+	p.send(message{in: engine.NewMachineChanged(w, c, d)})
+}
+
 // Drain refuses new queries from now on and returns when every accepted one has ended, or with ctx's error when ctx
 // ends first.
 func (p *Plane) Drain(ctx context.Context) error {

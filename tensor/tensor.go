@@ -82,6 +82,14 @@ type Tensor struct {
 	Data  []byte
 }
 
+// TotalBytes is how many bytes the data of tensors have.
+func TotalBytes(list []Tensor) (n int64) {
+	for k := range list {
+		n += int64(len(list[k].Data))
+	}
+	return n
+}
+
 // Elements returns the product of shape. It fails for a negative dimension and for a product above limit. A scalar,
 // shape [], has one element; a zero dimension makes the product zero.
 func Elements(shape []int64, limit int64) (int64, error) {

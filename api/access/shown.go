@@ -35,10 +35,23 @@ func (s *shownKeys) find(secret string) *keyLine {
 		return nil
 	}
 	k := (*known)[quickSum(secret)]
-	if k.line == nil || subtle.ConstantTimeCompare([]byte(k.secret), []byte(secret)) != 1 {
+	if k.line == nil || !sameSecret(k.secret, secret) {
 		return nil
 	}
 	return k.line
+}
+
+// sameSecret compares in a time that depends on the lengths alone, as subtle.ConstantTimeCompare does, which would copy
+// both texts to the heap.
+func sameSecret(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	differs := byte(0)
+	for k := range len(a) {
+		differs |= a[k] ^ b[k]
+	}
+	return subtle.ConstantTimeByteEq(differs, 0) == 1
 }
 
 // add remembers a key that was found by its hash.

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/telemetry"
@@ -58,6 +60,8 @@ type Config struct {
 type Dashboard struct {
 	c   Config
 	hub hub
+	// turn is held while an answer is made.
+	turn sync.Mutex
 }
 
 // New returns a dashboard of what c names.
@@ -75,17 +79,12 @@ func (d *Dashboard) Handler() http.Handler {
 	b := d.c.Board
 	get := func(path string, f func(*http.Request) (any, string)) {
 		mux.HandleFunc("GET "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
-			d.advance()
-			v, problem := f(r)
+			body, status, problem := d.made(w.Header(), r, f)
 			if problem != "" {
-				status := http.StatusNotFound
-				if v != nil {
-					status = http.StatusBadRequest
-				}
 				refuse(w, status, problem)
 				return
 			}
-			reply(w, r, v)
+			_, _ = w.Write(body)
 		})
 	}
 	get("info", func(*http.Request) (any, string) { return d.c.Info, "" })
@@ -117,6 +116,28 @@ func (d *Dashboard) Handler() http.Handler {
 			": docs/dashboard.md lists the paths")
 	})
 	return mux
+}
+
+// made makes an answer. One is made at a time, so that many pages that ask at once do not keep the processors from
+// those who are served; nobody waits for a client here.
+func (d *Dashboard) made(h http.Header, r *http.Request, f func(*http.Request) (any, string)) (body []byte, status int,
+	problem string) {
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	d.advance()
+	v, problem := f(r)
+	switch {
+	case problem == "":
+	case v != nil:
+		return nil, http.StatusBadRequest, problem
+	default:
+		return nil, http.StatusNotFound, problem
+	}
+	body, err := encode(h, r, v)
+	if err != nil {
+		return nil, http.StatusInternalServerError, err.Error()
+	}
+	return body, http.StatusOK, ""
 }
 
 // firstSeconds is how many of the latest seconds a page begins with.
@@ -300,25 +321,35 @@ func (d *Dashboard) query(r *http.Request) (any, string) {
 	return out, ""
 }
 
-// reply writes JSON, compressed where the client takes it.
-func reply(w http.ResponseWriter, r *http.Request, v any) {
+// worthPacking is the size in bytes from which an answer is compressed: a smaller one is a few packets anyhow.
+const worthPacking = 4 << 10
+
+// packers keeps compressors, since each new one allocates more than a megabyte.
+var packers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a known level
+	return z
+}}
+
+// encode returns an answer in JSON, compressed where the client takes it, and sets its headers.
+func encode(h http.Header, r *http.Request, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, err
 	}
-	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept-Encoding")
-	if len(b) < 1<<10 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		_, _ = w.Write(b)
-		return
+	if len(b) < worthPacking || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		return b, nil
 	}
 	h.Set("Content-Encoding", "gzip")
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a known level
-	_, _ = z.Write(b)
+	var packed bytes.Buffer
+	z := packers.Get().(*gzip.Writer)
+	z.Reset(&packed)
+	_, _ = z.Write(b) // into memory
 	_ = z.Close()
+	packers.Put(z)
+	return packed.Bytes(), nil
 }
 
 func refuse(w http.ResponseWriter, status int, text string) {

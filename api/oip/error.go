@@ -80,6 +80,9 @@ func Errorf(c Code, field, format string, args ...any) *Error {
 	return &Error{c, field, fmt.Sprintf(format, args...)}
 }
 
+// ErrNoInputs is the error of a request that has no input.
+var ErrNoInputs = invalid("inputs", "is empty, want at least one")
+
 func invalid(field, format string, args ...any) *Error {
 	return Errorf(Invalid, field, format, args...)
 }

@@ -13,7 +13,7 @@ import (
 // regions reads inputs that are in shared memory; nil refuses those. Such inputs have no entry in the raw contents.
 func DecodeRequest(r *pb.ModelInferRequest, regions Regions) ([]tensor.Tensor, error) {
 	if len(r.Inputs) == 0 {
-		return nil, invalid("inputs", "is empty, want at least one")
+		return nil, ErrNoInputs
 	}
 	if len(r.Inputs) > MaxTensors {
 		return nil, invalid("inputs", "has %d tensors, at most %d are taken", len(r.Inputs), MaxTensors)

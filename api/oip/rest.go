@@ -77,11 +77,15 @@ func split(body []byte, headerLength int) (head, blocks []byte, err error) {
 }
 
 // parse reads the JSON of a message.
-func parse(head []byte, bounds *Bounds) (*restMessage, error) {
-	if m, ok := readHead(head, bounds); ok {
-		return m, nil
+func parse(head []byte, bounds *Bounds, m *restMessage) error {
+	if readHead(head, bounds, m) {
+		return nil
 	}
-	return parseAny(head, bounds)
+	any, err := parseAny(head, bounds)
+	if err == nil {
+		*m = *any
+	}
+	return err
 }
 
 // parseAny reads JSON of any form. encoding/json refuses the bare NaN and Infinity that clients send in tensor data. So
@@ -127,8 +131,8 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 	if err != nil {
 		return nil, err
 	}
-	m, err := parse(head, &bounds)
-	if err != nil {
+	var m restMessage
+	if err := parse(head, &bounds, &m); err != nil {
 		return nil, err
 	}
 	r := &RESTRequest{ID: m.ID}
@@ -145,7 +149,7 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 			return nil, invalid("instances", "belongs to the protocol v1, this is v2: "+
 				`send {"inputs":[{"name":...,"datatype":...,"shape":[...],"data":[...]}]}`)
 		}
-		return nil, invalid("inputs", "is empty, want at least one")
+		return nil, ErrNoInputs
 	}
 	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks, &bounds, regions); err != nil {
 		return nil, err
@@ -233,7 +237,8 @@ func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds, 
 	for k := range in {
 		x := &in[k]
 		field := func() string { return tensorField(list, k, x.Name, "") }
-		t := tensor.Tensor{Name: x.Name, DType: tensor.ParseDType(x.Datatype)}
+		t := &out[k]
+		t.Name, t.DType = x.Name, tensor.ParseDType(x.Datatype)
 		if x.Name == "" {
 			return nil, invalid(field(), "has no name")
 		}
@@ -256,7 +261,7 @@ func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds, 
 			return nil, invalid(field(), "%v", err)
 		}
 		var shared *Shared
-		if len(x.Parameters) > 0 {
+		if x.Parameters.shared() {
 			if shared, err = sharedOf(field(), jsonParameter(x.Parameters)); err != nil {
 				return nil, err
 			}
@@ -266,7 +271,7 @@ func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds, 
 		case shared != nil && (binary || len(x.Data) > 0):
 			return nil, invalid(field(), "has data and is in shared memory: use one of them")
 		case shared != nil:
-			if err := shared.fetch(field(), &t, regions); err != nil {
+			if err := shared.fetch(field(), t, regions); err != nil {
 				return nil, err
 			}
 		case binary && len(x.Data) > 0:
@@ -290,7 +295,6 @@ func decodeTensors(list string, in []restTensor, blocks []byte, bounds *Bounds, 
 		default:
 			return nil, invalid(field(), "has neither data nor binary_data_size")
 		}
-		out[k] = t
 	}
 	if len(blocks) > 0 {
 		return nil, invalid("", "%d bytes are left behind the last binary tensor", len(blocks))
@@ -312,8 +316,8 @@ func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
 		return nil, err
 	}
 	bounds := Bounds{}.WithDefaults()
-	m, err := parse(head, &bounds)
-	if err != nil {
+	var m restMessage
+	if err := parse(head, &bounds, &m); err != nil {
 		return nil, err
 	}
 	r := &RESTResponse{ModelName: m.ModelName, ModelVersion: m.ModelVersion, ID: m.ID}

@@ -1,6 +1,7 @@
 package oip
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -22,6 +23,11 @@ func (f jsonFields) get(name string) (json.RawMessage, bool) {
 		}
 	}
 	return nil, false
+}
+
+// shared reports whether any member is about shared memory.
+func (f jsonFields) shared() bool {
+	return slices.ContainsFunc(f, func(x jsonField) bool { return strings.HasPrefix(x.name, "shared_memory_") })
 }
 
 // UnmarshalJSON implements json.Unmarshaler. Of members with one name the last counts.
@@ -49,43 +55,52 @@ type headReader struct {
 	bounds *Bounds
 }
 
-// readHead returns false where it gives up.
-func readHead(head []byte, bounds *Bounds) (*restMessage, bool) {
+// readHead returns false where it gives up. m is then of no use.
+func readHead(head []byte, bounds *Bounds, m *restMessage) bool {
 	r := headReader{b: head, bounds: bounds}
-	m := new(restMessage)
-	names := 0
-	ok := r.object(func(key []byte) bool {
-		at := slices.Index(messageKeys, string(key))
-		if at < 0 || names&(1<<at) != 0 {
-			return false
-		}
-		names |= 1 << at
-		var ok bool
-		switch at {
-		case 0:
+	var seen seenKeys
+	ok := r.object(func(key []byte) (ok bool) {
+		switch string(key) {
+		case "model_name":
 			m.ModelName, ok = r.text()
-		case 1:
+		case "model_version":
 			m.ModelVersion, ok = r.text()
-		case 2:
+		case "id":
 			m.ID, ok = r.text()
-		case 3:
+		case "parameters":
 			m.Parameters, ok = r.parameters()
-		case 4:
+		case "inputs":
 			m.Inputs, ok = r.tensors()
-		case 5:
+		case "outputs":
 			m.Outputs, ok = r.tensors()
 		}
-		return ok
+		return ok && seen.first(key)
 	})
 	// Cut data leaves its index behind, of at most ten digits.
 	lean := len(head) - r.cut + 10*(len(m.Inputs)+len(m.Outputs))
-	return m, ok && r.space() == len(head) && lean <= bounds.Head
+	return ok && r.space() == len(head) && lean <= bounds.Head
 }
 
-var (
-	messageKeys = []string{"model_name", "model_version", "id", "parameters", "inputs", "outputs"}
-	tensorKeys  = []string{"name", "datatype", "shape", "parameters", "data"}
-)
+// seenKeys are the members of an object that were read: at most as many as an object has known names.
+type seenKeys struct {
+	keys [6][]byte
+	n    int
+}
+
+// first adds a name. It returns false for one that was there before.
+func (s *seenKeys) first(key []byte) bool {
+	for _, k := range s.keys[:s.n] {
+		if bytes.Equal(k, key) {
+			return false
+		}
+	}
+	if s.n == len(s.keys) {
+		return false
+	}
+	s.keys[s.n] = key
+	s.n++
+	return true
+}
 
 // space skips white space.
 func (r *headReader) space() int {
@@ -164,10 +179,23 @@ func (r *headReader) parameters() (jsonFields, bool) {
 			return false
 		}
 		v, ok := r.scalar()
-		f = append(f, jsonField{string(key), v})
+		f = append(f, jsonField{parameterName(key), v})
 		return ok
 	})
 	return f, ok
+}
+
+// parameterName is a text without a copy for the names that most requests have.
+func parameterName(key []byte) string {
+	switch string(key) {
+	case "binary_data":
+		return "binary_data"
+	case "binary_data_size":
+		return "binary_data_size"
+	case "binary_data_output":
+		return "binary_data_output"
+	}
+	return string(key)
 }
 
 // mostPlain is how many parameters are read here: comparing each with each takes long for many.
@@ -214,26 +242,20 @@ func (r *headReader) tensors() (out []restTensor, ok bool) {
 }
 
 func (r *headReader) tensor(t *restTensor) bool {
-	names := 0
-	return r.object(func(key []byte) bool {
-		at := slices.Index(tensorKeys, string(key))
-		if at < 0 || names&(1<<at) != 0 {
-			return false
-		}
-		names |= 1 << at
-		var ok bool
-		switch at {
-		case 0:
+	var seen seenKeys
+	return r.object(func(key []byte) (ok bool) {
+		switch string(key) {
+		case "name":
 			t.Name, ok = r.text()
-		case 1:
+		case "datatype":
 			t.Datatype, ok = r.text()
-		case 2:
+		case "shape":
 			from := r.space()
 			t.dims, ok = r.shape()
 			t.Shape = r.b[from:r.at]
-		case 3:
+		case "parameters":
 			t.Parameters, ok = r.parameters()
-		case 4:
+		case "data":
 			from := r.space()
 			end, err := skipValue(r.b, from)
 			if ok = err == nil; ok {
@@ -241,7 +263,7 @@ func (r *headReader) tensor(t *restTensor) bool {
 				r.cut += end - from
 			}
 		}
-		return ok
+		return ok && seen.first(key)
 	})
 }
 

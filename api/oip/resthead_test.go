@@ -27,7 +27,8 @@ var heads = []string{
 func sameHead(t *testing.T, head string) {
 	t.Helper()
 	bounds := Bounds{}.WithDefaults()
-	got, ok := readHead([]byte(head), &bounds)
+	got := new(restMessage)
+	ok := readHead([]byte(head), &bounds, got)
 	if !ok {
 		return
 	}
@@ -77,7 +78,7 @@ func TestUsualMessagesAreReadInOnePass(t *testing.T) {
 	bounds := Bounds{}.WithDefaults()
 	for k, head := range heads {
 		sameHead(t, head)
-		if _, ok := readHead([]byte(head), &bounds); ok != (k < 4) {
+		if ok := readHead([]byte(head), &bounds, new(restMessage)); ok != (k < 4) {
 			t.Errorf("%q: read in one pass: %v", head, ok)
 		}
 	}

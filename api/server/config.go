@@ -90,9 +90,15 @@ type Config struct {
 	// page of another origin.
 	Origins []string
 
-	Name    string // in metadata; "" means sluice
-	Version string // in metadata; "" means Unversioned
-	Log     *slog.Logger
+	// Connected is called with the client's address when a gRPC connection begins, and when it has ended; nil for none.
+	// It returns soon.
+	Connected func(remote string, begins bool)
+
+	Name string // in metadata; "" means sluice
+	// Extensions are listed in metadata beside those that every server has.
+	Extensions []string
+	Version    string // in metadata; "" means Unversioned
+	Log        *slog.Logger
 	// LogLevel is the level of Log, which clients that may load models may change; nil for one that is fixed.
 	LogLevel *slog.LevelVar
 }

@@ -17,6 +17,8 @@ const (
 	configParameter  = "config"
 	filePrefix       = "file:"
 	membersParameter = "unload_dependents"
+	// SettingPrefix begins the names of parameters that only sluice knows.
+	SettingPrefix = "sluice."
 )
 
 // load loads a model. Errors are worded as Triton words them, since existing clients look for "failed to load".
@@ -176,6 +178,11 @@ func loadingOf(r *pb.RepositoryModelLoadRequest, most int) (how Loading, err err
 				return how, oip.Errorf(oip.Invalid, "parameters."+name[:min(len(name), 100)], "is no bytes_param")
 			}
 			how.add(file, value.GetBytesParam())
+		case strings.HasPrefix(name, SettingPrefix):
+			if how.Settings == nil {
+				how.Settings = make(map[string]string)
+			}
+			how.Settings[strings.TrimPrefix(name, SettingPrefix)] = value.GetStringParam()
 		}
 	}
 	return how, nil

@@ -96,21 +96,8 @@ func (s *Server) entry(next http.Handler) http.Handler {
 		}
 		shown := shownBy(r)
 		caller, err := s.config.Gate.Enter(&shown, n.roles)
-		s.entered(w, r, "http", n.changes, caller, func(w http.ResponseWriter, r *http.Request) error {
-			if err != nil {
-				return err
-			}
-			if n.query {
-				quota, leave, err := s.config.Gate.Admit(caller)
-				setQuota(w.Header(), quota)
-				if err != nil {
-					return err
-				}
-				defer leave()
-			}
-			next.ServeHTTP(w, r)
-			return nil
-		})
+		e := entering{server: s, protocol: "http", need: n, caller: caller, err: err, next: next}
+		e.serve(w, r)
 	})
 }
 
@@ -142,45 +129,78 @@ func (s *Server) adminEntry(next http.Handler) http.Handler {
 		default:
 			caller, err = s.config.Gate.EnterFrom(&shown, roles, access.Look)
 		}
-		s.entered(w, r, "admin", !reads, caller, func(w http.ResponseWriter, r *http.Request) error {
-			if err != nil {
-				return err
-			}
-			next.ServeHTTP(w, r)
-			return nil
-		})
+		e := entering{server: s, protocol: "admin", need: need{changes: !reads}, caller: caller, err: err, next: next}
+		e.serve(w, r)
 	})
 }
 
-// entered answers a request with its caller in its context, and writes down what has to be.
-func (s *Server) entered(w http.ResponseWriter, r *http.Request, protocol string, changes bool, caller *access.Caller,
-	answer func(http.ResponseWriter, *http.Request) error) {
-	written := s.records.begin(changes)
-	if caller != nil {
-		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+// entering is a request over HTTP whose caller is known, or refused with err.
+type entering struct {
+	server   *Server
+	protocol string
+	need     need
+	caller   *access.Caller
+	err      error
+	next     http.Handler
+}
+
+// serve answers the request with its caller in its context, and writes down what has to be.
+func (e *entering) serve(w http.ResponseWriter, r *http.Request) {
+	s := e.server
+	// A query of no tenant has no limits of its caller, so that nothing asks who it is.
+	if e.caller != nil && (!e.need.query || e.caller.Tenant != 0) {
+		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, e.caller))
 	}
+	if written := s.records.begin(e.need.changes); written.any() {
+		e.serveWritten(w, r, &record{began: written.began, audits: written.audits, samples: written.samples})
+		return
+	}
+	if err := e.admitted(w, r); err != nil { // most requests
+		refuseEntry(w, err)
+	}
+}
+
+// serveWritten is serve for a request that is written down.
+func (e *entering) serveWritten(w http.ResponseWriter, r *http.Request, written *record) {
 	seen := &seenWriter{ResponseWriter: w}
-	if written.any() {
-		written.ID = requestID(r.Header.Get("X-Request-Id"))
-		w.Header().Set("X-Request-Id", written.ID)
-		w = seen
+	written.ID = requestID(r.Header.Get("X-Request-Id"))
+	w.Header().Set("X-Request-Id", written.ID)
+	if err := e.admitted(seen, r); err != nil {
+		written.Why = access.Cut(refuseEntry(seen, err))
 	}
-	if err := answer(w, r); err != nil {
-		e, retry := clientError(err)
-		if e.Code == oip.Unauthenticated {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
+	written.From, written.Protocol = r.RemoteAddr, e.protocol
+	written.What = r.Method + " " + access.Cut(r.URL.Path)
+	written.Result = strconv.Itoa(max(seen.status, http.StatusOK))
+	written.Bytes = seen.bytes
+	e.server.records.end(written, e.caller, e.server.config.Gate)
+}
+
+// admitted has the request answered if its caller may send it now.
+func (e *entering) admitted(w http.ResponseWriter, r *http.Request) error {
+	if e.err != nil {
+		return e.err
+	}
+	if e.need.query {
+		quota, leave, err := e.server.config.Gate.Admit(e.caller)
+		setQuota(w.Header(), quota)
+		if err != nil {
+			return err
 		}
-		setRetry(w.Header(), retry)
-		writeError(w, e.Code.HTTP(), e.Error())
-		written.Why = access.Cut(e.Error())
+		defer leave()
 	}
-	if written.any() {
-		written.From, written.Protocol = r.RemoteAddr, protocol
-		written.What = r.Method + " " + access.Cut(r.URL.Path)
-		written.Result = strconv.Itoa(max(seen.status, http.StatusOK))
-		written.Bytes = seen.bytes
-		s.records.end(&written, caller, s.config.Gate)
+	e.next.ServeHTTP(w, r)
+	return nil
+}
+
+// refuseEntry answers a request that is not let in, and returns why.
+func refuseEntry(w http.ResponseWriter, err error) string {
+	e, retry := clientError(err)
+	if e.Code == oip.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
 	}
+	setRetry(w.Header(), retry)
+	writeError(w, e.Code.HTTP(), e.Error())
+	return e.Error()
 }
 
 // setRetry says when to try again, in whole seconds.

@@ -135,7 +135,7 @@ func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) erro
 			return
 		}
 		send(out)
-		holds.give(bytesOf(outputs))
+		holds.give(tensor.TotalBytes(outputs))
 	}
 	if g.model.Decoupled() {
 		g.query.Partial = func(outputs []tensor.Tensor) { event(outputs, nil) }
@@ -156,12 +156,4 @@ func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) erro
 	text, _ := json.Marshal(map[string]string{"error": e.Error()})
 	send(text)
 	return nil
-}
-
-// bytesOf is how many bytes tensors have.
-func bytesOf(list []tensor.Tensor) (n int64) {
-	for k := range list {
-		n += int64(len(list[k].Data))
-	}
-	return n
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,17 +27,14 @@ var extensions = []string{
 	"system_shared_memory", "binary_tensor_data", "parameters", "statistics", "trace", "logging", "generate",
 }
 
+// extensions are all that the metadata list.
+func (c *Config) extensions() []string { return append(slices.Clone(extensions), c.Extensions...) }
+
 // grpcOptions are server settings for existing clients. The default limit of 4 MiB and the default keep-alive
 // enforcement would reject many of them.
-func grpcOptions(c *Config, m *memory) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newBoundedCodec(c.Message, m)),
-		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
-		grpc.MaxSendMsgSize(int(c.MaxRequest)),
-		grpc.MaxConcurrentStreams(uint32(c.Streams)),
-		grpc.MaxHeaderListSize(uint32(c.MaxHeader)),
-		grpc.ConnectionTimeout(c.ReadTimeout),
-		grpc.WaitForHandlers(true),
+func grpcOptions(c *Config, codec *boundedCodec) []grpc.ServerOption {
+	return append(c.GRPCLimits(),
+		grpc.ForceServerCodecV2(codec),
 		grpc.UnaryInterceptor(func(ctx context.Context, r any, i *grpc.UnaryServerInfo,
 			next grpc.UnaryHandler) (out any, err error) {
 			defer recoverCall(c, i.FullMethod, &err)
@@ -46,7 +44,24 @@ func grpcOptions(c *Config, m *memory) []grpc.ServerOption {
 		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
 			next grpc.StreamHandler) (err error) {
 			return watchedStream(c, i.FullMethod, s, func(s grpc.ServerStream) error { return next(srv, s) })
-		}),
+		}))
+}
+
+// streamWorkers is how many goroutines of a gRPC server are kept for calls. A new one would grow its stack on its way
+// to the handler in every call, which is a tenth of what a small call costs. More calls at once get goroutines of
+// their own.
+const streamWorkers = 128
+
+// GRPCLimits are the configuration's bounds of size, number and time as options of a gRPC server.
+func (c *Config) GRPCLimits() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
+		grpc.MaxSendMsgSize(int(c.MaxRequest)),
+		grpc.MaxConcurrentStreams(uint32(c.Streams)),
+		grpc.MaxHeaderListSize(uint32(c.MaxHeader)),
+		grpc.ConnectionTimeout(c.ReadTimeout),
+		grpc.WaitForHandlers(true),
+		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 10 * time.Second, PermitWithoutStream: true,
 		}),
@@ -98,7 +113,8 @@ func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*p
 
 // ServerMetadata implements the protocol.
 func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest) (*pb.ServerMetadataResponse, error) {
-	return &pb.ServerMetadataResponse{Name: g.s.config.Name, Version: g.s.config.Version, Extensions: extensions}, nil
+	return &pb.ServerMetadataResponse{Name: g.s.config.Name, Version: g.s.config.Version,
+		Extensions: g.s.config.extensions()}, nil
 }
 
 // ModelMetadata implements the protocol.
@@ -158,7 +174,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 	}
 	inputs, err := oip.DecodeRequest(r, g.s.regions.reader(g.s.config.MaxRequest, holds))
 	if err != nil {
-		return nil, err
+		return nil, namingInputs(m, err)
 	}
 	params, err := oip.DecodeParams(r.Parameters)
 	if err != nil {

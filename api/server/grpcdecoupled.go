@@ -76,7 +76,7 @@ func (g *grpcService) inferDecoupled(ctx context.Context, m *Model, r *pb.ModelI
 		out := answer(false)
 		oip.EncodeOutputs(out, outputs, shared)
 		partial(out)
-		holds.give(bytesOf(outputs))
+		holds.give(tensor.TotalBytes(outputs))
 	}
 	last, err := g.s.infer(ctx, query)
 	if err == nil && len(last.Outputs) > 0 {

@@ -51,6 +51,9 @@ func (g *grpcService) SystemSharedMemoryUnregister(ctx context.Context, r *pb.Sy
 	if !fromHere(ctx) {
 		return nil, failure(ctx, errRegions)
 	}
+	if err := g.s.regions.enabled(); err != nil {
+		return nil, failure(ctx, err)
+	}
 	g.s.regions.unregister(r.GetName())
 	return &pb.SystemSharedMemoryUnregisterResponse{}, nil
 }

@@ -58,7 +58,8 @@ func (g *grpcService) LogSettings(ctx context.Context, r *pb.LogSettingsRequest)
 		return &value{ParameterChoice: &pb.LogSettingsResponse_SettingValue_StringParam{StringParam: s}}
 	}
 	return &pb.LogSettingsResponse{Settings: map[string]*value{
-		"log_file": text(""), "log_format": text("default"), "log_info": yes(now.Info), "log_warning": yes(now.Warning),
+		"log_file": text(""), "log_format": text(now.Format),
+		"log_info": yes(now.Info), "log_warning": yes(now.Warning),
 		"log_error": yes(now.Error), "log_verbose_level": {
 			ParameterChoice: &pb.LogSettingsResponse_SettingValue_Uint32Param{Uint32Param: now.Verbose},
 		},

@@ -122,7 +122,8 @@ func (s *Server) pathModel(r *http.Request) (*Model, string, error) {
 }
 
 func (s *Server) getServer(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, map[string]any{"name": s.config.Name, "version": s.config.Version, "extensions": extensions})
+	return reply(w, map[string]any{"name": s.config.Name, "version": s.config.Version,
+		"extensions": s.config.extensions()})
 }
 
 // jsonTensor is a tensor in metadata.

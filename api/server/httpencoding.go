@@ -8,11 +8,16 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // smallAnswer is the size up to which the blocks of an answer are copied behind its JSON, in bytes: one write of a few
 // KiB costs less than several.
 const smallAnswer = 4 << 10
+
+// uncounted is the size, in bytes, up to which net/http counts an answer itself, without an allocation: it holds 2 KiB
+// back until the handler returns.
+const uncounted = 1 << 10
 
 // varyEncoding is the value of Vary of every inference answer.
 var varyEncoding = []string{"Accept-Encoding"}
@@ -34,7 +39,9 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, head []byte, blocks [][
 		for _, b := range blocks {
 			size += len(b)
 		}
-		h["Content-Length"] = []string{strconv.Itoa(size)}
+		if size > uncounted {
+			h["Content-Length"] = []string{strconv.Itoa(size)}
+		}
 		if size <= smallAnswer {
 			for _, b := range blocks {
 				head = append(head, b...)
@@ -43,7 +50,9 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, head []byte, blocks [][
 		}
 	case "gzip":
 		h.Set("Content-Encoding", encoding)
-		z, _ := gzip.NewWriterLevel(w, flate.BestSpeed)
+		z := packers.Get().(*gzip.Writer)
+		z.Reset(w)
+		defer packers.Put(z)
 		defer z.Close()
 		to = z
 	default:
@@ -57,6 +66,12 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, head []byte, blocks [][
 		_, _ = to.Write(b)
 	}
 }
+
+// packers are reused: a new one takes more than a megabyte, and some clients ask for gzip by default.
+var packers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(io.Discard, flate.BestSpeed) // the level is one
+	return z
+}}
 
 // acceptedEncoding picks gzip or deflate from Accept-Encoding (RFC 9110, section 12.5.3), the one with the higher
 // weight, or the first of equal ones; "" when neither is listed with a weight above 0. "*" asks for nothing that the

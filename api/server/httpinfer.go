@@ -45,7 +45,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		return m.Inputs[0], m.Batched, nil
 	}, s.regions.reader(s.config.MaxRequest, holds))
 	if err != nil {
-		return err
+		return namingInputs(m, err)
 	}
 	query, err := newRequest(m, version, req.Inputs, req.Params, s.config.Items)
 	if err != nil {

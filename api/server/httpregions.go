@@ -31,6 +31,9 @@ func (s *Server) regionRoutes(get, post func(string, func(http.ResponseWriter, *
 			if err := s.mayRegister(r); err != nil {
 				return err
 			}
+			if err := s.regions.enabled(); err != nil {
+				return err
+			}
 			s.regions.unregister(r.PathValue("region"))
 			return reply(w, struct{}{})
 		})

@@ -102,6 +102,6 @@ func (s *Server) logSetting(w http.ResponseWriter, r *http.Request, ask map[stri
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"log_file":"","log_info":%v,"log_warning":%v,"log_error":%v,"log_verbose_level":%d,`+
-		`"log_format":"default"}`, now.Info, now.Warning, now.Error, now.Verbose)
+		`"log_format":%q}`, now.Info, now.Warning, now.Error, now.Verbose, now.Format)
 	return nil
 }

@@ -53,6 +53,7 @@ type guard struct {
 	name               string
 	limit, each        int
 	write              time.Duration
+	connected          func(remote string, begins bool) // nil for none
 	mu                 sync.Mutex
 	open, reserve      int
 	byAddress          map[string]int // of all open ones
@@ -76,6 +77,9 @@ func (g *guard) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if own := g.admit(c); own != nil {
+			if g.connected != nil {
+				g.connected(c.RemoteAddr().String(), true)
+			}
 			return own, nil
 		}
 		_ = c.Close()
@@ -212,6 +216,9 @@ func (c *guardedConn) Close() error { return c.closeFor(ended) }
 func (c *guardedConn) closeFor(why string) error {
 	c.once.Do(func() {
 		g := c.guard
+		if g.connected != nil {
+			defer g.connected(c.RemoteAddr().String(), false)
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.closedFor[why]++

@@ -111,11 +111,7 @@ func (c *claim) decoded(body []byte, headerLength int, bounds *oip.Bounds) error
 
 // answer claims the outputs of an answer.
 func (c *claim) answer(outputs []tensor.Tensor) error {
-	n := int64(0)
-	for k := range outputs {
-		n += int64(len(outputs[k].Data))
-	}
-	return c.take(n)
+	return c.take(tensor.TotalBytes(outputs))
 }
 
 // keep holds the claim of a gRPC request until done takes it.

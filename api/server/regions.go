@@ -18,6 +18,8 @@ const (
 	sharedFolder = "/dev/shm"
 	// maxRegions bounds the regions that are registered at a time: each holds a file open.
 	maxRegions = 1024
+	// reservedObjects is the prefix of objects that belong to Triton's Python backend, which may run beside us.
+	reservedObjects = "triton_python_backend_shm_region_"
 )
 
 // region is a part of a shared memory object that a client has registered.
@@ -45,7 +47,7 @@ func newRegions(prefix string) *regions {
 // enabled returns an error where the configuration allows no shared memory.
 func (r *regions) enabled() error {
 	if r.prefix == "" {
-		return oip.Errorf(oip.Unsupported, "", "shared memory is turned off: name the prefix of the objects that "+
+		return oip.Errorf(oip.Unsupported, "", "Client shared memory is disabled: name the prefix of the objects that "+
 			"clients may use in server.shared_memory")
 	}
 	return nil
@@ -58,16 +60,24 @@ func (r *regions) register(name, key string, offset, size uint64) error {
 	}
 	bad := func(field, format string, args ...any) error { return oip.Errorf(oip.Invalid, field, format, args...) }
 	object := strings.TrimPrefix(key, "/")
+	if rest := strings.TrimLeft(key, "/"); strings.HasPrefix(rest, reservedObjects) {
+		object = rest // whatever stands before it, this is the reason
+	}
 	switch {
 	case name == "":
 		return bad("name", "is missing")
 	case object == "" || object == "." || object == ".." || strings.ContainsAny(object, "/\x00"):
-		return bad("key", "is %.100q, want the name of a shared memory object", key)
+		return bad("key", "cannot register shared memory region '%.200s' - invalid shm key '%.100s': want the name of "+
+			"a shared memory object", name, key)
+	case strings.HasPrefix(object, reservedObjects):
+		return bad("key", "cannot register shared memory region '%.200s' with key '%.200s' as the key contains the "+
+			"reserved prefix '%s'", name, key, reservedObjects)
 	case !strings.HasPrefix("/"+object, r.prefix):
 		return bad("key", "is %.100q: this server takes objects whose names begin with %s (server.shared_memory)", key,
 			r.prefix)
 	case size == 0 || size > 1<<40 || offset > 1<<40:
-		return bad("byte_size", "is %d from offset %d on, want at least 1 byte inside the object", size, offset)
+		return bad("", "failed to register shared memory region '%.200s': invalid args: byte_size is %d from offset "+
+			"%d on, want at least 1 byte inside the object", name, size, offset)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +98,8 @@ func (r *regions) register(name, key string, offset, size uint64) error {
 	case err != nil || !st.Mode().IsRegular():
 		err = bad("", "Unable to open shared memory region: '%.100s'", key)
 	case int64(offset+size) > st.Size():
-		err = bad("", "failed to register shared memory region '%.200s': it ends at byte %d, the object '%.100s' "+
-			"has %d",
+		err = bad("", "failed to register shared memory region '%.200s': invalid args: it ends at byte %d, the "+
+			"object '%.100s' has %d",
 			name, offset+size, key, st.Size())
 	default:
 		r.byName[name] = &region{name, key, int64(offset), int64(size), f}
@@ -131,6 +141,10 @@ func (r *regions) within(s oip.Shared) (*region, int64, error) {
 	x := r.byName[s.Region]
 	if x == nil {
 		return nil, 0, oip.Errorf(oip.Invalid, "", "Unable to find shared memory region: '%.200s'", s.Region)
+	}
+	if s.Offset >= x.size && x.size > 0 {
+		return nil, 0, oip.Errorf(oip.Invalid, "", "Invalid offset for shared memory region: '%.200s': it has %d "+
+			"bytes, asked for are %d from %d on", s.Region, x.size, s.Size, s.Offset)
 	}
 	if s.Size > x.size || s.Offset > x.size-s.Size {
 		return nil, 0, oip.Errorf(oip.Invalid, "", "Invalid offset + byte size for shared memory region: '%.200s': it "+

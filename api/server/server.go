@@ -27,6 +27,11 @@ type Server struct {
 	tracer   *tracer
 	records  *records
 
+	handler, adminHandler http.Handler
+	calls                 *grpcService
+	methods               *grpc.ServiceDesc
+	codec                 *boundedCodec
+
 	http, admin   *http.Server
 	grpc          *grpc.Server
 	health        *health.Server
@@ -68,6 +73,9 @@ func New(c Config, p Service) (*Server, error) {
 			return nil, err
 		}
 		g := newGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
+		if x.name == "grpc" {
+			g.connected = c.Connected
+		}
 		s.guards = append(s.guards, g)
 		*x.to = g
 	}
@@ -85,36 +93,38 @@ func (s *Server) closeListeners() {
 
 func (s *Server) build() {
 	c := &s.config
-	timed := func(h http.Handler) *http.Server {
-		return &http.Server{Handler: reservedFor(h), ConnContext: markReserved,
-			ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
-			MaxHeaderBytes: c.MaxHeader,
-			ErrorLog:       debugLogger(c.Log)}
-	}
+	s.handler, s.adminHandler = s.routes(), s.adminRoutes()
 	if s.httpL != nil {
-		s.http = timed(s.routes())
+		s.http = c.HTTPServer(s.handler)
 		s.http.TLSConfig = c.TLS
 	}
 	if s.adminL != nil {
-		mux := http.NewServeMux()
-		for path, h := range c.AdminHandlers {
-			mux.Handle(path, h)
-		}
-		mux.Handle("/v2/repository/", s.repositoryHandler())
-		s.admin = timed(c.protected(s.adminEntry(mux)))
+		s.admin = c.HTTPServer(s.adminHandler)
 		s.admin.TLSConfig = c.AdminTLS
 	}
-	options := grpcOptions(c, s.memory)
+	s.codec = newBoundedCodec(c.Message, s.memory)
+	options := grpcOptions(c, s.codec)
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	s.grpc.RegisterService(s.guarded(inferenceService()), &grpcService{s: s})
+	s.calls, s.methods = &grpcService{s: s}, s.guarded(inferenceService())
+	s.grpc.RegisterService(s.methods, s.calls)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	if c.Reflection {
 		reflection.Register(s.grpc)
 	}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+}
+
+// adminRoutes are the paths of the admin address.
+func (s *Server) adminRoutes() http.Handler {
+	mux := http.NewServeMux()
+	for path, h := range s.config.AdminHandlers {
+		mux.Handle(path, h)
+	}
+	mux.Handle("/v2/repository/", s.repositoryHandler())
+	return s.config.protected(s.adminEntry(mux))
 }
 
 func address(l net.Listener) string {
@@ -127,6 +137,9 @@ func address(l net.Listener) string {
 // Close releases the addresses of a server that does not serve: one that never did, or whose Serve has returned.
 func (s *Server) Close() {
 	s.closeListeners()
+	if s.grpc != nil {
+		s.grpc.Stop() // its workers run from the beginning
+	}
 	s.tracer.close()
 }
 
@@ -272,17 +285,7 @@ func (s *Server) drain() error {
 			}
 		})
 	}
-	waiting.Go(func() {
-		stopped := make(chan struct{})
-		go func() { s.grpc.GracefulStop(); close(stopped) }()
-		select {
-		case <-stopped:
-		case <-limit.Done():
-			errs[1] = errors.New("gRPC calls were still running after the drain timeout")
-			s.grpc.Stop()
-			<-stopped
-		}
-	})
+	waiting.Go(func() { errs[1] = DrainGRPC(limit, s.grpc) })
 	waiting.Wait()
 	s.regions.unregister("")
 	if s.admin != nil { // last, so that metrics can be read until the end

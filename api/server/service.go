@@ -41,6 +41,8 @@ type Service interface {
 type Loading struct {
 	Config []byte            // the model's configuration as JSON; nil for that of the repository
 	Files  map[string][]byte // contents by VERSION/NAME; empty for the files of the repository
+	// Settings are the parameters of ours, as text, by their names without SettingPrefix.
+	Settings map[string]string
 }
 
 // Model is an app as clients see it.

@@ -28,6 +28,7 @@ var traceDefaults = map[string][]string{
 type logSettings struct {
 	Info, Warning, Error bool
 	Verbose              uint32
+	Format               string // as clients set it; the log's times are written as ISO 8601 in either
 }
 
 // settings are what clients set by Triton's trace and log extensions. It is safe for concurrent use.
@@ -42,7 +43,7 @@ type settings struct {
 func newSettings(level *slog.LevelVar) *settings {
 	s := &settings{
 		level: level, traces: traceSettings{set: make(map[string]map[string][]string)},
-		logs: logSettings{Info: true, Warning: true, Error: true},
+		logs: logSettings{Info: true, Warning: true, Error: true, Format: "default"},
 	}
 	if level != nil {
 		at := level.Level()
@@ -162,11 +163,10 @@ func (s *settings) log(change map[string]any) (logSettings, error) {
 		case "log_verbose_level":
 			next.Verbose, ok = value.(uint32)
 		case "log_format":
-			if value != "default" {
-				return s.logs, oip.Errorf(oip.Invalid, name, "is %.40v, want default: telemetry.log_format has the "+
-					"choice",
-					value)
+			if value != "default" && value != "ISO8601" {
+				return s.logs, oip.Errorf(oip.Invalid, name, "is %.40v, want default or ISO8601", value)
 			}
+			next.Format, _ = value.(string)
 		case "log_file":
 			return s.logs, oip.Errorf(oip.Invalid, "", "log file location can not be updated through network protocol")
 		default:

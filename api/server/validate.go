@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name,
 					want.DType)
 			}
-			if !tensor.Fits(t.Shape, want.Shape) {
+			if want.Shape != nil && !tensor.Fits(t.Shape, want.Shape) {
 				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", tensor.Dims(t.Shape),
 					m.Name, tensor.Dims(want.Shape))
 			}
@@ -87,6 +88,14 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 		return 0, missingInputs(m, inputs)
 	}
 	return items, nil
+}
+
+// namingInputs has the error for a request without inputs name those that its model takes.
+func namingInputs(m *Model, err error) error {
+	if errors.Is(err, oip.ErrNoInputs) && len(m.Inputs) > 0 {
+		return missingInputs(m, nil)
+	}
+	return err
 }
 
 // missingInputs is the error for inputs that the model needs and a request does not have, in Triton's words.

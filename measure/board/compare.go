@@ -21,7 +21,7 @@ type Task struct {
 
 // Comparison is what could have begun instead of a batch: every variant of its stage on every kind of machine that
 // served the stage. It is made afterwards, from what was recorded and what is believed of latencies, so that it is the
-// same for every rule; a rule's own estimates, such as prices of machine time, are not recorded.
+// same for every rule. What a rule itself compared is in telemetry.Weighed.
 type Comparison struct {
 	Batch   serving.BatchID `json:"batch"`
 	AtS     float64         `json:"at_s"`
@@ -355,8 +355,8 @@ func (c *comparing) whyNot(y *Candidate, p *place, k int) string {
 	case points > 0.05:
 		return fmt.Sprintf("%s%.1f points more accurate, for %s", possible, points, time)
 	case more != 0 && y.Behind > c.chosen.Behind:
-		return fmt.Sprintf("%sa batch of %d instead of %d, but %d queries left behind would be too late here, instead "+
-			"of %d", possible, y.Queries, len(c.own), y.Behind, c.chosen.Behind)
+		return fmt.Sprintf("%sa batch of %d instead of %d, but of the queries left behind %d would be too late here, "+
+			"instead of %d", possible, y.Queries, len(c.own), y.Behind, c.chosen.Behind)
 	case more != 0:
 		return fmt.Sprintf("%sa batch of %d instead of %d, for %s", possible, y.Queries, len(c.own), time)
 	}

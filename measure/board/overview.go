@@ -176,7 +176,7 @@ func (b *Board) Overview() *Overview {
 
 // burn returns the burn rate of an app's error budget; nil where nothing has ended or the objective allows nothing.
 func burn(c *counts, a *serving.App) *float64 {
-	allowed := 1 - a.SLO.Percentile/100
+	allowed := a.SLO.Allowed()
 	if allowed <= 0 || c.judged() == 0 {
 		return nil
 	}

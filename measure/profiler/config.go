@@ -35,6 +35,10 @@ type Config struct {
 	// it never is.
 	Memory func(ctx context.Context) (used int64, known bool)
 
+	// Spares are spare processes that the backend keeps for models that are loaded. Where it has some, a load is
+	// measured as it goes while a server runs: a second time, once they wait again. Nil is for none.
+	Spares Spares
+
 	// Input returns the inputs of so many items. Their rows become queries of one item each, as most traffic has.
 	Input func(v serving.VariantID, items int) []tensor.Tensor
 	// Tensors returns a variant's inputs and whether their first dimension counts items. It is used when Input is nil:

@@ -40,6 +40,8 @@ type File struct {
 	Overheads []Overhead `json:"overheads,omitempty"`
 	// Memory has each variant at most once on a device type; those that are not measured are missing.
 	Memory []Memory `json:"memory,omitempty"`
+	// Spares has a device type at most once: what spare processes took there.
+	Spares []SpareMemory `json:"spares,omitempty"`
 	// Accelerators says how accelerators were while the points were measured, by device type.
 	Accelerators []AcceleratorSeen `json:"accelerators,omitempty"`
 	// Accuracies has each variant at most once; those that are not measured are missing.
@@ -135,7 +137,7 @@ func (f *File) Encode(w io.Writer) error {
 	out.Loads = append([]Load{}, f.Loads...)
 	out.Overheads = slices.Clone(f.Overheads)
 	out.Accuracies = slices.Clone(f.Accuracies)
-	out.Memory = slices.Clone(f.Memory)
+	out.Memory, out.Spares = slices.Clone(f.Memory), slices.Clone(f.Spares)
 	out.Accelerators = slices.Clone(f.Accelerators)
 	out.sort()
 	e := json.NewEncoder(w)
@@ -178,6 +180,7 @@ func (f *File) sort() {
 	slices.SortFunc(f.Memory, func(a, b Memory) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
 	})
+	slices.SortFunc(f.Spares, func(a, b SpareMemory) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
 	slices.SortStableFunc(f.Accelerators, func(a, b AcceleratorSeen) int {
 		return cmp.Compare(a.DeviceType, b.DeviceType)
 	})
@@ -242,7 +245,8 @@ func (f *File) Validate() error {
 		}
 		seenOverheads[o.DeviceType] = true
 	}
-	return errors.Join(validMemory(f.Memory), validAccelerators(f.Accelerators), validAccuracies(f.Accuracies))
+	return errors.Join(validMemory(f.Memory), validSpares(f.Spares), validAccelerators(f.Accelerators),
+		validAccuracies(f.Accuracies))
 }
 
 // validate returns an error that begins with the field's name.
@@ -433,6 +437,10 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	out.Memory = slices.DeleteFunc(slices.Clone(f.Memory), func(x Memory) bool {
 		_, _, err := ids.resolve(x.Variant, x.DeviceType)
 		return err != nil
+	})
+	out.Spares = slices.DeleteFunc(slices.Clone(f.Spares), func(x SpareMemory) bool {
+		_, ok := ids.devices[x.DeviceType]
+		return !ok
 	})
 	out.Accuracies = slices.DeleteFunc(slices.Clone(f.Accuracies), func(x Accuracy) bool {
 		return len(ids.variants[x.Variant]) == 0

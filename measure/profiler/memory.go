@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/runtime/device"
@@ -22,6 +23,36 @@ type Memory struct {
 	AtBatch    int64  `json:"at_batch_bytes,omitempty"` // taken by it then
 	// Most is the largest batch that there was memory for; 0 where none lacked it.
 	Most int `json:"most_batch,omitempty"`
+}
+
+// Spares are processes that wait to be given a model.
+type Spares interface {
+	// Settle waits until all wait that are to.
+	Settle(context.Context) error
+	// SpareMemory returns how many bytes those that wait take.
+	SpareMemory() int64
+}
+
+// SpareMemory is what spare processes take of the memory of one machine of a device type, in bytes.
+type SpareMemory struct {
+	DeviceType string `json:"device_type"`
+	Bytes      int64  `json:"bytes"`
+}
+
+func validSpares(list []SpareMemory) error {
+	seen := make(map[string]bool)
+	for i, m := range list {
+		switch {
+		case m.DeviceType == "":
+			return fmt.Errorf("spares[%d].device_type is empty", i)
+		case m.Bytes < 1 || m.Bytes > maxBytes:
+			return fmt.Errorf("spares[%d].bytes is %d, want 1 to %d", i, m.Bytes, int64(maxBytes))
+		case seen[m.DeviceType]:
+			return fmt.Errorf("spares[%d] is of %q, as one before", i, m.DeviceType)
+		}
+		seen[m.DeviceType] = true
+	}
+	return nil
 }
 
 // AcceleratorSeen is how an accelerator was while points of a device type were measured on it.
@@ -64,10 +95,34 @@ func validAccelerators(list []AcceleratorSeen) error {
 	return nil
 }
 
-// mergeMemory takes over another profile's memory and accelerators. Where both have the same, the other's counts.
+// MemoryOf returns what a variant takes once it is loaded, and for each item of a batch beyond that, in bytes: the most
+// of all device types; 0 where it was not measured.
+func (f *File) MemoryOf(variant string) (loaded, item int64) {
+	for _, m := range f.Memory {
+		if m.Variant != variant {
+			continue
+		}
+		loaded = max(loaded, m.Loaded)
+		if m.Batch > 0 {
+			item = max(item, (m.AtBatch-m.Loaded+int64(m.Batch)-1)/int64(m.Batch))
+		}
+	}
+	return loaded, item
+}
+
+// mergeMemory takes over another profile's memory, spare processes and accelerators. Where both have the same, the
+// other's counts.
 func (f *File) mergeMemory(other *File) {
 	for _, m := range other.Memory {
 		f.setMemory(m)
+	}
+	for _, x := range other.Spares {
+		at := slices.IndexFunc(f.Spares, func(y SpareMemory) bool { return x.DeviceType == y.DeviceType })
+		if at < 0 {
+			f.Spares = append(f.Spares, x)
+		} else {
+			f.Spares[at] = x
+		}
 	}
 	for _, a := range other.Accelerators {
 		at := -1
@@ -122,6 +177,10 @@ func (p *profiler) bringWithin(ctx context.Context, s *profiledVariant, limit in
 		}
 		if after, ok := p.used(ctx); ok && known {
 			took = max(after-before, 0)
+		} else if own, ok := r.(dataplane.Footprint); ok && p.cfg.Memory == nil {
+			if bytes, known := own.Footprint(); known {
+				took = bytes
+			}
 		}
 		return r, limit, took, nil
 	}

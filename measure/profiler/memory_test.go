@@ -68,6 +68,75 @@ func TestMeasuresMemory(t *testing.T) {
 	})
 }
 
+// waiting is a backend whose loads take a second, or a tenth where a spare process waits: one does a while after the
+// first load, and takes 500 bytes.
+type waiting struct {
+	dataplane.Backend
+	learned, ready bool
+	loads          []time.Duration
+}
+
+func (w *waiting) Launch(ctx context.Context, spec dataplane.InstanceSpec) (dataplane.Runner, error) {
+	took := time.Second
+	if w.ready {
+		took = 100 * time.Millisecond
+	}
+	time.Sleep(took)
+	w.loads = append(w.loads, took)
+	w.learned, w.ready = true, false
+	return w.Backend.Launch(ctx, spec)
+}
+
+func (w *waiting) Settle(context.Context) error {
+	time.Sleep(time.Minute)
+	w.ready = w.learned
+	return nil
+}
+
+func (w *waiting) SpareMemory() int64 {
+	if w.ready {
+		return 500
+	}
+	return 0
+}
+
+// A load is measured as it goes while a server runs: in a spare process where one waits. What that takes is in the
+// file.
+func TestMeasuresLoadsInSpareProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for spares, want := range map[bool]float64{false: 1000, true: 100} {
+			w := &waiting{Backend: backend(t, fake.Config{})}
+			c := Config{Spec: world(1, 8, time.Second), Backend: w, Input: rows}
+			if spares {
+				c.Spares = w
+			}
+			f, err := Run(t.Context(), c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(f.Loads) != 1 || f.Loads[0].Load < want || f.Loads[0].Load > want+10 {
+				t.Errorf("spare processes %v: loads %+v, want %v ms; launches %v", spares, f.Loads, want, w.loads)
+			}
+			if none := !spares; none != (f.Spares == nil) || spares && f.Spares[0] != (SpareMemory{"cpu", 500}) {
+				t.Errorf("spare processes take %+v", f.Spares)
+			}
+			var b bytes.Buffer
+			if err := f.Encode(&b); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Decode(&b)
+			if err != nil || len(again.Spares) != len(f.Spares) {
+				t.Errorf("read again: %+v, %v", again, err)
+			}
+		}
+	})
+	for _, bad := range [][]SpareMemory{{{"", 1}}, {{"cpu", 0}}, {{"cpu", 1}, {"cpu", 2}}} {
+		if validSpares(bad) == nil {
+			t.Errorf("%+v is valid", bad)
+		}
+	}
+}
+
 // Batches for which memory is lacking are no points, and no plan has them; whether they fail when they run or when they
 // are loaded.
 func TestLackOfMemoryBoundsBatches(t *testing.T) {

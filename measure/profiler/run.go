@@ -44,6 +44,7 @@ type profiler struct {
 	cfg      Config
 	rng      *rand.Rand
 	lately   time.Duration // that the latest run took
+	spares   int64         // bytes that spare processes took at most
 	partial  *partial
 	progress func(done, total int, what string)
 	done     int
@@ -93,6 +94,9 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 		if s.memory.Loaded > 0 || s.memory.AtBatch > 0 || s.memory.Most > 0 {
 			f.Memory = append(f.Memory, s.memory)
 		}
+	}
+	if p.spares > 0 {
+		f.Spares = append(f.Spares, SpareMemory{DeviceType: f.DeviceType, Bytes: p.spares})
 	}
 	f.sort()
 	return f, f.Validate()
@@ -295,6 +299,9 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 		limit = max(limit, q.batch)
 	}
 	if s.load == nil {
+		if err := p.settle(ctx, s); err != nil {
+			return err
+		}
 		// A launch for all measured sizes would warm up, for seconds, batches that no plan allows.
 		start := time.Now()
 		r, _, took, err := p.bringWithin(ctx, s, 1)
@@ -315,6 +322,9 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 		return err
 	}
 	s.runner = r
+	if err := p.waitForSpares(ctx); err != nil { // their start would disturb what is measured
+		return err
+	}
 	if took > 0 {
 		s.memory.Batch, s.memory.AtBatch = fits, max(took, s.memory.Loaded)
 	}
@@ -324,6 +334,28 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 		}
 	}
 	return p.partial.add(partialRecord{Key: s.key, Memory: &s.memory})
+}
+
+// settle has spare processes wait for a variant, where the backend keeps some.
+func (p *profiler) settle(ctx context.Context, s *profiledVariant) error {
+	if p.cfg.Spares == nil {
+		return nil
+	}
+	r, _, _, err := p.bringWithin(ctx, s, 1) // they learn from it what to wait with
+	if err == nil {
+		err = errors.Join(p.waitForSpares(ctx), r.Close())
+	}
+	return err
+}
+
+// waitForSpares waits until spare processes wait, and notes what they take.
+func (p *profiler) waitForSpares(ctx context.Context) error {
+	if p.cfg.Spares == nil {
+		return nil
+	}
+	err := p.cfg.Spares.Settle(ctx)
+	p.spares = max(p.spares, p.cfg.Spares.SpareMemory())
+	return err
 }
 
 // finish ends a point that is exact enough, and drops points that are too slow because of it.

@@ -58,11 +58,13 @@ type Run struct {
 	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs, and when its instance was lost
 	Failed     bool              `json:"failed,omitempty"`
 	NoMemory   bool              `json:"out_of_memory,omitempty"` // failed because the device lacked memory for it
+	Weighed    *Weighed          `json:"weighed,omitempty"`       // not to be changed
 
 	stage   serving.StageID
 	own     int32 // items of the query itself
 	started serving.Time
 	ready   serving.Time // the stage could begin
+	members []serving.QueryID
 }
 
 // maxCompanions is the most other queries of a batch that an explanation names.
@@ -74,8 +76,9 @@ type recentQueries struct {
 	spec     *serving.Spec
 	ring     []Explanation // by QueryID modulo its length
 	batches  map[serving.BatchID]batchMembers
-	only     serving.QueryID // if not 0, the only query that is kept
-	answered serving.QueryID // the latest that was served; 0 for none
+	weighed  map[serving.InstanceID]*Weighed // of the latest batch that an instance was given
+	only     serving.QueryID                 // if not 0, the only query that is kept
+	answered serving.QueryID                 // the latest that was served; 0 for none
 }
 
 // batchMembers are the queries of a running batch, and its instance.
@@ -85,7 +88,10 @@ type batchMembers struct {
 }
 
 func newRecentQueries(spec *serving.Spec, n int) *recentQueries {
-	return &recentQueries{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]batchMembers)}
+	return &recentQueries{
+		spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]batchMembers),
+		weighed: make(map[serving.InstanceID]*Weighed),
+	}
 }
 
 func (m *recentQueries) grow(spec *serving.Spec) {
@@ -114,6 +120,10 @@ func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engin
 			m.arrived(&x.Query)
 		case engine.BatchDone:
 			m.done(x)
+		case engine.InstanceChanged:
+			if x.Change == engine.Lost {
+				delete(m.weighed, x.Instance)
+			}
 		}
 	}
 	for k := range out {
@@ -121,6 +131,7 @@ func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engin
 		case engine.StartBatch:
 			m.started(now, d)
 		case engine.StopInstance: // its batches never report an end
+			delete(m.weighed, d.Instance)
 			for id, c := range m.batches {
 				if c.instance == d.Instance {
 					delete(m.batches, id)
@@ -163,6 +174,7 @@ func (m *recentQueries) started(now serving.Time, d *engine.Decision) {
 		ids[k] = d.Tasks[k].Query
 	}
 	m.batches[d.Batch] = batchMembers{d.Instance, ids}
+	weighed := m.weighed[d.Instance]
 	stage := &m.spec.Stages[d.Stage]
 	for k := range d.Tasks {
 		x := m.find(ids[k])
@@ -172,7 +184,7 @@ func (m *recentQueries) started(now serving.Time, d *engine.Decision) {
 		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name,
 			Why: d.Reason.String(), Items: d.Items,
 			WaitTurn: ms(d.Tasks[k].Turn), WaitRoute: ms(d.Tasks[k].Route), WaitTotal: ms(d.Tasks[k].Queue),
-			StartedS: now.Seconds(), ExpectedMS: ms(d.Expected),
+			StartedS: now.Seconds(), ExpectedMS: ms(d.Expected), Weighed: weighed,
 			stage: d.Stage, own: d.Tasks[k].Items, started: now, ready: now.Add(-d.Tasks[k].Queue)}
 		if len(m.spec.Apps[stage.App].Stages) > 1 {
 			r.Stage = stage.Name
@@ -193,12 +205,7 @@ func (m *recentQueries) done(in *engine.Input) {
 			if r := &x.Runs[k]; r.Batch == in.Batch {
 				r.TookMS, r.Failed = ms(in.Took), in.Result != engine.OK
 				r.NoMemory = in.Result == engine.Exceeded
-				r.With = r.With[:0]
-				for _, other := range ids {
-					if other != id && len(r.With) < maxCompanions {
-						r.With = append(r.With, other)
-					}
-				}
+				r.members = ids // With is made when somebody asks
 			}
 		}
 	}
@@ -217,7 +224,12 @@ func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
 	out := *x
 	out.Runs = append([]Run(nil), x.Runs...)
 	for k := range out.Runs {
-		out.Runs[k].With = append([]serving.QueryID(nil), out.Runs[k].With...)
+		r := &out.Runs[k]
+		for _, other := range r.members {
+			if other != id && len(r.With) < maxCompanions {
+				r.With = append(r.With, other)
+			}
+		}
 	}
 	return &out, true
 }
@@ -242,6 +254,7 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 	}
 	t := New(j.Header().Spec, Options{Decisions: 1, Queries: 1})
 	t.recent.only = id
+	e.Watch(t.Weigh)
 	for {
 		st, err := j.Next()
 		if errors.Is(err, io.EOF) {
@@ -303,6 +316,9 @@ func (x *Explanation) Text(w io.Writer) error {
 		_ = p("%.3f of it for an instance\n", r.WaitRoute)
 		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s), because: %s\n", r.StartedS, r.Batch,
 			r.Instance, r.Variant, r.Items, r.Why)
+		if r.Weighed != nil {
+			r.Weighed.text(w)
+		}
 		if len(r.With) > 0 {
 			_ = p("             together with queries %v\n", r.With)
 		}

@@ -284,7 +284,7 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 			promisedViolations, x.violationsBroken, testViolations,
 		}, {promisedAccuracy, x.accuracyBroken, testAccuracy},
 	} {
-		v, ok := j.judge(x.ring[:], 1-p.spec.Apps[a].SLO.Percentile/100)
+		v, ok := j.judge(x.ring[:], p.spec.Apps[a].SLO.Allowed())
 		if v.broken = v.broken && ok; v.broken == x.broken[j.what] {
 			continue
 		}

@@ -105,3 +105,6 @@ func (t *Telemetry) Metrics() http.Handler {
 		Registry: t.registry, MaxRequestsInFlight: 8, Timeout: 10 * time.Second, EnableOpenMetrics: true,
 	})
 }
+
+// Gatherer has the series of Metrics, for programs that show those of several engines together.
+func (t *Telemetry) Gatherer() prometheus.Gatherer { return t.registry }

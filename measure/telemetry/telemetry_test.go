@@ -35,11 +35,11 @@ func value(m prometheus.Metric) float64 {
 }
 
 // watched runs an overloaded simulation with a telemetry, a recorder and a journal.
-func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
+func watched(t *testing.T, system string) (*Telemetry, *report.Report, []byte) {
 	t.Helper()
 	c := simtest.Uniform(2, 4*time.Millisecond, time.Millisecond, 30*time.Millisecond, 8)
 	c.Spec.Apps[0].QueueLimit = 20
-	s, err := systems.Named("earliestfinish+mostaccurate")
+	s, err := systems.Named(system)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 		t.Fatal(err)
 	}
 	telemetry := New(c.Spec, Options{})
+	e.Watch(telemetry.Weigh)
 	rec := report.NewRecorder([]report.AppInfo{{Name: "app", BestAccuracy: 0.9}}, report.Options{})
 	var out bytes.Buffer
 	j, err := journal.NewWriter(&out, journal.Header{
@@ -89,7 +90,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 
 // Metrics, statistics and report count the same run, so they agree in every query.
 func TestMetricsAgreeWithTheReport(t *testing.T) {
-	telemetry, r, _ := watched(t)
+	telemetry, r, _ := watched(t, "earliestfinish+mostaccurate")
 	o := r.Overall
 	if o.Dropped+o.Refused == 0 || o.Served == 0 || o.Late == 0 {
 		t.Fatalf("the run is too tame to tell anything: %+v", o)
@@ -145,7 +146,21 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 
 // A query whose batch failed is explained with both of its runs, from memory and from the journal.
 func TestExplain(t *testing.T) {
-	telemetry, _, j := watched(t)
+	testExplain(t, "earliestfinish+mostaccurate")
+}
+
+// Where the rule says what it compared, the explanation does, too.
+func TestExplainWhatTheRuleCompared(t *testing.T) {
+	if text := testExplain(t, "priced+asrouted"); !strings.Contains(text, "compared by the rule") ||
+		!strings.Contains(text, "score") {
+		t.Errorf("the text lacks what the rule compared:\n%s", text)
+	}
+}
+
+// testExplain returns the explanation of a query that ran twice.
+func testExplain(t *testing.T, system string) string {
+	t.Helper()
+	telemetry, _, j := watched(t, system)
 	var again *Explanation
 	for id := serving.QueryID(1); again == nil; id++ {
 		if x, ok := telemetry.Explain(id); ok && len(x.Runs) == 2 && x.Outcome != "" {
@@ -183,10 +198,11 @@ func TestExplain(t *testing.T) {
 	if rec.Code != http.StatusNotFound {
 		t.Errorf("unknown query: %d", rec.Code)
 	}
+	return text.String()
 }
 
 func TestDecisions(t *testing.T) {
-	telemetry, _, _ := watched(t)
+	telemetry, _, _ := watched(t, "earliestfinish+mostaccurate")
 	s := httptest.NewServer(telemetry.Decisions())
 	defer s.Close()
 	get := func(query, accept string) string {

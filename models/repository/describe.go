@@ -103,7 +103,7 @@ func (m *Model) withBatch(dims []int64) []int64 {
 	if m.MaxBatch > 0 {
 		return append([]int64{-1}, dims...)
 	}
-	return slices.Clone(dims)
+	return append([]int64{}, dims...) // never nil, which stands for an unknown shape
 }
 
 // reshapes returns the shapes that the model itself has for tensors that clients see in another one.
@@ -148,6 +148,10 @@ func (m *Model) merge(kind string, configured, file []tensor.Spec) ([]tensor.Spe
 		shape := c.Shape
 		if own, ok := m.Reshapes[c.Name]; ok {
 			shape = own
+		} else if f.Shape != nil && len(f.Shape) == 0 && slices.Equal(shape, []int64{1}) {
+			// Configurations write a scalar as one element, since dims cannot be empty.
+			shape = []int64{}
+			m.Reshapes[c.Name] = shape
 		}
 		if f.Shape != nil && !fits(shape, f.Shape) {
 			return nil, fmt.Errorf("config.pbtxt: %s %q: the shape is %v (batch dimension included), but the model "+

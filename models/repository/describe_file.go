@@ -2,7 +2,6 @@ package repository
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/sluice-serving/sluice/models/onnxmodel"
@@ -38,11 +37,6 @@ func Describe(path string) (*Described, error) {
 	}
 	if len(d.Inputs) == 0 {
 		return nil, errors.New("the graph has no inputs")
-	}
-	for _, s := range slices.Concat(d.Inputs, d.Outputs) {
-		if s.Shape != nil && len(s.Shape) == 0 {
-			return nil, fmt.Errorf("%q is a scalar, which cannot be served: give it the shape [1]", s.Name)
-		}
 	}
 	d.Batched = !slices.ContainsFunc(slices.Concat(d.Inputs, d.Outputs), func(s tensor.Spec) bool {
 		return len(s.Shape) == 0 || s.Shape[0] != -1
