@@ -210,35 +210,3 @@ func (a *accelerators) measured(ctx context.Context, c *profiler.Config) (end fu
 		}
 	}
 }
-
-// sized returns a copy in which variants whose memory the file does not say have what a profile measured: the most of
-// all device types, and for each item what the largest batch took beyond the model.
-func (o *Opened) sized(f *profiler.File) *Opened {
-	if len(f.Memory) == 0 {
-		return o
-	}
-	out, tables, spec := *o, *o.tables, *o.tables.Spec
-	spec.Variants = slices.Clone(spec.Variants)
-	for id := range spec.Variants {
-		v := &spec.Variants[id]
-		if !o.tables.Variants[id].Unsized {
-			continue
-		}
-		loaded, item := int64(0), int64(0)
-		for _, m := range f.Memory {
-			if m.Variant != v.Name {
-				continue
-			}
-			loaded = max(loaded, m.Loaded)
-			if m.Batch > 0 {
-				item = max(item, (m.AtBatch-m.Loaded+int64(m.Batch)-1)/int64(m.Batch))
-			}
-		}
-		if loaded > 0 {
-			v.MemoryBytes, v.ItemBytes = loaded, item
-		}
-	}
-	tables.Spec = &spec
-	out.tables = &tables
-	return &out
-}

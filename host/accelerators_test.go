@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,34 @@ func TestProfilesSayHowAcceleratorsWere(t *testing.T) {
 	if len(f.Accelerators) != 1 || f.Accelerators[0].DeviceType != "card" || f.Accelerators[0].MeanMHz != 1755 ||
 		!f.Accelerators[0].Hot() || !strings.Contains(c.Host.Accelerator, "H200, driver 580") {
 		t.Errorf("seen %+v, host %+v", f.Accelerators, c.Host)
+	}
+}
+
+// Spare processes take memory of the machines that keep some, which plans leave free; no accelerator's.
+func TestSpareProcessesTakeMemory(t *testing.T) {
+	for spares, want := range map[int]int64{0: 1 << 30, 1: 1<<30 - 200<<20} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "sluice.yaml")
+		for name, text := range map[string]string{path: fmt.Sprintf(`
+version: 1
+device_types: [{name: any, cores: 1, memory: 1GiB}]
+workers: [{name: w, backend: {kind: python, spare_processes: %d}}]
+apps: [{name: a, slo: {latency: 1s}, variants: [{python: "m.py:M"}]}]
+`, spares), filepath.Join(dir, "m.py"): "class M: pass"} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &profiler.File{
+			Version: profiler.Version, Spares: []profiler.SpareMemory{{DeviceType: "any", Bytes: 200 << 20}},
+		}
+		if got := o.sized(f).Spec().DeviceTypes[0].MemoryBytes; got != want {
+			t.Errorf("%d spare processes: %d bytes for models, want %d", spares, got, want)
+		}
 	}
 }
 

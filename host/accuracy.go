@@ -55,6 +55,7 @@ func (o *Opened) MeasureAccuracy(ctx context.Context, how Judging) ([]profiler.A
 	if err != nil {
 		return nil, err
 	}
+	defer run.close()
 	variants := slices.Clone(o.Spec().Stages[o.Spec().Apps[app].Stages[0]].Variants)
 	reference := serving.VariantID(serving.None)
 	if how.Agree {

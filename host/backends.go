@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/provider/process"
+	"github.com/sluice-serving/sluice/provider/supplied"
 	"github.com/sluice-serving/sluice/runtime/builtin"
 	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/runtime/native"
@@ -18,16 +19,16 @@ import (
 	"github.com/sluice-serving/sluice/runtime/openinference"
 	"github.com/sluice-serving/sluice/runtime/python"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
 // Kinds of workers.backend in a file.
 const (
-	kindONNX   = "onnx"
-	kindFake   = "fake"
-	kindRemote = "openinference"
-	kindPython = "python"
+	kindONNX     = "onnx"
+	kindFake     = "fake"
+	kindRemote   = "openinference"
+	kindSupplied = "supplied"
+	kindPython   = "python"
 )
 
 // backends run the models and functions of every worker.
@@ -41,6 +42,9 @@ type backends struct {
 	python  []*python.Backend // by WorkerID: models in Python; nil for a fake worker
 	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
 	functions *builtin.Functions
+	supplied  []*supplied.Backend // by WorkerID; nil for a worker whose machine is there
+	news      *machineNews        // of supplied machines; nil without any
+	processes *process.Supply     // machines that are started here; nil without any
 }
 
 func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
@@ -69,6 +73,10 @@ func (o *Opened) backends(log *slog.Logger) (*backends, error) {
 			out.models[at], err = o.fake(b)
 		case b.Kind == kindRemote:
 			out.models[at], err = o.remote(b, log)
+		case b.Kind == kindSupplied:
+			if err = out.supply(serving.WorkerID(at), log); err == nil {
+				out.models[at] = out.supplied[at]
+			}
 		case b.Kind == kindPython, o.onlyFunctions():
 			// No model of the repository runs here, so no runtime is needed.
 		default:
@@ -83,7 +91,7 @@ func (o *Opened) backends(log *slog.Logger) (*backends, error) {
 			return nil, err
 		}
 		worker := out.models[at]
-		if b.Kind != kindFake && o.usesPython() {
+		if o.runsPython(b) && o.usesPython() {
 			out.python[at] = o.pythonOf(b, has, log)
 			worker = python.Over(out.python[at], worker)
 			if has != nil && has.why != nil && o.wants(serving.WorkerID(at)) {
@@ -110,7 +118,12 @@ func (o *Opened) teller(log *slog.Logger) func(error) {
 // runsHere reports whether a worker runs models in this process.
 func (o *Opened) runsHere(w serving.WorkerID) bool {
 	kind := o.tables.Backends[w].Kind
-	return kind != kindFake && kind != kindRemote
+	return kind != kindFake && kind != kindRemote && kind != kindSupplied
+}
+
+// runsPython reports whether models in Python run here, beside a worker's own models.
+func (o *Opened) runsPython(b config.Backend) bool {
+	return b.Kind != kindFake && b.Kind != kindSupplied
 }
 
 // onlyFunctions reports whether no model of the repository runs, and none can come to run: all variants are functions
@@ -162,21 +175,10 @@ func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
 
 // onnxModel returns the file of a variant with what its repository says of it.
 func onnxModel(b *config.Binding) onnx.Model {
-	m := onnx.Model{Path: b.Path, NoBatch: !b.Batched}
 	if b.Described == nil {
-		return m
+		return onnx.Model{Path: b.Path, NoBatch: !b.Batched}
 	}
-	m.Sequence = b.Described.Sequence
-	if b.Described.Sample != nil {
-		m.Example = func(items int) []tensor.Tensor { return sampleOf(b.Described, items) }
-	}
-	m.Reshapes = make(map[string]onnx.Reshape)
-	for _, t := range slices.Concat(b.Described.Inputs, b.Described.Outputs) {
-		if own, ok := b.Described.Reshapes[t.Name]; ok {
-			m.Reshapes[t.Name] = onnx.Reshape{Own: own, Seen: t.Shape}
-		}
-	}
-	return m
+	return onnx.Described(b.Path, b.Described)
 }
 
 // fake makes a worker that waits as its settings say. Its outputs have as many rows as the stages expect.
@@ -202,7 +204,7 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 }
 
 // remote makes a backend for a server that speaks the Open Inference Protocol.
-func (o *Opened) remote(b config.Backend, log *slog.Logger) (dataplane.Backend, error) {
+func (o *Opened) remote(b config.Backend, log *slog.Logger) (*openinference.Backend, error) {
 	trouble := func(error) {}
 	if log != nil {
 		trouble = func(err error) { log.Warn("trouble", "error", err) }

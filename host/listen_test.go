@@ -93,7 +93,7 @@ telemetry: {traces: /traces}
 		name := set.Type().Field(i).Name
 		if elsewhere := slices.Contains([]string{"TLS", "AdminTLS", "AdminHandlers", "AdminPage", "Hurry", "Token",
 			"LogLevel", "Gate", "Audit", "AccessLog", "AccessEvery",
-			"WrapHTTP", "Intercept"}, name); !elsewhere && set.Field(i).IsZero() {
+			"WrapHTTP", "Intercept", "Extensions", "Connected"}, name); !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
 	}

@@ -32,6 +32,7 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 	if err != nil {
 		return nil, err
 	}
+	defer run.close()
 	sites, left := o.sites()
 	for _, x := range left {
 		o.options.Notice(x)
@@ -98,6 +99,9 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 	}
 	if o.tables.Backends[s.worker].Kind != kindFake {
 		c.RandomBatch, c.Identity = run.ownInputs, o.functionIdentity
+	}
+	if o.tables.Backends[s.worker].SpareProcesses > 0 && run.python[s.worker] != nil {
+		c.Spares = run.python[s.worker]
 	}
 	if file != "" {
 		device := strings.ReplaceAll(o.Spec().DeviceTypes[s.device].Name, string(filepath.Separator), "_")

@@ -34,6 +34,11 @@ func Open(path string, options Options) (*Opened, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
+	return OpenFile(f, options)
+}
+
+// OpenFile is Open for a file that was read already, as by config.Parse. It keeps the file.
+func OpenFile(f *config.File, options Options) (*Opened, error) {
 	if err := f.CheckNames(names()); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}

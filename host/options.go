@@ -1,6 +1,9 @@
 package host
 
-import "github.com/sluice-serving/sluice/config"
+import (
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/provider"
+)
 
 // Options are callbacks for a user interface. One call into this package makes one callback at a time. Concurrent calls
 // into this package may make them concurrently.
@@ -17,6 +20,9 @@ type Options struct {
 	Models config.Models
 	// Imported tells that the file was made of its model repository: in a running server, apps are made of it anew.
 	Imported bool
+	// Machines supplies the machines of workers of kind `supplied`. Nil takes those that a worker's command starts.
+	// The caller closes it, after the server.
+	Machines provider.Supply
 }
 
 // withDefaults returns the options with functions that do nothing in place of nil.

@@ -88,6 +88,7 @@ func (p *Profiled) sendForOverhead(ctx context.Context, s *Server) ([]time.Durat
 	var models []string
 	var samples []*loadgen.Samples
 	var busy time.Duration // of one query to each
+	var failed error
 	for a := range p.Spec().Apps {
 		app := &p.Spec().Apps[a]
 		stage := &p.Spec().Stages[app.Stages[0]]
@@ -95,8 +96,9 @@ func (p *Profiled) sendForOverhead(ctx context.Context, s *Server) ([]time.Durat
 			continue
 		}
 		specs, err := target.Inputs(ctx, app.Name)
-		if err != nil {
-			return nil, err
+		if err != nil { // a model that cannot be called: the others tell enough
+			failed = err
+			continue
 		}
 		made, err := loadgen.Synthetic(specs, 8, overheadSeed)
 		if err != nil {
@@ -110,7 +112,7 @@ func (p *Profiled) sendForOverhead(ctx context.Context, s *Server) ([]time.Durat
 		busy += p.latencies.Latency(best, p.Spec().Workers[0].DeviceType, 1, 1)
 	}
 	if len(models) == 0 {
-		return nil, nil
+		return nil, failed
 	}
 	gap := float64(busy) / float64(len(models)) / overheadLoad
 	return sendOpenLoop(ctx, target, models, samples, gap), nil

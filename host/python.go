@@ -38,7 +38,7 @@ func (o *Opened) takesPython() bool {
 func (o *Opened) pythonOf(b config.Backend, has *accelerators, log *slog.Logger) *python.Backend {
 	c := python.Config{
 		Interpreter: b.Interpreter, Environment: b.Environment, Processes: b.Processes, Memory: int64(b.ProcessMemory),
-		RunTimeout: time.Duration(b.RunTimeout), ForInstance: has.environment,
+		RunTimeout: time.Duration(b.RunTimeout), ForInstance: has.environment, Spares: b.SpareProcesses,
 		Models: make(map[serving.VariantID]python.Model),
 		Log:    func(model, line string) { o.options.Notice(fmt.Sprintf("model %q: %s", model, line)) },
 	}

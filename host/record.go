@@ -89,11 +89,7 @@ func (r *recorder) take(spec *serving.Spec, q *dataplane.Request) {
 	if r == nil || rand.Float64() >= r.share || q.App < 0 || int(q.App) >= len(spec.Apps) {
 		return
 	}
-	size := 0
-	for k := range q.Inputs {
-		size += len(q.Inputs[k].Data)
-	}
-	if size > largestRecord {
+	if tensor.TotalBytes(q.Inputs) > largestRecord {
 		return
 	}
 	select {

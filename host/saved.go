@@ -47,7 +47,11 @@ type Saved struct {
 	figures []savedFigures
 	board   *board.Board
 	answers *dashboard.Dashboard
+	about   func(paper, figure string) (title, shows string)
 }
+
+// About names what papers and their figures are, for the page; "" for unknown ones.
+func (s *Saved) About(f func(paper, figure string) (title, shows string)) { s.about = f }
 
 // savedReport is a report as simulate, load and demo write it.
 type savedReport struct {
@@ -59,6 +63,12 @@ type savedReport struct {
 type savedFigures struct {
 	Name string          `json:"name"`
 	Rows json.RawMessage `json:"rows"`
+	// About has a line for each figure of the rows, by its name, and Title is that of the paper.
+	About map[string]string `json:"about,omitempty"`
+	Title string            `json:"title,omitempty"`
+
+	paper string
+	shown []string // names of figures
 }
 
 // savedRun is a journal that is replayed.
@@ -173,8 +183,14 @@ func (s *Saved) file(path, name string, must bool) error {
 		Figure string `json:"figure"`
 	}
 	if json.Unmarshal(data, &rows) == nil && len(rows) > 0 && rows[0].Paper != "" {
-		s.figures = append(s.figures, savedFigures{Name: rows[0].Paper + ": " + filepath.ToSlash(filepath.Dir(name)),
-			Rows: data})
+		f := savedFigures{Name: rows[0].Paper + ": " + filepath.ToSlash(filepath.Dir(name)), Rows: data,
+			paper: rows[0].Paper}
+		for _, r := range rows {
+			if r.Paper == f.paper && !slices.Contains(f.shown, r.Figure) {
+				f.shown = append(f.shown, r.Figure)
+			}
+		}
+		s.figures = append(s.figures, f)
 		return nil
 	}
 	r := &report.Report{}
@@ -212,6 +228,7 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 	if err != nil {
 		return fault.Errorf(fault.Config, "%s: %w", r.path, err)
 	}
+	e.Watch(r.telemetry.Weigh)
 	begun := time.Now()
 	for {
 		st, err := r.journal.Next()
@@ -271,9 +288,18 @@ func (s *Saved) Close() error {
 
 // answer answers GET /api/v1/figures.
 func (s *Saved) answer(w http.ResponseWriter, _ *http.Request) {
+	figures := append([]savedFigures{}, s.figures...)
+	for k := range figures {
+		f := &figures[k]
+		f.About = make(map[string]string)
+		for _, name := range f.shown {
+			if s.about != nil {
+				f.Title, f.About[name] = s.about(f.paper, name)
+			}
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"schema": board.Schema, "reports": append([]savedReport{}, s.reports...),
-		"figures": append([]savedFigures{}, s.figures...),
+		"schema": board.Schema, "reports": append([]savedReport{}, s.reports...), "figures": figures,
 	})
 }

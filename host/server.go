@@ -38,6 +38,9 @@ type ServerOptions struct {
 	Journal string
 	// Hurry is closed when a server that stops is to stop answering at once, without server.not_ready. Nil never is.
 	Hurry <-chan struct{}
+	// Starts is by device type how long supplied machines took to come in an earlier run: what is believed until one
+	// comes.
+	Starts map[string]time.Duration
 	// Aside answers the page's questions "what if"; nil has this process do it, at a low priority.
 	Aside Aside
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
@@ -58,12 +61,15 @@ type Server struct {
 	telemetry *telemetry.Telemetry
 	tracer    *tracing.Tracer // nil without traces
 	plane     *dataplane.Plane
+	run       *backends
 	service   *service
 	functions *functionHost // nil without a store
 	front     *server.Server
 	board     *board.Board
 	dashboard *dashboard.Dashboard
 	history   *history // nil without a file
+
+	loadErrors sync.Map // by variant's name: why its latest load that failed did
 
 	releases []func() error // in the order of opening; called in the reverse order
 	once     sync.Once
@@ -110,6 +116,7 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 	if err != nil {
 		return nil, err
 	}
+	s.onRelease(func() error { run.close(); return nil })
 	if planned == nil {
 		if err := s.restoreFunctions(ctx, p, run); err != nil {
 			return nil, err
@@ -197,7 +204,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if s.functions != nil {
 		s.functions.save()
 	}
-	s.plane.Close()
+	s.closePlane()
 	s.log.Info("stopped")
 	return errors.Join(err, s.release())
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -77,11 +78,7 @@ func (h *shadow) take(r *dataplane.Request, answer *dataplane.Response) {
 	if len(stages) != 1 || len(spec.Stages[stages[0]].Variants) < 2 {
 		return
 	}
-	size := 0
-	for k := range r.Inputs {
-		size += len(r.Inputs[k].Data)
-	}
-	if size > largestShadow {
+	if tensor.TotalBytes(r.Inputs) > largestShadow {
 		return
 	}
 	copied := &dataplane.Request{App: r.App, Inputs: slices.Clone(r.Inputs), Items: 1, Timeout: shadowTimeout}
@@ -124,13 +121,7 @@ func (h *shadow) compare(ctx context.Context, x *shadowed) {
 		}
 	}
 	slices.SortStableFunc(ready, func(a, b serving.VariantID) int {
-		switch p, q := spec.Variants[a].Accuracy, spec.Variants[b].Accuracy; {
-		case p > q:
-			return -1
-		case p < q:
-			return 1
-		}
-		return 0
+		return cmp.Compare(spec.Variants[b].Accuracy, spec.Variants[a].Accuracy)
 	})
 	if len(ready) < 2 {
 		return

@@ -37,6 +37,12 @@ type Simulation struct {
 	NoBound bool
 	// Foresight puts the bound by foresight there instead of the fluid bound. It takes ten seconds and more.
 	Foresight bool
+	// Starts is by device type how long a machine takes from being asked for to ready; those of other types are there.
+	// Where all types have one, costs are those of the time in which machines were held, the time to start and to
+	// linger included.
+	Starts map[string]time.Duration
+	// Incidents are what goes wrong.
+	Incidents []Incident
 }
 
 // DefaultPlanDelay exceeds the usual time of the solver for some dozen workers.
@@ -123,6 +129,9 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay,
 		Recorder: recorder, Content: load.content, Outside: p.outside(),
 	}
+	if err := p.happen(&s, &c); err != nil {
+		return nil, err
+	}
 	closing := func() error { return nil }
 	if s.Journal != "" {
 		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666, math.MaxInt64, &journalCounts{},
@@ -135,8 +144,8 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		return nil, err
 	}
 	meta := report.Meta{
-		Name: name, Seed: s.Seed, Duration: load.span, Usage: &result.Usage, Variants: p.VariantNames(),
-		PlanFailures: result.PlanFailures, Tenants: p.tenantInfo(e),
+		Name: name, Seed: s.Seed, Duration: load.span, Usage: p.paid(result.Usage, &s, result.Held),
+		Variants: p.VariantNames(), PlanFailures: result.PlanFailures, Tenants: p.tenantInfo(e),
 	}
 	if !s.NoBound {
 		if meta.Bound, err = p.bound(watch, s.Foresight, recorder.Report(meta), result.Usage.Span); err != nil {

@@ -72,7 +72,7 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 		}
 	}
 	for _, at := range hosts {
-		if o.tables.Backends[at].Kind != kindRemote {
+		if kind := o.tables.Backends[at].Kind; kind != kindRemote && kind != kindSupplied {
 			s.worker = at
 			break
 		}

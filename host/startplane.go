@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ const policyTimeout = 5 * time.Minute
 // startPlane starts the data plane, its observers, and the service that the HTTP and gRPC servers call.
 func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions) error {
 	p := s.planned
+	s.checkInstances(p)
 	e, err := p.engine()
 	if err != nil {
 		return err
@@ -30,6 +32,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if err != nil {
 		return err
 	}
+	e.Watch(s.telemetry.Weigh)
 	wiring := p.wiring(ctx, run, s.log)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
@@ -47,7 +50,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	c := dataplane.Config{
 		Spec: p.Spec(), Engine: e, Backend: run.of, Initial: p.first, Planner: loadedPlanner{p.planner, s.service},
 		Outcome: s.telemetry.Outcome, Observe: observe, Wiring: wiring,
-		Trouble: func(err error) { s.log.Error("trouble", "error", err) },
+		Trouble: s.trouble,
 		Rows:    limits.Rows, Output: int64(limits.Output), State: int(limits.State),
 		StatesHeld: int64(limits.AllStates),
 		States:     states,
@@ -65,12 +68,33 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if s.plane, err = dataplane.New(c); err != nil {
 		return err
 	}
-	s.onRelease(func() error { s.plane.Close(); return nil })
+	s.run = run
+	s.onRelease(func() error { s.closePlane(); return nil })
 	s.service.plane = s.plane
+	s.startMachines(run, o.Starts)
 	if s.functions != nil {
 		s.functions.begin(s.service)
 	}
 	return s.openCatalog(run)
+}
+
+// trouble logs what went wrong, and keeps why loads failed.
+func (s *Server) trouble(err error) {
+	s.log.Error("trouble", "error", err)
+	var failed *dataplane.LoadError
+	if errors.As(err, &failed) {
+		s.loadErrors.Store(failed.Variant, failed.Error())
+	}
+}
+
+// checkInstances says where the first plan leaves the bounds that apps set for the number of their instances.
+func (s *Server) checkInstances(p *Planned) {
+	spec := p.Spec()
+	for _, x := range p.first.OutOfBounds(spec) {
+		st := &spec.Stages[x.Stage]
+		s.log.Warn("the plan does not keep "+x.Setting()+": the system's planner does not read it, or memory is short",
+			"app", spec.Apps[st.App].Name, "stage", st.Name, "instances", x.Instances, "want", x.Bound)
+	}
 }
 
 // openCatalog has the models of the repository come and go, as clients or the repository say.

@@ -18,13 +18,8 @@ import (
 // post sends JSON and returns the status of the answer.
 func post(t *testing.T, address, body string) int {
 	t.Helper()
-	defer http.DefaultClient.CloseIdleConnections()
-	resp, err := http.Post("http://"+address, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode
+	status, _ := ask(t, http.MethodPost, address, body, "Content-Type", "application/json")
+	return status
 }
 
 // A model that was unloaded is unavailable over both protocols until it is loaded again.

@@ -8,12 +8,15 @@ import (
 )
 
 // ask sends a request and returns the status and the body of the answer.
-func ask(t *testing.T, method, address, body string) (int, string) {
+func ask(t *testing.T, method, address, body string, header ...string) (int, string) {
 	t.Helper()
 	defer http.DefaultClient.CloseIdleConnections()
-	r, err := http.NewRequest(method, "http://"+address, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for k := 0; k < len(header); k += 2 {
+		r.Header.Set(header[k], header[k+1])
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"math"
 	"net/http"
 	"os"
@@ -119,23 +118,7 @@ func TestWhatIfRefuses(t *testing.T) {
 // postWith asks a server and returns the status and the body.
 func postWith(t *testing.T, url, body string, header ...string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k := 0; k < len(header); k += 2 {
-		r.Header.Set(header[k], header[k+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+	return ask(t, http.MethodPost, strings.TrimPrefix(url, "http://"), body, header...)
 }
 
 // The page's questions are answered from the latest arrivals, one at a time, and need the token where there is one.

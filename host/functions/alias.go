@@ -80,3 +80,11 @@ func (r aliasRunner) Run(ctx context.Context, b *dataplane.Batch) error {
 	c.Variant = r.a.number(b.Variant)
 	return r.Runner.Run(ctx, &c)
 }
+
+// Footprint implements dataplane.Footprint.
+func (r aliasRunner) Footprint() (int64, bool) {
+	if f, ok := r.Runner.(dataplane.Footprint); ok {
+		return f.Footprint()
+	}
+	return 0, false
+}

@@ -251,6 +251,7 @@ func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*p
 	if p.variant, err = variantOf(&x, p.Described); err != nil {
 		return nil, err
 	}
+	p.takeMemory()
 	m.mu.Lock()
 	spec := m.spec
 	m.mu.Unlock()
@@ -262,7 +263,22 @@ func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*p
 		return p, err
 	}
 	subject := &Subject{Spec: n.spec, Variant: l.Variant, File: m.c.fileOf(&x, p.Described), Described: p.Described}
-	return p, m.addLatencies(ctx, p, subject, quick)
+	if err := m.addLatencies(ctx, p, subject, quick); err != nil {
+		return p, err
+	}
+	p.takeMemory()
+	return p, fitsMachine(spec, p.variant.MemoryBytes+p.variant.ItemBytes)
+}
+
+// takeMemory has the variant take what was measured of it, unless the function says what it takes.
+func (p *prepared) takeMemory() {
+	var f profiler.File
+	if p.Memory > 0 || p.Profile == nil || json.Unmarshal(p.Profile, &f) != nil {
+		return // a record that cannot be read is told of where its latencies are
+	}
+	if loaded, item := f.MemoryOf(p.variant.Name); loaded > 0 {
+		p.variant.MemoryBytes, p.variant.ItemBytes = loaded, item
+	}
 }
 
 // withFunction returns the spec with a function in it, which replaces an earlier version, and binds its file.

@@ -58,6 +58,8 @@ type fixed struct {
 	us    float64
 	asked int
 	err   error
+	// loaded and most are what the model was measured to take, and with its largest batch, in bytes; 0 for nothing.
+	loaded, most int64
 }
 
 func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
@@ -75,6 +77,11 @@ func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
 				Variant: name, DeviceType: device, Batch: b, Concurrency: 1, Samples: 10, Mean: us, P50: us, P90: us,
 				P95: us, P99: us,
 			})
+		}
+	}
+	if n := s.Spec.Variants[s.Variant].MaxBatch; f.loaded > 0 {
+		out.Memory = []profiler.Memory{
+			{Variant: name, DeviceType: device, Loaded: f.loaded, Batch: n, AtBatch: f.most},
 		}
 	}
 	return out, nil
@@ -136,6 +143,52 @@ func batched(name string) *onnxmodel.Graph {
 
 var usual = Deployment{
 	LatencyMS: 50, Percentile: 99, MaxBatch: 4, MinInstances: 1, ColdWaitMS: 1.5, Labels: map[string]string{"k": "v"},
+}
+
+// What was measured of a model is what it takes, also after a restart, unless its deployment says what it takes. One
+// that takes more than a machine has is refused.
+func TestDeploymentsTakeTheMemoryThatWasMeasured(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	r := newRig(t, dir)
+	takes := func(r *rig, name string) (loaded, item int64) {
+		w, live, err := r.m.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range live {
+			if l.Name == name {
+				v := w.Spec.Variants[l.Variant]
+				return v.MemoryBytes, v.ItemBytes
+			}
+		}
+		t.Fatalf("no function %s", name)
+		return 0, 0
+	}
+	r.loaded, r.most = 100_000, 140_000
+	own := usual
+	own.MemoryBytes = 5000
+	for name, d := range map[string]Deployment{"measured": usual, "said": own} {
+		if _, err := r.c.Deploy(ctx, name, model(t, batched(name)), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if loaded, item := takes(r, "measured"); loaded != 100_000 || item != 10_000 {
+		t.Errorf("measured: %d bytes and %d an item", loaded, item)
+	}
+	if loaded, item := takes(r, "said"); loaded != 5000 || item != 0 {
+		t.Errorf("said: %d bytes and %d an item", loaded, item)
+	}
+	r.loaded, r.most = 2<<20, 2<<20
+	if _, err := r.c.Deploy(ctx, "large", model(t, batched("large")), usual); err == nil ||
+		!strings.Contains(err.Error(), "the largest machine has") {
+		t.Errorf("a model that no machine has the memory for: %v", err)
+	}
+	if err := r.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if loaded, item := takes(newRig(t, dir), "measured"); loaded != 100_000 || item != 10_000 {
+		t.Errorf("after a restart: %d bytes and %d an item", loaded, item)
+	}
 }
 
 func TestDeployments(t *testing.T) {

@@ -81,11 +81,23 @@ func (d *description) describe(spec *serving.Spec, latencies profile.Profile, de
 			d.stages[s].accuracy = x.Accuracy
 		}
 	}
+	d.out.OutOfBounds = outOfBounds(spec, made)
 	d.apps(demand)
 	d.forecast()
 	d.instances()
 	d.graphs()
 	return d.out
+}
+
+// outOfBounds lists the stages whose number of instances is not what their app asks for.
+func outOfBounds(spec *serving.Spec, made *plan.Plan) (out []OutOfBounds) {
+	for _, x := range made.OutOfBounds(spec) {
+		st := &spec.Stages[x.Stage]
+		out = append(out, OutOfBounds{
+			App: spec.Apps[st.App].Name, Stage: st.Name, Instances: x.Instances, Setting: x.Setting(), Bound: x.Bound,
+		})
+	}
+	return out
 }
 
 // forecast says what was simulated. It must be called after apps.

@@ -82,7 +82,7 @@ func (a *answerer) find(ctx context.Context, p *host.Profiled, planner plan.Plan
 	if own, ok := planner.(*proteus.Planner); ok {
 		return a.exact(ctx, p, own, r)
 	}
-	if graphs(r.Spec) || rents(r.Spec) {
+	if graphs(r.Spec) || r.Spec.Rents() {
 		adviser := &fluid.Planner{Profile: p.Latencies(), Options: fluid.Options{Pooled: true}}
 		v.Adviser = adviser.Name()
 		return fluid.Diagnose(ctx, adviser, r)

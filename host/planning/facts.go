@@ -52,6 +52,10 @@ func (v *Plan) Facts() (facts []host.Fact) {
 		fact("sharing", "the rule of planner %s leaves nothing to %s, which share workers with others", v.Planner,
 			strings.Join(v.Sharing, ", "))
 	}
+	for _, x := range v.OutOfBounds {
+		fact("bounds", "stage %s of app %s has %d instances, %s is %d: planner %s does not keep it, or memory is short",
+			x.Stage, x.App, x.Instances, x.Setting, x.Bound, v.Planner)
+	}
 	if len(v.Short) > 0 {
 		var more []string
 		for _, name := range slices.Sorted(maps.Keys(v.Short)) {

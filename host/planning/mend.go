@@ -12,8 +12,8 @@ import (
 
 // Mend is a change with which the demand would be carried.
 type Mend struct {
-	// Kind is workers, budget, most, memory, accuracy_floor, accuracy_target, slo, options or demand. Several are
-	// joined by +.
+	// Kind is workers, budget, most, memory, accuracy_floor, accuracy_target, max_instances, slo, options or demand.
+	// Several are joined by +.
 	Kind        string             `json:"kind"`
 	Add         map[string]int     `json:"add,omitempty"`
 	Most        map[string]int     `json:"most,omitempty"`   // machines that can be rented, in all
@@ -22,6 +22,7 @@ type Mend struct {
 	Floors      map[string]float64 `json:"accuracy_floors,omitempty"`
 	Targets     map[string]float64 `json:"accuracy_targets,omitempty"`
 	SLOs        map[string]float64 `json:"slos_ms,omitempty"`
+	Instances   map[string]int     `json:"max_instances,omitempty"`
 	Demand      map[string]float64 `json:"demand,omitempty"`
 	CostPerHour *float64           `json:"cost_per_hour,omitempty"` // $/h of what is added
 	Proven      bool               `json:"proven,omitempty"`        // no smaller change of its kind is enough
@@ -64,6 +65,11 @@ func namedMend(spec *serving.Spec, m *capacity.Mend, d *Demand) Mend {
 		app := &spec.Apps[o.App]
 		put(&x.out.SLOs, app.Name, quantity.Milliseconds(o.To))
 		x.note("slo", "SLO of %s %v (now %v)", app.Name, o.To, app.SLO.Latency)
+	}
+	for _, i := range m.Instances {
+		app := &spec.Apps[i.App]
+		put(&x.out.Instances, app.Name, i.To)
+		x.note("max_instances", "max_instances of %s %d (now %d)", app.Name, i.To, app.MaxInstances)
 	}
 	for _, less := range m.Demand {
 		put(&x.out.Demand, spec.Apps[less.App].Name, less.To)

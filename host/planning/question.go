@@ -178,8 +178,3 @@ func (a *answerer) asksForMends(planner plan.Planner, v *Plan) bool {
 func graphs(spec *serving.Spec) bool {
 	return slices.ContainsFunc(spec.Apps, func(a serving.App) bool { return len(a.Stages) > 1 })
 }
-
-// rents tells whether machines are rented, so that a plan chooses how many.
-func rents(spec *serving.Spec) bool {
-	return slices.ContainsFunc(spec.DeviceTypes, func(t serving.DeviceType) bool { return t.Tenure == serving.Rented })
-}

@@ -168,10 +168,10 @@ func newMarket(p *host.Profiled, r *Renting) (*market, error) {
 	}
 	out.pools.System, out.pools.Queries, out.pools.Seed = r.System, r.Queries, r.Seed
 	out.upper = kairos.NewUpper(out.pools.Market)
-	if out.fluid, err = kairos.NewFluid(out.pools.Market, 1-app.SLO.Percentile/100); err != nil {
+	if out.fluid, err = kairos.NewFluid(out.pools.Market, app.SLO.Allowed()); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	if out.queue, err = kairos.NewQueueing(out.pools.Market, 1-app.SLO.Percentile/100); err != nil {
+	if out.queue, err = kairos.NewQueueing(out.pools.Market, app.SLO.Allowed()); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	out.report = &Rent{

@@ -125,7 +125,7 @@ func (l *poolLimits) cost(ctx context.Context, counts []int, rate float64, rente
 		queries[k].Variant = l.m.pools.Variant
 		queries[k].Deadline = serving.Time(l.m.pools.Market.Within)
 	}
-	late := 1 - world.Spec.Apps[l.m.App].SLO.Percentile/100
+	late := world.Spec.Apps[l.m.App].SLO.Allowed()
 	cost, err = bound.Cost(ctx, l.solver, world, queries, bound.Rent{Late: late, Rented: rented},
 		bound.Options{Windows: 1})
 	if errors.Is(err, bound.ErrTooLittle) {

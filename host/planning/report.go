@@ -49,6 +49,8 @@ type Plan struct {
 	Stages  []Stage  `json:"stages,omitempty"` // of apps of several stages
 	// Sharing lists the stages that the planner's rule leaves with nothing, and that share workers instead.
 	Sharing []string `json:"sharing,omitempty"`
+	// OutOfBounds lists the stages with fewer instances than min_instances of their app, or more than max_instances.
+	OutOfBounds []OutOfBounds `json:"out_of_bounds,omitempty"`
 	// Short is, by name of the device type, how many more workers would be needed to serve all of the demand.
 	Short     map[string]int `json:"short,omitempty"`
 	Instances []Instance     `json:"instances,omitempty"`
@@ -107,6 +109,15 @@ type App struct {
 	// has none.
 	Target *float64 `json:"accuracy_target,omitempty"`
 	Missed *float64 `json:"accuracy_missed,omitempty"`
+}
+
+// OutOfBounds is a stage with another number of instances than its app asks for.
+type OutOfBounds struct {
+	App       string `json:"app"`
+	Stage     string `json:"stage"`
+	Instances int    `json:"instances"`
+	Setting   string `json:"setting"` // min_instances or max_instances
+	Bound     int    `json:"bound"`
 }
 
 // Stage is a stage of a graph in a plan.

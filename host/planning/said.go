@@ -106,7 +106,7 @@ func (v *Plan) verdict(d *Diagnosis) string {
 
 // mended is the mend without what no question "what if" can change; nil where that is a part of it.
 func (m *Mend) mended() *host.Mended {
-	if len(m.Most)+len(m.Memory)+len(m.Demand) > 0 || m.Kind == "options" {
+	if len(m.Most)+len(m.Memory)+len(m.Demand)+len(m.Instances) > 0 || m.Kind == "options" {
 		return nil
 	}
 	return &host.Mended{

@@ -120,7 +120,7 @@ func (s *Sets) row(v Verification, app serving.AppID, rate float64) Verified {
 	}
 	x, _ := s.plan.Promised(spec, spec.Apps[app].Stages[0]).At(rate)
 	out.Promised = Promise{x.Accuracy, x.Violation}
-	out.Satisfiable = out.Promised.Violation >= 0 && out.Promised.Violation <= 1-spec.Apps[app].SLO.Percentile/100+1e-12
+	out.Satisfiable = out.Promised.Violation >= 0 && out.Promised.Violation <= spec.Apps[app].SLO.Allowed()+1e-12
 	return out
 }
 
