@@ -1,0 +1,120 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FleetSpec says what a fleet may use and how it decides.
+type FleetSpec struct {
+	// System that plans and routes, by name; `sluice systems` lists them. The default plans, shares machines between
+	// apps and adapts, and needs no options.
+	// +kubebuilder:default=sluice
+	// +kubebuilder:validation:MinLength=1
+	System string `json:"system,omitempty"`
+	// Options are further settings of the system, as in docs/options.md. Default: none.
+	Options map[string]string `json:"options,omitempty"`
+	// Budget is the most that a plan may cost, in $/h, such as `12.50`. Default: not limited.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="budget is in $/h and must be more than 0"
+	Budget *resource.Quantity `json:"budget,omitempty"`
+	// Dispatchers is how many front ends share the apps. One is enough for some 10,000 queries/s; two or more survive
+	// the loss of one. Each deals its apps onto machines of its own.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	Dispatchers int32 `json:"dispatchers,omitempty"`
+	// DispatcherRate is how many queries/s one dispatcher is given at most. An app with more is dealt to several, each
+	// with machines of its own; one whose stages keep state stays whole. Default: 5000.
+	// +kubebuilder:default=5000
+	// +kubebuilder:validation:Minimum=1
+	DispatcherRate int32 `json:"dispatcherRate,omitempty"`
+	// Replan is how often plans are made. Default: the system's own.
+	Replan *metav1.Duration `json:"replan,omitempty"`
+	// Image of dispatchers, and of workers whose machine type names none. Default: the operator's own image.
+	Image string `json:"image,omitempty"`
+	// Store is the persistent volume claim in which dispatchers keep what they have learned: latencies, idle times,
+	// policies. Default: none, they learn anew after a restart.
+	Store string `json:"store,omitempty"`
+	// MaxSurge is how many machines of a type may be there beyond those of the plan while work moves: machines of the
+	// new plan come up before those of the old one are given back. A number or a share such as `10%`.
+	// +kubebuilder:default="25%"
+	// +kubebuilder:validation:Pattern=`^([0-9]+|[0-9]+%)$`
+	MaxSurge string `json:"maxSurge,omitempty"`
+	// Linger is how long a rented machine is kept after its last instance: plans change their minds. Default: 30s.
+	Linger *metav1.Duration `json:"linger,omitempty"`
+	// PendingTimeout is how long a machine may stay pending before plans take it as not to be had; it is asked for
+	// again after four times as long.
+	// +kubebuilder:default="5m"
+	PendingTimeout *metav1.Duration `json:"pendingTimeout,omitempty"`
+}
+
+// CellStatus is what one dispatcher's share of the fleet does.
+type CellStatus struct {
+	// Cell is its number, from 0.
+	Cell int32 `json:"cell"`
+	// Holder is the pod that serves it now. Empty while none does.
+	Holder string `json:"holder,omitempty"`
+	// Apps that it serves.
+	Apps []string `json:"apps,omitempty"`
+	// Machines that are ready, by machine type.
+	Machines map[string]int32 `json:"machines,omitempty"`
+	// Plan in force: when it was made and why, in a sentence.
+	Plan string `json:"plan,omitempty"`
+	// Planned is when it was made.
+	Planned *metav1.Time `json:"planned,omitempty"`
+}
+
+// FleetStatus is what a fleet has and does.
+type FleetStatus struct {
+	// ObservedGeneration is the generation of the spec that this describes.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions: `Accepted` (false where the fleet cannot be used as it is), `Ready` (all cells are served),
+	// `WithinBudget`, `MachinesAvailable`.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Cells, by their number.
+	// +listType=map
+	// +listMapKey=cell
+	Cells []CellStatus `json:"cells,omitempty"`
+	// Apps is how many apps the fleet serves.
+	Apps int32 `json:"apps,omitempty"`
+	// Machines is how many machines are ready.
+	Machines int32 `json:"machines,omitempty"`
+	// CostPerHour is what they cost, in $/h.
+	CostPerHour string `json:"costPerHour,omitempty"`
+	// Endpoint is the name of the service that answers for all apps, as HOST.
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// Fleet is a set of machine types and of apps that share them, with the dispatchers that serve these.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=sluice
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Apps",type=integer,JSONPath=`.status.apps`
+// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.machines`
+// +kubebuilder:printcolumn:name="$/h",type=string,JSONPath=`.status.costPerHour`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Fleet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what the fleet may use; one that is left out has all defaults.
+	// +kubebuilder:default={}
+	Spec   FleetSpec   `json:"spec,omitempty"`
+	Status FleetStatus `json:"status,omitempty"`
+}
+
+// FleetList is a list of fleets.
+//
+// +kubebuilder:object:root=true
+type FleetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Fleet `json:"items"`
+}
+
+func init() { SchemeBuilder.Register(&Fleet{}, &FleetList{}) }

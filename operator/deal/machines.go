@@ -1,0 +1,155 @@
+package deal
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// machines deals each machine type among the cells by their load. Every cell gets a machine.
+func (f *Fleet) machines(out, before []Cell, load []float64) {
+	for at := range out {
+		out[at].Most = map[string]int32{}
+	}
+	types := slices.Sorted(maps.Keys(f.Most))
+	for _, t := range types {
+		most := f.Most[t]
+		if most <= 0 {
+			continue
+		}
+		shares := keptOr(out, before, load, t, most)
+		for at, n := range shares {
+			if n > 0 {
+				out[at].Most[t] = n
+			}
+		}
+	}
+	for at := range out {
+		if len(out[at].Most) == 0 {
+			give(out, at, types)
+		}
+	}
+}
+
+// keptOr returns the parts of a machine type that cells have, where these still add up and are near enough to what they
+// should be, and the exact ones otherwise.
+func keptOr(out, before []Cell, load []float64, t string, most int32) []int32 {
+	want := apportion(load, most)
+	if len(before) != len(out) {
+		return want
+	}
+	have := make([]int32, len(out))
+	var sum int32
+	for at := range out {
+		have[at] = before[at].Most[t]
+		sum += have[at]
+	}
+	if sum != most {
+		return want
+	}
+	for at := range out {
+		off := math.Abs(float64(have[at] - want[at]))
+		if off > 1 && off > drift*float64(want[at]) || have[at] == 0 && want[at] > 0 && most >= int32(len(out)) {
+			return want
+		}
+	}
+	return have
+}
+
+// apportion divides n by weights: whole parts first, then one more each for the largest rests. Where there are enough,
+// nobody goes without.
+func apportion(weights []float64, n int32) []int32 {
+	out := make([]int32, len(weights))
+	left := n
+	if n >= int32(len(weights)) {
+		for at := range out {
+			out[at] = 1
+		}
+		left -= int32(len(weights))
+	}
+	var sum float64
+	for _, w := range weights {
+		sum += w
+	}
+	order := make([]int, len(weights))
+	rest := make([]float64, len(weights))
+	given := int32(0)
+	for at, w := range weights {
+		order[at] = at
+		exact := float64(left) / float64(len(weights))
+		if sum > 0 {
+			exact = float64(left) * w / sum
+		}
+		whole := int32(math.Floor(exact))
+		out[at] += whole
+		given += whole
+		rest[at] = exact - float64(whole)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(rest[b], rest[a]), cmp.Compare(weights[b], weights[a]))
+	})
+	for i := 0; given < left; i++ {
+		out[order[i%len(order)]]++
+		given++
+	}
+	return out
+}
+
+// give gives a cell without machines one of the cell that has most.
+func give(out []Cell, at int, types []string) {
+	from, which, best := -1, "", 1
+	for other := range out {
+		total := 0
+		for _, n := range out[other].Most {
+			total += int(n)
+		}
+		if total <= best {
+			continue
+		}
+		for _, t := range types {
+			if out[other].Most[t] > 0 {
+				from, which, best = other, t, total
+			}
+		}
+	}
+	if from < 0 {
+		return // there are as many machines as cells, and all have one
+	}
+	out[at].Most[which]++
+	if out[from].Most[which]--; out[from].Most[which] == 0 {
+		delete(out[from].Most, which)
+	}
+}
+
+// budget deals the budget by load.
+func (f *Fleet) budget(out, before []Cell, load []float64) {
+	if f.Budget <= 0 {
+		return
+	}
+	var sum float64
+	for _, l := range load {
+		sum += l
+	}
+	want := make([]float64, len(out))
+	for at := range out {
+		want[at] = f.Budget * load[at] / sum
+	}
+	keep := len(before) == len(out)
+	var had float64
+	for at := range out {
+		if keep {
+			had += before[at].Budget
+			keep = math.Abs(before[at].Budget-want[at]) <= drift*want[at]
+		}
+	}
+	if keep && math.Abs(had-f.Budget) < 1e-6*f.Budget {
+		for at := range out {
+			out[at].Budget = before[at].Budget
+		}
+		return
+	}
+	for at := range out {
+		out[at].Budget = want[at]
+	}
+}

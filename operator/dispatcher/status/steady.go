@@ -1,0 +1,48 @@
+package status
+
+import (
+	"math"
+	"strconv"
+)
+
+// Figures under load are never twice the same, and every write is a call that others watch. So a figure that is shown
+// stays until the true one differs by more than a reader would care for.
+
+// relative is the share by which a figure must differ from the one shown.
+const relative = 0.1
+
+// steady is a figure that is shown.
+type steady struct {
+	shown float64
+	set   bool
+}
+
+// show returns what to show for x: what was shown, unless x differs by a tenth or, below least, by least.
+func (s *steady) show(x, least float64) float64 {
+	if !s.set || math.Abs(x-s.shown) > max(relative*math.Abs(s.shown), least) || (x == 0) != (s.shown == 0) {
+		s.shown, s.set = x, true
+	}
+	return s.shown
+}
+
+// number writes a figure with three digits and no exponent.
+func number(x float64) string {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return "0"
+	}
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(x))))
+	scale := math.Pow(10, float64(digits))
+	return strconv.FormatFloat(math.Round(x*scale)/scale, 'f', max(0, digits), 64)
+}
+
+// trimmed is number without zeros at the end.
+func trimmed(x float64) string {
+	f, err := strconv.ParseFloat(number(x), 64)
+	if err != nil {
+		return number(x)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// percent writes a share, such as 0.4%.
+func percent(x float64) string { return strconv.FormatFloat(math.Round(x*1000)/10, 'f', -1, 64) + "%" }
