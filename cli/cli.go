@@ -86,9 +86,10 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
+		serveCommand(), nodeCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
 		loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
+		exportCommand(),
 		devicesCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(),
 		replayCommand(), dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
 	}

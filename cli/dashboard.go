@@ -41,6 +41,7 @@ played, so that machines are seen at work.`,
 					return err
 				}
 				defer s.Close()
+				s.About(aboutFigure)
 				return showSaved(e, s, *address, *speed)
 			}
 		},

@@ -207,7 +207,7 @@ func (l *loadRun) objectives(results []*loadgen.Result) error {
 	for _, r := range results {
 		for a := range r.Report.Apps {
 			s := &r.Report.Apps[a].Summary
-			allowed := 1 - l.Apps[a].SLO.Percentile/100
+			allowed := l.Apps[a].SLO.Allowed()
 			if s.ViolationRatio > allowed {
 				return fault.Errorf(fault.Short, "app %q: %.2f %% of the queries missed the objective, %.2f %% may",
 					l.Apps[a].Name, 100*s.ViolationRatio, 100*allowed)

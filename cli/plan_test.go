@@ -83,7 +83,7 @@ func TestPlanAddsUp(t *testing.T) {
 }
 
 func TestPlanTable(t *testing.T) {
-	code, out, errs := sluice(t, "plan", "-f", fleetFile)
+	code, out, errs := sluice(t, "plan", "-f", fleetFile, "--system", "proteus")
 	if code != ExitOK || errs != "" {
 		t.Fatalf("%d %s", code, errs)
 	}
@@ -105,7 +105,8 @@ func TestPlanTable(t *testing.T) {
 // The JSON keeps its shape and its numbers.
 func TestPlanGolden(t *testing.T) {
 	for name, args := range map[string][]string{
-		"plan": {"-f", fleetFile}, "plan-mends": {"-f", fleetFile, "--demand", "images=6500", "--demand", "text=1500"},
+		"plan":       {"-f", fleetFile, "--system", "proteus"},
+		"plan-mends": {"-f", fleetFile, "--system", "proteus", "--demand", "images=6500", "--demand", "text=1500"},
 		"plan-pipeline": {
 			"-f", pipelineFile, "--compare", "scrooge,scrooge-written,scrooge-greedy,scrooge-single,nexus",
 		},
@@ -273,7 +274,7 @@ func TestPlanFrontier(t *testing.T) {
 		best.Points[0].Accuracy > high.Points[11].Accuracy+1e-9 {
 		t.Errorf("proteus: %+v, most accurate: %+v", best.Points, high.Points)
 	}
-	reach := *askPlan(t, ExitOK, "-f", file).Plans[0].Reach
+	reach := *askPlan(t, ExitOK, "-f", file, "--system", "proteus").Plans[0].Reach
 	if end := best.Points[11].Throughput; math.Abs(end-reach) > 0.002*reach {
 		t.Errorf("the frontier ends at %v, the fleet reaches %v", end, reach)
 	}
@@ -290,8 +291,8 @@ func TestPlanFrontier(t *testing.T) {
 }
 
 func TestPlanWhatIf(t *testing.T) {
-	r := askPlan(t, ExitOK, "-f", fleetFile, "--what-if", "+1 gpu-large, -2 cpu", "--what-if", "-1gpu-large",
-		"--what-if", "-6 cpu,-2 gpu-small")
+	r := askPlan(t, ExitOK, "-f", fleetFile, "--system", "proteus", "--what-if", "+1 gpu-large, -2 cpu", "--what-if",
+		"-1gpu-large", "--what-if", "-6 cpu,-2 gpu-small")
 	want := []struct {
 		name    string
 		workers int
@@ -317,7 +318,7 @@ func TestPlanWhatIf(t *testing.T) {
 // An overload is answered with changes that each mend it: carried out, all is carried, and with one worker less it is
 // not.
 func TestPlanMends(t *testing.T) {
-	demand := []string{"-f", fleetFile, "--demand", "images=6500", "--demand", "text=1500"}
+	demand := []string{"-f", fleetFile, "--system", "proteus", "--demand", "images=6500", "--demand", "text=1500"}
 	d := askPlan(t, ExitShortOf, demand...).Plans[0].Diagnosis
 	if d == nil || d.Carried || d.Multiple >= 1 || len(d.Bottlenecks) == 0 {
 		t.Fatalf("%+v", d)
@@ -385,7 +386,7 @@ func TestPlanOfWhatNothingServes(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "150ms", "4ms", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	v := askPlan(t, ExitShortOf, "-f", file).Plans[0]
+	v := askPlan(t, ExitShortOf, "-f", file, "--system", "proteus").Plans[0]
 	d := v.Diagnosis
 	if v.Error == "" || d == nil || len(d.Unserved) != 1 || d.Unserved[0].SLOMS == nil ||
 		d.Unserved[0].Variant != "mobile" || d.Unserved[0].DeviceType != "gpu-large" {
@@ -395,15 +396,15 @@ func TestPlanOfWhatNothingServes(t *testing.T) {
 	if !(slo > 4 && slo < 5) || len(d.Mends) == 0 || d.Mends[0].Kind != "slo" {
 		t.Errorf("%v, %+v", slo, d.Mends)
 	}
-	code, out, _ := sluice(t, "plan", "-f", file)
+	code, out, _ := sluice(t, "plan", "-f", file, "--system", "proteus")
 	if code != ExitShortOf || !strings.Contains(out, "nothing here serves it; it would take an SLO of 4.") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, _, errs := sluice(t, "plan", "-f", file, "--frontier"); code != ExitShortOf ||
+	if code, _, errs := sluice(t, "plan", "-f", file, "--system", "proteus", "--frontier"); code != ExitShortOf ||
 		!strings.Contains(errs, "no frontier") {
 		t.Errorf("%d %s", code, errs)
 	}
-	if code, out, _ := sluice(t, "plan", "-f", file, "--what-if", "+1 cpu"); code != ExitOK ||
+	if code, out, _ := sluice(t, "plan", "-f", file, "--system", "proteus", "--what-if", "+1 cpu"); code != ExitOK ||
 		strings.Count(out, "no plan: ") != 1 {
 		t.Errorf("%d %s", code, out)
 	}

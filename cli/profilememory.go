@@ -28,6 +28,10 @@ func printMemory(e *Env, f *profiler.File) {
 		fmt.Fprintln(e.Stdout, "\nMemory; most is the largest batch that there is memory for:")
 		_ = columns(e.Stdout, "llrrrr", rows)
 	}
+	for _, x := range f.Spares {
+		fmt.Fprintf(e.Stdout, "\nSpare processes on %s take %s, which plans leave free.\n", x.DeviceType,
+			roundBytes(x.Bytes))
+	}
 	for _, a := range f.Accelerators {
 		fmt.Fprintf(e.Stdout, "\n%s, driver %s, %s, while %s was measured: clocks %.0f MHz in the mean, %.0f at "+
 			"least, of %.0f; %.0f W of %.0f, %.0f degrees C at most\n", a.Name, a.Driver, roundBytes(a.MemoryBytes),

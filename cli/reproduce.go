@@ -109,6 +109,22 @@ func reproduceCommand() command {
 	}
 }
 
+// aboutFigure returns the title of a paper and what a figure of it shows; "" for unknown ones.
+func aboutFigure(paper, figure string) (title, shows string) {
+	for _, p := range papers {
+		if p.Name != paper {
+			continue
+		}
+		for _, f := range p.Figures {
+			if f.Name == figure {
+				shows = f.Doc
+			}
+		}
+		return p.Title, shows
+	}
+	return "", ""
+}
+
 func listPapers(e *Env, asJSON bool) error {
 	if asJSON {
 		type figure struct {

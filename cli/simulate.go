@@ -3,6 +3,8 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -40,6 +42,14 @@ exit status is 1.`,
 				"leave out the bound, the most that any run could have had with these arrivals and machines")
 			fs.BoolVar(&s.Foresight, "foresight", false,
 				"print the bound by foresight instead, which is tighter and takes ten seconds and more")
+			fs.Func("incident", "what goes wrong, a `KIND@AT[+FOR][:WORKER]`: lost@20s:w-0, leaves@20s+30s:w-0, "+
+				"missing@20s+1m:w-0, takenover@20s+4s; may be given again", func(text string) error {
+				x, err := host.ParseIncident(text)
+				s.Incidents = append(s.Incidents, x)
+				return err
+			})
+			fs.Func("machine-start", "how long a machine takes to come, as `TYPE=DURATION`; those of other types are "+
+				"there; may be given again", func(text string) error { return startOf(&s, text) })
 			out := fs.String("out", "", "`folder` for reports and plots")
 			asJSON := fs.Bool("json", false, "print the reports as JSON")
 			load := declareWorkload(fs)
@@ -74,6 +84,20 @@ exit status is 1.`,
 			}
 		},
 	}
+}
+
+// startOf reads how long machines of a type take to come.
+func startOf(s *host.Simulation, text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	d, err := time.ParseDuration(value)
+	if !ok || err != nil || d <= 0 {
+		return fault.Errorf(fault.Usage, "%q is no TYPE=DURATION with a duration above 0", text)
+	}
+	if s.Starts == nil {
+		s.Starts = make(map[string]time.Duration)
+	}
+	s.Starts[name] = d
+	return nil
 }
 
 // simulation is a run to simulate and the options for its reports.
