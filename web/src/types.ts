@@ -78,7 +78,12 @@ export interface QueryRun {
   stage?: string; batch: number; instance: number; variant: string; why: string; items: number; with?: number[];
   waited_for_stream_ms?: number; waited_for_instance_ms: number; waited_ms: number; started_s: number;
   expected_ms: number; took_ms?: number; failed?: boolean; worker?: string;
-  compared?: Comparison;
+  compared?: Comparison; weighed?: Weighed;
+}
+export interface Weighed { late?: boolean; more?: number; choices: WeighedChoice[] }
+export interface WeighedChoice {
+  for: string; variant: string; kind: string; queries: number; items: number; run_ms: number;
+  gain: number; price_per_s: number; blocks?: number; score: number; why: string;
 }
 export interface Comparison {
   batch: number; at_s: number; waiting: number; spare_ms: number | null; candidates: Candidate[];

@@ -3,9 +3,13 @@
 // other. Pages are stream readers that also ask for batches as the view Machines does; with --browser one more is a real
 // Chromium. They run when nobody else does (chrt), since people look from other machines. Lag is the 99th percentile of
 // how late the load generator sent: where it is high, this machine is too small for the rate. Cpu is the processor time
-// of the server for each query, in µs.
+// of the server for each query, in µs. P99_server is what the server itself says of its latest ten seconds.
 //
-//   node cost.mjs PATH/TO/sluice [--rate 5000] [--seconds 6] [--repeats 4] [--pages 10] [--browser]
+// With --apart the server has the first core of this machine for itself, and the load generator and the pages share the
+// second one, where the load generator goes first: both at real-time priority (root). So what pages do on their own
+// machines costs those who are served nothing, and what the server does for them is what remains.
+//
+//   node cost.mjs PATH/TO/sluice [--rate 5000] [--seconds 6] [--repeats 4] [--pages 10] [--browser] [--apart]
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -34,7 +38,11 @@ apps:
 server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:${grpc}", admin: "127.0.0.1:${admin}"}
 `);
 const base = `http://127.0.0.1:${admin}`;
-const server = spawn(program, ['serve', '-f', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+const apart = args.includes('--apart');
+/** placed is a command as it runs on a core, at real-time priority where one is given. */
+const placed = (core, priority, command) => (apart ? ['taskset', '-c', String(core), ...(priority ? ['chrt', '--rr', String(priority)] : []), ...command] : command);
+const start = ([command, ...rest], how) => spawn(command, rest, how);
+const server = start(placed(0, 20, [program, 'serve', '-f', file]), { stdio: ['ignore', 'ignore', 'pipe'] });
 let trouble = '';
 server.stderr.on('data', (b) => { trouble = (trouble + b).slice(-2000); });
 
@@ -49,8 +57,8 @@ function spent() {
 /** load sends queries for some seconds and returns the report. */
 function load() {
   return new Promise((done, fail) => {
-    const c = spawn(program, ['load', '-u', `grpc://127.0.0.1:${grpc}`, '-f', file, '--request-rate-range', String(rate),
-      '--warmup', '1s', '--duration', `${seconds + 1}s`, '--json'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const c = start(placed(1, 10, [program, 'load', '-u', `grpc://127.0.0.1:${grpc}`, '-f', file, '--request-rate-range', String(rate),
+      '--warmup', '1s', '--duration', `${seconds + 1}s`, '--json']), { stdio: ['ignore', 'pipe', 'pipe'] });
     let out = '', errors = '';
     c.stdout.on('data', (b) => { out += b; });
     c.stderr.on('data', (b) => { errors += b; });
@@ -60,21 +68,31 @@ function load() {
 
 /** open has pages open, in a process that yields to all others, until what it returns is called. */
 async function open() {
-  const c = spawn('chrt', ['--idle', '0', process.execPath, process.argv[1], '--read', base, String(pages), ...(args.includes('--browser') ? ['--browser'] : [])], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const reader = [process.execPath, process.argv[1], '--read', base, String(pages), ...(args.includes('--browser') ? ['--browser'] : [])];
+  const c = start(apart ? placed(1, 0, reader) : ['chrt', '--idle', '0', ...reader], { stdio: ['pipe', 'pipe', 'inherit'] });
   let said = '';
   c.stdout.on('data', (b) => { said += b; });
   while (!said.includes('open')) await pause(50);
   return () => new Promise((done) => { c.on('close', () => done(Number(said.split('\n')[1]))); c.stdin.end(); });
 }
 
-/** read is that process: it reads streams and asks for batches until its input ends, and prints how many events came. */
+/** read is that process: it reads streams and asks for batches until its input ends, and prints how many events came, each of which it has parsed. */
 async function read(base, n, browse) {
   const stop = new AbortController();
   let events = 0, since = 0;
   for (let k = 0; k < n; k++) {
     void (async () => {
       const reply = await fetch(`${base}/api/v1/stream?topics=overview,seconds,machines`, { signal: stop.signal });
-      for await (const part of reply.body) events += part.length > 0;
+      const text = new TextDecoder();
+      let rest = '';
+      for await (const part of reply.body) {
+        const whole = (rest + text.decode(part, { stream: true })).split('\n\n');
+        rest = whole.pop();
+        for (const event of whole) {
+          const data = event.split('\n').find((line) => line.startsWith('data:'));
+          if (data) events += JSON.parse(data.slice(5)) != null;
+        }
+      }
     })().catch(() => undefined);
   }
   setInterval(() => {
@@ -111,7 +129,7 @@ function ask() {
   return () => { stop.abort(); return answers; };
 }
 
-const rows = { alone: [], pages: [], 'what if': [] };
+const rows = apart ? { alone: [], pages: [] } : { alone: [], pages: [], 'what if': [] };
 try {
   for (let k = 0; k < 100; k++) {
     if (await fetch(`${base}/api/v1/info`).then((r) => r.ok, () => false)) break;
@@ -128,7 +146,8 @@ try {
       if (what === 'what if') end = ask();
       const before = spent(), r = await load(), after = spent();
       const { report, send_lag: lag } = r[0], o = report.overall;
-      rows[what].push({ throughput: o.throughput, p50: o.latency.p50_ms, p99: o.latency.p99_ms, violations: o.violation_ratio, lag: lag.p99_ms, cpu: ((after - before) * 1000) / (rate * (seconds + 1)), did: await end() });
+      const own = await fetch(`${base}/api/v1/overview`).then((x) => x.json());
+      rows[what].push({ throughput: o.throughput, p50: o.latency.p50_ms, p99: o.latency.p99_ms, p99_server: own.apps[0].now.latency_p99_ms, violations: o.violation_ratio, lag: lag.p99_ms, cpu: ((after - before) * 1000) / (rate * (seconds + 1)), did: await end() });
       console.error(what, JSON.stringify(rows[what].at(-1)));
       await pause(500);
     }
@@ -139,10 +158,10 @@ try {
 }
 const sorted = (list) => [...list].sort((a, b) => a - b);
 const median = (list) => { const s = sorted(list), h = s.length >> 1; return s.length % 2 ? s[h] : (s[h - 1] + s[h]) / 2; };
-const out = { rate, seconds, repeats, pages, browser: args.includes('--browser') };
+const out = { rate, seconds, repeats, pages, browser: args.includes('--browser'), apart };
 for (const [what, list] of Object.entries(rows)) {
   out[what] = {};
-  for (const key of ['throughput', 'p50', 'p99', 'lag', 'cpu']) {
+  for (const key of ['throughput', 'p50', 'p99', 'p99_server', 'lag', 'cpu']) {
     // Each run is compared with the one alone of its turn: what else the machine does changes slowly.
     const s = sorted(list.map((r) => r[key])), change = sorted(list.map((r, k) => 100 * (r[key] / rows.alone[k][key] - 1)));
     out[what][key] = { median: Number(median(s).toFixed(2)), from: Number(s[0].toFixed(2)), to: Number(s.at(-1).toFixed(2)) };

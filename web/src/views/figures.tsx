@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { useAsk } from '../api';
 import { TimeChart } from '../charts';
 import { dollars, millis, none, percent, rate } from '../format';
@@ -14,14 +15,14 @@ interface Row {
   paper: string; figure: string; system: string; quantity: string; unit: string; setting: Record<string, string>;
   published: number | null; measured: number; low: number; high: number; seeds: number; source?: string; note?: string;
 }
-interface Figures { reports: { name: string; report: Report }[]; figures: { name: string; rows: Row[] }[] }
+interface Figures { reports: { name: string; report: Report }[]; figures: { name: string; rows: Row[]; title?: string; about?: Record<string, string> }[] }
 
 /** FiguresView shows saved reports side by side, and what reproduce measured beside what was published. */
 export function FiguresView({ live, name }: { live: Live; name: string }) {
   const asked = useAsk<Figures>('figures', live.epoch);
   const d = asked.data;
   if (!d) return <><h1>Figures</h1><Problem error={asked.error} />{!asked.error && <p class="empty">Loading …</p>}</>;
-  const all = d.figures.flatMap((f) => group(f.rows).map(([figure, rows]) => ({ key: `${rows[0].paper}-${figure}`, rows, figure, from: f.name })));
+  const all = d.figures.flatMap((f) => group(f.rows).map(([figure, rows]) => ({ key: `${rows[0].paper}-${figure}`, rows, figure, title: f.title, about: f.about?.[figure] })));
   const chosen = all.find((x) => x.key === decodeURIComponent(name)) ?? all[0];
   return (
     <>
@@ -30,7 +31,7 @@ export function FiguresView({ live, name }: { live: Live; name: string }) {
       {all.length > 0 && (
         <nav class="controls" aria-label="Figures">{all.map((x) => <a key={x.key} href={`#/figures/${encodeURIComponent(x.key)}`} aria-current={x === chosen ? 'page' : undefined}
           style={x === chosen ? 'font-weight:700' : ''}>{x.rows[0].paper}, figure {x.figure}</a>)}</nav>)}
-      {chosen && <Figure rows={chosen.rows} figure={chosen.figure} />}
+      {chosen && <Figure key={chosen.key} rows={chosen.rows} figure={chosen.figure} title={chosen.title} about={chosen.about} />}
       {d.reports.length === 0 && all.length === 0 && <p class="empty">There are no figures here: <code>sluice reproduce PAPER --out FOLDER</code> writes some.</p>}
     </>
   );
@@ -71,31 +72,50 @@ function group(rows: Row[]): [string, Row[]][] {
   return [...out];
 }
 
-/** Figure draws every number as a bar from nothing, its spread over the seeds, and the published one as a mark. */
-function Figure({ rows, figure }: { rows: Row[]; figure: string }) {
+/** Figure draws every number as a bar from nothing, its spread over the seeds, and the published one as a mark. What is
+ * the same for all rows stands once above them, what differs can be chosen. */
+function Figure({ rows, figure, title, about }: { rows: Row[]; figure: string; title?: string; about?: string }) {
+  const [chosen, setChosen] = useState<Record<string, string>>({});
+  const [beside, setBeside] = useState(false);
+  const keys = [...new Set(rows.flatMap((r) => Object.keys(r.setting ?? {})))];
+  const choices = [['quantity', [...new Set(rows.map((r) => r.quantity))]] as const,
+    ...keys.map((k) => [k, [...new Set(rows.map((r) => r.setting?.[k] ?? ''))]] as const)];
+  const same = choices.filter(([k, list]) => k !== 'quantity' && list.length === 1);
+  const differ = choices.filter(([, list]) => list.length > 1);
+  const value = (r: Row, k: string) => (k === 'quantity' ? r.quantity : r.setting?.[k] ?? '');
+  const left = rows.filter((r) => differ.every(([k]) => !chosen[k] || value(r, k) === chosen[k]) && (!beside || r.published != null));
   const blocks = new Map<string, Row[]>();
-  for (const r of rows) {
-    const key = `${r.quantity}\u0000${Object.entries(r.setting ?? {}).map(([k, v]) => `${k} ${v}`).join(', ')}`;
+  for (const r of left) {
+    const key = `${r.quantity}\u0000${differ.filter(([k]) => k !== 'quantity' && value(r, k)).map(([k]) => `${k} ${value(r, k)}`).join(', ')}`;
     blocks.set(key, [...(blocks.get(key) ?? []), r]);
   }
   const sources = [...new Set(rows.flatMap((r) => (r.source ? [r.source] : [])))];
+  const spread = rows.some((r) => r.seeds > 1);
+  const unpublished = !rows.some((r) => r.published != null);
   return (
-    <section><h2>{rows[0].paper}, figure {figure}</h2>
-      <div class="legend"><span><i style="background:var(--c0)" />measured, with the spread over seeds</span><span><i style="background:var(--c5);width:3px" />published</span></div>
-      {sources.length > 0 && <p class="muted small">Published: {sources.join('; ')}</p>}
+    <section><h2>{rows[0].paper}, figure {figure}{about ? `: ${about}` : ''}</h2>
+      {title && <p class="muted" style="margin:0 0 8px">{title}</p>}
+      {same.length > 0 && <p class="muted small" style="margin:0 0 8px">For all: {same.map(([k, [v]]) => `${k} ${v}`).join(', ')}</p>}
+      {(differ.length > 0 || !unpublished) && <div class="controls">{differ.map(([k, list]) => (
+        <label key={k}>{k}<br /><select value={chosen[k] ?? ''} onChange={(e) => setChosen({ ...chosen, [k]: e.currentTarget.value })}>
+          <option value="">all</option>{list.map((v) => <option key={v} value={v}>{v || 'none'}</option>)}</select></label>))}
+        {!unpublished && <label><input type="checkbox" checked={beside} onChange={(e) => setBeside(e.currentTarget.checked)} /> only what was published, too</label>}</div>}
+      <div class="legend"><span><i style="background:var(--c0)" />measured{spread ? ', with the spread over seeds' : ', one seed'}</span>
+        {!unpublished && <span><i style="background:var(--c5);width:3px" />published{sources.length > 0 ? ` (${sources.join('; ')})` : ''}</span>}</div>
+      {left.length === 0 && <p class="empty">No number has all of this. Choose “all” somewhere.</p>}
       <div class="two">{[...blocks].map(([key, list]) => {
         const [quantity, setting] = key.split('\u0000');
-        const most = Math.max(...list.flatMap((r) => [r.high, r.published ?? 0])) || 1, w = 300;
+        const most = (Math.max(...list.flatMap((r) => [r.high, r.published ?? 0])) || 1) * 1.02, w = 300, published = list.some((r) => r.published != null);
         return (
           <section class="card" key={key}><h3 style="margin-top:0">{quantity}{list[0].unit ? `, ${list[0].unit}` : ''}</h3>{setting && <p class="muted small" style="margin:0 0 6px">{setting}</p>}
-            <table><thead><tr><th>System</th><th>Measured</th><th class="num">Measured</th><th class="num">Published</th></tr></thead><tbody>{list.map((r, k) => (
+            <table><thead><tr><th>System</th><th style="width:56%"><span class="unseen">Bar</span></th><th class="num">Measured</th>{published && <th class="num">Published</th>}</tr></thead><tbody>{list.map((r, k) => (
               <tr key={k}><td>{r.system}</td>
                 <td>{r.note ? <Badge kind="plain">{r.note}</Badge> : <svg viewBox={`0 0 ${w} 18`} width="100%" height="18" preserveAspectRatio="none" role="img" aria-label={`measured ${show(r.measured)}${r.published != null ? `, published ${show(r.published)}` : ''}`}>
-                  <title>{`${r.system}: ${show(r.measured)} (${show(r.low)} to ${show(r.high)}, ${r.seeds} seeds)${r.published != null ? `; published ${show(r.published)}` : ''}`}</title>
+                  <title>{`${r.system}: ${show(r.measured)} (${show(r.low)} to ${show(r.high)}, ${r.seeds} ${r.seeds === 1 ? 'seed' : 'seeds'})${r.published != null ? `; published ${show(r.published)}` : ''}`}</title>
                   <rect x="0" y="3" height="12" width={Math.max(0.5, (r.measured / most) * w)} fill="var(--c0)" />
-                  <line x1={(r.low / most) * w} x2={(r.high / most) * w} y1="9" y2="9" stroke="var(--text)" stroke-width="1.5" />
-                  {r.published != null && <rect x={(r.published / most) * w - 1.5} y="0" width="3" height="18" fill="var(--c5)" />}</svg>}</td>
-                <td class="num">{r.note ? none : show(r.measured)}</td><td class="num">{r.published == null ? none : show(r.published)}</td></tr>))}</tbody></table></section>);
+                  {r.high > r.low && <line x1={(r.low / most) * w} x2={(r.high / most) * w} y1="9" y2="9" stroke="var(--text)" stroke-width="1.5" vector-effect="non-scaling-stroke" />}
+                  {r.published != null && <line x1={(r.published / most) * w} x2={(r.published / most) * w} y1="0" y2="18" stroke="var(--c5)" stroke-width="3" vector-effect="non-scaling-stroke" />}</svg>}</td>
+                <td class="num">{r.note ? none : show(r.measured)}</td>{published && <td class="num">{r.published == null ? none : show(r.published)}</td>}</tr>))}</tbody></table></section>);
       })}</div>
     </section>
   );

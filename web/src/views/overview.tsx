@@ -21,7 +21,7 @@ export function OverviewView({ live }: { live: Live }) {
       <h1>Overview</h1>
       {live.link === 'lost' && <p class="notice">The numbers below are from before the connection was lost.</p>}
       <div class="tiles">
-        <Tile label="Objectives" value={missed === 0 ? 'all kept' : `${missed} missed`} note={`${apps.length} app${apps.length === 1 ? '' : 's'}, ${saved ? 'at the end' : 'latest 10 s'}`} />
+        <Tile label="Objectives" value={missed > 0 ? `${missed} missed` : apps.some((a) => a.burn != null) ? 'all kept' : none} note={`${apps.length} app${apps.length === 1 ? '' : 's'}, ${saved ? 'at the end' : 'latest 10 s'}`} />
         <Tile label="Offered" value={`${rate(w.offered_rate)}/s`} note={`served ${rate(w.throughput)}/s`} />
         <Tile label="Violations" value={percent(w.violation_ratio)} note={`last hour ${percent(o.hour.violation_ratio)}`} />
         <Tile label="Accuracy" value={percent(w.effective_accuracy)} note={`last hour ${percent(o.hour.effective_accuracy)}`} />

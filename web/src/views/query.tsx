@@ -3,7 +3,7 @@ import { useAsk } from '../api';
 import { dollars, millis, none, percent, rate, time } from '../format';
 import { Badge, Problem } from '../parts';
 import type { Live } from '../main';
-import type { Comparison, Missed, QueryView as Query } from '../types';
+import type { Comparison, Missed, QueryView as Query, Weighed } from '../types';
 
 export function QueryView({ live, id, app }: { live: Live; id?: string; app: string }) {
   const [typed, setTyped] = useState(id ?? '');
@@ -21,7 +21,7 @@ export function QueryView({ live, id, app }: { live: Live; id?: string; app: str
       {id && asked.data && <Way q={asked.data} live={live} />}
       <section class="card"><h2>{app ? `Queries to ${app} that missed the objective` : 'Latest queries that missed their objective'}</h2>
         <Problem error={late.error} />
-        {late.data?.missed.length === 0 ? <p class="empty">None: everything was answered in time.</p> : (
+        {late.data?.missed.length === 0 ? <p class="empty">{late.data.answered === 0 ? 'No query has been answered yet.' : 'None: everything was answered in time.'}</p> : (
           <div class="scroll" style="max-height:420px" tabIndex={0} role="region" aria-label="Queries that missed their objective"><table>
             <thead><tr><th>Query</th><th>App</th><th>Ended</th><th class="num">After</th><th>Outcome</th><th>Why</th></tr></thead>
             <tbody>{late.data?.missed.map((m) => <tr key={m.query}><td><a href={`#/query/${m.query}`}>{m.query}</a></td><td>{m.app}</td><td>{time(m.at_s, live.startedMS)}</td><td class="num">{millis(m.latency_ms)}</td><td>{m.late ? 'late' : m.outcome}</td><td>{m.late ? 'answered after its deadline' : m.reason}</td></tr>)}</tbody>
@@ -66,6 +66,7 @@ function Way({ q, live }: { q: Query; live: Live }) {
         <div key={r.batch}><h3>{r.stage ? `Stage ${r.stage}: b` : 'B'}atch {r.batch} on {r.worker ? `machine ${r.worker}, ` : ''}instance {r.instance}</h3>
           <p style="margin:0 0 6px">Variant {r.variant}, {r.items} item{r.items === 1 ? '' : 's'}, because: {r.why}. {r.took_ms ? `Took ${millis(r.took_ms)}, ${millis(r.expected_ms)} were expected.` : `${millis(r.expected_ms)} were expected.`}
             {r.with && r.with.length > 0 && <> Together with {r.with.map((n, k) => <>{k > 0 && ', '}<a href={`#/query/${n}`}>{n}</a></>)}.</>}</p>
+          {r.weighed && <WeighedBy w={r.weighed} />}
           {r.compared ? <Compared c={r.compared} /> : live.info.run && <p class="muted small">What could have begun instead is longer ago than is remembered.</p>}
         </div>))}
       <details><summary>As sluice explain writes it</summary><pre>{q.text}</pre></details>
@@ -73,11 +74,31 @@ function Way({ q, live }: { q: Query; live: Live }) {
   );
 }
 
+const amount = (v: number) => (v === 0 ? '0' : Math.abs(v) >= 1e-4 ? v.toPrecision(3) : v.toExponential(1));
+
+/** WeighedBy shows what the rule itself compared when it chose a batch, the batch first. */
+function WeighedBy({ w }: { w: Weighed }) {
+  if (w.late) return <p style="margin:0 0 6px">The rule gave it a machine because {w.choices[0].why}.</p>;
+  return (
+    <details open><summary>What the rule compared: gains and prices</summary>
+      <p class="muted small" style="margin:6px 0">The best batch of every app, or stage, on each kind of machine that was free at that moment. Gains and prices count in answers of the best variant in time, by the weights of the apps. A gain is what the batch brings, less what its queries would be worth if they were left, less the price of the machine's time, less what more urgent queries lose that find no machine meanwhile. The score compares batches of different lengths; the highest begins.</p>
+      <div class="scroll" tabIndex={0} role="group" aria-label="What the rule compared"><table>
+        <thead><tr><th>For</th><th>Variant</th><th>Machine</th><th class="num">Batch</th><th class="num">Takes</th><th class="num">Gain</th><th class="num">Price per s</th><th class="num">Lost by blocking</th><th class="num">Score</th><th style="min-width:240px">Why</th></tr></thead>
+        <tbody>{w.choices.map((x, k) => (
+          <tr key={k} class={k === 0 ? 'chosen' : ''}><td>{x.for}</td><td>{x.variant}</td><td>{x.kind}</td>
+            <td class="num">{x.queries}<span class="sub">{x.items !== x.queries ? `${x.items} items` : ''}</span></td><td class="num">{millis(x.run_ms)}</td>
+            <td class="num">{amount(x.gain)}</td><td class="num">{amount(x.price_per_s)}</td><td class="num">{x.blocks ? amount(x.blocks) : none}</td><td class="num">{amount(x.score)}</td>
+            <td>{k === 0 && <Badge kind="good">✓ chosen</Badge>} {x.why}</td></tr>))}</tbody></table></div>
+      {w.more ? <p class="muted small">And {w.more} more with lower scores.</p> : null}
+    </details>
+  );
+}
+
 /** Compared shows what could have begun instead of a batch, the batch itself first. */
 function Compared({ c }: { c: Comparison }) {
   return (
     <details open><summary>What else could have begun then, and why it did not</summary>
-      <p class="muted small" style="margin:6px 0">{c.waiting} {c.waiting === 1 ? 'query' : 'queries'} waited at this stage. {c.spare_ms != null && (c.spare_ms >= 0 ? `The batch could have begun ${millis(c.spare_ms)} later and still be in time.` : `The batch began ${millis(-c.spare_ms)} too late for its first query.`)} Times are those that were believed. Worth counts the answers in time by their accuracy, relative to the best variant's. Too late then are queries left behind that this machine could not serve in time after the batch. What a rule itself takes machine time to be worth is not recorded.</p>
+      <p class="muted small" style="margin:6px 0">{c.waiting} {c.waiting === 1 ? 'query' : 'queries'} waited at this stage. {c.spare_ms != null && (c.spare_ms >= 0 ? `The batch could have begun ${millis(c.spare_ms)} later and still be in time.` : `The batch began ${millis(-c.spare_ms)} too late for its first query.`)} Times are those that were believed. Worth counts the answers in time by their accuracy, relative to the best variant's. Too late then are queries left behind that this machine could not serve in time after the batch.</p>
       <div class="scroll" tabIndex={0} role="group" aria-label="What else could have begun"><table>
         <thead><tr><th>Variant</th><th>Machine</th><th class="num">Batch</th><th class="num">Begins after</th><th class="num">Takes</th><th>In time?</th><th class="num">Too late then</th><th class="num">Accuracy</th><th class="num">Worth per s of machine</th><th class="num">Cost per million</th><th style="min-width:240px">Why not</th></tr></thead>
         <tbody>{c.candidates.map((x, k) => (
