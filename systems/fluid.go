@@ -17,7 +17,10 @@ func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 	}
 	out := &fluid.Planner{
 		Profile: w.Profile,
-		Options: fluid.Options{Budget: o.Renting.Budget, Trials: o.Renting.Trials, Pooled: w.Pooled},
+		Options: fluid.Options{
+			Budget: o.Renting.Budget, Trials: o.Renting.Trials, Pooled: w.Pooled, Apart: o.Planning.Apart,
+			Certain: o.Planning.Certain,
+		},
 	}
 	if w.Trials != nil {
 		out.Try = w.Trials.Try

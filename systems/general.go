@@ -16,18 +16,14 @@ var general = []System{
 		Doc:    "is sluice with the placement that it begins with",
 		Source: "ours, ablation", Planner: asWritten, Router: "priced", Batcher: "asrouted", Scaler: fixed,
 	},
-	{
-		Name:   "sluice-without-prices",
-		Doc:    "is sluice with the time of machines costing nothing",
-		Source: "ours, ablation", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
-		Options: Options{Routing: Routing{Free: true}},
-	},
-	{
-		Name:   "sluice-without-waiting",
-		Doc:    "is sluice with batches that begin at once",
-		Source: "ours, ablation", Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate",
-		Options: Options{Routing: Routing{Eager: true}},
-	},
+	ablation("trials", "is sluice with plans that are not tried before they are adopted",
+		Options{Renting: Renting{Trials: -1}}),
+	ablation("forecasts", "is sluice with plans for what came in the last seconds alone",
+		Options{Planning: Planning{Certain: true}}),
+	ablation("sharing", "is sluice with variants of one stage only on each machine",
+		Options{Planning: Planning{Apart: true}}),
+	ablation("prices", "is sluice with the time of machines costing nothing", Options{Routing: Routing{Free: true}}),
+	ablation("waiting", "is sluice with batches that begin at once", Options{Routing: Routing{Eager: true}}),
 	{
 		Name:   "proteus-batching",
 		Doc:    "follows planned shares, and a batch waits as long as its first query can be in time",
@@ -64,4 +60,12 @@ var general = []System{
 		Source: "Kairos §7 (Ribbon)", Planner: asWritten, Router: "fcfs", Batcher: "single", Scaler: fixed,
 		Options: Options{Routing: Routing{Idle: true}},
 	},
+}
+
+// ablation is the default system with options that leave something of it out, to see what that is worth.
+func ablation(without, doc string, o Options) System {
+	return System{
+		Name: Default + "-without-" + without, Doc: doc, Source: "ours, ablation",
+		Planner: "fluid", Router: "priced", Batcher: "asrouted", Scaler: "anticipate", Options: o,
+	}
 }

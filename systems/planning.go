@@ -15,9 +15,23 @@ type Planning struct {
 	Bursts    bool    // head-room follows how unevenly queries arrive
 	Single    bool    // batches of one
 	Equal     bool    // equal shares whatever an instance carries
+	Apart     bool    // a machine holds variants of one stage only
+	Certain   bool    // the demand of the last seconds alone, without what may come
 }
 
 var planningOptions = []Option{
+	{
+		Name:    "apart",
+		Doc:     "gives each machine variants of one stage only, to see what sharing its time is worth",
+		Readers: by(Planner, "false", "fluid"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Planning.Apart }),
+	},
+	{
+		Name:    "certain",
+		Doc:     "plans for what came in the last seconds alone, to see what forecasts are worth",
+		Readers: slices.Concat(by(Planner, "false", "fluid"), by(Scaler, "false", "anticipate")),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Planning.Certain }),
+	},
 	{
 		Name:    "goal",
 		Doc:     "is what a plan maximises: the mean accuracy, the lowest accuracy of an app, both, or what is carried",

@@ -27,7 +27,9 @@ var scalers = []registered[func(Options) scale.Scaler]{
 	{
 		"anticipate", "plans again for a forecast of the demand: at an interval, when it exceeds the plan, and when " +
 			"a worker is lost or back", "ours",
-		func(o Options) scale.Scaler { return scale.NewAnticipate(o.Replan) },
+		func(o Options) scale.Scaler {
+			return &scale.Anticipate{Interval: o.Replan, Certain: o.Planning.Certain}
+		},
 	},
 	{
 		"uncovered", "plans again when the load exceeds the rates that the plan has policies for, and when a worker " +

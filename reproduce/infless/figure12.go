@@ -116,6 +116,8 @@ func addEfficiencies12(o *reproduce.Outcome, application string, tasks [][]*repr
 			o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", setting), reproduce.Scaled(reached, 1000)...)
 			o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", setting),
 				reproduce.Scaled(allowed, 1000)...)
+			o.AddRow(row("12a", x.name, "not in time", "%", setting),
+				reproduce.Each(tasks[c][t], (*traceRun).violations)...)
 			lines[c].Name = x.name
 			lines[c].Y = append(lines[c].Y, 1000*reproduce.Mean(reached))
 			if x.name == "infless" {

@@ -113,8 +113,12 @@ func source(k int, times float64, seconds int, seed uint64) (workload.Source, er
 	return load.Source(func(string) (serving.AppID, error) { return 0, nil })
 }
 
-// simulated returns the share of the capacity that a system answers in time.
-func simulated(ctx context.Context, system string, k int, times float64, seed uint64) (float64, error) {
+// observer is called with every step of an engine.
+type observer func(now serving.Time, in []engine.Input, out []engine.Decision)
+
+// share returns the share of the capacity that a system answers in time of a load of so many seconds, which run runs.
+func share(ctx context.Context, system string, k int, times float64, seconds int, seed uint64,
+	run func(*world, *engine.Engine, workload.Source, observer) error) (float64, error) {
 	w, err := newWorld(ctx)
 	if err != nil {
 		return 0, err
@@ -123,20 +127,13 @@ func simulated(ctx context.Context, system string, k int, times float64, seed ui
 	if err != nil {
 		return 0, err
 	}
-	tr, err := truth.NewTable(w.spec, w.m, truth.Exact, nil)
-	if err != nil {
-		return 0, err
-	}
-	src, err := source(k, times, simulatedFor, seed)
+	src, err := source(k, times, seconds, seed)
 	if err != nil {
 		return 0, err
 	}
 	in := 0
-	_, err = sim.Run(sim.Config{
-		Spec: w.spec, Engine: e, Truth: tr, Initial: w.plan, Warm: true, Source: src,
-		Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) { in += inTime(out) },
-	})
-	return float64(in) / simulatedFor / capacity, err
+	err = run(w, e, src, func(_ serving.Time, _ []engine.Input, out []engine.Decision) { in += inTime(out) })
+	return float64(in) / float64(seconds) / capacity, err
 }
 
 func inTime(out []engine.Decision) (n int) {
@@ -148,6 +145,21 @@ func inTime(out []engine.Decision) (n int) {
 	return n
 }
 
+// simulated returns the share of the capacity that a system answers in time.
+func simulated(ctx context.Context, system string, k int, times float64, seed uint64) (float64, error) {
+	return share(ctx, system, k, times, simulatedFor, seed,
+		func(w *world, e *engine.Engine, src workload.Source, observe observer) error {
+			tr, err := truth.NewTable(w.spec, w.m, truth.Exact, nil)
+			if err != nil {
+				return err
+			}
+			_, err = sim.Run(sim.Config{
+				Spec: w.spec, Engine: e, Truth: tr, Initial: w.plan, Warm: true, Source: src, Observe: observe,
+			})
+			return err
+		})
+}
+
 // live is simulated on the real clock: the real data plane with a worker that sleeps.
 func live(ctx context.Context, system string, k int, times float64, seed uint64) (float64, error) {
 	return onClock(ctx, system, k, times, seed, 0)
@@ -156,33 +168,21 @@ func live(ctx context.Context, system string, k int, times float64, seed uint64)
 // onClock is live with batches that end later than believed.
 func onClock(ctx context.Context, system string, k int, times float64, seed uint64, late time.Duration) (float64,
 	error) {
-	w, err := newWorld(ctx)
-	if err != nil {
-		return 0, err
-	}
-	e, err := w.engine(system)
-	if err != nil {
-		return 0, err
-	}
-	src, err := source(k, times, liveFor, seed)
-	if err != nil {
-		return 0, err
-	}
-	backend, err := fake.New(fake.Config{
-		Latency: func(_ serving.VariantID, items int) time.Duration {
-			return base + time.Duration(items)*perItem + late
-		},
-	})
-	if err != nil {
-		return 0, err
-	}
-	in := 0
-	err = reproduce.RunLive(ctx, dataplane.Config{
-		Spec: w.spec, Engine: e, Initial: w.plan, Slack: dataplane.LearnedSlack,
-		Backend: func(serving.WorkerID) dataplane.Backend { return backend },
-		Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) { in += inTime(out) },
-	}, src)
-	return float64(in) / liveFor / capacity, err
+	return share(ctx, system, k, times, liveFor, seed,
+		func(w *world, e *engine.Engine, src workload.Source, observe observer) error {
+			backend, err := fake.New(fake.Config{
+				Latency: func(_ serving.VariantID, items int) time.Duration {
+					return base + time.Duration(items)*perItem + late
+				},
+			})
+			if err != nil {
+				return err
+			}
+			return reproduce.RunLive(ctx, dataplane.Config{
+				Spec: w.spec, Engine: e, Initial: w.plan, Slack: dataplane.LearnedSlack,
+				Backend: func(serving.WorkerID) dataplane.Backend { return backend }, Observe: observe,
+			}, src)
+		})
 }
 
 // runner collects the runs.
