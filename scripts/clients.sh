@@ -12,30 +12,10 @@
 # Without the checkouts or the packages it says what is missing, and ends well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD
+. scripts/clients-lib.sh
+needs "grpc, grpc_tools, numpy, gevent, geventhttpclient, aiohttp, rapidjson, packaging, PIL"
 
-skip() {
-  echo "clients: not run: $*" >&2
-  exit 0
-}
-python=${PYTHON:-/usr/bin/python3}
-for v in TRITON_CLIENT TRITON_SERVER TRITON_COMMON; do
-  [ -d "${!v:-}" ] || skip "$v names no checkout (see the head of this script)"
-done
-"$python" -c 'import grpc, grpc_tools, numpy, gevent, geventhttpclient, aiohttp, rapidjson, packaging, PIL' 2>/dev/null ||
-  skip "$python lacks a package (see the head of this script)"
-
-work=$(mktemp -d)
-server='' standin=''
-finish() {
-  for p in $server $standin; do
-    kill "$p" 2>/dev/null || true
-  done
-  rm -rf "$work"
-}
-trap finish EXIT
-
-PYTHON=$python scripts/client-library.sh "$work/py"
+scripts/client-library.sh "$work/py"
 
 # Triton's example models that are ONNX files, and small ones in place of those that are not.
 mkdir -p "$work/models" "$work/out"
@@ -45,31 +25,13 @@ done
 go run ./test/clients "$work/models"
 go build -o "$work/sluice" ./cmd/sluice
 
-# serve starts a server of a repository, in place of the one before.
-serve() {
-  if [ -n "$server" ]; then
-    kill "$server"
-    wait "$server" || true
-  fi
-  # From here, where its libraries are.
-  (cd "$root" && exec "$work/sluice" serve "$@" --name triton --clients-control-models) >"$work/server.log" 2>&1 &
-  server=$!
-  for _ in $(seq 120); do
-    curl -sf localhost:8000/v2/health/ready >/dev/null && return
-    kill -0 $server 2>/dev/null || break
-    sleep 0.5
-  done
-  cat "$work/server.log"
-  exit 1
-}
-
 picture=$(find "$TRITON_SERVER/qa/images" -name '*.jpg' | sort | head -1)
 passed=0 failed=0
 # try runs an example.
 try() {
   local f=$1
   shift
-  if PYTHONPATH=$work/py timeout 60 "$python" "$f" "$@" >"$work/out/$f" 2>&1; then
+  if PYTHONPATH=$work/py timeout 60 "$PYTHON" "$f" "$@" >"$work/out/$f" 2>&1; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
@@ -78,7 +40,7 @@ try() {
 }
 
 cd "$TRITON_CLIENT/src/python/examples"
-serve "$work/models" --shared-memory /
+serve "$work/models" --shared-memory / --clients-control-models
 for f in *.py; do
   args=()
   case $f in
@@ -92,10 +54,10 @@ for f in *.py; do
 done
 # These change what is served, and count the models of Triton's own repository: 8 in the one, 7 in the other.
 cp -r "$TRITON_SERVER/docs/examples/model_repository" "$work/repository"
-serve "$work/repository" --model-control-mode explicit
+serve "$work/repository" --model-control-mode explicit --clients-control-models
 try simple_grpc_model_control.py
 rm -r "$work/repository/inception_onnx"
-serve "$work/repository" --model-control-mode explicit
+serve "$work/repository" --model-control-mode explicit --clients-control-models
 try simple_http_model_control.py
 # A decoupled model of another server, with sluice in front.
 go build -C "$root" -o "$work/standin" ./test/clients
@@ -108,7 +70,7 @@ workers: [{name: there, backend: {kind: openinference, address: "127.0.0.1:9009"
 system: {router: fcfs, batcher: greedy, options: {learn: true}}
 apps: [{name: repeat_int32, slo: {latency: 10s}, variants: [{name: repeat_int32, max_batch: 1}]}]
 YAML
-serve -f "$work/repeat.yaml"
+serve -f "$work/repeat.yaml" --clients-control-models
 try simple_grpc_custom_repeat.py
 echo "$passed passed, $failed failed"
 # CUDA shared memory (2) is known to be missing.

@@ -96,13 +96,13 @@ func freePort(t *testing.T) int {
 // listening waits until something accepts connections.
 func listening(t *testing.T, address string) {
 	t.Helper()
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", address); err == nil {
 			_ = c.Close()
 			return
 		}
 	}
-	t.Fatalf("nothing listens on %s after 30 s", address)
+	t.Fatalf("nothing listens on %s after two minutes", address)
 }
 
 func write(t *testing.T, dir, name, text string, args ...any) string {

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
 // needsPython skips a test where no interpreter has the package. Where SLUICE_PYTHON_TESTS is "must", that fails.
@@ -141,7 +143,8 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 	})
 }
 
-// A module of PyTorch is served from a file of Python with nothing else written.
+// A module of PyTorch is measured and served from a file of Python with nothing else written. Its processes are killed
+// and come back.
 func TestPythonTorch(t *testing.T) {
 	needsPython(t, "torch")
 	dir, web := t.TempDir(), freePort(t)
@@ -160,8 +163,9 @@ class Net:
         with torch.no_grad():
             return {"y": self.net(torch.from_numpy(inputs["x"].copy()))}
 `)
-	sluice(t, "serve", file+":Net", "--http", fmt.Sprintf("127.0.0.1:%d", web), "--grpc", "off", "--admin", "off")
-	until(t, func() bool {
+	server := sluice(t, "serve", file+":Net", "--http", fmt.Sprintf("127.0.0.1:%d", web), "--grpc", "off", "--admin",
+		"off")
+	answered := func() bool {
 		resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/v2/models/Net/infer", web), "application/json",
 			strings.NewReader(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`))
 		if err != nil {
@@ -171,7 +175,74 @@ class Net:
 		text := make([]byte, 1000)
 		n, _ := resp.Body.Read(text)
 		return resp.StatusCode == http.StatusOK && strings.Contains(string(text[:n]), `"data":[10.5,10.5]`)
-	})
+	}
+	until(t, answered)
+	for _, pid := range descendants(server.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	until(t, answered)
+}
+
+// A process waits with what the model imports, is measured, takes the place of one that is killed, and does not outlive
+// a server that is killed. A package that holds 64 MiB stands in for a framework.
+func TestPythonSpares(t *testing.T) {
+	needsPython(t, "numpy")
+	dir, web := t.TempDir(), freePort(t)
+	lib := filepath.Join(dir, "lib")
+	if err := os.Mkdir(lib, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, lib, "pandas.py", "import numpy\nbig = numpy.ones(8 << 20)\n")
+	write(t, dir, "sums.py", "import pandas\n%s", ten)
+	profile := filepath.Join(dir, "profile.json")
+	file := write(t, dir, "sluice.yaml", `
+version: 1
+device_types: [{name: any, cores: 1, memory: 8GiB}]
+workers: [{name: w, backend: {kind: python, spare_processes: 1, environment: {PYTHONPATH: %q}}}]
+profiles: [profile.json]
+apps:
+  - {name: sums, slo: {latency: 2s}, late: serve-late, variants: [{python: "sums.py:Sums", max_batch: 8}]}
+server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
+`, lib, web)
+	status, out, errs := run(t.Context(), "profile", "-f", file, "-o", profile, "--max-time", "10ms", "--precision",
+		"10")
+	if status != 0 || !strings.Contains(out, "Spare processes on any take") {
+		t.Fatalf("%d %s%s", status, out, errs)
+	}
+	measured, err := profiler.ReadFile(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(measured.Spares) != 1 || measured.Spares[0].Bytes < 64<<20 {
+		t.Errorf("spare processes: %+v, want 64 MiB and more", measured.Spares)
+	}
+	if loaded, _ := measured.MemoryOf("Sums"); loaded < 64<<20 {
+		t.Errorf("the model takes %d bytes, want 64 MiB and more", loaded)
+	}
+	server := sluice(t, "serve", "-f", file)
+	url := fmt.Sprintf("http://127.0.0.1:%d/v2/models/sums/infer", web)
+	answered := func() bool {
+		status, text := postTo(t, url, `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`)
+		return status == http.StatusOK && strings.Contains(text, `"data":[3]`)
+	}
+	listening(t, fmt.Sprintf("127.0.0.1:%d", web))
+	until(t, answered)
+	four := func() bool { return len(descendants(server.Process.Pid)) == 4 } // a guardian and a worker, twice
+	until(t, four)
+	was := descendants(server.Process.Pid)
+	for at, pid := range was {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && at%2 == 1 &&
+			!strings.Contains(string(text), "(spare)") {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the worker that serves
+		}
+	}
+	until(t, answered)
+	until(t, func() bool { return four() && !slices.Equal(was, descendants(server.Process.Pid)) })
+	workers := descendants(server.Process.Pid)
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return !slices.ContainsFunc(workers, alive) })
 }
 
 // The example of a text pipeline in Python is served as it lies, and tells moods.

@@ -26,34 +26,8 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers := []*modelServer{{}, {}}
-	port, admin := freePort(t), freePort(t)
-	dir := t.TempDir()
-	file := write(t, dir, "sluice.yaml", `
-version: 1
-device_types: [{name: any}]
-workers:
-  - {name: a, backend: {kind: openinference, address: %q}}
-  - {name: b, backend: {kind: openinference, address: %q}}
-profiles: [profile.json]
-system: {router: shortestqueue, batcher: greedy}
-apps:
-  - name: app
-    slo: {latency: 500ms}
-    inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
-    variants: [{name: m, max_batch: 8}]
-placement: [{worker: a, app: app}, {worker: b, app: app}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, startModelServer(t, servers[0]), startModelServer(t, servers[1]), port, admin)
-	point := func(batch int) string {
-		return fmt.Sprintf(`{"variant": "m", "device_type": "any", "batch": %d, "concurrency": 1, "samples": 100,
- "mean_us": 2000, "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000}`, batch)
-	}
-	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s,%s], "loads": []}`,
-		point(1), point(8))
-	sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2", port)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", port))
-	untilStatus(t, url+"/models/app/ready", 200)
+	admin := freePort(t)
+	url := "http://" + twoServers(t, servers[0], servers[1], fmt.Sprintf("127.0.0.1:%d", admin)) + "/v2"
 
 	end := time.Now().Add(lasts)
 	var sent, good, gone atomic.Int64

@@ -48,7 +48,7 @@ func answered(method, url, body string) (int, string) {
 func untilStatus(t *testing.T, url string, status int) {
 	t.Helper()
 	got, body := 0, ""
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(10 * time.Millisecond) {
 		if got, body = answered(http.MethodGet, url, ""); got == status {
 			return
 		}

@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 		{"codec knows no scheduling", "api/oip/a.go", imports("/engine"), "codec"},
 		{"generated messages are part of the codec", "api/oip/pb/a.go", imports("/engine"), "codec"},
 		{"kubernetes is heavy", "api/server/a.go", imports("k8s.io/api/core/v1"), "heavy dependency"},
-		{"kubernetes has its place", "provider/kubernetes/a.go", imports("k8s.io/client-go/kubernetes"), none},
+		{"kubernetes has its place", "operator/supply/a.go", imports("k8s.io/client-go/kubernetes"), none},
 		{"native code has its place", "runtime/onnx/a.go", imports("github.com/yalue/onnxruntime_go"), none},
 		{"native code has one place", "api/server/a.go", imports("github.com/yalue/onnxruntime_go"), "process-wide"},
 		{"neighbours are blind", "api/server/a.go", imports("/measure/loadgen"), "both stand on floor 6"},
