@@ -20,6 +20,9 @@ LONGEST := ./test ./sim ./reproduce/... ./cli ./dataplane
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 
+# Makes resource definitions and deep copies; it is run, not depended on.
+CONTROLLER_GEN_VERSION := v0.21.0
+
 # say prints a step's name before its commands, so that a long run shows where it is.
 say = @printf '\n==> %s\n' '$(1)'
 
@@ -43,6 +46,59 @@ site: ## build the documentation as static pages with search into out/site (npm)
 .PHONY: setup
 setup: ## fetch and verify ONNX Runtime and HiGHS (npm, once)
 	@scripts/setup.sh
+
+.PHONY: kube-tools
+kube-tools: tools ## build the control plane of Kubernetes that the operator's tests run on (once, ten minutes)
+	@scripts/kube-tools.sh
+
+.PHONY: kube-test
+kube-test: tools setup ## vet and test the operator on a real control plane of Kubernetes (as root)
+	$(call say,the operator on a control plane)
+	@scripts/kube-test.sh
+
+.PHONY: kube-scale
+kube-scale: tools setup ## measure sluice on a cluster of 2,000 simulated machines and print the table (as root, ten minutes)
+	$(call say,2000 simulated machines)
+	cd operator && KUBEBUILDER_ASSETS=$$(../scripts/kube-tools.sh) SLUICE_CLUSTER=must SLUICE_LONG=1 CGO_ENABLED=0 \
+	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run TestScale -v ./internal/scale
+
+.PHONY: kube-faults
+kube-faults: tools setup ## have things go wrong in a cluster under 1,000 queries/s and print the table (as root, fifteen minutes)
+	$(call say,faults under load)
+	cd operator && KUBEBUILDER_ASSETS=$$(../scripts/kube-tools.sh) SLUICE_CLUSTER=must SLUICE_LONG=1 CGO_ENABLED=0 \
+	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run 'TestFaults$$' -v ./e2e
+
+.PHONY: kube-scenarios
+kube-scenarios: tools setup ## have plans change in a cluster under load: demand, budget, machines, apps, fleets (as root, ten minutes)
+	$(call say,plans that change)
+	cd operator && KUBEBUILDER_ASSETS=$$(../scripts/kube-tools.sh) SLUICE_CLUSTER=must SLUICE_LONG=1 CGO_ENABLED=0 \
+	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run TestScenarios -v ./e2e
+
+.PHONY: kube-cost
+kube-cost: tools setup ## serve a day of a trace in minutes on rented machines in a cluster, beside the simulator (as root, ten minutes)
+	$(call say,a day on rented machines)
+	cd operator && KUBEBUILDER_ASSETS=$$(../scripts/kube-tools.sh) SLUICE_CLUSTER=must SLUICE_LONG=1 CGO_ENABLED=0 \
+	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run 'TestDay$$' -v ./e2e
+
+.PHONY: kube-lint
+kube-lint: tools $(GOLANGCI) ## run the linters on the operator, and check its go.mod
+	$(call say,linters of the operator)
+	cd operator && CGO_ENABLED=0 GOFLAGS=-buildvcs=false $(CURDIR)/$(GOLANGCI) run ./... && $(GO) mod tidy -diff
+	cd operator/deploy && CGO_ENABLED=0 GOFLAGS=-buildvcs=false $(CURDIR)/$(GOLANGCI) run ./... && $(GO) mod tidy -diff
+
+.PHONY: cluster-demo
+cluster-demo: tools setup ## from an empty Kubernetes cluster on this machine to an answered query, in three commands (as root)
+	@scripts/cluster-demo.sh
+
+.PHONY: crds
+crds: tools ## make the definitions of sluice's Kubernetes resources from their Go types
+	cd operator && $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION) \
+	  object crd:maxDescLen=2000 paths=./api/... output:crd:dir=config/crd
+
+.PHONY: image
+image: tools setup ## build the container image into out/image, without a daemon or a registry
+	$(call say,image)
+	@scripts/image.sh
 
 .PHONY: demo
 demo: build setup ## serve two apps and a graph for a minute and compare with the simulator
