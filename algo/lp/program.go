@@ -31,6 +31,8 @@ type Program struct {
 	ready     bool      // the basis and its inverse belong to the program as it is
 	pivots    int       // since the inverse was computed afresh
 	fresh     []float64 // scratch of refactor
+	updated   bool      // prices were brought up to date since they were computed
+	used      []int32   // scratch: where a row is not 0
 }
 
 // Where a column is.
@@ -51,7 +53,7 @@ const (
 	// of 0 make most bases degenerate, and without it the method may cycle.
 	perturbation = 1e-10
 	// refactorAfter is the number of pivots after which the inverse is computed anew, so that rounding errors do not
-	// add up.
+	// add up; a quarter of the rows where that is more.
 	refactorAfter = 128
 )
 

@@ -1,6 +1,9 @@
 package lp
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Status is how a solve ended.
 type Status uint8
@@ -31,9 +34,13 @@ func (p *Program) Solve(pivots int) Status {
 		p.start()
 	}
 	status := Limited
+	p.price()
 	for range pivots {
-		p.price()
 		j := p.entering()
+		if j < 0 && p.updated {
+			p.price() // no rounding decides that this is the optimum
+			j = p.entering()
+		}
 		if j < 0 {
 			status = Optimal
 			break
@@ -42,11 +49,12 @@ func (p *Program) Solve(pivots int) Status {
 			status = Unbounded
 			break
 		}
-		if p.pivots >= refactorAfter {
+		if p.pivots >= max(refactorAfter, len(p.limits)/4) {
 			p.refactor()
+			p.price()
 		}
 	}
-	if status != Optimal {
+	if p.updated {
 		p.price()
 	}
 	p.removePerturbation()
@@ -86,6 +94,36 @@ func (p *Program) price() {
 			p.prices[k] += c * v
 		}
 	}
+	p.updated = false
+}
+
+// manyRows is from how many rows on prices are brought up to date after a pivot, which takes a pass over one row of the
+// inverse in place of all of it. With fewer rows they are computed anew.
+const manyRows = 256
+
+// reprice brings the prices up to date after a column with some reduced cost has taken row r.
+func (p *Program) reprice(r int, reduced float64) {
+	m := len(p.limits)
+	if m < manyRows {
+		p.price()
+		return
+	}
+	for k, v := range p.inverse[r*m:][:m] {
+		p.prices[k] += reduced * v
+	}
+	p.updated = true
+}
+
+// reduced is the reduced cost of a column; slacks are numbered behind the columns.
+func (p *Program) reduced(j int) float64 {
+	if n := len(p.cost); j >= n {
+		return -p.prices[j-n]
+	}
+	d := p.cost[j]
+	for k := p.starts[j]; k < p.starts[j+1]; k++ {
+		d -= p.prices[p.rows[k]] * p.coefs[k]
+	}
+	return d
 }
 
 // entering returns the column that improves the objective most for each unit of it; slacks are numbered behind the
@@ -96,10 +134,7 @@ func (p *Program) entering() (column int) {
 		if at == basic {
 			continue
 		}
-		d := p.cost[j]
-		for k := p.starts[j]; k < p.starts[j+1]; k++ {
-			d -= p.prices[p.rows[k]] * p.coefs[k]
-		}
+		d := p.reduced(j)
 		gain := d
 		if at == atUpper {
 			gain = -d
@@ -136,8 +171,10 @@ func (p *Program) step(j int) bool {
 		}
 		return true
 	}
+	reduced := p.reduced(j)
 	p.exchange(j, leaves, up, theta)
 	p.pivot(leaves)
+	p.reprice(leaves, reduced)
 	return true
 }
 
@@ -245,17 +282,43 @@ func (p *Program) pivot(r int) {
 	for k := range row {
 		row[k] *= f
 	}
+	used := p.nonzeros(row)
 	for i := range m {
-		v := p.direction[i]
-		if i == r || v == 0 {
-			continue
-		}
-		to := p.inverse[i*m:][:m]
-		for k, x := range row {
-			to[k] -= v * x
+		if v := p.direction[i]; i != r && v != 0 {
+			subtract(p.inverse[i*m:][:m], row, v, used)
 		}
 	}
 	p.pivots++
+}
+
+// nonzeros returns where a row is not 0; nil where it is dense enough to be passed over whole.
+func (p *Program) nonzeros(row []float64) []int32 {
+	p.used = p.used[:0]
+	for k, x := range row {
+		if x != 0 {
+			p.used = append(p.used, int32(k))
+		}
+	}
+	if len(p.used)*sparse > len(row) {
+		return nil
+	}
+	return p.used
+}
+
+// sparse is how many times cheaper an element is in a pass over all than in one over those that are not 0.
+const sparse = 3
+
+// subtract takes a multiple of a row from another one. used are the places where the row is not 0, or nil.
+func subtract(to, row []float64, v float64, used []int32) {
+	if used == nil {
+		for k, x := range row {
+			to[k] -= v * x
+		}
+		return
+	}
+	for _, k := range used {
+		to[k] -= v * row[k]
+	}
 }
 
 // removePerturbation computes the values for the true limits. Prices do not depend on limits.
@@ -341,14 +404,13 @@ func (p *Program) refactor() {
 			a[c*m+k] *= f
 			inv[c*m+k] *= f
 		}
+		rowA, rowInv := a[c*m:][:m], inv[c*m:][:m]
+		usedA := slices.Clone(p.nonzeros(rowA))
+		usedInv := p.nonzeros(rowInv)
 		for r := range m {
-			v := a[r*m+c]
-			if r == c || v == 0 {
-				continue
-			}
-			for k := range m {
-				a[r*m+k] -= v * a[c*m+k]
-				inv[r*m+k] -= v * inv[c*m+k]
+			if v := a[r*m+c]; r != c && v != 0 {
+				subtract(a[r*m:][:m], rowA, v, usedA)
+				subtract(inv[r*m:][:m], rowInv, v, usedInv)
 			}
 		}
 	}
