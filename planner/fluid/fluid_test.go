@@ -641,3 +641,38 @@ func TestPlansAtAnyTime(t *testing.T) {
 		stop()
 	}
 }
+
+// Machines are many and hold few variants of many apps each: every app is served, and nearly as well as if memory held
+// everything.
+func TestManyAppsInLittleMemory(t *testing.T) {
+	for _, c := range []struct{ machines, apps, hold int }{
+		{60, 60, 2}, {500, 50, 2}, {100, 200, 8}, {90, 100, 2}, {1000, 200, 4}, {900, 400, 3},
+	} {
+		w := crowded(c.machines, c.apps, c.hold)
+		out, err := (&Planner{Profile: w, Options: Options{Pooled: true}}).Plan(t.Context(),
+			plan.Request{Spec: &w.Spec, Rates: w.rates})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Shed != nil || out.Gap > 0.1 {
+			t.Errorf("%d machines that hold %d variants of %d apps: left out %v, gap %.3f", c.machines, c.hold, c.apps,
+				out.Shed, out.Gap)
+		}
+	}
+}
+
+// crowded draws apps of three variants each for three kinds of machines, which hold so many small variants.
+func crowded(machines, apps, hold int) *world {
+	rng := rand.New(rand.NewPCG(7, 8))
+	w := &world{}
+	for _, speed := range []float64{1, 0.5, 2} {
+		w.machines(machines/3, speed, 0, int64(hold)*100*mebi)
+	}
+	for range apps {
+		w.app(time.Duration(50+rng.IntN(150))*ms, (0.5+rng.Float64())*40*float64(machines)/float64(apps))
+		for v := range 3 {
+			w.variant(time.Duration(1+v)*ms, time.Duration(2+2*v)*ms, 0.6+0.08*float64(v), int64(60+20*v)*mebi)
+		}
+	}
+	return w
+}

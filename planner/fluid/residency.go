@@ -16,6 +16,7 @@ type residency struct {
 	sites     []site
 	crowded   []bool    // by site: memory does not hold all options
 	copies    []float64 // by StageID: machines that hold a usable variant of it
+	small     [][]int   // by kind and StageID: the usable option that takes least memory; -1 for none
 	work      *work
 	value     float64    // over the scenarios, of the last evaluation
 	at        []*program // by scenario: its last solution
@@ -38,7 +39,7 @@ func (m *problem) newResidency(sites []site, w *work) *residency {
 	sites = m.divided(sites)
 	x := &residency{
 		m: m, scenarios: m.scenarios(), sites: sites, copies: make([]float64, len(m.stages)), work: w,
-		crowded: make([]bool, len(sites)),
+		crowded: make([]bool, len(sites)), small: m.smallest(),
 	}
 	for i := range sites {
 		x.crowded[i] = m.crowded(sites[i].kind)
@@ -215,17 +216,23 @@ func (x *residency) without(list []uncovered) []uncovered {
 	return slices.DeleteFunc(list, func(u uncovered) bool { return x.m.stages[u.stage].app == last })
 }
 
-// smallest returns the usable option of a stage that takes least memory at a site; -1 for none.
-func (x *residency) smallest(i int, s serving.StageID) int {
-	out := -1
-	k := &x.m.kinds[x.sites[i].kind]
-	for j := range k.options {
-		if o := &k.options[j]; o.stage == s && o.rates != nil && (out < 0 || o.need < k.options[out].need) {
-			out = j
+// smallest returns, by kind and StageID, the usable option of a stage that takes least memory; -1 for none.
+func (m *problem) smallest() [][]int {
+	out := make([][]int, len(m.kinds))
+	for k := range m.kinds {
+		out[k] = slices.Repeat([]int{-1}, len(m.stages))
+		for j := range m.kinds[k].options {
+			o := &m.kinds[k].options[j]
+			if at := &out[k][o.stage]; o.rates != nil && (*at < 0 || o.need < m.kinds[k].options[*at].need) {
+				*at = j
+			}
 		}
 	}
 	return out
 }
+
+// smallest returns the usable option of a stage that takes least memory at a site; -1 for none.
+func (x *residency) smallest(i int, s serving.StageID) int { return x.small[x.sites[i].kind][s] }
 
 // pack covers the stages one after the other on the emptiest, or the fullest, machine. It loads nothing where it fails.
 func (x *residency) pack(list []uncovered, emptiest bool) bool {

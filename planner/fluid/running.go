@@ -2,6 +2,7 @@ package fluid
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/sluice-serving/sluice/planner/capacity"
@@ -60,8 +61,35 @@ func (m *problem) chosen(n counts, now *running) [][]serving.WorkerID {
 	return out
 }
 
-// mostSites is into how many sites crowded machines are divided: those of a site hold the same.
-const mostSites = 24
+const (
+	// usualSites is into how many sites crowded machines are divided: those of a site hold the same.
+	usualSites = 24
+	// roomOfSites is how many times over the sites hold the smallest variant of each stage, if there are machines for it.
+	roomOfSites = 2
+)
+
+// mostSites is into how many sites crowded machines are divided: more than usual where many stages do not fit into
+// these.
+func (m *problem) mostSites() int {
+	parts := 0.0 // of a machine, in the best case
+	for s := range m.stages {
+		if m.apps[m.stages[s].app].closed {
+			continue
+		}
+		fits := int64(0)
+		for k := range m.kinds {
+			for j := range m.kinds[k].options {
+				if o := &m.kinds[k].options[j]; o.stage == serving.StageID(s) && o.rates != nil {
+					fits = max(fits, m.kinds[k].memory/max(o.need, 1))
+				}
+			}
+		}
+		if fits > 0 {
+			parts += 1 / float64(fits)
+		}
+	}
+	return max(usualSites, int(math.Ceil(roomOfSites*parts)))
+}
 
 // fresh returns empty sites for so many machines: one for each machine where there are few, or where memory does not
 // hold everything.
@@ -72,11 +100,12 @@ func (m *problem) fresh(n counts) (out []site) {
 			crowded += n[k]
 		}
 	}
+	sites := m.mostSites()
 	for k := range m.kinds {
 		parts := min(n[k], 1)
 		if m.crowded(k) {
-			if parts = n[k]; crowded > mostSites {
-				parts = min(max(n[k]*mostSites/crowded, min(n[k], 2)), n[k])
+			if parts = n[k]; crowded > sites {
+				parts = min(max(n[k]*sites/crowded, min(n[k], 2)), n[k])
 			}
 		}
 		for i := range parts {
@@ -111,6 +140,7 @@ func (m *problem) crowded(k int) bool {
 // kept returns sites for the used machines that hold what they hold now; nil where these are too many different ones,
 // or hold more than fits.
 func (m *problem) kept(used [][]serving.WorkerID, now *running) (out []site) {
+	sites := m.mostSites()
 	for k := range used {
 		from := len(out)
 		for _, w := range used[k] {
@@ -135,7 +165,7 @@ func (m *problem) kept(used [][]serving.WorkerID, now *running) (out []site) {
 			if s.workers = append(s.workers, w); s.free < 0 {
 				return nil
 			}
-			if out = append(out, s); len(out) > 2*mostSites {
+			if out = append(out, s); len(out) > 2*sites {
 				return nil
 			}
 		}

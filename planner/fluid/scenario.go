@@ -18,6 +18,9 @@ const (
 	doubled, grown = 2, 1.3
 	// mostScenarios is how many scenarios of single apps there are: with more apps, some share one.
 	mostScenarios = 6
+	// mostForeseen is for how many stages there are scenarios beside the present demand. With more, the programs of all
+	// scenarios take seconds, and what an app may grow by is little of what all machines do.
+	mostForeseen = 350
 	// calledRate is, as a part of the mean rate of an app, the demand of an app in its scenario that is hardly called.
 	calledRate = 0.2
 	// The weights of the present demand, of growth, and of all scenarios of apps together: the best of a dozen in the
@@ -42,7 +45,7 @@ func (m *problem) scenarios() []scenario {
 		present[a] *= roomy
 	}
 	out := []scenario{{present, presentWeight}}
-	if m.o.Certain || len(open) == 0 {
+	if m.o.Certain || len(open) == 0 || len(m.stages) > mostForeseen {
 		return out
 	}
 	more := slices.Clone(now)
