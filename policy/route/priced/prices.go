@@ -30,7 +30,7 @@ import (
 // of the minimum (solve.go).
 type prices struct {
 	outdated  bool
-	at        serving.Time
+	due       serving.Time
 	classesAt serving.Time
 	dual      dual
 	edges     [pieces]int32
@@ -38,8 +38,10 @@ type prices struct {
 }
 
 const (
-	// every is how often prices are computed, and everyEntry is added for each entry of the program.
+	// every is how often prices are computed, and everyEntry is added for each entry of the program. Where all objectives
+	// are long it is everyObjective of the shortest: little changes in less.
 	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
+	everyObjective    = 1. / 100
 	// headroom is by what part the rate that is planned for exceeds that seen, times the number of slots: the fewer
 	// there are, the more does chance matter.
 	headroom = 0.1
@@ -54,12 +56,13 @@ const (
 // updatePrices computes prices and worth when they are due.
 func (r *Rule) updatePrices(v *route.View) {
 	p := &r.prices
-	if !p.outdated && v.Now < p.at.Add(every+time.Duration(len(p.dual.entries))*everyEntry) {
+	if !p.outdated && v.Now < p.due {
 		return
 	}
 	r.observe(v)
-	p.at, p.outdated = v.Now, false
 	r.solve()
+	wait := max(every+time.Duration(len(p.dual.entries))*everyEntry, time.Duration(everyObjective*r.shortest()*float64(time.Second)))
+	p.due, p.outdated = v.Now.Add(wait), false
 	r.trust(v)
 	r.findNeeds()
 	for a := range r.apps {
@@ -162,6 +165,20 @@ func (r *Rule) span() float64 {
 		return horizon
 	}
 	return horizon * sum / n
+}
+
+// shortest returns the shortest objective of an app that any machine serves, in s; 0 for none.
+func (r *Rule) shortest() float64 {
+	least := math.Inf(1)
+	for a := range r.apps {
+		if s := &r.stages[r.apps[a].graph.Stage(0)]; len(s.groups) > 0 {
+			least = min(least, r.apps[a].slo)
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
 }
 
 // addItems adds so many items at a stage to the flow that was added last, and those that follow from them.

@@ -47,6 +47,8 @@ const (
 	settled = 0.01
 	// rootSteps bounds the search for a group's price.
 	rootSteps = 14
+	// nothing is the exponent from which on a weight changes no sum.
+	nothing = -50
 	// dear is a price at which no item is worth its time, relative to the price at which the fastest is not.
 	dear = 1.5
 )
@@ -153,7 +155,9 @@ func (d *dual) fixOthers(g int32) (top float64) {
 		}
 		for e := x.from; e < x.to; e++ {
 			if y := &d.entries[e]; y.group != g {
-				x.rest += math.Exp((x.least - y.loss - d.price[y.group]*y.time) / x.blur)
+				if z := (x.least - y.loss - d.price[y.group]*y.time) / x.blur; z > nothing {
+					x.rest += weight(z)
+				}
 			}
 		}
 	}
@@ -194,8 +198,8 @@ func (x *node) serve(entries []entry, g int32, price float64) {
 		return
 	}
 	sum, used := 0.0, 0.0
-	if x.rest > 0 {
-		sum = x.rest * math.Exp((least-x.least)/x.blur)
+	if z := (least - x.least) / x.blur; x.rest > 0 && z > nothing {
+		sum = x.rest * weight(z)
 	}
 	for e := x.from; e < x.to; e++ {
 		y := &entries[e]
@@ -203,10 +207,18 @@ func (x *node) serve(entries []entry, g int32, price float64) {
 			continue
 		}
 		if z := (least - y.loss - price*y.time) / x.blur; z > -20 {
-			w := math.Exp(z)
+			w := weight(z)
 			sum += w
 			used += w * y.time
 		}
 	}
 	x.cost, x.used = least, used/sum
+}
+
+// weight is exp(z); most entries are the cheapest of their node.
+func weight(z float64) float64 {
+	if z == 0 {
+		return 1
+	}
+	return math.Exp(z)
 }
