@@ -28,7 +28,7 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
 			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
 			y.cold = true
-		} else if y.left < x.least {
+		} else if y.left < x.least+x.margin {
 			continue
 		}
 		x.differing = append(x.differing, y)

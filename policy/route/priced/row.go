@@ -42,6 +42,7 @@ type row struct {
 	late           int  // of those from there on that can no longer be in time
 	mixed          bool // some task must end before one that is ahead of it
 	timely         []place
+	least          float64 // with which the late ones were found
 	left, overtook uint64
 }
 
@@ -52,6 +53,10 @@ func (x *row) forget() { x.memory, x.first, x.late, x.mixed = x.memory[:0], 0, 0
 // happens makes the row be read anew. It returns the tasks that have at least so many seconds left.
 func (x *row) follow(f *fleet.View, q *fleet.Queue, now serving.Time, least float64) []place {
 	left, overtook := q.Left()
+	if least < x.least {
+		x.forget()
+	}
+	x.least = least
 	// If as many left as are before the task that is now the head, it was they that left.
 	if gone := left - x.left; overtook != x.overtook || gone >= uint64(len(x.memory)-x.first) ||
 		gone > 0 && x.memory[x.first+int(gone)].ref != q.Head() {

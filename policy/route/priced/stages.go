@@ -45,6 +45,8 @@ type stage struct {
 	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
 	delta   float64     // s that a task waits here, beyond the batch before it
 	behind  float64     // s that a task left behind waits here, beyond the next free machine
+	tail    float64     // s that the stages that follow take at the least
+	margin  float64     // s beyond tail that a query should have left for them; 0 while machine time is not scarce
 
 	collected  bool
 	mixed      bool // tasks differ in more than their deadlines
@@ -181,7 +183,8 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	}
 	before, behind := dag.Around(a.graph.Following(), least)
 	for at := range n {
-		r.stages[a.graph.Stage(at)].longest = a.slo - before[at] - behind[at]
+		x := &r.stages[a.graph.Stage(at)]
+		x.longest, x.tail = a.slo-before[at]-behind[at], behind[at]
 	}
 	before, behind = dag.Around(a.graph.Following(), needs)
 	for at := range n {

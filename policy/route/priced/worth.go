@@ -46,6 +46,30 @@ func (r *Rule) tabulate(a *app, x *stage) {
 	}
 }
 
+// goesOn is the part of what a query brings with all of its time that one should bring to go on from stage to stage
+// while machine time is scarce. Without it machines under overload begin queries that others have to give up.
+const goesOn = 0.8
+
+// marginOf returns how many seconds beyond the least a query should have left for the stages that follow; 0 where the
+// time of some machines that serve the stage is not scarce.
+func (r *Rule) marginOf(a *app, x *stage) float64 {
+	for _, g := range x.groups {
+		if !r.machines.groups[g].scarce() {
+			return 0
+		}
+	}
+	enough := goesOn * x.after[steps]
+	if len(x.next) == 0 || enough <= 0 {
+		return 0
+	}
+	for j := range x.after {
+		if x.after[j] > enough {
+			return max(float64(j)/steps*a.slo-x.tail, 0)
+		}
+	}
+	return 0
+}
+
 // addWorth raises the worth of a class to what an option brings.
 func (x *stage) addWorth(a *app, c int, o *option, price float64) {
 	worth, costs, mean := x.worth[c], x.costs[c], x.classes[c].mean
