@@ -64,6 +64,8 @@ func (r *Rule) observe(v *route.View) {
 		}
 	}
 	if anew {
+		r.press.follow(v)
+		r.weighServing()
 		r.sortUrgent()
 	}
 }

@@ -45,6 +45,7 @@ type Rule struct {
 	stages   []stage
 	apps     []app
 	prices   prices
+	press    press
 	list     []int32 // memory of stage.grow
 	ends     []int64 // memory of findBlockedOf
 	urgent   []urgent

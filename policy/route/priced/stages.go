@@ -98,7 +98,7 @@ const (
 	leastBehind, mostBehind, behindSlots = 0.04, 0.2, 3.0
 	// queueShare is how much of the time in which the tasks before it came it waits besides.
 	queueShare = 0.2
-	// served is what an answer in time is worth beside its accuracy.
+	// served is what an answer in time is worth beside its accuracy while all objectives are kept (press.go).
 	served = 0.25
 	// steps divide an objective where worth is tabulated.
 	steps = 128
