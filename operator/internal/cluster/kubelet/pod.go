@@ -89,6 +89,9 @@ func (p *pod) live() (corev1.PodPhase, string) {
 		return corev1.PodFailed, err.Error()
 	}
 	p.report(corev1.PodPending, "")
+	ended := make(chan struct{})
+	defer close(ended)
+	go p.renew(ended)
 	for i := range p.spec.Spec.InitContainers {
 		c := &p.spec.Spec.InitContainers[i]
 		for {

@@ -40,6 +40,29 @@ func (p *pod) volumes() error {
 	return nil
 }
 
+// renewEvery is how often the files of ConfigMaps are written anew. A kubelet does it about every minute.
+const renewEvery = 5 * time.Second
+
+// renew keeps the volumes of ConfigMaps as these are, until the pod has ended.
+func (p *pod) renew(ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(renewEvery):
+		}
+		for i := range p.spec.Spec.Volumes {
+			v := &p.spec.Spec.Volumes[i]
+			if v.ConfigMap == nil {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(p.ctx, volumeTimeout)
+			_ = p.volume(ctx, v, filepath.Join(p.folder, "volumes", v.Name)) // what is there stays
+			cancel()
+		}
+	}
+}
+
 func (p *pod) volume(ctx context.Context, v *corev1.Volume, dir string) error {
 	switch {
 	case v.EmptyDir != nil:
@@ -175,7 +198,11 @@ func write(dir string, data map[string][]byte, items []corev1.KeyToPath) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
+		// Readers see the old file or the new one.
+		if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
 			return err
 		}
 	}
