@@ -211,7 +211,8 @@ func (o *Opened) remote(b config.Backend, log *slog.Logger) (*openinference.Back
 	}
 	models := make(map[serving.VariantID]openinference.Model)
 	for v, x := range o.tables.Variants {
-		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}
+		uri, digest := o.options.Where(x.Model)
+		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest}
 	}
 	return openinference.New(openinference.Config{
 		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,

@@ -23,6 +23,9 @@ type Options struct {
 	// Machines supplies the machines of workers of kind `supplied`. Nil takes those that a worker's command starts.
 	// The caller closes it, after the server.
 	Machines provider.Supply
+	// Where says where a worker that is a `sluice node` gets a model that its repository lacks, and the SHA-256 that the
+	// file or archive must have. "" leaves that to what the worker was started with. Nil does so for all models.
+	Where func(model string) (uri, digest string)
 }
 
 // withDefaults returns the options with functions that do nothing in place of nil.
@@ -32,6 +35,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Progress == nil {
 		o.Progress = func(float64, string) {}
+	}
+	if o.Where == nil {
+		o.Where = func(string) (uri, digest string) { return "", "" }
 	}
 	return o
 }

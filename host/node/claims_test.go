@@ -26,6 +26,13 @@ func start(t *testing.T) *node.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serve(t, n)
+	return n
+}
+
+// serve has a node answer until the test is over.
+func serve(t *testing.T, n *node.Node) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Serve(ctx) }()
@@ -35,7 +42,6 @@ func start(t *testing.T) *node.Node {
 			t.Error(err)
 		}
 	})
-	return n
 }
 
 // run is a dispatcher's run that has loaded the model.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -52,8 +53,12 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 			return nil, err
 		}
 	}
+	machines, err := cell.Decode(cmp.Or(files[cell.KeyMachines], "{}"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cell.KeyMachines, err)
+	}
 	opened, err := host.Open(filepath.Join(folder, cell.KeyConfig), host.Options{
-		Notice: func(s string) { log.Info(s) }, Machines: supply,
+		Notice: func(s string) { log.Info(s) }, Machines: supply, Where: where(machines),
 	})
 	if err != nil {
 		return nil, err
@@ -145,5 +150,17 @@ func (r *Run) retire(limit time.Duration, log *slog.Logger) {
 	}
 	if r.clean != nil {
 		r.clean()
+	}
+}
+
+// where tells machines that run already where a model is that was just added. Their own machines.json follows within a
+// minute or two. A model that needs a secret waits for that.
+func where(m *cell.Machines) func(model string) (uri, digest string) {
+	return func(model string) (uri, digest string) {
+		x := m.Models[model]
+		if x.Secret != "" {
+			return "", ""
+		}
+		return x.URI, x.SHA256
 	}
 }
