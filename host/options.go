@@ -23,8 +23,8 @@ type Options struct {
 	// Machines supplies the machines of workers of kind `supplied`. Nil takes those that a worker's command starts.
 	// The caller closes it, after the server.
 	Machines provider.Supply
-	// Where says where a worker that is a `sluice node` gets a model that its repository lacks, and the SHA-256 that the
-	// file or archive must have. "" leaves that to what the worker was started with. Nil does so for all models.
+	// Where says where a worker that is a `sluice node` gets a model that its repository lacks, and the SHA-256 that
+	// the file or archive must have. "" leaves that to what the worker was started with. Nil does so for all models.
 	Where func(model string) (uri, digest string)
 }
 

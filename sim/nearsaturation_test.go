@@ -79,7 +79,8 @@ func (x *saturated) run(t *testing.T, machines int, span time.Duration) (inTime 
 	var infos []report.AppInfo
 	for a, rate := range x.rates {
 		all = append(all, &workload.App{
-			Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{}, workload.Rand(uint64(a), "arrivals")),
+			Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
+				workload.Rand(uint64(a), "arrivals")),
 			Sizes: workload.ConstantSize(1), SizeRand: workload.Rand(1, "items"),
 			Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1},
 		})
@@ -110,7 +111,8 @@ func millis(list ...float64) (out []time.Duration) {
 	return out
 }
 
-// Machines carry a graph's queries on fast variants, just so. No stage works for queries that a later one has to give up.
+// Machines carry a graph's queries on fast variants, just so. No stage works for queries that a later one has to give
+// up.
 func TestGraphNearSaturation(t *testing.T) {
 	x := &saturated{spec: &serving.Spec{}}
 	x.chain(450*time.Millisecond, 5300, 16, millis(2, 2, 2), millis(1.4, 1.4, 1.7))

@@ -72,7 +72,9 @@ func BenchmarkFirstPlan(b *testing.B) {
 
 // A plan for more apps than machines hold at once.
 func BenchmarkPlanCrowded(b *testing.B) {
-	for _, c := range []struct{ machines, apps, hold int }{{100, 200, 8}, {1000, 200, 4}, {300, 1000, 10}, {2000, 1000, 4}} {
+	for _, c := range []struct{ machines, apps, hold int }{
+		{100, 200, 8}, {1000, 200, 4}, {300, 1000, 10}, {2000, 1000, 4},
+	} {
 		b.Run(fmt.Sprintf("%dx%d", c.machines, c.apps), func(b *testing.B) {
 			w := crowded(c.machines, c.apps, c.hold)
 			p := &Planner{Profile: w, Options: Options{Pooled: true}}

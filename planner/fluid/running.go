@@ -64,7 +64,8 @@ func (m *problem) chosen(n counts, now *running) [][]serving.WorkerID {
 const (
 	// usualSites is into how many sites crowded machines are divided: those of a site hold the same.
 	usualSites = 24
-	// roomOfSites is how many times over the sites hold the smallest variant of each stage, if there are machines for it.
+	// roomOfSites is how many times over the sites hold the smallest variant of each stage, if there are machines for
+	// that.
 	roomOfSites = 2
 )
 

@@ -38,8 +38,8 @@ type prices struct {
 }
 
 const (
-	// every is how often prices are computed, and everyEntry is added for each entry of the program. Where all objectives
-	// are long it is everyObjective of the shortest: little changes in less.
+	// every is how often prices are computed, and everyEntry is added for each entry of the program. Where all
+	// objectives are long it is everyObjective of the shortest: little changes in less.
 	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
 	everyObjective    = 1. / 100
 	// headroom is by what part the rate that is planned for exceeds that seen, times the number of slots: the fewer
@@ -61,7 +61,7 @@ func (r *Rule) updatePrices(v *route.View) {
 	}
 	r.observe(v)
 	r.solve()
-	wait := max(every+time.Duration(len(p.dual.entries))*everyEntry, time.Duration(everyObjective*r.shortest()*float64(time.Second)))
+	wait := max(every+time.Duration(len(p.dual.entries))*everyEntry, time.Duration(everyObjective*r.shortest()*1e9))
 	p.due, p.outdated = v.Now.Add(wait), false
 	r.trust(v)
 	r.findNeeds()
