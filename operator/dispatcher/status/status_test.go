@@ -53,6 +53,34 @@ func TestSteadyLoadIsWrittenOnce(t *testing.T) {
 	}
 }
 
+// TestMovingFiguresAreWrittenEverLessOften holds that a condition is not kept waiting by figures.
+func TestMovingFiguresAreWrittenEverLessOften(t *testing.T) {
+	const every = 5 * time.Second
+	var e entry
+	start := time.Now()
+	writes := func(judged string, from, to int) (n int) {
+		for s := from; s < to; s++ {
+			if e.due(judged, start.Add(time.Duration(s)*time.Second), every) {
+				e.judged = judged
+				n++
+			}
+		}
+		return n
+	}
+	if n := writes("Ready=True", 0, 120); n > 7 {
+		t.Errorf("figures that change every second are written %d times in two minutes", n)
+	}
+	if n := writes("Ready=False", 120, 125); n != 1 {
+		t.Errorf("a condition is written %d times in the next 5 s, want once", n)
+	}
+	if n := writes("Ready=False", 125, 135); n != 1 {
+		t.Errorf("figures are written %d times in the 10 s after that, want once", n)
+	}
+	if n := writes("Ready=False", 200, 201); n != 1 {
+		t.Error("a figure that has rested is not written at once")
+	}
+}
+
 func TestConditions(t *testing.T) {
 	late, none := 0.03, (*float64)(nil)
 	tests := []struct {

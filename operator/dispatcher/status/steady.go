@@ -3,6 +3,7 @@ package status
 import (
 	"math"
 	"strconv"
+	"time"
 )
 
 // Figures under load are never twice the same, and every write is a call that others watch. So a figure that is shown
@@ -46,3 +47,21 @@ func trimmed(x float64) string {
 
 // percent writes a share, such as 0.4%.
 func percent(x float64) string { return strconv.FormatFloat(math.Round(x*1000)/10, 'f', -1, 64) + "%" }
+
+// mostWaits is how many times the least time lies between two writes of a status at most while its conditions stay.
+const mostWaits = 6
+
+// due reports whether a status that differs from what was written is to be written now, and takes it that it is. A
+// condition that has changed waits for the least time, every. Figures that follow each other, because much moves, are
+// written ever less often.
+func (e *entry) due(judged string, now time.Time, every time.Duration) bool {
+	since := now.Sub(e.at)
+	if since < every || now.Before(e.after) || judged == e.judged && since < e.wait {
+		return false
+	}
+	if e.wait = min(2*e.wait, mostWaits*every); judged != e.judged || since > mostWaits*every {
+		e.wait = every
+	}
+	e.at = now
+	return true
+}

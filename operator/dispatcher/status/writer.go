@@ -72,7 +72,12 @@ type written struct {
 // entry is a status as it was last written.
 type entry struct {
 	text   string
-	next   time.Time // not before
+	judged string        // its conditions, without their messages
+	at     time.Time     // of the last try to write
+	wait   time.Duration // from then, until figures are written again
+	after  time.Time     // not before
+	told   time.Time     // when an event was made last
+	news   string        // what an event is to say next; "" for nothing
 	object *unstructured.Unstructured
 	status appStatus
 }
@@ -128,6 +133,7 @@ func (w *Writer) cell(ctx context.Context, n int, c *written, s Source) {
 	}
 	w.write(ctx, n, "Fleet", w.c.Fleet, &c.fleet, map[string]any{"cells": []any{w.cellStatus(n, f, s.Failure)}}, now)
 	w.tell(n, c, s, f)
+	w.announce(c, now)
 }
 
 // cellStatus is a cell's part of the status of its fleet.
@@ -157,10 +163,13 @@ func (w *Writer) cellStatus(n int, f Cell, failure error) map[string]any {
 func (w *Writer) write(ctx context.Context, cell int, kind, name string, e *entry, status map[string]any,
 	now time.Time) {
 	b, err := json.Marshal(status)
-	if err != nil || string(b) == e.text || now.Before(e.next) {
+	if err != nil || string(b) == e.text {
 		return
 	}
-	e.next = now.Add(w.c.Every)
+	judged := conditionsOf(status)
+	if !e.due(judged, now, w.c.Every) {
+		return
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	u.SetNamespace(w.c.Namespace)
@@ -171,13 +180,27 @@ func (w *Writer) write(ctx context.Context, cell int, kind, name string, e *entr
 		client.FieldOwner(Manager(cell)), client.ForceOwnership)
 	switch {
 	case err == nil:
-		e.text, e.object = string(b), u
+		e.text, e.judged, e.object = string(b), judged, u
 	case apierrors.IsNotFound(err): // it is being deleted, or the configuration was not made of resources
-		e.next = now.Add(time.Minute)
+		e.after = now.Add(time.Minute)
 	case ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded):
 		w.c.Log.Warn("a status was not written", "kind", kind, "name", name, "error", err)
 	}
 }
+
+// conditionsOf lists the conditions of a status with their reasons.
+func conditionsOf(status map[string]any) (text string) {
+	list, _ := status["conditions"].([]any)
+	for _, c := range list {
+		if x, ok := c.(map[string]any); ok {
+			text += fmt.Sprint(x["type"], "=", x["status"], " ", x["reason"], ";")
+		}
+	}
+	return text
+}
+
+// tellEvery is the least time between two events about the plan of one app.
+const tellEvery = time.Minute
 
 // adviseEvery is the least time between two diagnoses of a cell's plan, which take seconds of a processor.
 const adviseEvery = time.Minute
@@ -239,8 +262,18 @@ func (w *Writer) tell(n int, c *written, s Source, f Cell) {
 		return
 	}
 	for app, text := range changesOf(p) {
-		if e := c.apps[app]; e != nil && e.object != nil {
-			w.c.Events.Event(e.object, corev1.EventTypeNormal, "PlanChanged", text)
+		if e := c.apps[app]; e != nil {
+			e.news = text
+		}
+	}
+}
+
+// announce makes the events of apps whose plan has changed, of each the last change.
+func (w *Writer) announce(c *written, now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(c.apps)) {
+		if e := c.apps[name]; e.news != "" && e.object != nil && now.Sub(e.told) >= tellEvery {
+			w.c.Events.Event(e.object, corev1.EventTypeNormal, "PlanChanged", e.news)
+			e.told, e.news = now, ""
 		}
 	}
 }
