@@ -94,6 +94,7 @@ cluster-demo: tools setup ## from an empty Kubernetes cluster on this machine to
 crds: tools ## make the definitions of sluice's Kubernetes resources from their Go types
 	cd operator && $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION) \
 	  object crd:maxDescLen=2000 paths=./api/... output:crd:dir=config/crd
+	cp operator/config/crd/sluice.dev_*.yaml operator/deploy/chart/crds/
 
 .PHONY: image
 image: tools setup ## build the container image into out/image, without a daemon or a registry
