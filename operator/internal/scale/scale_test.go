@@ -273,14 +273,14 @@ func (s *stage) moves() {
 	came, went := s.v.moves()
 	came, went = came-created, went-gone
 	now, n := s.d.calls.seen().since(own), s.o.calls()-calls
-	all := n + now.total()
+	all, moved := n+now.total(), max(went, came) // a worker that moves goes and comes
 	s.r.row("a tenth of the machines goes", "%v until %d workers have gone and %d come; %+v", at.Sub(began), went, came,
 		s.l.tally().since(t))
 	s.r.row("... its calls", "%d, %.1f for each worker moved: operator %d; dispatchers %s; and %d of leases", all,
-		float64(all)/float64(max(went, 1)), n, now, now.leases)
+		float64(all)/float64(max(moved, 1)), n, now, now.leases)
 	s.used("... its processors", operator, api, time.Since(began))
-	if most := longtest.Of(callsPerApp*s.z.apps, callsPerMove*went); all > most {
-		s.Errorf("%d calls of the API server for %d workers that moved, want at most %d", all, went, most)
+	if most := longtest.Of(callsPerApp*s.z.apps, callsPerMove*moved); all > most {
+		s.Errorf("%d calls of the API server for %d workers that moved, want at most %d", all, moved, most)
 	}
 	if t := s.l.tally().since(t); t.failed > 0 {
 		s.Errorf("%d queries failed otherwise than late or to be tried again, the last of all with %v", t.failed,
