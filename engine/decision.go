@@ -151,7 +151,8 @@ type Decision struct {
 	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant, LimitBatch
 	Variant  serving.VariantID
 	Instance serving.InstanceID
-	Stage    serving.StageID // StartBatch
+	// StartBatch; EndQuery of a query that was not served: where it was refused, waited or failed, or serving.None
+	Stage serving.StageID
 	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant, LimitBatch: the variant's batch limit
 	Items    int32
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch

@@ -46,6 +46,7 @@ func (d *decisions) ofVariant(k DecisionKind, why Reason, i serving.InstanceID, 
 func (d *decisions) ofQuery(o serving.Outcome, why Reason, q *serving.Query) *Decision {
 	x := d.add(EndQuery, why)
 	x.Outcome, x.Query, x.App, x.Brought = o, q.ID, q.App, q.Items
-	x.Arrived, x.Deadline, x.Variant, x.Tenant = q.Arrived, q.Deadline, serving.None, q.Tenant
+	x.Arrived, x.Deadline, x.Tenant = q.Arrived, q.Deadline, q.Tenant
+	x.Variant, x.Stage = serving.None, serving.None
 	return x
 }

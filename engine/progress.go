@@ -78,7 +78,8 @@ func (q *queries) failed(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, broke
 	}
 	if attempts >= q.attempts || b.Tasks == 1 && (before || other == nil) {
 		q.release(ref)
-		q.end(r, serving.Failed, ModelFailed).Variant = b.Variant
+		d := q.end(r, serving.Failed, ModelFailed)
+		d.Variant, d.Stage = b.Variant, i.Stage()
 		return
 	}
 	q.fleet.Isolate(ref)
@@ -108,7 +109,7 @@ func (q *queries) lost(i *fleet.Instance) {
 				q.release(ref)
 			case attempts >= q.attempts:
 				q.release(ref)
-				q.end(r, serving.Failed, TriedTooOften)
+				q.end(r, serving.Failed, TriedTooOften).Stage = i.Stage()
 			default:
 				q.retry(ref)
 			}
@@ -174,7 +175,7 @@ func (q *queries) enter(r fleet.Ref, s serving.StageID) {
 		w := q.work(&query, s, items)
 		w.Offset = offset
 		if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(s, why) && !q.admission.planned(&w) {
-			q.end(r, serving.Failed, why)
+			q.end(r, serving.Failed, why).Stage = s
 			return
 		}
 		q.add(r, &w)

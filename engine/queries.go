@@ -135,6 +135,9 @@ func (q *queries) displace(app *serving.App) bool {
 // refuse answers a query that is not accepted. retry is set when it may be accepted later.
 func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
 	d := q.out.ofQuery(serving.Refused, why, x)
+	if why != UnknownApp {
+		d.Stage = q.spec.Apps[x.App].Stages[0]
+	}
 	if d.Retry = retry; retry {
 		d.RetryAfter = q.admission.expected(&q.spec.Apps[x.App], why)
 	}
@@ -302,7 +305,7 @@ func (q *queries) decided(r fleet.Ref) {
 }
 
 // end decides the outcome of a query that was not served, and returns the decision. It removes waiting tasks; the
-// results of running ones are discarded.
+// results of running ones are discarded. Where it has no task any more, the caller says at which stage it failed.
 func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 	rec := q.records.at(r)
 	x := rec.query
@@ -313,13 +316,16 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 	q.decided(r)
 	q.streams.ended(r)
 	var waited time.Duration
+	stage := q.spec.Apps[x.App].Stages[0]
 	if rec.tasks == 0 {
 		q.close(r)
+	} else {
+		stage = q.fleet.Task(rec.first).Stage()
 	}
 	for ref := rec.first; ref != fleet.Nil; {
 		next := q.fleet.Sibling(ref)
 		if t := q.fleet.Task(ref); t.Place().Waits() {
-			waited = q.now.Sub(t.ReadyAt())
+			waited, stage = q.now.Sub(t.ReadyAt()), t.Stage()
 			q.dequeue(ref)
 			q.release(ref)
 		}
@@ -329,7 +335,7 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 		q.monitor.Miss(q.now, x.App)
 	}
 	d := q.out.ofQuery(o, why, &x)
-	d.Queue = waited
+	d.Queue, d.Stage = waited, stage
 	return d
 }
 

@@ -5,12 +5,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Statistics implements server.Service. The versions of an app are the variants of its last stage. An app of several
-// stages is a model of its own, which comes first; its steps follow under the names of their variants.
+// Statistics implements server.Service. The versions of an app are the variants of its last stage. A composed app
+// is a model of its own, which comes first; its steps follow under the names of their variants.
 func (s *service) Statistics(m *server.Model) []server.VersionStatistics {
 	var out []server.VersionStatistics
 	spec := s.spec.Load()
-	several := len(spec.Apps[m.App].Stages) > 1
+	several := spec.Apps[m.App].Composed()
 	for _, x := range s.telemetry.Statistics(m.App) {
 		one := server.VersionStatistics{LastInference: x.LastMS, InferenceCount: x.InferenceCount,
 			ExecutionCount: x.ExecutionCount,

@@ -102,11 +102,16 @@ type App struct {
 	// Closed marks an app that takes no queries any more. It stays in the table, so that identifiers keep their
 	// meaning.
 	Closed bool
+	// Ensemble marks an app that clients see as a model of its own beside those of its stages, although it has only one.
+	Ensemble bool `json:",omitempty"`
 	// MinInstances and MaxInstances bound the instances of each stage, for planners that choose their number. 0 sets no
 	// bound.
 	MinInstances int `json:"Least"`
 	MaxInstances int `json:"Most"`
 }
+
+// Composed reports whether clients see an app as a model of its own, and each of its stages as another.
+func (a *App) Composed() bool { return a.Ensemble || len(a.Stages) > 1 }
 
 // Drops reports whether a query of the app that waits too long is dropped in the end.
 func (a *App) Drops() bool { return a.Late == DropLate || a.GiveUp > 0 || a.ColdWait > 0 }

@@ -19,6 +19,7 @@ type Outcome struct {
 	App      serving.AppID
 	Tenant   int32             // as in serving.Query; 0 for none
 	Variant  serving.VariantID // that answered, or serving.None
+	Stage    serving.StageID   // where it was refused, waited last or failed, or serving.None
 	Outcome  serving.Outcome
 	Arrived  serving.Time
 	Done     serving.Time // when it was answered, dropped, refused, failed or cancelled

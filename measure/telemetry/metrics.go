@@ -44,7 +44,8 @@ type appMetrics struct {
 
 type variantMetrics struct {
 	latency, queue, items prometheus.Observer
-	nv                    nvMetrics // of the variant's model
+	nv                    nvMetrics                            // of the variant's model
+	nvFailure             [serving.Outcomes]prometheus.Counter // of a composed app's: queries that ended there
 }
 
 type reasonKey struct {
@@ -182,7 +183,12 @@ func (m *metrics) appMetrics(a *serving.App) appMetrics {
 			x.nvFailure[o] = m.nvFailure.WithLabelValues(model, version, triton(serving.Outcome(o)))
 		}
 	}
-	m.nvFailure.WithLabelValues(model, version, "OTHER")
+	if other := m.nvFailure.WithLabelValues(model, version, "OTHER"); a.Composed() {
+		// As in Triton: the reason is its member's.
+		for o := range x.nvFailure {
+			x.nvFailure[o] = other
+		}
+	}
 	x.outcomes[late] = m.outcomes.WithLabelValues(app, "late")
 	return x
 }
@@ -192,17 +198,22 @@ func (m *metrics) variantMetrics(id serving.VariantID) variantMetrics {
 	a := &m.spec.Apps[m.spec.Stages[v.Stage].App]
 	app := a.Name
 	model, version := a.ClientName(), m.spec.ClientVersion(id)
-	if len(a.Stages) > 1 {
-		// The app is a model of its own, and each of its steps another.
+	out := variantMetrics{
+		latency: m.latency.WithLabelValues(app, v.Name), queue: m.queue.WithLabelValues(app, v.Name),
+		items: m.items.WithLabelValues(app, v.Name),
+	}
+	if a.Composed() {
 		if model, version = v.Name, v.Version; version == "" {
 			version = "1"
 		}
+		for o := range serving.Outcomes {
+			if serving.Outcome(o) != serving.Served {
+				out.nvFailure[o] = m.nvFailure.WithLabelValues(model, version, triton(serving.Outcome(o)))
+			}
+		}
 	}
-	return variantMetrics{
-		latency: m.latency.WithLabelValues(app, v.Name), queue: m.queue.WithLabelValues(app, v.Name),
-		items: m.items.WithLabelValues(app, v.Name),
-		nv:    m.nvMetrics(model, version),
-	}
+	out.nv = m.nvMetrics(model, version)
+	return out
 }
 
 // triton returns the reason under which Triton counts a failure.
@@ -336,6 +347,7 @@ func (m *metrics) outcome(o *report.Outcome) {
 	}
 	if o.Outcome != serving.Served {
 		a.nvFailure[o.Outcome].Inc()
+		m.memberFailed(o)
 		return
 	}
 	if kind != late {
@@ -348,7 +360,7 @@ func (m *metrics) outcome(o *report.Outcome) {
 	m.observeLatency(v.latency, o.Query, took.Seconds())
 	v.queue.Observe(o.Queue.Seconds())
 	nv := &v.nv
-	if len(m.spec.Apps[o.App].Stages) > 1 {
+	if m.spec.Apps[o.App].Composed() {
 		nv = &a.nv
 		nv.exec.Inc()
 	}

@@ -4,6 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // nvMetrics are the series of one version of a model under Triton's names.
@@ -24,7 +26,7 @@ func (m *metrics) nvMetrics(model, version string) nvMetrics {
 // member counts the queries of a batch that has ended as requests of its model, where that is a step of an app. Other
 // models' are counted when they are answered.
 func (m *metrics) member(b runningBatch, in *engine.Input) {
-	if app := m.spec.Stages[m.spec.Variants[b.variant].Stage].App; len(m.spec.Apps[app].Stages) == 1 ||
+	if app := m.spec.Stages[m.spec.Variants[b.variant].Stage].App; !m.spec.Apps[app].Composed() ||
 		in.Result != engine.OK {
 		return
 	}
@@ -32,4 +34,18 @@ func (m *metrics) member(b runningBatch, in *engine.Input) {
 	nv.success.Add(float64(b.queries))
 	nv.count.Add(float64(b.items))
 	nv.request.Add(float64(b.queries) * float64(in.Took.Microseconds()))
+}
+
+// memberFailed counts a query of a composed app that was not served as one of the model where it was refused, waited
+// or failed: of the variant that failed on it, or of the stage's last one.
+func (m *metrics) memberFailed(o *report.Outcome) {
+	if !m.spec.Apps[o.App].Composed() || o.Stage == serving.None {
+		return
+	}
+	v := o.Variant
+	if v == serving.None {
+		all := m.spec.Stages[o.Stage].Variants
+		v = all[len(all)-1]
+	}
+	m.byV[v].nvFailure[o.Outcome].Inc()
 }

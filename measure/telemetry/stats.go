@@ -27,7 +27,7 @@ type BatchStats struct{ Size, Count, NS uint64 }
 type stats struct {
 	mu       sync.Mutex
 	spec     *serving.Spec
-	apps     []VariantStats // by AppID: of an app of several stages as a whole, without a variant
+	apps     []VariantStats // by AppID: of a composed app as a whole, without a variant
 	variants []VariantStats
 	sizes    [][]BatchStats // by VariantID, then by size
 	running  map[serving.BatchID]runningBatch
@@ -98,7 +98,7 @@ func (s *stats) outcome(o *report.Outcome) {
 		return
 	}
 	v := &s.apps[o.App]
-	if several := len(s.spec.Apps[o.App].Stages) > 1; several && o.Outcome == serving.Served {
+	if several := s.spec.Apps[o.App].Composed(); several && o.Outcome == serving.Served {
 		v.ExecutionCount++
 	} else if !several {
 		if o.Variant < 0 || int(o.Variant) >= len(s.variants) {
@@ -107,8 +107,10 @@ func (s *stats) outcome(o *report.Outcome) {
 		v = &s.variants[o.Variant]
 	}
 	if o.Outcome != serving.Served {
-		v.Fail++
-		v.FailNS += uint64(o.Done - o.Arrived)
+		v.failed(o)
+		if v.Variant == serving.None && o.Variant != serving.None {
+			s.variants[o.Variant].failed(o)
+		}
 		return
 	}
 	v.Success++
@@ -119,20 +121,26 @@ func (s *stats) outcome(o *report.Outcome) {
 	v.LastMS = time.Now().UnixMilli()
 }
 
-// isMember reports whether a variant is of an app of several stages. Its queries are counted when their batches end,
-// and the app's when they are answered.
-func (s *stats) isMember(v serving.VariantID) bool {
-	return len(s.spec.Apps[s.spec.Stages[s.spec.Variants[v].Stage].App].Stages) > 1
+// failed counts a query that was not served.
+func (v *VariantStats) failed(o *report.Outcome) {
+	v.Fail++
+	v.FailNS += uint64(o.Done - o.Arrived)
 }
 
-// Statistics returns the counters of all variants of an app, by rising id. Those of an app of several stages follow on
-// its own, which are of no variant.
+// isMember reports whether a variant is of a composed app. Its queries are counted when their batches end, and the
+// app's when they are answered.
+func (s *stats) isMember(v serving.VariantID) bool {
+	return s.spec.Apps[s.spec.Stages[s.spec.Variants[v].Stage].App].Composed()
+}
+
+// Statistics returns the counters of all variants of an app, by rising id. Those of a composed app follow on its own,
+// which are of no variant.
 func (t *Telemetry) Statistics(app serving.AppID) []VariantStats {
 	s := t.stats
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []VariantStats
-	if len(s.spec.Apps[app].Stages) > 1 {
+	if s.spec.Apps[app].Composed() {
 		out = append(out, s.apps[app])
 	}
 	for v := range s.variants {

@@ -34,11 +34,14 @@ func value(m prometheus.Metric) float64 {
 	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
 }
 
-// watched runs an overloaded simulation with a telemetry, a recorder and a journal.
-func watched(t *testing.T, system string) (*Telemetry, *report.Report, []byte) {
+// watched runs an overloaded simulation with a telemetry, a recorder and a journal, of an app as edited.
+func watched(t *testing.T, system string, edit ...func(*serving.App)) (*Telemetry, *report.Report, []byte) {
 	t.Helper()
 	c := simtest.Uniform(2, 4*time.Millisecond, time.Millisecond, 30*time.Millisecond, 8)
 	c.Spec.Apps[0].QueueLimit = 20
+	for _, f := range edit {
+		f(&c.Spec.Apps[0])
+	}
 	s, err := systems.Named(system)
 	if err != nil {
 		t.Fatal(err)
