@@ -315,21 +315,23 @@ func (r *resolver) info(i int, w *wiring) AppInfo {
 		out.Outputs = w.tensors.Answer()
 	}
 	out.Triton = r.described(w.app)
+	w.app.Ensemble = out.Triton != nil && out.Triton.Config.EnsembleScheduling != nil
 	return out
 }
 
-// described returns the model of the repository that an app is: that of its only stage, or an ensemble of its name.
+// described returns the model of the repository that an app is: an ensemble of its name, or that of its only stage.
 func (r *resolver) described(a *serving.App) *repository.Model {
+	var only *repository.Model
 	if len(a.Stages) == 1 {
-		return r.w.Variants[r.w.Spec.Stages[a.Stages[0]].Variants[0]].Described
+		only = r.w.Variants[r.w.Spec.Stages[a.Stages[0]].Variants[0]].Described
 	}
-	if r.repo == nil || repository.CheckName(a.Name) != nil {
-		return nil
+	if r.repo == nil || repository.CheckName(a.Name) != nil || only != nil && only.Name == a.Name {
+		return only
 	}
 	if m, err := r.repo.Configured(a.Name); err == nil && m.Config.EnsembleScheduling != nil {
 		return m
 	}
-	return nil
+	return only
 }
 
 // agree returns the common tensors of a stage's variants, and reports differences: a client cannot know which variant

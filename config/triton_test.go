@@ -138,7 +138,7 @@ func TestSettingsWithoutACounterpart(t *testing.T) {
 		{"scenes", `model_name: "reader"`, `model_name: "outside"`, `ensemble "scenes" is left out: step[0]: `},
 		{
 			"scenes", `model_name: "reader"`, `model_name: "scenes"`,
-			`step[0]: model "scenes" is an ensemble itself: put its steps in its place`,
+			`step[0]: ensemble "scenes" runs itself: scenes > scenes`,
 		},
 		{"scenes", `model_version: 1`, `model_version: 7`, `version "7": not found or not served`},
 		{"scenes", `value: "FOUND" }

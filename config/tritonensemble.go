@@ -25,12 +25,12 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 	}
 	a := App{Name: c.Name}
 	a.Inputs, a.Outputs = interfaceOf(config)
-	steps := config.EnsembleScheduling.Step
+	steps, err := im.steps(config.EnsembleScheduling.Step, []string{c.Name})
 	switch {
+	case err != nil:
+		return a, err
 	case len(steps) == 0:
 		return a, errors.New("ensemble_scheduling has no step")
-	case len(steps) > maxStages:
-		return a, fmt.Errorf("ensemble_scheduling has %d steps, more than %d", len(steps), maxStages)
 	case len(a.Inputs) == 0 || len(a.Outputs) == 0:
 		return a, errors.New("its config.pbtxt lists no input or no output")
 	}
@@ -42,9 +42,6 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		m, err := im.member(s.ModelName)
 		if err != nil {
 			return a, fmt.Errorf("step[%d]: %w", k, err)
-		}
-		if m.Config.EnsembleScheduling != nil {
-			return a, fmt.Errorf("step[%d]: model %q is an ensemble itself: put its steps in its place", k, s.ModelName)
 		}
 		if err := im.checkSupported(m); err != nil {
 			return a, fmt.Errorf("step[%d]: model %q: %w", k, s.ModelName, err)
@@ -58,12 +55,15 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 			st.Queue = queueOf(m.Config.DynamicBatching)
 			a.keepsQueue(st.Queue)
 		}
-		if err := g.gives(k, s, m); err != nil {
+		if err := m.fits(s); err != nil {
+			return a, fmt.Errorf("step[%d]: %w", k, err)
+		}
+		if err := g.gives(k, s); err != nil {
 			return a, fmt.Errorf("step[%d]: %w", k, err)
 		}
 	}
 	for k, s := range steps {
-		if err := g.takes(k, s, im.members[s.ModelName]); err != nil {
+		if err := g.takes(k, s); err != nil {
 			return a, fmt.Errorf("step[%d]: %w", k, err)
 		}
 		im.hide(&a.Stages[k], &g, im.members[s.ModelName])

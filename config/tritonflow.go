@@ -18,17 +18,34 @@ type flow struct {
 	first  int
 }
 
-// gives notes the tensors of a step.
-func (g *flow) gives(k int, s *pb.ModelEnsembling_Step, m *member) error {
-	g.needs = append(g.needs, nil)
+// fits reports an input of a step's model that it does not get, and names that are no input or output of the model.
+func (m *member) fits(s *pb.ModelEnsembling_Step) error {
+	for _, in := range m.inputs {
+		if s.InputMap[in] == "" {
+			return fmt.Errorf("input_map: input %q of model %q is not given", in, m.Name)
+		}
+	}
+	for _, in := range slices.Sorted(maps.Keys(s.InputMap)) {
+		if m.inputs != nil && !slices.Contains(m.inputs, in) {
+			return fmt.Errorf("input_map: %q is no input of model %q, which has %s", in, m.Name, oneOf(m.inputs))
+		}
+	}
 	for _, out := range slices.Sorted(maps.Keys(s.OutputMap)) {
-		name := s.OutputMap[out]
 		if m.outputs != nil && !slices.Contains(m.outputs, out) {
 			return fmt.Errorf("output_map: %q is no output of model %q, which has %s", out, m.Name, oneOf(m.outputs))
 		}
-		if name == "" {
+		if s.OutputMap[out] == "" {
 			return fmt.Errorf("output_map: the tensor of output %q has no name", out)
 		}
+	}
+	return nil
+}
+
+// gives notes the tensors of a step.
+func (g *flow) gives(k int, s *pb.ModelEnsembling_Step) error {
+	g.needs = append(g.needs, nil)
+	for _, out := range slices.Sorted(maps.Keys(s.OutputMap)) {
+		name := s.OutputMap[out]
 		if _, ok := g.given[name]; ok {
 			return fmt.Errorf("output_map: tensor %q is given twice", name)
 		}
@@ -38,17 +55,9 @@ func (g *flow) gives(k int, s *pb.ModelEnsembling_Step, m *member) error {
 }
 
 // takes notes which steps a step waits for.
-func (g *flow) takes(k int, s *pb.ModelEnsembling_Step, m *member) error {
-	for _, in := range m.inputs {
-		if s.InputMap[in] == "" {
-			return fmt.Errorf("input_map: input %q of model %q is not given", in, m.Name)
-		}
-	}
+func (g *flow) takes(k int, s *pb.ModelEnsembling_Step) error {
 	for _, in := range slices.Sorted(maps.Keys(s.InputMap)) {
 		name := s.InputMap[in]
-		if m.inputs != nil && !slices.Contains(m.inputs, in) {
-			return fmt.Errorf("input_map: %q is no input of model %q, which has %s", in, m.Name, oneOf(m.inputs))
-		}
 		from, ok := g.given[name]
 		if !ok {
 			hint := ""

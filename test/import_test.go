@@ -35,6 +35,19 @@ ensemble_scheduling {
   step { model_name: "double" model_version: -1 input_map { key: "x" value: "ONE" }
       output_map { key: "y" value: "TWO" } }
 }`)
+	// One that runs the other: "TWO" is also a tensor of its own.
+	if err := os.MkdirAll(filepath.Join(dir, "models", "eightfold", "1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "models", "eightfold"), "config.pbtxt", `platform: "ensemble" max_batch_size: 4
+input { name: "x" data_type: TYPE_FP32 dims: 2 }
+output [ { name: "EIGHT" data_type: TYPE_FP32 dims: 2 }, { name: "TWO" data_type: TYPE_FP32 dims: 2 } ]
+ensemble_scheduling {
+  step { model_name: "fourfold" model_version: -1 input_map { key: "ONE" value: "TWO" }
+      output_map { key: "FOUR" value: "EIGHT" } }
+  step { model_name: "double" model_version: -1 input_map { key: "x" value: "x" }
+      output_map { key: "y" value: "TWO" } }
+}`)
 	file := filepath.Join(dir, "sluice.yaml")
 	if status, out, errs := run(t.Context(), "import", "triton", filepath.Join(dir, "models"), "--out", file); status !=
 		0 {
@@ -64,6 +77,11 @@ ensemble_scheduling {
 		if resp.StatusCode != 200 || !strings.Contains(string(body), want) {
 			t.Errorf("%d %s lacks %s", resp.StatusCode, body, want)
 		}
+	}
+	if code, got := postTo(t, base+"/v2/models/eightfold/infer",
+		`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`); code != 200 ||
+		!strings.Contains(got, `[2,4]`) || !strings.Contains(got, `[8,16]`) {
+		t.Errorf("an ensemble in an ensemble: %d %s", code, got)
 	}
 	// A step is a model of its own for who calls it by its name, and the ensemble one in statistics.
 	if code, got := postTo(t, base+"/v2/models/double/infer",
