@@ -80,7 +80,7 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 	if o.tables.Variants[spec.Stages[last].Variants[0]].Python != nil {
 		m.Platform = pythonPlatform
 	}
-	if first != last {
+	if app.Composed() {
 		m.Platform = server.Ensemble
 	}
 	for _, v := range spec.Stages[first].Variants {

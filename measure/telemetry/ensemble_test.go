@@ -7,7 +7,7 @@ import (
 )
 
 // An ensemble of one step and the step's model count as Triton counts them: a query that ends without an answer is
-// OTHER for the ensemble, and has its reason at the member.
+// OTHER for the ensemble, once for itself and once for its member, and has its reason at the member.
 func TestEnsembleAndMemberAreCounted(t *testing.T) {
 	told, r, _ := watched(t, "earliestfinish+mostaccurate", func(a *serving.App) { a.Ensemble = true })
 	o := r.Overall
@@ -20,7 +20,7 @@ func TestEnsembleAndMemberAreCounted(t *testing.T) {
 		got  float64
 		want int64
 	}{
-		"ensemble, OTHER":    {failed("app", "OTHER"), o.Dropped + o.Refused + o.Failed},
+		"ensemble, OTHER":    {failed("app", "OTHER"), 2 * (o.Dropped + o.Refused + o.Failed)},
 		"ensemble, REJECTED": {failed("app", "REJECTED"), 0},
 		"member, REJECTED":   {failed("model", "REJECTED"), o.Dropped + o.Refused},
 		"member, BACKEND":    {failed("model", "BACKEND"), o.Failed},

@@ -37,7 +37,8 @@ func (m *metrics) member(b runningBatch, in *engine.Input) {
 }
 
 // memberFailed counts a query of a composed app that was not served as one of the model where it was refused, waited
-// or failed: of the variant that failed on it, or of the stage's last one.
+// or failed: of the variant that failed on it, or of the stage's last one. As in Triton the app counts its member's
+// failure beside its own.
 func (m *metrics) memberFailed(o *report.Outcome) {
 	if !m.spec.Apps[o.App].Composed() || o.Stage == serving.None {
 		return
@@ -48,4 +49,5 @@ func (m *metrics) memberFailed(o *report.Outcome) {
 		v = all[len(all)-1]
 	}
 	m.byV[v].nvFailure[o.Outcome].Inc()
+	m.apps[o.App].nvFailure[o.Outcome].Inc()
 }
