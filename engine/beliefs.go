@@ -43,7 +43,7 @@ func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 
 // observe learns from a batch that ended well.
 func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took time.Duration) {
-	if b.learner != nil {
+	if b.learner != nil && !x.Overlaps {
 		b.learner.Observe(x.Variant, i.DeviceType(), x.Items, x.Concurrency, took)
 	}
 }

@@ -32,7 +32,7 @@ func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 	if c.factors == nil {
 		return
 	}
-	if c.beliefs.learner == nil {
+	if c.beliefs.learner == nil && !b.Overlaps {
 		expected := c.beliefs.base.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
 		c.factors.AddBatch(c.now, i.Stage(), expected, in.Took)
 	}

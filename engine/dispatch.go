@@ -266,7 +266,7 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	d.lastBatch++
 	expected := d.fleet.Latency(x.Variant, i.DeviceType(), items, d.fleet.Concurrency(i)+1)
 	d.queries.charge(i.Queue().Head(), x.N, items, expected)
-	d.fleet.Start(i, d.lastBatch, x.Variant, x.N, d.now, expected)
+	expected = d.fleet.Start(i, d.lastBatch, x.Variant, x.N, d.now, expected).Expected.Sub(d.now)
 	b := d.out.ofVariant(StartBatch, Reason(x.Reason), i.ID(), x.Variant)
 	b.Stage, b.Batch, b.Items, b.Expected = i.Stage(), d.lastBatch, int32(items), expected
 	b.Tasks = d.out.tasks[first:len(d.out.tasks):len(d.out.tasks)]
@@ -307,6 +307,7 @@ func (d *dispatch) learn(i *fleet.Instance, b *fleet.Batch, late bool) {
 // finished tells a router that decides for all stages at once of a batch that has ended; took is 0 if it failed.
 func (d *dispatch) finished(i *fleet.Instance, b *fleet.Batch, took time.Duration) {
 	if d.agenda.global {
-		d.routing.Finish(route.Ended{Instance: i.ID(), Took: took, Believed: b.Expected.Sub(b.Started)})
+		d.routing.Finish(route.Ended{Instance: i.ID(), Took: took, Believed: b.Expected.Sub(b.Started),
+			Overlaps: b.Overlaps})
 	}
 }

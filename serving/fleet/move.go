@@ -51,6 +51,9 @@ func (f *Fleet) Dequeue(r Ref) {
 		panic(fmt.Sprintf("fleet: task of query %d does not wait", t.w.Query))
 	}
 	f.unlink(q, r)
+	if t.place == Queued && q.n == 0 {
+		f.instances[t.holder-1].beside = false
+	}
 	t.place = Free
 }
 
@@ -89,6 +92,10 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 		}
 		last = r
 	}
+	if i.beside && i.RoomBeside() {
+		f.overlap(i, &b, now)
+	}
+	i.beside = false
 	i.running = append(i.running, b)
 	i.countBatch(1)
 	return b
@@ -104,7 +111,7 @@ func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Bat
 		b = i.running[at]
 		i.running = append(i.running[:at], i.running[at+1:]...)
 		i.countBatch(-1)
-		i.busy += now - b.Started
+		i.busy += max(now-b.Started-serving.Time(b.Delayed), 0)
 		for r := b.Head; r != Nil; r = f.tasks[r].next {
 			f.tasks[r].place = Free
 		}

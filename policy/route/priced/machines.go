@@ -53,6 +53,7 @@ type option struct {
 	pinned   bool      // below its app's floor: only for tasks that are pinned to it
 	quality  float64   // accuracy relative to that of the stage's best variant
 	seconds  []float64 // by items, up to limit
+	together []float64 // the same beside as many others as the machine has slots; nil where it has no other instance
 }
 
 // serving returns the options of a stage. They are the group's own.
@@ -213,6 +214,9 @@ func newGroup(v *route.View, x *machine) group {
 				}
 				o.seconds = append(o.seconds, max(d.Seconds(), 1e-6))
 			}
+			if i.TimeShared() && len(x.instances) > 1 {
+				o.measureTogether(v, g.device, x.slots)
+			}
 			if o.limit = len(o.seconds) - 1; o.limit > 0 {
 				g.longest = max(g.longest, o.seconds[o.limit])
 				g.options = append(g.options, o)
@@ -236,7 +240,9 @@ func (f *fleetOfMachines) follow(v *route.View) {
 			continue
 		}
 		m := f.of[b.Instance-1]
-		f.paces[f.groups[f.list[m].group].device].add(b.Took, b.Believed)
+		if !b.Overlaps {
+			f.paces[f.groups[f.list[m].group].device].add(b.Took, b.Believed)
+		}
 		f.read(m, v.Now)
 	}
 }
@@ -244,7 +250,7 @@ func (f *fleetOfMachines) follow(v *route.View) {
 // read counts a machine's batches anew.
 func (f *fleetOfMachines) read(m int32, now serving.Time) {
 	x := &f.list[m]
-	running, end := 0, serving.Never
+	running, end, second := 0, serving.Never, serving.Never
 	held := false
 	for _, i := range x.instances {
 		running += i.Running()
@@ -253,11 +259,18 @@ func (f *fleetOfMachines) read(m int32, now serving.Time) {
 			held = true
 		}
 		for k := range i.Running() {
-			end = min(end, i.Batch(k).Expected)
+			if e := i.Batch(k).Expected; e < end {
+				end, second = e, end
+			} else {
+				second = min(second, e)
+			}
 		}
 	}
 	if held {
 		f.started = append(f.started, m) // no batch need end for them to go: they may be dropped, too
+	}
+	if running > x.slots {
+		end = second // one began beside the other: two have to end
 	}
 	f.set(m, running)
 	g := &f.groups[x.group]

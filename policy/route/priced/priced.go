@@ -13,6 +13,8 @@
 //   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
 //     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go). For tasks
 //     of its own stage alone no machine idles: what waits there would block them as much later.
+//   - Beside. Where few machines serve a stage, all of them are busy, and a task cannot wait, a small batch begins beside
+//     what runs, if that is in time all the same. Both run slower (beside.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
@@ -49,6 +51,9 @@ type Rule struct {
 	list     []int32 // memory of stage.grow
 	ends     []int64 // memory of findBlockedOf
 	urgent   []urgent
+	overlap  bool                  // batches of some stage may begin beside others
+	underway []underway            // on the machine that roomBeside has found
+	others   []underway            // memory of it
 	watch    func(*route.Weighing) // nil for nobody
 	weighing weighing
 }
@@ -73,11 +78,23 @@ func (r *Rule) Route(v *route.View) {
 		r.machines.follow(v)
 	}
 	v.ForgetFinished()
-	if r.machines.free == 0 || !r.someWait(v) {
+	if r.machines.free == 0 && !r.overlap || !r.someWait(v) {
 		return
 	}
-	r.updatePrices(v)
+	if r.machines.free > 0 || r.prices.outdated {
+		r.updatePrices(v)
+	}
 	r.forgetCandidates()
+	if r.machines.free > 0 {
+		r.serveFree(v)
+	}
+	if r.overlap {
+		r.serveBeside(v)
+	}
+}
+
+// serveFree begins batches on free machines.
+func (r *Rule) serveFree(v *route.View) {
 	r.serveOverdue(v)
 	started, again := false, false
 	for r.machines.free > 0 {
@@ -141,6 +158,7 @@ func (r *Rule) build(v *route.View) {
 	spec := v.Fleet.Spec()
 	r.machines.build(v)
 	r.buildStages(spec)
+	r.findBeside()
 	r.prices.outdated = true
 }
 

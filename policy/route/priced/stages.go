@@ -34,6 +34,7 @@ type stage struct {
 	tasks    float64 // of a query that has any
 	next     []following
 	joins    float64
+	beside   bool // batches may begin beside those of other stages
 
 	classes []class
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run

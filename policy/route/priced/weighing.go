@@ -16,7 +16,7 @@ func (r *Rule) Watch(f func(*route.Weighing)) { r.watch = f }
 // weigh lists the batches that are compared, before one of them is taken away: the best first.
 func (r *Rule) weigh(v *route.View, best *stage, group int) {
 	w := &r.weighing
-	w.Choices, w.More, w.Late = append(w.Choices[:0], best.choice(r, group)), 0, false
+	w.Choices, w.More, w.Late, w.Beside = append(w.Choices[:0], best.choice(r, group)), 0, false, false
 	for s := range r.stages {
 		x := &r.stages[s]
 		if v.Fleet.Central(x.id).Len() == 0 {
@@ -67,11 +67,22 @@ func (r *Rule) began(i *fleet.Instance) {
 	r.watch(&r.weighing.Weighing)
 }
 
+// beganBeside tells who watches that an instance was given a batch beside what runs on its machine.
+func (r *Rule) beganBeside(i *fleet.Instance, x *stage, b *beside) {
+	w := &r.weighing
+	w.More, w.Late, w.Beside = 0, false, true
+	w.Choices = append(w.Choices[:0], route.Choice{
+		Stage: x.id, Variant: b.option.variant, Device: i.DeviceType(), Queries: b.n, Items: b.items,
+		Seconds: b.option.seconds[b.items], Gain: b.gain, Price: b.price, Score: b.score,
+	})
+	r.began(i)
+}
+
 // beganLate tells who watches that an instance was given a batch of queries that are late anyway.
 func (r *Rule) beganLate(i *fleet.Instance, x *stage, o *option, group, queries, items int) {
 	w := &r.weighing
 	y := &r.machines.groups[group]
-	w.More, w.Late = 0, true
+	w.More, w.Late, w.Beside = 0, true, false
 	w.Choices = append(w.Choices[:0], route.Choice{
 		Stage: x.id, Variant: o.variant, Device: y.device, Queries: queries, Items: items, Seconds: o.seconds[items],
 		Price: y.price,

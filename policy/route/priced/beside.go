@@ -1,0 +1,288 @@
+package priced
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+const (
+	// besideSlots is with how many slots of the machines that serve a stage none of its batches begins beside others:
+	// some slot is always about to be free.
+	besideSlots = 8
+	// besideGain is what a batch must bring at the least that begins beside another one, for each task and relative to
+	// its value, and besideDear by what factor machine time is dearer for it: it is small, and scarce time is better
+	// given to full batches.
+	besideGain, besideDear = 0.2, 3
+	// besideSeeds is how many tasks of a queue are tried as the first of such a batch, and besideTasks bounds its tasks.
+	besideSeeds, besideTasks = 8, 16
+)
+
+// findBeside notes of which stages batches may begin beside others.
+func (r *Rule) findBeside() {
+	r.overlap = false
+	for s := range r.stages {
+		x := &r.stages[s]
+		x.beside = false
+		for _, g := range x.groups {
+			for _, o := range r.machines.groups[g].serving(x) {
+				x.beside = x.beside || o.together != nil
+			}
+		}
+		x.beside = x.beside && r.machines.slots(x) < besideSlots
+		r.overlap = r.overlap || x.beside
+	}
+}
+
+// measureTogether takes up what batches take beside one more than a machine's slots.
+func (o *option) measureTogether(v *route.View, d serving.DeviceTypeID, slots int) {
+	o.together = make([]float64, len(o.seconds))
+	for n := 1; n < len(o.seconds); n++ {
+		o.together[n] = max(v.Fleet.Latency(o.variant, d, n, slots+1).Seconds(), o.seconds[n])
+	}
+}
+
+// beside is a batch that could begin beside others.
+type beside struct {
+	machine  int32
+	option   *option
+	first, n int // tasks that follow each other, among those that wait
+	items    int
+	price    float64
+	gain     float64
+	score    float64
+}
+
+// serveBeside begins batches beside those that run, where every machine of a stage is busy and its tasks cannot wait
+// until one is free. Then all run slower. A batch begins so only if what runs is in time all the same.
+func (r *Rule) serveBeside(v *route.View) {
+	for s := range r.stages {
+		x := &r.stages[s]
+		for x.beside && v.Fleet.Central(x.id).Len() > 0 && !r.machines.freeFor(x) {
+			b := r.bestBeside(v, x)
+			if b.n == 0 || !r.startBeside(v, x, &b) {
+				break
+			}
+		}
+	}
+}
+
+// bestBeside returns the batch of a stage that brings most beside others; one without tasks where none should begin.
+func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
+	if !x.collected {
+		x.collect(r, v, v.Fleet.Central(x.id))
+	}
+	if !x.hurried(v.Now) {
+		return best
+	}
+	for _, g := range x.groups {
+		m := r.roomBeside(v, int(g), x)
+		if m < 0 {
+			continue
+		}
+		options := r.machines.groups[g].serving(x)
+		for k := range options {
+			if o := &options[k]; !o.pinned && o.together != nil {
+				for first := range min(besideSeeds, x.timely()) {
+					x.growBeside(r, v, &best, beside{machine: m, option: o, first: first})
+				}
+			}
+		}
+	}
+	return best
+}
+
+// mayBeside reports whether a task of a class that comes now would be in time beside a batch that runs all the while.
+func (r *Rule) mayBeside(x *stage, c int) bool {
+	if !x.beside {
+		return false
+	}
+	items := max(x.classes[c].most, 1)
+	for _, g := range x.groups {
+		if r.machines.groups[g].scarce() {
+			continue
+		}
+		options := r.machines.groups[g].serving(x)
+		for k := range options {
+			if o := &options[k]; !o.pinned && o.together != nil && items <= o.limit && o.together[items] <= x.longest {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// timely returns how many tasks wait and can be in time.
+func (x *stage) timely() int { return len(x.waiting) + len(x.differing) }
+
+// at returns one of them, and its items.
+func (x *stage) at(k int) (y *place, items int) {
+	if x.mixed {
+		return &x.differing[k].place, x.differing[k].items
+	}
+	return &x.waiting[k], 1
+}
+
+// hurried reports whether one of the first tasks that wait loses by waiting until a machine is free.
+func (x *stage) hurried(now serving.Time) bool {
+	for k := range min(besideSeeds, x.timely()) {
+		y, items := x.at(k)
+		if c := x.classOf(items); y.left(now) < x.behind+x.until[c]+x.fastest(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// growBeside forms the batches that begin with a task, beside what is under way.
+func (x *stage) growBeside(r *Rule, v *route.View, best *beside, b beside) {
+	a, o := &r.apps[x.app], b.option
+	price := besideDear * r.machines.groups[r.machines.list[b.machine].group].price
+	gain, left := 0.0, math.Inf(1)
+	for b.first+b.n < x.timely() && b.n < besideTasks {
+		y, items := x.at(b.first + b.n)
+		b.n, b.items = b.n+1, b.items+items
+		if b.items > o.limit {
+			return
+		}
+		t, delay := o.beside(b.items, r.underway)
+		left = min(left, y.left(v.Now))
+		cost, inTime := r.costOfDelay(delay)
+		if !inTime || t > left {
+			return
+		}
+		alone := false
+		if x.mixed {
+			task := v.Fleet.Task(y.ref)
+			if alone = task.Isolated(); !o.accepts(v.Fleet, task) || alone && b.n > 1 {
+				return
+			}
+		}
+		c, due := x.classOf(items), y.dueIn(v.Now)
+		gain += y.part*x.brings(a, due-t) - x.right*(1-o.quality) - x.worthOf(a, c, due-x.behind-x.until[c], y.part)
+		b.price = price
+		b.gain = gain - cost - price*o.seconds[b.items]
+		b.score = b.gain / o.seconds[b.items]
+		if b.gain >= besideGain*x.value*float64(b.n) && (best.n == 0 || b.score > best.score) {
+			*best = b
+		}
+		if alone {
+			return
+		}
+	}
+}
+
+// beside returns how long a batch of so many items takes beside what is under way, and by how much it delays that.
+func (o *option) beside(items int, under []underway) (takes, delay float64) {
+	rest := 0.0
+	for k := range under {
+		rest = max(rest, under[k].rest)
+	}
+	t, d := fleet.Beside(seconds(o.seconds[items]), seconds(o.together[items]), seconds(rest))
+	return t.Seconds(), d.Seconds()
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * 1e9) }
+
+// underway is a batch that runs.
+type underway struct {
+	stage serving.StageID
+	tasks int
+	rest  float64 // s that it still takes
+	slack float64 // s by which it may end later, so that all of its tasks are in time at its stage
+	left  float64 // s that the query with the least time has left then
+}
+
+// roomBeside returns the machine of a group on which a batch of a stage can begin beside those of other stages, and
+// which has most time for that; -1 where there is none. What it runs is under way then.
+func (r *Rule) roomBeside(v *route.View, g int, own *stage) (best int32) {
+	best = -1
+	most := math.Inf(-1)
+	for _, m := range r.machines.groups[g].machines {
+		x := &r.machines.list[m]
+		if x.running != x.slots || x.queued() {
+			continue
+		}
+		r.others = r.others[:0]
+		slack := math.Inf(1)
+		for _, i := range x.instances {
+			for k := range i.Running() {
+				y := newUnderway(v, i.Stage(), i.Batch(k))
+				r.others = append(r.others, y)
+				if slack = min(slack, y.slack); y.stage == own.id {
+					slack = math.Inf(-1)
+				}
+			}
+		}
+		if slack > most {
+			best, most = m, slack
+			r.underway, r.others = r.others, r.underway
+		}
+	}
+	return best
+}
+
+func newUnderway(v *route.View, s serving.StageID, b fleet.Batch) underway {
+	end, due := serving.Never, serving.Never
+	for ref := b.Head; ref != fleet.Nil; ref = v.Fleet.Next(ref) {
+		t := v.Fleet.Task(ref)
+		end, due = min(end, t.LatestEnd()), min(due, t.Due())
+	}
+	ends := max(b.Expected, v.Now)
+	return underway{stage: s, tasks: b.Tasks, rest: ends.Sub(v.Now).Seconds(), slack: end.Sub(ends).Seconds(),
+		left: due.Sub(ends).Seconds()}
+}
+
+// costOfDelay returns what is lost at later stages if all that is under way ends later, and whether all of it is in
+// time still.
+func (r *Rule) costOfDelay(delay float64) (cost float64, inTime bool) {
+	for k := range r.underway {
+		y := &r.underway[k]
+		if delay > y.slack {
+			return 0, false
+		}
+		if x := &r.stages[y.stage]; len(x.next) > 0 {
+			a := &r.apps[x.app]
+			cost += float64(y.tasks) * max(x.brings(a, y.left)-x.brings(a, y.left-delay), 0)
+		}
+	}
+	return cost, true
+}
+
+// queued reports whether tasks wait on a machine: they have been assigned in this call, or its batcher holds them.
+func (x *machine) queued() bool {
+	for _, i := range x.instances {
+		if i.Queue().Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// startBeside begins a batch beside others, and reports whether it can.
+func (r *Rule) startBeside(v *route.View, x *stage, b *beside) bool {
+	m := &r.machines.list[b.machine]
+	i := m.instances[b.option.position]
+	if !i.RoomBeside() {
+		return false
+	}
+	v.Choose(i, b.option.variant)
+	v.Beside(i)
+	for k := range b.n {
+		y, _ := x.at(b.first + k)
+		v.Assign(y.ref, i)
+	}
+	if r.watch != nil {
+		r.beganBeside(i, x, b)
+	}
+	if !x.mixed {
+		x.row.take(b.first, b.n)
+	}
+	x.forget()
+	r.machines.set(b.machine, m.running+1)
+	r.machines.started = append(r.machines.started, b.machine)
+	return true
+}
