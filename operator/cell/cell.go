@@ -23,6 +23,12 @@ const (
 	KeyMachines = "machines.json"
 )
 
+// AccessFolder is where dispatchers find the fleet's Secret of API keys, and KeyAccess its entry.
+const (
+	AccessFolder = "/etc/sluice/access"
+	KeyAccess    = "keys"
+)
+
 // Name is the name of the ConfigMap and of the Lease of a cell.
 func Name(fleet string, cell int32) string { return fmt.Sprintf("%s-cell-%d", fleet, cell) }
 

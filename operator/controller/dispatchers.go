@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlutil "sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/sluice-serving/sluice/operator/cell"
 )
 
 // The roles of pods, values of v1alpha1.LabelRole.
@@ -125,6 +127,13 @@ func (r *fleets) dispatcherPod(f *fleet, account string) corev1.PodTemplateSpec 
 	c.LivenessProbe.PeriodSeconds, c.LivenessProbe.FailureThreshold = 10, 6
 	volumes := []corev1.Volume{{Name: "tmp",
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	if a := f.Spec.Access; a != nil {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "access", MountPath: cell.AccessFolder,
+			ReadOnly: true})
+		volumes = append(volumes, corev1.Volume{Name: "access", VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: a.Keys, DefaultMode: ptr.To[int32](0o440),
+				Items: []corev1.KeyToPath{{Key: cell.KeyAccess, Path: cell.KeyAccess}}}}})
+	}
 	if f.Spec.Store != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: "SLUICE_STORE", Value: storeFolder})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "store", MountPath: storeFolder})

@@ -54,7 +54,8 @@ func NewFollower(o Options) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("picker: %w", err)
 	}
-	return &Follower{o: o, cache: c, http: &http.Client{}, changed: make(chan struct{}, 1), log: o.Log,
+	asks := &http.Client{Transport: keyed{o.Key}}
+	return &Follower{o: o, cache: c, http: asks, changed: make(chan struct{}, 1), log: o.Log,
 		cells: map[int]*cellState{}, known: map[string]*Endpoint{}}, nil
 }
 
@@ -215,6 +216,8 @@ type Options struct {
 	Every time.Duration
 	// Admin is the port of dispatchers' admin address.
 	Admin int
+	// Key is shown to dispatchers, where the fleet has keys; its role is look.
+	Key string
 	// Most is how many requests an endpoint of an app may have under way; 0 for no bound.
 	Most int64
 	// Service is the Service of the picker, for the InferencePools that it publishes; empty publishes none. FailOpen

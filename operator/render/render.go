@@ -107,7 +107,8 @@ func (r *rendering) done(text string) (*Output, error) {
 
 // file makes the configuration of what was not refused.
 func (r *rendering) file() *config.File {
-	f := &config.File{Version: 1, Profiles: []string{cell.KeyProfile}, System: r.system()}
+	f := &config.File{Version: 1, Profiles: []string{cell.KeyProfile}, System: r.system(), Access: r.access(),
+		Tenants: r.tenants()}
 	r.types, r.apps = nil, nil
 	for _, t := range sorted(r.in.Types) {
 		most := r.in.Most[t.Name]

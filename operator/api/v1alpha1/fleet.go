@@ -32,6 +32,13 @@ type FleetSpec struct {
 	Replan *metav1.Duration `json:"replan,omitempty"`
 	// Image of dispatchers, and of workers whose machine type names none. Default: the operator's own image.
 	Image string `json:"image,omitempty"`
+	// Access says who may call. Default: everybody who reaches the fleet may look and infer.
+	Access *FleetAccess `json:"access,omitempty"`
+	// Tenants are whom callers belong to, with their shares and limits. Each cell holds callers to them on its own.
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=name
+	Tenants []Tenant `json:"tenants,omitempty"`
 	// Store is the persistent volume claim in which dispatchers keep what they have learned: latencies, idle times,
 	// policies. Default: none, they learn anew after a restart.
 	Store string `json:"store,omitempty"`
@@ -46,6 +53,41 @@ type FleetSpec struct {
 	// again after four times as long.
 	// +kubebuilder:default="5m"
 	PendingTimeout *metav1.Duration `json:"pendingTimeout,omitempty"`
+}
+
+// FleetAccess says who may call.
+type FleetAccess struct {
+	// Keys is the name of a Secret whose entry `keys` has API keys, hashed: the lines that `sluice key` writes. Callers
+	// show theirs as `Authorization: Bearer KEY` or `X-API-Key`. Changes count within a minute or two.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Keys string `json:"keys"`
+	// Anonymous lists what callers may do who show nothing: `look`, `infer`. Default: nothing.
+	// +listType=set
+	Anonymous []AnonymousRole `json:"anonymous,omitempty"`
+}
+
+// AnonymousRole is what callers may do who show nothing.
+// +kubebuilder:validation:Enum=look;infer
+type AnonymousRole string
+
+// Tenant is whom callers belong to, by the second word of their key's line.
+type Tenant struct {
+	// Name by which keys refer to it; `default` for callers without one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[^\s#-][^\s]*$`
+	Name string `json:"name"`
+	// Weight is its share of machine time, relative to the other tenants, while that is short.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	Weight int32 `json:"weight,omitempty"`
+	// Rate is the most queries/s that a cell takes of it. Default: not limited.
+	// +kubebuilder:validation:Minimum=1
+	Rate int32 `json:"rate,omitempty"`
+	// Concurrency is how many of its queries a cell has under way at once. Default: not limited.
+	// +kubebuilder:validation:Minimum=1
+	Concurrency int32 `json:"concurrency,omitempty"`
 }
 
 // CellStatus is what one dispatcher's share of the fleet does.

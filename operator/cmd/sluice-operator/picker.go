@@ -20,7 +20,7 @@ func init() {
 
 func runPicker(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("picker", flag.ContinueOnError)
-	o := picker.Options{Log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
+	o := picker.Options{Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), Key: os.Getenv("SLUICE_TOKEN")}
 	fs.StringVar(&o.Fleet, "fleet", "", "`name` of the fleet")
 	fs.StringVar(&o.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "`namespace` of the fleet")
 	fs.StringVar(&o.Listen, "listen", ":9002", "`address` of external processing")

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // What is asked of the fleet as a whole is asked of every cell, and the answers are joined. A cell is asked over HTTP
@@ -24,14 +27,16 @@ const (
 	joinBytes = 8 << 20
 )
 
-// ask sends a request to every cell and returns their answers by cell; nil for a cell that did not answer.
-func (f *Front) ask(ctx context.Context, method, path string, body []byte, from http.Header) map[int][]byte {
+// ask sends a request to every cell and returns their answers by cell; nil for a cell that did not answer. It returns a
+// *notAllowed where a cell does not let the caller in: then nothing is told of the others either.
+func (f *Front) ask(ctx context.Context, method, path string, body []byte, from http.Header) (map[int][]byte, error) {
 	v := f.table.view.Load()
 	ctx, done := context.WithTimeout(ctx, joinTime)
 	defer done()
 	out := make(map[int][]byte, len(v.places))
 	var mu sync.Mutex
 	var all sync.WaitGroup
+	var refused *notAllowed
 	for n, p := range v.places {
 		all.Go(func() {
 			answer, err := f.askCell(ctx, p, method, path, body, from)
@@ -39,12 +44,46 @@ func (f *Front) ask(ctx context.Context, method, path string, body []byte, from 
 				f.c.Log.Debug("a cell did not answer", "cell", n, "path", path, "error", err)
 			}
 			mu.Lock()
+			defer mu.Unlock()
 			out[n] = answer
-			mu.Unlock()
+			_ = errors.As(err, &refused)
 		})
 	}
 	all.Wait()
-	return out
+	if refused != nil {
+		return nil, refused
+	}
+	return out, nil
+}
+
+// notAllowed is the answer of a cell that does not let a caller in.
+type notAllowed struct {
+	status int
+	text   string
+}
+
+func (e *notAllowed) Error() string { return e.text }
+
+// refuse answers with an error of ask, or else with a status.
+func refuse(w http.ResponseWriter, err error, otherwise int) {
+	if e, ok := errors.AsType[*notAllowed](err); ok {
+		otherwise = e.status
+	}
+	if otherwise == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	fail(w, otherwise, err.Error())
+}
+
+// refusedCall is an error of ask over gRPC, or else one with a code.
+func refusedCall(err error, otherwise codes.Code) error {
+	if e, ok := errors.AsType[*notAllowed](err); ok {
+		otherwise = codes.PermissionDenied
+		if e.status == http.StatusUnauthorized {
+			otherwise = codes.Unauthenticated
+		}
+	}
+	return status.Error(otherwise, err.Error())
 }
 
 // askCell asks one cell.
@@ -89,11 +128,20 @@ func (f *Front) askCell(ctx context.Context, p place, method, path string, body 
 	return b, err
 }
 
-func statusError(status int, body []byte) error {
-	if status == http.StatusOK {
+func statusError(code int, body []byte) error {
+	if code == http.StatusOK {
 		return nil
 	}
-	return fmt.Errorf("it answers %d: %.200s", status, body)
+	if code == http.StatusUnauthorized || code == http.StatusForbidden {
+		var said struct {
+			Error string `json:"error"`
+		}
+		if err := json.Unmarshal(body, &said); err != nil {
+			said.Error = http.StatusText(code)
+		}
+		return &notAllowed{code, said.Error}
+	}
+	return fmt.Errorf("it answers %d: %.200s", code, body)
 }
 
 // passedCells are the cells that a pod asks this one about: those that are served here.
@@ -111,7 +159,10 @@ func (f *Front) passedPlace(r *http.Request) (place, bool) {
 // leaves it out.
 func (f *Front) joined(ctx context.Context, method, path string, body []byte, from http.Header,
 	part func([]byte) ([]json.RawMessage, error), lost func(app string) any) ([]json.RawMessage, error) {
-	answers := f.ask(ctx, method, path, body, from)
+	answers, err := f.ask(ctx, method, path, body, from)
+	if err != nil {
+		return nil, err
+	}
 	v := f.table.view.Load()
 	out, seen := []json.RawMessage{}, make(map[string]int) // where an app is in out
 	for _, n := range slices.Sorted(maps.Keys(answers)) {
@@ -193,7 +244,7 @@ func (f *Front) postIndex(w http.ResponseWriter, r *http.Request) {
 	}
 	list, err := f.index(r.Context(), body, r.Header)
 	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
+		refuse(w, err, http.StatusBadRequest)
 		return
 	}
 	reply(w, http.StatusOK, list)
@@ -205,7 +256,7 @@ func (f *Front) getStats(w http.ResponseWriter, r *http.Request) {
 	}
 	list, err := f.stats(r.Context(), r.Header)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+		refuse(w, err, http.StatusInternalServerError)
 		return
 	}
 	reply(w, http.StatusOK, map[string]any{"model_stats": list})
@@ -223,7 +274,7 @@ func (f *Front) answeredHere(w http.ResponseWriter, r *http.Request, body []byte
 	}
 	b, err := f.askCell(r.Context(), p, r.Method, r.URL.Path, body, r.Header)
 	if err != nil {
-		fail(w, http.StatusServiceUnavailable, err.Error())
+		refuse(w, err, http.StatusServiceUnavailable)
 		return true
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -226,7 +226,7 @@ func (f *Front) grpcIndex(ctx context.Context, in *frame) (*frame, error) {
 	}
 	list, err := f.index(ctx, body, shown(ctx))
 	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return nil, refusedCall(err, codes.InvalidArgument)
 	}
 	out := &pb.RepositoryIndexResponse{}
 	for _, x := range list {
@@ -242,7 +242,7 @@ func (f *Front) grpcIndex(ctx context.Context, in *frame) (*frame, error) {
 func (f *Front) grpcStats(ctx context.Context) (*frame, error) {
 	list, err := f.stats(ctx, shown(ctx))
 	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
+		return nil, refusedCall(err, codes.Internal)
 	}
 	out := &pb.ModelStatisticsResponse{}
 	for _, x := range list {
