@@ -102,7 +102,7 @@ type App struct {
 	// Closed marks an app that takes no queries any more. It stays in the table, so that identifiers keep their
 	// meaning.
 	Closed bool
-	// Ensemble marks an app that clients see as a model of its own beside those of its stages, although it has only one.
+	// Ensemble marks an app that clients see as a model of its own beside that of its only stage.
 	Ensemble bool `json:",omitempty"`
 	// MinInstances and MaxInstances bound the instances of each stage, for planners that choose their number. 0 sets no
 	// bound.

@@ -108,8 +108,8 @@ func (v *View) Assign(r fleet.Ref, to *fleet.Instance) {
 // batcher. Only batchers with the trait NeedsChoice read it.
 func (v *View) Choose(to *fleet.Instance, variant serving.VariantID) { v.owned.SetChoice(to, variant) }
 
-// Beside has the tasks assigned to an instance now begin beside what runs on its worker, where fleet.Instance.RoomBeside
-// says that one batch more may. Only rules with the trait Global may ask.
+// Beside has the tasks assigned to an instance now begin beside what runs on its worker, where
+// fleet.Instance.RoomBeside says that one batch more may. Only rules with the trait Global may ask.
 func (v *View) Beside(to *fleet.Instance) { v.owned.SetBeside(to) }
 
 // each calls pick for every waiting task in order and assigns it to the instance returned, unless that is nil.

@@ -36,7 +36,8 @@ func TestBesideAgainstSteps(t *testing.T) {
 			}
 		}
 		if d := otherEnd - float64(rest+delay); rest > 0 && (d < -4 || d > 4) {
-			t.Fatalf("%d beside %d, %d together: the other ends at %v, want %d", alone, rest, together, otherEnd, rest+delay)
+			t.Fatalf("%d beside %d, %d together: the other ends at %v, want %d", alone, rest, together, otherEnd,
+				rest+delay)
 		}
 	}
 }

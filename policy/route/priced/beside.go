@@ -14,8 +14,8 @@ const (
 	// some slot is always about to be free.
 	besideSlots = 8
 	// besideGain is what a batch must bring at the least that begins beside another one, for each task and relative to
-	// its value, and besideDear by what factor machine time is dearer for it: it is small, and scarce time is better
-	// given to full batches.
+	// its value, and besideDear by what factor machine time is dearer for it: it is small, and scarce time is
+	// better given to full batches.
 	besideGain, besideDear = 0.2, 3
 	// besideSeeds is how many tasks of a queue are tried as the first of such a batch, and besideTasks bounds its tasks.
 	besideSeeds, besideTasks = 8, 16

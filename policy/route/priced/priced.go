@@ -13,8 +13,8 @@
 //   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
 //     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go). For tasks
 //     of its own stage alone no machine idles: what waits there would block them as much later.
-//   - Beside. Where few machines serve a stage, all of them are busy, and a task cannot wait, a small batch begins beside
-//     what runs, if that is in time all the same. Both run slower (beside.go).
+//   - Beside. Where few machines serve a stage, all of them are busy, and a task cannot wait, a small batch begins
+//     beside what runs, if that is in time all the same. Both run slower (beside.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
