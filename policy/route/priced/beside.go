@@ -17,7 +17,7 @@ const (
 	// its value, and besideDear by what factor machine time is dearer for it: it is small, and scarce time is
 	// better given to full batches.
 	besideGain, besideDear = 0.2, 3
-	// besideSeeds is how many tasks of a queue are tried as the first of such a batch, and besideTasks bounds its tasks.
+	// besideSeeds is how many tasks of a queue are tried as the first of such a batch. besideTasks bounds its tasks.
 	besideSeeds, besideTasks = 8, 16
 )
 
