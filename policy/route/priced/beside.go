@@ -13,6 +13,9 @@ const (
 	// besideSlots is with how many slots of the machines that serve a stage none of its batches begins beside others:
 	// some slot is always about to be free.
 	besideSlots = 8
+	// besideShare is the part of the machines that tasks keep busy, with those as urgent, from which on machines idle
+	// for them: beside others they take twice the time.
+	besideShare = 0.25
 	// besideGain is what a batch must bring at the least that begins beside another one, for each task and relative to
 	// its value, and besideDear by what factor machine time is dearer for it: it is small, and scarce time is
 	// better given to full batches.
@@ -97,7 +100,7 @@ func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
 
 // mayBeside reports whether a task of a class that comes now would be in time beside a batch that runs all the while.
 func (r *Rule) mayBeside(x *stage, c int) bool {
-	if !x.beside {
+	if !x.beside || x.classes[c].needs > besideShare*float64(r.machines.slots(x)) {
 		return false
 	}
 	items := max(x.classes[c].most, 1)
