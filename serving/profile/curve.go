@@ -37,10 +37,11 @@ func (l *Learned) chooseAnchors(o *observed) {
 	}
 }
 
-// curve is latency in nanoseconds by size: base + item*items, where items count up to knee; or the prior's latency
-// times scale.
+// curve is latency in nanoseconds by size: base + item*items, where items count up to knee and up to reach, and
+// proportional to the items below from; or the prior's latency times scale.
 type curve struct {
 	base, item, knee float64
+	from, reach      int
 	prior            Profile
 	v                serving.VariantID
 	d                serving.DeviceTypeID
@@ -48,12 +49,16 @@ type curve struct {
 	scale            float64
 }
 
-// at returns the latency of a size. Items beyond reach count as reach.
-func (c *curve) at(items, reach int) float64 {
+// at returns the latency of a size.
+func (c *curve) at(items int) float64 {
 	if c.prior != nil {
 		return max(float64(c.prior.Latency(c.v, c.d, items, c.concurrency))*c.scale, 1)
 	}
-	return max(c.base+c.item*min(float64(min(items, reach)), c.knee), 1)
+	at, part := min(items, c.reach), 1.0
+	if at < c.from {
+		at, part = c.from, float64(at)/float64(c.from)
+	}
+	return max((c.base+c.item*min(float64(at), c.knee))*part, 1)
 }
 
 // fitLine draws a line through the anchors with the median of the slopes between them (Theil 1950, Sen 1968). A fourth
@@ -86,7 +91,7 @@ func (l *Learned) fitLine() curve {
 func (l *Learned) scalePrior(v serving.VariantID, d serving.DeviceTypeID, concurrency int) curve {
 	c := curve{prior: l.prior, v: v, d: d, concurrency: concurrency, scale: 1}
 	most := l.spec.Variants[v].MaxBatch
-	c.scale = l.medianOver(func(p anchor) float64 { return p.took / c.at(min(int(p.items), most), most) })
+	c.scale = l.medianOver(func(p anchor) float64 { return p.took / c.at(min(int(p.items), most)) })
 	return c
 }
 

@@ -35,8 +35,9 @@ const (
 //
 // A variant without observations on a device type is believed to be fast. A router that compares latencies then tries
 // it, and after a few batches its latency is known. If it were Unknown, no router would try it. For the same reason the
-// line is not continued far beyond the largest size seen: up to the ratio of the largest to the smallest size, and at
-// least to twice the largest.
+// line is not continued far beyond the sizes seen: by the ratio of the largest to the smallest size, and at least by a
+// factor of two, up and down. Beyond that it is constant; below that latency is proportional to the items. Otherwise
+// noise in a few large sizes could make a line that is flat, and small queries would never be tried.
 //
 // Latency never falls with items. When most of the last observations lie on one side of the beliefs, the machine has
 // changed. Then sizes that were not seen since are rescaled like those that were.

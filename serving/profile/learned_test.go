@@ -420,3 +420,28 @@ func TestLearnedReach(t *testing.T) {
 		}
 	}
 }
+
+// Small queries are tried on what was seen with large ones only, even where noise makes large ones of all sizes take
+// the same: below half the smallest size seen, latency is believed proportional to the items.
+func TestLearnedReachDown(t *testing.T) {
+	took := map[int]time.Duration{192: 820, 205: 840, 220: 790, 241: 810, 256: 800} // ms
+	l := NewLearned(&serving.Spec{
+		DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{{MaxBatch: 1000}},
+	}, nil)
+	for n, d := range took {
+		l.Observe(0, 0, n, 1, d*time.Millisecond)
+	}
+	if got := l.Latency(0, 0, 192, 1); got < 700*time.Millisecond || got > 900*time.Millisecond {
+		t.Errorf("192 items are believed to take %v, want about 800ms", got)
+	}
+	if got := l.Latency(0, 0, 8, 1); got > 100*time.Millisecond {
+		t.Errorf("8 items, which nobody tried, are believed to take %v, want at most 100ms", got)
+	}
+	// What was tried is believed as observed.
+	for range 5 {
+		l.Observe(0, 0, 8, 1, 400*time.Millisecond)
+	}
+	if got := l.Latency(0, 0, 8, 1); got < 360*time.Millisecond || got > 440*time.Millisecond {
+		t.Errorf("8 items are believed to take %v, want 400ms as observed", got)
+	}
+}

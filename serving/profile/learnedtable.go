@@ -24,8 +24,9 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 			}
 		}
 	}
-	reach = min(reach*max(2, reach/max(least, 1)), most)
-	at := func(k int) float64 { return curve.at(min(largestIn(k), most), reach) }
+	spread := max(2, reach/max(least, 1))
+	curve.from, curve.reach = least/spread, min(reach*spread, most)
+	at := func(k int) float64 { return curve.at(min(largestIn(k), most)) }
 	// Step 2: compute the latencies of the sizes with enough observations.
 	l.fitSizes(o, at)
 	// Step 3: scale the curve by the ratio of these latencies to it, interpolated between sizes and constant beyond.
