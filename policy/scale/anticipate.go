@@ -70,7 +70,7 @@ func (*Anticipate) Name() string { return "anticipate" }
 func (*Anticipate) Needs() plan.Sections { return 0 }
 
 // Traits implements Scaler.
-func (*Anticipate) Traits() Traits { return Traits{Follows: true} }
+func (*Anticipate) Traits() Traits { return Traits{Follows: true, Least: minDemand} }
 
 // Decide implements Scaler.
 func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
