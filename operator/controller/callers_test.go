@@ -89,6 +89,13 @@ func TestCallersOfAFleet(t *testing.T) {
 		probe.Port.String() != "admin" {
 		t.Errorf("the probe is %+v", probe)
 	}
+	cluster.Eventually(t, "the app's address is encrypted", func() error {
+		a := e.accepted("good", metav1.ConditionTrue, "")
+		if a.Status.Endpoint != "https://default."+e.ns+":8000/v2/models/good" {
+			return fmt.Errorf("it is %s", a.Status.Endpoint)
+		}
+		return nil
+	})
 	if got := fmt.Sprint(protocols()); got != "[http https grpc https]" {
 		t.Errorf("the ports are %s", got)
 	}
