@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/config"
 )
 
-// Files of a configuration become Secrets and ConfigMaps, which hold what no manifest should: they are named here, and a
-// note says how to make each.
+// Files of a configuration become Secrets and ConfigMaps, which hold what no manifest should: they are named here, and
+// a note says how to make each.
 
 // needed says how an object that the fleet names is made, and returns its name.
 func (e *exporter) needed(suffix, format string, files ...string) string {
@@ -32,8 +32,8 @@ func (e *exporter) tls() *fleetTLS {
 	}
 	out := &fleetTLS{Secret: e.needed("tls", "secret tls NAME --cert=FILE --key=FILE", t.Cert, t.Key)}
 	if t.ClientCA != "" {
-		out.ClientCA = &authorities{ConfigMap: e.needed("client-ca", "configmap NAME --from-file=ca.crt=FILE", t.ClientCA)}
-		out.ClientOptional = t.ClientOptional
+		name := e.needed("client-ca", "configmap NAME --from-file=ca.crt=FILE", t.ClientCA)
+		out.ClientCA, out.ClientOptional = &authorities{ConfigMap: name}, t.ClientOptional
 	}
 	e.note("the certificate of the fleet has to name its service, %s", e.how.Fleet)
 	return out

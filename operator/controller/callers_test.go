@@ -73,7 +73,8 @@ func TestCallersOfAFleet(t *testing.T) {
 		got = append(got, fmt.Sprint(m.Name, " at ", m.MountPath))
 	}
 	want := []string{
-		"tls secret front[{tls.crt tls.crt <nil>} {tls.key tls.key <nil>}]", "client-ca configmap ca[{root ca.crt <nil>}]",
+		"tls secret front[{tls.crt tls.crt <nil>} {tls.key tls.key <nil>}]",
+		"client-ca configmap ca[{root ca.crt <nil>}]",
 		"access secret callers[{keys keys <nil>}]", "tokens configmap issuer[{jwks.json jwks.json <nil>}]",
 		"tmp at /tmp", "tls at /etc/sluice/tls", "client-ca at /etc/sluice/client-ca", "access at /etc/sluice/access",
 		"tokens at /etc/sluice/tokens",

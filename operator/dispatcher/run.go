@@ -78,7 +78,8 @@ func New(o Options) (*Dispatcher, error) {
 	d.front, err = front.New(front.Config{
 		Server: server.Config{HTTP: o.HTTP, GRPC: o.GRPC, TLS: clients, DrainTimeout: o.Drain, Log: o.Log,
 			Version: host.Version()},
-		Replica: replica, Table: d.table, Runs: d.runs, Hold: o.Hold, Waiting: o.Waiting, Metrics: front.NewMetrics(d.metrics),
+		Replica: replica, Table: d.table, Runs: d.runs, Hold: o.Hold, Waiting: o.Waiting,
+		Metrics: front.NewMetrics(d.metrics),
 		Reached: func() time.Time { return d.keeper.Reached() }, Log: o.Log,
 	})
 	if err != nil {

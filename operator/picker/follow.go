@@ -189,8 +189,8 @@ func (f *Follower) look(ctx context.Context) error {
 		f.cells[cell] = state
 	}
 	if encrypted && !f.encrypted {
-		f.log.Warn("dispatchers serve TLS, which gateways do not speak to a pool's endpoints: they get no queries, only " +
-			"workers do. Take spec.tls from the fleet, and let the gateway end TLS")
+		f.log.Warn("dispatchers serve TLS, which gateways do not speak to a pool's endpoints: they get no queries, " +
+			"only workers do. Take spec.tls from the fleet, and let the gateway end TLS")
 	}
 	f.encrypted = encrypted
 	for n := range f.cells {

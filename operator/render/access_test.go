@@ -36,7 +36,8 @@ func TestAccess(t *testing.T) {
 			t.Errorf("the configuration lacks %q:\n%s", want, text)
 		}
 	}
-	if err := check(text); err == nil || strings.Contains(err.Error(), "access") || strings.Contains(err.Error(), "tls") {
+	err = check(text)
+	if err == nil || strings.Contains(err.Error(), "access") || strings.Contains(err.Error(), "tls") {
 		t.Errorf("without apps and machines the configuration's only mistakes are theirs: %v", err)
 	}
 	if got := r.tenants(); got[0].Weight != 3 || got[0].Concurrency != 8 || got[1].Weight != 1 {

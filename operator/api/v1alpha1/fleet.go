@@ -34,7 +34,7 @@ type FleetSpec struct {
 	Replan *metav1.Duration `json:"replan,omitempty"`
 	// Image of dispatchers, and of workers whose machine type names none. Default: the operator's own image.
 	Image string `json:"image,omitempty"`
-	// TLS encrypts HTTP and gRPC, also between dispatchers. Default: both are plain, for a gateway or a mesh to encrypt.
+	// TLS encrypts HTTP and gRPC, also between dispatchers. Default: both are plain, and a gateway or a mesh encrypts.
 	TLS *FleetTLS `json:"tls,omitempty"`
 	// Access says who may call. Default: everybody who reaches the fleet may look and infer.
 	Access *FleetAccess `json:"access,omitempty"`
@@ -59,8 +59,8 @@ type FleetSpec struct {
 	PendingTimeout *metav1.Duration `json:"pendingTimeout,omitempty"`
 }
 
-// FleetTLS encrypts what clients send to a fleet. Changed Secrets and ConfigMaps count within a minute or two, without a
-// restart; connections that stand are left alone.
+// FleetTLS encrypts what clients send to a fleet. Changed Secrets and ConfigMaps count within a minute or two, without
+// a restart; connections that stand are left alone.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.clientOptional) || !self.clientOptional || has(self.clientCA)",message="clientOptional has no effect without clientCA"
 type FleetTLS struct {

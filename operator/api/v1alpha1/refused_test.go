@@ -95,8 +95,8 @@ func TestMalformedResourcesAreRefused(t *testing.T) {
 		app(fine), machine("most: 1, pricePerHour: \"0.5\""), machine("most: 1, tenure: owned"),
 		fleet("budget: \"12.5\""),
 		fleet("tls: {secret: a, clientCA: {configMap: b, key: ca}, clientOptional: true}, access: {keys: k, " +
-			"certificates: [{name: \"spiffe://x/a\", tenant: shop, roles: [look, infer]}], jwt: {issuer: i, audience: a, " +
-			"keyURL: \"https://id.example/jwks\", tenantClaim: t}}"),
+			"certificates: [{name: \"spiffe://x/a\", tenant: shop, roles: [look, infer]}], " +
+			"jwt: {issuer: i, audience: a, keyURL: \"https://id.example/jwks\", tenantClaim: t}}"),
 	} {
 		if out, err := c.Kubectl(t.Context(), text, "create", "--dry-run=server", "-n", ns, "-f", "-"); err != nil {
 			t.Errorf("%s\n%s%v", text, out, err)

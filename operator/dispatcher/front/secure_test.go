@@ -206,11 +206,12 @@ func TestStrangersAreNoReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	till := e.issue("till", "till")
 	headers := map[string]string{
-		"sluice-passed": "1", "sluice-certificate": base64.StdEncoding.EncodeToString(e.issue("till", "till").Certificate[0]),
+		"sluice-passed": "1", "sluice-certificate": base64.StdEncoding.EncodeToString(till.Certificate[0]),
 	}
 	for what, certificates := range map[string][]tls.Certificate{
-		"one of its own": {own}, "a caller's": {e.issue("till", "till")}, "none": nil,
+		"one of its own": {own}, "a caller's": {till}, "none": nil,
 	} {
 		c := &tls.Config{ServerName: peertls.ServerName, Certificates: certificates, InsecureSkipVerify: true}
 		if got, text := asked(t, e.holder, c, headers); got != 0 {

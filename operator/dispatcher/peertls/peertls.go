@@ -1,9 +1,9 @@
 // Package peertls has the replicas of a fleet know one another over TLS. Each makes a certificate of its own at its
-// start, whose key never leaves its memory, and publishes the certificate's digest in its Lease. So a replica is whoever
+// start, whose key never leaves its memory, and publishes the certificate's digest in its Lease. So a replica is who
 // may write the fleet's Leases, by which the others find it anyway; there is no secret to make, share or rotate.
 //
 // Replicas call one another at the addresses of clients, and ask there for ServerName. A connection for that name is
-// accepted from a replica alone, so that what comes over it may say on whose behalf. Any other connection is a client's.
+// accepted from a replica alone, so that what comes over it may say on whose behalf. Any other one is a client's.
 package peertls
 
 import (

@@ -32,8 +32,8 @@ type Options struct {
 	// Changed is called when a cell has become ready, has another configuration, or has failed.
 	Changed func(cell int)
 	Log     *slog.Logger
-	// Certificate returns the certificate of a caller over gRPC that whoever hands queries to runs has verified, nil for
-	// none. The connections of callers are its own, and so is TLS.
+	// Certificate returns the certificate of a caller over gRPC that whoever hands queries to runs has verified, nil
+	// for none. The connections of callers are its own, and so is TLS.
 	Certificate func(context.Context) *x509.Certificate
 	// Linger is how long a cell that was handed over is still served, for queries on their way; default 3 s.
 	Linger time.Duration
