@@ -151,7 +151,8 @@ func (s *secured) client(trusts, from *cluster.Authority, name string) *tls.Conf
 // ask sends a query to a replica with these headers: the status and the text of the answer, or why there is none.
 func (r *replica) ask(t *testing.T, c *tls.Config, app string, headers map[string]string) (int, string) {
 	t.Helper()
-	q, err := http.NewRequest(http.MethodPost, "https://"+r.http+"/v2/models/"+app+"/infer", strings.NewReader(question))
+	q, err := http.NewRequest(http.MethodPost, "https://"+r.http+"/v2/models/"+app+"/infer",
+		strings.NewReader(question))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
 )
 
-// TestServingWithTLS has a fleet of two cells answer callers with certificates: files come from a Secret and a ConfigMap,
-// probes and passing on go their ways, and another Secret counts without a restart.
+// TestServingWithTLS has a fleet of two cells answer callers with certificates: files come from a Secret and a
+// ConfigMap, probes and passing on go their ways, and another Secret counts without a restart.
 func TestServingWithTLS(t *testing.T) {
 	p := install(t, 2)
 	own, next := authority(t), authority(t)
