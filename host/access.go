@@ -3,8 +3,6 @@ package host
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -180,55 +178,17 @@ func accessTenants(f *config.File) (out []access.Tenant) {
 
 // tlsConfig reads the certificates that the file names, and again when they change. It returns nil if it names none.
 func (s *Server) tlsConfig() (*tls.Config, error) {
-	f := s.planned.file
-	names := &f.Server.TLS
+	f, names := s.planned.file, &s.planned.file.Server.TLS
 	if names.Cert == "" {
 		return nil, nil
 	}
-	// A pair changes in two files, one after the other. Until they fit each other the old pair stays in force.
-	load := func([]byte) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(f.Path(names.Cert), f.Path(names.Key))
-		return &pair, err
+	files := server.TLSFiles{Cert: f.Path(names.Cert), Key: f.Path(names.Key), ClientOptional: names.ClientOptional}
+	if names.ClientCA != "" {
+		files.ClientCA = f.Path(names.ClientCA)
 	}
-	cert, err := access.Watch(f.Path(names.Cert), s.watchedTrouble, load)
+	c, err := files.Config(s.watchedTrouble)
 	if err != nil {
 		return nil, fault.Errorf(fault.Config, "server.tls: %w", err)
 	}
-	key, err := access.Watch(f.Path(names.Key), s.watchedTrouble, load)
-	if err != nil {
-		return nil, fault.Errorf(fault.Config, "server.tls: %w", err)
-	}
-	c := &tls.Config{
-		MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			now := time.Now()
-			a, b := cert.Get(now), key.Get(now)
-			if a.Leaf != nil && b.Leaf != nil && b.Leaf.NotBefore.After(a.Leaf.NotBefore) {
-				return b, nil
-			}
-			return a, nil
-		},
-	}
-	if names.ClientCA == "" {
-		return c, nil
-	}
-	c.ClientAuth = tls.RequireAndVerifyClientCert
-	if names.ClientOptional {
-		c.ClientAuth = tls.VerifyClientCertIfGiven
-	}
-	// One configuration for each set of authorities, so that sessions that were begun under old ones are not resumed.
-	own, err := access.Watch(f.Path(names.ClientCA), s.watchedTrouble, func(b []byte) (*tls.Config, error) {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(b) {
-			return nil, errors.New("holds no certificate")
-		}
-		return &tls.Config{
-			MinVersion: c.MinVersion, GetCertificate: c.GetCertificate, ClientAuth: c.ClientAuth, ClientCAs: pool,
-			NextProtos: []string{"h2", "http/1.1"},
-		}, nil
-	})
-	if err != nil {
-		return nil, fault.Errorf(fault.Config, "server.tls.client_ca: %w", err)
-	}
-	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return own.Get(time.Now()), nil }
 	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/quantity"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -86,6 +87,12 @@ func (p *Planned) noticeLeftOut() {
 		}
 		p.notice("the rule of planner %s leaves nothing to some stages on %d workers: %s share workers with others",
 			p.first.Planner, len(spec.Workers), strings.Join(names, ", "))
+	}
+	for a, part := range p.first.TooLarge {
+		if part > 0 {
+			p.notice("app %q: %s of its queries bring more items than any machine serves within %v, or more than max_batch: "+
+				"they are refused", spec.Apps[a].Name, quantity.Percent(part), spec.Apps[a].SLO.Latency)
+		}
 	}
 	if !p.tables.Proposed || !systems.Written(p.system.Planner) {
 		return

@@ -101,7 +101,7 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) error {
 	latencies := g.Profile
 	r := plan.Request{Spec: g.Spec, Rates: p.Demand()}
-	r.Rates = append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...)
+	r.Rates = p.system.AtLeast(append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...))
 	if p.system.Options.Learn {
 		learned := profile.NewLearned(g.Spec, g.Profile)
 		latencies, r.Beliefs = learned, learned.Frozen()

@@ -67,7 +67,9 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		PublicMetrics: file.PublicMetrics, Reflection: file.Reflection,
 	}
 	var err error
-	c.TLS, err = s.tlsConfig()
+	if c.TLS, err = s.tlsConfig(); o.Certificate != nil {
+		c.TLS, c.Certificate = nil, o.Certificate // its files were read all the same: a front without them cannot serve
+	}
 	if file.TLS.Admin {
 		c.AdminTLS = c.TLS
 	}

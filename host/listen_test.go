@@ -91,8 +91,8 @@ telemetry: {traces: /traces}
 	set := reflect.ValueOf(got)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
-		if elsewhere := slices.Contains([]string{"TLS", "AdminTLS", "AdminHandlers", "AdminPage", "Hurry", "Token",
-			"LogLevel", "Gate", "Audit", "AccessLog", "AccessEvery",
+		if elsewhere := slices.Contains([]string{"TLS", "Certificate", "AdminTLS", "AdminHandlers", "AdminPage",
+			"Hurry", "Token", "LogLevel", "Gate", "Audit", "AccessLog", "AccessEvery",
 			"WrapHTTP", "Intercept", "Extensions", "Connected"}, name); !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}

@@ -59,12 +59,14 @@ func (p *Profiled) withPlanner() (*Planned, error) {
 	return &Planned{Profiled: &begin, planner: planner}, nil
 }
 
-// firstRequest returns the request for the first plan.
+// firstRequest returns the request for the first plan. Of apps whose demand nobody has written it asks for as much as
+// later requests do of those that are not called: the first query finds something loaded, on rented machines, too.
 func (p *Planned) firstRequest() plan.Request {
 	r := plan.Request{Spec: p.Spec(), Rates: p.Demand()}
 	for len(r.Rates) < len(p.Spec().Apps) {
 		r.Rates = append(r.Rates, 0) // functions that have not been called yet
 	}
+	r.Rates = p.system.AtLeast(r.Rates)
 	if p.startsUnprofiled() {
 		r.Beliefs = profile.NewLearned(p.Spec(), nil).Frozen()
 	}

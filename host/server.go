@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,10 @@ type ServerOptions struct {
 	// Starts is by device type how long supplied machines took to come in an earlier run: what is believed until one
 	// comes.
 	Starts map[string]time.Duration
+	// Certificate is set where the program has a front of its own: it ends TLS for callers as the configuration's
+	// server.tls says, hands their requests on, and returns the certificate of a caller over gRPC that it has verified;
+	// nil for none. Over HTTP that of the request's TLS state counts. The server's own addresses have no TLS then.
+	Certificate func(context.Context) *x509.Certificate
 	// Aside answers the page's questions "what if"; nil has this process do it, at a low priority.
 	Aside Aside
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the

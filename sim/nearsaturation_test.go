@@ -14,7 +14,7 @@ import (
 )
 
 // chain adds an app of stages that follow each other, each with a fast and an accurate variant on every machine: 0.775
-// and 0.95 accurate, the latter 1.7 times as slow. first is by stage what a batch of one takes on the fast one, each
+// and 0.95 accurate, the latter x.slower times as slow. first is by stage what a batch of one takes on the fast one, each
 // what every further item does.
 func (x *saturated) chain(objective time.Duration, rate float64, most int, first, each []time.Duration) {
 	app := serving.AppID(len(x.spec.Apps))
@@ -26,9 +26,9 @@ func (x *saturated) chain(objective time.Duration, rate float64, most int, first
 		stage := serving.Stage{Name: "s", App: app}
 		if s > 0 {
 			before := &x.spec.Stages[id-1]
-			before.Next, stage.Joins = []serving.Edge{{To: id, FanOut: 1}}, 1
+			before.Next, stage.Joins = []serving.Edge{{To: id, FanOut: max(x.fan, 1)}}, 1
 		}
-		for _, v := range []struct{ accuracy, factor float64 }{{0.775, 1}, {0.95, 1.7}} {
+		for _, v := range []struct{ accuracy, factor float64 }{{0.775, 1}, {0.95, max(x.slower, 1.7)}} {
 			variant := serving.VariantID(len(x.spec.Variants))
 			stage.Variants = append(stage.Variants, variant)
 			x.spec.Variants = append(x.spec.Variants, serving.Variant{
@@ -51,6 +51,8 @@ type saturated struct {
 	spec     *serving.Spec
 	measured serving.Measurements
 	rates    []float64
+	fan      float64 // items of each following stage, for each item; 0 means 1
+	slower   float64 // by what factor accurate variants are slower; 0 means 1.7
 }
 
 // run serves for some time with everything loaded everywhere, and returns the share of each app's queries in time.
@@ -120,6 +122,21 @@ func TestGraphNearSaturation(t *testing.T) {
 	t.Logf("%.2f %% in time", 100*got[0])
 	if got[0] < 0.97 {
 		t.Errorf("%.1f %% of what the machines carry are in time", 100*got[0])
+	}
+}
+
+// Nine items of a query reach the last of three stages, three of them the second, and another app's long batches keep
+// most machines busy. No stage takes so much of the objective that the query is in time only if all of its items have
+// machines of their own at once.
+func TestSiblingsShareMachines(t *testing.T) {
+	x := &saturated{spec: &serving.Spec{}, fan: 3, slower: 3}
+	x.chain(72*time.Millisecond, 90, 8, millis(8, 8, 4), millis(1.5, 3, 1))
+	x.fan = 1
+	x.chain(440*time.Millisecond, 60, 4, millis(40), millis(15))
+	got := x.run(t, 12, 20*time.Second)
+	t.Logf("%.2f and %.2f %% in time", 100*got[0], 100*got[1])
+	if got[0] < 0.85 || got[1] < 0.95 {
+		t.Errorf("%.1f and %.1f %% are in time", 100*got[0], 100*got[1])
 	}
 }
 

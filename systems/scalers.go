@@ -2,6 +2,7 @@ package systems
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/scale"
@@ -68,6 +69,20 @@ func NewScaler(name string, o Options) (scale.Scaler, error) {
 		return nil, err
 	}
 	return fresh(o), nil
+}
+
+// AtLeast returns a demand in queries/s by AppID with as much for each app as the system asks for at least in plans of
+// its own: the first plan, which is made before it asks, is for as much.
+func (s System) AtLeast(rates []float64) []float64 {
+	out := slices.Clone(rates)
+	rule, err := NewScaler(s.Scaler, s.Options)
+	if err != nil {
+		return out
+	}
+	for a := range out {
+		out[a] = max(out[a], rule.Traits().Least)
+	}
+	return out
 }
 
 // arrivalsInterval is how often plans are made as queries arrive. No program can be solved more often.

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,6 +27,9 @@ const Unversioned = "devel"
 type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
+	// Certificate is set where another server ends TLS for callers over gRPC and hands their calls on: it returns the
+	// certificate that was verified there, nil for none. Nil takes that of the connection.
+	Certificate func(context.Context) *x509.Certificate
 
 	MaxRequest  int64 // bytes of a request after decompression
 	Memory      int64 // for all that requests hold at once, in bytes; 0 for no bound

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"net/http"
 	"strconv"
@@ -48,17 +49,16 @@ func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Re
 // shownBy returns what a request over HTTP shows of its caller.
 func shownBy(r *http.Request) access.Shown {
 	shown := access.Shown{Authorization: r.Header.Get("Authorization"), Key: r.Header.Get("X-API-Key")}
-	if r.TLS != nil {
-		shown.Certificate = verified(r.TLS.VerifiedChains)
-	}
+	shown.Certificate = Verified(r.TLS)
 	return shown
 }
 
-func verified(chains [][]*x509.Certificate) *x509.Certificate {
-	if len(chains) == 0 || len(chains[0]) == 0 {
+// Verified returns the certificate of a client that was verified when it connected; nil for none.
+func Verified(s *tls.ConnectionState) *x509.Certificate {
+	if s == nil || len(s.VerifiedChains) == 0 || len(s.VerifiedChains[0]) == 0 {
 		return nil
 	}
-	return chains[0][0]
+	return s.VerifiedChains[0][0]
 }
 
 // need is what a request asks of its caller.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,14 +43,25 @@ func first(ctx context.Context, key string) string {
 	return ""
 }
 
+// TLSOfCall returns the TLS state of the connection of a gRPC call; false without TLS.
+func TLSOfCall(ctx context.Context) (tls.ConnectionState, bool) {
+	if p, ok := peer.FromContext(ctx); ok {
+		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			return t.State, true
+		}
+	}
+	return tls.ConnectionState{}, false
+}
+
 // callerOfCall returns who makes a call, if it has the roles.
 func (s *Server) callerOfCall(ctx context.Context, roles access.Roles) (*access.Caller, error) {
 	shown := access.Shown{Authorization: first(ctx, "authorization"), Key: first(ctx, "x-api-key")}
-	if s.config.TLS != nil {
-		if p, ok := peer.FromContext(ctx); ok {
-			if t, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-				shown.Certificate = verified(t.State.VerifiedChains)
-			}
+	switch {
+	case s.config.Certificate != nil:
+		shown.Certificate = s.config.Certificate(ctx)
+	case s.config.TLS != nil:
+		if t, ok := TLSOfCall(ctx); ok {
+			shown.Certificate = Verified(&t)
 		}
 	}
 	return s.config.Gate.Enter(&shown, roles)

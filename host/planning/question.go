@@ -93,7 +93,7 @@ func Plans(ctx context.Context, q *Question) (*Report, error) {
 // request returns a system's planner for a fleet, and what it is asked for a demand.
 func (a *answerer) request(ctx context.Context, s systems.System, f *Fleet, d *Demand) (plan.Planner, plan.Request,
 	error) {
-	r := plan.Request{Spec: f.profiled.Spec(), Rates: d.Rates}
+	r := plan.Request{Spec: f.profiled.Spec(), Rates: s.AtLeast(d.Rates)}
 	planner, err := f.profiled.Planner(s)
 	if err == nil {
 		r.Snapshot, err = a.snapshot(ctx, s, f)

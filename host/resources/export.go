@@ -148,7 +148,8 @@ func (e *exporter) fleet() {
 		s.Name = "sluice" // the router and the batcher are in the list of what was left out
 	}
 	e.add("Fleet", e.meta(e.how.Fleet), &fleet{System: s.Name, Options: s.Options, Budget: given(s.Budget),
-		Dispatchers: e.how.Dispatchers, Replan: span(time.Duration(s.Replan))})
+		Dispatchers: e.how.Dispatchers, Replan: span(time.Duration(s.Replan)), TLS: e.tls(), Access: e.access(),
+		Tenants: e.tenants()})
 }
 
 // machineTypes makes one of each device type that is no part.

@@ -108,6 +108,45 @@ func TestExportSaysAllThatResourcesCan(t *testing.T) {
 		Namespace: "prod", Models: "pvc://models/a", Fleet: "edge"})))
 }
 
+// callers are known by all that a server knows them by, and some of it cannot be said.
+const callers = `
+version: 1
+device_types: [{name: d}]
+workers: [{name: w, backend: {kind: fake, latency: 1ms}}]
+server: {tls: {cert: server.pem, key: server.key, client_ca: clients.pem, client_optional: true, admin: true}}
+access:
+  keys: access.keys
+  certificates: [{name: till.example, tenant: shop, roles: [infer]}, {name: "spiffe://x/lab", roles: [look, infer]}]
+  jwt: {issuer: "https://id.example", audience: sluice, %s, tenant_claim: tenant}
+  anonymous: [look, deploy]
+  audit: audit.jsonl
+  log: access.jsonl
+tenants:
+  - {name: shop, weight: 2, rate: 200, concurrency: 64, timeout: 2s}
+  - {name: default, weight: 0.5, rate: 2.5}
+apps: [{name: a, slo: {latency: 50ms}, variants: [{name: v}]}]
+`
+
+// Files become Secrets and ConfigMaps, whose names are said with how to make them; no file is read.
+func TestExportOfCallers(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sluice.yaml")
+	write(t, file, fmt.Sprintf(callers, "key_file: jwks.json"))
+	got := shown(t, export(t, file, resources.Exporting{Fleet: "edge", Namespace: "prod"}))
+	golden(t, "callers.yaml", strings.ReplaceAll(got, dir, "/etc/sluice"))
+	write(t, file, fmt.Sprintf(callers, `key_url: "http://localhost:1/jwks"`))
+	if got := shown(t, export(t, file, resources.Exporting{})); !strings.Contains(got, "over https alone") ||
+		strings.Contains(got, "jwt:\n") {
+		t.Errorf("keys that are fetched in plain text: %s", got)
+	}
+	alone := "access: {anonymous: [look]}\n" + strings.Split(callers, "server:")[0] + "apps:" +
+		strings.Split(callers, "apps:")[1]
+	write(t, file, alone)
+	if got := shown(t, export(t, file, resources.Exporting{})); !strings.Contains(got, "access of a Fleet needs keys") {
+		t.Errorf("access of nobody: %s", got)
+	}
+}
+
 func TestExportOfExamples(t *testing.T) {
 	for _, name := range []string{"fleet", "remote"} {
 		golden(t, name+".yaml", shown(t, export(t, filepath.Join("..", "..", "examples", name+".yaml"),

@@ -25,6 +25,43 @@ type (
 		Budget      string            `yaml:"budget,omitempty"`
 		Dispatchers int               `yaml:"dispatchers"`
 		Replan      string            `yaml:"replan,omitempty"`
+		TLS         *fleetTLS         `yaml:"tls,omitempty"`
+		Access      *fleetAccess      `yaml:"access,omitempty"`
+		Tenants     []tenant          `yaml:"tenants,omitempty"`
+	}
+	fleetTLS struct {
+		Secret         string       `yaml:"secret"`
+		ClientCA       *authorities `yaml:"clientCA,omitempty"`
+		ClientOptional bool         `yaml:"clientOptional,omitempty"`
+	}
+	authorities struct {
+		ConfigMap string `yaml:"configMap"`
+	}
+	fleetAccess struct {
+		Keys         string        `yaml:"keys,omitempty"`
+		Certificates []certificate `yaml:"certificates,omitempty"`
+		JWT          *fleetJWT     `yaml:"jwt,omitempty"`
+		Anonymous    []string      `yaml:"anonymous,omitempty,flow"`
+	}
+	certificate struct {
+		Name   string   `yaml:"name"`
+		Tenant string   `yaml:"tenant,omitempty"`
+		Roles  []string `yaml:"roles,flow"`
+	}
+	fleetJWT struct {
+		Issuer      string   `yaml:"issuer"`
+		Audience    string   `yaml:"audience"`
+		KeyURL      string   `yaml:"keyURL,omitempty"`
+		KeySet      string   `yaml:"keySet,omitempty"`
+		TenantClaim string   `yaml:"tenantClaim,omitempty"`
+		RolesClaim  string   `yaml:"rolesClaim,omitempty"`
+		Roles       []string `yaml:"roles,omitempty,flow"`
+	}
+	tenant struct {
+		Name        string `yaml:"name"`
+		Weight      int    `yaml:"weight"`
+		Rate        int    `yaml:"rate,omitempty"`
+		Concurrency int    `yaml:"concurrency,omitempty"`
 	}
 	machineType struct {
 		Fleet        string         `yaml:"fleet"`

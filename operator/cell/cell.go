@@ -23,11 +23,19 @@ const (
 	KeyMachines = "machines.json"
 )
 
-// AccessFolder is where dispatchers find the fleet's Secret of API keys, and KeyAccess its entry.
+// Where dispatchers find what the fleet's Secrets and ConfigMaps hold, whatever these call it.
 const (
-	AccessFolder = "/etc/sluice/access"
-	KeyAccess    = "keys"
+	// FileKeys has API keys, FileTokenKeys the keys of an issuer.
+	FileKeys      = "/etc/sluice/access/keys"
+	FileTokenKeys = "/etc/sluice/tokens/jwks.json"
+	// FileCert and FileCertKey encrypt what clients send; FileClientCA has the authorities of clients.
+	FileCert     = "/etc/sluice/tls/tls.crt"
+	FileCertKey  = "/etc/sluice/tls/tls.key"
+	FileClientCA = "/etc/sluice/client-ca/ca.crt"
 )
+
+// EntryKeys is the entry of a Secret with API keys.
+const EntryKeys = "keys"
 
 // Name is the name of the ConfigMap and of the Lease of a cell.
 func Name(fleet string, cell int32) string { return fmt.Sprintf("%s-cell-%d", fleet, cell) }

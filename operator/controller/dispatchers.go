@@ -14,8 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlutil "sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
-	"github.com/sluice-serving/sluice/operator/cell"
 )
 
 // The roles of pods, values of v1alpha1.LabelRole.
@@ -65,11 +63,7 @@ func (r *fleets) dispatchers(ctx context.Context, f *fleet, _ *decision) error {
 			&rbacv1.RoleBinding{}},
 		{&corev1.Service{ObjectMeta: meta(f.Name, RoleDispatcher), Spec: corev1.ServiceSpec{
 			Selector: mine, Type: corev1.ServiceTypeClusterIP,
-			Ports: []corev1.ServicePort{
-				{Name: "http", Port: portHTTP, TargetPort: intstr.FromString("http"), Protocol: corev1.ProtocolTCP},
-				{Name: "grpc", Port: portGRPC, TargetPort: intstr.FromString("grpc"), Protocol: corev1.ProtocolTCP,
-					AppProtocol: ptr.To("kubernetes.io/h2c")},
-			},
+			Ports: servicePorts(f.Spec.TLS != nil),
 		}}, &corev1.Service{}},
 		{&appsv1.Deployment{ObjectMeta: meta(name, RoleDispatcher), Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(max(f.Spec.Dispatchers, 1)), Selector: &metav1.LabelSelector{MatchLabels: mine},
@@ -127,12 +121,10 @@ func (r *fleets) dispatcherPod(f *fleet, account string) corev1.PodTemplateSpec 
 	c.LivenessProbe.PeriodSeconds, c.LivenessProbe.FailureThreshold = 10, 6
 	volumes := []corev1.Volume{{Name: "tmp",
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	if a := f.Spec.Access; a != nil {
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "access", MountPath: cell.AccessFolder,
-			ReadOnly: true})
-		volumes = append(volumes, corev1.Volume{Name: "access", VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: a.Keys, DefaultMode: ptr.To[int32](0o440),
-				Items: []corev1.KeyToPath{{Key: cell.KeyAccess, Path: cell.KeyAccess}}}}})
+	c.Args = append(c.Args, tlsArgs(f.Spec.TLS)...)
+	for _, x := range callerFiles(&f.Spec) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: x.Name, MountPath: x.folder, ReadOnly: true})
+		volumes = append(volumes, x.Volume)
 	}
 	if f.Spec.Store != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: "SLUICE_STORE", Value: storeFolder})

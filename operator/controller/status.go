@@ -64,7 +64,11 @@ func (r *fleets) appStatus(ctx context.Context, f *fleet, a *v1alpha1.InferenceA
 		[]metav1.Condition{condition(Accepted, at != nil, reason, message)}, a.Generation)
 	status := map[string]any{"conditions": conditions}
 	if at != nil {
-		endpoint := fmt.Sprintf("http://%s.%s:%d/v2/models/%s", f.Name, f.Namespace, portHTTP, a.Name)
+		scheme := "http"
+		if f.Spec.TLS != nil {
+			scheme = "https"
+		}
+		endpoint := fmt.Sprintf("%s://%s.%s:%d/v2/models/%s", scheme, f.Name, f.Namespace, portHTTP, a.Name)
 		selector := fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelFleet, f.Name, v1alpha1.LabelRole, RoleWorker)
 		status["cell"], status["endpoint"], status["selector"] = int64(*at), endpoint, selector
 		differs = differs || a.Status.Cell == nil || *a.Status.Cell != *at || a.Status.Endpoint != endpoint ||

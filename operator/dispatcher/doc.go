@@ -3,6 +3,7 @@
 //
 //   - cells: which replica holds which cell, by leases.
 //   - runner: a run of sluice's host for each cell that this replica holds.
+//   - peertls: how replicas know one another over TLS.
 //   - front: queries over HTTP and gRPC, answered here or passed on to the replica that holds the cell.
 //   - status: what the API server shows of the cells and their apps.
 //

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	Owner *metav1.OwnerReference
 	// HTTP, GRPC and Admin are the addresses to listen on.
 	HTTP, GRPC, Admin string
+	// TLS names the files by which HTTP and GRPC are encrypted; without a Cert they are not.
+	TLS server.TLSFiles
 	// Store is a folder that outlives the pod; empty for none.
 	Store string
 	// Lease is how long a holder of a cell may be silent, in whole seconds; Renew is the time between two renewals.
@@ -71,6 +74,12 @@ func (o *Options) check() error {
 	case o.Renew <= 0 || o.Lease < 2*o.Renew:
 		return fmt.Errorf("--lease is %v and --renew %v: want a lease of at least twice the time between two renewals",
 			o.Lease, o.Renew)
+	case (o.TLS.Cert == "") != (o.TLS.Key == ""):
+		return errors.New("give both --tls-cert and --tls-key, or neither")
+	case o.TLS.Cert == "" && o.TLS.ClientCA != "":
+		return errors.New("--client-ca has no effect without --tls-cert and --tls-key")
+	case o.TLS.ClientCA == "" && o.TLS.ClientOptional:
+		return errors.New("--client-optional has no effect without --client-ca")
 	case o.Lease%time.Second != 0:
 		return fmt.Errorf("--lease is %v: want whole seconds", o.Lease)
 	}

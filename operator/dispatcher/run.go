@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/front"
+	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
 
@@ -28,6 +30,7 @@ import (
 type Dispatcher struct {
 	o       Options
 	me      cells.Holder
+	replica *peertls.Replica // nil without TLS
 	api     client.Client
 	table   *front.Table
 	runs    *runner.Manager
@@ -65,11 +68,18 @@ func New(o Options) (*Dispatcher, error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d.me.Identity = d.o.identity()
 	d.table = front.NewTable(d.me.Identity)
+	replica, clients, err := d.secured()
+	if err != nil {
+		return nil, err
+	}
 	d.runs = runner.New(runner.Options{Store: o.Store, Supply: o.Supply, Before: d.before, Log: o.Log, Drain: o.Drain,
-		Changed: func(int) { d.table.Touch(); d.keeper.Poke() }})
+		Changed:     func(int) { d.table.Touch(); d.keeper.Poke() },
+		Certificate: func(ctx context.Context) *x509.Certificate { return d.front.Certificate(ctx) }})
 	d.front, err = front.New(front.Config{
-		Server: server.Config{HTTP: o.HTTP, GRPC: o.GRPC, DrainTimeout: o.Drain, Log: o.Log, Version: host.Version()},
-		Table:  d.table, Runs: d.runs, Hold: o.Hold, Waiting: o.Waiting, Metrics: front.NewMetrics(d.metrics),
+		Server: server.Config{HTTP: o.HTTP, GRPC: o.GRPC, TLS: clients, DrainTimeout: o.Drain, Log: o.Log,
+			Version: host.Version()},
+		Replica: replica, Table: d.table, Runs: d.runs, Hold: o.Hold, Waiting: o.Waiting,
+		Metrics: front.NewMetrics(d.metrics),
 		Reached: func() time.Time { return d.keeper.Reached() }, Log: o.Log,
 	})
 	if err != nil {
@@ -121,7 +131,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	synced, err := listen(watching, from, d.keeper, d.configs)
+	synced, err := listen(watching, from, d.keeper, d.configs, d.replica)
 	if err != nil {
 		return err
 	}
@@ -187,7 +197,7 @@ func (d *Dispatcher) cutOff(ctx context.Context, others []cells.Holder) bool {
 	answers := make(chan bool, len(others))
 	for _, o := range others {
 		go func() {
-			ago, err := front.AskReached(ctx, http.DefaultClient, o.HTTP)
+			ago, err := d.front.AskReached(ctx, o)
 			answers <- err == nil && ago < d.o.Renew+d.o.Renew/2
 		}()
 	}

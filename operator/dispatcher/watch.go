@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/operator/cell"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/front"
+	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
 
@@ -141,7 +142,8 @@ func (c *configurations) synced() {
 
 // listen hands what the cache sees to the keeper and to the configurations. It returns what reports whether all that
 // was there at first has been handed on.
-func listen(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *configurations) (func() bool, error) {
+func listen(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *configurations,
+	replica *peertls.Replica) (func() bool, error) {
 	var synced []toolscache.InformerSynced
 	add := func(kind client.Object, h toolscache.ResourceEventHandlerFuncs) error {
 		informer, err := from.GetInformer(ctx, kind)
@@ -156,6 +158,7 @@ func listen(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *conf
 	}
 	seen := func(x any) {
 		if l, ok := x.(*coordinationv1.Lease); ok {
+			meet(replica, c.o.Fleet, l.Name, l)
 			keeper.See(l)
 		}
 	}
@@ -163,6 +166,7 @@ func listen(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *conf
 		AddFunc: seen, UpdateFunc: func(_, x any) { seen(x) },
 		DeleteFunc: func(x any) {
 			if l, ok := last(x).(*coordinationv1.Lease); ok {
+				meet(replica, c.o.Fleet, l.Name, nil)
 				keeper.Gone(l.Name)
 			}
 		},

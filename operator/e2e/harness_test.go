@@ -140,6 +140,7 @@ func (p *place) app(name string, by float32) *v1alpha1.InferenceApp {
 type caller struct {
 	p       *place
 	service string // of the fleet
+	scheme  string
 	http    *http.Client
 
 	mu        sync.Mutex
@@ -147,7 +148,7 @@ type caller struct {
 }
 
 func newCaller(p *place) *caller {
-	return &caller{p: p, service: "default", http: &http.Client{Timeout: 30 * time.Second,
+	return &caller{p: p, service: "default", scheme: "http", http: &http.Client{Timeout: 30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64,
 			DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}}}
 }
@@ -194,7 +195,7 @@ func (c *caller) ask(ctx context.Context, app string) ([]float32, error) {
 		return nil, fmt.Errorf("%w: %w", errRetry, err)
 	}
 	body := `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+net.JoinHostPort(at, "8000")+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.scheme+"://"+net.JoinHostPort(at, "8000")+
 		"/v2/models/"+app+"/infer", bytes.NewReader([]byte(body)))
 	if err != nil {
 		return nil, err

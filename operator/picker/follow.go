@@ -36,8 +36,9 @@ type Follower struct {
 	changed chan struct{}
 	log     *slog.Logger
 
-	cells map[int]*cellState
-	known map[string]*Endpoint // by address, so that counters outlive tables
+	encrypted bool // dispatchers serve TLS
+	cells     map[int]*cellState
+	known     map[string]*Endpoint // by address, so that counters outlive tables
 }
 
 // NewFollower watches nothing before Run.
@@ -128,6 +129,9 @@ func (f *Follower) table(ctx context.Context, look bool) (*Table, error) {
 		seen[e.Address] = true
 		switch p.Labels[v1alpha1.LabelRole] {
 		case roleDispatcher:
+			if f.encrypted {
+				continue
+			}
 			t.Dispatchers = append(t.Dispatchers, Choice{Endpoint: e, Share: 1})
 		case roleWorker:
 			workers[p.Labels[v1alpha1.LabelCell]+"/"+p.Labels[v1alpha1.LabelMachine]] = e
@@ -164,7 +168,7 @@ func (f *Follower) look(ctx context.Context) error {
 	if err := f.cache.List(ctx, &leases); err != nil {
 		return fmt.Errorf("picker: leases: %w", err)
 	}
-	held := map[int]bool{}
+	held, encrypted := map[int]bool{}, false
 	for i := range leases.Items {
 		l := &leases.Items[i]
 		cell, err := strconv.Atoi(l.Labels[v1alpha1.LabelCell])
@@ -176,6 +180,7 @@ func (f *Follower) look(ctx context.Context) error {
 			continue
 		}
 		held[cell] = true
+		encrypted = encrypted || l.Annotations[annotationKey] != ""
 		state, err := ask(ctx, f.http, net.JoinHostPort(host, strconv.Itoa(f.o.Admin)), cell, f.cells[cell])
 		if err != nil {
 			f.log.Warn("a cell does not say what it serves", "cell", cell, "error", err)
@@ -183,6 +188,11 @@ func (f *Follower) look(ctx context.Context) error {
 		}
 		f.cells[cell] = state
 	}
+	if encrypted && !f.encrypted {
+		f.log.Warn("dispatchers serve TLS, which gateways do not speak to a pool's endpoints: they get no queries, " +
+			"only workers do. Take spec.tls from the fleet, and let the gateway end TLS")
+	}
+	f.encrypted = encrypted
 	for n := range f.cells {
 		if !held[n] {
 			delete(f.cells, n)
@@ -191,8 +201,12 @@ func (f *Follower) look(ctx context.Context) error {
 	return nil
 }
 
-// annotationHTTP is where the holder of a cell answers, on its Lease (operator/dispatcher/cells).
-const annotationHTTP = "sluice.dev/http"
+// Annotations of a cell's Lease (operator/dispatcher/cells): where its holder answers, and what other replicas know it
+// by, where it serves TLS.
+const (
+	annotationHTTP = "sluice.dev/http"
+	annotationKey  = "sluice.dev/key"
+)
 
 func ready(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil || p.Status.PodIP == "" {

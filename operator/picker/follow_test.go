@@ -173,6 +173,22 @@ func TestPickerOnACluster(t *testing.T) {
 	// Only machine 0 has it loaded and ready; graphs are the dispatchers', and one of these is not ready.
 	expect("the app goes to its worker", "/v2/models/digits/infer", "10.0.0.1:8000")
 	expect("the graph goes to the dispatcher", "/v2/models/graph/infer", "10.0.0.9:8000")
+	for _, key := range []string{"00", ""} { // dispatchers serve TLS for a while
+		l := &coordinationv1.Lease{}
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "f-cell-0"}, l); err != nil {
+			t.Fatal(err)
+		}
+		l.Annotations["sluice.dev/key"] = key
+		if err := c.Client.Update(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+		want := "10.0.0.9:8000"
+		if key != "" {
+			want = "503"
+		}
+		expect("nothing is sent to dispatchers in plain text that serve TLS", "/v2/models/graph/infer", want)
+		expect("workers go on", "/v2/models/digits/infer", "10.0.0.1:8000")
+	}
 	if err := c.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "f-c0-cpu-0", Namespace: ns}},
 		client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,23 @@
 package render
 
 import (
-	"path"
-
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
 )
+
+// tls are the files of the dispatchers' front, where the fleet has them: it ends TLS for the cell's run.
+func (r *rendering) tls() (out config.TLS) {
+	t := r.in.Fleet.Spec.TLS
+	if t == nil {
+		return out
+	}
+	out.Cert, out.Key = cell.FileCert, cell.FileCertKey
+	if t.ClientCA != nil {
+		out.ClientCA, out.ClientOptional = cell.FileClientCA, t.ClientOptional
+	}
+	return out
+}
 
 // access says who may call: the cell's run asks everybody, also for what another replica passes on.
 func (r *rendering) access() (out config.Access) {
@@ -13,9 +25,28 @@ func (r *rendering) access() (out config.Access) {
 	if a == nil {
 		return out
 	}
-	out.Keys = path.Join(cell.AccessFolder, cell.KeyAccess)
-	for _, x := range a.Anonymous {
-		out.Anonymous = append(out.Anonymous, string(x))
+	if a.Keys != "" {
+		out.Keys = cell.FileKeys
+	}
+	for _, x := range a.Certificates {
+		out.Certificates = append(out.Certificates, config.Certificate{
+			Name: x.Name, Tenant: x.Tenant, Roles: words(x.Roles),
+		})
+	}
+	if j := a.JWT; j != nil {
+		out.JWT = config.JWT{Issuer: j.Issuer, Audience: j.Audience, KeyURL: j.KeyURL, TenantClaim: j.TenantClaim,
+			RolesClaim: j.RolesClaim, Roles: words(j.Roles)}
+		if j.KeySet != "" {
+			out.JWT.KeyFile = cell.FileTokenKeys
+		}
+	}
+	out.Anonymous = words(a.Anonymous)
+	return out
+}
+
+func words[R v1alpha1.Role | v1alpha1.AnonymousRole](roles []R) (out []string) {
+	for _, x := range roles {
+		out = append(out, string(x))
 	}
 	return out
 }

@@ -109,6 +109,7 @@ func (r *rendering) done(text string) (*Output, error) {
 func (r *rendering) file() *config.File {
 	f := &config.File{Version: 1, Profiles: []string{cell.KeyProfile}, System: r.system(), Access: r.access(),
 		Tenants: r.tenants()}
+	f.Server.TLS = r.tls()
 	r.types, r.apps = nil, nil
 	for _, t := range sorted(r.in.Types) {
 		most := r.in.Most[t.Name]

@@ -2,20 +2,16 @@ package scaler
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/sluice-serving/sluice/operator/internal/selfsigned"
 )
 
 // frontProxy returns the configuration of a server that only the API server can call: it shows a certificate of the
@@ -37,7 +33,7 @@ func frontProxy(ctx context.Context, reader client.Reader) (*tls.Config, error) 
 			return nil, fmt.Errorf("the ConfigMap %s: requestheader-allowed-names: %w", key, err)
 		}
 	}
-	own, err := certificate()
+	own, err := selfsigned.New("sluice-scaler", x509.ExtKeyUsageServerAuth)
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +48,4 @@ func frontProxy(ctx context.Context, reader client.Reader) (*tls.Config, error) 
 			return nil
 		},
 	}, nil
-}
-
-func certificate() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	now := time.Now()
-	t := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "sluice-scaler"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0), DNSNames: []string{"localhost"},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

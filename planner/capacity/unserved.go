@@ -15,7 +15,8 @@ import (
 type Asked struct {
 	Stage  serving.StageID
 	Budget time.Duration // the stage's part of the objective
-	// Fraction of the budget that one item may take, above 0.
+	Items  int           // of the smallest queries; 0 means 1
+	// Fraction of the budget that these items may take, above 0.
 	Fraction float64
 }
 
@@ -30,7 +31,11 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 	}
 	within := time.Duration(ask.Fraction * float64(ask.Budget))
 	stages := math.Round(float64(app.SLO.Latency-app.Slack) / max(float64(ask.Budget), 1))
-	fastest, what := profile.Unknown, ""
+	items, count := max(ask.Items, 1), "one item"
+	if items > 1 {
+		count = fmt.Sprintf("%d items, as the smallest queries bring", items)
+	}
+	fastest, what, largest := profile.Unknown, "", 0
 	mend, least := "", math.Inf(1)
 	note := func(factor float64, format string, args ...any) {
 		if factor < least {
@@ -40,16 +45,20 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 	for _, v := range spec.Stages[ask.Stage].Variants {
 		x := &spec.Variants[v]
 		for _, d := range devices {
-			took := believed.Latency(v, d, 1, 1)
-			if broken[v] || x.Retired || took >= profile.Unknown {
+			if broken[v] || x.Retired || believed.Latency(v, d, 1, 1) >= profile.Unknown {
+				continue
+			}
+			largest = max(largest, x.MaxBatch)
+			took := believed.Latency(v, d, items, 1)
+			if items > x.MaxBatch || took >= profile.Unknown {
 				continue
 			}
 			device := &spec.DeviceTypes[d]
 			if took < fastest {
 				fastest = took
-				what = fmt.Sprintf("%q on %q takes %v for one item", x.Name, device.Name, short(took))
+				what = fmt.Sprintf("%q on %q takes %v for %s", x.Name, device.Name, short(took), count)
 			}
-			need := x.MemoryBytes + x.ItemBytes
+			need := x.MemoryBytes + int64(items)*x.ItemBytes
 			large := device.MemoryBytes > 0 && need > device.MemoryBytes
 			late, inaccurate := took > within, x.Accuracy < app.Floor
 			switch {
@@ -70,6 +79,11 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 			}
 		}
 	}
+	if what == "" && largest > 0 {
+		return fmt.Errorf("app %q: the smallest queries bring %d items, and no variant of stage %q takes more than %d at "+
+			"once. The least change that mends it is a max_batch of %d for one of them", app.Name, items,
+			spec.Stages[ask.Stage].Name, largest, items)
+	}
 	if what == "" {
 		return fmt.Errorf("app %q: no variant of stage %q can be planned for: none of them was measured on these "+
 			"workers, or all failed to load: run 'sluice profile'", app.Name, spec.Stages[ask.Stage].Name)
@@ -89,7 +103,7 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 // Unservable is Unserved for a stage of which a batch may take half of its budget (Proteus §4).
 func Unservable(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked StageDemand,
 	devices []serving.DeviceTypeID, broken []bool) error {
-	return Unserved(believed, spec, Asked{s, asked.Budget, defaultFraction}, devices, broken)
+	return Unserved(believed, spec, Asked{Stage: s, Budget: asked.Budget, Fraction: defaultFraction}, devices, broken)
 }
 
 func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -31,7 +31,7 @@ func (m *problem) readApps() {
 		if best := m.spec.BestAccuracy(serving.AppID(a)); x.AccuracyTarget > 0 && best > 0 {
 			y.allowed = max(1-x.AccuracyTarget/best, 0)
 		}
-		y.classes = classes(m.r.Mix(serving.AppID(a)))
+		y.classes = classes(m.r.Mix(serving.AppID(a)), nil)
 		m.apps[a] = y
 		if !y.closed {
 			m.worth += y.weight * y.rate
@@ -40,8 +40,9 @@ func (m *problem) readApps() {
 	m.worth = max(m.worth, math.SmallestNonzeroFloat64)
 }
 
-// classes cuts sizes into classes of about equal work, the largest size a class of its own.
-func classes(mix *serving.Mix) (out []class) {
+// classes cuts sizes into classes of about equal work, the largest size a class of its own, and above each of some
+// sizes.
+func classes(mix *serving.Mix, above []int) (out []class) {
 	total := mix.Mean()
 	last := mix.Classes() - 1
 	done := 0.0
@@ -55,7 +56,7 @@ func classes(mix *serving.Mix) (out []class) {
 	}
 	for i := range mix.Classes() {
 		items, share := mix.Class(i)
-		if i == last {
+		if i == last || slices.ContainsFunc(above, func(size int) bool { return now.size <= size && size < items }) {
 			flush()
 		}
 		now.share += share

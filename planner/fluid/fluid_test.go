@@ -208,6 +208,61 @@ func TestSizesAreClasses(t *testing.T) {
 	}
 }
 
+// Queries that are too large for every machine are refused: the others are planned for as if those did not come, however
+// the sizes lie. Machines are rented for the others.
+func TestTooLargeQueries(t *testing.T) {
+	w := &world{}
+	w.machines(6, 1, 1, 0)
+	w.DeviceTypes[0].Tenure = serving.Rented
+	// Up to 5 items are in time: a quarter of the queries, and none of the largest of what would be one class.
+	w.app(50*ms, 100).Mix = serving.Mix{Sizes: []int32{5, 6, 7, 8}, Shares: []float64{0.25, 0.25, 0.25, 0.25}}
+	w.variant(0, 10*ms, 1, 0)
+	w.app(50*ms, 10)
+	w.variant(10*ms, 0, 1, 0)
+	p := w.plan(t, Planner{}, nil)
+	if p.Shed != nil || len(p.TooLarge) != 2 || math.Abs(p.TooLarge[0]-0.75) > 1e-9 || p.TooLarge[1] != 0 {
+		t.Errorf("sheds %v, too large are %v, want nothing and three quarters of the first app", p.Shed, p.TooLarge)
+	}
+	// 25/s that take a machine for 50 ms each, and a tenth of another.
+	if n := w.used(p)[0]; n < 2 || n > 3 {
+		t.Errorf("%d machines are rented, want 2 or one more", n)
+	}
+	if p.Demand[0] != 100 || p.Capacity[0] < 100 {
+		t.Errorf("it carries %v of %v/s: all that can be served is counted as all", p.Capacity[0], p.Demand[0])
+	}
+}
+
+// An app of which nothing can be served any more, by what is believed now, keeps no other from new plans. At the start it
+// is an error that says what would mend it.
+func TestAppThatNothingServesAnyMore(t *testing.T) {
+	w := &world{}
+	w.machines(6, 1, 1, 0)
+	w.DeviceTypes[0].Tenure = serving.Rented
+	w.app(50*ms, 100).Mix = serving.Mix{Sizes: []int32{20}, Shares: []float64{1}}
+	w.variant(0, 10*ms, 1, 0)
+	w.app(50*ms, 150)
+	w.variant(10*ms, 0, 1, 0)
+	r := plan.Request{Spec: &w.Spec, Rates: w.rates}
+	_, err := (&Planner{Profile: w}).Plan(t.Context(), r)
+	if want := "the smallest queries bring 20 items, and no variant of stage"; err == nil ||
+		!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "max_batch of 20") {
+		t.Errorf("the error is %v, want one that says %q", err, want)
+	}
+	w.Variants[0].MaxBatch = 32
+	_, err = (&Planner{Profile: w}).Plan(t.Context(), r)
+	if want := "takes 200ms for 20 items, as the smallest queries bring"; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want one that says %q", err, want)
+	}
+	p := w.plan(t, Planner{}, &fleet.Snapshot{Seq: 1})
+	if p.Shed == nil || p.Shed[0] != 100 || p.Shed[1] != 0 {
+		t.Errorf("sheds %v, want all of the first app and nothing else", p.Shed)
+	}
+	if n := w.used(p)[0]; n < 1 || n > 2 {
+		t.Errorf("%d machines are rented, want one or two for the other app", n)
+	}
+}
+
 // What machines cannot carry is shed by weight, and the plan says how many machines more would carry it.
 func TestInfeasibleDemandIsShedByWeight(t *testing.T) {
 	w := &world{}

@@ -171,6 +171,19 @@ func (m *problem) describe(out *plan.Plan, sites []site, f *flows) {
 	if sheds {
 		m.findShortage(out)
 	}
+	// Queries that are too large for any machine are refused beside what is planned for. The rates that plans are
+	// compared with have them.
+	for a := range m.apps {
+		if kept := 1 - m.apps[a].lost; kept < 1 {
+			if out.TooLarge == nil {
+				out.TooLarge = make([]float64, apps)
+			}
+			out.TooLarge[a] = m.apps[a].lost
+			out.Demand[a] /= kept
+			out.Capacity[a] /= kept
+			shed[a] /= kept
+		}
+	}
 }
 
 // lostTolerance is the part of a demand that counts as rounding.

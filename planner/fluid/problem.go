@@ -66,7 +66,9 @@ type app struct {
 	most    int     // instances of each stage; MaxInt where it is not limited
 	least   int
 	classes []class
-	closed  bool
+	// lost is the part of the app's queries that are too large for any machine. They are in no other field.
+	lost   float64
+	closed bool
 }
 
 // class is queries of an app of about the same size.
@@ -80,7 +82,7 @@ type class struct {
 func (p *Planner) read(r *plan.Request) (*problem, error) {
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	m := p.problem(r, nil)
-	return m, m.servable(slices.Contains(down, true) || slices.Contains(broken, true))
+	return m, m.servable(r.Snapshot != nil || slices.Contains(down, true) || slices.Contains(broken, true))
 }
 
 // problem makes the problem of a request, whether all apps can be served or not. machines is how many of each device
@@ -116,17 +118,19 @@ func (p *Planner) problem(r *plan.Request, machines func(serving.DeviceTypeID) i
 	}
 	m.readApps()
 	m.readStages()
+	m.cutClasses()
 	for k := range m.kinds {
 		m.addOptions(&m.kinds[k])
 	}
 	for a := range m.apps {
 		m.mergeClasses(serving.AppID(a))
 	}
+	m.leaveLost()
 	return m
 }
 
-// servable fails when an app has a stage that nothing serves. While machines are down or variants do not load, it fails
-// only when that holds for all apps: the others go on.
+// servable fails when an app has a stage that nothing serves. In a run that goes on, and while machines are down or
+// variants do not load, it fails only when that holds for all apps: the others go on.
 func (m *problem) servable(disturbed bool) error {
 	var first error
 	open := false
@@ -157,7 +161,7 @@ func (m *problem) unserved(a serving.AppID) error {
 	}
 	for _, s := range m.spec.Apps[a].Stages {
 		if !m.serves(s) {
-			ask := capacity.Asked{Stage: s, Budget: m.stages[s].longest, Fraction: 1}
+			ask := capacity.Asked{Stage: s, Budget: m.stages[s].longest, Fraction: 1, Items: m.itemsOf(s, 0)}
 			return capacity.Unserved(m.believed, m.spec, ask, devices, m.broken)
 		}
 	}

@@ -165,7 +165,10 @@ func (s *search) candidate(x *residency, what string) *candidate {
 		what: what, sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1)),
 	}
 	c.plan = s.m.plan(x.sites, s.now)
-	c.full = c.plan.Shed == nil
+	c.full = true
+	for a, shed := range c.plan.Shed {
+		c.full = c.full && (shed == 0 || !s.m.servedAnywhere(a))
+	}
 	return c
 }
 
@@ -192,10 +195,8 @@ func (s *search) attempt(c *candidate) error {
 		return nil
 	}
 	s.left--
-	asked := *s.m.r
-	asked.Beliefs = s.m.believed
+	asked := s.m.servableRequest()
 	if s.m.rents() && s.m.longestLoad() > unforeseen {
-		asked.Rates = slices.Clone(asked.Rates)
 		for a := range asked.Rates {
 			asked.Rates[a] *= spare
 		}
@@ -213,6 +214,7 @@ func (s *search) attempt(c *candidate) error {
 		f := &c.plan.Forecast
 		f.Violation, f.Accuracy, f.Deviation, f.Queries = t.Violation, t.Accuracy, t.Deviation, t.Queries
 		f.Late, f.Accurate = t.Late, t.Accurate
+		s.m.withLost(f)
 	}
 	if s.m.rents() && !c.full && t.Violation <= s.m.allowed() {
 		c.full = true // more than the program thinks possible

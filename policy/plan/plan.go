@@ -45,6 +45,9 @@ type Plan struct {
 	// Shed is by AppID the part of Demand in queries/s that the plan knowingly does not serve; nil when it serves
 	// everything.
 	Shed []float64
+	// TooLarge is by AppID the part of its queries, in [0, 1], that no machine serves in time since they bring too many
+	// items. They are refused, and Capacity and Forecast count on it; nil where there are none, or it is not known.
+	TooLarge []float64 `json:",omitempty"`
 	// Shortage is by DeviceTypeID how many more machines it would take to serve all of Demand; nil when none is
 	// missing, or it is not known.
 	Shortage []int `json:"Short"`

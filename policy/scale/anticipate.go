@@ -35,17 +35,20 @@ const (
 	clear, clearRate = 0.15, 0.5
 	// contentChange is the relative difference of a fan-out or of run times from the planned ones that is worth a plan.
 	contentChange = 0.15
+	// sizesKnown is how many queries tell the sizes that an app's queries have (the engine plans with them from then on),
+	// sizesStep how many come between two comparisons, and sizesChange the change of a share that is worth a plan.
+	sizesKnown, sizesStep, sizesChange = 100, 250, 0.1
 	// beyond is by what factor the forecast has to exceed the demand of the plan in force.
 	beyond = 1.15
 )
 
 // Anticipate asks for plans for a forecast of the demand (ours): periodically while it changes, and at once when the
-// forecast exceeds what the plan in force was made for and carries, when more waits than that plan can serve within the
-// objective, when content makes more or less work of a graph, or when another input of planning has changed. The
-// forecast of an app is its rate, plus what a rise since the seconds before adds until machines are loaded, plus the
-// standard error of the rate; or what clients declare. It is more where demand comes again after a minute, an hour or a
-// day, and more came then. Its largest value of the last seconds counts: of more of them for an app that misses more of
-// its queries than its objective allows.
+// forecast exceeds what the plan in force was made for and carries, when more waits than that plan can serve within
+// the objective, when content makes more or less work of a graph, when queries have other sizes, or when another input
+// of planning has changed. The forecast of an app is its rate, plus what a rise since the seconds before adds until
+// machines are loaded, plus the standard error of the rate; or what clients declare. It is more where demand comes
+// again after a minute, an hour or a day, and more came then. Its largest value of the last seconds counts: of more of
+// them for an app that misses more of its queries than its objective allows.
 //
 // Every engine needs its own.
 type Anticipate struct {
@@ -61,6 +64,7 @@ type Anticipate struct {
 	strained []strain     // by app
 	risen    bool         // some strain has, since the last request
 	now      []float64    // by app, queries/s
+	sizesAt  []uint64     // by app: how many sizes have to be seen for the next comparison
 }
 
 // Name implements Scaler.
@@ -70,7 +74,7 @@ func (*Anticipate) Name() string { return "anticipate" }
 func (*Anticipate) Needs() plan.Sections { return 0 }
 
 // Traits implements Scaler.
-func (*Anticipate) Traits() Traits { return Traits{Follows: true} }
+func (*Anticipate) Traits() Traits { return Traits{Follows: true, Least: minDemand} }
 
 // Decide implements Scaler.
 func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
@@ -87,6 +91,8 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 	case v.BasisChanged > v.LastRequest || v.Plan == nil:
 		return true, wake
 	case v.Now >= due && x.changed(v):
+		return true, wake
+	case v.Now >= from && x.resized(v):
 		return true, wake
 	case v.Now >= from && v.Factors != nil &&
 		v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
@@ -121,11 +127,27 @@ func (x *Anticipate) changed(v *View) bool {
 	return false
 }
 
+// resized tells whether the sizes of an app's queries are others than the plan in force was made for.
+func (x *Anticipate) resized(v *View) (some bool) {
+	for a := range min(len(v.Plan.Mixes), len(v.Spec.Apps)) {
+		app := serving.AppID(a)
+		seen := v.Monitor.SizesSeen(app)
+		if seen < x.sizesAt[a] || v.Spec.Apps[a].Closed {
+			continue
+		}
+		x.sizesAt[a] = seen + sizesStep
+		statistic, critical := v.Monitor.Shift(app, &v.Plan.Mixes[a], int(min(seen, 2*sizesStep)))
+		some = some || statistic > max(critical, sizesChange)
+	}
+	return some
+}
+
 // look brings the forecasts up to date.
 func (x *Anticipate) look(v *View) {
 	for len(x.most) < len(v.Spec.Apps) {
 		x.most, x.now = append(x.most, slidingMax{}), append(x.now, 0)
 		x.longMost, x.patience = append(x.longMost, slidingMax{}), append(x.patience, patience{})
+		x.sizesAt = append(x.sizesAt, sizesKnown)
 		x.seasonal, x.strained = append(x.seasonal, seasonal{from: v.Now / tenth}), append(x.strained, strain{})
 	}
 	for a := range v.Spec.Apps {

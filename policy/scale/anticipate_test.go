@@ -88,3 +88,38 @@ func TestAnticipateChanges(t *testing.T) {
 		t.Errorf("half a minute after the peak of 400/s, 50/s are planned for with %.0f/s", last)
 	}
 }
+
+// Sizes that are others than planned for lead to a plan as soon as they are known, and those that are as planned to
+// none.
+func TestAnticipateSizes(t *testing.T) {
+	for _, c := range []struct {
+		planned serving.Mix
+		asks    bool
+	}{
+		{serving.Mix{}, true}, // of one item each: nobody has said how large they are
+		{serving.Mix{Sizes: []int32{2, 8}, Shares: []float64{0.5, 0.5}}, false},
+		{serving.Mix{Sizes: []int32{2, 8}, Shares: []float64{0.9, 0.1}}, true},
+	} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		m := monitor.NewRates(1)
+		v := &View{
+			Spec:    &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: time.Second}}}},
+			Monitor: &m.View, Waiting: []int{0}, LastRequest: 1,
+			Plan: &plan.Plan{Demand: []float64{100}, Capacity: []float64{500}, Mixes: []serving.Mix{c.planned}},
+		}
+		x := &Anticipate{}
+		asked := serving.Never
+		for k := range 400 {
+			v.Now = serving.Time(k+1) * serving.Time(10*time.Millisecond)
+			m.Add(v.Now, 0)
+			m.AddSize(0, 2+6*int32(rng.IntN(2)))
+			if replan, _ := x.Decide(v); replan {
+				asked = v.Now
+				break
+			}
+		}
+		if (asked < serving.Never) != c.asks || c.asks && asked > serving.Time(2*time.Second) {
+			t.Errorf("planned for %v: a plan is asked for at %v, want one: %v", c.planned, asked, c.asks)
+		}
+	}
+}

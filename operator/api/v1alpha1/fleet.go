@@ -6,6 +6,8 @@ import (
 )
 
 // FleetSpec says what a fleet may use and how it decides.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.access) || !has(self.access.certificates) || (has(self.tls) && has(self.tls.clientCA))",message="access.certificates needs tls.clientCA: nobody else checks the certificates"
 type FleetSpec struct {
 	// System that plans and routes, by name; `sluice systems` lists them. The default plans, shares machines between
 	// apps and adapts, and needs no options.
@@ -32,6 +34,8 @@ type FleetSpec struct {
 	Replan *metav1.Duration `json:"replan,omitempty"`
 	// Image of dispatchers, and of workers whose machine type names none. Default: the operator's own image.
 	Image string `json:"image,omitempty"`
+	// TLS encrypts HTTP and gRPC, also between dispatchers. Default: both are plain, and a gateway or a mesh encrypts.
+	TLS *FleetTLS `json:"tls,omitempty"`
 	// Access says who may call. Default: everybody who reaches the fleet may look and infer.
 	Access *FleetAccess `json:"access,omitempty"`
 	// Tenants are whom callers belong to, with their shares and limits. Each cell holds callers to them on its own.
@@ -55,25 +59,131 @@ type FleetSpec struct {
 	PendingTimeout *metav1.Duration `json:"pendingTimeout,omitempty"`
 }
 
-// FleetAccess says who may call.
+// FleetTLS encrypts what clients send to a fleet. Changed Secrets and ConfigMaps count within a minute or two, without
+// a restart; connections that stand are left alone.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.clientOptional) || !self.clientOptional || has(self.clientCA)",message="clientOptional has no effect without clientCA"
+type FleetTLS struct {
+	// Secret is the name of a Secret of type kubernetes.io/tls: `tls.crt` has the certificate chain, `tls.key` its key,
+	// as cert-manager and `kubectl create secret tls` write them. The certificate should name the fleet's Service, such
+	// as `default.models.svc`.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Secret string `json:"secret"`
+	// ClientCA has the authorities of clients, who must then show a certificate of one of them. Default: clients need
+	// none.
+	ClientCA *Authorities `json:"clientCA,omitempty"`
+	// ClientOptional lets clients without a certificate connect all the same; they show a key or a token instead. With
+	// clientCA.
+	ClientOptional bool `json:"clientOptional,omitempty"`
+}
+
+// Authorities are certificates of authorities, as PEM in an entry of a Secret or a ConfigMap.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="authorities are in either a secret or a configMap"
+type Authorities struct {
+	// Secret is the name of the Secret that has them.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Secret string `json:"secret,omitempty"`
+	// ConfigMap is the name of the ConfigMap that has them, such as a bundle of trust-manager.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ConfigMap string `json:"configMap,omitempty"`
+	// Key is the name of the entry.
+	// +kubebuilder:default="ca.crt"
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// FleetAccess says who may call: callers show a key, a certificate or a token, whichever of them there are.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.keys) || has(self.certificates) || has(self.jwt)",message="access needs keys, certificates or jwt"
 type FleetAccess struct {
 	// Keys is the name of a Secret whose entry `keys` has API keys, hashed: the lines that `sluice key` writes. Callers
 	// show theirs as `Authorization: Bearer KEY` or `X-API-Key`. Changes count within a minute or two.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Keys string `json:"keys"`
+	Keys string `json:"keys,omitempty"`
+	// Certificates lists callers by the names in their certificates, which an authority of `tls.clientCA` has signed.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=name
+	Certificates []FleetCertificate `json:"certificates,omitempty"`
+	// JWT takes signed tokens of an issuer, such as an OpenID provider. Callers show theirs as `Authorization: Bearer
+	// TOKEN`.
+	JWT *FleetJWT `json:"jwt,omitempty"`
 	// Anonymous lists what callers may do who show nothing: `look`, `infer`. Default: nothing.
 	// +listType=set
 	Anonymous []AnonymousRole `json:"anonymous,omitempty"`
+}
+
+// FleetCertificate is a caller with a certificate.
+type FleetCertificate struct {
+	// Name is a common name, a DNS name or a URI (such as a SPIFFE ID) of the certificate.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2000
+	Name string `json:"name"`
+	// Tenant is the name of one of the fleet's tenants. Default: none.
+	// +kubebuilder:validation:MaxLength=100
+	Tenant string `json:"tenant,omitempty"`
+	// Roles are what the caller may do.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=set
+	Roles []Role `json:"roles"`
+}
+
+// Role is what a caller may do: `look` reads metadata and statistics, `infer` sends queries, `deploy` loads and unloads
+// models, `administer` changes settings.
+// +kubebuilder:validation:Enum=look;infer;deploy;administer
+type Role string
+
+// FleetJWT says which signed tokens are taken.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.keyURL) != has(self.keySet)",message="the issuer's keys are at either keyURL or in a keySet"
+type FleetJWT struct {
+	// Issuer is the claim `iss` of the tokens.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2000
+	Issuer string `json:"issuer"`
+	// Audience is what the claim `aud` must name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2000
+	Audience string `json:"audience"`
+	// KeyURL is where the issuer publishes its keys, a JSON Web Key Set, such as `https://id.example/jwks`. Dispatchers
+	// fetch it at the start, every hour, and for unknown keys. A port other than 443 has to be among the chart's
+	// `networkPolicies.issuerPorts`.
+	// +kubebuilder:validation:Pattern=`^https://[^/]+`
+	// +kubebuilder:validation:MaxLength=2000
+	KeyURL string `json:"keyURL,omitempty"`
+	// KeySet is the name of a ConfigMap whose entry `jwks.json` has the issuer's keys, instead of keyURL. Changes count
+	// within a minute or two.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	KeySet string `json:"keySet,omitempty"`
+	// TenantClaim is the claim with the caller's tenant. Default: none, callers have no tenant.
+	// +kubebuilder:validation:MaxLength=253
+	TenantClaim string `json:"tenantClaim,omitempty"`
+	// RolesClaim is the claim with the caller's roles, as a list or as words: `infer` or `sluice:infer`. Others are not
+	// looked at.
+	// +kubebuilder:default=scope
+	// +kubebuilder:validation:MaxLength=253
+	RolesClaim string `json:"rolesClaim,omitempty"`
+	// Roles are what callers may do whose token lacks the claim. Default: nothing.
+	// +listType=set
+	Roles []Role `json:"roles,omitempty"`
 }
 
 // AnonymousRole is what callers may do who show nothing.
 // +kubebuilder:validation:Enum=look;infer
 type AnonymousRole string
 
-// Tenant is whom callers belong to, by the second word of their key's line.
+// Tenant is whom callers belong to: by the second word of their key's line, their certificate's entry or a claim of
+// their token.
 type Tenant struct {
-	// Name by which keys refer to it; `default` for callers without one.
+	// Name by which these refer to it; `default` for callers without one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:Pattern=`^[^\s#-][^\s]*$`

@@ -171,7 +171,8 @@ type InferenceAppStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Cell that serves it.
 	Cell *int32 `json:"cell,omitempty"`
-	// Endpoint to send queries to, HTTP, as `http://HOST:PORT/v2/models/APP`.
+	// Endpoint to send queries to, HTTP, as `http://HOST:PORT/v2/models/APP`, or https where the fleet
+	// has TLS.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Rate of queries, in queries/s.
 	Rate string `json:"rate,omitempty"`

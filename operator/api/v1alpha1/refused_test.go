@@ -63,6 +63,25 @@ func TestMalformedResourcesAreRefused(t *testing.T) {
 		{"no budget", fleet("budget: 0"), "budget is in $/h and must be more than 0"},
 		{"no dispatchers", fleet("dispatchers: 0"), "should be greater than or equal to 1"},
 		{"a surge of words", fleet("maxSurge: some"), "should match '^([0-9]+|[0-9]+%)$'"},
+		{"access of nobody", fleet("access: {anonymous: [look]}"), "access needs keys, certificates or jwt"},
+		{"certificates that nobody checks", fleet(
+			"tls: {secret: a}, access: {certificates: [{name: till, roles: [infer]}]}"),
+			"access.certificates needs tls.clientCA: nobody else checks the certificates"},
+		{"a caller that may do nothing", fleet(
+			"tls: {secret: a, clientCA: {secret: b}}, access: {certificates: [{name: till, roles: []}]}"),
+			"should have at least 1 items"},
+		{"no such role", fleet(
+			"tls: {secret: a, clientCA: {secret: b}}, access: {certificates: [{name: till, roles: [rule]}]}"),
+			`supported values: "look", "infer", "deploy", "administer"`},
+		{"TLS without a secret", fleet("tls: {}"), "spec.tls.secret: Required value"},
+		{"authorities in two places", fleet("tls: {secret: a, clientCA: {secret: b, configMap: c}}"),
+			"authorities are in either a secret or a configMap"},
+		{"optional certificates of no authority", fleet("tls: {secret: a, clientOptional: true}"),
+			"clientOptional has no effect without clientCA"},
+		{"an issuer without keys", fleet("access: {jwt: {issuer: a, audience: b}}"),
+			"the issuer's keys are at either keyURL or in a keySet"},
+		{"an issuer's keys in plain text", fleet("access: {jwt: {issuer: a, audience: b, keyURL: \"http://c/d\"}}"),
+			"should match '^https://[^/]+'"},
 		{"an unknown field", fleet("budgets: 3"), `unknown field "spec.budgets"`},
 	} {
 		t.Run(it.name, func(t *testing.T) {
@@ -75,6 +94,9 @@ func TestMalformedResourcesAreRefused(t *testing.T) {
 	for _, text := range []string{
 		app(fine), machine("most: 1, pricePerHour: \"0.5\""), machine("most: 1, tenure: owned"),
 		fleet("budget: \"12.5\""),
+		fleet("tls: {secret: a, clientCA: {configMap: b, key: ca}, clientOptional: true}, access: {keys: k, " +
+			"certificates: [{name: \"spiffe://x/a\", tenant: shop, roles: [look, infer]}], " +
+			"jwt: {issuer: i, audience: a, keyURL: \"https://id.example/jwks\", tenantClaim: t}}"),
 	} {
 		if out, err := c.Kubectl(t.Context(), text, "create", "--dry-run=server", "-n", ns, "-f", "-"); err != nil {
 			t.Errorf("%s\n%s%v", text, out, err)
@@ -86,6 +108,8 @@ func TestMalformedResourcesAreRefused(t *testing.T) {
 		"inferenceapp.spec.objective.latency": "Latency within which a query is to be answered",
 		"machinetype.spec.most":               "Most is how many there can be",
 		"fleet.spec.budget":                   "Budget is the most that a plan may cost",
+		"fleet.spec.tls.secret":               "Secret is the name of a Secret of type kubernetes.io/tls",
+		"fleet.spec.access.jwt.keyURL":        "KeyURL is where the issuer publishes its keys",
 		"profile.spec.latencies":              "Latencies by batch",
 	} {
 		out, err := c.Kubectl(t.Context(), "", "explain", field)

@@ -31,6 +31,12 @@ func runDispatcher(ctx context.Context, args []string) error {
 	fs.StringVar(&o.HTTP, "http", ":8000", "`address` to answer HTTP on")
 	fs.StringVar(&o.GRPC, "grpc", ":8001", "`address` to answer gRPC on")
 	fs.StringVar(&o.Admin, "admin", ":8002", "`address` of metrics, health and the cells' dashboards")
+	fs.StringVar(&o.TLS.Cert, "tls-cert", "", "`file` with the certificate that encrypts HTTP and gRPC, read again "+
+		"when it changes; none without")
+	fs.StringVar(&o.TLS.Key, "tls-key", "", "`file` with its key")
+	fs.StringVar(&o.TLS.ClientCA, "client-ca", "", "`file` of authorities; clients must show a certificate of one of "+
+		"them")
+	fs.BoolVar(&o.TLS.ClientOptional, "client-optional", false, "let clients without a certificate connect, too")
 	fs.StringVar(&o.Store, "store", os.Getenv("SLUICE_STORE"), "`folder` that outlives the pod, for what is learned; "+
 		"none without")
 	fs.DurationVar(&o.Lease, "lease", 3*time.Second, "`time` after which a silent replica's cells are taken over")

@@ -259,7 +259,7 @@ func (k *Keeper) observe(s sighting, now time.Time) {
 			k.cells[n].see(s.lease, now)
 			return
 		}
-		if strings.HasPrefix(s.name, memberName(k.Fleet, "")) {
+		if IsMember(k.Fleet, s.lease) {
 			if k.members[s.name] == nil {
 				k.members[s.name] = &member{}
 			}

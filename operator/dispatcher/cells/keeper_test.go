@@ -150,7 +150,8 @@ func (x *team) start(name string, skew time.Duration) *testReplica {
 	log := slog.New(slog.NewTextHandler(r, nil))
 	r.keeper = New(Options{
 		Client: cutClient{x.c.Client, &r.cut}, Namespace: x.namespace, Fleet: testFleet,
-		Me: Holder{name, name + ":8000", name + ":8001"}, Duration: 3 * time.Second, Renew: time.Second, Server: r,
+		Me:       Holder{Identity: name, HTTP: name + ":8000", GRPC: name + ":8001"},
+		Duration: 3 * time.Second, Renew: time.Second, Server: r,
 		Changed: func(map[int]Holder) {}, Log: log, Wall: func() time.Time { return time.Now().Add(skew) },
 		CutOff: func(context.Context, []Holder) bool {
 			return slices.ContainsFunc(x.all, func(o *testReplica) bool {

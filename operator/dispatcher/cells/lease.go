@@ -3,6 +3,7 @@ package cells
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,6 +18,8 @@ const (
 	// AnnotationHTTP and AnnotationGRPC are where the holder answers, as HOST:PORT.
 	AnnotationHTTP = "sluice.dev/http"
 	AnnotationGRPC = "sluice.dev/grpc"
+	// AnnotationKey is what other replicas know the holder by, where it serves TLS (peertls).
+	AnnotationKey = "sluice.dev/key"
 	// AnnotationNext is the replica that the holder wants to hand the cell to.
 	AnnotationNext = "sluice.dev/next"
 	// AnnotationPrepared is the replica that is ready to take the cell.
@@ -29,6 +32,7 @@ const (
 type Holder struct {
 	Identity   string // unique to a process
 	HTTP, GRPC string // HOST:PORT
+	Key        string // of its certificate among replicas; "" for one that serves no TLS
 }
 
 // LeaseName is the name of a cell's Lease and ConfigMap.
@@ -36,6 +40,12 @@ func LeaseName(fleet string, n int) string { return cell.Name(fleet, int32(n)) }
 
 // memberName is the name of a replica's own Lease.
 func memberName(fleet, identity string) string { return fleet + "-dispatcher-" + identity }
+
+// IsMember reports whether a lease is a replica's own.
+func IsMember(fleet string, l *coordinationv1.Lease) bool {
+	_, isCell := cellOf(l)
+	return !isCell && strings.HasPrefix(l.Name, memberName(fleet, ""))
+}
 
 // cellOf returns the cell that a lease is about; false for the lease of a replica.
 func cellOf(l *coordinationv1.Lease) (int, bool) {
@@ -48,7 +58,8 @@ func holderOf(l *coordinationv1.Lease) Holder {
 	if l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 		return Holder{}
 	}
-	return Holder{*l.Spec.HolderIdentity, l.Annotations[AnnotationHTTP], l.Annotations[AnnotationGRPC]}
+	a := l.Annotations
+	return Holder{*l.Spec.HolderIdentity, a[AnnotationHTTP], a[AnnotationGRPC], a[AnnotationKey]}
 }
 
 // newLease returns a lease that me holds.
@@ -69,6 +80,7 @@ func give(l *coordinationv1.Lease, to Holder, duration time.Duration, now time.T
 	delete(l.Annotations, AnnotationPrepared)
 	set(l.Annotations, AnnotationHTTP, to.HTTP)
 	set(l.Annotations, AnnotationGRPC, to.GRPC)
+	set(l.Annotations, AnnotationKey, to.Key)
 	at := metav1.NewMicroTime(now)
 	seconds := int32(max(1, (duration+time.Second-1)/time.Second))
 	if holderOf(l).Identity != to.Identity && l.ResourceVersion != "" {

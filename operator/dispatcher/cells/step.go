@@ -96,7 +96,8 @@ func (k *Keeper) keep(ctx context.Context, n int, c *held, target string, live m
 	if next == had && now.Before(c.renewAt) {
 		return
 	}
-	changed := map[string]string{AnnotationNext: next, AnnotationHTTP: k.Me.HTTP, AnnotationGRPC: k.Me.GRPC}
+	changed := map[string]string{AnnotationNext: next, AnnotationHTTP: k.Me.HTTP, AnnotationGRPC: k.Me.GRPC,
+		AnnotationKey: k.Me.Key}
 	if next != had {
 		changed[AnnotationPrepared] = ""
 	}

@@ -29,7 +29,7 @@ const (
 
 // ask sends a request to every cell and returns their answers by cell; nil for a cell that did not answer. It returns a
 // *notAllowed where a cell does not let the caller in: then nothing is told of the others either.
-func (f *Front) ask(ctx context.Context, method, path string, body []byte, from http.Header) (map[int][]byte, error) {
+func (f *Front) ask(ctx context.Context, method, path string, body []byte, from shown) (map[int][]byte, error) {
 	v := f.table.view.Load()
 	ctx, done := context.WithTimeout(ctx, joinTime)
 	defer done()
@@ -87,24 +87,23 @@ func refusedCall(err error, otherwise codes.Code) error {
 }
 
 // askCell asks one cell.
-func (f *Front) askCell(ctx context.Context, p place, method, path string, body []byte, from http.Header) ([]byte,
+func (f *Front) askCell(ctx context.Context, p place, method, path string, body []byte, from shown) ([]byte,
 	error) {
 	address := p.holder.HTTP
 	if p.mine {
 		address = "local"
 	}
-	if address == "" {
+	switch {
+	case address == "":
 		return nil, errors.New("nobody holds it")
+	case !p.mine && !f.reaches(p.holder):
+		return nil, errOtherwise
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, f.scheme()+"://"+address+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"Authorization", "X-Api-Key"} {
-		if x := from.Values(name); len(x) > 0 {
-			r.Header[name] = x
-		}
-	}
+	from.put(r, !p.mine)
 	if p.mine {
 		run := f.c.Runs.Use(p.cell)
 		if run == nil {
@@ -157,7 +156,7 @@ func (f *Front) passedPlace(r *http.Request) (place, bool) {
 
 // joined answers with a list that every cell has a part of. lost makes the part of a cell that did not answer; nil
 // leaves it out.
-func (f *Front) joined(ctx context.Context, method, path string, body []byte, from http.Header,
+func (f *Front) joined(ctx context.Context, method, path string, body []byte, from shown,
 	part func([]byte) ([]json.RawMessage, error), lost func(app string) any) ([]json.RawMessage, error) {
 	answers, err := f.ask(ctx, method, path, body, from)
 	if err != nil {
@@ -197,7 +196,7 @@ func (f *Front) joined(ctx context.Context, method, path string, body []byte, fr
 }
 
 // index is the repository index of the fleet. Apps whose cell nobody serves are unavailable.
-func (f *Front) index(ctx context.Context, body []byte, from http.Header) ([]json.RawMessage, error) {
+func (f *Front) index(ctx context.Context, body []byte, from shown) ([]json.RawMessage, error) {
 	var ask struct {
 		Ready bool `json:"ready"`
 	}
@@ -220,7 +219,7 @@ func (f *Front) index(ctx context.Context, body []byte, from http.Header) ([]jso
 }
 
 // stats are the statistics of all models of the fleet.
-func (f *Front) stats(ctx context.Context, from http.Header) ([]json.RawMessage, error) {
+func (f *Front) stats(ctx context.Context, from shown) ([]json.RawMessage, error) {
 	return f.joined(ctx, http.MethodGet, "/v2/models/stats", nil, from, func(b []byte) ([]json.RawMessage, error) {
 		var one struct {
 			Stats []json.RawMessage `json:"model_stats"`
@@ -242,7 +241,7 @@ func (f *Front) postIndex(w http.ResponseWriter, r *http.Request) {
 	if f.answeredHere(w, r, body) {
 		return
 	}
-	list, err := f.index(r.Context(), body, r.Header)
+	list, err := f.index(r.Context(), body, shownBy(r))
 	if err != nil {
 		refuse(w, err, http.StatusBadRequest)
 		return
@@ -254,7 +253,7 @@ func (f *Front) getStats(w http.ResponseWriter, r *http.Request) {
 	if f.answeredHere(w, r, nil) {
 		return
 	}
-	list, err := f.stats(r.Context(), r.Header)
+	list, err := f.stats(r.Context(), shownBy(r))
 	if err != nil {
 		refuse(w, err, http.StatusInternalServerError)
 		return
@@ -272,7 +271,7 @@ func (f *Front) answeredHere(w http.ResponseWriter, r *http.Request, body []byte
 		fail(w, http.StatusServiceUnavailable, "this dispatcher does not know that cell")
 		return true
 	}
-	b, err := f.askCell(r.Context(), p, r.Method, r.URL.Path, body, r.Header)
+	b, err := f.askCell(r.Context(), p, r.Method, r.URL.Path, body, shownBy(r))
 	if err != nil {
 		refuse(w, err, http.StatusServiceUnavailable)
 		return true

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
 
@@ -27,9 +29,11 @@ type Runs interface {
 
 // Config says where and how a fleet is answered.
 type Config struct {
-	Server server.Config // addresses, bounds of size and time
-	Table  *Table
-	Runs   Runs
+	Server server.Config // addresses, bounds of size and time, TLS
+	// Replica is this process among the others of the fleet. With TLS alone.
+	Replica *peertls.Replica
+	Table   *Table
+	Runs    Runs
 	// Hold is how long a query whose cell nobody serves waits; default 10 s. Waiting is how many may wait at once;
 	// default 4096.
 	Hold    time.Duration
@@ -49,6 +53,8 @@ type Front struct {
 	waiting atomic.Int64
 	leaving atomic.Bool // says that it is not ready
 	ending  atomic.Bool // closes connections after their next answer
+	handed  handed      // certificates of callers, for runs here
+	parsed  certificates
 
 	handler      http.Handler
 	proxy        *httputil.ReverseProxy
@@ -81,12 +87,20 @@ func New(c Config) (*Front, error) {
 	if c.Server, err = c.Server.Filled(); err != nil {
 		return nil, err
 	}
+	if (c.Server.TLS != nil) != (c.Replica != nil) {
+		return nil, errors.New("front: TLS needs a Replica, and the other way round")
+	}
 	f := &Front{c: c, table: c.Table, metrics: c.Metrics, health: health.NewServer()}
-	f.peers, f.transport = newPeers(&f.c.Server), newTransport()
+	f.peers, f.transport = newPeers(f), newTransport(f.connect)
 	f.handler = f.routes()
 	f.http = f.c.Server.HTTPServer(f.handler)
-	f.grpc = grpc.NewServer(append(f.c.Server.GRPCLimits(), grpc.ForceServerCodecV2(rawCodec{protoCodec()}),
-		grpc.UnknownServiceHandler(f.call))...)
+	options := append(f.c.Server.GRPCLimits(), grpc.ForceServerCodecV2(rawCodec{protoCodec()}),
+		grpc.UnknownServiceHandler(f.call))
+	if f.secure() {
+		f.http.TLSConfig = c.Replica.Server(c.Server.TLS)
+		options = append(options, grpc.Creds(credentials.NewTLS(c.Replica.Server(c.Server.TLS))))
+	}
+	f.grpc = grpc.NewServer(options...)
 	healthpb.RegisterHealthServer(f.grpc, fleetHealth{f.health, f})
 	if f.httpL, err = f.c.Server.Listen("http", c.Server.HTTP); err != nil {
 		return nil, err
@@ -136,7 +150,12 @@ func (f *Front) Serve(ctx context.Context) error {
 	}
 	watching, unwatch := context.WithCancel(context.Background())
 	running.Go(func() { f.watchHealth(watching) })
-	serve(func() error { return f.http.Serve(f.httpL) })
+	serve(func() error {
+		if f.secure() {
+			return f.http.ServeTLS(f.httpL, "", "")
+		}
+		return f.http.Serve(f.httpL)
+	})
 	serve(func() error { return f.grpc.Serve(f.grpcL) })
 	<-failed.Done()
 	var err error

@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,7 +22,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/api/oip/pb"
-	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
@@ -40,10 +40,13 @@ apps:
 `
 
 // startRuns serves the cell 0.
-func startRuns(t testing.TB) *runner.Manager {
+func startRuns(t testing.TB) *runner.Manager { return startRunsOf(t, config, nil) }
+
+// startRunsOf serves a configuration as the cell 0.
+func startRunsOf(t testing.TB, config string, certificate func(context.Context) *x509.Certificate) *runner.Manager {
 	t.Helper()
 	ready := make(chan struct{}, 8)
-	m := runner.New(runner.Options{Log: slog.New(slog.DiscardHandler), Changed: func(int) {
+	m := runner.New(runner.Options{Log: slog.New(slog.DiscardHandler), Certificate: certificate, Changed: func(int) {
 		select {
 		case ready <- struct{}{}:
 		default:
@@ -65,8 +68,14 @@ func startRuns(t testing.TB) *runner.Manager {
 // startFront serves a front. me is its identity.
 func startFront(t testing.TB, me string, runs Runs, hold time.Duration) *Front {
 	t.Helper()
-	f, err := New(Config{Server: server.Config{HTTP: "127.0.0.1:0", GRPC: "127.0.0.1:0", DrainTimeout: time.Second},
-		Table: NewTable(me), Runs: runs, Hold: hold, Waiting: 100})
+	return serveFront(t, Config{Table: NewTable(me), Runs: runs, Hold: hold})
+}
+
+// serveFront serves a front on addresses of this machine.
+func serveFront(t testing.TB, c Config) *Front {
+	t.Helper()
+	c.Server.HTTP, c.Server.GRPC, c.Server.DrainTimeout, c.Waiting = "127.0.0.1:0", "127.0.0.1:0", time.Second, 100
+	f, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +96,11 @@ func (f *Front) held(by cells.Holder) {
 }
 
 func (f *Front) holder(identity string) cells.Holder {
-	return cells.Holder{Identity: identity, HTTP: f.HTTPAddr(), GRPC: f.GRPCAddr()}
+	h := cells.Holder{Identity: identity, HTTP: f.HTTPAddr(), GRPC: f.GRPCAddr()}
+	if f.secure() {
+		h.Key = f.c.Replica.Key()
+	}
+	return h
 }
 
 const question = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`

@@ -26,6 +26,8 @@ import (
 var (
 	keyPassed    = strings.ToLower(headerPassed)
 	keyElsewhere = strings.ToLower(headerElsewhere)
+	// keyCertificate is the certificate of a call's caller.
+	keyCertificate = strings.ToLower(headerCertificate)
 	// keyAnswered is on errors that a run gave, which are no broken connections.
 	keyAnswered = "sluice-answered"
 )
@@ -40,15 +42,19 @@ func (f *Front) call(_ any, stream grpc.ServerStream) error {
 	if !ok {
 		return status.Errorf(codes.Unimplemented, "unknown service of %.200s", full)
 	}
+	ctx, passed, err := f.originOf(stream.Context())
+	if err != nil {
+		return err
+	}
 	if method == "ModelStreamInfer" {
-		return f.stream(stream)
+		return f.stream(ctx, stream, passed)
 	}
 	var in frame
 	if err := stream.RecvMsg(&in); err != nil {
 		return err
 	}
 	defer in.free()
-	out, err := f.unary(stream.Context(), method, &in)
+	out, err := f.unary(ctx, method, &in, passed)
 	if err != nil {
 		return err
 	}
@@ -56,8 +62,8 @@ func (f *Front) call(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(out)
 }
 
-// unary answers a call with one message each way.
-func (f *Front) unary(ctx context.Context, method string, in *frame) (*frame, error) {
+// unary answers a call with one message each way. passed says that another pod has passed it on.
+func (f *Front) unary(ctx context.Context, method string, in *frame, passed bool) (*frame, error) {
 	field := fieldModel
 	switch method {
 	case "ServerLive":
@@ -80,7 +86,6 @@ func (f *Front) unary(ctx context.Context, method string, in *frame) (*frame, er
 		return nil, status.Errorf(codes.Unimplemented, "%.100s is of one server, not of a fleet", method)
 	}
 	model := textField(in.data, field)
-	passed := len(metadata.ValueFromIncomingContext(ctx, keyPassed)) > 0
 	t, err := f.resolve(ctx, model, passed, "")
 	until := time.Time{}
 	for err == nil {
@@ -146,11 +151,14 @@ func (f *Front) pass(ctx context.Context, method string, t target, in *frame) (o
 
 var retryAfterMS = strconv.FormatInt(retryAfter.Milliseconds(), 10)
 
-// passedOn is the context of a call to another pod: the client's metadata, and that it was passed on.
+// passedOn is the context of a call to another pod: the client's metadata and certificate, and that it was passed on.
 func passedOn(ctx context.Context) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = own(md)
 	md.Set(keyPassed, "1")
+	if c := certificateOf(ctx); c != nil {
+		md.Set(keyCertificate, encodeCertificate(c))
+	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
@@ -163,7 +171,7 @@ func own(md metadata.MD) metadata.MD {
 		}
 		switch key {
 		case "content-type", "user-agent", "te", "connection", "host", keyPassed, keyElsewhere,
-			keyAnswered:
+			keyAnswered, keyCertificate, keyHanded:
 			continue
 		}
 		out[key] = values
@@ -203,12 +211,12 @@ func encode(m proto.Message) (*frame, error) {
 	return &frame{mem.BufferSlice{mem.SliceBuffer(b)}}, nil
 }
 
-// shown are the headers over HTTP that say who calls, of a call over gRPC.
-func shown(ctx context.Context) http.Header {
-	out := make(http.Header)
+// shownByCall returns what a call shows of its caller; its context is one of originOf.
+func shownByCall(ctx context.Context) shown {
+	out := shown{make(http.Header), certificateOf(ctx)}
 	for _, key := range []string{"authorization", "x-api-key"} {
 		for _, x := range metadata.ValueFromIncomingContext(ctx, key) {
-			out.Add(key, x)
+			out.header.Add(key, x)
 		}
 	}
 	return out
@@ -224,7 +232,7 @@ func (f *Front) grpcIndex(ctx context.Context, in *frame) (*frame, error) {
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	list, err := f.index(ctx, body, shown(ctx))
+	list, err := f.index(ctx, body, shownByCall(ctx))
 	if err != nil {
 		return nil, refusedCall(err, codes.InvalidArgument)
 	}
@@ -240,7 +248,7 @@ func (f *Front) grpcIndex(ctx context.Context, in *frame) (*frame, error) {
 
 // grpcStats are the statistics of all models over gRPC.
 func (f *Front) grpcStats(ctx context.Context) (*frame, error) {
-	list, err := f.stats(ctx, shown(ctx))
+	list, err := f.stats(ctx, shownByCall(ctx))
 	if err != nil {
 		return nil, refusedCall(err, codes.Internal)
 	}

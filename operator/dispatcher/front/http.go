@@ -57,6 +57,10 @@ func (f *Front) routes() http.Handler {
 		if f.ending.Load() {
 			w.Header().Set("Connection", "close")
 		}
+		if err := f.origin(r); err != nil {
+			fail(w, http.StatusBadRequest, err.Error())
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -124,7 +128,8 @@ func (p passing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	model := r.PathValue("model")
 	r.Header.Set(headerPassed, "1")
-	r.URL.Scheme = "http"
+	shownBy(r).put(r, true)
+	r.URL.Scheme = f.scheme()
 	until := time.Now().Add(f.c.Hold)
 	for {
 		f.metrics.passed(t.cell, "http")
@@ -165,6 +170,7 @@ func (p passing) here(r *http.Request, t target) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	r.Header.Del(headerPassed)
+	r.Header.Del(headerCertificate)
 	r.RequestURI = r.URL.RequestURI()
 	w := &recorded{header: make(http.Header), status: http.StatusOK}
 	t.run.ServeHTTP(w, r)

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 )
 
 const (
@@ -28,8 +27,8 @@ const (
 )
 
 // newTransport returns a pool of connections to pods. One whose pod has gone ends within some seconds, also where
-// nobody closes it.
-func newTransport() *http.Transport {
+// nobody closes it. encrypt encrypts a connection that is asked for by https.
+func newTransport(encrypt func(ctx context.Context, c net.Conn, address string) (net.Conn, error)) *http.Transport {
 	d := &net.Dialer{Timeout: dialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3},
 		Control: func(_, _ string, c syscall.RawConn) error {
@@ -41,7 +40,14 @@ func newTransport() *http.Transport {
 			}
 			return err
 		}}
-	return &http.Transport{DialContext: d.DialContext, MaxConnsPerHost: connectionsEach,
+	dialTLS := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return encrypt(ctx, c, address)
+	}
+	return &http.Transport{DialContext: d.DialContext, DialTLSContext: dialTLS, MaxConnsPerHost: connectionsEach,
 		MaxIdleConnsPerHost: connectionsEach, IdleConnTimeout: 90 * time.Second,
 		DisableCompression: true, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
 		MaxResponseHeaderBytes: 1 << 20}
@@ -55,12 +61,12 @@ func notSent(err error) bool {
 
 // peers are the gRPC connections to pods, by address.
 type peers struct {
-	c     *server.Config
+	f     *Front
 	mu    sync.Mutex
 	conns map[string]*grpc.ClientConn
 }
 
-func newPeers(c *server.Config) *peers { return &peers{c: c, conns: make(map[string]*grpc.ClientConn)} }
+func newPeers(f *Front) *peers { return &peers{f: f, conns: make(map[string]*grpc.ClientConn)} }
 
 // conn returns the connection to an address. It connects when it is used.
 func (p *peers) conn(address string) (*grpc.ClientConn, error) {
@@ -69,9 +75,10 @@ func (p *peers) conn(address string) (*grpc.ClientConn, error) {
 	if c := p.conns[address]; c != nil {
 		return c, nil
 	}
-	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	most := int(p.f.c.Server.MaxRequest)
+	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(p.f.credentials(address)),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{protoCodec()}),
-			grpc.MaxCallRecvMsgSize(int(p.c.MaxRequest)), grpc.MaxCallSendMsgSize(int(p.c.MaxRequest))),
+			grpc.MaxCallRecvMsgSize(most), grpc.MaxCallSendMsgSize(most)),
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(5*time.Minute),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
@@ -105,12 +112,17 @@ func (p *peers) close() { p.only(nil) }
 const reachedPath = "/fleet/reached"
 
 // AskReached asks another pod how long ago it reached the API server.
-func AskReached(ctx context.Context, c *http.Client, address string) (time.Duration, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+reachedPath, nil)
+func (f *Front) AskReached(ctx context.Context, of cells.Holder) (time.Duration, error) {
+	if !f.reaches(of) {
+		return 0, errOtherwise
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.scheme()+"://"+of.HTTP+reachedPath, nil)
 	if err != nil {
 		return 0, err
 	}
-	answer, err := c.Do(r)
+	t := f.transportTo(of)
+	defer t.CloseIdleConnections()
+	answer, err := t.RoundTrip(r)
 	if err != nil {
 		return 0, err
 	}

@@ -38,13 +38,14 @@ type branch struct {
 	send   sync.Mutex // SendMsg and CloseSend
 	closed bool
 	ended  chan struct{}
+	forget func() // what was handed to the run
 }
 
-func (f *Front) stream(client grpc.ServerStream) error {
-	ctx, cancel := context.WithCancel(client.Context())
+func (f *Front) stream(from context.Context, client grpc.ServerStream, passed bool) error {
+	ctx, cancel := context.WithCancel(from)
 	defer cancel()
 	s := &stream{f: f, client: client, ctx: ctx, open: make(map[string]*branch), failed: make(chan error, 1),
-		passed: len(metadata.ValueFromIncomingContext(ctx, keyPassed)) > 0}
+		passed: passed}
 	read := make(chan error, 1)
 	go func() { read <- s.read() }()
 	var err error
@@ -142,11 +143,14 @@ func (s *stream) branch(t target) (*branch, error) {
 	}
 	var conn *grpc.ClientConn
 	var ctx context.Context
+	forget := func() {}
 	options := []grpc.CallOption{grpc.ForceCodecV2(rawCodec{protoCodec()})}
 	if t.run != nil {
 		conn = t.run.Conn
 		md, _ := metadata.FromIncomingContext(s.ctx)
-		ctx = metadata.NewOutgoingContext(s.ctx, own(md))
+		md = own(md)
+		forget = s.f.handed.hand(md, certificateOf(s.ctx))
+		ctx = metadata.NewOutgoingContext(s.ctx, md)
 		s.f.metrics.local(t.cell, "grpc", s.passed)
 	} else {
 		var err error
@@ -159,9 +163,10 @@ func (s *stream) branch(t target) (*branch, error) {
 	up, err := conn.NewStream(ctx, streamDesc, serviceName+"ModelStreamInfer", options...)
 	if err != nil {
 		t.done()
+		forget()
 		return nil, err
 	}
-	b = &branch{key: key, to: t, up: up, ended: make(chan struct{})}
+	b = &branch{key: key, to: t, up: up, ended: make(chan struct{}), forget: forget}
 	s.mu.Lock()
 	s.open[key] = b
 	s.mu.Unlock()
@@ -173,6 +178,7 @@ func (s *stream) branch(t target) (*branch, error) {
 // answers hands the answers of a cell to the client.
 func (s *stream) answers(b *branch) {
 	defer b.to.done()
+	defer b.forget()
 	defer close(b.ended)
 	for {
 		var out frame

@@ -63,6 +63,7 @@ type Table struct {
 type view struct {
 	known   bool
 	places  map[int]place
+	keys    map[string]string  // of the replicas that hold cells, by their addresses
 	apps    map[string][]place // by name; where an app is dealt to several cells, with their weights
 	changed chan struct{}      // closed when there is a newer view
 }
@@ -108,12 +109,13 @@ func (t *Table) Touch() {
 // rebuild makes a new view. mu is held.
 func (t *Table) rebuild() {
 	v := &view{known: t.known[0] && t.known[1], places: make(map[int]place, len(t.cells)),
-		apps: make(map[string][]place), changed: make(chan struct{})}
+		keys: make(map[string]string), apps: make(map[string][]place), changed: make(chan struct{})}
 	for _, n := range slices.Sorted(maps.Keys(t.cells)) {
 		c := t.cells[n]
 		h := t.holders[n]
 		p := place{n, h, h.Identity == t.me && t.me != "", c.Weight}
 		v.places[n] = p
+		v.keys[h.HTTP], v.keys[h.GRPC] = h.Key, h.Key
 		for _, a := range c.Apps {
 			p.weight = c.share(a)
 			v.apps[a] = append(v.apps[a], p)

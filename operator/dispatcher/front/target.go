@@ -69,7 +69,7 @@ func (f *Front) now(v *view, model string, passed bool, avoid string) (target, b
 		}
 		return target{}, false
 	}
-	if p.holder.Identity == "" || p.holder.Identity == avoid {
+	if p.holder.Identity == "" || p.holder.Identity == avoid || !f.reaches(p.holder) {
 		return target{}, false
 	}
 	return target{p, nil}, true

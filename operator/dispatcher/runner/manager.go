@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,9 @@ type Options struct {
 	// Changed is called when a cell has become ready, has another configuration, or has failed.
 	Changed func(cell int)
 	Log     *slog.Logger
+	// Certificate returns the certificate of a caller over gRPC that whoever hands queries to runs has verified, nil
+	// for none. The connections of callers are its own, and so is TLS.
+	Certificate func(context.Context) *x509.Certificate
 	// Linger is how long a cell that was handed over is still served, for queries on their way; default 3 s.
 	Linger time.Duration
 	// Drain bounds how long a run that ends may take to answer what it has; default 60 s.
@@ -78,6 +82,9 @@ func New(o Options) *Manager {
 	set(&o.Linger, 3*time.Second)
 	set(&o.Drain, time.Minute)
 	set(&o.Settle, 2*time.Minute)
+	if o.Certificate == nil {
+		o.Certificate = func(context.Context) *x509.Certificate { return nil }
+	}
 	if o.Changed == nil {
 		o.Changed = func(int) {}
 	}

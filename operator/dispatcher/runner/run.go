@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -44,7 +45,8 @@ type Run struct {
 
 // start opens a configuration and begins to serve it. It need not be ready when start returns.
 func start(ctx context.Context, number int, folder string, files map[string]string, before Before,
-	supply provider.Supply, log *slog.Logger) (_ *Run, err error) {
+	supply provider.Supply, certificate func(context.Context) *x509.Certificate, log *slog.Logger) (_ *Run,
+	err error) {
 	for name, text := range files {
 		if filepath.Base(name) != name || !filepath.IsLocal(name) {
 			return nil, fmt.Errorf("the cell's configuration has a file named %q, which is no plain name", name)
@@ -76,6 +78,7 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 	close(hurry)
 	server, err := profiled.NewServer(ctx, host.ServerOptions{
 		HTTP: "off", GRPC: "127.0.0.1:0", Admin: "off", Hurry: hurry, Log: log, Starts: before.Starts,
+		Certificate: certificate,
 	})
 	if err != nil {
 		return nil, err

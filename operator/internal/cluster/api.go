@@ -35,7 +35,7 @@ func (c *Cluster) port(which int) string { return strconv.Itoa(c.ports[which]) }
 const servicesRange = "10.96.0.0/16"
 
 func (c *Cluster) certificates() (err error) {
-	if c.auth, err = newAuthority(c.dir); err != nil {
+	if c.auth, err = NewAuthority(c.dir); err != nil {
 		return err
 	}
 	hosts := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
@@ -57,7 +57,7 @@ func (c *Cluster) certificates() (err error) {
 		{"admin", "admin", []string{"system:masters"}, nil, nil},
 	} {
 		name := pkix.Name{CommonName: it.user, Organization: it.group}
-		if _, _, err = c.auth.issue(it.file, name, it.hosts, it.addresses); err != nil {
+		if _, _, err = c.auth.Issue(it.file, name, it.hosts, it.addresses); err != nil {
 			return err
 		}
 	}

@@ -17,21 +17,21 @@ import (
 // validity of the certificates: longer than any test.
 const validity = 24 * time.Hour
 
-// authority signs the certificates of one control plane.
-type authority struct {
+// Authority signs certificates of tests: those of a control plane, or of servers and clients.
+type Authority struct {
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte // of cert
 }
 
-// newAuthority makes one whose certificate is ca.crt in dir.
-func newAuthority(dir string) (*authority, error) {
+// NewAuthority makes one whose certificate is ca.crt in dir.
+func NewAuthority(dir string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	a := &authority{dir: dir, key: key}
+	a := &Authority{dir: dir, key: key}
 	template := certificate(pkix.Name{CommonName: "sluice-test-ca"})
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage |= x509.KeyUsageCertSign
@@ -46,6 +46,9 @@ func newAuthority(dir string) (*authority, error) {
 	return a, os.WriteFile(a.path("ca.crt"), a.pem, 0o600)
 }
 
+// PEM is the authority's certificate.
+func (a *Authority) PEM() []byte { return a.pem }
+
 func certificate(name pkix.Name) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
@@ -56,10 +59,10 @@ func certificate(name pkix.Name) *x509.Certificate {
 	}
 }
 
-func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
+func (a *Authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// issue signs a certificate for a client or server and writes it to FILE.crt and FILE.key.
-func (a *authority) issue(file string, name pkix.Name, hosts []string, addresses []net.IP) (cert, key []byte,
+// Issue signs a certificate for a client or server and writes it to FILE.crt and FILE.key in the authority's folder.
+func (a *Authority) Issue(file string, name pkix.Name, hosts []string, addresses []net.IP) (cert, key []byte,
 	err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -79,7 +82,7 @@ func (a *authority) issue(file string, name pkix.Name, hosts []string, addresses
 }
 
 // keyPair writes a key to FILE.key.
-func (a *authority) keyPair(file string, private *ecdsa.PrivateKey) ([]byte, error) {
+func (a *Authority) keyPair(file string, private *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(private)
 	if err != nil {
 		return nil, err

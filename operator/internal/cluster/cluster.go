@@ -36,7 +36,7 @@ type Cluster struct {
 	options Options
 	tools   string
 	dir     string // certificates, logs, data
-	auth    *authority
+	auth    *Authority
 	ports   []int
 	block   *block
 

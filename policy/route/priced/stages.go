@@ -32,6 +32,7 @@ type stage struct {
 	right    float64 // the part of it for being right: the query's weight, over its tasks here
 	reach    float64 // share of the queries that have items here
 	tasks    float64 // of a query that has any
+	siblings int     // of its tasks that are taken to run in one batch while machine time is scarce
 	next     []following
 	joins    float64
 	beside   bool // batches may begin beside those of other stages
@@ -97,6 +98,8 @@ const (
 	// A task left behind is taken to wait beyond the next free machine: for behindSlots over the slots, in parts of its
 	// stage's time, within these bounds.
 	leastBehind, mostBehind, behindSlots = 0.04, 0.2, 3.0
+	// siblingsShare is the part of an objective that the batches of all of a query's siblings may take on the longest path.
+	siblingsShare = 0.6
 	// queueShare is how much of the time in which the tasks before it came it waits besides.
 	queueShare = 0.2
 	// served is what an answer in time is worth beside its accuracy while all objectives are kept (press.go).
@@ -187,6 +190,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 		x := &r.stages[a.graph.Stage(at)]
 		x.longest, x.tail = a.slo-before[at]-behind[at], behind[at]
 	}
+	r.setSiblings(a)
 	before, behind = dag.Around(a.graph.Following(), needs)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
@@ -205,6 +209,44 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 			})
 		}
 	}
+}
+
+// setSiblings sets how many tasks of a query are taken to run in one batch at each stage while machine time is scarce:
+// all, or the largest part of all with which the query can still be in time.
+func (r *Rule) setSiblings(a *app) {
+	n := a.graph.Len()
+	takes := make([]float64, n)
+	for _, part := range [...]float64{1, 0.7, 0.5, 0.35, 0.25, 0} {
+		for at := range n {
+			x := &r.stages[a.graph.Stage(at)]
+			x.siblings = max(int(math.Round(part*x.tasks)), 1)
+			takes[at] = r.fastest(x, x.siblings)
+		}
+		before, behind := dag.Around(a.graph.Following(), takes)
+		longest := 0.0
+		for at := range n {
+			longest = max(longest, before[at]+takes[at]+behind[at])
+		}
+		if longest <= siblingsShare*a.slo {
+			return
+		}
+	}
+}
+
+// fastest returns what the fastest option of a stage takes for some items; 0 for a stage that nothing serves.
+func (r *Rule) fastest(x *stage, items int) float64 {
+	least := math.Inf(1)
+	for _, g := range x.groups {
+		for _, o := range r.machines.groups[g].serving(x) {
+			if !o.pinned && o.limit > 0 {
+				least = min(least, o.seconds[min(items, o.limit)])
+			}
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
 }
 
 // setTasks derives how many tasks a query has at a stage, from the mean sizes that are expected. At the first stage it

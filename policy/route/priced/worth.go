@@ -32,9 +32,13 @@ func (r *Rule) tabulate(a *app, x *stage) {
 		for _, g := range x.groups {
 			y := &r.machines.groups[g]
 			options := y.serving(x)
+			together := 1
+			if y.scarce() {
+				together = x.siblings
+			}
 			for k := range options {
 				if !options[k].pinned {
-					x.addWorth(a, c, &options[k], y.price)
+					x.addWorth(a, c, &options[k], y.price, together)
 				}
 			}
 		}
@@ -71,7 +75,7 @@ func (r *Rule) marginOf(a *app, x *stage) float64 {
 }
 
 // addWorth raises the worth of a class to what an option brings.
-func (x *stage) addWorth(a *app, c int, o *option, price float64) {
+func (x *stage) addWorth(a *app, c int, o *option, price float64, together int) {
 	worth, costs, mean := x.worth[c], x.costs[c], x.classes[c].mean
 	size := int(math.Ceil(mean))
 	if most := x.classes[c].most; most <= o.limit {
@@ -84,6 +88,7 @@ func (x *stage) addWorth(a *app, c int, o *option, price float64) {
 			return
 		}
 		cost := x.right*(1-o.quality) + price*t*mean/float64(b)
+		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
 		if len(x.next) == 0 {
 			if x.value-cost > worth[from] {

@@ -40,10 +40,10 @@ func (p *pod) volumes() error {
 	return nil
 }
 
-// renewEvery is how often the files of ConfigMaps are written anew. A kubelet does it about every minute.
+// renewEvery is how often the files of ConfigMaps and Secrets are written anew. A kubelet does it about every minute.
 const renewEvery = 5 * time.Second
 
-// renew keeps the volumes of ConfigMaps as these are, until the pod has ended.
+// renew keeps the volumes of ConfigMaps and Secrets as these are, until the pod has ended.
 func (p *pod) renew(ended <-chan struct{}) {
 	for {
 		select {
@@ -53,7 +53,7 @@ func (p *pod) renew(ended <-chan struct{}) {
 		}
 		for i := range p.spec.Spec.Volumes {
 			v := &p.spec.Spec.Volumes[i]
-			if v.ConfigMap == nil {
+			if v.ConfigMap == nil && v.Secret == nil {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(p.ctx, volumeTimeout)
