@@ -257,6 +257,10 @@ type App struct {
 	Variants []Variant `yaml:"variants"`
 	// Stages lists the steps of an app that has several. Exactly one of them is fed by no other.
 	Stages []Stage `yaml:"stages"`
+	// Whole hands every tensor of a query from step to step as a whole, with its batch dimension, and runs the queries
+	// one at a time at every model: for steps of which some batch and others do not. A step's model still refuses more
+	// rows than its max_batch. Default: false.
+	Whole bool `yaml:"whole"`
 	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
 	Inputs []Tensor `yaml:"inputs"`
 	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the
@@ -306,8 +310,8 @@ type Stage struct {
 	Name string `yaml:"name"`
 	// Variants lists the models that can do the step. Either variants or function is required.
 	Variants []Variant `yaml:"variants"`
-	// Function does the step without a model, in this process: `argmax`, `crop`, `nms`, `reshape`, `resize`,
-	// `threshold`, `topk` or `track`. Profiles list it under the name of the step.
+	// Function does the step without a model, in this process: `argmax`, `crop`, `identity`, `nms`, `reshape`,
+	// `resize`, `threshold`, `topk` or `track`. Profiles list it under the name of the step.
 	Function string `yaml:"function"`
 	// With holds the options of the function; docs/builtin.md lists them.
 	With map[string]string `yaml:"with"`

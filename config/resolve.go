@@ -158,6 +158,9 @@ func (r *resolver) app(i int) {
 			} else {
 				path := at(v.path+".variants", j)
 				st.Variants = append(st.Variants, r.variant(&v.Variants[j], path, serving.AppID(i), id))
+				if a.Whole {
+					r.whole(st.Variants[j])
+				}
 				r.w.Variants[len(r.w.Variants)-1].Unrated = len(v.Variants) > 1 && v.Variants[j].Accuracy == 0 &&
 					!r.c.f.has(path+".accuracy")
 			}
@@ -268,6 +271,15 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 	return id
 }
 
+// whole makes a model take one query in a run, with all its rows.
+func (r *resolver) whole(v serving.VariantID) {
+	spec, b := &r.w.Spec.Variants[v], &r.w.Variants[v]
+	if b.Batched {
+		b.Rows, b.Batched = spec.MaxBatch, false
+	}
+	spec.MaxBatch = 1
+}
+
 // model reads a variant's model, once. It returns nil for a missing one, which is a problem only for models that run in
 // this process.
 func (r *resolver) model(v *Variant, path string) *repository.Model {
@@ -309,7 +321,7 @@ func (r *resolver) info(i int, w *wiring) AppInfo {
 	a := &r.f.Apps[i]
 	out := AppInfo{
 		System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested(),
-		Outputs: tensors(a.Outputs), Batched: w.batched(),
+		Outputs: tensors(a.Outputs), Batched: w.batched(), Whole: a.Whole,
 	}
 	if out.Outputs == nil {
 		out.Outputs = w.tensors.Answer()

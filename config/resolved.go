@@ -39,6 +39,8 @@ type AppInfo struct {
 	Outputs []tensor.Spec
 	// Batched tells whether the first dimension of the tensors counts items.
 	Batched bool
+	// Whole tells that each query is one item, whatever its first dimension.
+	Whole bool
 	// Triton is the app's model as its repository describes it: that of its only stage, or an ensemble of the app's
 	// name, of which only the configuration is known. Nil when there is none.
 	Triton *repository.Model
@@ -61,6 +63,9 @@ type Binding struct {
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
 	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
+	// Rows bounds the batch dimension of a model of which each run takes one query whole (App.Whole). 0 for others, and
+	// for models without a batch dimension.
+	Rows int
 	// Unrated says that the file does not say how accurate it is: a profile must. Until then its accuracy is 0.
 	Unrated bool
 	// Unsized says that the file does not say how much memory it takes; a profile may.

@@ -308,6 +308,9 @@ func (im *importer) add(a App) {
 		if m := im.members[model]; m != nil {
 			p = m.placement(a.Name, name)
 		}
+		if a.Whole {
+			p.BatchLimit = 0
+		}
 		im.placed = im.placed || p.Slots > 1 || p.BatchLimit > 0
 		im.place = append(im.place, p)
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/models/repository/pb"
@@ -68,6 +67,11 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		}
 		im.hide(&a.Stages[k], &g, im.members[s.ModelName])
 	}
+	if a.Whole = im.mixed(&a, config, steps); a.Whole {
+		for k := range a.Stages {
+			a.Stages[k].alone()
+		}
+	}
 	later, err := g.connect(a.Stages)
 	if err != nil {
 		return a, err
@@ -77,12 +81,7 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 			"when %q is done",
 			c.Name, a.Stages[g.first].Name, a.Stages[k].Name, a.Stages[k].Name, a.Stages[g.first].Name)
 	}
-	first := im.members[steps[g.first].ModelName]
-	if limit, own := config.GetMaxBatchSize(), first.Config.GetMaxBatchSize(); limit > 0 && own > limit {
-		im.notef("ensemble %q: max_batch_size is %d, and that of its first model %q is %d, which is what bounds a "+
-			"request", c.Name, limit, first.Name, own)
-	}
-	return a, im.answer(&a, &g, config)
+	return a, im.answer(&a, &g, config, steps)
 }
 
 // stageName names a step after its model; a model that is used again is numbered.
@@ -114,50 +113,43 @@ func (im *importer) hide(s *Stage, g *flow, m *member) {
 }
 
 // answer makes the app answer with the ensemble's outputs. Outputs of final stages are answers as they are. An output
-// of another step goes to a final stage that passes it on: a reshape to the shape that it has. So does every output of
-// a single step that has another name in the ensemble, because tensors are renamed between stages only.
-func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
-	var final []int
-	renames := func(m map[string]string) bool {
-		for from, to := range m {
-			if from != to {
-				return true
-			}
-		}
-		return false
-	}
-	alone := len(a.Stages) == 1 && (renames(a.Stages[0].Inputs) || renames(a.Stages[0].Outputs))
+// of another step goes to a final stage that passes it on. So does every output of a single step that has another name
+// in the ensemble, because tensors are renamed between stages only, and those that have a batch dimension in the
+// ensemble and none in the step, or the other way round.
+func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig, steps []*pb.ModelEnsembling_Step) error {
+	change := make([]string, len(c.Output)) // of the batch dimension
+	final := make([]bool, len(a.Stages))
 	for k := range a.Stages {
-		if len(a.Stages[k].Next) == 0 && !alone {
-			final = append(final, k)
-		}
+		final[k] = len(a.Stages[k].Next) == 0
+	}
+	if len(a.Stages) == 1 && (renames(a.Stages[0].Inputs) || renames(a.Stages[0].Outputs) || im.rebatches(a, steps[0])) {
+		final[0] = false
 	}
 	for i, out := range c.Output {
 		from, ok := g.given[out.Name]
 		if !ok || from == pipeline.Request {
 			return fmt.Errorf("output[%d]: no step gives tensor %q", i, out.Name)
 		}
-		if slices.Contains(final, from) {
-			continue
-		}
-		open, dims := 0, make([]string, len(out.Dims))
-		for d, n := range out.Dims {
-			if dims[d] = strconv.FormatInt(n, 10); n < 0 {
-				open++
+		m := im.members[steps[from].ModelName]
+		for port, name := range steps[from].OutputMap {
+			if name == out.Name {
+				var err error
+				if change[i], err = m.answering(port, a.Outputs[i], c.GetMaxBatchSize() > 0); err != nil {
+					return fmt.Errorf("output[%d]: %w", i, err)
+				}
 			}
 		}
-		if open > 1 || len(dims) > 8 {
-			im.notef("ensemble %q: output %q is not in the answer: step %q gives it, which is not among the last, "+
-				"and its shape %v is too open to pass it on",
-				a.Name, out.Name, a.Stages[from].Name, out.Dims)
-			a.Outputs = slices.DeleteFunc(a.Outputs, func(t Tensor) bool { return t.Name == out.Name })
+		final[from] = final[from] && change[i] == ""
+	}
+	for i, out := range c.Output {
+		from := g.given[out.Name]
+		if final[from] {
 			continue
 		}
-		s := Stage{Name: stageName(a.Stages, "answer-"+out.Name), Function: "reshape",
-			With:   map[string]string{"shape": strings.Join(dims, ",")},
+		s := Stage{Name: stageName(a.Stages, "answer-"+out.Name), Function: "identity",
 			Inputs: map[string]string{"tensor": out.Name}, Outputs: map[string]string{"tensor": out.Name}}
-		if c.GetMaxBatchSize() == 0 {
-			s.With["whole"] = "true"
+		if change[i] != "" {
+			s.With = map[string]string{"batch": change[i]}
 		}
 		if with, ok := im.functions[s.Name]; ok && !maps.Equal(with, s.With) {
 			s.Name = stageName(a.Stages, "answer-"+a.Name+"-"+out.Name) // profiles tell functions apart by their names
@@ -169,11 +161,18 @@ func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 		a.Stages[from].Next = append(a.Stages[from].Next, Edge{To: s.Name, FanOut: 1})
 		a.Stages = append(a.Stages, s)
 	}
-	if len(a.Outputs) == 0 || alone && len(a.Stages) == 1 {
-		return errors.New("none of its outputs can be in an answer")
-	}
 	if len(a.Stages) > maxStages {
 		return fmt.Errorf("it would have %d stages, more than %d", len(a.Stages), maxStages)
 	}
 	return nil
+}
+
+// renames tells whether a map gives a tensor another name.
+func renames(m map[string]string) bool {
+	for from, to := range m {
+		if from != to {
+			return true
+		}
+	}
+	return false
 }

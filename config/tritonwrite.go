@@ -115,6 +115,9 @@ func writeImported(b *bytes.Buffer, a *App) {
 	for i := range a.Variants {
 		fmt.Fprintf(b, "    variants:\n      - %s\n", shownVariant(&a.Variants[i]))
 	}
+	if a.Whole {
+		b.WriteString("    whole: true   # some of its tensors have a batch dimension, and others have none\n")
+	}
 	if len(a.Stages) > 0 {
 		b.WriteString("    stages:\n")
 	}
@@ -122,7 +125,10 @@ func writeImported(b *bytes.Buffer, a *App) {
 		s := &a.Stages[i]
 		fmt.Fprintf(b, "      - name: %s\n", quote(s.Name))
 		if s.Function != "" {
-			fmt.Fprintf(b, "        function: %s\n        with: %s\n", s.Function, shownMap(s.With))
+			fmt.Fprintf(b, "        function: %s\n", s.Function)
+			if len(s.With) > 0 {
+				fmt.Fprintf(b, "        with: %s\n", shownMap(s.With))
+			}
 		}
 		for j := range s.Variants {
 			fmt.Fprintf(b, "        variants: [%s]\n", shownVariant(&s.Variants[j]))

@@ -206,7 +206,14 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *pipeline.Wirin
 			spec.Name = name
 			w.missing(k, in.Name, spec)
 		case found != nil && found.DType != tensor.Invalid:
-			if found.DType != in.DType || !fits(found.Shape, in.Shape) {
+			change, ok := rebatched(found.Shape, in.Shape, w.hasBatch(variants))
+			if change != pipeline.KeepBatch {
+				if info.Batch == nil {
+					info.Batch = make(map[string]pipeline.BatchChange)
+				}
+				info.Batch[in.Name] = change
+			}
+			if found.DType != in.DType || !ok {
 				w.r.c.addf(w.tensorPath(k, "inputs", in.Name), "tensor %s is not what the models take as %s",
 					show([]tensor.Spec{*found}), show([]tensor.Spec{in}))
 			}
@@ -222,6 +229,27 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *pipeline.Wirin
 	for _, out := range slices.Sorted(maps.Keys(v.Outputs)) {
 		w.give(k, info, out, tensor.Spec{Name: out})
 	}
+}
+
+// hasBatch tells whether the models of a stage have a batch dimension.
+func (w *wiring) hasBatch(variants []serving.VariantID) bool {
+	b := &w.r.w.Variants[variants[0]]
+	return b.Batched || b.Rows > 0
+}
+
+// rebatched tells whether a tensor of one shape can be the input of another, and what happens to its batch dimension
+// then: a tensor without one is one item of a model that batches, and a batch of one can be handed to a model that does
+// not.
+func rebatched(from, to []int64, batch bool) (pipeline.BatchChange, bool) {
+	switch {
+	case fits(from, to):
+		return pipeline.KeepBatch, true
+	case batch && len(to) > 0 && fits(from, to[1:]):
+		return pipeline.AddBatch, true
+	case !batch && len(from) > 0 && (from[0] == -1 || from[0] == 1) && fits(from[1:], to):
+		return pipeline.DropBatch, true
+	}
+	return pipeline.KeepBatch, false
 }
 
 // give puts an output into the query's name space.
@@ -265,6 +293,10 @@ func (w *wiring) batched() bool {
 			if k == 0 || beside && b.Function != nil {
 				all = all && b.Batched
 			}
+		}
+		for _, a := range w.brought {
+			// A tensor of the request that gets its batch dimension on the way is one item.
+			all = all && (a.stage != k || w.r.w.Stages[st].Batch[a.input] != pipeline.AddBatch)
 		}
 	}
 	return all

@@ -17,6 +17,10 @@ var ErrInstanceLost = errors.New("instance lost")
 // runs its queries again in smaller batches, and makes none as large on machines of that type any more.
 var ErrOutOfMemory = errors.New("the device lacks memory for the batch")
 
+// ErrUnfit is wrapped by errors that mean that the tensors of a request do not fit a stage's model, which only the run
+// shows: the client is told that its request is wrong.
+var ErrUnfit = errors.New("the request does not fit")
+
 // Backend launches model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) implement it. They
 // decide nothing.
 type Backend interface {

@@ -76,10 +76,30 @@ func (x *execution) inputs(at, offset, items int) ([]tensor.Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
+		if t.Shape, err = x.rebatched(at, take.Input, &t); err != nil {
+			return nil, err
+		}
 		t.Name = take.Input
 		out[k] = t
 	}
 	return out, nil
+}
+
+// rebatched returns the shape with which a tensor is handed to an input of a stage: with or without a batch dimension
+// of one.
+func (x *execution) rebatched(at int, input string, t *tensor.Tensor) ([]int64, error) {
+	switch x.graph.stages[at].wiring.Batch[input] {
+	case pipeline.AddBatch:
+		return append([]int64{1}, t.Shape...), nil
+	case pipeline.DropBatch:
+		if len(t.Shape) == 0 || t.Shape[0] != 1 {
+			return nil, fmt.Errorf("%w: stage %q has no batch dimension, and tensor %q, which it takes as its input "+
+				"%q, has shape %v: only a batch of 1 can be handed on to it",
+				ErrUnfit, x.graph.Name(at), t.Name, input, tensor.Dims(t.Shape))
+		}
+		return t.Shape[1:], nil
+	}
+	return t.Shape, nil
 }
 
 // allInputs returns the inputs of a stage of which nothing is known: the tensors of the request at the first, all

@@ -178,7 +178,9 @@ func onnxModel(b *config.Binding) onnx.Model {
 	if b.Described == nil {
 		return onnx.Model{Path: b.Path, NoBatch: !b.Batched}
 	}
-	return onnx.Described(b.Path, b.Described)
+	m := onnx.Described(b.Path, b.Described)
+	m.Rows = b.Rows
+	return m
 }
 
 // fake makes a worker that waits as its settings say. Its outputs have as many rows as the stages expect.
@@ -212,7 +214,8 @@ func (o *Opened) remote(b config.Backend, log *slog.Logger) (*openinference.Back
 	models := make(map[serving.VariantID]openinference.Model)
 	for v, x := range o.tables.Variants {
 		uri, digest := o.options.Where(x.Model)
-		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest}
+		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest,
+			Whole: x.Rows > 0}
 	}
 	return openinference.New(openinference.Config{
 		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,

@@ -75,6 +75,10 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 	if info.Triton != nil {
 		m.Config = info.Triton.Config
 	}
+	bound := int(m.Config.GetMaxBatchSize())
+	if app.Ensemble && len(info.Inputs) > 0 { // its own configuration says what clients see
+		m.Batched, m.Whole, m.Plain = info.Batched || info.Whole && bound > 0, info.Whole, bound == 0
+	}
 	m.Labels = o.labels(a)
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	if o.tables.Variants[spec.Stages[last].Variants[0]].Python != nil {
@@ -95,6 +99,12 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 				}
 			}
 		}
+	}
+	switch {
+	case m.Whole:
+		m.MaxBatch = bound
+	case app.Ensemble && bound > 0:
+		m.MaxBatch = min(m.MaxBatch, bound)
 	}
 	if v := spec.Stages[first].Variants[0]; m.Config == nil && first == last && b.decoupled(ctx, v) {
 		m.Config = &pb.ModelConfig{ModelTransactionPolicy: &pb.ModelTransactionPolicy{Decoupled: true}}

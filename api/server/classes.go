@@ -23,7 +23,7 @@ func classified(m *Model, t *tensor.Tensor, n int) (tensor.Tensor, error) {
 	}
 	items, shape := int64(1), []int64{}
 	rest := t.Shape
-	if m.Batched && len(rest) > 0 {
+	if m.shownBatched() && len(rest) > 0 {
 		items, rest = rest[0], rest[1:]
 		shape = append(shape, items)
 	}

@@ -42,7 +42,7 @@ func (s *Server) generation(w http.ResponseWriter, r *http.Request, holds *claim
 		return nil, oip.Errorf(oip.Unsupported, "", "model '%s' cannot be asked to generate: its inputs are not known",
 			m.Name)
 	}
-	body, err = oip.GenerateBody(body, m.Inputs, m.Batched, s.config.Message)
+	body, err = oip.GenerateBody(body, m.Inputs, m.shownBatched(), s.config.Message)
 	if err != nil {
 		return nil, err
 	}

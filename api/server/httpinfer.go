@@ -42,7 +42,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 				return tensor.Spec{}, false, err
 			}
 		}
-		return m.Inputs[0], m.Batched, nil
+		return m.Inputs[0], m.shownBatched(), nil
 	}, s.regions.reader(s.config.MaxRequest, holds))
 	if err != nil {
 		return namingInputs(m, err)

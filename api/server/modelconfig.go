@@ -23,7 +23,7 @@ func (m *Model) config() *triton.ModelConfig {
 		}}
 	}
 	most := int32(0)
-	if m.Batched {
+	if m.shownBatched() {
 		most = int32(m.MaxBatch)
 	}
 	c.MaxBatchSize = &most
@@ -58,7 +58,7 @@ func tritonType(d tensor.DType) triton.DataType {
 
 // item returns a shape without the batch dimension, as in model configurations.
 func (m *Model) item(shape []int64) []int64 {
-	if m.Batched && len(shape) > 0 {
+	if m.shownBatched() && len(shape) > 0 {
 		return shape[1:]
 	}
 	return shape

@@ -62,6 +62,10 @@ type Model struct {
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
 	MaxBatch int  // most items of one request
+	// Whole says that a request is one item all the same, and MaxBatch bounds its rows.
+	Whole bool
+	// Plain says that clients are shown no batch dimension: the first one is one of the tensors' own.
+	Plain bool
 	// Config is the model's config.pbtxt, or nil. It is not changed.
 	Config *triton.ModelConfig
 	// Failed says why the model cannot be served at all; "" for one that can. Such a model has no app.
@@ -107,6 +111,9 @@ type BatchStatistics struct {
 	Size      uint64
 	Count, NS uint64
 }
+
+// shownBatched reports whether clients see a batch dimension.
+func (m *Model) shownBatched() bool { return m.Batched && !m.Plain }
 
 // Decoupled reports whether the model gives any number of answers to a request.
 func (m *Model) Decoupled() bool { return m.Config.GetModelTransactionPolicy().GetDecoupled() }

@@ -87,6 +87,9 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 	if m.Inputs != nil && len(inputs) < len(m.Inputs) {
 		return 0, missingInputs(m, inputs)
 	}
+	if m.Whole {
+		return 1, nil
+	}
 	return items, nil
 }
 

@@ -13,6 +13,10 @@ import (
 func (e *exporter) app(id serving.AppID) error {
 	a, path := &e.file.Apps[id], at("apps", int(id))
 	e.apps = append(e.apps, "")
+	if a.Whole {
+		e.lost(path+".whole", "a resource has nothing like it: the app is left out")
+		return nil
+	}
 	name, same := e.called.give(a.Name)
 	if !same {
 		e.lost(path+".name", "Kubernetes takes lower-case letters, digits and dashes: clients call it %q now", name)

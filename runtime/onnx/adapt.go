@@ -15,7 +15,33 @@ import (
 )
 
 // adapts reports whether the tensors of queries differ from the model's own.
-func (m *model) adapts() bool { return m.sequence != nil || len(m.reshapes) > 0 }
+func (m *model) adapts() bool { return m.sequence != nil || len(m.reshapes) > 0 || m.countsRows() }
+
+// countsRows reports whether a query is one item for its callers, and as many for the model as it has rows.
+func (m *model) countsRows() bool { return m.rows > 0 && m.batched }
+
+// rowsOf counts the rows of a query that is one item for its callers.
+func (m *model) rowsOf(p *dataplane.Portion) (int, error) {
+	rows := int64(1)
+	for k := range p.Inputs {
+		t := &p.Inputs[k]
+		if len(t.Shape) == 0 {
+			return 0, fmt.Errorf("%w: input %q has shape [], its first dimension must count the rows of the batch",
+				dataplane.ErrUnfit, t.Name)
+		}
+		switch n := t.Shape[0]; {
+		case n < 1 || n > int64(m.rows):
+			return 0, fmt.Errorf("%w: input %q has shape %v: the batch size must be from 1 to %d, the model's "+
+				"max_batch_size", dataplane.ErrUnfit, t.Name, tensor.Dims(t.Shape), m.rows)
+		case k > 0 && n != rows:
+			return 0, fmt.Errorf("%w: input %q has %d rows, input %q has %d: they must be the same",
+				dataplane.ErrUnfit, t.Name, n, p.Inputs[0].Name, rows)
+		default:
+			rows = n
+		}
+	}
+	return int(rows), nil
+}
 
 // adapt returns a batch with the inputs that the model has: in its own shapes, with what it is told of sequences, and
 // with their states. The batch of the caller is not changed.
@@ -25,6 +51,14 @@ func (m *model) adapt(whole *dataplane.Batch) (*dataplane.Batch, error) {
 	for k := range b.Portions {
 		p := &b.Portions[k]
 		p.Inputs = slices.Clone(p.Inputs)
+		if m.countsRows() {
+			rows, err := m.rowsOf(p)
+			if err != nil {
+				return nil, err
+			}
+			b.Items += rows - p.Items
+			p.Items = rows
+		}
 		for i := range p.Inputs {
 			t := &p.Inputs[i]
 			own, ok := m.reshapes[t.Name]

@@ -52,6 +52,9 @@ type Model struct {
 	// NoBatch says that the first dimension of the inputs is not a batch dimension, although it is variable in the
 	// file.
 	NoBatch bool
+	// Rows bounds the first dimension of the tensors of a query that runs alone, as one item of any number of rows. 0
+	// means that the first dimension counts the items.
+	Rows int
 	// AsIs runs the graph as it is in the file, without optimisation by the runtime. It is for files that
 	// Backend.Optimize wrote.
 	AsIs bool

@@ -24,6 +24,7 @@ type model struct {
 	path            string
 	inputs, outputs []port
 	batched         bool // the first dimension of every tensor counts items
+	rows            int  // Model.Rows
 	asIs            bool // without optimisation
 	example         func(items int) []tensor.Tensor
 	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
@@ -55,7 +56,7 @@ func readModel(cfg Model) (*model, error) {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
 	m := &model{
-		path: cfg.Path, example: cfg.Example, asIs: cfg.AsIs, sequence: cfg.Sequence,
+		path: cfg.Path, rows: cfg.Rows, example: cfg.Example, asIs: cfg.AsIs, sequence: cfg.Sequence,
 		reshapes: make(map[string][]int64), seen: make(map[string][]int64),
 	}
 	for name, r := range cfg.Reshapes {

@@ -41,6 +41,8 @@ type Model struct {
 	// URI says where a node of sluice gets the model from if its repository lacks it, and Digest what it has to be; ""
 	// for nothing.
 	URI, Digest string
+	// Whole says that a batch is one query of one item, whose tensors have any number of rows.
+	Whole bool
 }
 
 // Config is the address of a server and the models that it serves.
@@ -325,7 +327,11 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	}
 	outputs, err := oip.DecodeOutputs(answer)
 	if err == nil {
-		err = d.check(outputs, b.Items)
+		items := b.Items
+		if m.Whole && len(inputs) > 0 && len(inputs[0].Shape) > 0 {
+			items = int(inputs[0].Shape[0])
+		}
+		err = d.check(outputs, items)
 	}
 	if err == nil {
 		err = split(b.Portions, b.Items, outputs)

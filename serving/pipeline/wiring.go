@@ -21,7 +21,20 @@ type Wiring struct {
 	// known. A stage of which neither Inputs nor Takes is known takes all outputs of the stages that feed it, the first
 	// stage all tensors of the request.
 	Inputs, Outputs []tensor.Spec
+	// Batch says of inputs of the stage's model that their tensors in the query have a batch dimension where the model
+	// has none, or the other way round. Such tensors hold one item.
+	Batch map[string]BatchChange
 }
+
+// BatchChange is what happens to the batch dimension of a tensor on its way to a stage.
+type BatchChange uint8
+
+// The changes.
+const (
+	KeepBatch BatchChange = iota
+	AddBatch              // a first dimension of 1 is put before the others
+	DropBatch             // a first dimension of 1 is taken away
+)
 
 // Take is an input of a stage's model and the tensor of the query that it is.
 type Take struct{ Input, Name string }

@@ -59,7 +59,9 @@ type body interface {
 }
 
 // kinds lists the functions by name.
-var kinds = []*kind{&argmaxKind, &cropKind, &nmsKind, &reshapeKind, &resizeKind, &thresholdKind, &topkKind, &trackKind}
+var kinds = []*kind{
+	&argmaxKind, &cropKind, &identityKind, &nmsKind, &reshapeKind, &resizeKind, &thresholdKind, &topkKind, &trackKind,
+}
 
 // Names lists the functions, sorted.
 func Names() []string {

@@ -232,6 +232,40 @@ func TestReshape(t *testing.T) {
 	}
 }
 
+func TestIdentity(t *testing.T) {
+	for _, c := range []struct {
+		batch string
+		from  []int64
+		want  []int64 // nil for an error
+	}{
+		{"keep", []int64{2, 3}, []int64{2, 3}},
+		{"keep", []int64{}, []int64{}},
+		{"add", []int64{2, 0}, []int64{1, 2, 0}},
+		{"drop", []int64{1, 2, 0}, []int64{2, 0}},
+		{"drop", []int64{2, 3}, nil},
+		{"drop", []int64{}, nil},
+	} {
+		f := mustNew(t, "identity", with{"batch": c.batch})
+		r, err := f.Run(&Call{
+			Inputs: []tensor.Tensor{
+				{Name: "tensor", DType: tensor.Uint8, Shape: c.from, Data: make([]byte, count(c.from))},
+			},
+		})
+		if (err == nil) != (c.want != nil) || err == nil && !slices.Equal(r.Outputs[0].Shape, c.want) {
+			t.Errorf("%s of %v: %v %v, want %v", c.batch, c.from, r.Outputs, err, c.want)
+		}
+		specs, serr := f.Specs([]tensor.Spec{{Name: "tensor", DType: tensor.Uint8, Shape: c.from}})
+		if (serr == nil) != (err == nil) || err == nil && !slices.Equal(specs[0].Shape, c.want) {
+			t.Errorf("%s of %v is described as %v %v", c.batch, c.from, specs, serr)
+		}
+	}
+	open := []tensor.Spec{{Name: "tensor", DType: tensor.Uint8, Shape: []int64{-1, -1, 4}}}
+	if got, err := mustNew(t, "identity", with{"batch": "drop"}).Specs(open); err != nil ||
+		!slices.Equal(got[0].Shape, []int64{-1, 4}) {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
 func TestWhatIsRefused(t *testing.T) {
 	image, boxes := u8("image", make([]byte, 12), 1, 2, 2, 3), fp32("boxes", make([]float32, 8), 2, 4)
 	for _, c := range []struct {

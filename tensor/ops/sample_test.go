@@ -10,7 +10,7 @@ import (
 
 // samples are options with which every function runs on its samples.
 var samples = map[string]map[string]string{
-	"argmax": nil, "crop": {"height": "28", "width": "20"}, "nms": nil, "reshape": nil, "resize": {
+	"argmax": nil, "crop": {"height": "28", "width": "20"}, "identity": nil, "nms": nil, "reshape": nil, "resize": {
 		"height": "28", "width": "20", "layout": "nchw",
 	},
 	"threshold": {"least": "0.5"}, "topk": {"k": "5"}, "track": nil,
