@@ -85,8 +85,8 @@ func (m *member) answering(port string, want Tensor, batch bool) (string, error)
 	case have == d-1 && !m.batches() && batch:
 		return "add", nil
 	}
-	return "", fmt.Errorf("tensor %q has %d dimensions in the ensemble, and %d as %q of model %q, both with that of the "+
-		"batch: write the dims that the model has", want.Name, len(want.Shape), have, port, m.Name)
+	return "", fmt.Errorf("tensor %q has %d dimensions in the ensemble, and %d as %q of model %q, both with that of "+
+		"the batch: write the dims that the model has", want.Name, len(want.Shape), have, port, m.Name)
 }
 
 // alone lets the queries of a step wait for no others: each is a batch of its own.

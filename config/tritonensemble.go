@@ -122,7 +122,8 @@ func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig, steps []*pb.Model
 	for k := range a.Stages {
 		final[k] = len(a.Stages[k].Next) == 0
 	}
-	if len(a.Stages) == 1 && (renames(a.Stages[0].Inputs) || renames(a.Stages[0].Outputs) || im.rebatches(a, steps[0])) {
+	if len(a.Stages) == 1 &&
+		(renames(a.Stages[0].Inputs) || renames(a.Stages[0].Outputs) || im.rebatches(a, steps[0])) {
 		final[0] = false
 	}
 	for i, out := range c.Output {

@@ -90,8 +90,8 @@ func (p *Planned) noticeLeftOut() {
 	}
 	for a, part := range p.first.TooLarge {
 		if part > 0 {
-			p.notice("app %q: %s of its queries bring more items than any machine serves within %v, or more than max_batch: "+
-				"they are refused", spec.Apps[a].Name, quantity.Percent(part), spec.Apps[a].SLO.Latency)
+			p.notice("app %q: %s of its queries bring more items than any machine serves within %v, or more than "+
+				"max_batch: they are refused", spec.Apps[a].Name, quantity.Percent(part), spec.Apps[a].SLO.Latency)
 		}
 	}
 	if !p.tables.Proposed || !systems.Written(p.system.Planner) {

@@ -14,8 +14,8 @@ import (
 )
 
 // chain adds an app of stages that follow each other, each with a fast and an accurate variant on every machine: 0.775
-// and 0.95 accurate, the latter x.slower times as slow. first is by stage what a batch of one takes on the fast one, each
-// what every further item does.
+// and 0.95 accurate, the latter x.slower times as slow. first is by stage what a batch of one takes on the fast one,
+// each what every further item does.
 func (x *saturated) chain(objective time.Duration, rate float64, most int, first, each []time.Duration) {
 	app := serving.AppID(len(x.spec.Apps))
 	a := serving.App{Name: "chain", Weight: 1, QueueLimit: 1 << 20,

@@ -80,8 +80,8 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 		}
 	}
 	if what == "" && largest > 0 {
-		return fmt.Errorf("app %q: the smallest queries bring %d items, and no variant of stage %q takes more than %d at "+
-			"once. The least change that mends it is a max_batch of %d for one of them", app.Name, items,
+		return fmt.Errorf("app %q: the smallest queries bring %d items, and no variant of stage %q takes more than "+
+			"%d at once. The least change that mends it is a max_batch of %d for one of them", app.Name, items,
 			spec.Stages[ask.Stage].Name, largest, items)
 	}
 	if what == "" {

@@ -208,8 +208,8 @@ func TestSizesAreClasses(t *testing.T) {
 	}
 }
 
-// Queries that are too large for every machine are refused: the others are planned for as if those did not come, however
-// the sizes lie. Machines are rented for the others.
+// Queries that are too large for every machine are refused: the others are planned for as if those did not come,
+// however the sizes lie. Machines are rented for the others.
 func TestTooLargeQueries(t *testing.T) {
 	w := &world{}
 	w.machines(6, 1, 1, 0)

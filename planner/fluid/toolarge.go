@@ -86,8 +86,8 @@ func (m *problem) servesClass(a serving.AppID, c int) bool {
 	})
 }
 
-// servableRequest returns the request without the queries that nothing serves: plans are compared by what they do for the
-// others.
+// servableRequest returns the request without the queries that nothing serves: plans are compared by what they do for
+// the others.
 func (m *problem) servableRequest() plan.Request {
 	out := *m.r
 	out.Beliefs, out.Rates, out.Mixes = m.believed, slices.Clone(m.r.Rates), nil

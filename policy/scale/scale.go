@@ -43,8 +43,8 @@ type Traits struct {
 	// shows them in View.Factors, requests every plan with the factors observed, and uses them when it decides which
 	// queries to give up.
 	Follows bool
-	// Least is the demand in queries/s that the rule asks for at least, of each app, called or not. The first plan, which
-	// is made before the rule is asked, is for at least as much.
+	// Least is the demand in queries/s that the rule asks for at least, of each app, called or not. The first plan,
+	// which is made before the rule is asked, is for at least as much.
 	Least float64
 }
 

@@ -98,7 +98,8 @@ const (
 	// A task left behind is taken to wait beyond the next free machine: for behindSlots over the slots, in parts of its
 	// stage's time, within these bounds.
 	leastBehind, mostBehind, behindSlots = 0.04, 0.2, 3.0
-	// siblingsShare is the part of an objective that the batches of all of a query's siblings may take on the longest path.
+	// siblingsShare is the part of an objective that the batches of all of a query's siblings may take on the longest
+	// path.
 	siblingsShare = 0.6
 	// queueShare is how much of the time in which the tasks before it came it waits besides.
 	queueShare = 0.2
