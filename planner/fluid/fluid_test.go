@@ -232,8 +232,8 @@ func TestTooLargeQueries(t *testing.T) {
 	}
 }
 
-// An app of which nothing can be served any more, by what is believed now, keeps no other from new plans. At the start it
-// is an error that says what would mend it.
+// An app of which nothing can be served any more, by what is believed now, keeps no other from new plans. At the start
+// it is an error that says what would mend it.
 func TestAppThatNothingServesAnyMore(t *testing.T) {
 	w := &world{}
 	w.machines(6, 1, 1, 0)

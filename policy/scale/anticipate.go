@@ -35,8 +35,8 @@ const (
 	clear, clearRate = 0.15, 0.5
 	// contentChange is the relative difference of a fan-out or of run times from the planned ones that is worth a plan.
 	contentChange = 0.15
-	// sizesKnown is how many queries tell the sizes that an app's queries have (the engine plans with them from then on),
-	// sizesStep how many come between two comparisons, and sizesChange the change of a share that is worth a plan.
+	// sizesKnown is how many queries tell the sizes that an app's queries have (the engine plans with them from then
+	// on), sizesStep how many come between two comparisons, and sizesChange the change of a share that is worth a plan.
 	sizesKnown, sizesStep, sizesChange = 100, 250, 0.1
 	// beyond is by what factor the forecast has to exceed the demand of the plan in force.
 	beyond = 1.15
