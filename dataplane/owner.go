@@ -219,7 +219,7 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	}
 	e := &Error{
 		Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String(), Expired: d.Reason == engine.QueueTimeout,
-		Full: d.Reason == engine.QueueFull,
+		Full: d.Reason == engine.QueueFull, Closed: d.Reason == engine.AppClosed,
 	}
 	if d.Outcome == serving.Failed {
 		e.Cause = c.cause

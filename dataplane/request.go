@@ -71,9 +71,10 @@ type Error struct {
 	Reason  string          // one of the engine's reasons, in words a client can act on
 	// RetryAfter is the wait after which another try may succeed; 0 when none will.
 	RetryAfter time.Duration
-	// Expired tells that the query waited for longer than its queue allows, Full that the queue was full.
-	Expired, Full bool
-	Cause         error // the backend's error, for Failed
+	// Expired tells that the query waited for longer than its queue allows, Full that the queue was full, and Closed
+	// that its app was closed before the query came.
+	Expired, Full, Closed bool
+	Cause                 error // the backend's error, for Failed
 }
 
 // Error implements error. The text is for clients: it does not hold what another server said (RemoteError).

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -14,6 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/api/access"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // callerKey is the key of the caller in the context of its request.
@@ -44,6 +48,27 @@ func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Re
 		}
 	}
 	return s.service.Infer(ctx, q)
+}
+
+// inferNamed is infer for a query of a model that a client has named. A model that was loaded anew while the query was
+// read is asked in its new place.
+func (s *Server) inferNamed(ctx context.Context, m *Model, version string, q *dataplane.Request) (*dataplane.Response,
+	error) {
+	again := *q
+	answer, err := s.infer(ctx, q)
+	if d := (*dataplane.Error)(nil); !errors.As(err, &d) || !d.Closed || q.Variant != serving.None {
+		return answer, err
+	}
+	now, gone := s.usable(m.Name, version)
+	if gone != nil || now.App == m.App || !slices.EqualFunc(now.Inputs, m.Inputs, sameTensor) {
+		return answer, err
+	}
+	again.App = now.App
+	return s.infer(ctx, &again)
+}
+
+func sameTensor(a, b tensor.Spec) bool {
+	return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
 }
 
 // shownBy returns what a request over HTTP shows of its caller.

@@ -55,7 +55,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	req.Inputs = nil // large tensors are freed as soon as no stage needs them
-	answer, err := s.infer(r.Context(), query)
+	answer, err := s.inferNamed(r.Context(), m, version, query)
 	if err != nil {
 		return err
 	}
