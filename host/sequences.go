@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,10 +35,17 @@ type appSequences struct {
 	idle   time.Duration
 	most   int
 	number bool // the model needs a number as the sequence's name
+	single bool // the model batches: a request has one item, since batches are made of sequences
 
 	mu    sync.Mutex
-	open  map[string]time.Time // by name: the last request
+	open  map[string]*sequence // by name
 	swept time.Time
+}
+
+type sequence struct {
+	last time.Time // of its requests
+	// under has a function for each query under way, in the order of arrival, that cancels it.
+	under []*context.CancelFunc
 }
 
 // newSequences finds the apps whose model is told of sequences.
@@ -59,14 +68,14 @@ func (s *sequences) add(a serving.AppID, to *appSequences) {
 	s.byApp[a] = to
 }
 
+// sequencesOf says what sequences of a model may be. Triton's max_candidate_sequences is how many are batched at a time:
+// here as many as wait are, up to the model's batch, and so it bounds nothing.
 func sequencesOf(m *repository.Model) *appSequences {
 	c := m.Config.SequenceBatching
-	a := &appSequences{idle: sequenceIdle, most: maxSequences, open: make(map[string]time.Time)}
+	a := &appSequences{idle: sequenceIdle, most: maxSequences, open: make(map[string]*sequence)}
+	a.single = m.Config.GetMaxBatchSize() > 0
 	if us := c.GetMaxSequenceIdleMicroseconds(); us > 0 {
 		a.idle = time.Duration(min(us, uint64(24*time.Hour/time.Microsecond))) * time.Microsecond
-	}
-	if n := c.GetOldest().GetMaxCandidateSequences(); n > 0 {
-		a.most = min(int(n), maxSequences)
 	}
 	for _, x := range m.Sequence.Controls {
 		if x.Kind == pb.ModelSequenceBatching_Control_CONTROL_SEQUENCE_CORRID && x.DType != tensor.Bytes {
@@ -77,46 +86,85 @@ func sequencesOf(m *repository.Model) *appSequences {
 }
 
 // admit opens, continues or ends the sequence of a request. It fails, in Triton's words, for a request without a
-// sequence and for one whose sequence is not open.
-func (s *sequences) admit(r *dataplane.Request, spec *serving.Spec) error {
+// sequence, for one whose sequence is not open, and for one of several items where the model batches. Otherwise the
+// query runs within the context that is returned, and ended is called with what became of it.
+func (s *sequences) admit(ctx context.Context, r *dataplane.Request, spec *serving.Spec) (
+	within context.Context, ended func(error), err error) {
 	s.mu.RLock()
 	a := s.byApp[r.App]
 	s.mu.RUnlock()
 	if a == nil {
-		return nil
+		return ctx, func(error) {}, nil
 	}
 	app := spec.Apps[r.App].Name
 	if r.Stream == "" {
-		return oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify a non-zero or non-empty "+
-			"correlation ID", app)
+		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify a non-zero or "+
+			"non-empty correlation ID", app)
 	}
 	if _, err := strconv.ParseUint(r.Stream, 10, 64); a.number && err != nil {
-		return oip.Errorf(oip.Invalid, "", "sequence_id: is %.64q, and model '%s' needs a number", r.Stream, app)
+		return nil, nil, oip.Errorf(oip.Invalid, "", "sequence_id: is %.64q, and model '%s' needs a number", r.Stream,
+			app)
+	}
+	if a.single && r.Items > 1 {
+		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify batch-size 1 due to "+
+			"requirements of sequence batcher", app)
 	}
 	now, name := s.now(), r.StreamName()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last, open := a.open[name]
-	if open && now.Sub(last) > a.idle {
+	q, open := a.open[name]
+	if open && now.Sub(q.last) > a.idle {
 		delete(a.open, name)
 		open = false
 	}
 	switch {
 	case !open && !r.Begins:
-		return oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the START "+
-			"flag on the first request of the sequence", r.Stream, app)
-	case r.Ends:
-		delete(a.open, name)
-		return nil
-	case !open:
+		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the "+
+			"START flag on the first request of the sequence", r.Stream, app)
+	case !open && !r.Ends:
 		a.sweep(now)
 		if len(a.open) >= a.most {
-			return oip.Errorf(oip.Unavailable, "", "model '%s' has %d open sequences, which is the most: end some", app,
-				len(a.open))
+			return nil, nil, oip.Errorf(oip.Unavailable, "", "model '%s' has %d open sequences, which is the most: "+
+				"end some", app, len(a.open))
 		}
 	}
-	a.open[name] = now
-	return nil
+	if r.Begins {
+		q = &sequence{}
+	}
+	if q.last = now; r.Ends {
+		delete(a.open, name)
+	} else {
+		a.open[name] = q
+	}
+	within, ended = a.follow(ctx, name, q)
+	return within, ended, nil
+}
+
+// follow adds a query to a sequence. If its client cancels it, the model misses a request: as in Triton, the sequence
+// ends, and the queries behind it are cancelled. The caller holds a.mu.
+func (a *appSequences) follow(ctx context.Context, name string, q *sequence) (context.Context, func(error)) {
+	within, cancel := context.WithCancel(ctx)
+	mine := &cancel
+	q.under = append(q.under, mine)
+	return within, func(err error) {
+		defer cancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		at := slices.Index(q.under, mine)
+		if at < 0 {
+			return // cancelled with one before it
+		}
+		if err != nil && ctx.Err() != nil {
+			for _, behind := range q.under[at+1:] {
+				(*behind)()
+			}
+			q.under = q.under[:at+1]
+			if a.open[name] == q {
+				delete(a.open, name)
+			}
+		}
+		q.under = slices.Delete(q.under, at, at+1)
+	}
 }
 
 // sweep forgets sequences that were silent for too long, at most once an idle time.
@@ -125,8 +173,8 @@ func (a *appSequences) sweep(now time.Time) {
 		return
 	}
 	a.swept = now
-	for name, last := range a.open {
-		if now.Sub(last) > a.idle {
+	for name, q := range a.open {
+		if now.Sub(q.last) > a.idle {
 			delete(a.open, name)
 		}
 	}

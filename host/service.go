@@ -120,11 +120,13 @@ func (s *service) Lookup(name string) (*server.Model, bool) {
 
 // Infer implements server.Service.
 func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
-	if err := s.sequences.admit(r, s.spec.Load()); err != nil {
+	ctx, ended, err := s.sequences.admit(ctx, r, s.spec.Load())
+	if err != nil {
 		return nil, err
 	}
 	s.recorder.take(s.spec.Load(), r)
 	out, err := s.tracer.Infer(ctx, r, s.plane.Infer)
+	ended(err)
 	if err == nil {
 		s.shadow.take(r, out)
 	}

@@ -40,7 +40,8 @@ func sharedOf(field string, value parameter) (*Shared, error) {
 	}
 	if offset != nil {
 		if s.Offset, ok = offset.(int64); !ok || s.Offset < 0 {
-			return nil, invalid(field+" "+sharedOffset, "is %v, want a number of bytes", offset)
+			return nil, invalid(field+" "+sharedOffset, "Invalid offset for shared memory region '%.200s': is %v, want a "+
+				"number of bytes", s.Region, offset)
 		}
 	}
 	return s, nil

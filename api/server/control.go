@@ -23,6 +23,13 @@ const (
 
 // load loads a model. Errors are worded as Triton words them, since existing clients look for "failed to load".
 func (s *Server) load(ctx context.Context, name string, how Loading) error {
+	if strings.TrimSpace(name) == "" {
+		return oip.Errorf(oip.Invalid, "", "Model name cannot be empty. Please enter a valid name to deploy.")
+	}
+	if _, known := s.service.Lookup(name); !known && (strings.ContainsAny(name, `/\`) || strings.TrimSpace(name) == "..") {
+		return oip.Errorf(oip.Invalid, "", "failed to load '%.200s', model name must not contain path traversal "+
+			"characters", name)
+	}
 	err := s.service.Load(ctx, name, how)
 	if err == nil {
 		return nil

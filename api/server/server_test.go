@@ -284,7 +284,7 @@ func TestHTTPPaths(t *testing.T) {
 		},
 		{
 			"POST", model + "/infer", strings.Replace(two, `"id"`, `"outputs":[{"name":"q"}],"id"`, 1), 400,
-			`\"q\" is no output`,
+			`unexpected inference output 'q' for model 'digits/v1'`,
 		},
 		{
 			"POST", model + "/infer", strings.Replace(two, `"id"`, `"outputs":[{"name":"s"}],"id"`, 1), 200,

@@ -137,8 +137,8 @@ func selectOutputs(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.
 	for k, name := range names {
 		at := slices.IndexFunc(outputs, func(t tensor.Tensor) bool { return t.Name == name })
 		if at < 0 {
-			return nil, oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name,
-				m.Name)
+			return nil, oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "unexpected inference output '%.200s' for model '%s'",
+				name, m.Name)
 		}
 		out = append(out, outputs[at])
 	}
@@ -153,7 +153,8 @@ func checkOutputs(m *Model, names []string) error {
 			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "output '%s' already exists in request", name)
 		}
 		if m.Outputs != nil && !slices.ContainsFunc(m.Outputs, func(s tensor.Spec) bool { return s.Name == name }) {
-			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name, m.Name)
+			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "unexpected inference output '%.200s' for model "+
+				"'%s'", name, m.Name)
 		}
 	}
 	return nil

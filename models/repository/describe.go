@@ -11,7 +11,7 @@ import (
 )
 
 // describe fills Inputs, Outputs and MaxBatch from the configuration and the model file of the highest version.
-func (m *Model) describe() error {
+func (m *Model) describe(r *Repository) error {
 	c := m.Config
 	info, err := onnxmodel.Read(m.Latest().Path)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *Model) describe() error {
 		return err
 	}
 	m.MaxBatch = m.maxBatch(fileIn, fileOut)
-	if fileIn, fileOut, err = m.splitSequence(fileIn, fileOut); err != nil {
+	if fileIn, fileOut, err = m.splitSequence(r, fileIn, fileOut); err != nil {
 		return err
 	}
 	in, out := m.configured()

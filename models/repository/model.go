@@ -116,7 +116,7 @@ func (r *Repository) model(name string) (*Model, error) {
 	if err := r.findVersions(m); err != nil {
 		return nil, err
 	}
-	if err := m.describe(); err != nil {
+	if err := m.describe(r); err != nil {
 		return nil, err
 	}
 	r.readLabels(m)

@@ -27,22 +27,15 @@ type Control struct {
 	False, True []byte
 }
 
-// State is an input that gets what an output gave for the request before it in the sequence, and zeros at its start.
-type State struct {
-	Input, Output string
-	DType         tensor.DType
-	Shape         []int64 // as in the model file
-}
-
 // Hides reports whether an input or output of the model file is one that no client sees.
 func (s *Sequence) Hides(name string) bool {
 	return slices.ContainsFunc(s.Controls, func(c Control) bool { return c.Name == name }) ||
-		slices.ContainsFunc(s.States, func(x State) bool { return x.Input == name || x.Output == name })
+		slices.ContainsFunc(s.States, func(x State) bool { return x.Input == name || x.Output == name && !x.Shown })
 }
 
 // splitSequence takes the inputs and outputs that no client sees out of a model file's, and describes them in
 // m.Sequence.
-func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.Spec, err error) {
+func (m *Model) splitSequence(r *Repository, in, out []tensor.Spec) (restIn, restOut []tensor.Spec, err error) {
 	c := m.Config.SequenceBatching
 	if c == nil {
 		return in, out, nil
@@ -51,21 +44,19 @@ func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.S
 	take := func(from *[]tensor.Spec, kind, name string) (tensor.Spec, error) {
 		k := slices.IndexFunc(*from, func(s tensor.Spec) bool { return s.Name == name })
 		if k < 0 {
-			return tensor.Spec{}, fmt.Errorf("config.pbtxt: sequence_batching: %s %q: the model file has no such "+
-				"%s", kind,
+			return tensor.Spec{}, fmt.Errorf("config.pbtxt: sequence_batching: %s %q: the model file has no such %s", kind,
 				name, kind)
 		}
 		found := (*from)[k]
 		*from = slices.Delete(slices.Clone(*from), k, k+1)
-		if slices.Contains(found.Shape[min(1, len(found.Shape)):], -1) || len(found.Shape) == 0 {
-			return found, fmt.Errorf("config.pbtxt: sequence_batching: %s %q has shape %v: only the batch may be "+
-				"variable",
-				kind, name, tensor.Dims(found.Shape))
-		}
 		return found, nil
 	}
 	for _, x := range c.ControlInput {
 		s, err := take(&in, "input", x.Name)
+		if err == nil && (len(s.Shape) == 0 || slices.Contains(s.Shape[1:], -1)) {
+			err = fmt.Errorf("config.pbtxt: sequence_batching: input %q has shape %v: only the batch may be variable", x.Name,
+				tensor.Dims(s.Shape))
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -91,18 +82,14 @@ func (m *Model) splitSequence(in, out []tensor.Spec) (restIn, restOut []tensor.S
 		if err != nil {
 			return nil, nil, err
 		}
-		if s.DType != given.DType || !slices.Equal(s.Shape, given.Shape) || s.DType == tensor.Bytes {
-			return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: input is %s %v, output %s %v: "+
-				"they must be the same, and no strings", x.InputName, s.DType, tensor.Dims(s.Shape), given.DType,
-				tensor.Dims(given.Shape))
+		one, err := m.state(r, x, &s, &given)
+		if err != nil {
+			return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: %w", x.InputName, err)
 		}
-		for _, i := range x.InitialState {
-			if i.GetDataFile() != "" {
-				return nil, nil, fmt.Errorf("config.pbtxt: sequence_batching.state %q: initial_state from a file is "+
-					"not supported: begin with zeros", x.InputName)
-			}
+		if one.Shown {
+			out = append(out, given)
 		}
-		m.Sequence.States = append(m.Sequence.States, State{x.InputName, x.OutputName, s.DType, s.Shape})
+		m.Sequence.States = append(m.Sequence.States, *one)
 	}
 	return in, out, nil
 }

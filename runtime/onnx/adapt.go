@@ -182,38 +182,6 @@ func sequenceElement(c *repository.Control, name string) ([]byte, error) {
 	return out[:c.DType.Size()], nil
 }
 
-// addStates adds the states of a part's sequence to its inputs: one after the other in the part's state, zeros where
-// there is none.
-func (m *model) addStates(p *dataplane.Portion) error {
-	rest := p.State
-	for i := range m.sequence.States {
-		s := &m.sequence.States[i]
-		shape := slices.Clone(s.Shape)
-		if m.batched {
-			shape[0] = int64(p.Items)
-		}
-		n, err := tensor.Elements(shape, maxTensorBytes/int64(s.DType.Size()))
-		if err != nil {
-			return fmt.Errorf("state %q: %w", s.Input, err)
-		}
-		size := int(n) * s.DType.Size()
-		t := tensor.Tensor{Name: s.Input, DType: s.DType, Shape: shape}
-		switch {
-		case p.State == nil:
-			t.Data = make([]byte, size)
-		case len(rest) < size:
-			return fmt.Errorf("sequence %.64q: its requests must all have the same number of items", p.Stream)
-		default:
-			t.Data, rest = rest[:size:size], rest[size:]
-		}
-		p.Inputs = append(p.Inputs, t)
-	}
-	if len(rest) > 0 {
-		return fmt.Errorf("sequence %.64q: its requests must all have the same number of items", p.Stream)
-	}
-	return nil
-}
-
 // restore gives a batch the outputs and states of the one that adapt made of it: in the shapes that clients see, and
 // without states among them.
 func (m *model) restore(whole, ran *dataplane.Batch) error {
@@ -233,12 +201,8 @@ func (m *model) restore(whole, ran *dataplane.Batch) error {
 		if m.sequence == nil || len(m.sequence.States) == 0 {
 			continue
 		}
-		p.State = []byte{}
-		for i := range m.sequence.States {
-			name := m.sequence.States[i].Output
-			at := slices.IndexFunc(p.Outputs, func(t tensor.Tensor) bool { return t.Name == name })
-			p.State = append(p.State, p.Outputs[at].Data...)
-			p.Outputs = slices.Delete(p.Outputs, at, at+1)
+		if err := m.keepStates(p); err != nil {
+			return err
 		}
 	}
 	return nil
