@@ -261,6 +261,9 @@ type App struct {
 	// one at a time at every model: for steps of which some batch and others do not. A step's model still refuses more
 	// rows than its max_batch. Default: false.
 	Whole bool `yaml:"whole"`
+	// Ensembles of the model repository that the stages come from, beside the one that the app is: they are loaded with
+	// the app, and the app anew when they change. Default: none.
+	Ensembles []string `yaml:"ensembles"`
 	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
 	Inputs []Tensor `yaml:"inputs"`
 	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the

@@ -86,6 +86,11 @@ func (f *File) Members(model string) (out []string) {
 		if f.Apps[i].clientName() != model {
 			continue
 		}
+		for _, name := range f.Apps[i].Ensembles {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
 		for _, s := range f.Apps[i].Stages {
 			for _, v := range s.Variants {
 				if v.Model != "" && !slices.Contains(out, v.Model) {

@@ -24,7 +24,7 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 	}
 	a := App{Name: c.Name}
 	a.Inputs, a.Outputs = interfaceOf(config)
-	steps, err := im.steps(config.EnsembleScheduling.Step, []string{c.Name})
+	steps, err := im.steps(&a, config.EnsembleScheduling.Step, []string{c.Name})
 	switch {
 	case err != nil:
 		return a, err

@@ -9,10 +9,11 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// steps returns the steps of an ensemble, with the steps of another ensemble in the place of one that runs it. outer
-// are the ensembles that it is in, itself the last. Tensors that an inner ensemble keeps to itself get names that no
-// other step uses.
-func (im *importer) steps(of []*pb.ModelEnsembling_Step, outer []string) (out []*pb.ModelEnsembling_Step, err error) {
+// steps returns the steps of an ensemble, with the steps of another ensemble in the place of one that runs it, and adds
+// those ensembles to the app. outer are the ensembles that it is in, itself the last. Tensors that an inner ensemble keeps
+// to itself get names that no other step uses.
+func (im *importer) steps(a *App, of []*pb.ModelEnsembling_Step, outer []string) (out []*pb.ModelEnsembling_Step,
+	err error) {
 	for k, s := range of {
 		m, err := im.member(s.ModelName)
 		if err != nil {
@@ -31,7 +32,10 @@ func (im *importer) steps(of []*pb.ModelEnsembling_Step, outer []string) (out []
 		if err := m.fits(s); err != nil {
 			return nil, fmt.Errorf("step[%d]: %w", k, err)
 		}
-		inner, err := im.steps(m.Config.EnsembleScheduling.Step, append(slices.Clone(outer), s.ModelName))
+		if !slices.Contains(a.Ensembles, s.ModelName) {
+			a.Ensembles = append(a.Ensembles, s.ModelName)
+		}
+		inner, err := im.steps(a, m.Config.EnsembleScheduling.Step, append(slices.Clone(outer), s.ModelName))
 		if err != nil {
 			return nil, fmt.Errorf("step[%d]: ensemble %q: %w", k, s.ModelName, err)
 		}

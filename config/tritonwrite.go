@@ -118,6 +118,13 @@ func writeImported(b *bytes.Buffer, a *App) {
 	if a.Whole {
 		b.WriteString("    whole: true   # some of its tensors have a batch dimension, and others have none\n")
 	}
+	if len(a.Ensembles) > 0 {
+		quoted := make([]string, len(a.Ensembles))
+		for k, name := range a.Ensembles {
+			quoted[k] = quote(name)
+		}
+		fmt.Fprintf(b, "    ensembles: [%s]\n", strings.Join(quoted, ", "))
+	}
 	if len(a.Stages) > 0 {
 		b.WriteString("    stages:\n")
 	}

@@ -251,3 +251,57 @@ ensemble_scheduling {step [
 		}
 	}
 }
+
+// An ensemble inside of another one is a model of its own: it is loaded with the outer one and unloaded with it, and
+// the outer one is read anew when the inner one changes.
+func TestEnsemblesInEnsemblesAreLoaded(t *testing.T) {
+	needsONNX(t)
+	dir := t.TempDir()
+	adding(t, dir, "one", 1, 1)
+	chain := func(name string, steps ...string) {
+		config := `platform: "ensemble" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ensemble_scheduling {`
+		from := "x"
+		for k, s := range steps {
+			to := fmt.Sprint("t", k)
+			if k == len(steps)-1 {
+				to = "y"
+			}
+			config += fmt.Sprintf("step { model_name: %q model_version: -1 input_map { key: \"x\" value: %q } "+
+				"output_map { key: \"y\" value: %q } }\n", s, from, to)
+			from = to
+		}
+		if err := os.MkdirAll(filepath.Join(dir, name, "1"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), "config.pbtxt", "%s}", config)
+	}
+	chain("inner", "one", "one")
+	chain("outer", "inner", "one")
+
+	base := controlled(t, dir, "--model-control-mode", "explicit")
+	change := func(what, body string) {
+		if code, got := postTo(t, base+"/v2/repository/models/outer/"+what, body); code != 200 {
+			t.Fatalf("%s: %d %s", what, code, got)
+		}
+	}
+	change("load", "")
+	for model, want := range map[string]string{"outer": "4", "inner": "3", "one": "2"} {
+		if got := added(t, base, model); got != want {
+			t.Errorf("%s: %s, want %s", model, got, want)
+		}
+	}
+	chain("inner", "one", "one", "one")
+	change("load", "")
+	for model, want := range map[string]string{"outer": "5", "inner": "4"} {
+		if got := added(t, base, model); got != want {
+			t.Errorf("%s after a change of the inner one: %s, want %s", model, got, want)
+		}
+	}
+	change("unload", `{"parameters":{"unload_dependents":true}}`)
+	for _, model := range []string{"outer", "inner", "one"} {
+		if got := added(t, base, model); !strings.HasPrefix(got, "503") {
+			t.Errorf("%s after it was unloaded: %s", model, got)
+		}
+	}
+}

@@ -101,10 +101,12 @@ func (s *stats) outcome(o *report.Outcome) {
 	if several := s.spec.Apps[o.App].Composed(); several && o.Outcome == serving.Served {
 		v.ExecutionCount++
 	} else if !several {
-		if o.Variant < 0 || int(o.Variant) >= len(s.variants) {
-			return // it never ran on a variant
+		at := o.Variant
+		if at < 0 || int(at) >= len(s.variants) {
+			// It was refused or given up before any variant ran it, and the model has failed for its client all the same.
+			at = s.spec.Stages[s.spec.Apps[o.App].Stages[0]].Variants[0]
 		}
-		v = &s.variants[o.Variant]
+		v = &s.variants[at]
 	}
 	if o.Outcome != serving.Served {
 		v.failed(o)

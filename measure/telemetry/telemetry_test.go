@@ -117,7 +117,7 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 		}
 	}
 	s := telemetry.Statistics(0)[0]
-	if o.Failed == 0 || s.Fail != uint64(o.Failed) {
+	if o.Failed == 0 || s.Fail != uint64(o.Failed+o.Dropped+o.Refused) {
 		t.Errorf("statistics count %d failures, the report %d", s.Fail, o.Failed)
 	}
 	if s.Success != uint64(o.Served) || s.InferenceCount != uint64(o.Served) {
