@@ -10,8 +10,8 @@ import (
 )
 
 // steps returns the steps of an ensemble, with the steps of another ensemble in the place of one that runs it, and adds
-// those ensembles to the app. outer are the ensembles that it is in, itself the last. Tensors that an inner ensemble keeps
-// to itself get names that no other step uses.
+// those ensembles to the app. outer are the ensembles that it is in, itself the last. Tensors that an inner ensemble
+// keeps to itself get names that no other step uses.
 func (im *importer) steps(a *App, of []*pb.ModelEnsembling_Step, outer []string) (out []*pb.ModelEnsembling_Step,
 	err error) {
 	for k, s := range of {

@@ -68,8 +68,8 @@ func (s *sequences) add(a serving.AppID, to *appSequences) {
 	s.byApp[a] = to
 }
 
-// sequencesOf says what sequences of a model may be. Triton's max_candidate_sequences is how many are batched at a time:
-// here as many as wait are, up to the model's batch, and so it bounds nothing.
+// sequencesOf says what sequences of a model may be. Triton's max_candidate_sequences is how many are batched at a
+// time: here as many as wait are, up to the model's batch, and so it bounds nothing.
 func sequencesOf(m *repository.Model) *appSequences {
 	c := m.Config.SequenceBatching
 	a := &appSequences{idle: sequenceIdle, most: maxSequences, open: make(map[string]*sequence)}
@@ -106,8 +106,8 @@ func (s *sequences) admit(ctx context.Context, r *dataplane.Request, spec *servi
 			app)
 	}
 	if a.single && r.Items > 1 {
-		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify batch-size 1 due to "+
-			"requirements of sequence batcher", app)
+		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify batch-size 1 "+
+			"due to requirements of sequence batcher", app)
 	}
 	now, name := s.now(), r.StreamName()
 	a.mu.Lock()
@@ -119,8 +119,8 @@ func (s *sequences) admit(ctx context.Context, r *dataplane.Request, spec *servi
 	}
 	switch {
 	case !open && !r.Begins:
-		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the "+
-			"START flag on the first request of the sequence", r.Stream, app)
+		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify "+
+			"the START flag on the first request of the sequence", r.Stream, app)
 	case !open && !r.Ends:
 		a.sweep(now)
 		if len(a.open) >= a.most {

@@ -77,7 +77,8 @@ func TestCancelledSequences(t *testing.T) {
 	var ends []func(error)
 	clients := make([]context.CancelFunc, 5)
 	for k, x := range []dataplane.Request{
-		{Stream: "a", Begins: true}, {Stream: "a"}, {Stream: "a"}, {Stream: "b", Begins: true}, {Stream: "a", Begins: true},
+		{Stream: "a", Begins: true}, {Stream: "a"}, {Stream: "a"}, {Stream: "b", Begins: true},
+		{Stream: "a", Begins: true},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		clients[k] = cancel

@@ -159,21 +159,31 @@ if [[ ${1:-aio} == aio ]]; then
   try L0_http python_http_aio_test.py -q
 fi
 
-# Models that Triton's own scripts make, with Debian's python3-onnx. Ensembles are left out of these cases, by one line in
-# the copy of test_util.py: most are over Triton's identity backend, and batch where the ensemble does not.
+# Models that Triton's own scripts make, with Debian's python3-onnx. Steps of ensembles that are of Triton's identity
+# backend get models of test/clients in their place.
 if [[ ${1:-generated} == generated ]] && "$PYTHON" -c 'import onnx' 2>/dev/null; then
-  echo 'validate_for_ensemble_model = lambda *a, **k: False' >>"$work/qa/common/test_util.py"
   # made SCRIPT FOLDER
   made() {
     (cd "$work/qa/common" && PYTHONPATH=$work/py "$PYTHON" "gen_qa_$1.py" "${@:3}" --onnx_opset=11 \
       --models_dir="$work/made/$2") >"$work/out/made.$2.log" 2>&1
   }
   made models models --onnx
+  made models models --ensemble
   made identity_models identity --onnx
+  made identity_models identity --ensemble
   made sequence_models sequence --onnx
+  made implicit_models states --onnx
+  made implicit_models zeros --onnx --initial-state zero
   made ort_scalar_models scalar
-  rm -rf "$work"/made/models/*bf16*
-  export BACKENDS=onnx CPU_ONLY=1 ENSEMBLES=0 NO_BATCHING=0 MODEL_INSTANCES=1 BATCHER_TYPE=FIXED IMPLICIT_STATE=0 \
+  cp -r "$TRITON_SERVER"/qa/ensemble_models/* "$work/base"/custom_{,nobatch_}zero_1_float32 "$work/made/models/"
+  rm -rf "$work"/made/models/*{bf16,libtorch,plan}*
+  for m in models identity; do
+    "$work/clients" "$work/made/$m" nops
+    for d in "$work/made/$m"/*/; do
+      mkdir -p "$d/1"
+    done
+  done
+  export BACKENDS=onnx CPU_ONLY=1 ENSEMBLES=1 NO_BATCHING=0 MODEL_INSTANCES=1 BATCHER_TYPE=FIXED IMPLICIT_STATE=0 \
     INITIAL_STATE_FILE=0 INITIAL_STATE_ZERO=0 USE_SINGLE_BUFFER=0
   serve "$work/made/scalar"
   try L0_scalar_io scalar_test.py -q
@@ -199,10 +209,24 @@ if [[ ${1:-generated} == generated ]] && "$PYTHON" -c 'import onnx' 2>/dev/null;
       tries L0_shared_memory shared_memory_test.py SharedMemoryTest "$n"
     done
   done
+  export ENSEMBLES=0
   for n in test_simple_sequence test_length1_sequence test_batch_size test_no_sequence_start test_no_sequence_start2 \
     test_no_sequence_end test_no_correlation_id; do
     serve "$work/made/sequence"
     tries L0_sequence_batcher sequence_batcher_test.py SequenceBatcherTest "$n"
+    serve "$work/made/states"
+    IMPLICIT_STATE=1 tries L0_sequence_batcher sequence_batcher_test.py SequenceBatcherTest "$n"
   done
+  serve "$work/made/zeros"
+  IMPLICIT_STATE=1 INITIAL_STATE_ZERO=1 tries L0_sequence_batcher sequence_batcher_test.py SequenceBatcherTest \
+    test_simple_sequence
+  one=onnx_nobatch_sequence_int32
+  mkdir "$work/made/shown"
+  cp -r "$work/made/states/$one" "$work/made/shown/"
+  cp -r "$work/made/states/$one" "$work/made/shown/${one}_output"
+  sed -i "s/^name:.*/name: \"${one}_output\"/" "$work/made/shown/${one}_output/config.pbtxt"
+  echo 'output { name: "OUTPUT_STATE" data_type: TYPE_INT32 dims: [ 1 ] }' >>"$work/made/shown/${one}_output/config.pbtxt"
+  serve "$work/made/shown"
+  tries L0_implicit_state implicit_state.py ImplicitStateTest test_request_output_not_allowed test_request_output
 fi
 echo "$passed passed, $failed failed"

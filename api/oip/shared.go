@@ -1,6 +1,9 @@
 package oip
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/sluice-serving/sluice/api/oip/pb"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -36,12 +39,16 @@ func sharedOf(field string, value parameter) (*Shared, error) {
 		return nil, invalid(field+" "+sharedRegion, "is %v, want the name of a region", region)
 	}
 	if s.Size, ok = size.(int64); !ok || s.Size < 0 {
+		if _, err := strconv.ParseUint(fmt.Sprint(size), 10, 64); err == nil {
+			return nil, invalid(field+" "+sharedSize, "Integer overflow detected: byte_size %v is larger than "+
+				"any region", size)
+		}
 		return nil, invalid(field+" "+sharedSize, "is %v, want a number of bytes", size)
 	}
 	if offset != nil {
 		if s.Offset, ok = offset.(int64); !ok || s.Offset < 0 {
-			return nil, invalid(field+" "+sharedOffset, "Invalid offset for shared memory region '%.200s': is %v, want a "+
-				"number of bytes", s.Region, offset)
+			return nil, invalid(field+" "+sharedOffset, "Invalid offset for shared memory region '%.200s': is %v, "+
+				"want a number of bytes", s.Region, offset)
 		}
 	}
 	return s, nil

@@ -26,7 +26,8 @@ func (s *Server) load(ctx context.Context, name string, how Loading) error {
 	if strings.TrimSpace(name) == "" {
 		return oip.Errorf(oip.Invalid, "", "Model name cannot be empty. Please enter a valid name to deploy.")
 	}
-	if _, known := s.service.Lookup(name); !known && (strings.ContainsAny(name, `/\`) || strings.TrimSpace(name) == "..") {
+	_, known := s.service.Lookup(name)
+	if !known && (strings.ContainsAny(name, `/\`) || strings.TrimSpace(name) == "..") {
 		return oip.Errorf(oip.Invalid, "", "failed to load '%.200s', model name must not contain path traversal "+
 			"characters", name)
 	}

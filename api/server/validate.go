@@ -137,12 +137,17 @@ func selectOutputs(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.
 	for k, name := range names {
 		at := slices.IndexFunc(outputs, func(t tensor.Tensor) bool { return t.Name == name })
 		if at < 0 {
-			return nil, oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "unexpected inference output '%.200s' for model '%s'",
-				name, m.Name)
+			return nil, unexpected(m, k, name)
 		}
 		out = append(out, outputs[at])
 	}
 	return out, nil
+}
+
+// unexpected is the error for an output that the model does not have, in Triton's words.
+func unexpected(m *Model, k int, name string) error {
+	return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "unexpected inference output '%.200s' for model '%s'",
+		name, m.Name)
 }
 
 // checkOutputs returns an error, before anything runs, for an output that the model does not have or that is asked for
@@ -153,8 +158,7 @@ func checkOutputs(m *Model, names []string) error {
 			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "output '%s' already exists in request", name)
 		}
 		if m.Outputs != nil && !slices.ContainsFunc(m.Outputs, func(s tensor.Spec) bool { return s.Name == name }) {
-			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "unexpected inference output '%.200s' for model "+
-				"'%s'", name, m.Name)
+			return unexpected(m, k, name)
 		}
 	}
 	return nil

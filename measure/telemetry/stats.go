@@ -103,7 +103,7 @@ func (s *stats) outcome(o *report.Outcome) {
 	} else if !several {
 		at := o.Variant
 		if at < 0 || int(at) >= len(s.variants) {
-			// It was refused or given up before any variant ran it, and the model has failed for its client all the same.
+			// It was refused or given up before any variant ran it: for its client the model has failed.
 			at = s.spec.Stages[s.spec.Apps[o.App].Stages[0]].Variants[0]
 		}
 		v = &s.variants[at]

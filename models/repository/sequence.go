@@ -54,8 +54,8 @@ func (m *Model) splitSequence(r *Repository, in, out []tensor.Spec) (restIn, res
 	for _, x := range c.ControlInput {
 		s, err := take(&in, "input", x.Name)
 		if err == nil && (len(s.Shape) == 0 || slices.Contains(s.Shape[1:], -1)) {
-			err = fmt.Errorf("config.pbtxt: sequence_batching: input %q has shape %v: only the batch may be variable", x.Name,
-				tensor.Dims(s.Shape))
+			err = fmt.Errorf("config.pbtxt: sequence_batching: input %q has shape %v: only the batch may be "+
+				"variable", x.Name, tensor.Dims(s.Shape))
 		}
 		if err != nil {
 			return nil, nil, err

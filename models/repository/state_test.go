@@ -41,7 +41,8 @@ func TestStatesStart(t *testing.T) {
 		{"dims: [ 1000000000000 ]", false, nil, "", "exceed"},
 	} {
 		config := "max_batch_size: 4\noutput { name: 'y' data_type: TYPE_INT32 dims: [ -1 ] }\n" +
-			"sequence_batching { state { input_name: 'was' output_name: 'is' data_type: TYPE_INT32 " + x.state + " } }\n"
+			"sequence_batching { state { input_name: 'was' output_name: 'is' data_type: TYPE_INT32 " + x.state +
+			" } }\n"
 		if x.shown {
 			config += "output { name: 'is' data_type: TYPE_INT32 dims: [ -1 ] }\n"
 		}

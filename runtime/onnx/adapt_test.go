@@ -58,7 +58,9 @@ func counter(t *testing.T) Model {
 			control("ready", pb.ModelSequenceBatching_Control_CONTROL_SEQUENCE_READY),
 			control("id", pb.ModelSequenceBatching_Control_CONTROL_SEQUENCE_CORRID),
 		},
-		States: []repository.State{{Input: "was", Output: "is", DType: tensor.Int32, Shape: []int64{-1, 1}, Start: []int64{1}}},
+		States: []repository.State{
+			{Input: "was", Output: "is", DType: tensor.Int32, Shape: []int64{-1, 1}, Start: []int64{1}},
+		},
 	}}
 }
 

@@ -49,10 +49,11 @@ func TestStatesOfAnyShape(t *testing.T) {
 	} {
 		b := &dataplane.Batch{Items: len(x.of)}
 		for i, name := range x.of {
+			word := tensor.AppendBytes(nil, []byte(x.word[i]))
 			b.Portions = append(b.Portions, dataplane.Portion{
 				Items: 1, Stream: name, State: states[name], Inputs: []tensor.Tensor{
 					ints32("x", []int64{1, 1}, x.x[i]),
-					{Name: "word", DType: tensor.Bytes, Shape: []int64{1, 1}, Data: tensor.AppendBytes(nil, []byte(x.word[i]))},
+					{Name: "word", DType: tensor.Bytes, Shape: []int64{1, 1}, Data: word},
 				},
 			})
 		}

@@ -134,8 +134,10 @@ func main() {
 		err = write(os.Args[1], []standIn{simple()})
 	case len(os.Args) == 3 && os.Args[2] == "qa":
 		err = write(os.Args[1], qaModels())
+	case len(os.Args) == 3 && os.Args[2] == "nops":
+		err = replaceNops(os.Args[1])
 	default:
-		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple | qa] | repeat ADDRESS | identity ADDRESS DELAY")
+		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple | qa | nops] | repeat ADDRESS | identity ADDRESS DELAY")
 		os.Exit(2)
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ func qaModels() []standIn {
 	const text, float, half = onnxmodel.String, onnxmodel.Float32, onnxmodel.Float16
 	return []standIn{
 		same("custom_zero_1_float32", "FP32", float, 32, 1, batch),
+		same("custom_nobatch_zero_1_float32", "FP32", float, 0, 1, batch, batch),
 		same("onnx_zero_1_float32", "FP32", float, 8, 1, batch),
 		same("onnx_zero_1_float16", "FP16", half, 8, 1, batch, batch),
 		same("onnx_zero_1_object", "STRING", text, 8, 1, batch),
