@@ -44,8 +44,8 @@ func (m *Model) splitSequence(r *Repository, in, out []tensor.Spec) (restIn, res
 	take := func(from *[]tensor.Spec, kind, name string) (tensor.Spec, error) {
 		k := slices.IndexFunc(*from, func(s tensor.Spec) bool { return s.Name == name })
 		if k < 0 {
-			return tensor.Spec{}, fmt.Errorf("config.pbtxt: sequence_batching: %s %q: the model file has no such %s", kind,
-				name, kind)
+			return tensor.Spec{}, fmt.Errorf("config.pbtxt: sequence_batching: %s %q: the model file has no such %s",
+				kind, name, kind)
 		}
 		found := (*from)[k]
 		*from = slices.Delete(slices.Clone(*from), k, k+1)

@@ -18,8 +18,8 @@ const maxStateRank = 16
 
 var errCutState = errors.New("the state of the sequence is cut short")
 
-// addStates adds the states of a part's sequence to its inputs: one after the other in the part's state, what a sequence
-// starts with where there is none.
+// addStates adds the states of a part's sequence to its inputs: one after the other in the part's state, what a
+// sequence starts with where there is none.
 func (m *model) addStates(p *dataplane.Portion) error {
 	rest, begins := p.State, p.State == nil
 	for i := range m.sequence.States {
@@ -94,7 +94,8 @@ func (m *model) keepStates(p *dataplane.Portion) error {
 	return nil
 }
 
-// appendState writes a state whose shape or length varies: its rank, its dimensions and its length as varints, its data.
+// appendState writes a state whose shape or length varies: its rank, its dimensions and its length as varints, and its
+// data.
 func appendState(to []byte, t *tensor.Tensor) []byte {
 	to = binary.AppendUvarint(to, uint64(len(t.Shape)))
 	for _, d := range t.Shape {
