@@ -69,6 +69,9 @@ func (s *search) run() error {
 	if err := s.attempt(s.best); err != nil {
 		return err
 	}
+	if err := s.present(); err != nil {
+		return err
+	}
 	// What runs stays where a trial of both says that the best by the program serves less in time.
 	at := slices.IndexFunc(list, func(c *candidate) bool { return c.keeps })
 	if at <= 0 {
@@ -84,6 +87,28 @@ func (s *search) run() error {
 			s.best = kept
 			s.best.plan.Choice = "what runs stays: a trial finds more late with what serves more by the program"
 		}
+	}
+	return nil
+}
+
+// present tries machines that are filled for the present demand alone, where those that are ready for what may come do
+// not serve the present demand in time.
+func (s *search) present() error {
+	n := s.m.all()
+	if s.m.o.Certain || s.best.tried == nil || s.best.tried.Violation <= s.m.allowed() || !s.m.anyCrowded(n) {
+		return nil
+	}
+	x := s.m.newResidency(s.m.fresh(n), &s.work)
+	x.scenarios = []scenario{{s.m.demand(), presentWeight}}
+	x.decide()
+	s.m.assign(x.sites, s.m.chosen(n, s.now), s.now)
+	c := s.candidate(x, "filled for the present demand alone")
+	if err := s.attempt(c); err != nil {
+		return err
+	}
+	if c.tried != nil && s.better(c, s.best) {
+		s.best = c
+		s.best.plan.Choice = "a trial finds less late with it than with what is ready for more than the present demand"
 	}
 	return nil
 }

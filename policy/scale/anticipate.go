@@ -163,6 +163,10 @@ func (x *Anticipate) look(v *View) {
 			continue
 		}
 		coming := max(x.seasonal[a].ahead(v.Now, lead+v.Start), forecast(v, app))
+		if v.Now < serving.Time(firstLook) {
+			x.now[a] = coming * x.strained[a].factor
+			continue
+		}
 		start := inSteps(v.Start)
 		x.now[a] = x.most[a].highest(v.Now, release+start, coming)
 		long := x.longMost[a].highest(v.Now, patientRelease+start, coming) // kept up to date, also where it is not used
