@@ -547,6 +547,42 @@ func TestTrialsDecide(t *testing.T) {
 	}
 }
 
+// Where owned machines that are ready for what may come are late by a trial, they are also tried as the present demand
+// alone fills them, and the better of both is planned.
+func TestPresentDemandIsTried(t *testing.T) {
+	w := &world{}
+	w.machines(10, 1, 0, 200*mebi)
+	for _, rate := range []float64{140, 100, 60} {
+		w.app(200*ms, rate)
+		w.variant(15*ms, 15*ms, 1, 150*mebi) // one to a machine
+	}
+	count := func(p *plan.Plan) (n [3]int) {
+		for _, i := range p.Instances {
+			n[i.Stage]++
+		}
+		return n
+	}
+	ready := count(w.plan(t, Planner{}, nil))
+	for _, x := range []struct {
+		late  float64 // of the plan for what may come
+		tries int
+		stays bool
+	}{{0, 1, true}, {0.1, 2, false}} {
+		tries := 0
+		p := w.plan(t, Planner{Try: func(_ context.Context, _ *plan.Request, p *plan.Plan) (plan.Tried, error) {
+			tries++
+			out := plan.Tried{Queries: 1}
+			if count(p) == ready {
+				out.Violation = x.late
+			}
+			return out, nil
+		}}, nil)
+		if tries != x.tries || (count(p) == ready) != x.stays || p.Choice == "" {
+			t.Errorf("%v late: %d trials, machines by app %v, before %v: %q", x.late, tries, count(p), ready, p.Choice)
+		}
+	}
+}
+
 // A demand that changes a little changes nothing, one that moves loads something, and machines that run are kept.
 func TestSteadiness(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))

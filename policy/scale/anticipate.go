@@ -164,6 +164,7 @@ func (x *Anticipate) look(v *View) {
 		}
 		coming := max(x.seasonal[a].ahead(v.Now, lead+v.Start), forecast(v, app))
 		if v.Now < serving.Time(firstLook) {
+			// A rate of a few queries is off by half of itself: it counts now, and is no peak to be ready for later.
 			x.now[a] = coming * x.strained[a].factor
 			continue
 		}
