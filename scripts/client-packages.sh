@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 python=(protobuf-compiler protobuf-compiler-grpc python3-grpcio python3-protobuf python3-numpy python3-gevent python3-geventhttpclient
   python3-aiohttp)
 imports='import grpc, google.protobuf, numpy, gevent, geventhttpclient, aiohttp'
-if ! "${SLUICE_PYTHON:-/usr/bin/python3}" -c "$imports" 2>/dev/null || ! command -v protoc grpc_python_plugin >/dev/null; then
+if ! "${SLUICE_PYTHON:-/usr/bin/python3}" -c "$imports" 2>/dev/null ||
+  ! command -v protoc >/dev/null || ! command -v grpc_python_plugin >/dev/null; then
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "client-packages: the clients in Python need: apt-get install ${python[*]}" >&2
     exit 1

@@ -56,7 +56,7 @@ type Options struct {
 	Pooled bool
 	// Certain plans for the demand of the request alone, without scenarios of what may come.
 	Certain bool
-	// Apart leaves each machine variants of one stage only.
+	// Apart leaves each machine variants of one stage only, where there are machines enough for that.
 	Apart bool
 }
 

@@ -88,8 +88,8 @@ func (x *residency) allows(i, j int) bool {
 
 // mayHost tells whether the app's limit of instances lets a site have one more of a stage, or it has one.
 func (x *residency) mayHost(i int, s serving.StageID) bool {
-	if x.m.o.Apart && x.hostsOther(i, s) {
-		return false
+	if x.m.o.Apart && x.hostsOther(i, s) && (x.copies[s] > 0 || x.anyEmpty()) {
+		return false // a stage shares a machine where none is left for it alone
 	}
 	most := x.m.apps[x.m.stages[s].app].most
 	return most == math.MaxInt || x.hosts(i, s) || x.instances(s)+x.sites[i].count <= float64(most)
@@ -102,6 +102,11 @@ func (x *residency) hosts(i int, s serving.StageID) bool {
 		}
 	}
 	return false
+}
+
+// anyEmpty tells whether some site holds nothing.
+func (x *residency) anyEmpty() bool {
+	return slices.ContainsFunc(x.sites, func(s site) bool { return !slices.Contains(s.holds, true) })
 }
 
 // hostsOther tells whether a site holds a variant of another stage.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // search looks for the best plan of a problem.
@@ -106,11 +107,21 @@ func (s *search) present() error {
 	if err := s.attempt(c); err != nil {
 		return err
 	}
-	if c.tried != nil && s.better(c, s.best) {
+	if c.tried != nil && s.better(c, s.best) && !c.strands(s.best) {
 		s.best = c
 		s.best.plan.Choice = "a trial finds less late with it than with what is ready for more than the present demand"
 	}
 	return nil
+}
+
+// strands tells whether a candidate has no machine for a stage that another one has some for. What is called rarely
+// hardly counts in a trial.
+func (c *candidate) strands(other *candidate) bool {
+	has := make(map[serving.StageID]bool)
+	for i := range c.plan.Instances {
+		has[c.plan.Instances[i].Stage] = true
+	}
+	return slices.ContainsFunc(other.plan.Instances, func(i plan.Instance) bool { return !has[i.Stage] })
 }
 
 // better tells whether a candidate serves clearly more in time than another, by their trials.
