@@ -184,8 +184,8 @@ func TestCertificatesOfCallers(t *testing.T) {
 		t.Errorf("statistics for nobody: %v", err)
 	}
 	// A stream's end reaches its client before the front has tidied up behind it.
-	left := e.holder.handed.count()
-	for until := time.Now().Add(30 * time.Second); left > 0 && time.Now().Before(until); left = e.holder.handed.count() {
+	left, until := e.holder.handed.count(), time.Now().Add(30*time.Second)
+	for ; left > 0 && time.Now().Before(until); left = e.holder.handed.count() {
 		time.Sleep(time.Millisecond)
 	}
 	if left > 0 {
