@@ -82,20 +82,21 @@ func (f *File) Only(model string) *File {
 
 // Members lists the models that a model of several stages is made of; none for another one.
 func (f *File) Members(model string) (out []string) {
+	add := func(name string) {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
 	for i := range f.Apps {
 		if f.Apps[i].clientName() != model {
 			continue
 		}
 		for _, name := range f.Apps[i].Ensembles {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
-			}
+			add(name)
 		}
 		for _, s := range f.Apps[i].Stages {
 			for _, v := range s.Variants {
-				if v.Model != "" && !slices.Contains(out, v.Model) {
-					out = append(out, v.Model)
-				}
+				add(v.Model)
 			}
 		}
 	}

@@ -68,11 +68,7 @@ func (im *importer) writeControl(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, "  control: %s\n", c.Control)
 	if len(c.Load) > 0 {
-		quoted := make([]string, len(c.Load))
-		for k, name := range c.Load {
-			quoted[k] = quote(name)
-		}
-		fmt.Fprintf(b, "  load: [%s]\n", strings.Join(quoted, ", "))
+		fmt.Fprintf(b, "  load: %s\n", shownList(c.Load))
 	}
 	if c.Poll > 0 {
 		fmt.Fprintf(b, "  poll: %v\n", c.Poll)
@@ -119,11 +115,7 @@ func writeImported(b *bytes.Buffer, a *App) {
 		b.WriteString("    whole: true   # some of its tensors have a batch dimension, and others have none\n")
 	}
 	if len(a.Ensembles) > 0 {
-		quoted := make([]string, len(a.Ensembles))
-		for k, name := range a.Ensembles {
-			quoted[k] = quote(name)
-		}
-		fmt.Fprintf(b, "    ensembles: [%s]\n", strings.Join(quoted, ", "))
+		fmt.Fprintf(b, "    ensembles: %s\n", shownList(a.Ensembles))
 	}
 	if len(a.Stages) > 0 {
 		b.WriteString("    stages:\n")
@@ -169,6 +161,14 @@ func shownVariant(v *Variant) string {
 		s += fmt.Sprintf(", max_batch: %d", v.MaxBatch)
 	}
 	return s + "}"
+}
+
+func shownList(texts []string) string {
+	quoted := make([]string, len(texts))
+	for k, x := range texts {
+		quoted[k] = quote(x)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 func shownMap(m map[string]string) string {

@@ -97,21 +97,38 @@ func (s *sequences) admit(ctx context.Context, r *dataplane.Request, spec *servi
 		return ctx, func(error) {}, nil
 	}
 	app := spec.Apps[r.App].Name
-	if r.Stream == "" {
-		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify a non-zero or "+
-			"non-empty correlation ID", app)
+	if err := a.fits(r, app); err != nil {
+		return nil, nil, err
 	}
-	if _, err := strconv.ParseUint(r.Stream, 10, 64); a.number && err != nil {
-		return nil, nil, oip.Errorf(oip.Invalid, "", "sequence_id: is %.64q, and model '%s' needs a number", r.Stream,
-			app)
-	}
-	if a.single && r.Items > 1 {
-		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify batch-size 1 "+
-			"due to requirements of sequence batcher", app)
-	}
-	now, name := s.now(), r.StreamName()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	q, err := a.enter(r, app, s.now())
+	if err != nil {
+		return nil, nil, err
+	}
+	within, ended = a.follow(ctx, r.StreamName(), q)
+	return within, ended, nil
+}
+
+// fits returns an error for a request that is of no sequence which the model can have.
+func (a *appSequences) fits(r *dataplane.Request, app string) error {
+	if r.Stream == "" {
+		return oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify a non-zero or non-empty "+
+			"correlation ID", app)
+	}
+	if _, err := strconv.ParseUint(r.Stream, 10, 64); a.number && err != nil {
+		return oip.Errorf(oip.Invalid, "", "sequence_id: is %.64q, and model '%s' needs a number", r.Stream, app)
+	}
+	if a.single && r.Items > 1 {
+		return oip.Errorf(oip.Invalid, "", "inference request to model '%s' must specify batch-size 1 due to "+
+			"requirements of sequence batcher", app)
+	}
+	return nil
+}
+
+// enter returns the sequence of a request, which it opens, continues or ends. The caller holds a.mu.
+func (a *appSequences) enter(r *dataplane.Request, app string, now time.Time) (*sequence, error) {
+	name := r.StreamName()
 	q, open := a.open[name]
 	if open && now.Sub(q.last) > a.idle {
 		delete(a.open, name)
@@ -119,13 +136,13 @@ func (s *sequences) admit(ctx context.Context, r *dataplane.Request, spec *servi
 	}
 	switch {
 	case !open && !r.Begins:
-		return nil, nil, oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify "+
-			"the START flag on the first request of the sequence", r.Stream, app)
+		return nil, oip.Errorf(oip.Invalid, "", "inference request for sequence %s to model '%s' must specify the "+
+			"START flag on the first request of the sequence", r.Stream, app)
 	case !open && !r.Ends:
 		a.sweep(now)
 		if len(a.open) >= a.most {
-			return nil, nil, oip.Errorf(oip.Unavailable, "", "model '%s' has %d open sequences, which is the most: "+
-				"end some", app, len(a.open))
+			return nil, oip.Errorf(oip.Unavailable, "", "model '%s' has %d open sequences, which is the most: end some",
+				app, len(a.open))
 		}
 	}
 	if r.Begins {
@@ -136,8 +153,7 @@ func (s *sequences) admit(ctx context.Context, r *dataplane.Request, spec *servi
 	} else {
 		a.open[name] = q
 	}
-	within, ended = a.follow(ctx, name, q)
-	return within, ended, nil
+	return q, nil
 }
 
 // follow adds a query to a sequence. If its client cancels it, the model misses a request: as in Triton, the sequence

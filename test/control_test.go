@@ -45,6 +45,29 @@ func controlled(t *testing.T, repository string, args ...string) string {
 	return base
 }
 
+// controls loads or unloads a model.
+func controls(t *testing.T, base, model, verb, body string) {
+	t.Helper()
+	if code, got := postTo(t, base+"/v2/repository/models/"+model+"/"+verb, body); code != 200 {
+		t.Fatalf("%s %s: %d %s", verb, model, code, got)
+	}
+}
+
+// chained is the scheduling of an ensemble from one tensor to another, over models that take x and give y.
+func chained(from, to string, steps []string) string {
+	out := "ensemble_scheduling {\n"
+	for k, s := range steps {
+		next := fmt.Sprint("t", k)
+		if k == len(steps)-1 {
+			next = to
+		}
+		out += fmt.Sprintf("step { model_name: %q model_version: -1 input_map { key: \"x\" value: %q }\n"+
+			"  output_map { key: \"y\" value: %q } }\n", s, from, next)
+		from = next
+	}
+	return out + "}\n"
+}
+
 const onesToAdd = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,1]}]}`
 
 // added asks a model to add to one.
@@ -227,12 +250,7 @@ ensemble_scheduling {step [
   {model_name: "two" model_version: -1 input_map {key: "x" value: "y"} output_map {key: "y" value: "z"}}]}
 `)
 	base := controlled(t, dir, "--model-control-mode", "explicit")
-	verb := func(verb, body string) {
-		t.Helper()
-		if code, got := postTo(t, base+"/v2/repository/models/both/"+verb, body); code != 200 {
-			t.Fatalf("%s: %d %s", verb, code, got)
-		}
-	}
+	verb := func(verb, body string) { controls(t, base, "both", verb, body) }
 	verb("load", "{}")
 	for model, want := range map[string]string{"both": "4", "one": "2", "two": "3"} {
 		if got := added(t, base, model); got != want {
@@ -259,46 +277,31 @@ func TestEnsemblesInEnsemblesAreLoaded(t *testing.T) {
 	dir := t.TempDir()
 	adding(t, dir, "one", 1, 1)
 	chain := func(name string, steps ...string) {
-		config := `platform: "ensemble" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
-output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ensemble_scheduling {`
-		from := "x"
-		for k, s := range steps {
-			to := fmt.Sprint("t", k)
-			if k == len(steps)-1 {
-				to = "y"
-			}
-			config += fmt.Sprintf("step { model_name: %q model_version: -1 input_map { key: \"x\" value: %q } "+
-				"output_map { key: \"y\" value: %q } }\n", s, from, to)
-			from = to
-		}
 		if err := os.MkdirAll(filepath.Join(dir, name, "1"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(dir, name), "config.pbtxt", "%s}", config)
+		write(t, filepath.Join(dir, name), "config.pbtxt", `platform: "ensemble" max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } %s`, chained("x", "y", steps))
 	}
 	chain("inner", "one", "one")
 	chain("outer", "inner", "one")
 
 	base := controlled(t, dir, "--model-control-mode", "explicit")
-	change := func(what, body string) {
-		if code, got := postTo(t, base+"/v2/repository/models/outer/"+what, body); code != 200 {
-			t.Fatalf("%s: %d %s", what, code, got)
-		}
-	}
-	change("load", "")
+	controls(t, base, "outer", "load", "")
 	for model, want := range map[string]string{"outer": "4", "inner": "3", "one": "2"} {
 		if got := added(t, base, model); got != want {
 			t.Errorf("%s: %s, want %s", model, got, want)
 		}
 	}
 	chain("inner", "one", "one", "one")
-	change("load", "")
+	controls(t, base, "outer", "load", "")
 	for model, want := range map[string]string{"outer": "5", "inner": "4"} {
 		if got := added(t, base, model); got != want {
 			t.Errorf("%s after a change of the inner one: %s, want %s", model, got, want)
 		}
 	}
-	change("unload", `{"parameters":{"unload_dependents":true}}`)
+	controls(t, base, "outer", "unload", `{"parameters":{"unload_dependents":true}}`)
 	for _, model := range []string{"outer", "inner", "one"} {
 		if got := added(t, base, model); !strings.HasPrefix(got, "503") {
 			t.Errorf("%s after it was unloaded: %s", model, got)

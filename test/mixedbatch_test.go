@@ -43,18 +43,7 @@ func TestEnsemblesBatchAndTheirStepsDoNotOrTheOtherWayRound(t *testing.T) {
 	put("table", tensors(0, "x", "y", "-1, -1"), model("Neg", -1, -1)) // no batch dimension
 	put("row", tensors(0, "x", "y", "2"), model("Neg", 2))
 	chain := func(name string, most int, dims string, steps ...string) {
-		config := `platform: "ensemble" ` + tensors(most, "IN", "OUT", dims) + "ensemble_scheduling {\n"
-		from := "IN"
-		for k, s := range steps {
-			to := fmt.Sprint("t", k)
-			if k == len(steps)-1 {
-				to = "OUT"
-			}
-			config += fmt.Sprintf("step { model_name: %q model_version: -1 input_map { key: \"x\" value: %q }\n"+
-				"  output_map { key: \"y\" value: %q } }\n", s, from, to)
-			from = to
-		}
-		put(name, config+"}\n", nil)
+		put(name, `platform: "ensemble" `+tensors(most, "IN", "OUT", dims)+chained("IN", "OUT", steps), nil)
 	}
 	chain("one", 0, "2", "double")
 	chain("two", 0, "2", "double", "double")

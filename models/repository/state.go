@@ -1,7 +1,6 @@
 package repository
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -57,7 +56,7 @@ func (s *State) Begin(n int64) ([]byte, error) {
 
 // state reads how a state is configured: its input in the model file, and the output given that it comes from.
 func (m *Model) state(r *Repository, c *pb.ModelSequenceBatching_State, in, given *tensor.Spec) (*State, error) {
-	if in.DType != given.DType || !alike(in.Shape, given.Shape) || len(in.Shape) == 0 {
+	if in.DType != given.DType || !fits(in.Shape, given.Shape) || len(in.Shape) == 0 {
 		return nil, fmt.Errorf("input is %s %v, output %s %v: they must be the same, with a dimension at least",
 			in.DType, tensor.Dims(in.Shape), given.DType, tensor.Dims(given.Shape))
 	}
@@ -70,7 +69,7 @@ func (m *Model) state(r *Repository, c *pb.ModelSequenceBatching_State, in, give
 		if len(dims) == 0 {
 			return nil
 		}
-		if !alike(dims, s.Start) {
+		if !fits(dims, s.Start) {
 			return fmt.Errorf("%s: dims are %v, and the model file has %v for an item", of, tensor.Dims(dims),
 				tensor.Dims(s.Start))
 		}
@@ -109,9 +108,6 @@ func (m *Model) state(r *Repository, c *pb.ModelSequenceBatching_State, in, give
 
 // read takes the item at the start of a sequence from a file.
 func (s *State) read(r *Repository, model, name string) error {
-	if r == nil {
-		return errors.New("there is no repository to read it from")
-	}
 	data, err := r.ReadFile(path.Join(model, initialStates, path.Clean("/"+name)), maxStateBytes)
 	if err != nil {
 		return err
@@ -122,9 +118,4 @@ func (s *State) read(r *Repository, model, name string) error {
 	}
 	s.First = data
 	return nil
-}
-
-// alike reports whether two shapes agree wherever both say a dimension.
-func alike(a, b []int64) bool {
-	return slices.EqualFunc(a, b, func(x, y int64) bool { return x == y || x < 0 || y < 0 })
 }

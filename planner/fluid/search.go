@@ -99,11 +99,7 @@ func (s *search) present() error {
 	if s.m.o.Certain || s.best.tried == nil || s.best.tried.Violation <= s.m.allowed() || !s.m.anyCrowded(n) {
 		return nil
 	}
-	x := s.m.newResidency(s.m.fresh(n), &s.work)
-	x.scenarios = []scenario{{s.m.demand(), presentWeight}}
-	x.decide()
-	s.m.assign(x.sites, s.m.chosen(n, s.now), s.now)
-	c := s.candidate(x, "filled for the present demand alone")
+	c := s.filled(n, []scenario{{s.m.demand(), presentWeight}}, "filled for the present demand alone")
 	if err := s.attempt(c); err != nil {
 		return err
 	}
@@ -112,6 +108,15 @@ func (s *search) present() error {
 		s.best.plan.Choice = "a trial finds less late with it than with what is ready for more than the present demand"
 	}
 	return nil
+}
+
+// filled returns a candidate of machines that are filled for some demands, whatever they hold now.
+func (s *search) filled(n counts, demands []scenario, what string) *candidate {
+	x := s.m.newResidency(s.m.fresh(n), &s.work)
+	x.scenarios = demands
+	x.decide()
+	s.m.assign(x.sites, s.m.chosen(n, s.now), s.now)
+	return s.candidate(x, what)
 }
 
 // strands tells whether a candidate has no machine for a stage that another one has some for. What is called rarely
@@ -149,10 +154,7 @@ func (s *search) residencies(n counts) (out []*candidate) {
 		}
 	}
 	if len(out) == 0 || s.m.anyCrowded(n) {
-		x := s.m.newResidency(s.m.fresh(n), &s.work)
-		x.decide()
-		s.m.assign(x.sites, used, s.now)
-		out = append(out, s.candidate(x, "filled afresh"))
+		out = append(out, s.filled(n, s.m.scenarios(), "filled afresh"))
 	}
 	slices.SortStableFunc(out, func(a, b *candidate) int {
 		switch {

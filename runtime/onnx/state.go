@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -24,19 +23,18 @@ func (m *model) addStates(p *dataplane.Portion) error {
 	rest, begins := p.State, p.State == nil
 	for i := range m.sequence.States {
 		s := &m.sequence.States[i]
-		t := tensor.Tensor{Name: s.Input, DType: s.DType}
+		t := tensor.Tensor{Name: s.Input, DType: s.DType, Shape: slices.Clone(s.Start)}
+		items := int64(1)
+		if m.batched {
+			items = int64(p.Items)
+			t.Shape = append([]int64{items}, t.Shape...)
+		}
 		var err error
 		switch {
 		case begins:
-			t.Shape = slices.Clone(s.Start)
-			items := int64(1)
-			if m.batched {
-				items = int64(p.Items)
-				t.Shape = append([]int64{items}, t.Shape...)
-			}
 			t.Data, err = s.Begin(items)
 		case s.Fixed():
-			rest, err = m.cutFixed(&t, s, rest, p)
+			rest, err = cutFixed(&t, rest, p)
 		default:
 			rest, err = cutState(&t, rest)
 			if err == nil && m.batched && (len(t.Shape) == 0 || t.Shape[0] != int64(p.Items)) {
@@ -58,17 +56,13 @@ func sameItems(p *dataplane.Portion) error {
 	return fmt.Errorf("sequence %.64q: its requests must all have the same number of items", p.Stream)
 }
 
-// cutFixed takes a state of a fixed shape off the front of those of a sequence.
-func (m *model) cutFixed(t *tensor.Tensor, s *repository.State, from []byte, p *dataplane.Portion) ([]byte, error) {
-	t.Shape = slices.Clone(s.Shape)
-	if m.batched {
-		t.Shape[0] = int64(p.Items)
-	}
-	n, err := tensor.Elements(t.Shape, maxTensorBytes/int64(s.DType.Size()))
+// cutFixed takes a state of the shape that it began with off the front of those of a sequence.
+func cutFixed(t *tensor.Tensor, from []byte, p *dataplane.Portion) ([]byte, error) {
+	n, err := tensor.Elements(t.Shape, maxTensorBytes/int64(t.DType.Size()))
 	if err != nil {
 		return nil, err
 	}
-	size := int(n) * s.DType.Size()
+	size := int(n) * t.DType.Size()
 	if len(from) < size {
 		return nil, sameItems(p)
 	}

@@ -10,13 +10,6 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-var tritonTypes = map[string]onnxmodel.DType{
-	"BOOL": onnxmodel.Bool, "STRING": onnxmodel.String,
-	"FP16": onnxmodel.Float16, "FP32": onnxmodel.Float32, "FP64": onnxmodel.Float64,
-	"INT8": onnxmodel.Int8, "INT16": onnxmodel.Int16, "INT32": onnxmodel.Int32, "INT64": onnxmodel.Int64,
-	"UINT8": onnxmodel.Uint8, "UINT16": onnxmodel.Uint16, "UINT32": onnxmodel.Uint32, "UINT64": onnxmodel.Uint64,
-}
-
 // replaceNops writes models in place of those that Triton's scripts describe for its identity backend, as steps of
 // ensembles: folders such as nop_TYPE_FP32_-1,-1, which has two inputs of two variable dimensions.
 func replaceNops(root string) error {
@@ -36,7 +29,7 @@ func replaceNops(root string) error {
 			}
 			dims = append(dims, d)
 		}
-		d, ok := tritonTypes[kind]
+		d, ok := onnxmodel.ParseDType(strings.Replace(kind, "STRING", "BYTES", 1))
 		if !ok {
 			return fmt.Errorf("%s: type %q is not known", name, kind)
 		}
