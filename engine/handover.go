@@ -180,6 +180,9 @@ func (h *handover) proceed() {
 
 func (h *handover) proceedOn(w serving.WorkerID) {
 	for _, i := range slices.Clone(h.places.byWorker[w]) {
+		if i.State() == fleet.Draining {
+			continue // it stops when its batches have ended
+		}
 		for k := range i.Variants() {
 			if l := i.Variant(k); l.Delayed && h.places.fitsOn(i, plan.Variant{Variant: l.Variant, Limit: l.Limit}) {
 				h.instances.load(i, k)

@@ -42,7 +42,9 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 		return
 	}
 	x.differing = x.differing[:0]
-	x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least+x.margin)
+	if x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least+x.margin); len(x.waiting) == 0 && x.margin > 0 {
+		x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least) // rather than none
+	}
 	if x.tasks > 1 {
 		x.shareValue(len(x.waiting), func(k int) *place { return &x.waiting[k] })
 	}

@@ -20,18 +20,8 @@ const (
 // behind.
 func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 	a := &r.apps[x.app]
-	x.differing = x.differing[:0]
-	for ref := q.Head(); ref != fleet.Nil && len(x.differing) < mostMixed; ref = v.Fleet.Next(ref) {
-		t := v.Fleet.Task(ref)
-		y := task{place: newPlace(ref, t), items: t.Items()}
-		y.left, y.due = y.place.left(v.Now), y.dueIn(v.Now)
-		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
-			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
-			y.cold = true
-		} else if y.left < x.least+x.margin {
-			continue
-		}
-		x.differing = append(x.differing, y)
+	if x.listMixed(a, v, q, x.least+x.margin); len(x.differing) == 0 && x.margin > 0 {
+		x.listMixed(a, v, q, x.least) // rather than none
 	}
 	if x.tasks > 1 {
 		x.shareValue(len(x.differing), func(k int) *place { return &x.differing[k].place })
@@ -42,6 +32,23 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 			c := x.classOf(y.items)
 			y.later = x.worthOf(a, c, y.due-mixedWait*x.waitFor(c, x.fastest(c)), y.part)
 		}
+	}
+}
+
+// listMixed lists the tasks of a queue that have at least so many seconds left.
+func (x *stage) listMixed(a *app, v *route.View, q *fleet.Queue, least float64) {
+	x.differing = x.differing[:0]
+	for ref := q.Head(); ref != fleet.Nil && len(x.differing) < mostMixed; ref = v.Fleet.Next(ref) {
+		t := v.Fleet.Task(ref)
+		y := task{place: newPlace(ref, t), items: t.Items()}
+		y.left, y.due = y.place.left(v.Now), y.dueIn(v.Now)
+		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
+			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
+			y.cold = true
+		} else if y.left < least {
+			continue
+		}
+		x.differing = append(x.differing, y)
 	}
 }
 

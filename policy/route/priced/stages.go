@@ -94,7 +94,7 @@ type task struct {
 
 const (
 	// slackShare is the part of a later stage's time that a task is taken to wait there.
-	slackShare = 0.15
+	slackShare = 0.25
 	// A task left behind is taken to wait beyond the next free machine: for behindSlots over the slots, in parts of its
 	// stage's time, within these bounds.
 	leastBehind, mostBehind, behindSlots = 0.04, 0.2, 3.0

@@ -1,0 +1,48 @@
+package worlds
+
+import (
+	"testing"
+
+	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// utilityOf runs a system in a world and returns its utility.
+func utilityOf(t *testing.T, system string, seed uint64, number int) float64 {
+	t.Helper()
+	p, refused, err := open(seed, number)
+	if err != nil || refused != "" {
+		t.Fatal(err, refused)
+	}
+	s, err := systems.Named(system)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.run(t.Context(), s, highstest.Solver(t), nil)
+	if err != nil || r.refused != "" {
+		t.Fatal(err, r.refused)
+	}
+	return r.utility
+}
+
+// Worlds in which the default once had less utility than some other system, and the least that it must have.
+func TestWorldsThatTheDefaultLost(t *testing.T) {
+	for _, c := range []struct {
+		seed   uint64
+		number int
+		least  float64
+		why    string
+	}{
+		// It had 0.014 and proteus-batching 0.137.
+		{7, 38, 0.25, "machines with time to spare worked for queries that had too little time left for later stages"},
+	} {
+		if u := utilityOf(t, systems.Default, c.seed, c.number); u < c.least {
+			t.Errorf("world %d-%02d: utility %.3f, want %.3f or more: %s", c.seed, c.number, u, c.least, c.why)
+		} else {
+			t.Logf("world %d-%02d: utility %.3f", c.seed, c.number, u)
+		}
+	}
+}
+
+// A variant that waits for memory is not loaded on an instance that drains: the instance could stop in the same step.
+func TestNoLoadWhileAnInstanceDrains(t *testing.T) { utilityOf(t, "symphony", 223, 22) }
