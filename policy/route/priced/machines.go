@@ -25,6 +25,7 @@ type machine struct {
 
 // group is machines that are alike: of one type, with the same variants resident.
 type group struct {
+	key      string // of its machines
 	device   serving.DeviceTypeID
 	slots    int
 	options  []option   // by stage
@@ -78,6 +79,7 @@ type fleetOfMachines struct {
 // build groups the instances that are ready into machines, and machines into groups.
 func (f *fleetOfMachines) build(v *route.View) {
 	spec := v.Fleet.Spec()
+	before := f.groups
 	*f = fleetOfMachines{started: f.started[:0], paces: f.paces}
 	for len(f.paces) < len(spec.DeviceTypes) {
 		f.paces = append(f.paces, pace{})
@@ -122,6 +124,7 @@ func (f *fleetOfMachines) build(v *route.View) {
 			g = int32(len(f.groups))
 			byKey[string(key)] = g
 			f.groups = append(f.groups, newGroup(v, x))
+			f.groups[g].priceLike(before, string(key))
 		}
 		x.group = g
 		f.groups[g].machines = append(f.groups[g].machines, int32(m))
@@ -132,6 +135,22 @@ func (f *fleetOfMachines) build(v *route.View) {
 	}
 	for m := range f.list {
 		f.read(int32(m), v.Now)
+	}
+}
+
+// priceLike takes up the price of an earlier group: of the one whose machines held the same, or else of one of the same
+// type. Prices settle over some updates, and a plan that changes little must not begin with none.
+func (x *group) priceLike(before []group, key string) {
+	x.key = key
+	found := -1
+	for g := range before {
+		if y := &before[g]; y.device == x.device && (found < 0 || y.key == key) {
+			found = g
+		}
+	}
+	if found >= 0 {
+		y := &before[found]
+		x.dual, x.trust, x.idleFrom, x.lateFrom = y.dual, y.trust, y.idleFrom, y.lateFrom
 	}
 }
 
@@ -169,17 +188,23 @@ func (f *fleetOfMachines) renumber() {
 	}
 }
 
-// appendKey appends what makes machines alike.
+// appendKey appends what makes machines alike. Which variant an instance would use by itself does not matter.
 func (x *machine) appendKey(key []byte) []byte {
+	var held []fleet.Loaded
 	key = strconv.AppendInt(key, int64(x.instances[0].DeviceType()), 10)
 	key = strconv.AppendInt(append(key, '/'), int64(x.slots), 10)
 	for _, i := range x.instances {
 		key = strconv.AppendInt(append(key, '|'), int64(i.Stage()), 10)
+		held = held[:0]
 		for k := range i.Variants() {
 			if l := i.Variant(k); l.Warm && l.Wanted {
-				key = strconv.AppendInt(append(key, ' '), int64(l.Variant), 10)
-				key = strconv.AppendInt(append(key, ':'), int64(l.Limit), 10)
+				held = append(held, l)
 			}
+		}
+		slices.SortFunc(held, func(a, b fleet.Loaded) int { return cmp.Compare(a.Variant, b.Variant) })
+		for _, l := range held {
+			key = strconv.AppendInt(append(key, ' '), int64(l.Variant), 10)
+			key = strconv.AppendInt(append(key, ':'), int64(l.Limit), 10)
 		}
 	}
 	return key

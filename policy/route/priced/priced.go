@@ -219,6 +219,7 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 	}
 	i := m.instances[o.position]
 	if r.watch != nil {
+		r.weighing.join(late, o)
 		r.began(i)
 	}
 	v.Choose(i, o.variant)

@@ -51,6 +51,13 @@ func (w *weighing) add(y route.Choice) {
 	w.Choices = slices.Insert(w.Choices, at, y)
 }
 
+// join adds late tasks of one item to the batch that begins.
+func (w *weighing) join(late int, o *option) {
+	x := &w.Choices[0]
+	x.Queries, x.Items = x.Queries+late, x.Items+late
+	x.Seconds = o.seconds[x.Items]
+}
+
 // choice describes the best batch of a stage on a group's machines.
 func (x *stage) choice(r *Rule, g int) route.Choice {
 	c, y := &x.candidates[g], &r.machines.groups[g]
