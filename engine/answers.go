@@ -15,7 +15,7 @@ func (d *Decision) PlanRequest() plan.Request {
 		spec = spec.WithFanOuts(d.Fans)
 	}
 	return plan.Request{
-		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Dispersions: d.Dispersions, Mixes: d.Mixes,
+		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Dispersions: d.Dispersions, Recent: d.Recent, Mixes: d.Mixes,
 		Beliefs: d.Beliefs, Prices: d.Prices,
 	}
 }

@@ -175,6 +175,7 @@ type Decision struct {
 	Rates    []float64       // RequestPlan: demand by app, queries/s
 	// RequestPlan: how unevenly queries arrive, by app
 	Dispersions []float64
+	Recent      []float64     // RequestPlan: mean demand of the last seconds by app, queries/s
 	Mixes       []serving.Mix // RequestPlan: sizes of queries by app
 	// RequestPlan: beliefs about latency, where it is learned, Spec has grown or batches have ballooned; nil otherwise
 	Beliefs profile.Profile

@@ -79,6 +79,7 @@ func (r *replanning) request() {
 	d.Rates, d.Mixes, d.Prices = make([]float64, len(r.spec.Apps)), r.mixes(), r.usage.currentPrices()
 	r.scaler.Demand(&r.view, d.Rates)
 	d.Dispersions = r.dispersions()
+	d.Recent = r.recent()
 	r.content.ask(d)
 	r.raise(d.Rates)
 	d.Beliefs = r.beliefs.forPlanner()
@@ -89,6 +90,15 @@ func (r *replanning) dispersions() []float64 {
 	out := make([]float64, len(r.spec.Apps))
 	for a := range out {
 		out[a] = r.monitor.Dispersion(r.now, serving.AppID(a))
+	}
+	return out
+}
+
+// recent returns by app the mean demand of the last seconds, in queries/s.
+func (r *replanning) recent() []float64 {
+	out := make([]float64, len(r.spec.Apps))
+	for a := range out {
+		out[a] = scale.Level(&r.view, serving.AppID(a))
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 func (r Request) Restricted(o *serving.Open) Request {
 	r.Spec = o.Spec
 	r.Rates = restrict(r.Rates, o.Apps)
+	r.Recent = restrict(r.Recent, o.Apps)
 	r.Mixes = restrict(r.Mixes, o.Apps)
 	if r.Beliefs != nil {
 		r.Beliefs = profile.Renumbered{Profile: r.Beliefs, Variants: o.Variants}

@@ -14,6 +14,9 @@ type Request struct {
 	Snapshot *fleet.Snapshot // nil before anything runs
 	// Rates are by AppID the observed demand in queries/s. Apps beyond its end count as not called.
 	Rates []float64
+	// Recent is by AppID the mean demand of the last seconds in queries/s, without what may come; nil where it is not
+	// known.
+	Recent []float64
 	// Dispersions are by AppID how unevenly queries were seen to arrive (monitor.View.Dispersion): 1 as by chance,
 	// above it in clumps. Nil, or too short, is 1; read them through Dispersion.
 	Dispersions []float64

@@ -106,7 +106,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 func (x *Anticipate) exceeds(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
-		if _, asked := v.planned(app); x.now[a] > beyond*asked && v.rateExceeds(app, asked) {
+		if _, asked := v.planned(app); x.now[a] > beyond*asked && v.rateExceeds(app, asked) && v.surely(app, asked) {
 			return true
 		}
 	}
@@ -120,11 +120,23 @@ func (x *Anticipate) changed(v *View) bool {
 		if a < len(v.Plan.Demand) {
 			asked = v.Plan.Demand[a]
 		}
-		if math.Abs(x.now[a]-asked) > clear*asked+clearRate && max(x.now[a], asked) > minDemand {
+		if math.Abs(x.now[a]-asked) > clear*asked+clearRate && max(x.now[a], asked) > minDemand &&
+			v.surely(serving.AppID(a), asked) {
 			return true
 		}
 	}
 	return false
+}
+
+// surely tells whether the present rate of an app differs from one that was planned for by more than chance. It counts
+// where nothing can be added: there machines are taken from other apps.
+func (v *View) surely(app serving.AppID, asked float64) bool {
+	if v.canAdd() {
+		return true
+	}
+	level, window := level(v, app)
+	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
+	return math.Abs(level-asked) > changeSigmas*math.Sqrt(uneven*max(level, asked)/window.Seconds())
 }
 
 // resized tells whether the sizes of an app's queries are others than the plan in force was made for.
@@ -150,6 +162,7 @@ func (x *Anticipate) look(v *View) {
 		x.sizesAt = append(x.sizesAt, sizesKnown)
 		x.seasonal, x.strained = append(x.seasonal, seasonal{from: v.Now / tenth}), append(x.strained, strain{})
 	}
+	canAdd := v.canAdd()
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		x.risen = x.strained[a].look(v, app) || x.risen
@@ -174,7 +187,7 @@ func (x *Anticipate) look(v *View) {
 		x.now[a] = x.most[a].highest(v.Now, release+start, coming)
 		long := x.longMost[a].highest(v.Now, patientRelease+start, coming) // kept up to date, also where it is not used
 		x.patience[a].look(v, app)
-		if x.patience[a].tried(v.Spec.Apps[a].SLO.Allowed()) {
+		if canAdd && x.patience[a].tried(v.Spec.Apps[a].SLO.Allowed()) && !v.sheds(app) {
 			x.now[a] = long
 		}
 		x.now[a] *= x.strained[a].factor
@@ -191,6 +204,14 @@ func level(v *View, app serving.AppID) (level float64, window time.Duration) {
 	if wrong := math.Sqrt(uneven * level / burstWindow.Seconds()); newer > level+changeSigmas*wrong {
 		level, window = newer, min(burstWindow, window)
 	}
+	return steady(v, app, window)
+}
+
+// steady is the rate of an app in queries/s over a window, and that window, or over the longest of its doubles within
+// which it has not changed by more than chance.
+func steady(v *View, app serving.AppID, from time.Duration) (level float64, window time.Duration) {
+	uneven := max(v.Monitor.Dispersion(v.Now, app), 1)
+	level, window = v.Monitor.Rate(v.Now, app, from), from
 	most := min(longestLevel, time.Duration(v.Now))
 	for longer := 2 * window; window >= firstLook && longer <= most; longer *= 2 {
 		mean := v.Monitor.Rate(v.Now, app, longer)
@@ -201,6 +222,13 @@ func level(v *View, app serving.AppID) (level float64, window time.Duration) {
 		level, window = mean, longer
 	}
 	return level, window
+}
+
+// Level is the present rate of an app in queries/s: of the longest time up to now within which it has not changed by
+// more than chance.
+func Level(v *View, app serving.AppID) float64 {
+	l, _ := steady(v, app, max(min(firstLook, time.Duration(v.Now)), 1))
+	return l
 }
 
 // forecast is the demand of an app to plan for, in queries/s, by what has come.

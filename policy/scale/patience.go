@@ -2,6 +2,7 @@ package scale
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -34,6 +35,17 @@ func (x *patience) look(v *View, app serving.AppID) {
 	left := math.Exp2(-since.Seconds() / patienceHalves.Seconds())
 	x.came = x.came*left + v.Monitor.Rate(v.Now, app, since)*since.Seconds()
 	x.missed = x.missed*left + v.Monitor.Missed(v.Now, app, since)*since.Seconds()
+}
+
+// canAdd tells whether plans can add to what runs: machines that are rented, or parts of machines. Where whole machines
+// are owned all of them are in use, and being ready for a peak of one app takes machines from others.
+func (v *View) canAdd() bool {
+	return v.Spec.Rents() || slices.ContainsFunc(v.Spec.DeviceTypes, func(d serving.DeviceType) bool { return d.Part })
+}
+
+// sheds tells whether the plan in force leaves out some of an app's demand: then it misses queries whatever is ready.
+func (v *View) sheds(app serving.AppID) bool {
+	return v.Plan != nil && int(app) < len(v.Plan.Shed) && v.Plan.Shed[app] > 0
 }
 
 // tried tells whether the app misses more of its queries than the allowed part.

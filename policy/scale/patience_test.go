@@ -11,7 +11,10 @@ import (
 // A forecast stays in force for longer while an app misses more of its queries than its objective allows, and for less
 // again when it has not for some minutes.
 func TestForecastOfAnAppThatMisses(t *testing.T) {
-	spec := &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: time.Second, Percentile: 99}}}}
+	spec := &serving.Spec{
+		Apps:        []serving.App{{SLO: serving.SLO{Latency: time.Second, Percentile: 99}}},
+		DeviceTypes: []serving.DeviceType{{Tenure: serving.Rented}},
+	}
 	rates := monitor.NewRates(1)
 	v := &View{Spec: spec, Monitor: &rates.View}
 	x := &Anticipate{}
@@ -43,6 +46,12 @@ func TestForecastOfAnAppThatMisses(t *testing.T) {
 	if d := stays(); d < patientRelease*3/4 || d > patientRelease*3/2 {
 		t.Errorf("with misses the forecast stays for %v, want about %v", d, patientRelease)
 	}
+	spec.DeviceTypes[0].Tenure = serving.Owned
+	run(10*time.Second, 20, 2)
+	if d := stays(); d < release/2 || d > 2*release {
+		t.Errorf("on owned machines it stays for %v, want about %v", d, release)
+	}
+	spec.DeviceTypes[0].Tenure = serving.Rented
 	run(30*time.Minute, 20, 0)
 	if d := stays(); d < release/2 || d > 2*release {
 		t.Errorf("half an hour later it stays for %v, want about %v", d, release)

@@ -41,7 +41,7 @@ func (x *strain) look(v *View, app serving.AppID) (risen bool) {
 	if v.Plan == nil || v.Now < max(x.raised, serving.Time(firstLook)).Add(strainSettles) {
 		return false
 	}
-	if a := int(app); a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0 {
+	if v.sheds(app) {
 		return false // the plan says so
 	}
 	if !v.Spec.Rents() {
