@@ -567,15 +567,15 @@ func TestPresentDemandIsTried(t *testing.T) {
 		late  float64 // of the plan for what may come
 		tries int
 		stays bool
-	}{{0, 1, true}, {0.1, 2, false}} {
+	}{{0, 2, true}, {0.1, 3, false}} {
 		tries := 0
 		p := w.plan(t, Planner{Try: func(_ context.Context, _ *plan.Request, p *plan.Plan) (plan.Tried, error) {
 			tries++
-			out := plan.Tried{Queries: 1}
+			late := 0.0
 			if count(p) == ready {
-				out.Violation = x.late
+				late = x.late
 			}
-			return out, nil
+			return plan.Tried{Queries: 1, Violation: late, Late: []float64{late, late, late}, Utility: 1 - late}, nil
 		}}, nil)
 		if tries != x.tries || (count(p) == ready) != x.stays || p.Choice == "" {
 			t.Errorf("%v late: %d trials, machines by app %v, before %v: %q", x.late, tries, count(p), ready, p.Choice)

@@ -32,6 +32,7 @@ type candidate struct {
 	plan  *plan.Plan
 	sites []site
 	value float64 // over the scenarios, less what loads cost
+	lost  float64 // part of the machines' time until the horizon that its loads take
 	full  bool    // the program serves the present demand
 	keeps bool    // nothing that runs is unloaded
 	what  string  // in words
@@ -60,61 +61,96 @@ func (s *search) run() error {
 	if s.m.rents() {
 		return s.rent()
 	}
-	list := s.residencies(s.m.all())
+	n := s.m.all()
+	list := s.residencies(n)
 	s.best = list[0]
 	s.best.plan.Choice = "it serves most by the program, less what its loads take"
-	if s.m.r.Snapshot != nil && s.best.plan.Loads == 0 {
+	stays := s.m.r.Snapshot != nil && s.best.plan.Loads == 0
+	if stays {
 		s.best.plan.Choice = "nothing is better than what runs"
+	}
+	if stays && !s.m.anyCrowded(n) {
 		return nil // a trial would take time from what is served, and decide nothing
 	}
-	if err := s.attempt(s.best); err != nil {
+	if err := s.attempt(s.best); err != nil || s.best.tried == nil {
 		return err
 	}
-	if err := s.present(); err != nil {
-		return err
+	if stays && s.best.tried.Violation <= s.m.allowed() {
+		return nil
 	}
-	// What runs stays where a trial of both says that the best by the program serves less in time.
+	for _, c := range s.others(n, list) {
+		if err := s.attempt(c); err != nil {
+			return err
+		}
+		if c.tried == nil || c.strands(s.best) {
+			continue
+		}
+		enough := enoughGain
+		if s.best.keeps {
+			enough = enoughChange
+		}
+		if s.gain(c) > s.gain(s.best)+enough {
+			s.best = c
+			s.best.plan.Choice = "a trial finds more served in time, and as accurately, than with what serves most by the program"
+		}
+	}
+	return s.orKeep(list)
+}
+
+// others lists further candidates to try where memory does not hold everything: machines that are filled evenly and,
+// where the best by the program is late, machines that are filled for the present demand alone.
+func (s *search) others(n counts, list []*candidate) (out []*candidate) {
+	if !s.m.anyCrowded(n) {
+		return nil
+	}
+	if len(s.m.stages) <= mostForeseen {
+		out = append(out, s.filled(n, s.m.scenarios(), "filled evenly", (*residency).spread))
+	}
+	if !s.m.o.Certain && s.best.tried.Violation > s.m.allowed() {
+		out = append(out, s.filled(n, []scenario{{s.m.demand(), presentWeight}}, "filled for the present demand alone",
+			(*residency).decide))
+	}
+	return out
+}
+
+// orKeep has what runs stay unless a trial finds that the best candidate brings clearly more, its loads counted.
+func (s *search) orKeep(list []*candidate) error {
 	at := slices.IndexFunc(list, func(c *candidate) bool { return c.keeps })
-	if at <= 0 {
+	if at < 0 || list[at] == s.best {
 		return nil
 	}
 	kept := list[at]
-	if err := s.attempt(kept); err != nil {
+	if err := s.attempt(kept); err != nil || kept.tried == nil {
 		return err
 	}
-	if kept.tried != nil && s.best.tried != nil {
-		s.best.plan.Choice = "it serves most by the program, and a trial finds no more late than with what runs"
-		if s.better(kept, s.best) {
-			s.best = kept
-			s.best.plan.Choice = "what runs stays: a trial finds more late with what serves more by the program"
+	if s.gain(s.best) <= s.gain(kept)+enoughChange {
+		s.best = kept
+		s.best.plan.Choice = "what runs stays: a trial finds nothing that serves clearly more"
+	}
+	return nil
+}
+
+// enoughGain is by how much a candidate has to be better by its trial than the best by the program, and enoughChange
+// than what runs: in parts of what serving everything is worth.
+const enoughGain, enoughChange = 0.001, 0.005
+
+// gain is what a candidate brings by its trial: what serving is worth, and accuracy, less what is lost while it loads.
+func (s *search) gain(c *candidate) float64 {
+	late, all := 0.0, 0.0
+	for a := range s.m.apps {
+		x := &s.m.apps[a]
+		if !x.closed && a < len(c.tried.Late) {
+			late, all = late+x.weight*x.rate*c.tried.Late[a], all+x.weight*x.rate
 		}
 	}
-	return nil
+	return (served*(1-late/max(all, math.SmallestNonzeroFloat64)) + c.tried.Utility) / (served + 1) * (1 - c.lost)
 }
 
-// present tries machines that are filled for the present demand alone, where those that are ready for what may come do
-// not serve the present demand in time.
-func (s *search) present() error {
-	n := s.m.all()
-	if s.m.o.Certain || s.best.tried == nil || s.best.tried.Violation <= s.m.allowed() || !s.m.anyCrowded(n) {
-		return nil
-	}
-	c := s.filled(n, []scenario{{s.m.demand(), presentWeight}}, "filled for the present demand alone")
-	if err := s.attempt(c); err != nil {
-		return err
-	}
-	if c.tried != nil && s.better(c, s.best) && !c.strands(s.best) {
-		s.best = c
-		s.best.plan.Choice = "a trial finds less late with it than with what is ready for more than the present demand"
-	}
-	return nil
-}
-
-// filled returns a candidate of machines that are filled for some demands, whatever they hold now.
-func (s *search) filled(n counts, demands []scenario, what string) *candidate {
+// filled returns a candidate of machines that are filled in some way for some demands, whatever they hold now.
+func (s *search) filled(n counts, demands []scenario, what string, fill func(*residency)) *candidate {
 	x := s.m.newResidency(s.m.fresh(n), &s.work)
 	x.scenarios = demands
-	x.decide()
+	fill(x)
 	s.m.assign(x.sites, s.m.chosen(n, s.now), s.now)
 	return s.candidate(x, what)
 }
@@ -127,11 +163,6 @@ func (c *candidate) strands(other *candidate) bool {
 		has[c.plan.Instances[i].Stage] = true
 	}
 	return slices.ContainsFunc(other.plan.Instances, func(i plan.Instance) bool { return !has[i.Stage] })
-}
-
-// better tells whether a candidate serves clearly more in time than another, by their trials.
-func (s *search) better(a, b *candidate) bool {
-	return a.tried.Violation < b.tried.Violation-max(2*b.tried.Deviation, sameViolation)
 }
 
 // sameViolation is the difference of two shares of late queries that does not count.
@@ -154,7 +185,7 @@ func (s *search) residencies(n counts) (out []*candidate) {
 		}
 	}
 	if len(out) == 0 || s.m.anyCrowded(n) {
-		out = append(out, s.filled(n, s.m.scenarios(), "filled afresh"))
+		out = append(out, s.filled(n, s.m.scenarios(), "filled afresh", (*residency).decide))
 	}
 	slices.SortStableFunc(out, func(a, b *candidate) int {
 		switch {
@@ -199,9 +230,8 @@ func (s *search) candidate(x *residency, what string) *candidate {
 		machines += x.sites[i].count
 	}
 	_, seconds := s.m.loads(x.sites, s.now)
-	c := &candidate{
-		what: what, sites: x.sites, value: x.value * (1 - min(seconds/(max(machines, 1)*horizon.Seconds()), 1)),
-	}
+	c := &candidate{what: what, sites: x.sites, lost: min(seconds/(max(machines, 1)*horizon.Seconds()), 1)}
+	c.value = x.value * (1 - c.lost)
 	c.plan = s.m.plan(x.sites, s.now)
 	c.full = true
 	for a, shed := range c.plan.Shed {
@@ -234,6 +264,9 @@ func (s *search) attempt(c *candidate) error {
 	}
 	s.left--
 	asked := s.m.servableRequest()
+	if !s.m.rents() && s.m.r.Recent != nil {
+		copy(asked.Rates, s.m.r.Recent)
+	}
 	if s.m.rents() && s.m.longestLoad() > unforeseen {
 		for a := range asked.Rates {
 			asked.Rates[a] *= spare
