@@ -35,6 +35,14 @@ func TestWorldsThatTheDefaultLost(t *testing.T) {
 	}{
 		// It had 0.014 and proteus-batching 0.137.
 		{7, 38, 0.25, "machines with time to spare worked for queries that had too little time left for later stages"},
+		// It had 0.478 and superserve 0.490.
+		{223, 5, 0.5, "machines were filled for throughput, and few of them served each stage"},
+		// It had 0.970 and superserve 0.997.
+		{31, 47, 0.985, "some machines lacked accurate variants of apps called rarely"},
+		// It had 0.858 and superserve 0.871.
+		{7, 35, 0.88, "a forecast of peaks took machines from other apps"},
+		// It had 0.882 and superserve 0.950.
+		{7, 39, 0.945, "the first queries of a clump took all machines for little more accuracy"},
 	} {
 		if u := utilityOf(t, systems.Default, c.seed, c.number); u < c.least {
 			t.Errorf("world %d-%02d: utility %.3f, want %.3f or more: %s", c.seed, c.number, u, c.least, c.why)
