@@ -49,9 +49,18 @@ const (
 	horizon = 0.8
 	// usual is how much of what comes within an objective waits where nothing is amiss.
 	usual = 0.5
+	// usualGain is by which part of its difference what usually waits follows what waits, at each update. lessWaits is
+	// how much fewer count beside more, leastDemand what is left of the rate at the least.
+	usualGain, lessWaits, leastDemand = 0.01, 0.3, 0.05
+	// mostSpread bounds the standard deviation of the demands that prices are computed for.
+	mostSpread = 0.5
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
 	fill = 0.7
 )
+
+// around are the demands that prices are the mean of, by their standard deviations from the demand that is expected,
+// with their weights: a normal distribution.
+var around = [...]struct{ at, weight float64 }{{-1.6, 0.15}, {-0.7, 0.22}, {0, 0.26}, {0.7, 0.22}, {1.6, 0.15}}
 
 // updatePrices computes prices and worth when they are due.
 func (r *Rule) updatePrices(v *route.View) {
@@ -101,8 +110,7 @@ func (r *Rule) solve() {
 		x := &r.stages[s]
 		for c := range x.classes {
 			y := &x.classes[c]
-			backlog := max(y.waits-usual*y.rate*x.budget, 0)
-			if d := grow*y.rate + backlog/span; d > 0 {
+			if d := grow*y.rate + x.backlog(c)/span; d > leastDemand*y.rate {
 				p.dual.addFlow(d, x.value)
 				r.addItems(x, c, y.mean)
 			}
@@ -111,9 +119,60 @@ func (r *Rule) solve() {
 	if r.NoPrices {
 		return
 	}
-	p.dual.solve()
-	for g := range groups {
-		groups[g].dual = p.dual.price[g]
+	r.solveAround()
+}
+
+// backlog is by how many tasks of a class more wait than usually do, or less: a lower price while few wait has queues
+// filled again. More than usual is half of what comes within the stage's part of the objective.
+func (x *stage) backlog(c int) float64 {
+	for len(x.usual) <= c {
+		x.usual = append(x.usual, 0)
+	}
+	y := &x.classes[c]
+	if y.rate > 0 {
+		x.usual[c] += usualGain * (y.waits/y.rate - x.usual[c])
+	}
+	more := y.waits - min(x.usual[c], usual*x.budget)*y.rate
+	if more < 0 {
+		more *= lessWaits
+	}
+	return more
+}
+
+// solveAround solves the program for the demand and for some around it, as far away as chance brings it within an
+// objective, and takes the mean of their prices. The prices of one demand alone are steps: just below what the fastest
+// variants carry time is cheap, just above it nothing is worth its price. Where there are several groups the steps are
+// many and small, and the program is solved for the demand alone.
+func (r *Rule) solveAround() {
+	p, groups := &r.prices, r.machines.groups
+	if len(groups) != 1 {
+		p.dual.solve()
+		for g := range groups {
+			groups[g].dual = p.dual.price[g]
+		}
+		return
+	}
+	x := &groups[0]
+	x.dual = 0
+	expected := 0.0
+	for a := range r.apps {
+		s := &r.stages[r.apps[a].graph.Stage(0)]
+		for c := range s.classes {
+			expected += s.classes[c].rate * r.apps[a].slo
+		}
+	}
+	spread := min(1/math.Sqrt(max(expected, 1)), mostSpread)
+	was := 1.0
+	for k, q := range around {
+		factor := 1 + spread*q.at
+		for f := range p.dual.flows {
+			p.dual.flows[f].demand *= factor / was
+		}
+		was = factor
+		p.dual.price[0] = x.around[k]
+		p.dual.solve()
+		x.around[k] = p.dual.price[0]
+		x.dual += q.weight * x.around[k]
 	}
 }
 

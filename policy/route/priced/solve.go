@@ -10,6 +10,7 @@ type dual struct {
 	entries       []entry
 	flows         []flow
 	terms         []term
+	blur          float64 // as below
 }
 
 type node struct {
@@ -38,6 +39,8 @@ type term struct {
 }
 
 const (
+	// blurAlone is blur where there is one group: no descent can stop short.
+	blurAlone = 0.001
 	// blur is over which difference in value, relative to that of a task, options of one item share it. blurFlow is the
 	// same for flows that are worth about what they cost.
 	blur, blurFlow = 0.005, 0.01
@@ -55,13 +58,17 @@ const (
 
 func (d *dual) reset(groups int) {
 	d.supply, d.price = sized(d.supply, groups), sized(d.price, groups)
+	d.blur = blur
+	if groups == 1 {
+		d.blur = blurAlone
+	}
 	d.nodes, d.entries, d.flows, d.terms = d.nodes[:0], d.entries[:0], d.flows[:0], d.terms[:0]
 }
 
 // addNode adds a node whose items are worth so much.
 func (d *dual) addNode(value float64) {
 	at := int32(len(d.entries))
-	d.nodes = append(d.nodes, node{from: at, to: at, blur: blur * value})
+	d.nodes = append(d.nodes, node{from: at, to: at, blur: d.blur * value})
 }
 
 // addEntry adds a way to serve an item of the last node. Entries must come in the order of their groups.
@@ -150,7 +157,7 @@ func (d *dual) fixOthers(g int32) (top float64) {
 			if y := &d.entries[e]; y.group != g {
 				x.least = min(x.least, y.loss+d.price[y.group]*y.time)
 			} else {
-				top = max(top, x.blur/blur/y.time)
+				top = max(top, x.blur/d.blur/y.time)
 			}
 		}
 		for e := x.from; e < x.to; e++ {
