@@ -59,8 +59,8 @@ const (
 )
 
 // around are the demands that prices are the mean of, by their standard deviations from the demand that is expected,
-// with their weights: a normal distribution.
-var around = [...]struct{ at, weight float64 }{{-1.6, 0.15}, {-0.7, 0.22}, {0, 0.26}, {0.7, 0.22}, {1.6, 0.15}}
+// with their weights: about a normal distribution, a little to the safe side.
+var around = [...]struct{ at, weight float64 }{{-1.6, 0.12}, {-0.5, 0.22}, {0, 0.3}, {0.6, 0.22}, {1.6, 0.14}}
 
 // updatePrices computes prices and worth when they are due.
 func (r *Rule) updatePrices(v *route.View) {
@@ -142,7 +142,8 @@ func (x *stage) backlog(c int) float64 {
 // solveAround solves the program for the demand and for some around it, as far away as chance brings it within an
 // objective, and takes the mean of their prices. The prices of one demand alone are steps: just below what the fastest
 // variants carry time is cheap, just above it nothing is worth its price. Where there are several groups the steps are
-// many and small, and the program is solved for the demand alone.
+// many and small, and the program is solved for the demand alone. While the expected demand is not served whole its
+// price is the least: with less, queues grow until queries are late.
 func (r *Rule) solveAround() {
 	p, groups := &r.prices, r.machines.groups
 	if len(groups) != 1 {
@@ -162,7 +163,7 @@ func (r *Rule) solveAround() {
 		}
 	}
 	spread := min(1/math.Sqrt(max(expected, 1)), mostSpread)
-	was := 1.0
+	was, least := 1.0, 0.0
 	for k, q := range around {
 		factor := 1 + spread*q.at
 		for f := range p.dual.flows {
@@ -173,7 +174,11 @@ func (r *Rule) solveAround() {
 		p.dual.solve()
 		x.around[k] = p.dual.price[0]
 		x.dual += q.weight * x.around[k]
+		if q.at == 0 && p.dual.sheds() {
+			least = x.around[k]
+		}
 	}
+	x.dual = max(x.dual, least)
 }
 
 const (
