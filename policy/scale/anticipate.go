@@ -202,7 +202,7 @@ func level(v *View, app serving.AppID) (level float64, window time.Duration) {
 	window = min(firstLook, max(time.Duration(v.Now), 1))
 	level = v.Monitor.Rate(v.Now, app, window)
 	if wrong := math.Sqrt(uneven * level / burstWindow.Seconds()); newer > level+changeSigmas*wrong {
-		level, window = newer, min(burstWindow, window)
+		window = min(burstWindow, window)
 	}
 	return steady(v, app, window)
 }

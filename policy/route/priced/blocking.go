@@ -131,7 +131,8 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	}
 	if follow > 0 {
 		serves := x.classes[c].serves
-		y.burst = x.worthOf(&r.apps[x.app], c, r.apps[x.app].slo, 1) * serves * math.Pow(follow/(1+follow), others*serves)
+		fresh := x.worthOf(&r.apps[x.app], c, r.apps[x.app].slo, 1)
+		y.burst = fresh * serves * math.Pow(follow/(1+follow), others*serves)
 	}
 	if more := soon + max(int(math.Ceil(needs-others)), 1) - 1; more < len(r.ends) {
 		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
@@ -208,7 +209,8 @@ func (x *stage) measure(r *Rule) {
 			for k := range options {
 				if o := &options[k]; !o.pinned && items <= o.limit {
 					least = min(least, o.seconds[items])
-					serves = max(serves, sort.Search(o.limit, func(n int) bool { return o.seconds[n+1] > x.longest })/items)
+					most := sort.Search(o.limit, func(n int) bool { return o.seconds[n+1] > x.longest })
+					serves = max(serves, most/items)
 				}
 			}
 			x.times = append(x.times, least)

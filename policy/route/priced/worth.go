@@ -53,9 +53,9 @@ func (r *Rule) tabulate(a *app, x *stage) {
 	}
 }
 
-// nearlyPaid is the part of a later stage's costs that its worth may fall short of them. Prices are known to about that
-// part. Under overload a query is worth what it costs, or a little less: then no stage would tell queries with much time
-// left from those that have too little for the stages that follow.
+// nearlyPaid is the part of a later stage's costs that its worth may fall short of them. Prices are known to about
+// that part. Under overload a query is worth what it costs, or a little less: then no stage would tell queries with
+// much time left from those that have too little for the stages that follow.
 const nearlyPaid = 0.015
 
 // goesOn is the part of what a query brings with all of its time that one should bring to go on from stage to stage
