@@ -91,7 +91,7 @@ func (s *search) run() error {
 		}
 		if s.gain(c) > s.gain(s.best)+enough {
 			s.best = c
-			s.best.plan.Choice = "a trial finds that it serves more, and as accurately, than what is best by the program"
+			s.best.plan.Choice = "a trial finds that it serves more, as accurately, than what is best by the program"
 		}
 	}
 	return s.orKeep(list)
