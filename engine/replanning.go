@@ -98,7 +98,7 @@ func (r *replanning) dispersions() []float64 {
 func (r *replanning) recent() []float64 {
 	out := make([]float64, len(r.spec.Apps))
 	for a := range out {
-		out[a] = scale.Level(&r.view, serving.AppID(a))
+		out[a] = scale.Recent(&r.view, serving.AppID(a))
 	}
 	return out
 }

@@ -68,9 +68,9 @@ func (s *search) run() error {
 	stays := s.m.r.Snapshot != nil && s.best.plan.Loads == 0
 	if stays {
 		s.best.plan.Choice = "nothing is better than what runs"
-	}
-	if stays && !s.m.anyCrowded(n) {
-		return nil // a trial would take time from what is served, and decide nothing
+		if !s.m.anyCrowded(n) {
+			return nil // a trial would take time from what is served, and decide nothing
+		}
 	}
 	if err := s.attempt(s.best); err != nil || s.best.tried == nil {
 		return err
@@ -78,7 +78,7 @@ func (s *search) run() error {
 	if stays && s.best.tried.Violation <= s.m.allowed() {
 		return nil
 	}
-	for _, c := range s.others(n, list) {
+	for _, c := range s.others(n) {
 		if err := s.attempt(c); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *search) run() error {
 
 // others lists further candidates to try where memory does not hold everything: machines that are filled evenly and,
 // where the best by the program is late, machines that are filled for the present demand alone.
-func (s *search) others(n counts, list []*candidate) (out []*candidate) {
+func (s *search) others(n counts) (out []*candidate) {
 	if !s.m.anyCrowded(n) {
 		return nil
 	}
@@ -264,9 +264,6 @@ func (s *search) attempt(c *candidate) error {
 	}
 	s.left--
 	asked := s.m.servableRequest()
-	if !s.m.rents() && s.m.r.Recent != nil {
-		copy(asked.Rates, s.m.r.Recent)
-	}
 	if s.m.rents() && s.m.longestLoad() > unforeseen {
 		for a := range asked.Rates {
 			asked.Rates[a] *= spare

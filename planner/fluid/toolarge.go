@@ -87,10 +87,13 @@ func (m *problem) servesClass(a serving.AppID, c int) bool {
 }
 
 // servableRequest returns the request without the queries that nothing serves: plans are compared by what they do for
-// the others.
+// the others. On owned machines its rates are what has come of late, where that is known.
 func (m *problem) servableRequest() plan.Request {
 	out := *m.r
 	out.Beliefs, out.Rates, out.Mixes = m.believed, slices.Clone(m.r.Rates), nil
+	if !m.rents() {
+		copy(out.Rates, m.r.Recent)
+	}
 	for a := range m.apps {
 		x, id := &m.apps[a], serving.AppID(a)
 		mix := m.r.Mix(id)

@@ -224,9 +224,9 @@ func steady(v *View, app serving.AppID, from time.Duration) (level float64, wind
 	return level, window
 }
 
-// Level is the present rate of an app in queries/s: of the longest time up to now within which it has not changed by
-// more than chance.
-func Level(v *View, app serving.AppID) float64 {
+// Recent is the rate of an app in queries/s over the last seconds: the longest time up to now, from two seconds on,
+// within which it has not changed by more than chance. Unlike a forecast it has no burst of the last instants in it.
+func Recent(v *View, app serving.AppID) float64 {
 	l, _ := steady(v, app, max(min(firstLook, time.Duration(v.Now)), 1))
 	return l
 }

@@ -62,8 +62,8 @@ const nearlyPaid = 0.015
 // while machine time is scarce. Without it machines under overload begin queries that others have to give up.
 const goesOn = 0.8
 
-// marginOf returns how many seconds beyond the least a query should have left for the stages that follow; 0 where the
-// time of some machines is not scarce that serve the stage, and of some that serve each of those.
+// marginOf returns how many seconds beyond the least a query should have left for the stages that follow; 0 where time
+// is scarce neither at the stage nor at one of those.
 func (r *Rule) marginOf(a *app, x *stage) float64 {
 	enough := goesOn * x.after[steps]
 	if len(x.next) == 0 || enough <= 0 || !r.scarceFrom(x) {
