@@ -31,19 +31,21 @@ type group struct {
 	options  []option   // by stage
 	of       [][2]int32 // by StageID: the range of its options
 	machines []int32
-	first    int                  // position of machines[0] in the bits below
-	idle     []uint64             // a bit for each of machines: it has a free slot
-	free     int                  // free slots
-	ends     pq.Heap              // by place among machines: believed end of the first of its batches
-	dual     float64              // price by the program; 0 where time is not scarce
-	around   [len(around)]float64 // prices by demand around the expected one
-	trust    float64              // part of it that counts: less while machines idle for long although work waits for them
+	first    int      // position of machines[0] in the bits below
+	idle     []uint64 // a bit for each of machines: it has a free slot
+	free     int      // free slots
+	ends     pq.Heap  // by place among machines: believed end of the first of its batches
+	dual     float64  // price by the program; 0 where time is not scarce
+	trust    float64  // part of it that counts: less while machines idle for long although work waits for them
 	idleFrom serving.Time
 	longest  float64 // s that its longest batch takes
 	price    float64 // of a second of a slot, in queries served at best accuracy; at least least
 	least    float64 // a price that decides only between batches that are worth the same
 	blocked  []blocked
 	lateFrom serving.Time // from when on late tasks may take a machine of it though others are busy
+
+	// around are its prices by demand around the expected one.
+	around [len(around)]float64
 }
 
 // option is a variant that a group's machines can run.
