@@ -348,6 +348,7 @@ func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet
 	if d.Late = q.now > d.Deadline; d.Late {
 		q.monitor.Miss(q.now, d.App)
 	}
+	q.monitor.Answer(d.App, rec.accuracy)
 	d.Variant, d.Instance, d.Batch, d.Items = b.Variant, i.ID(), b.ID, int32(b.Items)
 	d.Queue, d.Accuracy = b.Started.Sub(t.ReadyAt()), rec.accuracy
 	if rec.flow >= 0 {

@@ -20,6 +20,7 @@ type View struct {
 	counts   [][buckets]int32
 	missed   [][buckets]int32 // by the time at which that was clear
 	newest   serving.Time     // number of the newest bucket
+	answers  []answers        // by app
 	recent   []recent         // by app
 	sizes    []sizes          // by app
 	declared []declared       // by app
@@ -27,14 +28,14 @@ type View struct {
 }
 
 // Rates counts by app: arrivals in buckets of a tenth of a second over the last half minute, sizes of queries, and
-// rates that clients declare.
+// rates that clients declare. It adds up the accuracies of answers.
 type Rates struct{ View }
 
 // NewRates returns counters for n apps.
 func NewRates(n int) *Rates {
 	return &Rates{View{
 		counts: make([][buckets]int32, n), missed: make([][buckets]int32, n),
-		recent: make([]recent, n), sizes: make([]sizes, n), declared: make([]declared, n),
+		recent: make([]recent, n), sizes: make([]sizes, n), declared: make([]declared, n), answers: make([]answers, n),
 	}}
 }
 
@@ -44,7 +45,7 @@ func (r *Rates) Grow(apps int) {
 		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}),
 			append(r.sizes, sizes{})
 		r.missed = append(r.missed, [buckets]int32{})
-		r.declared = append(r.declared, declared{})
+		r.declared, r.answers = append(r.declared, declared{}), append(r.answers, answers{})
 	}
 }
 

@@ -1,0 +1,16 @@
+package monitor
+
+import "testing"
+
+func TestAnswers(t *testing.T) {
+	r := NewRates(1)
+	r.Grow(2)
+	r.Answer(1, 0.5)
+	r.Answer(1, 0.25)
+	if n, sum := r.Answers(1); n != 2 || sum != 0.75 {
+		t.Errorf("%d answers with %v, want 2 with 0.75", n, sum)
+	}
+	if n, sum := r.Answers(0); n != 0 || sum != 0 {
+		t.Errorf("%d answers with %v, want none", n, sum)
+	}
+}
