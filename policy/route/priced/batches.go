@@ -127,7 +127,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 	a, o := &r.apps[x.app], &r.machines.groups[g].options[k]
 	pace := &r.machines.paces[r.machines.groups[g].device]
 	i, n, tried := 0, len(x.waiting), 0
-	loss := x.right * (1 - o.quality)
+	loss := x.loss(o)
 	limit := min(o.limit, n)
 	for b := 1; ; b = min(more(b), limit) {
 		t := o.seconds[b]

@@ -165,7 +165,7 @@ func (x *stage) growBeside(r *Rule, v *route.View, best *beside, b beside) {
 			}
 		}
 		c, due := x.classOf(items), y.dueIn(v.Now)
-		gain += y.part*x.brings(a, due-t) - x.right*(1-o.quality) - x.worthOf(a, c, due-x.behind-x.until[c], y.part)
+		gain += y.part*x.brings(a, due-t) - x.loss(o) - x.worthOf(a, c, due-x.behind-x.until[c], y.part)
 		b.price = price
 		b.gain = gain - cost - price*o.seconds[b.items]
 		b.score = b.gain / o.seconds[b.items]

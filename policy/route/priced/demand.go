@@ -68,6 +68,7 @@ func (r *Rule) observe(v *route.View) {
 	}
 	if anew {
 		r.press.follow(v)
+		r.keepTargets(v)
 		r.weighServing()
 		r.sortUrgent()
 	}

@@ -101,7 +101,7 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 			}
 		}
 		brings := y.part * x.brings(a, y.due-t)
-		more := brings - x.right*(1-o.quality) - y.later
+		more := brings - x.loss(o) - y.later
 		if j > seed && more < 0 {
 			continue // it brings more later
 		}

@@ -55,7 +55,9 @@ func (p *press) follow(v *route.View) {
 
 // weighServing sets what a task of each stage is worth in time at best accuracy.
 func (r *Rule) weighServing() {
+	r.emphasise()
 	for s := range r.stages {
-		r.stages[s].value = (1 + served + r.press.more) * r.stages[s].right
+		x := &r.stages[s]
+		x.value = (1 + served + r.press.more + r.apps[x.app].bonus) * x.right
 	}
 }

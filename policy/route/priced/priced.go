@@ -48,8 +48,9 @@ type Rule struct {
 	apps     []app
 	prices   prices
 	press    press
-	list     []int32 // memory of stage.grow
-	ends     []int64 // memory of findBlockedOf
+	keeping  []keeping // by AppID
+	list     []int32   // memory of stage.grow
+	ends     []int64   // memory of findBlockedOf
 	urgent   []urgent
 	overlap  bool                  // batches of some stage may begin beside others
 	underway []underway            // on the machine that roomBeside has found

@@ -269,7 +269,7 @@ func (r *Rule) addNode(x *stage, c int) {
 				continue
 			}
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
-				p.dual.addEntry(int(g), t, x.right*(1-o.quality)/mean)
+				p.dual.addEntry(int(g), t, x.loss(o)/mean)
 				least = min(least, t)
 			}
 		}

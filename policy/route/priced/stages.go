@@ -16,6 +16,7 @@ type app struct {
 	slo    float64 // s
 	graph  *pipeline.Graph
 	items  []float64 // by position: that reach a stage, for each item of a query
+	bonus  float64   // part of the weight by which an answer counts more, so that it does however little accurate
 }
 
 // stage is what the rule knows of a stage, and what waits there.
@@ -30,6 +31,7 @@ type stage struct {
 	least    float64 // s that its fastest option takes for one item
 	value    float64 // of a task that is in time at best accuracy
 	right    float64 // the part of it for being right: the query's weight, over its tasks here
+	emphasis float64 // by which its accuracy counts more while its app misses its accuracy target; 1 otherwise
 	reach    float64 // share of the queries that have items here
 	tasks    float64 // of a query that has any
 	siblings int     // of its tasks that are taken to run in one batch while machine time is scarce
@@ -263,7 +265,7 @@ func (x *stage) setTasks(spec *serving.Spec, a *app) {
 		x.tasks = max(mean/max(math.Ceil(mean/pipeline.MostTasks), 1), 1)
 	}
 	x.right = a.weight / x.tasks
-	x.value = (1 + served) * x.right
+	x.emphasis, x.value = 1, (1+served)*x.right
 }
 
 // typicalTime returns what the fastest option of a stage takes for one item, and the mean over its variants, each on

@@ -99,7 +99,7 @@ func (x *stage) addWorth(a *app, c int, o *option, price float64, together int) 
 		if !fills(b, size, t, flow, x.budget, a.slo) {
 			return
 		}
-		cost := x.right*(1-o.quality) + price*t*mean/float64(b)
+		cost := x.loss(o) + price*t*mean/float64(b)
 		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
 		if len(x.next) == 0 {

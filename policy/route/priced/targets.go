@@ -1,0 +1,80 @@
+package priced
+
+import (
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// keeping is by how much more than usual the accuracy of an app's answers counts, so that their mean keeps the app's
+// accuracy target: the price of that constraint. It rises while the answers are below the target and falls while they
+// are above it.
+type keeping struct {
+	more     float64
+	count    uint64 // answers at the last look
+	accuracy float64
+	at       serving.Time
+}
+
+const (
+	// mostKeeping bounds it: a target then counts as in the planner's program. keepingGain is by how much it changes in
+	// a second for each part of the best accuracy that the answers are below their target.
+	mostKeeping, keepingGain = 2, 6
+)
+
+// keepTargets brings what accuracy counts up to date, about once a second.
+func (r *Rule) keepTargets(v *route.View) {
+	spec := v.Fleet.Spec()
+	for len(r.keeping) < len(spec.Apps) {
+		r.keeping = append(r.keeping, keeping{})
+	}
+	for a := range spec.Apps {
+		target, best := spec.Apps[a].AccuracyTarget, spec.BestAccuracy(serving.AppID(a))
+		x := &r.keeping[a]
+		if target <= 0 || best <= 0 {
+			x.more = 0
+			continue
+		}
+		count, sum := v.Monitor.Answers(serving.AppID(a))
+		since := v.Now.Sub(x.at)
+		if count == x.count || since < pressEvery {
+			continue
+		}
+		mean := (sum - x.accuracy) / float64(count-x.count)
+		x.count, x.accuracy, x.at = count, sum, v.Now
+		short := (target - mean) / best
+		x.more = min(max(x.more+keepingGain*min(since, longestLook).Seconds()*short, 0), mostKeeping)
+	}
+}
+
+// emphasise sets how much accuracy counts at each stage, and how much more an answer is worth for it: serving comes
+// before targets, so that even the least accurate answer is worth what it is without a target.
+func (r *Rule) emphasise() {
+	for a := range r.apps {
+		x := &r.apps[a]
+		more, most := 0.0, 0.0
+		if a < len(r.keeping) {
+			more = r.keeping[a].more
+		}
+		for at := range x.graph.Len() {
+			s := &r.stages[x.graph.Stage(at)]
+			s.emphasis = 1 + more
+			most += r.mostLoss(s)
+		}
+		x.bonus = more * most
+	}
+}
+
+// mostLoss is the part of the best accuracy that a stage's least accurate option falls short of it.
+func (r *Rule) mostLoss(x *stage) (most float64) {
+	for _, g := range x.groups {
+		for _, o := range r.machines.groups[g].serving(x) {
+			if !o.pinned {
+				most = max(most, 1-o.quality)
+			}
+		}
+	}
+	return most
+}
+
+// loss is what a task of the stage loses by an option's accuracy.
+func (x *stage) loss(o *option) float64 { return x.right * x.emphasis * (1 - o.quality) }
