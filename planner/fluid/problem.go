@@ -82,6 +82,7 @@ type class struct {
 func (p *Planner) read(r *plan.Request) (*problem, error) {
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	m := p.problem(r, nil)
+	m.reachTargets()
 	return m, m.servable(r.Snapshot != nil || slices.Contains(down, true) || slices.Contains(broken, true))
 }
 

@@ -21,6 +21,8 @@ type search struct {
 	now  *running
 	// failed are the rented machines that did not serve in time with all variants when they were tried.
 	failed []counts
+	// unkept is by how much the machines miss targets that serve in time and miss them least (targets.go).
+	unkept []float64
 	work   work
 	best   *candidate
 	// tried are the candidates that were simulated.
@@ -134,16 +136,20 @@ func (s *search) orKeep(list []*candidate) error {
 // than what runs: in parts of what serving everything is worth.
 const enoughGain, enoughChange = 0.001, 0.005
 
-// gain is what a candidate brings by its trial: what serving is worth, and accuracy, less what is lost while it loads.
+// gain is what a candidate brings by its trial: what serving is worth, and accuracy, less what it is short of targets,
+// and what is lost while it loads.
 func (s *search) gain(c *candidate) float64 {
-	late, all := 0.0, 0.0
+	late, below, all := 0.0, 0.0, 0.0
+	short := s.m.short(c)
 	for a := range s.m.apps {
 		x := &s.m.apps[a]
 		if !x.closed && a < len(c.tried.Late) {
-			late, all = late+x.weight*x.rate*c.tried.Late[a], all+x.weight*x.rate
+			w := x.weight * x.rate
+			late, below, all = late+w*c.tried.Late[a], below+w*short[a], all+w
 		}
 	}
-	return (served*(1-late/max(all, math.SmallestNonzeroFloat64)) + c.tried.Utility) / (served + 1) * (1 - c.lost)
+	all = max(all, math.SmallestNonzeroFloat64)
+	return (served*(1-late/all) + c.tried.Utility - missed*below/all) / (served + 1) * (1 - c.lost)
 }
 
 // filled returns a candidate of machines that are filled in some way for some demands, whatever they hold now.
@@ -339,22 +345,9 @@ func (s *search) rent() error {
 		}
 		return made[i], nil
 	}
-	// The pools get larger, so the first that serves in time is found by halving.
-	low, high := 0, len(pools)-1
-	for low < high {
-		if s.left <= 1 || s.ended() {
-			break
-		}
-		middle := (low + high) / 2
-		c, err := at(middle)
-		if err != nil {
-			return err
-		}
-		if s.serves(c) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
+	low, high, err := s.halve(len(pools), at)
+	if err != nil {
+		return err
 	}
 	if s.ended() {
 		s.rentInTime()
@@ -363,6 +356,16 @@ func (s *search) rent() error {
 	c, err := at(high)
 	if err != nil {
 		return err
+	}
+	if c.tried != nil && c.tried.Violation <= s.m.allowed() && !s.keepsTargets(c) {
+		// Not even the largest machines keep the targets: the first that come as near.
+		s.unkept = s.m.short(c)
+		if low, high, err = s.halve(len(pools), at); err != nil {
+			return err
+		}
+		if c, err = at(high); err != nil {
+			return err
+		}
 	}
 	s.best = c
 	if !s.serves(c) {
@@ -378,6 +381,25 @@ func (s *search) rent() error {
 	s.best.plan.Choice = fmt.Sprintf("it is the cheapest of those tried that serve in time, with at most %.2g %% late",
 		100*s.m.allowed())
 	return err
+}
+
+// halve finds the first of n pools that serves: the pools get larger. It lies from low to high where trials or time end
+// before.
+func (s *search) halve(n int, at func(int) (*candidate, error)) (low, high int, err error) {
+	high = n - 1
+	for low < high && s.left > 1 && !s.ended() {
+		middle := (low + high) / 2
+		c, err := at(middle)
+		if err != nil {
+			return low, high, err
+		}
+		if s.serves(c) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, high, nil
 }
 
 // descend gives machines of the best pool back, one after the other and the dearest first, as long as trials are left
@@ -498,12 +520,13 @@ func (s *search) rentUntried() {
 	}
 }
 
-// serves tells whether a candidate serves everything in time, as far as that is known: by its trial where there is one.
+// serves tells whether a candidate serves everything in time and as accurately as targets ask for, as far as that is
+// known: by its trial where there is one.
 func (s *search) serves(c *candidate) bool {
 	if !c.full {
 		return false
 	}
-	return c.tried == nil || c.tried.Violation <= s.m.allowed()
+	return c.tried == nil || c.tried.Violation <= s.m.allowed() && s.keepsTargets(c)
 }
 
 // allowedPart is the part of the violations that objectives allow of which a trial may have as many: trials know the

@@ -98,6 +98,7 @@ func (r *runner) costs(o *reproduce.Outcome) error {
 			o.AddRow(row(name, "of the bound", ""), x.cost/most.cost)
 			o.AddRow(row(name, "in time", "%"), 100*x.inTime)
 			o.AddRow(row(name, "utility", "%"), 100*x.utility)
+			o.AddRow(row(name, "accuracy below target", "points"), 100*x.below)
 		}
 		return nil
 	})

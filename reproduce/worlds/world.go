@@ -129,6 +129,7 @@ type result struct {
 	utility, inTime float64
 	late            float64 // share of the queries that were answered late
 	cost            float64 // $/h
+	below           float64 // by how much the answers of some app are below its accuracy target, at most
 	speed           []float64
 	tolerance       float64
 }
@@ -165,7 +166,13 @@ func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, p
 	if err != nil {
 		return &result{refused: short(err)}, ctx.Err()
 	}
-	all := recorder.Report(report.Meta{Duration: p.Workload.Duration(), Usage: &ran.Usage}).Overall
+	made := recorder.Report(report.Meta{Duration: p.Workload.Duration(), Usage: &ran.Usage})
+	for a := range made.Apps {
+		if x := made.Apps[a].Missed; x != nil {
+			out.below = max(out.below, *x)
+		}
+	}
+	all := made.Overall
 	out.inTime, out.late = float64(all.InTime)/float64(max(all.Offered, 1)), float64(all.Late)/
 		float64(max(all.Offered, 1))
 	out.speed, out.tolerance = watch.Model().Speed, watch.Tolerance()
@@ -184,6 +191,7 @@ func (p *place) apps() []report.AppInfo {
 		app := &p.Spec.Apps[a]
 		out[a] = report.AppInfo{
 			Name: app.Name, BestAccuracy: p.Spec.BestAccuracy(serving.AppID(a)), SLO: app.SLO, Weight: app.Weight,
+			Target: app.AccuracyTarget,
 		}
 	}
 	return out
