@@ -213,24 +213,30 @@ func (m *problem) assign(sites []site, used [][]serving.WorkerID, now *running) 
 }
 
 // loads returns how many variants the sites' machines have to load, and for how long machines miss, in all, what was
-// unloaded to make room, in seconds. What is loaded beside all that was there costs nothing.
+// unloaded to make room, in seconds: as much of a machine as was unloaded of what it held. The rest goes on, and what is
+// loaded beside all that was there costs nothing.
 func (m *problem) loads(sites []site, now *running) (n int, seconds float64) {
 	for i := range sites {
 		s := &sites[i]
 		for _, w := range s.workers {
 			held := now.held[w]
-			dropped, takes := false, 0.0
+			had, dropped, takes := 0.0, 0.0, 0.0
 			for j, holds := range s.holds {
 				has := held != nil && held[j]
-				dropped = dropped || has && !holds
+				if has {
+					had++
+				}
+				if has && !holds {
+					dropped++
+				}
 				if holds && !has {
 					n++
 					o := &m.kinds[s.kind].options[j]
 					takes += (o.load - o.start).Seconds() // the machine is there
 				}
 			}
-			if dropped {
-				seconds += takes
+			if dropped > 0 {
+				seconds += takes * dropped / had
 			}
 		}
 	}
