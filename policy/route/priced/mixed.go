@@ -33,6 +33,7 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 			y.later = x.worthOf(a, c, y.due-mixedWait*x.waitFor(c, x.fastest(c)), y.part)
 		}
 	}
+	r.lookAhead(v, x)
 }
 
 // listMixed lists the tasks of a queue that have at least so many seconds left.
@@ -62,7 +63,7 @@ func (x *stage) formMixed(r *Rule, v *route.View, c *candidate, g int, k int32, 
 	rank := v.Fleet.Task(x.differing[0].ref).Rank()
 	for i := 0; i < len(x.differing) && seeds < mostSeeds; i++ {
 		y := &x.differing[i]
-		if y.items > o.limit || o.seconds[y.items] > y.left || i < next {
+		if y.items > o.limit || o.seconds[y.items] > y.left || i < next || !y.mayBegin(g) {
 			continue
 		}
 		t := v.Fleet.Task(y.ref)
@@ -87,7 +88,7 @@ func (x *stage) grow(r *Rule, v *route.View, c *candidate, g int, k int32, price
 	own := r.list[:0]
 	for j := seed; j < len(x.differing); j++ {
 		y := &x.differing[j]
-		if items+y.items > o.limit {
+		if items+y.items > o.limit || !y.mayJoin(g) {
 			continue
 		}
 		t := o.seconds[items+y.items]

@@ -52,6 +52,7 @@ type Rule struct {
 	list     []int32   // memory of stage.grow
 	ends     []int64   // memory of findBlockedOf
 	urgent   []urgent
+	ahead    ahead
 	overlap  bool                  // batches of some stage may begin beside others
 	underway []underway            // on the machine that roomBeside has found
 	others   []underway            // memory of it

@@ -95,6 +95,11 @@ type task struct {
 	due   float64 // s until its query is late
 	later float64 // what it is worth if it is left behind
 	cold  bool    // it waits for a machine to load
+	// group is to serve it, or anywhere; begins tells that a slot of it is free, and tight how much time is left on the
+	// slowest machines, in s (ahead.go).
+	group  int32
+	begins bool
+	tight  float64
 }
 
 const (

@@ -64,6 +64,19 @@ func (r *Rule) emphasise() {
 	}
 }
 
+// leastLoss is the part of the best accuracy that a stage's most accurate option falls short of it.
+func (r *Rule) leastLoss(x *stage) float64 {
+	least := 1.0
+	for _, g := range x.groups {
+		for _, o := range r.machines.groups[g].serving(x) {
+			if !o.pinned {
+				least = min(least, 1-o.quality)
+			}
+		}
+	}
+	return least
+}
+
 // mostLoss is the part of the best accuracy that a stage's least accurate option falls short of it.
 func (r *Rule) mostLoss(x *stage) (most float64) {
 	for _, g := range x.groups {

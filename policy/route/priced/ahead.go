@@ -1,0 +1,141 @@
+package priced
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/sluice-serving/sluice/policy/route"
+)
+
+// ahead is which machines are to serve the tasks of a stage that differ in size, busy machines included. Compared batch
+// by batch, a fast machine that is free takes small tasks that another one could serve a moment later, and large ones
+// that only it can serve in time find it busy.
+type ahead struct {
+	free  [][]float64 // by position in stage.groups: s until each slot is free, ascending
+	order []int32     // positions in stage.differing, in the order in which slots are given
+	ends  []int64
+}
+
+const (
+	// anywhere is the group of a task that any group may serve.
+	anywhere = -1
+	// aheadWait is what a second of waiting costs beside one of running: it keeps no machine, but raises the risk to be
+	// late (route.Schedule).
+	aheadWait = 0.5
+)
+
+// looksAhead reports whether slots of a stage are given ahead: where several groups of machines serve it, their time is
+// scarce, and how long a task takes on each is known since there is no choice of accuracy.
+func (r *Rule) looksAhead(x *stage) (scarce bool) {
+	if len(x.groups) < 2 || r.apps[x.app].graph.Len() > 1 || r.mostLoss(x) > r.leastLoss(x) {
+		return false
+	}
+	for _, g := range x.groups {
+		scarce = scarce || r.machines.groups[g].scarce()
+	}
+	return scarce
+}
+
+// lookAhead gives a slot to each task that waits, the tightest first: that where its time and half of its wait cost
+// least, of those where it is in time. A task for which no slot is left may go anywhere.
+func (r *Rule) lookAhead(v *route.View, x *stage) {
+	for j := range x.differing {
+		x.differing[j].group = anywhere
+	}
+	if !r.looksAhead(x) {
+		return
+	}
+	h := &r.ahead
+	h.read(r, v, x)
+	h.order = h.order[:0]
+	for j := range x.differing {
+		x.differing[j].tight = x.differing[j].left - r.slowest(x, x.differing[j].items)
+		h.order = append(h.order, int32(j))
+	}
+	slices.SortStableFunc(h.order, func(a, b int32) int {
+		return cmp.Compare(x.differing[a].tight, x.differing[b].tight)
+	})
+	for _, j := range h.order {
+		h.place(r, x, &x.differing[j])
+	}
+}
+
+// read takes up when slots are free: as many of each group as tasks wait.
+func (h *ahead) read(r *Rule, v *route.View, x *stage) {
+	n := len(x.differing)
+	for len(h.free) < len(x.groups) {
+		h.free = append(h.free, nil)
+	}
+	for k, g := range x.groups {
+		y := &r.machines.groups[g]
+		list := h.free[k][:0]
+		for range min(y.free, n) {
+			list = append(list, 0)
+		}
+		if len(list) < n {
+			h.ends = y.ends.AppendSmallest(h.ends[:0], n-len(list))
+			for _, end := range h.ends {
+				list = append(list, max(float64(end-int64(v.Now))/1e9, math.SmallestNonzeroFloat64))
+			}
+		}
+		h.free[k] = list
+	}
+}
+
+// place gives a task its slot.
+func (h *ahead) place(r *Rule, x *stage, y *task) {
+	best, least, took := -1, math.Inf(1), 0.0
+	for k, g := range x.groups {
+		if len(h.free[k]) == 0 {
+			continue
+		}
+		z := &r.machines.groups[g]
+		t, wait := z.fastest(x, y.items), h.free[k][0]
+		if wait+t > y.left {
+			continue
+		}
+		if cost := max(z.dual, z.least) * (t + aheadWait*wait); cost < least {
+			best, least, took = k, cost, t
+		}
+	}
+	if best < 0 {
+		return
+	}
+	list := h.free[best]
+	y.group, y.begins = x.groups[best], list[0] == 0
+	end := list[0] + took
+	at := sort.SearchFloat64s(list, end)
+	copy(list, list[1:at])
+	list[at-1] = end
+}
+
+// mayBegin reports whether a task may begin on a free machine of a group.
+func (y *task) mayBegin(g int) bool { return y.group == anywhere || y.group == int32(g) && y.begins }
+
+// mayJoin reports whether a task may join a batch on a machine of a group.
+func (y *task) mayJoin(g int) bool { return y.group == anywhere || y.group == int32(g) }
+
+// fastest is the least time that a task of so many items takes on the group's machines, in s; infinite where none
+// serves it.
+func (z *group) fastest(x *stage, items int) float64 {
+	least := math.Inf(1)
+	options := z.serving(x)
+	for k := range options {
+		if o := &options[k]; !o.pinned && items <= o.limit {
+			least = min(least, o.seconds[items])
+		}
+	}
+	return least
+}
+
+// slowest is the time of a task of so many items on the slowest group that serves it, in s; 0 where none does.
+func (r *Rule) slowest(x *stage, items int) (most float64) {
+	for _, g := range x.groups {
+		if t := r.machines.groups[g].fastest(x, items); !math.IsInf(t, 1) {
+			most = max(most, t)
+		}
+	}
+	return most
+}
