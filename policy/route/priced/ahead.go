@@ -24,6 +24,8 @@ const (
 	// aheadWait is what a second of waiting costs beside one of running: it keeps no machine, but raises the risk to be
 	// late (route.Schedule).
 	aheadWait = 0.5
+	// mostAhead bounds the tasks that are given a slot, by the order of the queue.
+	mostAhead = 32
 )
 
 // looksAhead reports whether slots of a stage are given ahead: where several groups of machines serve it, their time is
@@ -50,7 +52,7 @@ func (r *Rule) lookAhead(v *route.View, x *stage) {
 	h := &r.ahead
 	h.read(r, v, x)
 	h.order = h.order[:0]
-	for j := range x.differing {
+	for j := range x.differing[:min(len(x.differing), mostAhead)] {
 		x.differing[j].tight = x.differing[j].left - r.slowest(x, x.differing[j].items)
 		h.order = append(h.order, int32(j))
 	}
@@ -64,7 +66,7 @@ func (r *Rule) lookAhead(v *route.View, x *stage) {
 
 // read takes up when slots are free: as many of each group as tasks wait.
 func (h *ahead) read(r *Rule, v *route.View, x *stage) {
-	n := len(x.differing)
+	n := min(len(x.differing), mostAhead)
 	for len(h.free) < len(x.groups) {
 		h.free = append(h.free, nil)
 	}
