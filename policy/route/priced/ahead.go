@@ -28,16 +28,21 @@ const (
 	mostAhead = 32
 )
 
-// looksAhead reports whether slots of a stage are given ahead: where several groups of machines serve it, their time is
-// scarce, and how long a task takes on each is known since there is no choice of accuracy.
-func (r *Rule) looksAhead(x *stage) (scarce bool) {
+// looksAhead reports whether slots of a stage are given ahead: where its time is scarce, how long a task takes on each
+// machine is known since there is no choice of accuracy, and fewer than half of the machines are of the kind that is
+// fastest for large tasks. Where more are, full batches on them bring more than keeping their time does.
+func (r *Rule) looksAhead(x *stage) bool {
 	if len(x.groups) < 2 || r.apps[x.app].graph.Len() > 1 || r.mostLoss(x) > r.leastLoss(x) {
 		return false
 	}
-	for _, g := range x.groups {
+	scarce, fast := false, 0
+	for k, g := range x.groups {
 		scarce = scarce || r.machines.groups[g].scarce()
+		if largest := len(x.classes) - 1; x.takes(largest, k) < x.takes(largest, fast) {
+			fast = k
+		}
 	}
-	return scarce
+	return scarce && 2*r.machines.groups[x.groups[fast]].all() < r.machines.slots(x)
 }
 
 // lookAhead gives a slot to each task that waits, the tightest first: that where its time and half of its wait cost
