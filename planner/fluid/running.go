@@ -213,7 +213,7 @@ func (m *problem) assign(sites []site, used [][]serving.WorkerID, now *running) 
 }
 
 // loads returns how many variants the sites' machines have to load, and for how long machines miss, in all, what was
-// unloaded to make room, in seconds: as much of a machine as was unloaded of what it held. The rest goes on, and what is
+// unloaded to make room, in seconds: as much of a machine as was unloaded of what it held. The rest goes on. What is
 // loaded beside all that was there costs nothing.
 func (m *problem) loads(sites []site, now *running) (n int, seconds float64) {
 	for i := range sites {
