@@ -27,12 +27,15 @@ func twoGroups(price [2]float64, free [2]int, ends [2][]int64) (*Rule, *stage) {
 		}
 		y.options, y.of = []option{o}, [][2]int32{{0, 1}}
 		y.free, y.dual, y.price, y.least = free[g], price[g], price[g], 1e-9
+		y.machines, y.slots = make([]int32, 2+4*g), 1 // the fast ones are few
 		for k, end := range ends[g] {
 			y.ends.Set(k, end)
 		}
 	}
-	r.stages[0].groups = []int32{0, 1}
-	return r, &r.stages[0]
+	x := &r.stages[0]
+	x.groups, x.classes = []int32{0, 1}, []class{{most: 10}}
+	x.measure(r)
+	return r, x
 }
 
 // The fast machine is free, and a slow one a moment later. The small task waits for the slow one; the large one, which
@@ -60,6 +63,7 @@ func TestFastMachinesAreKept(t *testing.T) {
 func TestSlotsAreGivenOnce(t *testing.T) {
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 1))
+	given := 0
 	for k := range 2000 {
 		var free [2]int
 		var ends [2][]int64
@@ -80,6 +84,7 @@ func TestSlotsAreGivenOnce(t *testing.T) {
 			if y.group == anywhere {
 				continue
 			}
+			given++
 			took := r.machines.groups[y.group].fastest(x, y.items)
 			if took > y.left {
 				t.Errorf("seed %d, draw %d: a task of %v s with %v left", seed, k, took, y.left)
@@ -102,5 +107,8 @@ func TestSlotsAreGivenOnce(t *testing.T) {
 				t.Errorf("seed %d, draw %d: %v s of work in %v s", seed, k, work[g], room)
 			}
 		}
+	}
+	if given < 1000 {
+		t.Errorf("seed %d: only %d tasks were given a slot", seed, given)
 	}
 }
