@@ -345,27 +345,18 @@ func (s *search) rent() error {
 		}
 		return made[i], nil
 	}
-	low, high, err := s.halve(len(pools), at)
+	low, high, c, err := s.halve(len(pools), at)
+	if err == nil && !s.ended() && c.tried != nil && c.tried.Violation <= s.m.allowed() && !s.keepsTargets(c) {
+		// Not even the largest machines keep the targets: the first that come as near.
+		s.unkept = s.m.short(c)
+		low, high, c, err = s.halve(len(pools), at)
+	}
 	if err != nil {
 		return err
 	}
 	if s.ended() {
 		s.rentInTime()
 		return nil
-	}
-	c, err := at(high)
-	if err != nil {
-		return err
-	}
-	if c.tried != nil && c.tried.Violation <= s.m.allowed() && !s.keepsTargets(c) {
-		// Not even the largest machines keep the targets: the first that come as near.
-		s.unkept = s.m.short(c)
-		if low, high, err = s.halve(len(pools), at); err != nil {
-			return err
-		}
-		if c, err = at(high); err != nil {
-			return err
-		}
 	}
 	s.best = c
 	if !s.serves(c) {
@@ -383,15 +374,14 @@ func (s *search) rent() error {
 	return err
 }
 
-// halve finds the first of n pools that serves: the pools get larger. It lies from low to high where trials or time end
-// before.
-func (s *search) halve(n int, at func(int) (*candidate, error)) (low, high int, err error) {
+// halve finds the first of n pools that serves, and its candidate: the pools get larger. It lies from low to high where
+// trials end before. There is no candidate once the time is over.
+func (s *search) halve(n int, at func(int) (*candidate, error)) (low, high int, c *candidate, err error) {
 	high = n - 1
 	for low < high && s.left > 1 && !s.ended() {
 		middle := (low + high) / 2
-		c, err := at(middle)
-		if err != nil {
-			return low, high, err
+		if c, err = at(middle); err != nil {
+			return low, high, nil, err
 		}
 		if s.serves(c) {
 			high = middle
@@ -399,7 +389,11 @@ func (s *search) halve(n int, at func(int) (*candidate, error)) (low, high int, 
 			low = middle + 1
 		}
 	}
-	return low, high, nil
+	if s.ended() {
+		return low, high, nil, nil
+	}
+	c, err = at(high)
+	return low, high, c, err
 }
 
 // descend gives machines of the best pool back, one after the other and the dearest first, as long as trials are left

@@ -32,7 +32,7 @@ const (
 // machine is known since there is no choice of accuracy, and fewer than half of the machines are of the kind that is
 // fastest for large tasks. Where more are, full batches on them bring more than keeping their time does.
 func (r *Rule) looksAhead(x *stage) bool {
-	if len(x.groups) < 2 || r.apps[x.app].graph.Len() > 1 || r.mostLoss(x) > r.leastLoss(x) {
+	if len(x.groups) < 2 || r.apps[x.app].graph.Len() > 1 || x.chooses {
 		return false
 	}
 	scarce, fast := false, 0

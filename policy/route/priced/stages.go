@@ -32,6 +32,8 @@ type stage struct {
 	value    float64 // of a task that is in time at best accuracy
 	right    float64 // the part of it for being right: the query's weight, over its tasks here
 	emphasis float64 // by which its accuracy counts more while its app misses its accuracy target; 1 otherwise
+	mostLoss float64 // part of the best accuracy that its least accurate option falls short of it
+	chooses  bool    // its options differ in accuracy
 	reach    float64 // share of the queries that have items here
 	tasks    float64 // of a query that has any
 	siblings int     // of its tasks that are taken to run in one batch while machine time is scarce
@@ -156,6 +158,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 			pools[string(key)] = int32(len(pools))
 		}
 		x.pool = pools[string(key)]
+		r.findLosses(x)
 		if len(x.candidates) < len(r.machines.groups) {
 			x.candidates = make([]candidate, len(r.machines.groups))
 		}

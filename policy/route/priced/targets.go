@@ -58,35 +58,25 @@ func (r *Rule) emphasise() {
 		for at := range x.graph.Len() {
 			s := &r.stages[x.graph.Stage(at)]
 			s.emphasis = 1 + more
-			most += r.mostLoss(s)
+			most += s.mostLoss
 		}
 		x.bonus = more * most
 	}
 }
 
-// leastLoss is the part of the best accuracy that a stage's most accurate option falls short of it.
-func (r *Rule) leastLoss(x *stage) float64 {
+// findLosses finds by how much the accuracy of the stage's options falls short of the best: of the least accurate one,
+// and whether there is a choice.
+func (r *Rule) findLosses(x *stage) {
 	least := 1.0
+	x.mostLoss = 0
 	for _, g := range x.groups {
 		for _, o := range r.machines.groups[g].serving(x) {
 			if !o.pinned {
-				least = min(least, 1-o.quality)
+				least, x.mostLoss = min(least, 1-o.quality), max(x.mostLoss, 1-o.quality)
 			}
 		}
 	}
-	return least
-}
-
-// mostLoss is the part of the best accuracy that a stage's least accurate option falls short of it.
-func (r *Rule) mostLoss(x *stage) (most float64) {
-	for _, g := range x.groups {
-		for _, o := range r.machines.groups[g].serving(x) {
-			if !o.pinned {
-				most = max(most, 1-o.quality)
-			}
-		}
-	}
-	return most
+	x.chooses = x.mostLoss > least
 }
 
 // loss is what a task of the stage loses by an option's accuracy.
