@@ -49,7 +49,9 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 		x.shareValue(len(x.waiting), func(k int) *place { return &x.waiting[k] })
 	}
 	x.single = x.classOf(1)
-	x.lost, x.lostFrom, x.lostTo = sized(x.lost, len(x.waiting)+1), 0, -1
+	for k := range x.lost {
+		x.lost[k].reset(len(x.waiting))
+	}
 }
 
 // shareValue divides the value of every query among its tasks that still wait here. The less of them are left, the more
@@ -65,28 +67,6 @@ func (x *stage) shareValue(n int, task func(k int) *place) {
 			task(from).part = part
 		}
 	}
-}
-
-// leaves returns what n tasks, from the i-th on, are worth if they are left behind by a batch that takes t seconds.
-// Sums are kept over the tasks that were asked for last, and go on from there where the next ones overlap with them or
-// follow.
-func (x *stage) leaves(a *app, now serving.Time, i, n int, t float64) float64 {
-	if wait := x.waitFor(x.single, t); i > x.lostTo || i+n < x.lostFrom || wait != x.lostWait {
-		x.lostFrom, x.lostTo, x.lost[i], x.lostWait = i, i, 0, wait
-	}
-	for ; x.lostTo < i+n; x.lostTo++ {
-		x.lost[x.lostTo+1] = x.lost[x.lostTo] + x.later(a, now, x.lostTo)
-	}
-	for ; x.lostFrom > i; x.lostFrom-- {
-		x.lost[x.lostFrom-1] = x.lost[x.lostFrom] - x.later(a, now, x.lostFrom-1)
-	}
-	return x.lost[i+n] - x.lost[i]
-}
-
-// later returns what the k-th task is worth if it is left behind.
-func (x *stage) later(a *app, now serving.Time, k int) float64 {
-	y, before := &x.waiting[k], float64(k+1)/max(x.rate, 1e-9)
-	return x.worthOf(a, x.single, y.dueIn(now)-x.lostWait-queueShare*min(before, a.slo), y.part)
 }
 
 // scoreOf compares batches of different lengths whose tasks differ in their deadlines only. With exact prices the gain
@@ -122,12 +102,12 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 }
 
 // formPlain compares the batches of an option where tasks differ in their deadlines only. The tasks of a batch follow
-// each other, from the first that can be in time in a batch of that size.
+// each other: from the first on that can be in time in a batch of that size or, at stages that others follow, the last
+// that wait. Those leave the stages behind most time, and so larger batches.
 func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int32, price float64) {
-	a, o := &r.apps[x.app], &r.machines.groups[g].options[k]
-	pace := &r.machines.paces[r.machines.groups[g].device]
+	y := plain{r: r, now: now, stage: x, c: c, group: g, k: k, price: price}
+	o := &r.machines.groups[g].options[k]
 	i, n, tried := 0, len(x.waiting), 0
-	loss := x.loss(o)
 	limit := min(o.limit, n)
 	for b := 1; ; b = min(more(b), limit) {
 		t := o.seconds[b]
@@ -140,30 +120,54 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 			if b = n - i; b <= tried {
 				return
 			}
-			t = o.seconds[b]
 		}
-		blocks, others := r.blocks(g, t, x)
-		gain := -x.leaves(a, now, i, b, t) - float64(b)*loss - price*t - blocks
-		if len(x.next) == 0 && x.tasks <= 1 {
-			gain += float64(b) * x.value
-		} else {
-			for at := i; at < i+b; at++ {
-				gain += x.waiting[at].part * x.brings(a, x.waiting[at].dueIn(now)-t)
-			}
-		}
-		left := x.waiting[i].left(now)
-		if a.graph.Len() == 1 {
-			gain -= x.value * float64(b) * pace.risk(left, x.waiting[i+b-1].left(now), t)
-		}
-		if score := scoreOf(gain, t, typicalShare*a.slo); c.n == 0 || score > c.score {
-			c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = k, b, b, i, gain, others, score
-			c.edge = now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
-			if b == o.limit {
-				c.edge = now // nothing can join
-			}
+		y.consider(i, b, &x.lost[0])
+		if len(x.next) > 0 && n-b > i {
+			y.consider(n-b, b, &x.lost[1])
 		}
 		if tried = b; b >= limit || i+b >= n {
 			return
 		}
+	}
+}
+
+// plain is what formPlain compares batches of: the k-th option of a group, for a stage's tasks.
+type plain struct {
+	r     *Rule
+	now   serving.Time
+	stage *stage
+	c     *candidate // the best so far
+	group int
+	k     int32
+	price float64
+}
+
+// consider compares the batch of b tasks from the i-th that waits on with the best so far.
+func (y *plain) consider(i, b int, lost *leftBehind) {
+	r, x, c := y.r, y.stage, y.c
+	a, o := &r.apps[x.app], &r.machines.groups[y.group].options[y.k]
+	t := o.seconds[b]
+	blocks, others := r.blocks(y.group, t, x)
+	gain := -lost.worth(x, a, y.now, i, b, t) - float64(b)*x.loss(o) - y.price*t - blocks
+	if len(x.next) == 0 && x.tasks <= 1 {
+		gain += float64(b) * x.value
+	} else {
+		for at := i; at < i+b; at++ {
+			gain += x.waiting[at].part * x.brings(a, x.waiting[at].dueIn(y.now)-t)
+		}
+	}
+	left := x.waiting[i].left(y.now)
+	if a.graph.Len() == 1 {
+		pace := &r.machines.paces[r.machines.groups[y.group].device]
+		gain -= x.value * float64(b) * pace.risk(left, x.waiting[i+b-1].left(y.now), t)
+	}
+	score := scoreOf(gain, t, typicalShare*a.slo)
+	if c.n > 0 && score <= c.score {
+		return
+	}
+	c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = y.k, b, b, i, gain, others, score
+	c.edge = y.now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
+	if b == o.limit {
+		c.edge = y.now // nothing can join
 	}
 }

@@ -54,6 +54,9 @@ const (
 	usualGain, lessWaits, leastDemand = 0.01, 0.3, 0.05
 	// mostSpread bounds the standard deviation of the demands that prices are computed for.
 	mostSpread = 0.5
+	// borrowed is the part of what other stages could spare of the objective that batches of a stage may take besides
+	// its own part, where prices are computed.
+	borrowed = 0.25
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
 	fill = 0.7
 )
@@ -260,6 +263,7 @@ func (r *Rule) addNode(x *stage, c int) {
 	p := &r.prices
 	a := &r.apps[x.app]
 	mean, least := x.classes[c].mean, math.Inf(1)
+	within := x.budget + borrowed*(x.longest-x.budget)
 	p.dual.addNode(x.value / mean)
 	for _, g := range x.groups {
 		options := r.machines.groups[g].serving(x)
@@ -268,7 +272,7 @@ func (r *Rule) addNode(x *stage, c int) {
 			if o.pinned {
 				continue
 			}
-			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
+			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), within, a.slo); t > 0 {
 				p.dual.addEntry(int(g), t, x.loss(o)/mean)
 				least = min(least, t)
 			}
@@ -282,11 +286,11 @@ func (r *Rule) addNode(x *stage, c int) {
 
 // timePerItem returns the least time of a slot that an item takes, in s, over the batches that can fill; 0 where not
 // even a task of so many items is in time.
-func (o *option) timePerItem(size int, flow, budget, slo float64) float64 {
+func (o *option) timePerItem(size int, flow, within, slo float64) float64 {
 	best := 0.0
 	for b := size; b <= o.limit; b = more(b) {
 		t := o.seconds[b]
-		if !fills(b, size, t, flow, budget, slo) {
+		if !fills(b, size, t, flow, within, slo) {
 			break
 		}
 		if x := t / float64(b); best == 0 || x < best {
@@ -296,10 +300,10 @@ func (o *option) timePerItem(size int, flow, budget, slo float64) float64 {
 	return best
 }
 
-// fills reports whether a batch of b items that takes t seconds can fill within the time that the objective leaves. One
-// task alone always can.
-func fills(b, size int, t, flow, budget, slo float64) bool {
-	return t <= slo && (b <= size || float64(b) <= fill*flow*(budget-t))
+// fills reports whether a batch of b items that takes t seconds can fill and run within a time. One task alone always
+// can, if the objective leaves it time.
+func fills(b, size int, t, flow, within, slo float64) bool {
+	return t <= slo && (b <= size || float64(b) <= fill*flow*(within-t))
 }
 
 // more returns the next batch size to look at: every one up to 16, then an eighth more.

@@ -59,13 +59,10 @@ type stage struct {
 	collected  bool
 	mixed      bool // tasks differ in more than their deadlines
 	row        row
-	waiting    []place   // where they do not: those that wait and can be in time
-	lost       []float64 // sums over waiting, between lostFrom and lostTo: what leaving them for later is worth
-	lostFrom   int
-	lostTo     int     // negative before the first
-	lostWait   float64 // how long those wait for the next machine, s
-	single     int     // the class of tasks with one item
-	differing  []task  // where tasks are mixed: those that wait and can be in time
+	waiting    []place       // where they do not: those that wait and can be in time
+	lost       [2]leftBehind // from the first that are in time on, and the last that wait
+	single     int           // the class of tasks with one item
+	differing  []task        // where tasks are mixed: those that wait and can be in time
 	candidates []candidate
 }
 
