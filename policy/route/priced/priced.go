@@ -9,7 +9,8 @@
 //     accuracy and their time as well (worth.go).
 //   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
 //     worth if it is left for later, less the price of the machine's time and the chance that it is late all the same
-//     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go).
+//     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go). At a stage
+//     that others follow, the tasks that came last are compared as well as the oldest.
 //   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
 //     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go). For tasks
 //     of its own stage alone no machine idles: what waits there would block them as much later.
