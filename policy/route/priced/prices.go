@@ -54,8 +54,8 @@ const (
 	usualGain, lessWaits, leastDemand = 0.01, 0.3, 0.05
 	// mostSpread bounds the standard deviation of the demands that prices are computed for.
 	mostSpread = 0.5
-	// borrowed is the part of what other stages could spare of the objective that batches of a stage may take besides
-	// its own part, where prices are computed.
+	// borrowed is the part of what a stage may take beyond its own part of the objective (stage.within) that batches
+	// may where prices are computed.
 	borrowed = 0.25
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
 	fill = 0.7
@@ -263,7 +263,7 @@ func (r *Rule) addNode(x *stage, c int) {
 	p := &r.prices
 	a := &r.apps[x.app]
 	mean, least := x.classes[c].mean, math.Inf(1)
-	within := x.budget + borrowed*(x.longest-x.budget)
+	within := x.budget + borrowed*(x.within-x.budget)
 	p.dual.addNode(x.value / mean)
 	for _, g := range x.groups {
 		options := r.machines.groups[g].serving(x)

@@ -27,6 +27,7 @@ type stage struct {
 	groups   []int32 // that can serve it
 	pool     int32   // the same for stages that the same groups serve
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
+	within   float64 // s of it that the batch of a task that is left for later may take, with those in which it fills
 	longest  float64 // s of the objective that are left for it if the other stages are as fast as can be
 	least    float64 // s that its fastest option takes for one item
 	value    float64 // of a task that is in time at best accuracy
@@ -107,6 +108,9 @@ const (
 	// A task left behind is taken to wait beyond the next free machine: for behindSlots over the slots, in parts of its
 	// stage's time, within these bounds.
 	leastBehind, mostBehind, behindSlots = 0.04, 0.2, 3.0
+	// lent says which part of what other stages can spare of the objective a later batch takes: all but so much over
+	// the slots. With few of them a task waits for one that other tasks want as well, and has no time to lend.
+	lent = 2.0
 	// siblingsShare is the part of an objective that the batches of all of a query's siblings may take on the longest
 	// path.
 	siblingsShare = 0.6
@@ -206,6 +210,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
+		x.within = x.budget + max(1-lent/float64(r.machines.slots(x)), 0)*(x.longest-x.budget)
 		x.delta = slackShare * x.budget
 		x.behind = x.budget * min(mostBehind, max(leastBehind, behindSlots/float64(r.machines.slots(x))))
 	}

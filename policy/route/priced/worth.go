@@ -96,7 +96,7 @@ func (x *stage) addWorth(a *app, c int, o *option, price float64, together int) 
 	flow := x.flow(a)
 	for b := size; b <= o.limit; b = further(b) {
 		t := o.seconds[b]
-		if !fills(b, size, t, flow, x.longest, a.slo) {
+		if !fills(b, size, t, flow, x.within, a.slo) {
 			return
 		}
 		cost := x.loss(o) + price*t*mean/float64(b)
