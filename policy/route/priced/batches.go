@@ -121,9 +121,11 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 				return
 			}
 		}
-		y.consider(i, b, &x.lost[0])
+		y.b, y.t = b, o.seconds[b]
+		y.blocks, y.others = r.blocks(g, y.t, x)
+		y.consider(i, &x.lost[0])
 		if len(x.next) > 0 && n-b > i {
-			y.consider(n-b, b, &x.lost[1])
+			y.consider(n-b, &x.lost[1])
 		}
 		if tried = b; b >= limit || i+b >= n {
 			return
@@ -140,15 +142,17 @@ type plain struct {
 	group int
 	k     int32
 	price float64
+
+	b              int     // tasks of the batches that are compared now
+	t              float64 // s that they take
+	blocks, others float64 // what one of them blocks, and what of that is lost of other stages
 }
 
-// consider compares the batch of b tasks from the i-th that waits on with the best so far.
-func (y *plain) consider(i, b int, lost *leftBehind) {
-	r, x, c := y.r, y.stage, y.c
+// consider compares the batch of the b tasks from the i-th that waits on with the best so far.
+func (y *plain) consider(i int, lost *leftBehind) {
+	r, x, c, b, t := y.r, y.stage, y.c, y.b, y.t
 	a, o := &r.apps[x.app], &r.machines.groups[y.group].options[y.k]
-	t := o.seconds[b]
-	blocks, others := r.blocks(y.group, t, x)
-	gain := -lost.worth(x, a, y.now, i, b, t) - float64(b)*x.loss(o) - y.price*t - blocks
+	gain := -lost.worth(x, a, y.now, i, b, t) - float64(b)*x.loss(o) - y.price*t - y.blocks
 	if len(x.next) == 0 && x.tasks <= 1 {
 		gain += float64(b) * x.value
 	} else {
@@ -165,7 +169,7 @@ func (y *plain) consider(i, b int, lost *leftBehind) {
 	if c.n > 0 && score <= c.score {
 		return
 	}
-	c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = y.k, b, b, i, gain, others, score
+	c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = y.k, b, b, i, gain, y.others, score
 	c.edge = y.now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
 	if b == o.limit {
 		c.edge = y.now // nothing can join

@@ -210,9 +210,10 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
-		x.within = x.budget + max(1-lent/float64(r.machines.slots(x)), 0)*(x.longest-x.budget)
+		slots := float64(r.machines.slots(x))
+		x.within = x.budget + max(1-lent/slots, 0)*(x.longest-x.budget)
 		x.delta = slackShare * x.budget
-		x.behind = x.budget * min(mostBehind, max(leastBehind, behindSlots/float64(r.machines.slots(x))))
+		x.behind = x.budget * min(mostBehind, max(leastBehind, behindSlots/slots))
 	}
 	for at := n - 1; at >= 0; at-- {
 		x := &r.stages[a.graph.Stage(at)]
