@@ -218,7 +218,8 @@ func whole(word string) string {
 	return word
 }
 
-// float reads a JSON number or one of the bare words that JSON lacks.
+// float reads a JSON number or one of the bare words that JSON lacks. A number beyond the type is none of it, as with
+// integers: the infinity that it would become is written as such.
 func float(word string, bits int) (float64, bool) {
 	switch word {
 	case "NaN":
@@ -237,8 +238,5 @@ func float(word string, bits int) (float64, bool) {
 		}
 	}
 	f, err := strconv.ParseFloat(word, bits)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, false
-	}
-	return f, true // out of range: the nearest, as in Triton's parser
+	return f, err == nil
 }
