@@ -84,6 +84,8 @@ type Portion struct {
 	Offset  int // of its first item among the query's items at this stage; 0 unless they run in several parts
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
+	// Wanted names the outputs that the query needs; nil for all. The runner may leave others out, or give them.
+	Wanted []string
 	// State is the state of the query's stream at a stateful stage. Before Run it is the one that the query before has
 	// left; nil at the start of a stream. Run replaces it by the one to keep; nil keeps none. Run must not change the
 	// bytes of the old one.

@@ -122,6 +122,8 @@ func benchSlots(b *testing.B, sessions []*session, shared bool) {
 			own.join, own.ins, own.outs, own.data = make([][]byte, 1), make([]ort.Value, 1), make([]ort.Value, 1),
 				make([][]byte, 1)
 			own.temp, own.pins = nil, runtime.Pinner{}
+			all := *own.all
+			all.outs, own.all = make([]ort.Value, 1), &all
 			s = &own
 		}
 		parts := []dataplane.Portion{{Query: 1, Items: 8, Inputs: []tensor.Tensor{x}}}

@@ -38,6 +38,7 @@ type port struct {
 	// rowBytes is the size of one item (of the whole tensor, if the model is not batched), or -1 when it varies with
 	// the shape or the elements.
 	rowBytes int64
+	input    int // of an output: the input that it is; -1 for none
 }
 
 // readModel reads the inputs and outputs of a model through the runtime, and applies the configuration to them.
@@ -87,6 +88,7 @@ func readModel(cfg Model) (*model, error) {
 	for _, ps := range [][]port{m.inputs, m.outputs} {
 		for i := range ps {
 			ps[i].rowBytes = rowBytes(&ps[i].Spec, m.batched)
+			ps[i].input = slices.IndexFunc(m.inputs, func(p port) bool { return p.Name == ps[i].Name })
 		}
 	}
 	return m, nil

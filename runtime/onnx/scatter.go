@@ -3,6 +3,7 @@
 package onnx
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -13,15 +14,24 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// scatter gives every part its rows of the outputs. Rows are slices of the batch's memory; nothing is copied.
-func (s *session) scatter(parts []dataplane.Portion, items int) error {
-	n := len(s.m.outputs)
+// scatter gives every part its rows of the outputs. Rows are slices of the batch's memory. Nothing is copied but
+// outputs that are inputs, whose memory is the callers'.
+func (s *session) scatter(c *selection, parts []dataplane.Portion, items int) error {
+	n := len(c.outputs)
 	all := make([]tensor.Tensor, n*len(parts))
 	for i := range parts {
 		parts[i].Outputs = all[i*n : (i+1)*n : (i+1)*n]
 	}
-	for k := range s.m.outputs {
-		if err := s.split(k, parts, items); err != nil {
+	for at, k := range c.outputs {
+		if from := s.m.outputs[k].input; from >= 0 {
+			for i := range parts {
+				t := *input(&parts[i], from, s.m.outputs[k].Name)
+				t.Shape, t.Data = slices.Clone(t.Shape), bytes.Clone(t.Data)
+				parts[i].Outputs[at] = t
+			}
+			continue
+		}
+		if err := s.split(k, at, parts, items); err != nil {
 			for i := range parts {
 				parts[i].Outputs = nil
 			}
@@ -31,7 +41,8 @@ func (s *session) scatter(parts []dataplane.Portion, items int) error {
 	return nil
 }
 
-func (s *session) split(k int, parts []dataplane.Portion, items int) error {
+// split gives every part its rows of output k, as the one at a place among its outputs.
+func (s *session) split(k, to int, parts []dataplane.Portion, items int) error {
 	p := &s.m.outputs[k]
 	shape := []int64(s.outs[k].GetShape())
 	if s.m.batched && (len(shape) == 0 || shape[0] != int64(items)) {
@@ -46,7 +57,7 @@ func (s *session) split(k int, parts []dataplane.Portion, items int) error {
 		if p.DType == tensor.Bytes {
 			whole.Data = blockOf(text)
 		}
-		parts[0].Outputs[k] = whole
+		parts[0].Outputs[to] = whole
 		return nil
 	}
 	shapes := make([]int64, len(parts)*len(shape))
@@ -63,7 +74,7 @@ func (s *session) split(k int, parts []dataplane.Portion, items int) error {
 		} else {
 			t.Data = data[at*row : (at+rows)*row : (at+rows)*row]
 		}
-		parts[i].Outputs[k] = t
+		parts[i].Outputs[to] = t
 		at += rows
 	}
 	return nil

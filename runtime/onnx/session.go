@@ -34,12 +34,14 @@ type session struct {
 	join   [][]byte // by input: where the rows of several parts are joined
 	ins    []ort.Value
 	outs   []ort.Value
-	data   [][]byte             // backing memory of outs, nil where the runtime allocates
-	temp   []ort.Value          // values to release after the run
-	pins   runtime.Pinner       // memory of one run
-	shapes map[string][][]int64 // output shapes by input shapes, for outputs the binding cannot allocate
+	data   [][]byte       // backing memory of outs, nil where the runtime allocates
+	temp   []ort.Value    // values to release after the run
+	pins   runtime.Pinner // memory of one run
 	// scalars are outputs of unknown shape that had no dimensions when they were seen.
 	scalars []bool
+	all     *selection            // every output
+	some    map[string]*selection // by wanted
+	wanted  []byte                // by output, of one run: 1 or 0
 }
 
 func newSession(m *model, o *ort.SessionOptions) (*session, error) {
@@ -52,15 +54,20 @@ func newSession(m *model, o *ort.SessionOptions) (*session, error) {
 		_ = s.Destroy()
 		return nil, err
 	}
-	return &session{
+	made := &session{
 		m: m, s: s, cancel: cancel,
 		join:    make([][]byte, len(m.inputs)),
 		ins:     make([]ort.Value, len(m.inputs)),
 		outs:    make([]ort.Value, len(m.outputs)),
 		data:    make([][]byte, len(m.outputs)),
 		scalars: make([]bool, len(m.outputs)),
-		shapes:  map[string][][]int64{},
-	}, nil
+		some:    map[string]*selection{},
+		wanted:  make([]byte, len(m.outputs)),
+	}
+	if made.all, err = made.selection(func(int) bool { return true }); err != nil {
+		return nil, errors.Join(err, made.close())
+	}
+	return made, nil
 }
 
 func (s *session) close() error {
@@ -85,21 +92,25 @@ func (s *session) run(ctx context.Context, parts []dataplane.Portion, items int)
 		}
 		s.ins[k] = v
 	}
-	shapes, key := s.outputShapes(parts, items)
-	for k := range s.m.outputs {
+	c, err := s.selected(parts)
+	if err != nil {
+		return err
+	}
+	shapes, key := s.outputShapes(c, parts, items)
+	for _, k := range c.asked {
 		if err := s.prepare(k, shapes[k]); err != nil {
 			return fmt.Errorf("output %q: %w", s.m.outputs[k].Name, err)
 		}
 	}
 	for tries := 0; ; tries++ {
-		err := s.call(ctx)
+		err := s.call(ctx, c)
 		if err == nil {
 			break
 		}
-		k, shape := s.unmade(), []int64{}
+		k, shape := s.unmade(c), []int64{}
 		if k < 0 {
 			var why error
-			if k, shape, why = s.wantedShape(err, items); why != nil {
+			if k, shape, why = s.wantedShape(c, err, items); why != nil {
 				return why
 			}
 		}
@@ -110,18 +121,34 @@ func (s *session) run(ctx context.Context, parts []dataplane.Portion, items int)
 		if err := s.prepare(k, shape); err != nil {
 			return fmt.Errorf("output %q: %w", s.m.outputs[k].Name, err)
 		}
-		if len(s.shapes) >= maxShapes {
-			clear(s.shapes)
+		if len(c.shapes) >= maxShapes {
+			clear(c.shapes)
 		}
-		s.shapes[key] = shapes
+		c.shapes[key] = shapes
 	}
-	return s.scatter(parts, items)
+	return s.scatter(c, parts, items)
 }
 
-// call runs the model and stops it between two of its nodes when ctx ends.
-func (s *session) call(ctx context.Context) error {
+// call runs the model for the outputs of a selection.
+func (s *session) call(ctx context.Context, c *selection) error {
+	if len(c.asked) == 0 { // all that is wanted are inputs
+		return ctx.Err()
+	}
+	for i, k := range c.asked {
+		c.outs[i] = s.outs[k]
+	}
+	err := s.callFor(ctx, c)
+	for i, k := range c.asked {
+		s.outs[k] = c.outs[i]
+	}
+	clear(c.outs)
+	return err
+}
+
+// callFor runs the model and stops it between two of its nodes when ctx ends.
+func (s *session) callFor(ctx context.Context, c *selection) error {
 	if ctx.Done() == nil {
-		return s.s.Run(s.ins, s.outs)
+		return c.s.Run(s.ins, c.outs)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -131,7 +158,7 @@ func (s *session) call(ctx context.Context) error {
 		_ = s.cancel.Terminate()
 		close(stopped)
 	})
-	err := s.s.RunWithOptions(s.ins, s.outs, s.cancel)
+	err := c.s.RunWithOptions(s.ins, c.outs, s.cancel)
 	if !stop() {
 		<-stopped
 		_ = s.cancel.UnsetTerminate()
@@ -144,8 +171,9 @@ func (s *session) call(ctx context.Context) error {
 
 // unmade returns the output that the runtime allocated and the binding could not make a value of, -1 for none. It has
 // no dimensions, and its file does not say so.
-func (s *session) unmade() int {
-	for k, v := range s.outs {
+func (s *session) unmade(c *selection) int {
+	for _, k := range c.asked {
+		v := s.outs[k]
 		if v == nil || s.data[k] != nil || !reflect.ValueOf(v).IsNil() {
 			continue
 		}
@@ -293,12 +321,12 @@ func (s *session) prepare(k int, shape []int64) error {
 	return nil
 }
 
-// outputShapes returns the shape of every output that is written into our memory, nil for the others, and the key in
-// shapes under which learned shapes are kept.
-func (s *session) outputShapes(parts []dataplane.Portion, items int) ([][]int64, string) {
+// outputShapes returns the shape of every output of a selection that is written into our memory, nil for the others, and
+// the key in its shapes under which learned shapes are kept.
+func (s *session) outputShapes(c *selection, parts []dataplane.Portion, items int) ([][]int64, string) {
 	shapes := make([][]int64, len(s.m.outputs))
 	var key string
-	for k := range s.m.outputs {
+	for _, k := range c.asked {
 		p := &s.m.outputs[k]
 		switch {
 		case p.rowBytes >= 0:
@@ -315,7 +343,7 @@ func (s *session) outputShapes(parts []dataplane.Portion, items int) ([][]int64,
 			if key == "" {
 				key = s.shapeKey(parts, items)
 			}
-			if known := s.shapes[key]; known != nil {
+			if known := c.shapes[key]; known != nil {
 				shapes[k] = known[k]
 				continue
 			}
@@ -359,13 +387,13 @@ var wrongShape = regexp.MustCompile(
 
 // wantedShape returns the output that a failed run wanted in another shape, and that shape. It returns -1 and an error
 // when there is none.
-func (s *session) wantedShape(err error, items int) (int, []int64, error) {
+func (s *session) wantedShape(c *selection, err error, items int) (int, []int64, error) {
 	match := wrongShape.FindStringSubmatch(err.Error())
 	if match == nil {
 		return -1, nil, err
 	}
 	had, want := parseShape(match[1]+match[3]), parseShape(match[2]+match[4])
-	for k := range s.m.outputs {
+	for _, k := range c.asked {
 		p := &s.m.outputs[k]
 		if s.outs[k] == nil || !slices.Equal([]int64(s.outs[k].GetShape()), had) ||
 			p.Shape != nil && len(want) != len(p.Shape) {
