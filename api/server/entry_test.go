@@ -358,3 +358,14 @@ func TestNotPublic(t *testing.T) {
 		}
 	}
 }
+
+// A request of more items than the server takes reads the key that sets it.
+func TestTooManyItemsNameTheirKey(t *testing.T) {
+	s := start(t, server.Config{Items: 2})
+	code, _, body := s.do(t, "POST", model+"/infer",
+		`{"inputs":[{"name":"x","datatype":"FP32","shape":[3,2],"data":[1,2,3,4,5,6]}]}`)
+	if code != http.StatusBadRequest || !strings.Contains(body, "has 3 items, at most 2 are taken in one request "+
+		"(server.limits.items)") {
+		t.Errorf("%d %s", code, body)
+	}
+}

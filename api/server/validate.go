@@ -71,7 +71,8 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has no items: the first dimension must be at least 1",
 				tensor.Dims(t.Shape))
 		case k == 0 && rows > int64(limit):
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, at most %d are taken in one request",
+			return 0, oip.Errorf(oip.Invalid, field(),
+				"shape %v has %d items, at most %d are taken in one request (server.limits.items)",
 				tensor.Dims(t.Shape), rows, limit)
 		case k == 0 && rows > int64(m.MaxBatch):
 			return 0, oip.Errorf(oip.Invalid, field(),

@@ -1,6 +1,7 @@
 package python
 
 import (
+	"strings"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -16,6 +17,14 @@ type Model struct {
 	Options map[string]string // for the class
 	// Inputs and Outputs are those that a configuration lists, for models that do not say; nil for none.
 	Inputs, Outputs []tensor.Spec
+}
+
+// class is the class that the source names, with a space before it; "" where it names none.
+func (m *Model) class() string {
+	if at := strings.LastIndexByte(m.Source, ':'); at >= 0 && at+1 < len(m.Source) {
+		return " " + m.Source[at+1:]
+	}
+	return ""
 }
 
 // Config says how processes are run.

@@ -273,7 +273,8 @@ func split(g group, outputs []tensor.Tensor) error {
 	return nil
 }
 
-// wrong is the error for an answer that does not fit; nil for nil.
+// wrong is the error for an answer that does not fit; nil for nil. Clients read what is wrong with it: names and shapes
+// of outputs, which are no secret of the model's code.
 func wrong(m *Model, err error) error {
 	if err == nil || errors.Is(err, errTalk) {
 		return err
@@ -282,7 +283,8 @@ func wrong(m *Model, err error) error {
 		return err
 	}
 	return &dataplane.RemoteError{
-		What: "the model gave a wrong answer", WrongAnswer: true, Err: fmt.Errorf("python: model %q: %w", m.Name, err),
+		What: fmt.Sprintf("the Python class%s of model %q gave a wrong answer: %.300s", m.class(), m.Name, err),
+		Err:  fmt.Errorf("python: model %q: %w", m.Name, err),
 	}
 }
 
