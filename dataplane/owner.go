@@ -117,6 +117,8 @@ func (p *Plane) gather() {
 		switch {
 		case m.ask != nil:
 			m.ask(p.c.Engine)
+		case m.look != nil:
+			p.looks = append(p.looks, m.look)
 		case m.job != nil:
 			p.finish(m)
 		default:
@@ -145,6 +147,11 @@ func (p *Plane) step(now serving.Time) {
 	for i := range out {
 		p.carryOut(now, &out[i])
 	}
+	for _, look := range p.looks {
+		look(p.c.Engine)
+	}
+	clear(p.looks)
+	p.looks = p.looks[:0]
 	if len(p.drained) > 0 && p.c.Engine.Pending() == 0 {
 		for _, c := range p.drained {
 			close(c)

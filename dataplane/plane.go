@@ -95,14 +95,17 @@ type Plane struct {
 	cancel    context.CancelFunc
 	ctx       context.Context
 	drained   []chan struct{} // closed when nothing is pending
+	looks     []func(*engine.Engine)
 }
 
-// message is sent to the owner goroutine: an input with its call or graphs, a batch that has ended, or a function.
+// message is sent to the owner goroutine: an input with its call or graphs, a batch that has ended, or a function to
+// call before the step, or after it.
 type message struct {
 	in     engine.Input
 	call   *call
 	job    *job
 	ask    func(*engine.Engine)
+	look   func(*engine.Engine)
 	graphs []*graph // of the apps that a growth adds
 }
 
@@ -290,11 +293,11 @@ func (p *Plane) signal() {
 	}
 }
 
-// Inspect runs f on the owner goroutine, between steps, and returns when it has run. f must not keep the engine. When
-// the plane is closed Inspect returns false and does not run f.
+// Inspect runs f on the owner goroutine, after the step that takes what was sent before, and returns when it has run.
+// f must not keep the engine. When the plane is closed Inspect returns false and does not run f.
 func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 	ran := make(chan struct{})
-	p.send(message{ask: func(e *engine.Engine) { f(e); close(ran) }})
+	p.send(message{look: func(e *engine.Engine) { f(e); close(ran) }})
 	select {
 	case <-ran:
 		return true

@@ -32,6 +32,7 @@ type health struct {
 	workers  []failures
 	variants []failures
 	fitAgain serving.Time // when the next of them may be used again; Never for none
+	changes  uint64       // of which of them are unfit
 }
 
 type failures struct {
@@ -64,6 +65,7 @@ func (h *health) failed(f *failures, t term) {
 	f.last = h.now
 	if f.consecutive >= unfitAfter {
 		f.leftOut = true
+		h.changes++
 		h.fitAgain = min(h.fitAgain, h.now.Add(t.after(f.consecutive)))
 		h.agenda.changeBasis()
 	}
@@ -88,6 +90,7 @@ func (h *health) lapseOf(list []failures, t term) {
 			h.fitAgain = min(h.fitAgain, f.last.Add(t.after(f.consecutive)))
 		default:
 			f.leftOut = false
+			h.changes++
 			h.agenda.changeBasis()
 		}
 	}
@@ -95,6 +98,7 @@ func (h *health) lapseOf(list []failures, t term) {
 
 func (h *health) recovered(f *failures) {
 	if f.consecutive >= unfitAfter {
+		h.changes++
 		h.agenda.changeBasis()
 	}
 	f.consecutive, f.leftOut = 0, false

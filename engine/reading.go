@@ -24,6 +24,9 @@ func (e *Engine) Planned() bool { return !e.force.outdated }
 // Broken reports whether loads of a variant failed of late, several times in a row.
 func (e *Engine) Broken(v serving.VariantID) bool { return e.health.variantUnfit(v) }
 
+// Changes counts what may change which variants are ready or broken: while it stays, they stay.
+func (e *Engine) Changes() uint64 { return e.fleet.Changes() + e.health.changes }
+
 // Pending returns how many accepted queries have not ended.
 func (e *Engine) Pending() int { return e.queries.records.ids.n }
 

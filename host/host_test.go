@@ -38,7 +38,7 @@ const fakes = apps + `server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: 
 `
 
 // write puts a configuration into a folder of its own and returns its path.
-func write(t *testing.T, text string) string {
+func write(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sluice.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -48,7 +48,7 @@ func write(t *testing.T, text string) string {
 }
 
 // profiled opens a configuration and takes the profile that it has.
-func profiled(t *testing.T, text string) *Profiled {
+func profiled(t testing.TB, text string) *Profiled {
 	t.Helper()
 	o, err := Open(write(t, text), Options{})
 	if err != nil {
@@ -62,7 +62,7 @@ func profiled(t *testing.T, text string) *Profiled {
 }
 
 // running serves a configuration until the test ends.
-func running(t *testing.T, text string, o ServerOptions) *Server {
+func running(t testing.TB, text string, o ServerOptions) *Server {
 	t.Helper()
 	s, err := profiled(t, text).NewServer(t.Context(), o)
 	if err != nil {

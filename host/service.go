@@ -35,8 +35,11 @@ type service struct {
 
 	catalog *catalog // nil where models stay as they are; set once
 
+	readiness readiness
+
 	mu       sync.Mutex
 	models   []*server.Model // both of these; the slice is replaced, never changed
+	byName   map[string]*server.Model
 	fixed    []*server.Model // of the configuration and of its repository
 	deployed []*server.Model // functions
 	apps     int             // number of apps of the configuration
@@ -55,9 +58,9 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 	}
 	out := &service{
 		telemetry: t, growth: p.growth, sequences: newSequences(p.tables), latest: p.first,
-		unloaded: make(map[serving.AppID]bool), models: models, fixed: models,
-		apps: len(p.tables.Apps),
+		unloaded: make(map[serving.AppID]bool), fixed: models, apps: len(p.tables.Apps),
 	}
+	out.list()
 	out.spec.Store(p.Spec())
 	return out, nil
 }
@@ -70,7 +73,13 @@ func (s *service) Models() []*server.Model {
 }
 
 // list joins the lists of models; s.mu is held.
-func (s *service) list() { s.models = slices.Concat(s.fixed, s.deployed) }
+func (s *service) list() {
+	s.models = slices.Concat(s.fixed, s.deployed)
+	s.byName = make(map[string]*server.Model, len(s.models))
+	for _, m := range slices.Backward(s.models) { // of two with one name the first counts
+		s.byName[m.Name] = m
+	}
+}
 
 // show has clients see a model of the repository in place of that of its name; nil removes that.
 func (s *service) show(name string, m *server.Model) {
@@ -110,12 +119,10 @@ func (s *service) grow(g *engine.Growth, wiring []pipeline.Wiring) error {
 
 // Lookup implements server.Service.
 func (s *service) Lookup(name string) (*server.Model, bool) {
-	for _, m := range s.Models() {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return nil, false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.byName[name]
+	return m, ok
 }
 
 // Infer implements server.Service.
@@ -196,18 +203,8 @@ func (s *service) Unready() string {
 		case failed || s.ModelReady(m, ""):
 			continue
 		}
-		stage := ""
-		s.plane.Inspect(func(e *engine.Engine) {
-			if int(m.App) >= len(e.Spec().Apps) {
-				return
-			}
-			for _, st := range e.Spec().Apps[m.App].Stages {
-				if len(e.Fleet().Ready(st)) == 0 && stage == "" {
-					stage = e.Spec().Stages[st].Name
-				}
-			}
-		})
-		return fmt.Sprintf("app %q has no ready instance at stage %q: the log has the reason", m.Name, stage)
+		return fmt.Sprintf("app %q has no ready instance at stage %q: the log has the reason", m.Name,
+			s.readiness.of(s.plane).waitsFor(m.App))
 	}
 	return "not ready"
 }
@@ -228,43 +225,11 @@ func loads(i *fleet.Instance) bool {
 // ModelReady implements server.Service.
 func (s *service) ModelReady(m *server.Model, version string) bool {
 	pin, ok := m.Pin(version)
-	if !ok || m.Failed != "" {
-		return false
-	}
-	ready := false
-	s.plane.Inspect(func(e *engine.Engine) {
-		if int(m.App) >= len(e.Spec().Apps) {
-			return
-		}
-		ready = true
-		stages := e.Spec().Apps[m.App].Stages
-		for at, st := range stages {
-			want := serving.VariantID(serving.None)
-			if at == len(stages)-1 {
-				want = pin
-			}
-			ready = ready && slices.ContainsFunc(e.Fleet().Ready(st), func(i *fleet.Instance) bool {
-				return want == serving.None && i.Active() >= 0 || i.ServesPinned(want)
-			})
-		}
-	})
-	return ready
+	return ok && m.Failed == "" && s.readiness.of(s.plane).ready(m.App, pin)
 }
 
 // isBroken reports whether a stage of a model's app has variants only that have failed to load.
-func (s *service) isBroken(m *server.Model) (broken bool) {
-	s.plane.Inspect(func(e *engine.Engine) {
-		if m.App < 0 || int(m.App) >= len(e.Spec().Apps) {
-			return
-		}
-		for _, st := range e.Spec().Apps[m.App].Stages {
-			broken = broken || !slices.ContainsFunc(e.Spec().Stages[st].Variants, func(v serving.VariantID) bool {
-				return !e.Broken(v)
-			})
-		}
-	})
-	return broken
-}
+func (s *service) isBroken(m *server.Model) bool { return s.readiness.of(s.plane).isBroken(m.App) }
 
 // Reason implements server.Service.
 func (s *service) Reason(m *server.Model, version string) string {

@@ -46,10 +46,15 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if err != nil {
 		return err
 	}
+	service := s.service
+	seen := func(now serving.Time, in []engine.Input, out []engine.Decision) {
+		observe(now, in, out)
+		service.readiness.observe(e)
+	}
 	limits := &p.file.Server.Limits
 	c := dataplane.Config{
 		Spec: p.Spec(), Engine: e, Backend: run.of, Initial: p.first, Planner: loadedPlanner{p.planner, s.service},
-		Outcome: s.telemetry.Outcome, Observe: observe, Wiring: wiring,
+		Outcome: s.telemetry.Outcome, Observe: seen, Wiring: wiring,
 		Trouble: s.trouble,
 		Rows:    limits.Rows, Output: int64(limits.Output), State: int(limits.State),
 		StatesHeld: int64(limits.AllStates),

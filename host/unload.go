@@ -121,8 +121,9 @@ func not(is func(*server.Model) bool) func(*server.Model) bool {
 	return func(m *server.Model) bool { return !is(m) }
 }
 
-// setUnloaded loads or unloads all versions of a model.
+// setUnloaded loads or unloads all versions of a model, and returns when the engine knows.
 func (s *service) setUnloaded(m *server.Model, unloaded bool) {
+	defer s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range m.All() {

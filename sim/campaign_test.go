@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,6 +218,7 @@ func campaignRun(c *simtest.Cluster, system systems.System, load []workload.Arri
 	r := &campaignResult{ended: make(map[serving.QueryID]engine.Decision)}
 	steps := 0
 	longestRun, pauses := time.Duration(0), time.Duration(0)
+	var was reachable
 	cfg := Config{
 		Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Source: workload.FromSlice(load),
 		Planner: &troubled{Planner: c.Planner, fails: script.Plans}, PlanDelay: 50 * time.Millisecond,
@@ -231,6 +233,11 @@ func campaignRun(c *simtest.Cluster, system systems.System, load []workload.Arri
 				if err := e.Check(); err != nil {
 					fail("at %v: %v", now, err)
 				}
+				is := reachableBy(e)
+				if is.changes == was.changes && is.what != was.what {
+					fail("at %v: what is ready changed from %s to %s, and Changes does not tell", now, was.what, is.what)
+				}
+				was = is
 			}
 			for k := range in {
 				if in[k].Kind == engine.InstanceChanged && in[k].Change == engine.Lost {
@@ -295,4 +302,30 @@ func campaignRun(c *simtest.Cluster, system systems.System, load []workload.Arri
 		}
 	}
 	return r
+}
+
+// reachable is what an engine's instances can serve, in words, and the count of changes that it comes with.
+type reachable struct {
+	changes uint64
+	what    string
+}
+
+func reachableBy(e *engine.Engine) reachable {
+	var b strings.Builder
+	for s := range e.Spec().Stages {
+		for _, i := range e.Fleet().Ready(serving.StageID(s)) {
+			fmt.Fprintf(&b, "%d:%d(%t)", s, i.ID(), i.Active() >= 0)
+			for _, v := range e.Spec().Stages[s].Variants {
+				if i.ServesPinned(v) {
+					fmt.Fprintf(&b, "+%d", v)
+				}
+			}
+		}
+	}
+	for v := range e.Spec().Variants {
+		if e.Broken(serving.VariantID(v)) {
+			fmt.Fprintf(&b, " broken %d", v)
+		}
+	}
+	return reachable{e.Changes(), b.String()}
 }

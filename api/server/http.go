@@ -25,7 +25,7 @@ func (s *Server) routes() http.Handler {
 		return reply(w, map[string]bool{"live": true})
 	})
 	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error {
-		return readiness(w, s.Ready(), s.unready())
+		return readiness(w, s.Ready(), s.unready)
 	})
 	get("/v2/models/stats", s.getAllStats)
 	for _, p := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
@@ -101,11 +101,11 @@ func reply(w http.ResponseWriter, v any) error {
 }
 
 // readiness answers 200 or, as KServe and load balancers expect it, 503.
-func readiness(w http.ResponseWriter, ready bool, why string) error {
+func readiness(w http.ResponseWriter, ready bool, why func() string) error {
 	if !ready {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		b, err := json.Marshal(map[string]any{"ready": false, "error": why})
+		b, err := json.Marshal(map[string]any{"ready": false, "error": why()})
 		if err == nil {
 			_, _ = w.Write(b)
 		}
@@ -162,7 +162,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return readiness(w, s.modelReady(m, version), "not ready")
+	return readiness(w, s.modelReady(m, version), func() string { return "not ready" })
 }
 
 func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {

@@ -178,41 +178,6 @@ func (s *Server) modelReady(m *Model, version string) bool {
 	return !s.draining.Load() && s.service.ModelReady(m, version)
 }
 
-// healthEvery is how often the status of grpc.health.v1 follows the service's.
-const healthEvery = 200 * time.Millisecond
-
-// watchHealth updates the statuses of grpc.health.v1, of the server ("") and of every model, until ctx ends.
-func (s *Server) watchHealth(ctx context.Context) {
-	status := func(ready bool) healthpb.HealthCheckResponse_ServingStatus {
-		if ready {
-			return healthpb.HealthCheckResponse_SERVING
-		}
-		return healthpb.HealthCheckResponse_NOT_SERVING
-	}
-	tick := time.NewTicker(healthEvery)
-	defer tick.Stop()
-	watched := make(map[string]bool)
-	for {
-		s.health.SetServingStatus("", status(s.Ready()))
-		there := make(map[string]bool)
-		for _, m := range s.service.Models() {
-			s.health.SetServingStatus(m.Name, status(s.modelReady(m, "")))
-			there[m.Name] = true
-		}
-		for name := range watched {
-			if !there[name] {
-				s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVICE_UNKNOWN)
-			}
-		}
-		watched = there
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
 // Serve answers until ctx ends. Then the server reports not ready in all protocols. It goes on answering for
 // Config.NotReady, or until Config.Hurry; then it stops accepting connections and calls, answers the accepted calls
 // within DrainTimeout, and returns.

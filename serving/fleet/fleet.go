@@ -36,6 +36,7 @@ type View struct {
 	learns    bool // latency is learned, so that overdue batches correct beliefs
 	unbatched bool
 	epoch     uint64
+	changes   uint64
 }
 
 // Fleet is a View that can be changed. One engine owns it.
@@ -61,6 +62,7 @@ func (f *Fleet) SetUnbatched() { f.unbatched = true }
 // Grow replaces spec by one that has grown at its ends. SetProfile must follow with a profile of it.
 func (f *Fleet) Grow(spec *serving.Spec) {
 	f.spec = spec
+	f.changes++
 	for len(f.central) < len(spec.Stages) {
 		f.ready, f.kinds = append(f.ready, nil), append(f.kinds, nil)
 		f.central, f.turns = append(f.central, newQueue()), append(f.turns, newQueue())
@@ -76,6 +78,9 @@ func (f *View) Spec() *serving.Spec { return f.spec }
 // Epoch counts changes of which instances are ready, of their loaded variants and of their shares. Rules with tables by
 // instance rebuild them when it changes.
 func (f *View) Epoch() uint64 { return f.epoch }
+
+// Changes counts what Epoch counts, less what follows from beliefs: while it stays, the same variants are ready.
+func (f *View) Changes() uint64 { return f.changes }
 
 // Task returns the task of r. The pointer is valid until the next task is added.
 func (f *View) Task(r Ref) *Task { return &f.tasks[r] }

@@ -107,6 +107,7 @@ func (f *Fleet) SetActive(i *Instance, k int) { i.active = k }
 // Refresh recomputes what follows from an instance's variants and terms, after they changed. Its active variant stays
 // if it is usable; otherwise the first usable one becomes active.
 func (f *Fleet) Refresh(i *Instance) {
+	f.changes++
 	f.chooseFastest(i)
 	f.countKind(i)
 	if i.active >= len(i.p.Variants) || i.active >= 0 && !i.p.Variants[i.active].Usable() {

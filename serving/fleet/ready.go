@@ -23,6 +23,7 @@ type countedKind struct {
 // by its state and rest. The cost does not grow with the instances of other stages: at a start of thousands of machines
 // each of their instances comes here.
 func (f *Fleet) updateReady(i *Instance) {
+	f.changes++
 	list := &f.ready[i.p.Stage]
 	at, found := slices.BinarySearchFunc(*list, i.id, func(o *Instance, id serving.InstanceID) int {
 		return cmp.Compare(o.id, id)
