@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -22,12 +23,15 @@ const (
 )
 
 // Value is an input or output of a model. DType is 0 when it is not a tensor. Shape has -1 for a dimension that is not
-// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are.
+// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are. Foreign is what
+// the protocol has no type for, in ONNX's words: "sequence of FLOAT tensors"; it is empty for a tensor of DTypes.
 type Value struct {
 	Name   string
 	DType  DType
 	Shape  []int64
 	Ranked bool
+
+	Foreign string
 }
 
 // Info is the description of a model in its file. Inputs that the file also has as constants are left out, as in ONNX
@@ -161,7 +165,9 @@ func (r *reader) value(f field, what string, to *[]Value) error {
 		return fmt.Errorf("%s %d has no name", what, len(*to))
 	}
 	t := info.GetType().GetTensorType()
-	v.DType = DType(t.GetElemType())
+	if v.DType = DType(t.GetElemType()); !slices.Contains(DTypes(), v.DType) {
+		v.Foreign = typeName(info.GetType(), "", 0)
+	}
 	if s := t.GetShape(); s != nil {
 		if len(s.Dim) > maxRank {
 			return fmt.Errorf("%s %q has %d dimensions, more than %d", what, v.Name, len(s.Dim), maxRank)

@@ -60,6 +60,43 @@ func TestReadTellsScalarFromUnranked(t *testing.T) {
 	}
 }
 
+func TestReadNamesTypesThatTheProtocolLacks(t *testing.T) {
+	floats := valueInfo("", Float32, []int64{2}).Type
+	sequence := func(of *pb.TypeProto) *pb.TypeProto {
+		return &pb.TypeProto{Value: &pb.TypeProto_SequenceType{SequenceType: &pb.TypeProto_Sequence{ElemType: of}}}
+	}
+	optional := func(of *pb.TypeProto) *pb.TypeProto {
+		return &pb.TypeProto{Value: &pb.TypeProto_OptionalType{OptionalType: &pb.TypeProto_Optional{ElemType: of}}}
+	}
+	deep := floats
+	for range 100 {
+		deep = sequence(deep)
+	}
+	for want, is := range map[string]*pb.TypeProto{
+		"":                                   floats,
+		"COMPLEX64 tensor":                   valueInfo("", DType(pb.TensorProto_COMPLEX64), nil).Type,
+		"sequence of FLOAT tensors":          sequence(floats),
+		"optional FLOAT tensor":              optional(floats),
+		"optional sequence of FLOAT tensors": optional(sequence(floats)),
+		"sequence of maps from INT64 to FLOAT tensors": sequence(&pb.TypeProto{Value: &pb.TypeProto_MapType{
+			MapType: &pb.TypeProto_Map{KeyType: int32(Int64), ValueType: floats}}}),
+		"sparse DOUBLE tensor": {Value: &pb.TypeProto_SparseTensorType{
+			SparseTensorType: &pb.TypeProto_SparseTensor{ElemType: int32(Float64)}}},
+		"sequence" + strings.Repeat(" of sequences", maxTypeDepth) + " of ...": deep,
+		"value of an unknown type": nil,
+	} {
+		m := Identity(Float32, 2).Model(17, 8)
+		m.Graph.Input[0].Type = is
+		info, err := readMessage(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Inputs[0].Foreign; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // countingReader counts the bytes asked of it.
 type countingReader struct {
 	*bytes.Reader

@@ -38,23 +38,41 @@ func (m *Model) describe(r *Repository) error {
 	}
 	in, out := m.configured()
 	m.Reshapes = m.reshapes()
+	if err := m.checkBatched(slices.Concat(fileIn, chosen(fileOut, out))); err != nil {
+		return err
+	}
 	if m.Inputs, err = m.merge("input", in, fileIn); err != nil {
 		return err
 	}
 	if m.Outputs, err = m.merge("output", out, fileOut); err != nil {
 		return err
 	}
-	if m.MaxBatch > 0 {
-		for _, s := range slices.Concat(m.Inputs, m.Outputs) {
-			if s.Shape != nil && (len(s.Shape) == 0 || s.Shape[0] != -1) {
-				return fmt.Errorf(
-					"max_batch_size is %d, but the first dimension of %q is fixed: its shape is %v: set "+
-						"max_batch_size to 0 or export the model with a dynamic batch dimension", m.MaxBatch, s.Name,
-					s.Shape)
-			}
+	return nil
+}
+
+// checkBatched returns an error for a tensor of the model file that cannot hold the items of a batch.
+func (m *Model) checkBatched(file []tensor.Spec) error {
+	if m.MaxBatch == 0 {
+		return nil
+	}
+	for _, s := range file {
+		if s.Shape != nil && (len(s.Shape) == 0 || s.Shape[0] != -1) {
+			return fmt.Errorf("%s: max_batch_size is %d, but %q has the shape %v in the model file, and a batch needs "+
+				"-1 as its first dimension: set max_batch_size to 0, with dims that are the whole shapes, or export "+
+				"the model with a variable first dimension", configFile, m.MaxBatch, s.Name, tensor.Dims(s.Shape))
 		}
 	}
 	return nil
+}
+
+// chosen returns the tensors of a file that a configuration lists, all where it lists none.
+func chosen(file, configured []tensor.Spec) []tensor.Spec {
+	if len(configured) == 0 {
+		return file
+	}
+	return slices.DeleteFunc(slices.Clone(file), func(f tensor.Spec) bool {
+		return !slices.ContainsFunc(configured, func(c tensor.Spec) bool { return c.Name == f.Name })
+	})
 }
 
 // maxBatch takes the configured bound; without one, a model whose tensors all begin with a variable dimension can
@@ -145,17 +163,16 @@ func (m *Model) merge(kind string, configured, file []tensor.Spec) ([]tensor.Spe
 			return nil, fmt.Errorf("config.pbtxt: %s %q: data_type is %s, but the model file says %s", kind, c.Name,
 				c.DType, f.DType)
 		}
-		shape := c.Shape
+		shape, field := c.Shape, "dims"
 		if own, ok := m.Reshapes[c.Name]; ok {
-			shape = own
+			shape, field = own, "reshape"
 		} else if f.Shape != nil && len(f.Shape) == 0 && slices.Equal(shape, []int64{1}) {
 			// Configurations write a scalar as one element, since dims cannot be empty.
 			shape = []int64{}
 			m.Reshapes[c.Name] = shape
 		}
 		if f.Shape != nil && !fits(shape, f.Shape) {
-			return nil, fmt.Errorf("config.pbtxt: %s %q: the shape is %v (batch dimension included), but the model "+
-				"file says %v", kind, c.Name, shape, f.Shape)
+			return nil, fmt.Errorf("config.pbtxt: %s %q: %s", kind, c.Name, m.misfit(field, shape, f.Shape))
 		}
 	}
 	if kind == "input" {
@@ -166,6 +183,26 @@ func (m *Model) merge(kind string, configured, file []tensor.Spec) ([]tensor.Spe
 		}
 	}
 	return configured, nil
+}
+
+// misfit says what is wrong with dims, or with a reshape, that became the shape given and are not those of the file, and
+// what is wanted.
+func (m *Model) misfit(field string, shape, file []int64) string {
+	if m.MaxBatch == 0 {
+		text := fmt.Sprintf("%s: %v, but the model file has the shape %v", field, tensor.Dims(shape), tensor.Dims(file))
+		if len(file) > 0 && file[0] == -1 && fits(shape, file[1:]) {
+			text += fmt.Sprintf(": without max_batch_size the batch dimension is one of them: write %v, or set "+
+				"max_batch_size", tensor.Dims(append([]int64{-1}, shape...)))
+		}
+		return text
+	}
+	text := fmt.Sprintf("%s: %v, but the model file has the shape %v for an item of a batch", field,
+		tensor.Dims(shape[1:]), tensor.Dims(file[1:]))
+	if fits(shape[1:], file) {
+		text += fmt.Sprintf(": with max_batch_size %d the batch dimension is none of them: write %v", m.MaxBatch,
+			tensor.Dims(shape[2:]))
+	}
+	return text
 }
 
 // fits reports whether some tensor has both shapes, where -1 is any number.
@@ -188,8 +225,8 @@ func specs(kind string, values []onnxmodel.Value) ([]tensor.Spec, error) {
 	for _, v := range values {
 		t := tensor.ParseDType(v.DType.String())
 		if t == tensor.Invalid {
-			return nil, fmt.Errorf("%s %q of the model file is of a type that the Open Inference Protocol cannot "+
-				"carry (ONNX type %d)", kind, v.Name, int32(v.DType))
+			return nil, fmt.Errorf("%s %q of the model file is of type %s, which the Open Inference Protocol cannot "+
+				"carry: export the model with tensors of numbers or strings", kind, v.Name, v.Foreign)
 		}
 		out = append(out, tensor.Spec{Name: v.Name, DType: t, Shape: v.Shape})
 	}

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	onnxpb "github.com/sluice-serving/sluice/models/onnxmodel/pb"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -93,10 +96,31 @@ func TestMaxBatchAndShapes(t *testing.T) {
 			"configured dims are narrower", "max_batch_size: 4\n" + strings.ReplaceAll(io, "%D", "[ 7 ]"),
 			[]int64{-1, -1}, 4, []int64{-1, 7}, "",
 		},
-		{"batch of a fixed file", "max_batch_size: 8", []int64{1, 3}, 0, nil, "first dimension of \"input\" is fixed"},
+		{
+			"batch of a fixed file", "max_batch_size: 8", []int64{1, 3}, 0, nil,
+			`config.pbtxt: max_batch_size is 8, but "input" has the shape [1,3] in the model file`,
+		},
+		{
+			"batch of a fixed file, dims given", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ 3 ]"),
+			[]int64{1, 3}, 0, nil, `max_batch_size is 8, but "input" has the shape [1,3] in the model file`,
+		},
+		{
+			"batch of a scalar", "max_batch_size: 8", []int64{}, 0, nil,
+			`max_batch_size is 8, but "input" has the shape [] in the model file`,
+		},
 		{
 			"wrong dims", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ 4 ]"), []int64{-1, 3}, 0, nil,
-			`input "input": the shape is [-1 4] (batch dimension included), but the model file says [-1 3]`,
+			`input "input": dims: [4], but the model file has the shape [3] for an item of a batch`,
+		},
+		{
+			"dims with the batch dimension", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ -1, 3 ]"),
+			[]int64{-1, 3}, 0, nil, `input "input": dims: [-1,3], but the model file has the shape [3] for an item of ` +
+				`a batch: with max_batch_size 8 the batch dimension is none of them: write [3]`,
+		},
+		{
+			"dims without the batch dimension", "max_batch_size: 0\n" + strings.ReplaceAll(io, "%D", "[ 3 ]"),
+			[]int64{-1, 3}, 0, nil, `input "input": dims: [3], but the model file has the shape [-1,3]: without ` +
+				`max_batch_size the batch dimension is one of them: write [-1,3], or set max_batch_size`,
 		},
 		{
 			"wrong type", "input { name: \"input\" data_type: TYPE_INT8 dims: 3 }", []int64{-1, 3}, 0, nil,
@@ -132,6 +156,28 @@ func TestMaxBatchAndShapes(t *testing.T) {
 				t.Errorf("max batch %d, shapes %v %v", m.MaxBatch, m.Inputs[0].Shape, m.Outputs[0].Shape)
 			}
 		})
+	}
+}
+
+func TestTypesThatTheProtocolLacksAreNamed(t *testing.T) {
+	root := t.TempDir()
+	model(t, root, "m/1/model.onnx", 2)
+	m, err := onnxmodel.Load(filepath.Join(root, "m/1/model.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := m.Graph.Input[0]
+	x.Type = &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SequenceType{
+		SequenceType: &onnxpb.TypeProto_Sequence{ElemType: x.Type},
+	}}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, "m/1/model.onnx", string(data))
+	const want = `input "input" of the model file is of type sequence of FLOAT tensors`
+	if _, err := open(t, root).Model("m"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
 	}
 }
 

@@ -136,8 +136,11 @@ func main() {
 		err = write(os.Args[1], qaModels())
 	case len(os.Args) == 3 && os.Args[2] == "nops":
 		err = replaceNops(os.Args[1])
+	case len(os.Args) == 3 && os.Args[2] == "messages":
+		err = messages(os.Args[1])
 	default:
-		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple | qa | nops] | repeat ADDRESS | identity ADDRESS DELAY")
+		fmt.Fprintln(os.Stderr, "usage: clients FOLDER [simple | qa | nops] | FILE messages | repeat ADDRESS | "+
+			"identity ADDRESS DELAY")
 		os.Exit(2)
 	}
 	if err != nil {

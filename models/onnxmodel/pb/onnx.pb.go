@@ -103,23 +103,30 @@ func (AttributeProto_AttributeType) EnumDescriptor() ([]byte, []int) {
 type TensorProto_DataType int32
 
 const (
-	TensorProto_UNDEFINED  TensorProto_DataType = 0
-	TensorProto_FLOAT      TensorProto_DataType = 1
-	TensorProto_UINT8      TensorProto_DataType = 2
-	TensorProto_INT8       TensorProto_DataType = 3
-	TensorProto_UINT16     TensorProto_DataType = 4
-	TensorProto_INT16      TensorProto_DataType = 5
-	TensorProto_INT32      TensorProto_DataType = 6
-	TensorProto_INT64      TensorProto_DataType = 7
-	TensorProto_STRING     TensorProto_DataType = 8
-	TensorProto_BOOL       TensorProto_DataType = 9
-	TensorProto_FLOAT16    TensorProto_DataType = 10
-	TensorProto_DOUBLE     TensorProto_DataType = 11
-	TensorProto_UINT32     TensorProto_DataType = 12
-	TensorProto_UINT64     TensorProto_DataType = 13
-	TensorProto_COMPLEX64  TensorProto_DataType = 14
-	TensorProto_COMPLEX128 TensorProto_DataType = 15
-	TensorProto_BFLOAT16   TensorProto_DataType = 16
+	TensorProto_UNDEFINED      TensorProto_DataType = 0
+	TensorProto_FLOAT          TensorProto_DataType = 1
+	TensorProto_UINT8          TensorProto_DataType = 2
+	TensorProto_INT8           TensorProto_DataType = 3
+	TensorProto_UINT16         TensorProto_DataType = 4
+	TensorProto_INT16          TensorProto_DataType = 5
+	TensorProto_INT32          TensorProto_DataType = 6
+	TensorProto_INT64          TensorProto_DataType = 7
+	TensorProto_STRING         TensorProto_DataType = 8
+	TensorProto_BOOL           TensorProto_DataType = 9
+	TensorProto_FLOAT16        TensorProto_DataType = 10
+	TensorProto_DOUBLE         TensorProto_DataType = 11
+	TensorProto_UINT32         TensorProto_DataType = 12
+	TensorProto_UINT64         TensorProto_DataType = 13
+	TensorProto_COMPLEX64      TensorProto_DataType = 14
+	TensorProto_COMPLEX128     TensorProto_DataType = 15
+	TensorProto_BFLOAT16       TensorProto_DataType = 16
+	TensorProto_FLOAT8E4M3FN   TensorProto_DataType = 17
+	TensorProto_FLOAT8E4M3FNUZ TensorProto_DataType = 18
+	TensorProto_FLOAT8E5M2     TensorProto_DataType = 19
+	TensorProto_FLOAT8E5M2FNUZ TensorProto_DataType = 20
+	TensorProto_UINT4          TensorProto_DataType = 21
+	TensorProto_INT4           TensorProto_DataType = 22
+	TensorProto_FLOAT4E2M1     TensorProto_DataType = 23
 )
 
 // Enum value maps for TensorProto_DataType.
@@ -142,25 +149,39 @@ var (
 		14: "COMPLEX64",
 		15: "COMPLEX128",
 		16: "BFLOAT16",
+		17: "FLOAT8E4M3FN",
+		18: "FLOAT8E4M3FNUZ",
+		19: "FLOAT8E5M2",
+		20: "FLOAT8E5M2FNUZ",
+		21: "UINT4",
+		22: "INT4",
+		23: "FLOAT4E2M1",
 	}
 	TensorProto_DataType_value = map[string]int32{
-		"UNDEFINED":  0,
-		"FLOAT":      1,
-		"UINT8":      2,
-		"INT8":       3,
-		"UINT16":     4,
-		"INT16":      5,
-		"INT32":      6,
-		"INT64":      7,
-		"STRING":     8,
-		"BOOL":       9,
-		"FLOAT16":    10,
-		"DOUBLE":     11,
-		"UINT32":     12,
-		"UINT64":     13,
-		"COMPLEX64":  14,
-		"COMPLEX128": 15,
-		"BFLOAT16":   16,
+		"UNDEFINED":      0,
+		"FLOAT":          1,
+		"UINT8":          2,
+		"INT8":           3,
+		"UINT16":         4,
+		"INT16":          5,
+		"INT32":          6,
+		"INT64":          7,
+		"STRING":         8,
+		"BOOL":           9,
+		"FLOAT16":        10,
+		"DOUBLE":         11,
+		"UINT32":         12,
+		"UINT64":         13,
+		"COMPLEX64":      14,
+		"COMPLEX128":     15,
+		"BFLOAT16":       16,
+		"FLOAT8E4M3FN":   17,
+		"FLOAT8E4M3FNUZ": 18,
+		"FLOAT8E5M2":     19,
+		"FLOAT8E5M2FNUZ": 20,
+		"UINT4":          21,
+		"INT4":           22,
+		"FLOAT4E2M1":     23,
 	}
 )
 
@@ -1003,6 +1024,10 @@ type TypeProto struct {
 	// Types that are valid to be assigned to Value:
 	//
 	//	*TypeProto_TensorType
+	//	*TypeProto_SequenceType
+	//	*TypeProto_MapType
+	//	*TypeProto_SparseTensorType
+	//	*TypeProto_OptionalType
 	Value         isTypeProto_Value `protobuf_oneof:"value"`
 	Denotation    string            `protobuf:"bytes,6,opt,name=denotation,proto3" json:"denotation,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1055,6 +1080,42 @@ func (x *TypeProto) GetTensorType() *TypeProto_Tensor {
 	return nil
 }
 
+func (x *TypeProto) GetSequenceType() *TypeProto_Sequence {
+	if x != nil {
+		if x, ok := x.Value.(*TypeProto_SequenceType); ok {
+			return x.SequenceType
+		}
+	}
+	return nil
+}
+
+func (x *TypeProto) GetMapType() *TypeProto_Map {
+	if x != nil {
+		if x, ok := x.Value.(*TypeProto_MapType); ok {
+			return x.MapType
+		}
+	}
+	return nil
+}
+
+func (x *TypeProto) GetSparseTensorType() *TypeProto_SparseTensor {
+	if x != nil {
+		if x, ok := x.Value.(*TypeProto_SparseTensorType); ok {
+			return x.SparseTensorType
+		}
+	}
+	return nil
+}
+
+func (x *TypeProto) GetOptionalType() *TypeProto_Optional {
+	if x != nil {
+		if x, ok := x.Value.(*TypeProto_OptionalType); ok {
+			return x.OptionalType
+		}
+	}
+	return nil
+}
+
 func (x *TypeProto) GetDenotation() string {
 	if x != nil {
 		return x.Denotation
@@ -1070,7 +1131,31 @@ type TypeProto_TensorType struct {
 	TensorType *TypeProto_Tensor `protobuf:"bytes,1,opt,name=tensor_type,json=tensorType,proto3,oneof"`
 }
 
+type TypeProto_SequenceType struct {
+	SequenceType *TypeProto_Sequence `protobuf:"bytes,4,opt,name=sequence_type,json=sequenceType,proto3,oneof"`
+}
+
+type TypeProto_MapType struct {
+	MapType *TypeProto_Map `protobuf:"bytes,5,opt,name=map_type,json=mapType,proto3,oneof"`
+}
+
+type TypeProto_SparseTensorType struct {
+	SparseTensorType *TypeProto_SparseTensor `protobuf:"bytes,8,opt,name=sparse_tensor_type,json=sparseTensorType,proto3,oneof"`
+}
+
+type TypeProto_OptionalType struct {
+	OptionalType *TypeProto_Optional `protobuf:"bytes,9,opt,name=optional_type,json=optionalType,proto3,oneof"`
+}
+
 func (*TypeProto_TensorType) isTypeProto_Value() {}
+
+func (*TypeProto_SequenceType) isTypeProto_Value() {}
+
+func (*TypeProto_MapType) isTypeProto_Value() {}
+
+func (*TypeProto_SparseTensorType) isTypeProto_Value() {}
+
+func (*TypeProto_OptionalType) isTypeProto_Value() {}
 
 // One entry per dimension; a name stands for a size known only at run time, neither for one not known at all.
 type TensorShapeProto struct {
@@ -1171,6 +1256,198 @@ func (x *TypeProto_Tensor) GetShape() *TensorShapeProto {
 	return nil
 }
 
+type TypeProto_Sequence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ElemType      *TypeProto             `protobuf:"bytes,1,opt,name=elem_type,json=elemType,proto3" json:"elem_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TypeProto_Sequence) Reset() {
+	*x = TypeProto_Sequence{}
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TypeProto_Sequence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TypeProto_Sequence) ProtoMessage() {}
+
+func (x *TypeProto_Sequence) ProtoReflect() protoreflect.Message {
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TypeProto_Sequence.ProtoReflect.Descriptor instead.
+func (*TypeProto_Sequence) Descriptor() ([]byte, []int) {
+	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 1}
+}
+
+func (x *TypeProto_Sequence) GetElemType() *TypeProto {
+	if x != nil {
+		return x.ElemType
+	}
+	return nil
+}
+
+type TypeProto_Map struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	KeyType       int32                  `protobuf:"varint,1,opt,name=key_type,json=keyType,proto3" json:"key_type,omitempty"`
+	ValueType     *TypeProto             `protobuf:"bytes,2,opt,name=value_type,json=valueType,proto3" json:"value_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TypeProto_Map) Reset() {
+	*x = TypeProto_Map{}
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TypeProto_Map) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TypeProto_Map) ProtoMessage() {}
+
+func (x *TypeProto_Map) ProtoReflect() protoreflect.Message {
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TypeProto_Map.ProtoReflect.Descriptor instead.
+func (*TypeProto_Map) Descriptor() ([]byte, []int) {
+	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 2}
+}
+
+func (x *TypeProto_Map) GetKeyType() int32 {
+	if x != nil {
+		return x.KeyType
+	}
+	return 0
+}
+
+func (x *TypeProto_Map) GetValueType() *TypeProto {
+	if x != nil {
+		return x.ValueType
+	}
+	return nil
+}
+
+type TypeProto_Optional struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ElemType      *TypeProto             `protobuf:"bytes,1,opt,name=elem_type,json=elemType,proto3" json:"elem_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TypeProto_Optional) Reset() {
+	*x = TypeProto_Optional{}
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TypeProto_Optional) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TypeProto_Optional) ProtoMessage() {}
+
+func (x *TypeProto_Optional) ProtoReflect() protoreflect.Message {
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TypeProto_Optional.ProtoReflect.Descriptor instead.
+func (*TypeProto_Optional) Descriptor() ([]byte, []int) {
+	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 3}
+}
+
+func (x *TypeProto_Optional) GetElemType() *TypeProto {
+	if x != nil {
+		return x.ElemType
+	}
+	return nil
+}
+
+type TypeProto_SparseTensor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ElemType      int32                  `protobuf:"varint,1,opt,name=elem_type,json=elemType,proto3" json:"elem_type,omitempty"`
+	Shape         *TensorShapeProto      `protobuf:"bytes,2,opt,name=shape,proto3" json:"shape,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TypeProto_SparseTensor) Reset() {
+	*x = TypeProto_SparseTensor{}
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TypeProto_SparseTensor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TypeProto_SparseTensor) ProtoMessage() {}
+
+func (x *TypeProto_SparseTensor) ProtoReflect() protoreflect.Message {
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TypeProto_SparseTensor.ProtoReflect.Descriptor instead.
+func (*TypeProto_SparseTensor) Descriptor() ([]byte, []int) {
+	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 4}
+}
+
+func (x *TypeProto_SparseTensor) GetElemType() int32 {
+	if x != nil {
+		return x.ElemType
+	}
+	return 0
+}
+
+func (x *TypeProto_SparseTensor) GetShape() *TensorShapeProto {
+	if x != nil {
+		return x.Shape
+	}
+	return nil
+}
+
 type TensorShapeProto_Dimension struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Value:
@@ -1185,7 +1462,7 @@ type TensorShapeProto_Dimension struct {
 
 func (x *TensorShapeProto_Dimension) Reset() {
 	*x = TensorShapeProto_Dimension{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[11]
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1474,7 @@ func (x *TensorShapeProto_Dimension) String() string {
 func (*TensorShapeProto_Dimension) ProtoMessage() {}
 
 func (x *TensorShapeProto_Dimension) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[11]
+	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1616,7 @@ const file_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
 	"\aTENSORS\x10\t\x12\n" +
 	"\n" +
 	"\x06GRAPHS\x10\n" +
-	"\"\xea\x05\n" +
+	"\"\xd9\x06\n" +
 	"\vTensorProto\x12\x12\n" +
 	"\x04dims\x18\x01 \x03(\x03R\x04dims\x12\x1b\n" +
 	"\tdata_type\x18\x02 \x01(\x05R\bdataType\x12\x1d\n" +
@@ -1361,7 +1638,7 @@ const file_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
 	"\n" +
 	"doc_string\x18\f \x01(\tR\tdocString\x12H\n" +
 	"\rexternal_data\x18\r \x03(\v2#.sluice.onnx.StringStringEntryProtoR\fexternalData\x12J\n" +
-	"\rdata_location\x18\x0e \x01(\x0e2%.sluice.onnx.TensorProto.DataLocationR\fdataLocation\"\xda\x01\n" +
+	"\rdata_location\x18\x0e \x01(\x0e2%.sluice.onnx.TensorProto.DataLocationR\fdataLocation\"\xc9\x02\n" +
 	"\bDataType\x12\r\n" +
 	"\tUNDEFINED\x10\x00\x12\t\n" +
 	"\x05FLOAT\x10\x01\x12\t\n" +
@@ -1386,7 +1663,16 @@ const file_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
 	"\tCOMPLEX64\x10\x0e\x12\x0e\n" +
 	"\n" +
 	"COMPLEX128\x10\x0f\x12\f\n" +
-	"\bBFLOAT16\x10\x10\")\n" +
+	"\bBFLOAT16\x10\x10\x12\x10\n" +
+	"\fFLOAT8E4M3FN\x10\x11\x12\x12\n" +
+	"\x0eFLOAT8E4M3FNUZ\x10\x12\x12\x0e\n" +
+	"\n" +
+	"FLOAT8E5M2\x10\x13\x12\x12\n" +
+	"\x0eFLOAT8E5M2FNUZ\x10\x14\x12\t\n" +
+	"\x05UINT4\x10\x15\x12\b\n" +
+	"\x04INT4\x10\x16\x12\x0e\n" +
+	"\n" +
+	"FLOAT4E2M1\x10\x17\")\n" +
 	"\fDataLocation\x12\v\n" +
 	"\aDEFAULT\x10\x00\x12\f\n" +
 	"\bEXTERNAL\x10\x01\"o\n" +
@@ -1394,14 +1680,29 @@ const file_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
 	"\x04type\x18\x02 \x01(\v2\x16.sluice.onnx.TypeProtoR\x04type\x12\x1d\n" +
 	"\n" +
-	"doc_string\x18\x03 \x01(\tR\tdocString\"\xd2\x01\n" +
+	"doc_string\x18\x03 \x01(\tR\tdocString\"\xad\x06\n" +
 	"\tTypeProto\x12@\n" +
 	"\vtensor_type\x18\x01 \x01(\v2\x1d.sluice.onnx.TypeProto.TensorH\x00R\n" +
-	"tensorType\x12\x1e\n" +
+	"tensorType\x12F\n" +
+	"\rsequence_type\x18\x04 \x01(\v2\x1f.sluice.onnx.TypeProto.SequenceH\x00R\fsequenceType\x127\n" +
+	"\bmap_type\x18\x05 \x01(\v2\x1a.sluice.onnx.TypeProto.MapH\x00R\amapType\x12S\n" +
+	"\x12sparse_tensor_type\x18\b \x01(\v2#.sluice.onnx.TypeProto.SparseTensorH\x00R\x10sparseTensorType\x12F\n" +
+	"\roptional_type\x18\t \x01(\v2\x1f.sluice.onnx.TypeProto.OptionalH\x00R\foptionalType\x12\x1e\n" +
 	"\n" +
 	"denotation\x18\x06 \x01(\tR\n" +
 	"denotation\x1aZ\n" +
 	"\x06Tensor\x12\x1b\n" +
+	"\telem_type\x18\x01 \x01(\x05R\belemType\x123\n" +
+	"\x05shape\x18\x02 \x01(\v2\x1d.sluice.onnx.TensorShapeProtoR\x05shape\x1a?\n" +
+	"\bSequence\x123\n" +
+	"\telem_type\x18\x01 \x01(\v2\x16.sluice.onnx.TypeProtoR\belemType\x1aW\n" +
+	"\x03Map\x12\x19\n" +
+	"\bkey_type\x18\x01 \x01(\x05R\akeyType\x125\n" +
+	"\n" +
+	"value_type\x18\x02 \x01(\v2\x16.sluice.onnx.TypeProtoR\tvalueType\x1a?\n" +
+	"\bOptional\x123\n" +
+	"\telem_type\x18\x01 \x01(\v2\x16.sluice.onnx.TypeProtoR\belemType\x1a`\n" +
+	"\fSparseTensor\x12\x1b\n" +
 	"\telem_type\x18\x01 \x01(\x05R\belemType\x123\n" +
 	"\x05shape\x18\x02 \x01(\v2\x1d.sluice.onnx.TensorShapeProtoR\x05shapeB\a\n" +
 	"\x05value\"\xc1\x01\n" +
@@ -1428,7 +1729,7 @@ func file_models_onnxmodel_pb_onnx_proto_rawDescGZIP() []byte {
 }
 
 var file_models_onnxmodel_pb_onnx_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_models_onnxmodel_pb_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_models_onnxmodel_pb_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_models_onnxmodel_pb_onnx_proto_goTypes = []any{
 	(AttributeProto_AttributeType)(0),  // 0: sluice.onnx.AttributeProto.AttributeType
 	(TensorProto_DataType)(0),          // 1: sluice.onnx.TensorProto.DataType
@@ -1444,7 +1745,11 @@ var file_models_onnxmodel_pb_onnx_proto_goTypes = []any{
 	(*TypeProto)(nil),                  // 11: sluice.onnx.TypeProto
 	(*TensorShapeProto)(nil),           // 12: sluice.onnx.TensorShapeProto
 	(*TypeProto_Tensor)(nil),           // 13: sluice.onnx.TypeProto.Tensor
-	(*TensorShapeProto_Dimension)(nil), // 14: sluice.onnx.TensorShapeProto.Dimension
+	(*TypeProto_Sequence)(nil),         // 14: sluice.onnx.TypeProto.Sequence
+	(*TypeProto_Map)(nil),              // 15: sluice.onnx.TypeProto.Map
+	(*TypeProto_Optional)(nil),         // 16: sluice.onnx.TypeProto.Optional
+	(*TypeProto_SparseTensor)(nil),     // 17: sluice.onnx.TypeProto.SparseTensor
+	(*TensorShapeProto_Dimension)(nil), // 18: sluice.onnx.TensorShapeProto.Dimension
 }
 var file_models_onnxmodel_pb_onnx_proto_depIdxs = []int32{
 	6,  // 0: sluice.onnx.ModelProto.graph:type_name -> sluice.onnx.GraphProto
@@ -1465,13 +1770,21 @@ var file_models_onnxmodel_pb_onnx_proto_depIdxs = []int32{
 	2,  // 15: sluice.onnx.TensorProto.data_location:type_name -> sluice.onnx.TensorProto.DataLocation
 	11, // 16: sluice.onnx.ValueInfoProto.type:type_name -> sluice.onnx.TypeProto
 	13, // 17: sluice.onnx.TypeProto.tensor_type:type_name -> sluice.onnx.TypeProto.Tensor
-	14, // 18: sluice.onnx.TensorShapeProto.dim:type_name -> sluice.onnx.TensorShapeProto.Dimension
-	12, // 19: sluice.onnx.TypeProto.Tensor.shape:type_name -> sluice.onnx.TensorShapeProto
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	14, // 18: sluice.onnx.TypeProto.sequence_type:type_name -> sluice.onnx.TypeProto.Sequence
+	15, // 19: sluice.onnx.TypeProto.map_type:type_name -> sluice.onnx.TypeProto.Map
+	17, // 20: sluice.onnx.TypeProto.sparse_tensor_type:type_name -> sluice.onnx.TypeProto.SparseTensor
+	16, // 21: sluice.onnx.TypeProto.optional_type:type_name -> sluice.onnx.TypeProto.Optional
+	18, // 22: sluice.onnx.TensorShapeProto.dim:type_name -> sluice.onnx.TensorShapeProto.Dimension
+	12, // 23: sluice.onnx.TypeProto.Tensor.shape:type_name -> sluice.onnx.TensorShapeProto
+	11, // 24: sluice.onnx.TypeProto.Sequence.elem_type:type_name -> sluice.onnx.TypeProto
+	11, // 25: sluice.onnx.TypeProto.Map.value_type:type_name -> sluice.onnx.TypeProto
+	11, // 26: sluice.onnx.TypeProto.Optional.elem_type:type_name -> sluice.onnx.TypeProto
+	12, // 27: sluice.onnx.TypeProto.SparseTensor.shape:type_name -> sluice.onnx.TensorShapeProto
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_models_onnxmodel_pb_onnx_proto_init() }
@@ -1481,8 +1794,12 @@ func file_models_onnxmodel_pb_onnx_proto_init() {
 	}
 	file_models_onnxmodel_pb_onnx_proto_msgTypes[8].OneofWrappers = []any{
 		(*TypeProto_TensorType)(nil),
+		(*TypeProto_SequenceType)(nil),
+		(*TypeProto_MapType)(nil),
+		(*TypeProto_SparseTensorType)(nil),
+		(*TypeProto_OptionalType)(nil),
 	}
-	file_models_onnxmodel_pb_onnx_proto_msgTypes[11].OneofWrappers = []any{
+	file_models_onnxmodel_pb_onnx_proto_msgTypes[15].OneofWrappers = []any{
 		(*TensorShapeProto_Dimension_DimValue)(nil),
 		(*TensorShapeProto_Dimension_DimParam)(nil),
 	}
@@ -1492,7 +1809,7 @@ func file_models_onnxmodel_pb_onnx_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_models_onnxmodel_pb_onnx_proto_rawDesc), len(file_models_onnxmodel_pb_onnx_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   12,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
