@@ -142,6 +142,11 @@ $(GOLANGCI):
 	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .tools/golangci-lint $(GOLANGCI)
 
+.PHONY: onnx-suite
+onnx-suite: tools setup ## serve the ONNX standard's backend cases (Debian's libonnx-testdata) and compare the answers
+	$(call say,backend cases of the ONNX standard)
+	@scripts/onnx-suite.sh
+
 .PHONY: clients
 clients: tools setup ## run Triton's published example clients (TRITON_CLIENT, TRITON_COMMON, TRITON_SERVER name checkouts)
 	$(call say,clients in Go and JavaScript)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# onnx-suite.sh [PATTERN] serves the backend cases of the ONNX standard by one `sluice serve`, without any configuration,
+# onnx-suite.sh [PATTERN] serves the backend cases of the ONNX standard by one `sluice serve`, without a configuration,
 # asks for each by HTTP with binary data, HTTP with JSON, gRPC with raw and gRPC with typed contents, and compares the
 # answers with the standard's. It prints how long the server takes until it is ready, and a table. PATTERN is a regular
 # expression that names of cases are to match, such as ^node__test_re; without one all are served.

@@ -23,8 +23,8 @@ const (
 )
 
 // Value is an input or output of a model. DType is 0 when it is not a tensor. Shape has -1 for a dimension that is not
-// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are. Foreign is what
-// the protocol has no type for, in ONNX's words: "sequence of FLOAT tensors"; it is empty for a tensor of DTypes.
+// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are. Foreign is
+// a type that the protocol lacks, in ONNX's words: "sequence of FLOAT tensors". It is empty for a tensor of DTypes.
 type Value struct {
 	Name   string
 	DType  DType

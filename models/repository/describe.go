@@ -185,8 +185,8 @@ func (m *Model) merge(kind string, configured, file []tensor.Spec) ([]tensor.Spe
 	return configured, nil
 }
 
-// misfit says what is wrong with dims, or with a reshape, that became the shape given and are not those of the file, and
-// what is wanted.
+// misfit says what is wrong with dims, or with a reshape, that became a shape which is not the file's, and what is
+// wanted.
 func (m *Model) misfit(field string, shape, file []int64) string {
 	if m.MaxBatch == 0 {
 		text := fmt.Sprintf("%s: %v, but the model file has the shape %v", field, tensor.Dims(shape), tensor.Dims(file))

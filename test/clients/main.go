@@ -1,6 +1,6 @@
 // Program clients writes models that stand in for those that the published example clients of Triton ask for and that
 // no package has: the same names, tensors and configurations, with small graphs. scripts/clients.sh,
-// scripts/clients-grpc.sh and scripts/clients-qa.sh call it.
+// scripts/clients-grpc.sh, scripts/clients-qa.sh and scripts/onnx-suite.sh call it.
 package main
 
 import (

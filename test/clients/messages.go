@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
-// messages writes the descriptions of the protocol's messages to a file, as protoc --descriptor_set_out does: clients in
-// Python make classes of them without a compiler.
+// messages writes the descriptions of the protocol's messages to a file, as protoc --descriptor_set_out does. Clients
+// in Python make classes of them without a compiler.
 func messages(file string) error {
 	set := &descriptorpb.FileDescriptorSet{}
 	var add func(protoreflect.FileDescriptor)
