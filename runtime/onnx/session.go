@@ -39,9 +39,11 @@ type session struct {
 	pins   runtime.Pinner // memory of one run
 	// scalars are outputs of unknown shape that had no dimensions when they were seen.
 	scalars []bool
-	all     *selection            // every output
-	some    map[string]*selection // by wanted
-	wanted  []byte                // by output, of one run: 1 or 0
+	// disproved are outputs that have had another shape than their file says.
+	disproved []bool
+	all       *selection            // every output
+	some      map[string]*selection // by wanted
+	wanted    []byte                // by output, of one run: 1 or 0
 }
 
 func newSession(m *model, o *ort.SessionOptions) (*session, error) {
@@ -60,9 +62,9 @@ func newSession(m *model, o *ort.SessionOptions) (*session, error) {
 		ins:     make([]ort.Value, len(m.inputs)),
 		outs:    make([]ort.Value, len(m.outputs)),
 		data:    make([][]byte, len(m.outputs)),
-		scalars: make([]bool, len(m.outputs)),
-		some:    map[string]*selection{},
-		wanted:  make([]byte, len(m.outputs)),
+		scalars: make([]bool, len(m.outputs)), disproved: make([]bool, len(m.outputs)),
+		some:   map[string]*selection{},
+		wanted: make([]byte, len(m.outputs)),
 	}
 	if made.all, err = made.selection(func(int) bool { return true }); err != nil {
 		return nil, errors.Join(err, made.close())
@@ -178,8 +180,8 @@ func (s *session) unmade(c *selection) int {
 			continue
 		}
 		s.outs[k] = nil
-		if s.m.outputs[k].Shape == nil && s.m.outputs[k].DType != tensor.Bytes {
-			s.scalars[k] = true
+		if unknown := s.m.outputs[k].Shape == nil; unknown || s.disproved[k] {
+			s.scalars[k] = unknown // where the file says otherwise, the runtime refuses it and says why
 			return k
 		}
 	}
@@ -307,7 +309,7 @@ func (s *session) prepare(k int, shape []int64) error {
 		return err
 	}
 	if n == 0 {
-		if p.DType == tensor.FP16 || p.DType == tensor.BF16 { // which the binding could not return
+		if p.half() { // which the binding could not return
 			s.outs[k], err = s.empty(p, shape)
 		}
 		return err
@@ -321,15 +323,15 @@ func (s *session) prepare(k int, shape []int64) error {
 	return nil
 }
 
-// outputShapes returns the shape of every output of a selection that is written into our memory, nil for the others, and
-// the key in its shapes under which learned shapes are kept.
+// outputShapes returns the shape of every output of a selection that is written into our memory, nil for the others,
+// and the key in its shapes under which learned shapes are kept.
 func (s *session) outputShapes(c *selection, parts []dataplane.Portion, items int) ([][]int64, string) {
 	shapes := make([][]int64, len(s.m.outputs))
 	var key string
 	for _, k := range c.asked {
 		p := &s.m.outputs[k]
 		switch {
-		case p.rowBytes >= 0:
+		case p.rowBytes >= 0 && !s.disproved[k]:
 			shapes[k] = p.Shape
 			if s.m.batched {
 				shapes[k] = slices.Clone(p.Shape)
@@ -337,9 +339,9 @@ func (s *session) outputShapes(c *selection, parts []dataplane.Portion, items in
 			}
 		case s.scalars[k]:
 			shapes[k] = []int64{}
-		case p.DType == tensor.FP16 || p.DType == tensor.BF16:
-			// The binding cannot return these outputs from the runtime, so their shape must be learned: beginning
-			// with no dimensions where it does not say how many there are.
+		case p.half():
+			// The shape of these outputs must be learned: beginning with no dimensions where the file does not say how
+			// many there are.
 			if key == "" {
 				key = s.shapeKey(parts, items)
 			}
@@ -363,6 +365,9 @@ func (s *session) outputShapes(c *selection, parts []dataplane.Portion, items in
 	return shapes, key
 }
 
+// half reports whether the binding cannot return an output from the runtime, for want of a type of 16 bits.
+func (p *port) half() bool { return p.DType == tensor.FP16 || p.DType == tensor.BF16 }
+
 func (s *session) shapeKey(parts []dataplane.Portion, items int) string {
 	var b []byte
 	b = strconv.AppendInt(b, int64(items), 10)
@@ -385,32 +390,45 @@ var wrongShape = regexp.MustCompile(
 	`has shape \{([-0-9,]*)\} but the computed output shape for this run is \{([-0-9,]*)\}` +
 		`|shape verification failed\. Current shape:\{([-0-9,]*)\} Requested shape:\{([-0-9,]*)\}`)
 
-// wantedShape returns the output that a failed run wanted in another shape, and that shape. It returns -1 and an error
-// when there is none.
+// wantedShape returns the output that a failed run wanted in another shape, and that shape, or nil to leave it to the
+// runtime. It returns -1 and an error when there is none. A file may be wrong about the shape of an output, or say the
+// one that some inputs give.
 func (s *session) wantedShape(c *selection, err error, items int) (int, []int64, error) {
 	match := wrongShape.FindStringSubmatch(err.Error())
 	if match == nil {
 		return -1, nil, err
 	}
 	had, want := parseShape(match[1]+match[3]), parseShape(match[2]+match[4])
+	wrong := -1
 	for _, k := range c.asked {
 		p := &s.m.outputs[k]
-		if s.outs[k] == nil || !slices.Equal([]int64(s.outs[k].GetShape()), had) ||
-			p.Shape != nil && len(want) != len(p.Shape) {
+		if s.outs[k] == nil || !slices.Equal([]int64(s.outs[k].GetShape()), had) {
 			continue
 		}
-		if s.m.batched && want[0] != int64(items) {
+		if s.m.batched && (len(want) == 0 || want[0] != int64(items)) {
 			return -1, nil, notBatched(p.Name, want, items)
 		}
-		open := p.rowBytes < 0
-		for i, d := range p.Shape {
-			open = open && (d < 0 || d == want[i])
-		}
-		if open {
+		if p.Shape == nil || p.rowBytes < 0 && tensor.Fits(want, p.Shape) {
 			return k, want, nil
 		}
+		if wrong < 0 && !tensor.Fits(want, p.Shape) {
+			wrong = k
+		}
 	}
-	return -1, nil, err
+	if wrong < 0 {
+		return -1, nil, err
+	}
+	if p := &s.m.outputs[wrong]; p.half() {
+		return -1, nil, otherShape(p, want)
+	}
+	s.disproved[wrong] = true
+	return wrong, nil, nil
+}
+
+// otherShape is the error for an output that can be had in the shape that its file says, and in no other one.
+func otherShape(p *port, got []int64) error {
+	return fmt.Errorf("output %q: the model gives the shape %v, and its file says %v: export the model with variable "+
+		"dimensions where they depend on its inputs", p.Name, tensor.Dims(got), tensor.Dims(p.Shape))
 }
 
 func notBatched(name string, shape []int64, items int) error {
@@ -420,7 +438,10 @@ func notBatched(name string, shape []int64, items int) error {
 }
 
 func parseShape(s string) []int64 {
-	var out []int64
+	out := []int64{}
+	if s == "" {
+		return out
+	}
 	for f := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || n < 0 {

@@ -47,7 +47,7 @@ class Case:
             for k in range(len(glob.glob(os.path.join(folder, kind + "_*.pb")))):
                 t = None
                 if declared[k].type.HasField("tensor_type"):
-                    t = read(os.path.join(folder, f"{kind}_{k}.pb"), declared[k].name)
+                    t = read(os.path.join(folder, f"{kind}_{k}.pb"), declared[k])
                 if t is None:
                     return None
                 found.append(t)
@@ -55,19 +55,21 @@ class Case:
         return sides
 
 
-def read(path, name):
-    """Reads a tensor of a file; None for one that the protocol cannot carry."""
+def read(path, declared):
+    """Reads a tensor of a file, which a model declares; None for one that the protocol cannot carry."""
     t = TensorProto()
     with open(path, "rb") as f:
         t.ParseFromString(f.read())
-    datatype = DATATYPES.get(t.data_type)
+    datatype = DATATYPES.get(declared.type.tensor_type.elem_type)
     if datatype is None:
         return None
     values = numpy_helper.to_array(t)
+    if datatype == "BF16" and values.dtype == np.uint16:  # as the files have it
+        values = (values.astype(np.uint32) << 16).view(np.float32)
     if datatype == "BYTES":
         flat = [v if isinstance(v, bytes) else str(v).encode() for v in values.reshape(-1)]
         values = np.array(flat + [None], dtype=object)[:-1].reshape(values.shape)
-    return Tensor(name, datatype, values)
+    return Tensor(declared.name, datatype, values)
 
 
 def cases(data, pattern=""):
