@@ -42,6 +42,7 @@ func initRuntime(library string) error {
 			runtimeState.library)
 	}
 	if !ort.IsInitialized() {
+		standInForLocale()
 		ort.SetSharedLibraryPath(library)
 		// Failures are returned as errors; the runtime's own log would print them a second time.
 		if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {

@@ -29,8 +29,8 @@ const suite = "/usr/share/libonnx-testdata/data"
 var byChance = []string{"bernoulli", "training_dropout"}
 
 // TestStandardsCases runs cases of the ONNX standard. Answers are the standard's, or where the runtime gives others by
-// itself, those of the runtime. Cases that it refuses to load are passed over, and so are those whose types the protocol
-// lacks. scripts/onnx-suite.sh runs all through a server.
+// itself, those of the runtime. Cases that it refuses to load are passed over, and so are those of types that the
+// protocol lacks. scripts/onnx-suite.sh runs all through a server.
 func TestStandardsCases(t *testing.T) {
 	needRuntime(t)
 	files, err := filepath.Glob(filepath.Join(suite, "*", "*", "model.onnx"))
