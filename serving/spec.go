@@ -126,6 +126,9 @@ type Stage struct {
 	// Stateful marks a stage that keeps something from query to query of a stream (Scrooge §3.1). It serves the queries
 	// of a stream one at a time, in the order of their arrival.
 	Stateful bool
+	// EachQuery marks a stage whose model is called for a query as a whole: behind other stages a query is one item
+	// there, whatever it is sent, with all rows.
+	EachQuery bool `json:",omitempty"`
 	// Queue are limits of its queue; nil for none.
 	Queue *QueueRules `json:",omitempty"`
 }

@@ -5,13 +5,15 @@ const MostTasks = 256
 
 // MeanItems returns, by position, the items that reach each stage for each item of a query when every edge carries its
 // mean fan-out. As in Progress, a join gets the most that any edge delivers. Where fan-outs scatter, a join gets more
-// than that on average, because the mean of a maximum is at least the maximum of the means.
+// than that on average, because the mean of a maximum is at least the maximum of the means. A stage that is called for
+// each query gets one item of queries of one item, and less than that for each item of larger ones.
 func (g *Graph) MeanItems() []float64 {
 	items := make([]float64, len(g.stages))
 	items[0] = 1
 	for at := range g.stages {
-		for _, e := range g.stages[at].next {
-			items[e.To] = max(items[e.To], items[at]*e.FanOut)
+		for k := range g.stages[at].next {
+			e := &g.stages[at].next[k]
+			items[e.To] = max(items[e.To], e.Delivers(items[at]))
 		}
 	}
 	return items

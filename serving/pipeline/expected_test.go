@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 func TestMeanItems(t *testing.T) {
@@ -12,6 +14,11 @@ func TestMeanItems(t *testing.T) {
 		edge{from: 3, to: 4, fanOut: 0})
 	if got, want := g.MeanItems(), []float64{1, 2.5, 1, 1.25, 0}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+	spec := specOf(4, edge{from: 0, to: 1, fanOut: 2.5}, edge{from: 0, to: 2, fanOut: 0.5}, one(1, 3), one(2, 3))
+	spec.Stages[1].EachQuery, spec.Stages[2].EachQuery = true, true
+	if got, want := pipeline.New(spec, 0).MeanItems(), []float64{1, 1, 0.5, 1}; !slices.Equal(got, want) {
+		t.Errorf("stages that are called for each query: %v, want %v", got, want)
 	}
 	if got := g.LongestPath(); got != 4 {
 		t.Errorf("the longest path has %d stages, want 4", got)

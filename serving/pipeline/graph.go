@@ -36,7 +36,20 @@ type Edge struct {
 	// Rows names the tensor of the query whose rows become the items of the next stage. If it is empty, each item is
 	// handed on as one.
 	Rows string
+	// Collects says that all that a query is sent along the edge is one item of the next stage (Stage.EachQuery).
+	Collects bool
 }
+
+// delivered is how many items of the next stage are made of those that a query is sent along the edge.
+func delivered[T int32 | float64](e *Edge, sent T) T {
+	if e.Collects {
+		return min(sent, 1)
+	}
+	return sent
+}
+
+// Delivers is the items that are expected at the next stage for so many served at the one before it.
+func (e *Edge) Delivers(items float64) float64 { return delivered(e, items*e.FanOut) }
 
 // Expected returns how many items go along the edge for some items of its stage where nobody counts them.
 func (e *Edge) Expected(items int32) int32 { return int32(math.Round(float64(items) * e.FanOut)) }
@@ -65,7 +78,9 @@ func New(spec *serving.Spec, a serving.AppID) *Graph {
 		x.id, x.name, x.firstEdge = s, spec.Stages[s].Name, g.edges
 		for _, e := range spec.Stages[s].Next {
 			to := g.Position(e.To)
-			x.next = append(x.next, Edge{To: to, FanOut: e.FanOut, Rows: e.Rows})
+			x.next = append(x.next, Edge{
+				To: to, FanOut: e.FanOut, Rows: e.Rows, Collects: spec.Stages[e.To].EachQuery,
+			})
 			g.following[at] = append(g.following[at], to)
 			g.stages[to].predecessors = append(g.stages[to].predecessors, at)
 		}

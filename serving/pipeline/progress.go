@@ -3,9 +3,9 @@ package pipeline
 // Progress counts how far one query has come through a graph.
 //
 // A stage gets its input along all edges that lead to it; a join waits for the last of them. It works on as many items
-// as the edge that delivers most, because branches saw the same things. A stage that gets no item is passed over: it
-// does not run, and sends nothing on. So a stage that finds nothing has all stages passed over that get items from it
-// alone, and from stages that were passed over.
+// as the edge that delivers most, because branches saw the same things. All that it is sent along an edge that collects
+// is one item. A stage that gets no item is passed over: it does not run, and sends nothing on. So a stage that finds
+// nothing has all stages passed over that get items from it alone, and from stages that were passed over.
 //
 // The items of a stage run in one portion or in several, which end in any order. The zero value is ready for Start.
 type Progress struct {
@@ -101,7 +101,7 @@ func (p *Progress) finish(at int, kind ChangeKind, out []Change) []Change {
 		to := x.next[k].To
 		s := &p.stages[to]
 		s.delivered++
-		s.items = max(s.items, p.sent[x.firstEdge+k])
+		s.items = max(s.items, delivered(&x.next[k], p.sent[x.firstEdge+k]))
 		switch {
 		case int(s.delivered) < len(p.graph.stages[to].predecessors):
 		case s.items == 0:

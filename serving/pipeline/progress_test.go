@@ -114,6 +114,7 @@ type reference struct {
 	n        int
 	edges    []edge
 	items    int32
+	whole    []bool // stages that are called for each query
 	portions []portion
 }
 
@@ -142,9 +143,14 @@ func (r *reference) itemsAt(at int) (most int32) {
 		return r.items
 	}
 	for _, from := range r.edges {
-		if from.to == at {
-			most = max(most, r.sent(from))
+		if from.to != at {
+			continue
 		}
+		sent := r.sent(from)
+		if r.whole[at] {
+			sent = min(sent, 1)
+		}
+		most = max(most, sent)
 	}
 	return most
 }
@@ -172,12 +178,17 @@ func (r *reference) sent(e edge) (sum int32) {
 // says, and the changes are those that were not so before. The same Progress counts one query after the other.
 func TestProgressOfRandomGraphs(t *testing.T) {
 	var p pipeline.Progress
-	passedOver, joined := 0, 0
+	passedOver, joined, collected := 0, 0, 0
 	for seed := uint64(1); seed <= 2000; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r := reference{n: 1 + rng.IntN(8), items: 1 + rng.Int32N(4)}
 		r.edges = randomEdges(rng, r.n)
-		g := graphOf(r.n, r.edges...)
+		spec := specOf(r.n, r.edges...)
+		for at := range r.n {
+			r.whole = append(r.whole, rng.IntN(4) == 0)
+			spec.Stages[at].EachQuery = r.whole[at]
+		}
+		g := pipeline.New(spec, 0)
 		p.Start(g, r.items)
 		fail := func(format string, args ...any) {
 			t.Helper()
@@ -227,6 +238,9 @@ func TestProgressOfRandomGraphs(t *testing.T) {
 					if len(g.Predecessors(at)) > 1 {
 						joined++
 					}
+					if at > 0 && r.whole[at] {
+						collected++
+					}
 				}
 				got := slices.DeleteFunc(slices.Clone(changes), func(c pipeline.Change) bool { return c.Stage != at })
 				if !slices.Equal(got, want) {
@@ -266,8 +280,8 @@ func TestProgressOfRandomGraphs(t *testing.T) {
 			fail("nothing is left, and it is not done")
 		}
 	}
-	if passedOver < 1000 || joined < 1000 {
-		t.Errorf("%d stages passed over, %d joins: too few to tell", passedOver, joined)
+	if passedOver < 1000 || joined < 1000 || collected < 500 {
+		t.Errorf("%d stages passed over, %d joins, %d called for a query: too few to tell", passedOver, joined, collected)
 	}
 }
 

@@ -83,6 +83,9 @@ func (x *evenApp) bring(items int32) brought {
 			all := x.carried[edge] + out.items[at]*e.FanOut
 			whole := math.Floor(all + evenRounding)
 			x.carried[edge], out.sent[edge] = max(all-whole, 0), whole
+			if e.Collects {
+				whole = min(whole, 1)
+			}
 			out.items[e.To] = max(out.items[e.To], whole)
 		}
 	}

@@ -221,11 +221,19 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 		for _, e := range a.graph.Next(at) {
 			to := &r.stages[a.graph.Stage(e.To)]
 			x.next = append(x.next, following{
-				stage: int(to.id), items: e.FanOut / to.joins,
+				stage: int(to.id), items: perItem(&e, a.items[at]) / to.joins,
 				share: to.reach * to.tasks / (x.reach * x.tasks) / to.joins,
 			})
 		}
 	}
+}
+
+// perItem is the items that are expected along an edge for each that is served, of so many of a query.
+func perItem(e *pipeline.Edge, of float64) float64 {
+	if !e.Collects || of <= 0 {
+		return e.FanOut
+	}
+	return e.Delivers(of) / of
 }
 
 // setSiblings sets how many tasks of a query are taken to run in one batch at each stage while machine time is scarce:
@@ -272,6 +280,9 @@ func (x *stage) setTasks(spec *serving.Spec, a *app) {
 	mean := spec.Apps[a.id].Mix.Mean() * a.items[x.position]
 	x.reach, x.tasks = 1, 1
 	if x.position > 0 {
+		if spec.Stages[x.id].EachQuery {
+			mean = min(mean, 1)
+		}
 		x.reach = max(min(mean, 1), 1e-6)
 		x.tasks = max(mean/max(math.Ceil(mean/pipeline.MostTasks), 1), 1)
 	}
