@@ -68,6 +68,7 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 			return nil, err
 		}
 	}
+	f.EachQuery = run.calledForEachQuery(ctx)
 	o.options.Progress(1, "measuring what serving costs beside the models")
 	if f.Overheads, err = o.measureOverhead(ctx, f); err != nil {
 		if ctx.Err() != nil {

@@ -73,7 +73,7 @@ func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 // ProfileOf uses a profile that is in memory, such as one of [Opened.Measure]. Every row must be of a variant and a
 // device type of the configuration. An error is of kind fault.Config.
 func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
-	o = o.rated(f).sized(f)
+	o = o.rated(f).sized(f).eachQuery(f)
 	m, err := f.Measurements(o.Spec())
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)

@@ -24,6 +24,9 @@ const policyTimeout = 5 * time.Minute
 func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions) error {
 	p := s.planned
 	s.checkInstances(p)
+	if err := p.checkEachQuery(ctx, run); err != nil {
+		return err
+	}
 	e, err := p.engine()
 	if err != nil {
 		return err

@@ -46,6 +46,8 @@ type File struct {
 	Accelerators []AcceleratorSeen `json:"accelerators,omitempty"`
 	// Accuracies has each variant at most once; those that are not measured are missing.
 	Accuracies []Accuracy `json:"accuracies,omitempty"`
+	// EachQuery names the variants whose model is called for each query as a whole, in order.
+	EachQuery []string `json:"each_query,omitempty"`
 }
 
 // Overhead is what serving costs beside the runs on one device type (see serving.Overhead), in microseconds.
@@ -138,7 +140,7 @@ func (f *File) Encode(w io.Writer) error {
 	out.Overheads = slices.Clone(f.Overheads)
 	out.Accuracies = slices.Clone(f.Accuracies)
 	out.Memory, out.Spares = slices.Clone(f.Memory), slices.Clone(f.Spares)
-	out.Accelerators = slices.Clone(f.Accelerators)
+	out.Accelerators, out.EachQuery = slices.Clone(f.Accelerators), slices.Clone(f.EachQuery)
 	out.sort()
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -185,6 +187,8 @@ func (f *File) sort() {
 		return cmp.Compare(a.DeviceType, b.DeviceType)
 	})
 	slices.SortFunc(f.Accuracies, func(a, b Accuracy) int { return cmp.Compare(a.Variant, b.Variant) })
+	slices.Sort(f.EachQuery)
+	f.EachQuery = slices.Compact(f.EachQuery)
 	slices.SortFunc(f.Overheads, func(a, b Overhead) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
 }
 
@@ -351,6 +355,7 @@ func Merge(files ...*File) (*File, error) {
 		for _, a := range f.Accuracies {
 			out.SetAccuracy(a)
 		}
+		out.EachQuery = append(out.EachQuery, f.EachQuery...)
 		out.mergeMemory(f)
 	}
 	out.sort()
@@ -444,6 +449,9 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	})
 	out.Accuracies = slices.DeleteFunc(slices.Clone(f.Accuracies), func(x Accuracy) bool {
 		return len(ids.variants[x.Variant]) == 0
+	})
+	out.EachQuery = slices.DeleteFunc(slices.Clone(f.EachQuery), func(name string) bool {
+		return len(ids.variants[name]) == 0
 	})
 	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
 }

@@ -105,6 +105,7 @@ type Interface struct {
 	Batched         bool          // the first dimension counts items
 	MaxBatch        int           // items of the largest batch that it takes
 	Streams         bool          // it keeps something from query to query of a stream
+	EachQuery       bool          // it is called for one query at a time, with all its rows
 	// Sample holds inputs for batches of 1, 2, 4, ... items; nil for a model that gives none of its own.
 	Sample func(items int) []tensor.Tensor
 }
@@ -213,6 +214,7 @@ func (b *Backend) Describe(ctx context.Context, m *Model) (Interface, error) {
 	a := &x.about
 	out := Interface{
 		Inputs: a.inputs, Outputs: a.outputs, Batched: a.batched, MaxBatch: a.maxBatch, Streams: a.streams,
+		EachQuery: a.eachQuery,
 	}
 	if a.sample {
 		samples, err := x.samples(ctx, m)
