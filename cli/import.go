@@ -28,6 +28,7 @@ sluice.yaml. What they lose is listed, and the exit status is then 5.`,
 			here := fs.Bool("here", false, "leave out models that cannot run in this process, where else all are "+
 				"left to a Triton that goes on running")
 			asIs := fs.Bool("no-measure", false, "do not run the models to propose objectives")
+			limit := fs.Int("model-limit", 0, "most `models` of the repository; instead of 2000")
 			file := fs.String("f", "", "with kserve, the `file` to read; - is the standard input")
 			to := fs.String("to", "resources", "with kserve, `what` to write: resources (InferenceApps) or config (a "+
 				"sluice.yaml)")
@@ -43,7 +44,9 @@ sluice.yaml. What they lose is listed, and the exit status is then 5.`,
 				if len(args) != 2 || args[0] != "triton" {
 					return fault.Errorf(fault.Usage, "say what to import: triton DIR or kserve -f FILE")
 				}
-				return importTriton(e, args[1], *out, config.Importing{Here: *here}, !*asIs)
+				return importTriton(e, args[1], *out, config.Importing{
+					Here: *here, Models: config.Models{Limit: *limit},
+				}, !*asIs)
 			}
 		},
 	}

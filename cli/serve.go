@@ -109,6 +109,8 @@ func modelFlags(fs *flag.FlagSet) *config.Models {
 			m.Load = append(m.Load, s)
 			return nil
 		})
+	fs.IntVar(&m.Limit, "model-limit", 0, "most `models` of the repository that the server has at once; instead of the "+
+		"configuration's models.limit")
 	fs.Func("repository-poll-secs", "`seconds` between two looks at the repository under control by polling",
 		func(s string) error {
 			n, err := strconv.ParseFloat(s, 64)

@@ -579,6 +579,8 @@ func (c *checker) telemetry() {
 	c.known(t.LogFormat, []string{"text", "json"}, "telemetry.log_format", "log format")
 	c.need(t.JournalLimit >= 1<<20, "telemetry.journal_limit", "is %v, want at least 1MiB", t.JournalLimit)
 	c.need(t.Decisions >= 0 && t.Decisions <= 1<<24, "telemetry.decisions", "is %d, want 0 to %d", t.Decisions, 1<<24)
+	c.need(t.MetricsApps >= 1 && t.MetricsApps <= 1e5, "telemetry.metrics_apps", "is %d, want 1 to %d", t.MetricsApps,
+		int(1e5))
 	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100",
 		len(t.LatencyBuckets))
 	for i, b := range t.LatencyBuckets {

@@ -60,6 +60,7 @@ func (f *File) defaults() {
 	}
 	orText(f, &f.Models.Control, ControlNone, "models.control")
 	orTime(f, &f.Models.Poll, DefaultPoll, "models.poll")
+	orInt(f, &f.Models.Limit, limits.Models, "models.limit")
 	s := &f.Server
 	orText(f, &s.HTTP, DefaultHTTP, "server.http")
 	orText(f, &s.GRPC, DefaultGRPC, "server.grpc")
@@ -110,6 +111,7 @@ func (f *File) defaults() {
 	orText(f, &t.LogLevel, "info", "telemetry.log_level")
 	orText(f, &t.LogFormat, "text", "telemetry.log_format")
 	orInt(f, &t.Decisions, 65536, "telemetry.decisions")
+	orInt(f, &t.MetricsApps, 500, "telemetry.metrics_apps")
 	if !f.has("telemetry.journal_limit") {
 		t.JournalLimit = 4 << 30
 	}

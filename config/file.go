@@ -172,6 +172,9 @@ type Models struct {
 	Load []string `yaml:"load"`
 	// Poll is how often a server with control `poll` looks for changes. Default: 15s.
 	Poll Duration `yaml:"poll"`
+	// Limit is how many models of the repository a server has at most at once. A repository with more is not served,
+	// and a model beyond it not loaded; what lies there and is not loaded does not count. Default: 2000.
+	Limit int `yaml:"limit"`
 }
 
 // System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.
@@ -675,6 +678,9 @@ type Telemetry struct {
 	// at most 256 MiB. It survives restarts; each server needs its own. Default: none, the dashboard shows what has
 	// happened since the start.
 	History string `yaml:"history"`
+	// MetricsApps is how many apps have series of their own in /metrics: those that are called first. The others are
+	// counted together, as app, variant and model `(other)`. Default: 500.
+	MetricsApps int `yaml:"metrics_apps"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`
 }

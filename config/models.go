@@ -1,8 +1,11 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 // Values of models.control.
@@ -18,6 +21,22 @@ const AllModels = "*"
 // minPoll bounds how often a model repository is looked at.
 const minPoll = 100 * time.Millisecond
 
+// maxModels bounds how many models a server may be allowed to have.
+const maxModels = 100_000
+
+// CheckCount returns an error when n models are more than the limit; where says where they are.
+func (m *Models) CheckCount(n int, where string) error {
+	limit := m.Limit
+	if limit == 0 {
+		limit = limits.Models
+	}
+	if n <= limit {
+		return nil
+	}
+	return fmt.Errorf("%s are %d models, more than models.limit, %d: raise it, or --model-limit, or have models.load "+
+		"name those to serve, under models.control explicit", where, n, limit)
+}
+
 // Changes reports whether models come and go in a running server without a change of the file.
 func (m *Models) Changes() bool { return m.Control == ControlPoll || m.Control == ControlExplicit }
 
@@ -32,6 +51,9 @@ func (f *File) SetModels(m Models) error {
 	if m.Poll > 0 {
 		f.Models.Poll = m.Poll
 	}
+	if m.Limit != 0 {
+		f.Models.Limit = m.Limit
+	}
 	c := &checker{f: f, bad: map[string]bool{}}
 	c.models()
 	return c.err()
@@ -45,6 +67,7 @@ func (c *checker) models() {
 	c.need(len(m.Load) == 0 || m.Control == ControlExplicit, "models.load",
 		"lists models to begin with, which control explicit has")
 	c.need(time.Duration(m.Poll) >= minPoll, "models.poll", "is %v, want at least %v", m.Poll, minPoll)
+	c.need(m.Limit >= 1 && m.Limit <= maxModels, "models.limit", "is %d, want 1 to %d", m.Limit, maxModels)
 	for i, w := range c.f.Workers {
 		c.need(w.Backend.Kind == "onnx" || !m.Changes(), at("workers", i)+".backend.kind",
 			"is %s: with models.control %s models run in this process, kind onnx", w.Backend.Kind, m.Control)

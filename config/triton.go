@@ -15,9 +15,6 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// maxImported bounds the models of an imported repository.
-const maxImported = 1000
-
 // ImportTriton makes a commented sluice.yaml of a Triton model repository. Each ensemble becomes an app whose stages
 // are its steps; each other model that is no step becomes an app of its own. notes list what has no counterpart, a
 // sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
@@ -162,15 +159,12 @@ func (im *importer) notef(format string, args ...any) {
 }
 
 func (im *importer) read() error {
-	names, err := im.repo.Names()
+	names, err := im.wanted()
 	if err != nil {
 		return err
 	}
-	if len(names) > maxImported {
-		return fmt.Errorf("model repository %s holds %d models, more than %d", im.repo.Dir(), len(names), maxImported)
-	}
-	if im.only != "" {
-		names = []string{im.only}
+	if err := im.control.CheckCount(len(names), "in model repository "+im.repo.Dir()); err != nil {
+		return err
 	}
 	var plain []string
 	for _, name := range names {
@@ -200,6 +194,34 @@ func (im *importer) read() error {
 			strings.Join(im.notes, "\n"))
 	}
 	return nil
+}
+
+// wanted lists the models to read: all of the repository, the only one, or under explicit control those to begin with
+// and those that they are made of.
+func (im *importer) wanted() (names []string, err error) {
+	switch {
+	case im.only != "":
+		return []string{im.only}, nil
+	case im.control.Control != ControlExplicit || slices.Contains(im.control.Load, AllModels):
+		return im.repo.Names()
+	}
+	var add func(name string)
+	add = func(name string) {
+		if slices.Contains(names, name) {
+			return
+		}
+		names = append(names, name)
+		if m, err := im.repo.Configured(name); err == nil {
+			for _, s := range m.Config.GetEnsembleScheduling().GetStep() {
+				add(s.ModelName)
+			}
+		}
+	}
+	for _, name := range im.control.Load {
+		add(name)
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // member reads a model.

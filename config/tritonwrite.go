@@ -63,6 +63,9 @@ workers:
 // writeControl writes how models are loaded, where the file is to say it.
 func (im *importer) writeControl(b *bytes.Buffer) {
 	c := &im.control
+	if c.Limit > 0 {
+		fmt.Fprintf(b, "  limit: %d\n", c.Limit)
+	}
 	if !c.Changes() {
 		return
 	}

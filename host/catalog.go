@@ -156,7 +156,10 @@ func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name stri
 	if was != nil && len(was.apps) > 0 && was.print == d.print && d.print != "" {
 		return c.service.reload(ctx, was.model)
 	}
-	e, err := c.add(ctx, x, d)
+	var e *catalogEntry
+	if err = c.hasRoom(was); err == nil {
+		e, err = c.add(ctx, x, d)
+	}
 	if err != nil {
 		_ = os.RemoveAll(d.temp)
 		if was == nil {
@@ -173,6 +176,26 @@ func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name stri
 	c.service.show(name, e.model)
 	c.log.Info("model loaded", "model", name, "versions", len(e.apps))
 	return c.retire(x, was)
+}
+
+// hasRoom returns an error when a model would be one more than the configuration allows. was is what it takes the place
+// of, or nil.
+func (c *catalog) hasRoom(was *catalogEntry) error {
+	if was != nil && len(was.apps) > 0 {
+		return nil
+	}
+	n := 1
+	c.mu.Lock()
+	for _, e := range c.entries {
+		if len(e.apps) > 0 && !c.service.isUnloaded(e.apps[0]) {
+			n++
+		}
+	}
+	c.mu.Unlock()
+	if err := c.base.file.Models.CheckCount(n, "with it"); err != nil {
+		return oip.Errorf(oip.Unavailable, "", "%v", err)
+	}
+	return nil
 }
 
 // polled is the error for a model that cannot be read, in words that clients of Triton look for.

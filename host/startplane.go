@@ -135,7 +135,11 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
 	options := telemetry.Options{
-		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange,
+		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange, Apps: t.MetricsApps,
+		AppsFull: func(app string) {
+			s.log.Warn("this app and further ones have no series of their own: they are counted together as "+
+				telemetry.Other, "app", app, "telemetry.metrics_apps", t.MetricsApps)
+		},
 	}
 	if s.tracer != nil {
 		options.TraceID = s.tracer.TraceID

@@ -235,7 +235,7 @@ func campaignRun(c *simtest.Cluster, system systems.System, load []workload.Arri
 				}
 				is := reachableBy(e)
 				if is.changes == was.changes && is.what != was.what {
-					fail("at %v: what is ready changed from %s to %s, and Changes does not tell", now, was.what, is.what)
+					fail("at %v: ready was %s, now %s, and Changes does not tell", now, was.what, is.what)
 				}
 				was = is
 			}

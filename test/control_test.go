@@ -308,3 +308,24 @@ output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } %s`, chained("x", "y", ste
 		}
 	}
 }
+
+// A running server loads no more models than models.limit. One that is unloaded makes room for another.
+func TestModelLimitOfARunningServer(t *testing.T) {
+	needsONNX(t)
+	dir := t.TempDir()
+	for k, name := range []string{"one", "two", "three"} {
+		adding(t, dir, name, 1, float32(k+1))
+	}
+	base := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "one", "--model-limit", "2")
+	controls(t, base, "two", "load", "{}")
+	code, got := postTo(t, base+"/v2/repository/models/three/load", "{}")
+	if code == 200 || !strings.Contains(got, "are 3 models, more than models.limit, 2") {
+		t.Errorf("one too many: %d %s", code, got)
+	}
+	controls(t, base, "two", "load", "{}") // it is there
+	controls(t, base, "one", "unload", "{}")
+	controls(t, base, "three", "load", "{}")
+	if got := added(t, base, "three"); got != "4" {
+		t.Errorf("in the place of another: %s", got)
+	}
+}

@@ -35,6 +35,7 @@ type TenantTime struct {
 
 // callerCounts collects them when metrics are read.
 type callerCounts struct {
+	names                           *names
 	read                            func() Callers
 	calls, active, left, most, used *prometheus.Desc
 }
@@ -45,7 +46,7 @@ func (t *Telemetry) CountCallers(read func() Callers) {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	t.registry.MustRegister(&callerCounts{
-		read: read,
+		names: t.names, read: read,
 		calls: desc("sluice_access_total", "Calls at the entry: admitted queries, and refusals by reason.", "tenant",
 			"reason"),
 		active: desc("sluice_tenant_active", "Queries of a tenant that are under way.", "tenant"),
@@ -71,8 +72,18 @@ func (c *callerCounts) Collect(out chan<- prometheus.Metric) {
 	for _, n := range x.Counts {
 		out <- prometheus.MustNewConstMetric(c.calls, prometheus.CounterValue, float64(n.Count), n.Tenant, n.Reason)
 	}
+	used := make(map[[2]string]time.Duration) // by app and tenant
 	for _, t := range x.Times {
-		out <- prometheus.MustNewConstMetric(c.used, prometheus.CounterValue, t.Used.Seconds(), t.App, t.Tenant)
+		app := t.App
+		if !c.names.has(app) {
+			app = Other
+		}
+		if t.Used > 0 {
+			used[[2]string{app, t.Tenant}] += t.Used
+		}
+	}
+	for of, time := range used {
+		out <- prometheus.MustNewConstMetric(c.used, prometheus.CounterValue, time.Seconds(), of[:]...)
 	}
 	for _, t := range x.Tenants {
 		out <- prometheus.MustNewConstMetric(c.active, prometheus.GaugeValue, float64(t.Active), t.Tenant)

@@ -13,6 +13,7 @@ import (
 // complexity measures scaling and ballooning factors from the batches that run, whether or not plans use them.
 type complexity struct {
 	spec       *serving.Spec
+	names      *names
 	factors    *monitor.Factors
 	running    map[serving.BatchID]*contentBatch
 	spare      []*contentBatch
@@ -33,24 +34,16 @@ type contentBatch struct {
 // showEvery is the least time between two settings of the gauges.
 const showEvery = time.Second
 
-func newComplexity(r *prometheus.Registry, spec *serving.Spec) *complexity {
-	c := &complexity{
-		spec: spec, factors: monitor.NewFactors(spec), running: make(map[serving.BatchID]*contentBatch),
-		scaling: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_scaling_factor",
-			Help: "Items sent along an edge of an app's graph for each item served, as a plan made now would take it.",
-		},
-			[]string{"app", "from", "to"}),
-		ballooned: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_ballooning_factor",
-			Help: "Time that the batches of a stage take for each second believed, at least 1, as a plan made now " +
-				"would take it.",
-		},
-			[]string{"app", "stage"}),
+func newComplexity(r registry, spec *serving.Spec, n *names) *complexity {
+	return &complexity{
+		spec: spec, names: n, factors: monitor.NewFactors(spec), running: make(map[serving.BatchID]*contentBatch),
+		shown: serving.Time(-showEvery),
+		scaling: r.gauge("sluice_scaling_factor",
+			"Items sent along an edge of an app's graph for each item served, as a plan made now would take it.",
+			"app", "from", "to"),
+		ballooned: r.gauge("sluice_ballooning_factor", "Time that the batches of a stage take for each second "+
+			"believed, at least 1, as a plan made now would take it.", "app", "stage"),
 	}
-	r.MustRegister(c.scaling, c.ballooned)
-	c.show(0)
-	return c
 }
 
 func (c *complexity) grow(spec *serving.Spec) {
@@ -112,11 +105,15 @@ func (c *complexity) ended(now serving.Time, b *contentBatch, x *engine.Input) {
 	}
 }
 
+// show sets the factors of the apps that have series of their own: factors cannot be added up.
 func (c *complexity) show(now serving.Time) {
 	c.shown = now
 	for s := range c.spec.Stages {
 		x, id := &c.spec.Stages[s], serving.StageID(s)
 		app := c.spec.Apps[x.App].Name
+		if c.spec.Apps[x.App].Closed || !c.names.has(app) {
+			continue
+		}
 		c.ballooned.WithLabelValues(app, x.Name).Set(c.factors.Ballooning(now, id))
 		for k, e := range x.Next {
 			c.scaling.WithLabelValues(app, x.Name, c.spec.Stages[e.To].Name).Set(c.factors.Scaling(now, id, k))

@@ -28,6 +28,7 @@ func TestComplexityGauges(t *testing.T) {
 		return value(telemetry.content.scaling.WithLabelValues("app", "detect", "read")),
 			value(telemetry.content.ballooned.WithLabelValues("app", "detect"))
 	}
+	telemetry.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: 1, Items: 1})}, nil)
 	if s, b := shown(); s != 2 || b != 1 {
 		t.Errorf("before anything ran: %v and %v, want what is configured and 1", s, b)
 	}
@@ -65,8 +66,8 @@ func TestComplexityGauges(t *testing.T) {
 	}
 	counts := func() [2]float64 {
 		return [2]float64{
-			value(telemetry.metrics.instances.WithLabelValues("app", "ready")),
-			value(telemetry.metrics.instances.WithLabelValues("app", "kept")),
+			value(telemetry.metrics.instances.gauge.WithLabelValues("app", "ready")),
+			value(telemetry.metrics.instances.gauge.WithLabelValues("app", "kept")),
 		}
 	}
 	for _, c := range []struct {

@@ -12,13 +12,14 @@ type FailedModel struct {
 
 // failedModels is a collector of them.
 type failedModels struct {
-	read func() []FailedModel
-	desc *prometheus.Desc
+	read  func() []FailedModel
+	limit int
+	desc  *prometheus.Desc
 }
 
 // ShowFailedModels adds the models that read returns to the metrics. It may be called once.
 func (t *Telemetry) ShowFailedModels(read func() []FailedModel) {
-	t.registry.MustRegister(&failedModels{read, prometheus.NewDesc("sluice_model_load_failed",
+	t.registry.MustRegister(&failedModels{read, t.names.limit, prometheus.NewDesc("sluice_model_load_failed",
 		"1 for each version of a model that is not served because it could not be loaded, by the kind of reason.",
 		[]string{"model", "version", "reason"}, nil)})
 }
@@ -28,12 +29,18 @@ func (f *failedModels) Describe(out chan<- *prometheus.Desc) { out <- f.desc }
 
 // Collect implements prometheus.Collector.
 func (f *failedModels) Collect(out chan<- prometheus.Metric) {
-	seen := make(map[FailedModel]bool)
+	seen, others := make(map[FailedModel]bool), make(map[string]int)
 	for _, x := range f.read() {
-		if seen[x] {
-			continue // a repeated one would spoil all metrics
+		switch {
+		case seen[x]: // a repeated one would spoil all metrics
+		case len(seen) < f.limit:
+			seen[x] = true
+			out <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, 1, x.Model, x.Version, x.Kind)
+		default:
+			others[x.Kind]++
 		}
-		seen[x] = true
-		out <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, 1, x.Model, x.Version, x.Kind)
+	}
+	for kind, n := range others {
+		out <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, float64(n), Other, Other, kind)
 	}
 }

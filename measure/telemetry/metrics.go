@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
@@ -13,25 +12,29 @@ import (
 // subtraction.
 const late = serving.Outcomes
 
-// metrics holds the Prometheus series. Children are resolved once, so that a query costs no look-up by name.
+// metrics holds the Prometheus series. Children are resolved once, so that a query costs no look-up by name. They come
+// with the first query of an app, and with the first batch of a variant, and go when it is closed.
 type metrics struct {
-	spec *serving.Spec
-	apps []appMetrics
-	byV  []variantMetrics
+	spec     *serving.Spec
+	names    *names
+	labelled labelled
+	apps     []*appMetrics     // by AppID; nil before the first query
+	byV      []*variantMetrics // by VariantID; nil before the first batch
 	*vectors
-	traceID  func(serving.QueryID) string // nil without traces
-	accuracy *prometheus.GaugeVec
+	traceID func(serving.QueryID) string // nil without traces
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
 	limited   *prometheus.GaugeVec   // batch limits for lack of memory
 	reasons   map[reasonKey]prometheus.Counter
-	instances *prometheus.GaugeVec
-	state     map[serving.InstanceID]instanceState
+	instances *instanceCounts
 	running   map[serving.BatchID]runningBatch
 }
 
 type appMetrics struct {
+	name          string // of the app
+	label         label
+	open          int // queries that have not ended
 	outcomes      [serving.Outcomes + 1]prometheus.Counter
 	good, all     prometheus.Counter
 	accuracySum   prometheus.Counter
@@ -43,6 +46,8 @@ type appMetrics struct {
 }
 
 type variantMetrics struct {
+	app, name             string // of the variant
+	label                 label
 	latency, queue, items prometheus.Observer
 	nv                    nvMetrics                            // of the variant's model
 	nvFailure             [serving.Outcomes]prometheus.Counter // of a composed app's: queries that ended there
@@ -51,12 +56,6 @@ type variantMetrics struct {
 type reasonKey struct {
 	variant serving.VariantID
 	reason  engine.Reason
-}
-
-type instanceState struct {
-	app   int
-	ready bool
-	kept  bool
 }
 
 type runningBatch struct {
@@ -76,42 +75,51 @@ type vectors struct {
 }
 
 // registry registers series as it makes them.
-type registry struct{ *prometheus.Registry }
+type registry struct {
+	*prometheus.Registry
+	labelled labelled
+}
+
+// add registers a vector, for all that is dropped by its first label.
+func (r registry) add(v interface {
+	prometheus.Collector
+	vector
+}, labels []string) {
+	r.MustRegister(v)
+	if len(labels) > 0 {
+		r.labelled[labels[0]] = append(r.labelled[labels[0]], v)
+	}
+}
 
 func (r registry) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	r.MustRegister(h)
+	r.add(h, labels)
 	return h
 }
 
 func (r registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	r.MustRegister(c)
+	r.add(c, labels)
 	return c
 }
 
 func (r registry) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	r.MustRegister(g)
+	r.add(g, labels)
 	return g
 }
 
-func newMetrics(prom *prometheus.Registry, spec *serving.Spec, buckets []float64) *metrics {
-	r := registry{prom}
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+func newMetrics(r registry, spec *serving.Spec, buckets []float64, n *names) *metrics {
 	m := &metrics{
-		vectors: newVectors(r, buckets),
-		reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState),
-		running: make(map[serving.BatchID]runningBatch),
+		names: n, labelled: r.labelled, vectors: newVectors(r, buckets),
+		reasons: make(map[reasonKey]prometheus.Counter), running: make(map[serving.BatchID]runningBatch),
 		batches: r.counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant",
 			"reason"),
 		failures: r.counter("sluice_plan_failures_total",
 			"Requests for a plan that none came of, by reason; the plan in force stays.", "reason"),
 		limited: r.gauge("sluice_batch_memory_limit", "Items that batches of a variant have at most on a device type, "+
 			"because it lacked memory for a larger one.", "app", "variant", "device_type"),
-		accuracy: r.gauge("sluice_variant_accuracy", "Accuracy of a variant: as plans believe it, as its profile "+
-			"measured it, and as shadow queries estimate it.", "app", "variant", "source"),
-		instances: r.gauge("sluice_instances", "Instances, by state.", "app", "state"),
+		instances: newInstanceCounts(r, n.limit),
 	}
 	m.grow(spec)
 	return m
@@ -156,23 +164,102 @@ func newVectors(r registry, buckets []float64) *vectors {
 	}
 }
 
-// grow adds the series of new apps and variants.
+// grow makes room for new apps and variants, and drops the series of those that are gone.
 func (m *metrics) grow(spec *serving.Spec) {
 	m.spec = spec
-	for a := len(m.apps); a < len(spec.Apps); a++ {
-		m.apps = append(m.apps, m.appMetrics(&spec.Apps[a]))
+	m.apps = append(m.apps, make([]*appMetrics, len(spec.Apps)-len(m.apps))...)
+	m.byV = append(m.byV, make([]*variantMetrics, len(spec.Variants)-len(m.byV))...)
+	m.instances.grow(spec)
+	var open map[label]bool // found when something is gone
+	stays := func(x label) bool {
+		if open == nil {
+			open = openLabels(spec)
+		}
+		return open[x]
 	}
-	for id := len(m.byV); id < len(spec.Variants); id++ {
-		m.byV = append(m.byV, m.variantMetrics(serving.VariantID(id)))
+	for v, x := range m.byV {
+		is := &spec.Variants[v]
+		app := &spec.Apps[spec.Stages[is.Stage].App]
+		if x != nil && (is.Retired || is.Name != x.name || app.Closed || app.Name != x.app) {
+			m.byV[v] = nil
+			m.dropVariant(serving.VariantID(v), x.label, stays)
+		}
+	}
+	for a, x := range m.apps {
+		if is := &spec.Apps[a]; x != nil && x.open == 0 && (is.Closed || is.Name != x.name) {
+			m.apps[a] = nil
+			m.dropApp(x.label, stays)
+		}
 	}
 }
 
-func (m *metrics) appMetrics(a *serving.App) appMetrics {
-	app, model := a.Name, a.ClientName()
+// dropVariant deletes the series of a variant, but those that another one with its names goes on with.
+func (m *metrics) dropVariant(v serving.VariantID, x label, stays func(label) bool) {
+	for k := range m.reasons {
+		if k.variant == v {
+			delete(m.reasons, k)
+		}
+	}
+	if x.app == Other {
+		return
+	}
+	if !stays(label{app: x.app, variant: x.variant}) {
+		m.labelled.delete("app", x.app, "variant", x.variant)
+	}
+	if !stays(label{model: x.model, version: x.version}) {
+		m.labelled.delete("model", x.model, "version", x.version)
+	}
+}
+
+// dropApp is dropVariant for an app.
+func (m *metrics) dropApp(x label, stays func(label) bool) {
+	if x.app == Other {
+		return
+	}
+	if !stays(label{app: x.app}) {
+		m.labelled.delete("app", x.app)
+		m.names.drop(x.app)
+	}
+	if !stays(label{model: x.model}) {
+		m.labelled.delete("model", x.model)
+	}
+}
+
+// app returns the series of an app.
+func (m *metrics) app(a serving.AppID) *appMetrics {
+	if m.apps[a] == nil {
+		m.apps[a] = m.newApp(a)
+	}
+	return m.apps[a]
+}
+
+// variant returns the series of a variant.
+func (m *metrics) variant(v serving.VariantID) *variantMetrics {
+	if m.byV[v] == nil {
+		m.byV[v] = m.newVariant(v)
+	}
+	return m.byV[v]
+}
+
+// label returns what the series of an app's variant are called by; serving.None for those of the app.
+func (m *metrics) label(a serving.AppID, v serving.VariantID) label {
+	if !m.names.claim(m.spec.Apps[a].Name) {
+		return label{Other, Other, Other, Other}
+	}
+	return labelsOf(m.spec, a, v)
+}
+
+func (m *metrics) newApp(id serving.AppID) *appMetrics {
+	a := &m.spec.Apps[id]
 	last := m.spec.Stages[a.Stages[len(a.Stages)-1]].Variants
+	l := m.label(id, serving.None)
 	version := m.spec.ClientVersion(last[len(last)-1]) // of queries that no version has answered
-	x := appMetrics{
-		nv:   m.nvMetrics(model, version),
+	if l.version != "" {
+		version = l.version
+	}
+	app, model := l.app, l.model
+	x := &appMetrics{
+		name: a.Name, label: l, nv: m.nvMetrics(model, version),
 		good: m.good.WithLabelValues(app), all: m.all.WithLabelValues(app),
 		accuracySum: m.accuracySum.WithLabelValues(app), accuracyCount: m.accuracyCount.WithLabelValues(app),
 		pending: m.pending.WithLabelValues(app), nvPending: m.nvPending.WithLabelValues(model),
@@ -193,26 +280,21 @@ func (m *metrics) appMetrics(a *serving.App) appMetrics {
 	return x
 }
 
-func (m *metrics) variantMetrics(id serving.VariantID) variantMetrics {
-	v := m.spec.Variants[id]
-	a := &m.spec.Apps[m.spec.Stages[v.Stage].App]
-	app := a.Name
-	model, version := a.ClientName(), m.spec.ClientVersion(id)
-	out := variantMetrics{
-		latency: m.latency.WithLabelValues(app, v.Name), queue: m.queue.WithLabelValues(app, v.Name),
-		items: m.items.WithLabelValues(app, v.Name),
+func (m *metrics) newVariant(id serving.VariantID) *variantMetrics {
+	app := m.spec.Stages[m.spec.Variants[id].Stage].App
+	l := m.label(app, id)
+	out := &variantMetrics{
+		app: m.spec.Apps[app].Name, name: m.spec.Variants[id].Name, label: l,
+		latency: m.latency.WithLabelValues(l.app, l.variant), queue: m.queue.WithLabelValues(l.app, l.variant),
+		items: m.items.WithLabelValues(l.app, l.variant), nv: m.nvMetrics(l.model, l.version),
 	}
-	if a.Composed() {
-		if model, version = v.Name, v.Version; version == "" {
-			version = "1"
-		}
+	if m.spec.Apps[app].Composed() {
 		for o := range serving.Outcomes {
 			if serving.Outcome(o) != serving.Served {
-				out.nvFailure[o] = m.nvFailure.WithLabelValues(model, version, triton(serving.Outcome(o)))
+				out.nvFailure[o] = m.nvFailure.WithLabelValues(l.model, l.version, triton(serving.Outcome(o)))
 			}
 		}
 	}
-	out.nv = m.nvMetrics(model, version)
 	return out
 }
 
@@ -234,21 +316,20 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 		switch x := &in[k]; x.Kind {
 		case engine.QueryArrived:
 			if a := x.Query.App; a >= 0 && int(a) < len(m.apps) {
-				m.apps[a].pending.Inc()
-				m.apps[a].nvPending.Inc()
+				x := m.app(a)
+				x.open++
+				x.pending.Inc()
+				x.nvPending.Inc()
 			}
 		case engine.BatchDone:
 			if b, ok := m.running[x.Batch]; ok {
 				m.member(b, x)
-				m.byV[b.variant].nv.computed.Add(float64(x.Took.Microseconds()))
+				m.variant(b.variant).nv.computed.Add(float64(x.Took.Microseconds()))
 				delete(m.running, x.Batch)
 			}
 		case engine.InstanceChanged:
-			if s, ok := m.state[x.Instance]; ok && x.Change == engine.VariantReady && !s.ready {
-				m.move(s, -1)
-				s.ready = true
-				m.state[x.Instance] = s
-				m.move(s, 1)
+			if x.Change == engine.VariantReady {
+				m.instances.ready(x.Instance)
 			}
 		}
 	}
@@ -256,31 +337,22 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 		d := &out[k]
 		switch d.Kind {
 		case engine.StartBatch:
-			m.byV[d.Variant].items.Observe(float64(d.Items))
-			m.byV[d.Variant].nv.exec.Inc()
+			v := m.variant(d.Variant)
+			v.items.Observe(float64(d.Items))
+			v.nv.exec.Inc()
 			m.reason(d).Inc()
 			m.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items, int32(len(d.Tasks))}
 		case engine.LaunchInstance:
-			s := instanceState{app: int(m.spec.Stages[d.Launch.Stage].App)}
-			m.state[d.Instance] = s
-			m.move(s, 1)
+			m.instances.launched(d.Instance, m.spec.Stages[d.Launch.Stage].App)
 		case engine.KeepInstance, engine.ResumeInstance:
-			if s, ok := m.state[d.Instance]; ok {
-				m.move(s, -1)
-				s.kept = d.Kind == engine.KeepInstance
-				m.state[d.Instance] = s
-				m.move(s, 1)
-			}
+			m.instances.keep(d.Instance, d.Kind == engine.KeepInstance)
 		case engine.StopInstance:
-			if s, ok := m.state[d.Instance]; ok {
-				m.move(s, -1)
-				delete(m.state, d.Instance)
-			}
+			m.instances.stopped(d.Instance)
 			forget(m.running, d.Instance)
 		case engine.LimitBatch:
-			v := &m.spec.Variants[d.Variant]
-			m.limited.WithLabelValues(m.spec.Apps[m.spec.Stages[v.Stage].App].Name, v.Name,
-				m.spec.DeviceTypes[d.DeviceType].Name).Set(float64(d.Items))
+			if l := m.variant(d.Variant).label; l.app != Other { // limits cannot be added up
+				m.limited.WithLabelValues(l.app, l.variant, m.spec.DeviceTypes[d.DeviceType].Name).Set(float64(d.Items))
+			}
 		case engine.KeepPlan:
 			m.failures.WithLabelValues(d.Reason.String()).Inc()
 		}
@@ -296,22 +368,12 @@ func forget(running map[serving.BatchID]runningBatch, i serving.InstanceID) {
 	}
 }
 
-func (m *metrics) move(s instanceState, by float64) {
-	state := "launching"
-	if s.kept {
-		state = "kept"
-	} else if s.ready {
-		state = "ready"
-	}
-	m.instances.WithLabelValues(m.spec.Apps[s.app].Name, state).Add(by)
-}
-
 func (m *metrics) reason(d *engine.Decision) prometheus.Counter {
 	k := reasonKey{d.Variant, d.Reason}
 	c := m.reasons[k]
 	if c == nil {
-		v := &m.spec.Variants[d.Variant]
-		c = m.batches.WithLabelValues(m.spec.Apps[m.spec.Stages[v.Stage].App].Name, v.Name, d.Reason.String())
+		l := &m.variant(d.Variant).label
+		c = m.batches.WithLabelValues(l.app, l.variant, d.Reason.String())
 		m.reasons[k] = c
 	}
 	return c
@@ -326,14 +388,15 @@ func (m *metrics) ofTenant(o *report.Outcome, kind int) {
 	if kind != late {
 		outcome = serving.Outcome(kind).String()
 	}
-	m.tenants.WithLabelValues(m.spec.Apps[o.App].Name, m.spec.Tenants[o.Tenant-1].Name, outcome).Inc()
+	m.tenants.WithLabelValues(m.app(o.App).label.app, m.spec.Tenants[o.Tenant-1].Name, outcome).Inc()
 }
 
 func (m *metrics) outcome(o *report.Outcome) {
 	if o.App < 0 || int(o.App) >= len(m.apps) {
 		return
 	}
-	a := &m.apps[o.App]
+	a := m.app(o.App)
+	a.open--
 	a.pending.Dec()
 	a.nvPending.Dec()
 	kind := int(o.Outcome)
@@ -355,7 +418,7 @@ func (m *metrics) outcome(o *report.Outcome) {
 	}
 	a.accuracySum.Add(o.Accuracy)
 	a.accuracyCount.Inc()
-	v := &m.byV[o.Variant]
+	v := m.variant(o.Variant)
 	took := o.Done.Sub(o.Arrived)
 	m.observeLatency(v.latency, o.Query, took.Seconds())
 	v.queue.Observe(o.Queue.Seconds())

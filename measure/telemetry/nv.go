@@ -30,7 +30,7 @@ func (m *metrics) member(b runningBatch, in *engine.Input) {
 		in.Result != engine.OK {
 		return
 	}
-	nv := &m.byV[b.variant].nv
+	nv := &m.variant(b.variant).nv
 	nv.success.Add(float64(b.queries))
 	nv.count.Add(float64(b.items))
 	nv.request.Add(float64(b.queries) * float64(in.Took.Microseconds()))
@@ -48,6 +48,6 @@ func (m *metrics) memberFailed(o *report.Outcome) {
 		all := m.spec.Stages[o.Stage].Variants
 		v = all[len(all)-1]
 	}
-	m.byV[v].nvFailure[o.Outcome].Inc()
-	m.apps[o.App].nvFailure[o.Outcome].Inc()
+	m.variant(v).nvFailure[o.Outcome].Inc()
+	m.app(o.App).nvFailure[o.Outcome].Inc()
 }

@@ -56,7 +56,8 @@ type promises struct {
 	request uint64 // Seq of the last plan that was asked for; older plans are ignored
 	loading map[loading]bool
 	apps    []appPromise
-	app     func(*serving.App) appPromise // returns the state of a new app
+	names   *names
+	make    func(app string) *promiseSeries
 	notify  func(PromiseChange)
 }
 
@@ -74,10 +75,15 @@ type appPromise struct {
 	newest  int64 // number of the current block
 	broken  map[string]bool
 
-	rate, accuracy, violation        prometheus.Gauge
-	queries, violations              prometheus.Counter
-	accuracySum, accuracyCount       prometheus.Counter
-	accuracyBroken, violationsBroken prometheus.Gauge
+	series *promiseSeries // nil before the first promise to one of its queries
+}
+
+// promiseSeries are the series of one app.
+type promiseSeries struct {
+	rate, accuracy, violation  prometheus.Gauge
+	queries, violations        prometheus.Counter
+	accuracySum, accuracyCount prometheus.Counter
+	broken                     map[string]prometheus.Gauge
 }
 
 // block has the counts of one block of the window.
@@ -86,41 +92,35 @@ type block struct {
 	served, accuracy, promisedAccuracy float64 // sums over served queries
 }
 
-func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(PromiseChange)) *promises {
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-		r.MustRegister(g)
-		return g
-	}
-	counter := func(name, help string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"app"})
-		r.MustRegister(c)
-		return c
-	}
-	rate := gauge("sluice_policy_rate", "Arrival rate in queries/s that the policy in force was made for.", "app")
-	accuracy := gauge("sluice_policy_expected_accuracy", "Accuracy that the policy in force promises.", "app")
-	violation := gauge("sluice_policy_expected_violation_ratio",
+func newPromises(r registry, spec *serving.Spec, n *names, warn func(PromiseChange)) *promises {
+	rate := r.gauge("sluice_policy_rate", "Arrival rate in queries/s that the policy in force was made for.", "app")
+	accuracy := r.gauge("sluice_policy_expected_accuracy", "Accuracy that the policy in force promises.", "app")
+	violation := r.gauge("sluice_policy_expected_violation_ratio",
 		"Share of violations that the policy in force promises not to exceed; NaN where it promises none.", "app")
-	queries := counter("sluice_promised_queries_total",
-		"Queries that count for the objective and ended while a policy with a promise of violations was in force.")
-	violations := counter("sluice_promised_violations_total",
-		"How many of them were promised to violate the objective at most.")
-	accuracySum := counter("sluice_promised_accuracy_sum",
-		"Sum of the promised accuracy over queries answered while a policy was in force.")
-	accuracyCount := counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.")
-	broken := gauge("sluice_promise_broken",
+	queries := r.counter("sluice_promised_queries_total",
+		"Queries that count for the objective and ended while a policy with a promise of violations was in force.",
+		"app")
+	violations := r.counter("sluice_promised_violations_total",
+		"How many of them were promised to violate the objective at most.", "app")
+	accuracySum := r.counter("sluice_promised_accuracy_sum",
+		"Sum of the promised accuracy over queries answered while a policy was in force.", "app")
+	accuracyCount := r.counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.", "app")
+	broken := r.gauge("sluice_promise_broken",
 		"1 while observations of the last minute contradict what policies promise.", "app", "promise")
-	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), notify: warn}
-	p.app = func(x *serving.App) appPromise {
-		return appPromise{
-			length: serving.Time(max(minBlock, objectivesPerBlock*x.SLO.Latency)), broken: make(map[string]bool),
-			rate: rate.WithLabelValues(x.Name), accuracy: accuracy.WithLabelValues(x.Name),
-			violation: violation.WithLabelValues(x.Name),
-			queries:   queries.WithLabelValues(x.Name), violations: violations.WithLabelValues(x.Name),
-			accuracySum: accuracySum.WithLabelValues(x.Name), accuracyCount: accuracyCount.WithLabelValues(x.Name),
-			accuracyBroken:   broken.WithLabelValues(x.Name, promisedAccuracy),
-			violationsBroken: broken.WithLabelValues(x.Name, promisedViolations),
+	p := &promises{names: n, rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), notify: warn}
+	p.make = func(app string) *promiseSeries {
+		x := &promiseSeries{
+			queries: queries.WithLabelValues(app), violations: violations.WithLabelValues(app),
+			accuracySum: accuracySum.WithLabelValues(app), accuracyCount: accuracyCount.WithLabelValues(app),
 		}
+		if app != Other { // what follows cannot be added up
+			x.rate, x.accuracy = rate.WithLabelValues(app), accuracy.WithLabelValues(app)
+			x.violation, x.broken = violation.WithLabelValues(app), make(map[string]prometheus.Gauge)
+			for _, what := range []string{promisedAccuracy, promisedViolations} {
+				x.broken[what] = broken.WithLabelValues(app, what)
+			}
+		}
+		return x
 	}
 	p.grow(spec)
 	return p
@@ -130,8 +130,16 @@ func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(PromiseCh
 func (p *promises) grow(spec *serving.Spec) {
 	p.spec = spec
 	p.rates.Grow(len(spec.Apps))
+	for a := range p.apps {
+		if spec.Apps[a].Closed {
+			p.apps[a].series = nil // it is dropped with those of the app
+		}
+	}
 	for a := len(p.apps); a < len(spec.Apps); a++ {
-		p.apps = append(p.apps, p.app(&spec.Apps[a]))
+		p.apps = append(p.apps, appPromise{
+			length: serving.Time(max(minBlock, objectivesPerBlock*spec.Apps[a].SLO.Latency)),
+			broken: make(map[string]bool),
+		})
 	}
 }
 
@@ -181,16 +189,38 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 		}
 		if seen {
 			if promise, rate, ok := p.inForce(now, serving.AppID(a)); ok {
-				x.rate.Set(rate)
-				x.accuracy.Set(promise.Accuracy)
-				if promise.Violation < 0 {
-					promise.Violation = math.NaN()
-				}
-				x.violation.Set(promise.Violation)
+				p.show(serving.AppID(a), promise, rate)
 			}
 		}
 		p.advance(now, serving.AppID(a))
 	}
+}
+
+// show sets what is promised to an app now, once it has been called.
+func (p *promises) show(a serving.AppID, promise plan.Promise, rate float64) {
+	if !p.names.has(p.spec.Apps[a].Name) {
+		return
+	}
+	x := p.seriesOf(a)
+	x.rate.Set(rate)
+	x.accuracy.Set(promise.Accuracy)
+	if promise.Violation < 0 {
+		promise.Violation = math.NaN()
+	}
+	x.violation.Set(promise.Violation)
+}
+
+// seriesOf returns the series of an app that has been called.
+func (p *promises) seriesOf(a serving.AppID) *promiseSeries {
+	x := &p.apps[a]
+	if x.series == nil {
+		name := p.spec.Apps[a].Name
+		if !p.names.has(name) {
+			name = Other
+		}
+		x.series = p.make(name)
+	}
+	return x.series
 }
 
 // adopt takes the promises of a plan that comes into force. A promise for one of several stages says nothing about the
@@ -248,13 +278,13 @@ func (p *promises) outcome(o *report.Outcome) {
 		return
 	}
 	p.advance(o.Done, o.App)
-	x := &p.apps[o.App]
+	x, series := &p.apps[o.App], p.seriesOf(o.App)
 	b := &x.ring[x.newest%windowBlocks]
 	if promise.Violation >= 0 {
 		b.queries++
 		b.promised += promise.Violation
-		x.queries.Inc()
-		x.violations.Add(promise.Violation)
+		series.queries.Inc()
+		series.violations.Add(promise.Violation)
 		if o.Outcome != serving.Served || o.Late() {
 			b.violations++
 		}
@@ -263,8 +293,8 @@ func (p *promises) outcome(o *report.Outcome) {
 		b.served++
 		b.accuracy += o.Accuracy
 		b.promisedAccuracy += promise.Accuracy
-		x.accuracySum.Add(promise.Accuracy)
-		x.accuracyCount.Inc()
+		series.accuracySum.Add(promise.Accuracy)
+		series.accuracyCount.Inc()
 	}
 }
 
@@ -277,19 +307,20 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 	}
 	for _, j := range []struct {
 		what  string
-		gauge prometheus.Gauge
 		judge func([]block, float64) (verdict, bool)
 	}{
 		{
-			promisedViolations, x.violationsBroken, testViolations,
-		}, {promisedAccuracy, x.accuracyBroken, testAccuracy},
+			promisedViolations, testViolations,
+		}, {promisedAccuracy, testAccuracy},
 	} {
 		v, ok := j.judge(x.ring[:], p.spec.Apps[a].SLO.Allowed())
 		if v.broken = v.broken && ok; v.broken == x.broken[j.what] {
 			continue
 		}
 		x.broken[j.what] = v.broken
-		j.gauge.Set(map[bool]float64{true: 1}[v.broken])
+		if x.series != nil && x.series.broken != nil {
+			x.series.broken[j.what].Set(map[bool]float64{true: 1}[v.broken])
+		}
 		if p.notify != nil {
 			p.notify(PromiseChange{
 				App: a, What: j.what, Broken: v.broken, Promised: v.promised, Observed: v.observed, Queries: v.queries,

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -87,7 +85,8 @@ func ready(i serving.InstanceID, v serving.VariantID) engine.Input {
 func TestPromiseInForce(t *testing.T) {
 	spec, p := promisedWorld()
 	s := script{telemetry: New(spec, Options{})}
-	x := &s.telemetry.promises.apps[0]
+	s.telemetry.names.claim(spec.Apps[0].Name) // as its first query does
+	x := s.telemetry.promises.seriesOf(0)
 	s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}},
 		[]engine.Decision{
 			{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{Variants: []serving.VariantID{0, 1}}},
@@ -159,7 +158,7 @@ func TestNoPromiseOfViolations(t *testing.T) {
 	s := script{telemetry: New(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
 	s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 	s.offer(100, 70*time.Second, every(2), 0.9)
-	x := &s.telemetry.promises.apps[0]
+	x := s.telemetry.promises.seriesOf(0)
 	if value(x.queries) != 0 || !math.IsNaN(value(x.violation)) || value(x.accuracyCount) != 7000 {
 		t.Errorf("%v queries were promised violations, %v, and %v an accuracy", value(x.queries), value(x.violation),
 			value(x.accuracyCount))
@@ -188,10 +187,7 @@ func TestDepartures(t *testing.T) {
 		s := script{telemetry: New(spec, Options{PromiseChanged: note})}
 		s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
-		x := &s.telemetry.promises.apps[0]
-		gauges := map[string]prometheus.Metric{
-			promisedViolations: x.violationsBroken, promisedAccuracy: x.accuracyBroken,
-		}
+		gauges := s.telemetry.promises.seriesOf(0).broken
 		for what, g := range gauges {
 			if want := map[bool]float64{true: 1}[what == c.broken]; value(g) != want {
 				t.Errorf("%s: promise of %s broken: %v, want %v", c.name, what, value(g), want)

@@ -30,8 +30,3 @@ func (c *spanCounts) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(x.n), x.event)
 	}
 }
-
-// ShowAccuracy sets an accuracy of a variant; source says where it comes from: believed, measured or shadowed.
-func (t *Telemetry) ShowAccuracy(app, variant, source string, value float64) {
-	t.metrics.accuracy.WithLabelValues(app, variant, source).Set(value)
-}

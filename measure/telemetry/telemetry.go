@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -26,6 +27,11 @@ type Options struct {
 	// PromiseChanged is called when observations come to contradict the promises of policies, and when they no longer
 	// do. The owner of the engine calls it, within Observe or Outcome. It may be nil.
 	PromiseChanged func(PromiseChange)
+	// Apps is how many apps have series of their own in the metrics: those that are called first. Others are counted
+	// together, under the name Other. Default 500.
+	Apps int
+	// AppsFull is called once, with the first app that has none. It may be nil.
+	AppsFull func(app string)
 	// TraceID returns the trace of a query, "" for one without: an exemplar of the latency histogram. It may be nil.
 	TraceID func(serving.QueryID) string
 }
@@ -41,7 +47,13 @@ type Telemetry struct {
 	recent   *recentQueries
 	promises *promises
 	content  *complexity
+
+	names      *names
+	accuracies *accuracies
 }
+
+// DefaultApps is the default of Options.Apps.
+const DefaultApps = 500
 
 // New returns a Telemetry with a Prometheus registry of its own. It keeps spec.
 func New(spec *serving.Spec, o Options) *Telemetry {
@@ -54,14 +66,22 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	if len(o.LatencyBuckets) == 0 {
 		o.LatencyBuckets = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}
 	}
+	if o.Apps <= 0 {
+		o.Apps = DefaultApps
+	}
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions),
 		recent: newRecentQueries(spec, o.Queries),
 	}
-	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
+	t.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r := registry{t.registry, make(labelled)}
+	t.names = newNames(o.Apps, o.AppsFull)
+	t.metrics = newMetrics(r, spec, o.LatencyBuckets, t.names)
 	t.metrics.traceID = o.TraceID
-	t.promises = newPromises(t.registry, spec, o.PromiseChanged)
-	t.content = newComplexity(t.registry, spec)
+	t.promises = newPromises(r, spec, t.names, o.PromiseChanged)
+	t.content = newComplexity(r, spec, t.names)
+	t.accuracies = newAccuracies(r, t.names)
 	t.spec.Store(spec)
 	return t
 }

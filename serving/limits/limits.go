@@ -22,6 +22,7 @@ const (
 	StateBytes     = 1 << 20   // that a stateful stage keeps of one stream
 	AllStatesBytes = 256 << 20 // that stateful stages keep of all streams
 	ModelBytes     = 2 << 30   // of a model file that is deployed
+	Models         = 2000      // of a model repository that a server has at once
 )
 
 // Of waiting.
