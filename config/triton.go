@@ -186,8 +186,11 @@ func (im *importer) read() error {
 	}
 	for _, name := range plain {
 		if err := im.singleModel(name); err != nil {
-			im.notef("model %q is left out: %v", name, err)
+			im.notef("model %q is left out: %s", name, strings.TrimPrefix(err.Error(), fmt.Sprintf("model %q: ", name)))
 		}
+	}
+	if len(im.apps) == 0 && im.only != "" {
+		return errors.New(strings.Join(im.notes, "; "))
 	}
 	if len(im.apps) == 0 && !im.control.Changes() {
 		return fmt.Errorf("nothing of model repository %s can be served:\n%s", im.repo.Dir(),

@@ -67,7 +67,31 @@ func newCatalog(p *Profiled, run *backends, s *service, m *functions.Manager, lo
 		}
 		c.entries[m.Name] = e
 	}
+	c.rememberLeftOut()
 	return c
+}
+
+// rememberLeftOut notes why models of the repository are not served from the start, so that clients are told. Where
+// clients say which are loaded, or a file does, the others are none that failed.
+func (c *catalog) rememberLeftOut() {
+	if !c.base.options.Imported || c.base.file.Models.Control == config.ControlExplicit {
+		return
+	}
+	repo, err := c.open()
+	if err != nil {
+		return
+	}
+	defer func() { _ = repo.Close() }()
+	for _, name := range c.unused() {
+		d, reason := c.define(name, server.Loading{})
+		if reason == nil {
+			d.close()
+			continue
+		}
+		if print, err := printOf(repo, []string{name}); err == nil {
+			c.remember(name, &definition{parts: []string{name}, print: print}, reason)
+		}
+	}
 }
 
 func (c *catalog) open() (*repository.Repository, error) {

@@ -64,7 +64,7 @@ echo "ready with $count models after $((ready / 1000000)) ms; the server has use
 wanted=${WANTED:-$([ -n "$pattern" ] && echo 0 || echo 990)}
 status=0
 "$PYTHON" test/clients/python/onnxsuite.py "$data" "127.0.0.1:$port" "127.0.0.1:$((port + 1))" "$work/messages" \
-  "$work/server.log" "$wanted" "$pattern" || status=$?
+  "$wanted" "$pattern" || status=$?
 if ! kill -0 $server 2>/dev/null; then
   echo "onnx-suite: the server has ended" >&2
   exit 1

@@ -67,7 +67,7 @@ class HTTP:
             self.connection = None
             raise
         if r.status != 200:
-            raise Refused(f"{r.status} {text.decode(errors='replace')}")
+            raise Refused(f"{r.status} {json.loads(text)['error']}")
         return r.headers, text
 
     def binary(self, model, inputs):

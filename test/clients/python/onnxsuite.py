@@ -1,7 +1,7 @@
 """Asks a server for the backend cases of the ONNX standard by every wire, and counts those that it answers as the
 standard does.
 
-    onnxsuite.py DATA HTTP_ADDRESS GRPC_ADDRESS MESSAGES SERVER_LOG WANTED [PATTERN]
+    onnxsuite.py DATA HTTP_ADDRESS GRPC_ADDRESS MESSAGES WANTED [PATTERN]
 
 DATA is the folder of libonnx-testdata; MESSAGES is what `go run ./test/clients FILE messages` writes. The server has
 each case as a model of its name. The exit status is 1 when a model is refused for a reason of our own, when an answer
@@ -23,6 +23,7 @@ from onnxcases import cases
 RUNTIME = re.compile(r"Error (loading|creating|running|getting)|onnxruntime|Non-zero status code|INVALID_GRAPH")
 TYPES = re.compile(r"of type .*, which the Open Inference Protocol cannot carry")
 NOTHING = re.compile(r"has 0 inputs|has no inputs")  # the protocol has no request without one
+UNFIT = re.compile(r"shape is .* model .* takes")
 # What is between the runtime and us is ours, although the runtime says it.
 OURS = re.compile(r"pre-allocated|shape verification failed")
 
@@ -58,18 +59,10 @@ def answer(wire, case, inputs, outputs):
     return "equal", ""
 
 
-def reasons(http, log):
+def reasons(http):
     """Returns why the server does not serve models, by model."""
-    out = {}
-    with open(log, encoding="utf-8", errors="replace") as f:
-        for line in f:
-            if m := re.match(r'(?:model|app) "([^"]+)" is (?:left out|not served): (.*)', line):
-                out.setdefault(m[1], m[2])
     _, index = http.ask("POST", "/v2/repository/index", b"")
-    for entry in json.loads(index):
-        if entry.get("reason"):
-            out[entry["name"]] = entry["reason"]
-    return out
+    return {e["name"]: e["reason"] for e in json.loads(index) if e.get("reason")}
 
 
 def kind(reason):
@@ -78,21 +71,25 @@ def kind(reason):
         return "types that the protocol lacks"
     if NOTHING.search(reason):
         return "requests without inputs, which the protocol lacks"
+    if UNFIT.search(reason):
+        return "inputs of a case that its own model does not allow"
     return "words of ONNX Runtime" if RUNTIME.search(reason) and not OURS.search(reason) else "ours"
 
 
 def shortened(reason):
     """Leaves out of a reason what differs from model to model."""
-    reason = re.sub(r"(/[\w.-]+)+/model\.onnx|\[?node__\w+|instance \d+|variant \d+", "_", reason)
-    return re.sub(r'"[^"]*"', "_", reason)[-150:]
+    for begin in ("Status Message: ", "temporary session: ", "of the model file is ", "model _: "):
+        reason = re.sub(r"(/[\w.-]+)+/model\.onnx", "_", reason)
+        reason = reason.rsplit(begin, 1)[-1]
+    return re.sub(r'"[^"]*"', "_", reason)[:140]
 
 
 def main():
-    data, http_address, grpc_address, messages, log, wanted = sys.argv[1:7]
-    found = cases(data, *sys.argv[7:8])
+    data, http_address, grpc_address, messages, wanted = sys.argv[1:6]
+    found = cases(data, *sys.argv[6:7])
     http, grpc = HTTP(http_address), GRPC(grpc_address, messages)
     wires = {"HTTP binary": http.binary, "HTTP JSON": http.json, "gRPC raw": grpc.raw, "gRPC typed": grpc.typed}
-    why = reasons(http, log)
+    why = reasons(http)
     counts = {name: collections.Counter() for name in wires}
     refused, wrong = collections.defaultdict(list), []
     for case in found:
