@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -34,9 +33,8 @@ sluice.yaml. What they lose is listed, and the exit status is then 5.`,
 				"sluice.yaml)")
 			var how resources.Importing
 			fs.StringVar(&how.Fleet, "fleet", "default", "with kserve, `name` of the fleet of the apps")
-			fs.DurationVar(&how.Objective, "objective", 100*time.Millisecond, "with kserve, the `latency` that "+
-				"every app "+
-				"gets as its objective")
+			fs.DurationVar(&how.Objective, "objective", 0, "with kserve, the `latency` that every app gets as its "+
+				"objective; 0 proposes 100ms")
 			return func(e *Env, args []string) error {
 				if len(args) == 1 && args[0] == "kserve" {
 					return importKServe(e, *file, *to, *out, how)

@@ -139,6 +139,9 @@ func (a *App) defaults(f *File, path string) {
 	if a.System != nil {
 		late = a.System.Late
 	}
+	if a.SLO.Proposed && !f.has("system.late") && !f.has(path+".system.late") {
+		late = "serve-late" // an objective that nobody asked for gives no query up
+	}
 	orText(f, &a.Late, late, path+".late")
 	if a.ColdWait == 0 && !f.has(path+".cold_wait") {
 		a.ColdWait = Duration(defaultColdWait)

@@ -199,7 +199,8 @@ type System struct {
 	// 0s; a running server then learns how late its timers and hand-overs are, and starts batches that fill up earlier
 	// by that.
 	Slack Duration `yaml:"slack"`
-	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`.
+	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`, and
+	// `serve-late` for apps with a proposed objective.
 	Late string `yaml:"late"`
 	// Replan is how often plans are made, or the least time between two plans for scalers that plan when something has
 	// changed. Default: the system's own.
@@ -221,7 +222,8 @@ type App struct {
 	// SLO is the latency objective. Required.
 	SLO SLO `yaml:"slo"`
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,
-	// `serve-late` serves it all the same. Default: the system's, which is `drop` when it does not say.
+	// `serve-late` serves it all the same. Default: the system's; when that does not say, `serve-late` where the
+	// objective is proposed, else `drop`.
 	Late string `yaml:"late"`
 	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped.
 	// Default: 0s, which never gives up.
@@ -308,6 +310,11 @@ type SLO struct {
 	Latency Duration `yaml:"latency"`
 	// Percentile of the queries that must meet it, in (0, 100]. Default: 99.
 	Percentile float64 `yaml:"percentile"`
+	// Proposed says that nobody asked for this latency: it follows from measurements. Answers that take longer are
+	// served all the same unless `late` is written, no plan leaves the app out for it, and a running server raises it to
+	// what it sees. `sluice config objectives` writes what a server has found. Take it away once the latency is yours.
+	// Default: false.
+	Proposed bool `yaml:"proposed"`
 }
 
 // Stage is one step of an app. docs/pipelines.md explains how tensors get from step to step.

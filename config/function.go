@@ -91,6 +91,7 @@ func (c *checker) function(fn *Function) {
 		c.addf("slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 	}
 	c.need(fn.SLO.Latency > 0, "slo.latency", "is %v, want more than 0", fn.SLO.Latency)
+	c.need(!fn.SLO.Proposed, "slo.proposed", "is true: the objective of a function is what its file says")
 	c.need(fn.SLO.Percentile > 0 && fn.SLO.Percentile <= 100, "slo.percentile",
 		"is %v, want more than 0 and at most 100", fn.SLO.Percentile)
 	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch",

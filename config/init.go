@@ -184,13 +184,8 @@ apps:
 func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*repository.Model, measured bool,
 	objectives map[string]time.Duration) {
 	fmt.Fprintf(b, "  - name: %s\n", quote(name))
-	slo := "{latency: 100ms, percentile: 99}   # not thought of: write yours"
-	if d := objectives[name]; d > 0 {
-		slo = fmt.Sprintf("{latency: %v, percentile: 99}   # proposed from measured latencies: write yours",
-			Duration(d))
-	}
-	fmt.Fprintf(b, "    slo: %s\n", slo)
-	b.WriteString(`    late: drop          # or serve-late
+	fmt.Fprintf(b, "    slo: %s\n", proposedSLO(Duration(objectives[name])))
+	b.WriteString(`    late: serve-late    # or drop, once the objective is yours
     queue_limit: 1000   # waiting queries, before new ones are refused
     variants:
 `)
@@ -209,6 +204,15 @@ func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*reposi
 			b.WriteString("        max_batch: 1   # the model has no batch dimension\n")
 		}
 	}
+}
+
+// proposedSLO writes an objective that nobody asked for: one that follows from measurements, or, where there are none,
+// one to begin with.
+func proposedSLO(d Duration) string {
+	if d > 0 {
+		return fmt.Sprintf("{latency: %v, proposed: true}   # from measured latencies: write yours", d)
+	}
+	return "{latency: 100ms, proposed: true}   # not measured: write yours"
 }
 
 const initTail = `

@@ -84,6 +84,31 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// Late answers are served under an objective that nobody asked for, unless somebody asked that they are not.
+func TestLatePolicyOfProposedObjectives(t *testing.T) {
+	for change, want := range map[string]string{
+		"slo: {latency: 50ms}":                                                     "drop",
+		"slo: {latency: 50ms, proposed: true}":                                     "serve-late",
+		"late: drop, slo: {latency: 50ms, proposed: true}":                         "drop",
+		"system: {name: sluice, late: drop}, slo: {latency: 50ms, proposed: true}": "drop",
+		"system: {name: sluice}, slo: {latency: 50ms, proposed: true}":             "serve-late",
+		"slo: {latency: 50ms, proposed: true}, give_up: 1s":                        "serve-late",
+		"late: serve-late, slo: {latency: 50ms}":                                   "serve-late",
+	} {
+		f, err := Parse([]byte(strings.Replace(small, "slo: {latency: 50ms}", change, 1)), "sluice.yaml")
+		if err != nil {
+			t.Fatalf("%s: %v", change, err)
+		}
+		if f.Apps[0].Late != want {
+			t.Errorf("%s: late %q, want %q", change, f.Apps[0].Late, want)
+		}
+	}
+	f, err := Parse([]byte("system: {late: drop}\n"+strings.Replace(small, "50ms}", "50ms, proposed: true}", 1)), "x.yaml")
+	if err != nil || f.Apps[0].Late != "drop" {
+		t.Errorf("with a policy for all: %v, %v", f.Apps[0].Late, err)
+	}
+}
+
 func TestSystemForms(t *testing.T) {
 	f, err := Parse([]byte("system: {name: proteus, late: serve-late, options: {beta: 1.05}}\n"+strings.Replace(small,
 		"{name: a,", "{name: a, system: clipper-ht,", 1)), "x.yaml")

@@ -47,11 +47,6 @@ device_types:
 	if m := totalMemory(); m > 0 {
 		fmt.Fprintf(&b, "    memory: %s\n", m)
 	}
-	objective := "{latency: 100ms}   # not thought of: write yours"
-	if p.Objective > 0 {
-		objective = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours",
-			Duration(p.Objective))
-	}
 	fmt.Fprintf(&b, `
 workers:
   - name: here
@@ -65,7 +60,7 @@ apps:
     variants:
       - python: %s
         max_batch: %d
-`, quote(p.Name()), objective, quote(p.Source), max(1, p.MaxBatch))
+`, quote(p.Name()), proposedSLO(Duration(p.Objective)), quote(p.Source), max(1, p.MaxBatch))
 	writeTensors(&b, "inputs", p.Inputs)
 	writeTensors(&b, "outputs", p.Outputs)
 	b.WriteString(initTail)

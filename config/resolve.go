@@ -122,7 +122,7 @@ func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
 		Name: a.Name, VersionOf: a.VersionOf, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency),
-			Percentile: a.SLO.Percentile},
+			Percentile: a.SLO.Percentile, Proposed: a.SLO.Proposed},
 		Weight: a.Weight, Floor: a.AccuracyFloor, AccuracyTarget: a.AccuracyTarget, QueueLimit: a.QueueLimit,
 		ColdWait: time.Duration(a.ColdWait), MinInstances: a.MinInstances, MaxInstances: a.MaxInstances,
 		Slack: time.Duration(r.f.SystemOf(i).Slack),

@@ -79,11 +79,7 @@ func (im *importer) writeControl(b *bytes.Buffer) {
 }
 
 func writeImported(b *bytes.Buffer, a *App) {
-	slo := "{latency: 100ms}   # Triton has no objective: write yours"
-	if a.SLO.Latency > 0 {
-		slo = fmt.Sprintf("{latency: %v}   # proposed from measured latencies: write yours", a.SLO.Latency)
-	}
-	fmt.Fprintf(b, "  - name: %s\n    slo: %s\n", quote(a.Name), slo)
+	fmt.Fprintf(b, "  - name: %s\n    slo: %s\n", quote(a.Name), proposedSLO(a.SLO.Latency))
 	if a.Late != "" {
 		fmt.Fprintf(b, "    late: %s   # its queue says how long queries wait\n", a.Late)
 	}

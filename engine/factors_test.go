@@ -14,14 +14,14 @@ import (
 )
 
 // followed returns an engine whose scaler follows the content of an app of two stages, with a plan for the given
-// queries/s, and its planner.
-func followed(t *testing.T, demand float64) (*engine.Engine, *plan.Plan, *static.Planner) {
+// queries/s and objective, and its planner.
+func followed(t *testing.T, demand float64, slo serving.SLO) (*engine.Engine, *plan.Plan, *static.Planner) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu"}}, Workers: []serving.Worker{{Name: "a"}, {Name: "b"}},
 		Apps: []serving.App{
 			{
-				Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1,
+				Name: "app", SLO: slo, Weight: 1,
 				QueueLimit: 100, Stages: []serving.StageID{0, 1},
 			},
 		},
@@ -56,7 +56,7 @@ func followed(t *testing.T, demand float64) (*engine.Engine, *plan.Plan, *static
 
 // Following content allocates nothing while the content does not change.
 func TestFollowingDoesNotAllocate(t *testing.T) {
-	e, first, _ := followed(t, 200)
+	e, first, _ := followed(t, 200, serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99})
 	d := &driver{e: e, due: make([]due, 0, 1<<12), in: make([]engine.Input, 0, 64)}
 	d.in = append(d.in, engine.Input{Kind: engine.PlanReady, Plan: first})
 	d.step(0)
@@ -68,17 +68,16 @@ func TestFollowingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A request carries the factors observed: other fan-outs, and inflated beliefs at one stage. The plan that comes
-// carries them, and the engine's spec stays as it was.
-func TestRequestsCarryFactors(t *testing.T) {
-	e, first, planner := followed(t, 200)
+// untilAsked has an engine with a plan serve queries of which the second stage takes three times as long as believed,
+// and returns its first request for a plan.
+func untilAsked(t *testing.T, e *engine.Engine, first *plan.Plan) (asked *engine.Decision) {
+	t.Helper()
 	e.Step(0, []engine.Input{{Kind: engine.PlanReady, Plan: first}})
 	e.Step(1, []engine.Input{
 		{
 			Kind: engine.InstanceChanged, Instance: 1, Variant: 0,
 		}, {Kind: engine.InstanceChanged, Instance: 2, Variant: 1},
 	})
-	var asked *engine.Decision
 	var done []engine.Input
 	for now := serving.Time(10e6); asked == nil && now < 20e9; now += 20e6 {
 		out := e.Step(now, append(done, engine.Input{
@@ -112,6 +111,30 @@ func TestRequestsCarryFactors(t *testing.T) {
 	if asked == nil {
 		t.Fatal("nothing was asked")
 	}
+	return asked
+}
+
+// A request for a plan has a proposed objective as long as would be proposed by what is believed by then, so that no
+// planner leaves the app out. The objective of the run stays, and so does one that was asked for.
+func TestRequestsStretchProposedObjectives(t *testing.T) {
+	for _, proposed := range []bool{false, true} {
+		e, first, _ := followed(t, 200, serving.SLO{Latency: 20 * time.Millisecond, Percentile: 99, Proposed: proposed})
+		asked := untilAsked(t, e, first)
+		r, want := asked.PlanRequest(), 20*time.Millisecond
+		if proposed {
+			want = profile.Objective(e.Spec(), r.Beliefs, 0, 1)
+		}
+		if got := r.Spec.Apps[0].SLO.Latency; got != want || e.Spec().Apps[0].SLO.Latency != 20*time.Millisecond {
+			t.Errorf("proposed %v: planned for %v, want %v; the run's is %v", proposed, got, want, e.Spec().Apps[0].SLO)
+		}
+	}
+}
+
+// A request carries the factors observed: other fan-outs, and inflated beliefs at one stage. The plan that comes
+// carries them, and the engine's spec stays as it was.
+func TestRequestsCarryFactors(t *testing.T) {
+	e, first, planner := followed(t, 200, serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99})
+	asked := untilAsked(t, e, first)
 	if len(asked.Fans) != 2 || len(asked.Fans[0]) != 1 || asked.Fans[0][0] != 5 || len(asked.Ballooning) != 2 ||
 		asked.Ballooning[0] != 1 || asked.Ballooning[1] < 2.9 || asked.Ballooning[1] > 3.1 {
 		t.Fatalf("fan-outs %v, ballooning %v, want 5, and 1 and 3", asked.Fans, asked.Ballooning)

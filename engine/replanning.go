@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 const (
@@ -73,7 +74,7 @@ func (r *replanning) request() {
 	r.last++
 	r.requested, r.at = true, r.now
 	d := r.out.add(RequestPlan, Requested)
-	d.Spec, d.Snapshot = r.spec, r.fleet.Snapshot(r.last, r.now)
+	d.Snapshot = r.fleet.Snapshot(r.last, r.now)
 	r.health.report(d.Snapshot)
 	r.machines.report(d.Snapshot)
 	d.Rates, d.Mixes, d.Prices = make([]float64, len(r.spec.Apps)), r.mixes(), r.usage.currentPrices()
@@ -83,6 +84,7 @@ func (r *replanning) request() {
 	r.content.ask(d)
 	r.raise(d.Rates)
 	d.Beliefs = r.beliefs.forPlanner()
+	d.Spec = profile.Stretched(r.spec, r.beliefs.current, d.Mixes)
 }
 
 // dispersions returns by app how unevenly queries arrive.

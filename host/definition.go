@@ -250,7 +250,7 @@ func (c *catalog) proposeObjectives(spec *serving.Spec, by serving.Offsets, d *d
 		return err
 	}
 	for a := int(by.App); a < len(spec.Apps); a++ {
-		spec.Apps[a].SLO.Latency = objectiveOf(spec, table, serving.AppID(a))
+		spec.Apps[a].SLO.Latency = profile.Objective(spec, table, serving.AppID(a), 1)
 	}
 	return nil
 }

@@ -106,6 +106,7 @@ func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) e
 		learned := profile.NewLearned(g.Spec, g.Profile)
 		latencies, r.Beliefs = learned, learned.Frozen()
 	}
+	r.Spec = profile.Stretched(r.Spec, r.Believed(latencies), nil)
 	s.planning.Lock() // planners may share a solver
 	defer s.planning.Unlock()
 	open := g.Spec.Open()

@@ -70,6 +70,7 @@ func (p *Planned) firstRequest() plan.Request {
 	if p.startsUnprofiled() {
 		r.Beliefs = profile.NewLearned(p.Spec(), nil).Frozen()
 	}
+	r.Spec = profile.Stretched(r.Spec, r.Believed(p.latencies), nil)
 	return r
 }
 

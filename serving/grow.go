@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 )
 
 // CheckGrowth reports why s cannot replace old in a run; nil means that it can. Every identifier of old must keep its
@@ -113,6 +114,13 @@ func (s *Spec) WithVersion(a AppID, app App, v Variant) (*Spec, VariantID) {
 	c.Stages[stage].Variants = append(slices.Clone(s.Stages[stage].Variants), id)
 	c.Variants = append(c.Variants, v)
 	return c, id
+}
+
+// WithObjective returns a copy of s in which the latency objective of app a is another.
+func (s *Spec) WithObjective(a AppID, latency time.Duration) *Spec {
+	c := s.clone()
+	c.Apps[a].SLO.Latency = latency
+	return c
 }
 
 // WithClosed returns a copy of s in which app a is closed.

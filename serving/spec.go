@@ -72,6 +72,8 @@ func (p LatePolicy) String() string {
 type SLO struct {
 	Latency    time.Duration
 	Percentile float64 // in (0, 100]
+	// Proposed says that nobody asked for Latency: it follows from measurements, and a run may raise it.
+	Proposed bool `json:",omitempty"`
 }
 
 // Allowed is the share of queries that may miss the objective.

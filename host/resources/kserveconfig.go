@@ -14,6 +14,10 @@ func KServeConfig(text []byte, how Importing, cores int) ([]byte, *List, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	proposed := ""
+	if how.Objective <= 0 {
+		proposed = ", proposed: true"
+	}
 	how = how.withDefaults()
 	var copies, apps bytes.Buffer
 	called := names{}
@@ -35,8 +39,8 @@ func KServeConfig(text []byte, how Importing, cores int) ([]byte, *List, error) 
 			list.leave(path, s.Line, "the app of namespace %q is called %q: another has its name", s.Namespace, name)
 		}
 		fmt.Fprintf(&copies, "#   %q -> models/%s/1/model.onnx\n", s.URI, name)
-		fmt.Fprintf(&apps, "  - name: %q\n    slo: {latency: %v}   # KServe has no objective: write yours\n", name,
-			how.Objective.Round(time.Microsecond))
+		fmt.Fprintf(&apps, "  - name: %q\n    slo: {latency: %v%s}   # KServe has no objective: write yours\n", name,
+			how.Objective.Round(time.Microsecond), proposed)
 		if s.Demand > 0 {
 			fmt.Fprintf(&apps, "    demand: %s   # scaleTarget, for the replicas at the start\n", quantity(s.Demand))
 		}

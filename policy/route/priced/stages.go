@@ -132,8 +132,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 		for a := range spec.Apps {
 			x := &spec.Apps[a]
 			r.apps[a] = app{
-				id: serving.AppID(a), weight: max(x.Weight, 1e-6), slo: max((x.SLO.Latency - x.Slack).Seconds(), 1e-6),
-				graph: pipeline.New(spec, serving.AppID(a)),
+				id: serving.AppID(a), weight: max(x.Weight, 1e-6), graph: pipeline.New(spec, serving.AppID(a)),
 			}
 			r.apps[a].items = r.apps[a].graph.MeanItems()
 		}
@@ -143,6 +142,10 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 				joins: float64(max(spec.Stages[s].Joins, 1)),
 			}
 		}
+	}
+	for a := range spec.Apps { // objectives may change while the tables stay
+		x := &spec.Apps[a]
+		r.apps[a].slo = max((x.SLO.Latency - x.Slack).Seconds(), 1e-6)
 	}
 	pools := make(map[string]int32)
 	var key []byte
