@@ -227,6 +227,7 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	e := &Error{
 		Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String(), Expired: d.Reason == engine.QueueTimeout,
 		Full: d.Reason == engine.QueueFull, Closed: d.Reason == engine.AppClosed,
+		Unplaced: d.Reason.Unplaced(),
 	}
 	if d.Outcome == serving.Failed {
 		e.Cause = c.cause

@@ -71,6 +71,8 @@ type Error struct {
 	Reason  string          // one of the engine's reasons, in words a client can act on
 	// RetryAfter is the wait after which another try may succeed; 0 when none will.
 	RetryAfter time.Duration
+	// Unplaced tells that nothing that is loaded could serve the query, which is no fault of it.
+	Unplaced bool
 	// Expired tells that the query waited for longer than its queue allows, Full that the queue was full, and Closed
 	// that its app was closed before the query came.
 	Expired, Full, Closed bool

@@ -102,6 +102,9 @@ func (r Reason) String() string {
 	return reasonNames[r-32]
 }
 
+// Unplaced reports whether a query ended for want of a place: no instance, or none with room for so many items.
+func (r Reason) Unplaced() bool { return r == NothingLoaded || r == NoRoom || r == TooLarge }
+
 // Task is the work of one query in a batch: all of its items at the stage, or some.
 type Task struct {
 	Query  serving.QueryID

@@ -50,7 +50,7 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 		return oip.Errorf(oip.Unavailable, "", "%v: Exceeds maximum queue size", d), d.RetryAfter
 	case d.Expired:
 		return oip.Errorf(oip.Unavailable, "", "Request timeout expired"), 0
-	case (d.Outcome == serving.Refused || d.Outcome == serving.Failed) && d.RetryAfter > 0:
+	case d.Unplaced, (d.Outcome == serving.Refused || d.Outcome == serving.Failed) && d.RetryAfter > 0:
 		return oip.Errorf(oip.Unavailable, "", "%v", d), d.RetryAfter
 	case d.Outcome == serving.Refused:
 		return oip.Errorf(oip.Invalid, "", "%v", d), 0
