@@ -18,9 +18,10 @@ import (
 // keptArrivals is how many of the latest arrivals a server keeps for questions of the kind "what if": 9 MB.
 const keptArrivals = 1 << 16
 
-// startBoard starts to watch the engine for the dashboard.
+// startBoard starts to watch the engine for the dashboard and for objectives.
 func (s *Server) startBoard() {
-	s.board = board.New(s.planned.Spec(), board.Options{Arrivals: keptArrivals})
+	s.objectives = newObjectives(s.planned, s.log)
+	s.board = board.New(s.planned.Spec(), board.Options{Arrivals: keptArrivals, Ran: s.objectives.ran})
 }
 
 // newDashboard returns what answers the page's questions.

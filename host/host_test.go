@@ -64,7 +64,13 @@ func profiled(t testing.TB, text string) *Profiled {
 // running serves a configuration until the test ends.
 func running(t testing.TB, text string, o ServerOptions) *Server {
 	t.Helper()
-	s, err := profiled(t, text).NewServer(t.Context(), o)
+	return served(t, profiled(t, text), o)
+}
+
+// served is running for a configuration with its profile.
+func served(t *testing.T, p *Profiled, o ServerOptions) *Server {
+	t.Helper()
+	s, err := p.NewServer(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,19 +60,20 @@ type ServerOptions struct {
 // Server is a running configuration: backends, data plane, stores and front ends. Its listeners are bound from the
 // start; it answers while [Server.Serve] runs. Its methods are safe for concurrent use.
 type Server struct {
-	planned   *Planned
-	log       *slog.Logger
-	drain     time.Duration // how long accepted queries may take to finish
-	telemetry *telemetry.Telemetry
-	tracer    *tracing.Tracer // nil without traces
-	plane     *dataplane.Plane
-	run       *backends
-	service   *service
-	functions *functionHost // nil without a store
-	front     *server.Server
-	board     *board.Board
-	dashboard *dashboard.Dashboard
-	history   *history // nil without a file
+	planned    *Planned
+	log        *slog.Logger
+	drain      time.Duration // how long accepted queries may take to finish
+	telemetry  *telemetry.Telemetry
+	tracer     *tracing.Tracer // nil without traces
+	plane      *dataplane.Plane
+	run        *backends
+	service    *service
+	functions  *functionHost // nil without a store
+	front      *server.Server
+	board      *board.Board
+	objectives *objectives
+	dashboard  *dashboard.Dashboard
+	history    *history // nil without a file
 
 	loadErrors sync.Map // by variant's name: why its latest load that failed did
 
@@ -191,6 +192,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		helpers.Go(func() { shadow.run(refining) })
 	}
 	helpers.Go(func() { s.dashboard.Run(refining) })
+	helpers.Go(func() { s.objectives.run(refining) })
 	if s.history != nil {
 		helpers.Go(func() { s.history.keep(refining) })
 	}

@@ -28,10 +28,12 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-func (l *lines) has(what string) bool {
+func (l *lines) has(what string) bool { return l.count(what) > 0 }
+
+func (l *lines) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), what)
+	return strings.Count(l.text.String(), what)
 }
 
 // A server records inputs within their bound, and compares variants in idle time: two variants that always agree are

@@ -119,6 +119,7 @@ func (s *Server) openCatalog(run *backends) error {
 			return err
 		}
 	}
+	s.objectives.service, s.objectives.manager = s.service, m
 	s.service.catalog = newCatalog(s.planned.Profiled, run, s.service, m, s.log)
 	if s.service.catalog != nil {
 		s.onRelease(s.service.catalog.close)

@@ -26,6 +26,9 @@ type Options struct {
 	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many
 	// apps.
 	Seconds int
+	// Ran is called on the owner goroutine with every batch that has ended well, and how many ran on its instance, itself
+	// included; nil for none. It must not call the board.
+	Ran func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
 	// Batches is how many of the latest batches Compare knows; default 8192.
 	Batches int
 }
@@ -46,6 +49,7 @@ type Board struct {
 	missed   missed
 	arrivals arrivals
 	waiting  []int32 // by AppID: queries that have not ended
+	ran      func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
 }
 
 // New returns a Board of an engine with this spec. It keeps spec.
@@ -55,7 +59,9 @@ func New(spec *serving.Spec, o Options) *Board {
 	if o.Seconds <= 0 {
 		o.Seconds = seconds
 	}
-	b := &Board{fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals)}
+	b := &Board{
+		fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals), ran: o.Ran,
+	}
 	if o.Batches <= 0 {
 		o.Batches = keptBatches
 	}
@@ -165,6 +171,9 @@ func (b *Board) input(x *engine.Input) {
 		app.runs += time.Duration(r.tasks) * x.Took
 		if x.Result == engine.OK {
 			b.live.variants[r.variant] += uint32(r.tasks)
+			if b.ran != nil {
+				b.ran(r.variant, r.instance.device, int(r.items), len(r.instance.running)+1, x.Took)
+			}
 		}
 	case engine.InstanceChanged:
 		b.machines.changed(b.now, x)

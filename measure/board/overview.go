@@ -80,6 +80,7 @@ type AppNow struct {
 	Name        string  `json:"name"`
 	ObjectiveMS float64 `json:"slo_ms"`
 	Percentile  float64 `json:"slo_percentile"`
+	Proposed    bool    `json:"slo_proposed,omitempty"` // nobody asked for the objective
 	Floor       float64 `json:"accuracy_floor,omitempty"`
 	Target      float64 `json:"accuracy_target,omitempty"`
 	Best        float64 `json:"best_accuracy"`
@@ -157,7 +158,7 @@ func (b *Board) Overview() *Overview {
 		allHour.add(h)
 		allMinute.add(&minute.apps[a])
 		x := AppNow{
-			Name: app.Name, ObjectiveMS: objectiveMS(app), Percentile: app.SLO.Percentile,
+			Name: app.Name, ObjectiveMS: objectiveMS(app), Percentile: app.SLO.Percentile, Proposed: app.SLO.Proposed,
 			Floor: app.Floor, Target: app.AccuracyTarget, Best: b.spec.BestAccuracy(serving.AppID(a)),
 			Stages: len(app.Stages), Closed: app.Closed, Waiting: b.waiting[a],
 			Now:  window(n, nowSpan, objectiveMS(app)),
