@@ -30,8 +30,11 @@ func banner(e *Env, p *host.Profiled, s *host.Server) {
 			fmt.Fprintf(w, "  and %d more: curl -s -X POST %s/v2/repository/index\n", len(spec.Apps)-a, base)
 			break
 		}
-		fmt.Fprintf(w, "  %s  takes %s, answers within %v\n", app.Name, shownSpecs(p.Tables().Apps[a].Inputs),
-			app.SLO.Latency)
+		objective := fmt.Sprintf("answers within %v", app.SLO.Latency)
+		if app.SLO.Proposed {
+			objective = fmt.Sprintf("objective %v (proposed)", app.SLO.Latency)
+		}
+		fmt.Fprintf(w, "  %s  takes %s, %s\n", app.Name, shownSpecs(p.Tables().Apps[a].Inputs), objective)
 		if example < 0 && p.Tables().Apps[a].Inputs != nil {
 			example = a
 		}

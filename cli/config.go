@@ -11,18 +11,22 @@ import (
 func configCommand() command {
 	return command{
 		name: "config", summary: "check a sluice.yaml, or write one from a model repository",
-		usage: "check [--production] FILE | init REPOSITORY | template",
+		usage: "check [--production] FILE | init REPOSITORY | objectives FILE | template",
 		about: `
 check reads a file, resolves its models and prints every problem with its line and field. With --production it
 lists what is open to strangers, with the lines that close it, and fails while there is anything.
 init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx. It runs each model for a
 second or so, to propose objectives; what cannot be served is named and left out.
+objectives prints a file with the proposed objectives in it (slo.proposed) as a running server has corrected them;
+--server is its admin address.
 template prints a file with every setting and its default.`,
 		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\n" +
-			"sluice config check --production sluice.yaml\nsluice config template",
+			"sluice config check --production sluice.yaml\nsluice config objectives sluice.yaml > corrected.yaml\n" +
+			"sluice config template",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asIs := fs.Bool("no-measure", false, "with init, do not run the models to propose objectives")
 			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
+			server := fs.String("server", config.DefaultAdmin, "with objectives, admin `address` of the server")
 			production := fs.Bool("production", false, "with check, list what is open to strangers")
 			return func(e *Env, args []string) error {
 				switch {
@@ -32,11 +36,13 @@ template prints a file with every setting and its default.`,
 					return checkConfig(e, args[1], *asJSON)
 				case len(args) == 2 && args[0] == "init":
 					return initConfig(e, args[1], !*asIs)
+				case len(args) == 2 && args[0] == "objectives":
+					return writeObjectives(e, args[1], *server)
 				case len(args) == 1 && args[0] == "template":
 					_, err := e.Stdout.Write(config.Template())
 					return err
 				}
-				return fault.Errorf(fault.Usage, "say what to do: check FILE, init REPOSITORY or template")
+				return fault.Errorf(fault.Usage, "say what to do: check FILE, init REPOSITORY, objectives FILE or template")
 			}
 		},
 	}

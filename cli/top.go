@@ -44,12 +44,7 @@ once, as does output that is no terminal. SLUICE_TOKEN is the key of a caller th
 				if len(args) > 0 {
 					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
-				base := *server
-				if !strings.Contains(base, "://") {
-					base = "http://" + base
-				}
-				t := &top{base: base + "/api/v1/", client: &http.Client{Timeout: topTimeout},
-					token: e.Getenv("SLUICE_TOKEN")}
+				t := newTop(e, *server)
 				defer t.client.CloseIdleConnections()
 				out, ok := e.Stdout.(*os.File)
 				if *once || !ok || !term.IsTerminal(int(out.Fd())) {
@@ -86,6 +81,16 @@ type top struct {
 
 	onMachines bool // they are shown, not the apps
 	first      int  // line that is shown first
+}
+
+// newTop watches the server at an admin address. The caller closes the idle connections of its client.
+func newTop(e *Env, server string) *top {
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	return &top{
+		base: server + "/api/v1/", client: &http.Client{Timeout: topTimeout}, token: e.Getenv("SLUICE_TOKEN"),
+	}
 }
 
 // ask gets the present numbers. An error is of kind fault.NoServer.

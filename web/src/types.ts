@@ -15,7 +15,7 @@ export interface Forecast {
   violation_band: [number, number] | null; effective_accuracy: number | null;
 }
 export interface AppNow {
-  name: string; slo_ms: number; slo_percentile: number; accuracy_floor?: number; accuracy_target?: number;
+  name: string; slo_ms: number; slo_percentile: number; slo_proposed?: boolean; accuracy_floor?: number; accuracy_target?: number;
   best_accuracy: number; stages: number; closed?: boolean; waiting: number; now: Window; hour: Window;
   burn: number | null; burn_hour: number | null; forecast?: Forecast;
 }

@@ -28,7 +28,7 @@ export function AppView({ live, name }: { live: Live; name: string }) {
     <>
       <h1>{a.name} <Kept burn={live.link === 'saved' ? a.burn_hour : a.burn} ended={w.violation_ratio != null} /></h1>
       <div class="tiles">
-        <Tile label="Objective" value={millis(a.slo_ms)} note={`for ${a.slo_percentile} % of the queries`} />
+        <Tile label="Objective" value={millis(a.slo_ms)} note={`for ${a.slo_percentile} % of the queries${a.slo_proposed ? ", proposed" : ""}`} />
         <Tile label="Offered" value={`${rate(w.offered_rate)}/s`} note={a.forecast?.capacity != null ? `the plan carries ${rate(a.forecast.capacity)}/s` : `served ${rate(w.throughput)}/s`} />
         <Tile label="Violations" value={percent(w.violation_ratio)} note={<>late {w.late}, dropped {w.dropped}, refused {w.refused}, failed {w.failed}{a.forecast?.violation_ratio != null && <><br />the plan expects {percent(a.forecast.violation_ratio)}{a.forecast.violation_band && ` (${percent(a.forecast.violation_band[0])} to ${percent(a.forecast.violation_band[1])})`}</>}</>} />
         <Tile label="Error budget left" value={a.burn_hour == null ? none : a.burn_hour <= 1 ? percent(1 - a.burn_hour, 0) : 'used up'} note={`burns ${factor(a.burn)} now, ${factor(a.burn_hour)} over the hour`} />

@@ -74,7 +74,7 @@ function AppRow({ a, live, saved }: { a: AppNow; live: Live; saved: boolean }) {
   return (
     <tr>
       <td data-label="App"><a href={`#/apps/${encodeURIComponent(a.name)}`}>{a.name}</a>{a.stages > 1 && <span class="sub">{a.stages} stages</span>}</td>
-      <td data-label="Objective"><Kept burn={saved ? a.burn_hour : a.burn} ended={w.violation_ratio != null} /><span class="sub">{a.slo_percentile} % within {millis(a.slo_ms)}</span></td>
+      <td data-label="Objective"><Kept burn={saved ? a.burn_hour : a.burn} ended={w.violation_ratio != null} /><span class="sub">{a.slo_percentile} % within {millis(a.slo_ms)}{a.slo_proposed && ', proposed'}</span></td>
       <td data-label="Violations">{percent(w.violation_ratio)}<span class="sub">last hour {percent(a.hour.violation_ratio)}, allowed {percent(allowed, 1)}</span></td>
       <td data-label="Error budget, last hour">
         {a.burn_hour == null ? none : <>
