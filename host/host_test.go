@@ -68,7 +68,7 @@ func running(t testing.TB, text string, o ServerOptions) *Server {
 }
 
 // served is running for a configuration with its profile.
-func served(t *testing.T, p *Profiled, o ServerOptions) *Server {
+func served(t testing.TB, p *Profiled, o ServerOptions) *Server {
 	t.Helper()
 	s, err := p.NewServer(t.Context(), o)
 	if err != nil {
