@@ -55,19 +55,22 @@ func showSaved(e *Env, s *host.Saved, address string, speed float64) error {
 		return fault.Errorf(fault.Usage, "--listen: %w", err)
 	}
 	fmt.Fprintf(e.Stdout, "the dashboard is at http://%s/\n", l.Addr())
-	if n := s.Notice(); n != "" {
-		fmt.Fprintln(e.Stderr, n)
+	notice := func() {
+		if n := s.Notice(); n != "" {
+			fmt.Fprintln(e.Stderr, n)
+		}
 	}
 	ctx, stop := context.WithCancel(e.Context)
 	defer stop()
 	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: dashboardTimeout}
 	played := make(chan error, 1)
 	go func() {
+		var err error
 		if speed > 0 {
-			played <- s.Play(ctx, speed)
-			return
+			err = s.Play(ctx, speed)
 		}
-		played <- nil
+		notice()
+		played <- err
 	}()
 	go s.Run(ctx)
 	go func() {

@@ -2,16 +2,19 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,6 +40,7 @@ const (
 	mostSaved    = 200      // files of a folder
 	largestSaved = 64 << 20 // bytes of a report or of rows
 	savedDepth   = 3        // folders below the one that was named
+	reportDepth  = 3        // of a report in a file
 )
 
 // Saved is a run, or several, that a dashboard shows from files.
@@ -48,6 +52,7 @@ type Saved struct {
 	board   *board.Board
 	answers *dashboard.Dashboard
 	about   func(paper, figure string) (title, shows string)
+	skipped []string // journals of the folder that are not shown, and why
 }
 
 // About names what papers and their figures are, for the page; "" for unknown ones.
@@ -90,18 +95,21 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	if st.IsDir() {
+	switch {
+	case st.IsDir():
 		err = s.folder(path)
-	} else {
+	case st.Mode().IsRegular():
 		err = s.file(path, filepath.Base(path), true)
+	default:
+		err = fault.Errorf(fault.Config, "%s is no file: name a journal, a report or a folder of them", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if s.run == nil && len(s.reports) == 0 && len(s.figures) == 0 {
 		return nil, fault.Errorf(fault.Config, "%s holds no journal, report or rows.json: write some with 'sluice "+
-			"simulate --journal FILE --json', 'sluice load --out FOLDER' or 'sluice reproduce PAPER --out FOLDER'",
-			path)
+			"simulate --journal FILE --json', 'sluice load --out FOLDER' or 'sluice reproduce PAPER --out FOLDER'%s",
+			path, strings.Join(append([]string{""}, s.skipped...), "\n"))
 	}
 	info := dashboard.Info{Name: s.name, Version: Version(), Source: "saved", Run: s.run != nil}
 	c := dashboard.Config{Board: s.board}
@@ -146,10 +154,17 @@ func (s *Saved) folder(root string) error {
 		if ext := filepath.Ext(path); ext != ".json" && ext != ".journal" || read >= mostSaved {
 			return nil
 		}
+		// A pipe would wait for who writes into it. A link may lead to one, or to nothing.
+		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+			return nil //nolint:nilerr // a folder may hold other things
+		}
 		read++
 		return s.file(path, name, false)
 	})
 }
+
+// journalHead is what journals begin with.
+const journalHead = `{"Journal":`
 
 // file takes a file for what it begins with. must says that it has to be something.
 func (s *Saved) file(path, name string, must bool) error {
@@ -162,14 +177,23 @@ func (s *Saved) file(path, name string, must bool) error {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return errors.Join(fault.Wrap(fault.Config, err), f.Close())
 	}
-	if bytes.HasPrefix(head[:n], []byte(`{"Journal":`)) && s.run == nil {
+	if bytes.HasPrefix(head[:n], []byte(journalHead)) && s.run == nil {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return errors.Join(err, f.Close())
 		}
-		return s.openRun(f, path)
+		err := s.openRun(f, path)
+		if err != nil && !must {
+			s.skipped = append(s.skipped, err.Error())
+			return nil
+		}
+		return err
 	}
 	if err := f.Close(); err != nil {
 		return err
+	}
+	if bytes.HasPrefix(head[:n], []byte(journalHead)) {
+		s.skipped = append(s.skipped, fmt.Sprintf("%s is not shown: %s is the journal of this page", path, s.run.path))
+		return nil
 	}
 	data, err := files.Read(path, largestSaved)
 	if err != nil {
@@ -193,9 +217,8 @@ func (s *Saved) file(path, name string, must bool) error {
 		s.figures = append(s.figures, f)
 		return nil
 	}
-	r := &report.Report{}
-	if err := json.Unmarshal(data, r); err == nil && len(r.Apps) > 0 && r.DurationS > 0 {
-		s.reports = append(s.reports, savedReport{Name: strings.TrimSuffix(filepath.ToSlash(name), ".json"), Report: r})
+	found := reportsIn(strings.TrimSuffix(filepath.ToSlash(name), ".json"), data, reportDepth)
+	if s.reports = append(s.reports, found...); len(found) > 0 {
 		return nil
 	}
 	if must {
@@ -203,6 +226,41 @@ func (s *Saved) file(path, name string, must bool) error {
 			path)
 	}
 	return nil
+}
+
+// reportsIn are the reports in what commands print as JSON: a report, a list of them, or an object that has some, such
+// as the live and the simulated one. They are named after the file and where in it they are, or after their run.
+func reportsIn(name string, data json.RawMessage, depth int) (out []savedReport) {
+	r := &report.Report{}
+	if err := json.Unmarshal(data, r); err == nil && len(r.Apps) > 0 && r.DurationS > 0 {
+		return []savedReport{{Name: name, Report: r}}
+	}
+	if depth == 0 {
+		return nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) == nil {
+		for k, x := range list {
+			for _, r := range reportsIn(name, x, depth-1) {
+				if len(list) > 1 {
+					r.Name += ": " + cmp.Or(r.Report.Name, strconv.Itoa(k+1))
+				}
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	var parts map[string]json.RawMessage
+	if json.Unmarshal(data, &parts) == nil {
+		for _, key := range slices.Sorted(maps.Keys(parts)) {
+			at := name
+			if key != "report" { // of a load generator
+				at += ": " + key
+			}
+			out = append(out, reportsIn(at, parts[key], depth-1)...)
+		}
+	}
+	return out
 }
 
 func (s *Saved) openRun(f *os.File, path string) error {
@@ -218,7 +276,8 @@ func (s *Saved) openRun(f *os.File, path string) error {
 }
 
 // Play replays the journal, at so many times the speed at which it was recorded; 0 is as fast as possible. It returns
-// at its end. It ends early, and Notice says why, where this version of the program decides otherwise.
+// at its end. It ends early, and Notice says why, where the journal is cut off or damaged, or where this version of the
+// program decides otherwise.
 func (s *Saved) Play(ctx context.Context, speed float64) error {
 	r := s.run
 	if r == nil {
@@ -236,7 +295,8 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 			return nil
 		}
 		if err != nil {
-			return fault.Errorf(fault.Config, "%s: %w", r.path, err)
+			r.notice = fmt.Sprintf("%s: %v: only what was before is shown", r.path, err)
+			return nil
 		}
 		if speed > 0 {
 			due := begun.Add(time.Duration(float64(st.At) / speed))
@@ -258,12 +318,13 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 	}
 }
 
-// Notice says why less than the whole is shown; empty where it is not so.
+// Notice says why less than the whole is shown, once Play has returned; empty where it is not so.
 func (s *Saved) Notice() string {
-	if s.run == nil {
-		return ""
+	said := s.skipped
+	if s.run != nil && s.run.notice != "" {
+		said = append(slices.Clone(said), s.run.notice)
 	}
-	return s.run.notice
+	return strings.Join(said, "\n")
 }
 
 // Handler answers the page and its questions.

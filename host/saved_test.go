@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/measure/workload"
 )
 
@@ -210,6 +211,87 @@ func TestOpenSavedRefuses(t *testing.T) {
 		if _, err := OpenSaved(path, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
+	}
+}
+
+// What commands print as JSON is shown: one report, a list of them, and those that an object has, named after where they
+// are.
+func TestSavedReportsOfCommands(t *testing.T) {
+	one := `{"duration_s":1,"apps":[{"name":"a"}]}`
+	two := `{"name":"60-per-s","duration_s":1,"apps":[{"name":"a"}]}`
+	for _, c := range []struct{ text, want string }{
+		{one, "[r]"}, {"[" + one + "]", "[r]"}, {"[" + one + "," + two + "]", "[r: 1 r: 60-per-s]"},
+		{`{"simulated":` + one + `,"live":` + two + `,"differences":[]}`, "[r: live r: simulated]"},
+		{`[{"report":` + one + `,"send_lag":{}}]`, "[r]"}, {`{"live":{"report":` + one + `},"files":["x"]}`, "[r: live]"},
+	} {
+		path := filepath.Join(t.TempDir(), "r.json")
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenSaved(path, 0)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		var names []string
+		for _, r := range s.reports {
+			names = append(names, r.Name)
+		}
+		if got := fmt.Sprint(names); got != c.want {
+			t.Errorf("%s: %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+// Of a journal that was cut off, what is whole is shown, replayed and explained, and said to be less than the run.
+func TestCutJournalIsShown(t *testing.T) {
+	dir := t.TempDir()
+	crowded(t, dir)
+	path := filepath.Join(dir, "run.journal")
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, st.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenSaved(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if o := s.board.Overview(); o.Hour.Offered == 0 || !strings.Contains(s.Notice(), "is cut off in line") {
+		t.Errorf("%d queries, %q", o.Hour.Offered, s.Notice())
+	}
+	r, err := Replay(path)
+	if err != nil || r.Difference != nil || r.Cut == nil || r.Steps == 0 {
+		t.Errorf("replayed as %+v, %v", r, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if x, err := telemetry.ExplainJournal(f, 5); err != nil || x.Query != 5 {
+		t.Errorf("explained as %+v, %v", x, err)
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := telemetry.ExplainJournal(f, 1<<40); err == nil || !strings.Contains(err.Error(), "is cut off") {
+		t.Errorf("a query that is not there: %v", err)
+	}
+	// Beside a whole one it does not keep the folder from being shown, and is named.
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	both, err := OpenSaved(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer both.Close()
+	if len(both.reports) != 1 || !strings.Contains(both.Notice(), "is cut off in line 1") {
+		t.Errorf("%d reports, %q", len(both.reports), both.Notice())
 	}
 }
 

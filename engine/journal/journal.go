@@ -283,6 +283,37 @@ type Reader struct {
 	s      *bufio.Scanner
 	header Header
 	n      int
+	open   bool // the latest line has no end
+}
+
+// Cut is the error of a journal that ends within a line: the program that wrote it was killed, or its disk was full.
+// All lines before are whole.
+type Cut struct{ Line int }
+
+func (e *Cut) Error() string {
+	if e.Line == 1 {
+		return "the journal is cut off in line 1: nothing of the run is in it"
+	}
+	return fmt.Sprintf("the journal is cut off in line %d: what came after line %d is not in it", e.Line, e.Line-1)
+}
+
+// lines is bufio.ScanLines, and notes a last line without an end.
+func (j *Reader) lines(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	advance, line, err = bufio.ScanLines(data, atEOF)
+	j.open = advance > 0 && data[advance-1] != '\n'
+	return advance, line, err
+}
+
+// parse reads the latest line.
+func (j *Reader) parse(into any) error {
+	err := json.Unmarshal(j.s.Bytes(), into)
+	switch {
+	case err == nil:
+		return nil
+	case j.open:
+		return &Cut{j.n}
+	}
+	return fmt.Errorf("journal line %d: %w", j.n, err)
 }
 
 // NewReader reads the header.
@@ -290,6 +321,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 1<<16), maxLine)
 	j := &Reader{s: s}
+	s.Split(j.lines)
 	if !s.Scan() {
 		if err := s.Err(); err != nil {
 			return nil, fmt.Errorf("journal line 1: %w", err)
@@ -297,8 +329,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, errors.New("journal line 1: the file is empty")
 	}
 	j.n = 1
-	if err := json.Unmarshal(s.Bytes(), &j.header); err != nil {
-		return nil, fmt.Errorf("journal line 1: %w", err)
+	if err := j.parse(&j.header); err != nil {
+		return nil, err
 	}
 	if j.header.Journal != Version {
 		return nil, fmt.Errorf("journal line 1: version %d, this program reads version %d", j.header.Journal, Version)
@@ -315,7 +347,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 // Header returns the first line.
 func (j *Reader) Header() Header { return j.header }
 
-// Next returns the next step, or io.EOF.
+// Next returns the next step, or io.EOF. The error is a *Cut where the journal ends within a line.
 func (j *Reader) Next() (Step, error) {
 	if !j.s.Scan() {
 		if err := j.s.Err(); err != nil {
@@ -325,8 +357,8 @@ func (j *Reader) Next() (Step, error) {
 	}
 	j.n++
 	var l line
-	if err := json.Unmarshal(j.s.Bytes(), &l); err != nil {
-		return Step{}, fmt.Errorf("journal line %d: %w", j.n, err)
+	if err := j.parse(&l); err != nil {
+		return Step{}, err
 	}
 	st := Step{At: l.At, Out: l.Out}
 	for i := range l.In {

@@ -140,6 +140,38 @@ func TestBadJournals(t *testing.T) {
 	}
 }
 
+// A journal that is cut off anywhere gives every step that is whole, and then says in which line it ends. One that ends
+// with a whole line, whether or not the end of the line is there, is whole.
+func TestCutJournals(t *testing.T) {
+	text := string(written(t))
+	whole := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for n := range len(text) {
+		lines := strings.Count(text[:n], "\n")
+		full := n > 0 && (text[n-1] == '\n' || text[n] == '\n')
+		if text[n] == '\n' {
+			lines++
+		}
+		r, err := NewReader(strings.NewReader(text[:n]))
+		steps := 0
+		for err == nil {
+			if _, err = r.Next(); err == nil {
+				steps++
+			}
+		}
+		cut := (*Cut)(nil)
+		switch {
+		case n == 0:
+		case full && (!errors.Is(err, io.EOF) || steps != lines-1):
+			t.Errorf("%d bytes are %d lines: %d steps, then %v", n, lines, steps, err)
+		case !full && (!errors.As(err, &cut) || cut.Line != lines+1 || steps != max(lines-1, 0)):
+			t.Errorf("%d bytes are %d whole lines: %d steps, then %v", n, lines, steps, err)
+		}
+	}
+	if len(whole) < 2 {
+		t.Error("the journal is too short to tell anything")
+	}
+}
+
 // No file makes the reader panic.
 func FuzzReader(f *testing.F) {
 	f.Add(written(f))

@@ -255,9 +255,10 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 	t := New(j.Header().Spec, Options{Decisions: 1, Queries: 1})
 	t.recent.only = id
 	e.Watch(t.Weigh)
+	var cut *journal.Cut
 	for {
 		st, err := j.Next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.As(err, &cut) {
 			break
 		}
 		if err != nil {
@@ -278,10 +279,13 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		t.recent.observe(st.At, st.In, out)
 	}
 	x, ok := t.Explain(id)
-	if !ok {
-		return nil, fmt.Errorf("query %d is not in this journal", id)
+	switch {
+	case ok:
+		return x, nil
+	case cut != nil:
+		return nil, fmt.Errorf("query %d is not in what there is of this journal: %w", id, cut)
 	}
-	return x, nil
+	return nil, fmt.Errorf("query %d is not in this journal", id)
 }
 
 // Text writes the explanation as text.
