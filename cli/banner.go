@@ -71,7 +71,11 @@ func reachable(address string) string {
 func shownSpecs(specs []tensor.Spec) string {
 	var out []string
 	for _, s := range specs {
-		out = append(out, fmt.Sprintf("%s %s %v", s.Name, s.DType, tensor.Dims(s.Shape)))
+		shape := tensor.Dims(s.Shape).String()
+		if s.Shape == nil {
+			shape = "of any shape"
+		}
+		out = append(out, fmt.Sprintf("%s %s %s", s.Name, s.DType, shape))
 	}
 	if len(out) == 0 {
 		return "what its model takes"

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// A model of a repository that is not even an app, because of its file or its config.pbtxt, is known to clients with the
+// A model of a repository that is not even an app, because of its file or config.pbtxt, is known to clients with the
 // reason. It is served once it is mended.
 func TestAModelThatIsLeftOutSaysWhy(t *testing.T) {
 	needsONNX(t)

@@ -136,7 +136,7 @@ type jsonTensor struct {
 func jsonTensors(specs []tensor.Spec) []jsonTensor {
 	out := make([]jsonTensor, len(specs))
 	for k, t := range specs {
-		out[k] = jsonTensor{t.Name, t.DType.String(), t.Shape}
+		out[k] = jsonTensor{t.Name, t.DType.String(), append([]int64{}, t.Shape...)} // clients expect a list
 	}
 	return out
 }

@@ -66,7 +66,7 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	if t.DType != want.DType {
 		return fmt.Errorf("datatype is %s, want %s", t.DType, want.DType)
 	}
-	if !tensor.Fits(t.Shape, want.Shape) {
+	if want.Shape != nil && !tensor.Fits(t.Shape, want.Shape) {
 		return fmt.Errorf("shape is %v, want %v", tensor.Dims(t.Shape), tensor.Dims(want.Shape))
 	}
 	if m.batched && t.Shape[0] != int64(items) {

@@ -70,13 +70,6 @@ func readModel(cfg Model) (*model, error) {
 	if m.outputs, err = ports("output", out, cfg.Outputs, unknown, cfg.Shapes); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
-	for _, p := range m.inputs {
-		if p.Shape == nil {
-			return nil, fmt.Errorf("onnx: model %s: input %q: the file does not say how many dimensions it has: say "+
-				"it in a configuration (config.pbtxt, or inputs of its app), or export the model with shapes",
-				cfg.Path, p.Name)
-		}
-	}
 	if len(m.inputs) == 0 || len(m.outputs) == 0 {
 		return nil, fmt.Errorf("onnx: model %s: has %d inputs and %d outputs, want at least one of each", cfg.Path,
 			len(m.inputs), len(m.outputs))

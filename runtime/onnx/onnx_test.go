@@ -241,7 +241,6 @@ func TestBadModelsAreRefused(t *testing.T) {
 		{"no/such/file", Model{Path: "no/such/file"}},
 		{"junk.onnx", Model{Path: junk}},
 		{"does not batch", Model{Path: write(t, first)}},
-		{"does not say how many dimensions", Model{Path: unrankedFile(t, onnxmodel.Float32)}},
 		{"no such input", Model{Path: id, Inputs: []tensor.Spec{{Name: "nope"}}}},
 		{"configured as INT8", Model{Path: id, Inputs: []tensor.Spec{{Name: "input", DType: tensor.Int8}}}},
 		{"configured with shape [-1]", Model{Path: id, Inputs: []tensor.Spec{{Name: "input", Shape: []int64{-1}}}}},

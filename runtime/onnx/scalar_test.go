@@ -63,3 +63,23 @@ func TestScalarsComeBackUnchanged(t *testing.T) {
 		})
 	}
 }
+
+// A model whose file does not say how many dimensions its input has takes any, one query at a time.
+func TestInputsOfAnyNumberOfDimensions(t *testing.T) {
+	for _, d := range onnxmodel.DTypes() {
+		dt := tensor.ParseDType(d.String())
+		in := launch(t, 4, 1, Model{Path: unrankedFile(t, d)})
+		for k, shape := range [][]int64{{3, 2}, {}, {4}, {0, 2}, {3, 2}, {}} {
+			b := &dataplane.Batch{Items: 1, Portions: []dataplane.Portion{
+				{Items: 1, Inputs: []tensor.Tensor{sample("input", dt, k, shape...)}},
+			}}
+			if err := in.Run(t.Context(), b); err != nil {
+				t.Fatalf("%s, %v: %v", d, shape, err)
+			}
+			got, want := b.Portions[0].Outputs[0], b.Portions[0].Inputs[0]
+			if !slices.Equal(got.Shape, shape) || !bytes.Equal(got.Data, want.Data) {
+				t.Errorf("%s: got %+v, gave %+v", d, got, want)
+			}
+		}
+	}
+}
