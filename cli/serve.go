@@ -47,6 +47,14 @@ serves (option learn) begins without.`,
 			fs.BoolVar(&o.Strict, "strict-readiness", false, "not ready while a model cannot be loaded")
 			fs.StringVar(&o.SharedMemory, "shared-memory", "", "`prefix` of the shared memory objects that clients "+
 				"may use, / for all; instead of the configuration's")
+			var output config.Size
+			fs.Func("output-limit", "the most that the outputs of one query take, a `size` such as 2GiB; instead of "+
+				"the configuration's server.limits.output", func(s string) (err error) {
+				if output, err = config.ParseSize(s); err == nil && output < 1 {
+					err = errors.New("want at least 1 byte")
+				}
+				return err
+			})
 			models := modelFlags(fs)
 			fs.BoolVar(&o.ModelControl, "clients-control-models", false, "let every client load and unload models, "+
 				"not only callers of the admin address or with the admin token")
@@ -55,6 +63,9 @@ serves (option learn) begins without.`,
 				profiled, err := servedConfiguration(e, args, *file, *system, *profile, models)
 				if err != nil {
 					return err
+				}
+				if output > 0 {
+					profiled = profiled.WithOutputLimit(output)
 				}
 				if *show {
 					return printConfig(e, profiled)

@@ -527,7 +527,8 @@ type Tracing struct {
 type Limits struct {
 	// Request is the largest request, after decompression. Default: 64MiB.
 	Request Size `yaml:"request"`
-	// Output is the most bytes that the outputs of one query may have. Default: 64MiB.
+	// Output is the most bytes that the outputs of one query may have: those that the client names, all where it names
+	// none. Default: 64MiB.
 	Output Size `yaml:"output"`
 	// Memory is the most that all requests may hold at once: their bodies and tensors, from their arrival to the end of
 	// their answer. A request beyond it is refused at once. Default: half of the machine's memory, or of what its

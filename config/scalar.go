@@ -48,6 +48,12 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
+// ParseSize reads a size as it stands in a configuration, such as 512MiB.
+func ParseSize(text string) (s Size, err error) {
+	err = s.parse(text)
+	return s, err
+}
+
 func (s *Size) parse(text string) error {
 	number, scale := strings.TrimSpace(text), int64(1)
 	for _, u := range units {

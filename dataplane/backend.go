@@ -3,6 +3,7 @@ package dataplane
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
@@ -73,6 +74,26 @@ type Batch struct {
 	Portions []Portion
 }
 
+// Wanted returns the outputs that any query of the batch needs; nil for all. The slice may be a portion's.
+func (b *Batch) Wanted() (out []string) {
+	for k := range b.Portions {
+		wanted := b.Portions[k].Wanted
+		if wanted == nil {
+			return nil
+		}
+		if k == 0 {
+			out = slices.Clip(wanted)
+			continue
+		}
+		for _, name := range wanted {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
 // Portion is the items of one query in a batch. Its inputs have Items rows in their first dimension, its outputs must
 // have as many. For a model without a batch dimension the batch has one portion with one item.
 //
@@ -84,7 +105,7 @@ type Portion struct {
 	Offset  int // of its first item among the query's items at this stage; 0 unless they run in several parts
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
-	// Wanted names the outputs that the query needs; nil for all. The runner may leave others out, or give them.
+	// Wanted names the outputs that the client, or a later stage, needs; nil for all. The runner may leave others out.
 	Wanted []string
 	// State is the state of the query's stream at a stateful stage. Before Run it is the one that the query before has
 	// left; nil at the start of a stream. Run replaces it by the one to keep; nil keeps none. Run must not change the

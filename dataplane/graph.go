@@ -21,6 +21,7 @@ type graphStage struct {
 	wiring pipeline.Wiring
 	takes  []pipeline.Take // nil when not known: all that is given to it
 	counts bool            // an edge sends as many items as a tensor has rows
+	wanted []string        // outputs, by the model's names, that later stages need; nil for all, and at final ones
 }
 
 // newGraph returns the graph of an app; nil for an app of one stage. It fails when the wiring is wrong.
@@ -42,7 +43,61 @@ func newGraph(spec *serving.Spec, wiring []pipeline.Wiring, a serving.AppID) (*g
 		x.takes = x.wiring.Taken()
 		x.counts = slices.ContainsFunc(g.Next(at), func(e pipeline.Edge) bool { return e.Rows != "" })
 	}
+	for at := range g.stages {
+		g.stages[at].wanted = g.neededLater(at)
+	}
 	return g, nil
+}
+
+// neededLater returns the outputs of a stage, by its model's names, that a later stage may take or whose rows an edge
+// sends on; nil for all. All are needed where not all is known, and where the stage answers.
+func (g *graph) neededLater(at int) []string {
+	specs := g.stages[at].wiring.Outputs
+	if g.Final(at) || specs == nil {
+		return nil
+	}
+	var named []string // in the query
+	for _, e := range g.Next(at) {
+		named = append(named, e.Rows)
+	}
+	for later := range g.stages {
+		switch {
+		case !slices.Contains(g.Ancestors(later), at):
+		case g.stages[later].takes == nil:
+			return nil
+		default:
+			for _, t := range g.stages[later].takes {
+				named = append(named, t.Name)
+			}
+		}
+	}
+	return g.ownNames(at, named)
+}
+
+// ownNames returns those of a stage's known outputs, by its model's names, that are among names of the query. It returns
+// nil, which stands for all, where none is: a model is run for something.
+func (g *graph) ownNames(at int, named []string) (own []string) {
+	w := &g.stages[at].wiring
+	for _, s := range w.Outputs {
+		if slices.Contains(named, w.GivenAs(s.Name)) {
+			own = append(own, s.Name)
+		}
+	}
+	return own
+}
+
+// wanted returns the outputs that a stage's model is run for, by its names, where a client has named those that it
+// wants; nil for all.
+func (g *graph) wanted(at int, outputs []string) []string {
+	w := &g.stages[at].wiring
+	gives := func(s tensor.Spec) bool { return slices.Contains(outputs, s.Name) }
+	switch {
+	case !g.Final(at) || outputs == nil:
+		return g.stages[at].wanted
+	case len(w.Gives) == 0 && slices.ContainsFunc(w.Outputs, gives):
+		return outputs // those of other stages do not matter
+	}
+	return g.ownNames(at, outputs)
 }
 
 // newGraphs returns the graphs of the apps from the given one on.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/tensor"
 )
 
 // instance is a runtime from its launch to its release. One goroutine loads and unloads variants, and one for each slot
@@ -195,10 +194,10 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			continue
 		}
 		if c.partials != nil {
-			to.Partial = c.partials.next()
+			to.Partial = c.partials.next(c.request.Outputs)
 		}
 		if j.io == nil {
-			to.Inputs = c.request.Inputs
+			to.Inputs, to.Wanted = c.request.Inputs, c.request.Outputs
 			continue
 		}
 		inputs, err := j.io.inputs(k, c, to)
@@ -285,12 +284,14 @@ func (p *Plane) runLimit(d *engine.Decision) time.Duration {
 	return engine.RunLimit(p.spec(), d)
 }
 
-// boundOutputs returns an error for a batch of which a query has larger outputs than allowed.
+// boundOutputs leaves each query of a batch the outputs that it wants. It returns an error for a batch of which a query
+// has larger ones than allowed.
 func (p *Plane) boundOutputs(j *job) error {
 	for k := range j.batch.Portions {
-		if n := tensor.TotalBytes(j.batch.Portions[k].Outputs); n > p.c.Output {
-			return fmt.Errorf("the outputs have %d bytes, of one query at most %d are taken (server.limits.output)", n,
-				p.c.Output)
+		x := &j.batch.Portions[k]
+		x.Outputs = only(x.Outputs, x.Wanted)
+		if err := within(x.Outputs, p.c.Output); err != nil {
+			return err
 		}
 	}
 	return nil

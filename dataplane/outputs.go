@@ -7,6 +7,31 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
+// TooLargeError is the error of a query whose outputs are larger than one query's may be.
+type TooLargeError struct{ Bytes, Limit int64 }
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the outputs have %d bytes, of one query at most %d are taken (server.limits.output): ask for "+
+		"those that you need (outputs), or have the limit raised", e.Bytes, e.Limit)
+}
+
+// within returns an error for outputs of more than limit bytes.
+func within(outputs []tensor.Tensor, limit int64) error {
+	if n := tensor.TotalBytes(outputs); n > limit {
+		return &TooLargeError{n, limit}
+	}
+	return nil
+}
+
+// only removes the outputs that are not wanted, in place. A runner may have given them for another query of its batch.
+func only(outputs []tensor.Tensor, wanted []string) []tensor.Tensor {
+	if wanted == nil {
+		return outputs
+	}
+	return slices.DeleteFunc(outputs, func(t tensor.Tensor) bool { return !slices.Contains(wanted, t.Name) })
+}
+
 // joinable tells why the outputs of two parts of a stage's items cannot be joined along their rows. first is nil for
 // the first part.
 func joinable(first, next []tensor.Tensor) error {

@@ -212,7 +212,7 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	if d.Outcome == serving.Served {
 		outputs := c.outputs
 		if c.execution != nil {
-			outputs = c.execution.answer()
+			outputs = only(c.execution.answer(), c.request.Outputs)
 		}
 		r := &Response{
 			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue,

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/sluice-serving/sluice/tensor"
@@ -25,16 +24,16 @@ var (
 	errEnded    = errors.New("the query has ended")
 )
 
-// next returns what a run of the query hands its answers to.
-func (p *partials) next() func([]tensor.Tensor) error {
+// next returns what a run of the query hands its answers to. wanted names the outputs of each; nil for all.
+func (p *partials) next(wanted []string) func([]tensor.Tensor) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.run++
 	run := p.run
 	return func(outputs []tensor.Tensor) error {
-		if n := tensor.TotalBytes(outputs); n > p.limit {
-			return fmt.Errorf("the outputs have %d bytes, of one answer at most %d are taken (server.limits.output)", n,
-				p.limit)
+		outputs = only(outputs, wanted)
+		if err := within(outputs, p.limit); err != nil {
+			return err
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

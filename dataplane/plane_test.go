@@ -132,9 +132,37 @@ func TestOutputsOfAQueryAreBounded(t *testing.T) {
 	}
 	large := one()
 	large.Inputs[0].Data = []byte{8}
-	if _, err := p.Infer(t.Context(), large); outcome(err) != serving.Failed ||
-		!strings.Contains(err.Error(), "server.limits.output") {
+	want := (*dataplane.TooLargeError)(nil)
+	if _, err := p.Infer(t.Context(), large); outcome(err) != serving.Failed || !errors.As(err, &want) ||
+		!strings.Contains(err.Error(), "server.limits.output") || want.Bytes != 8 {
 		t.Errorf("outputs of 8 bytes: %v, want a failure that names the limit", err)
+	}
+}
+
+// A query gets the outputs that it names, in a batch with one that wants all; what nobody wants does not count towards
+// the limit.
+func TestOutputsThatAreWanted(t *testing.T) {
+	r := &runtime{run: func(_ context.Context, b *dataplane.Batch) error {
+		for k := range b.Portions {
+			for _, n := range []int64{3, 90} {
+				b.Portions[k].Outputs = append(b.Portions[k].Outputs, tensor.Tensor{
+					Name: fmt.Sprint("y", n), DType: tensor.Int8, Shape: []int64{1, n}, Data: make([]byte, n),
+				})
+			}
+		}
+		return nil
+	}}
+	p := plane(t, r, time.Minute, dataplane.Config{Output: 91})
+	defer p.Close()
+	all := make(chan error, 1)
+	p.Submit(one(), func(_ *dataplane.Response, err error) { all <- err })
+	some := one()
+	some.Outputs = []string{"y90"}
+	if got, err := p.Infer(t.Context(), some); err != nil || len(got.Outputs) != 1 || got.Outputs[0].Name != "y90" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := <-all; outcome(err) != serving.Failed {
+		t.Errorf("all outputs: %v", err)
 	}
 }
 

@@ -59,8 +59,10 @@ func (s *stageIO) inputs(k int, c *call, part *Portion) ([]tensor.Tensor, error)
 		part.Stream, part.Begins, part.Ends = c.request.Stream, c.request.Begins, c.request.Ends
 	}
 	if s.graph == nil {
+		part.Wanted = c.request.Outputs
 		return c.request.Inputs, nil
 	}
+	part.Wanted = s.graph.wanted(s.at, c.request.Outputs)
 	if c.execution == nil {
 		c.startExecution(s.graph)
 	}

@@ -82,7 +82,7 @@ func (b *backends) tryModel(ctx context.Context, v serving.VariantID) error {
 func (o *Opened) brokenModels(served []*server.Model) []*server.Model {
 	for _, x := range o.broken {
 		m := &server.Model{
-			Name: x.app.ClientName(), App: serving.None, Platform: onnxPlatform, Failed: x.reason.Error(),
+			Name: x.app.ClientName(), App: serving.None, Platform: server.OfONNX, Failed: x.reason.Error(),
 			FailedKind: failedRuntime,
 			Versions:   []server.Version{{Variant: serving.None, Name: x.app.Name, Version: x.version}},
 		}

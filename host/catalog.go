@@ -243,7 +243,7 @@ func (c *catalog) remember(name string, d *definition, reason error) {
 		return
 	}
 	e := &catalogEntry{parts: d.parts, print: d.print, model: &server.Model{
-		Name: name, App: serving.None, Platform: onnxPlatform, Failed: reason.Error(), FailedKind: failedKind(reason),
+		Name: name, App: serving.None, Platform: server.OfONNX, Failed: reason.Error(), FailedKind: failedKind(reason),
 		Versions: []server.Version{{Variant: serving.None, Name: name, Version: "1"}},
 	}}
 	c.mu.Lock()

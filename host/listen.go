@@ -49,7 +49,7 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	}
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
-		MaxRequest: int64(limits.Request), Memory: requestMemory(int64(limits.Memory)),
+		MaxRequest: int64(limits.Request), Output: int64(limits.Output), Memory: requestMemory(int64(limits.Memory)),
 		MaxHeader: int(limits.Header), Connections: limits.Connections,
 		ConnectionsEach: limits.ConnectionsPerAddress, WriteTimeout: time.Duration(limits.WriteTimeout),
 		StreamIdle: time.Duration(limits.StreamIdle), ConnectionAge: time.Duration(limits.ConnectionAge),

@@ -34,6 +34,7 @@ func TestLimitsOfASilentConfiguration(t *testing.T) {
 	}
 	want := server.Config{
 		Memory: got.Memory, HTTP: ":8000", GRPC: ":8001", Admin: "127.0.0.1:8002", MaxRequest: limits.RequestBytes,
+		Output:    limits.OutputBytes,
 		MaxHeader: limits.HeaderBytes, Connections: limits.Connections, Streams: limits.Streams, Items: limits.Items,
 		Message: oip.Bounds{
 			Head: limits.HeadBytes, Tensors: limits.Tensors, Parameters: limits.Parameters, Elements: limits.Elements,

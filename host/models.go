@@ -14,9 +14,6 @@ import (
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// onnxPlatform is Triton's name for the platform ONNX Runtime.
-const onnxPlatform = "onnxruntime_onnx"
-
 // models describes the apps of the configuration for clients. The inputs and outputs of a graph follow from its stages,
 // unless the file has them.
 func (o *Opened) models(b *backends, wiring []pipeline.Wiring, log *slog.Logger) (out []*server.Model, err error) {
@@ -36,6 +33,10 @@ func (o *Opened) models(b *backends, wiring []pipeline.Wiring, log *slog.Logger)
 			if info.Outputs == nil {
 				m.Outputs = outputs
 			}
+		}
+		if n, most := m.LeastOutput(nil, 1), int64(o.file.Server.Limits.Output); n > most {
+			log.Warn("the outputs of one item are more than an answer takes (server.limits.output, --output-limit): "+
+				"requests must name those that they want, or are refused", "model", m.Name, "bytes", n, "limit", most)
 		}
 		out = append(out, m)
 	}
@@ -69,7 +70,7 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 	spec, info := o.Spec(), &o.tables.Apps[a]
 	app := &spec.Apps[a]
 	m := &server.Model{
-		Name: app.Name, App: a, Platform: onnxPlatform, Inputs: info.Inputs, Outputs: info.Outputs,
+		Name: app.Name, App: a, Platform: server.OfONNX, Inputs: info.Inputs, Outputs: info.Outputs,
 		Batched: info.Batched, MaxBatch: 1,
 	}
 	if info.Triton != nil {
@@ -149,7 +150,7 @@ func (o *Opened) labels(a serving.AppID) map[string][]string {
 
 // functionModel describes a function for clients. was is the version that it replaces, or nil.
 func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *server.Model {
-	out := &server.Model{Name: l.Name, App: l.App, Platform: onnxPlatform, Inputs: l.Inputs, Outputs: l.Outputs,
+	out := &server.Model{Name: l.Name, App: l.App, Platform: server.OfONNX, Inputs: l.Inputs, Outputs: l.Outputs,
 		Batched: l.Batched, MaxBatch: m.MaxBatch(l),
 		Versions: []server.Version{
 			{

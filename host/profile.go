@@ -170,6 +170,15 @@ func (p *Profiled) Under(s systems.System) *Profiled {
 	return &out
 }
 
+// WithOutputLimit returns a copy in which the outputs of a query may have so many bytes, whatever the file's
+// server.limits.output says.
+func (p *Profiled) WithOutputLimit(bytes config.Size) *Profiled {
+	out, opened, file := *p, *p.Opened, *p.file
+	file.Server.Limits.Output = bytes
+	opened.file, out.Opened = &file, &opened
+	return &out
+}
+
 // WithPlacement returns a copy with other instances in place of those that the file lists. The slice is kept.
 func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
 	return p.with(func(t *config.Resolved) { t.Placement, t.Proposed = list, false })

@@ -32,6 +32,7 @@ type Config struct {
 	Certificate func(context.Context) *x509.Certificate
 
 	MaxRequest  int64 // bytes of a request after decompression
+	Output      int64 // bytes of the outputs of one request
 	Memory      int64 // for all that requests hold at once, in bytes; 0 for no bound
 	MaxHeader   int   // bytes
 	Connections int   // open at once, for each protocol
@@ -121,6 +122,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxRequest <= 0 {
 		c.MaxRequest = limits.RequestBytes
+	}
+	if c.Output <= 0 {
+		c.Output = limits.OutputBytes
 	}
 	def(&c.MaxHeader, limits.HeaderBytes)
 	def(&c.Connections, limits.Connections)

@@ -188,7 +188,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 	if err != nil {
 		return nil, err
 	}
-	if err := g.s.checkWanted(m, wanted); err != nil {
+	if err := g.s.wantOutputs(m, query, wanted); err != nil {
 		return nil, err
 	}
 	query.Queued = how.queued
@@ -200,7 +200,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 	if err != nil {
 		return nil, err
 	}
-	outputs, shared, err := g.s.deliver(m, answer.Outputs, wanted, holds)
+	outputs, shared, err := g.s.deliver(m, answer.Outputs, wanted, query.Outputs, holds)
 	if err != nil {
 		return nil, err
 	}

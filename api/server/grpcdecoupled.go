@@ -68,7 +68,7 @@ func (g *grpcService) inferDecoupled(ctx context.Context, m *Model, r *pb.ModelI
 			Parameters: map[string]*pb.InferParameter{finalResponse: oip.Bool(final)}}
 	}
 	query.Partial = func(outputs []tensor.Tensor) {
-		outputs, shared, err := g.s.deliver(m, outputs, wanted, holds)
+		outputs, shared, err := g.s.deliver(m, outputs, wanted, query.Outputs, holds)
 		if err != nil {
 			stop(err)
 			return

@@ -51,7 +51,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkWanted(m, req.Outputs); err != nil {
+	if err := s.wantOutputs(m, query, req.Outputs); err != nil {
 		return err
 	}
 	req.Inputs = nil // large tensors are freed as soon as no stage needs them
@@ -59,7 +59,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	outputs, shared, err := s.deliver(m, answer.Outputs, req.Outputs, holds)
+	outputs, shared, err := s.deliver(m, answer.Outputs, req.Outputs, query.Outputs, holds)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func clientError(err error) (e *oip.Error, retry time.Duration) {
 	case d.Outcome == serving.Cancelled:
 		return oip.Errorf(oip.Gone, "", "%v", d), 0
 	}
+	if large := (*dataplane.TooLargeError)(nil); errors.As(d.Cause, &large) {
+		return oip.Errorf(oip.TooLarge, "", "query %d: %v", d.Query, large), 0
+	}
 	if errors.Is(d.Cause, dataplane.ErrUnfit) {
 		return oip.Errorf(oip.Invalid, "", "%v", d), 0
 	}

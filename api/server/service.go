@@ -76,6 +76,9 @@ type Model struct {
 	Labels map[string][]string
 }
 
+// OfONNX is the platform of models in ONNX files, as Triton calls it.
+const OfONNX = "onnxruntime_onnx"
+
 // Ensemble is the platform of apps of several stages, as Triton calls its pipelines.
 const Ensemble = "ensemble"
 

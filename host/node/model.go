@@ -137,7 +137,7 @@ func (n *Node) Infer(ctx context.Context, q *dataplane.Request) (*dataplane.Resp
 		v = m.variants[0]
 	}
 	b := dataplane.Batch{Variant: v, Items: q.Items, Portions: []dataplane.Portion{{
-		Items: q.Items, Inputs: q.Inputs, Stream: q.Stream, Begins: q.Begins, Ends: q.Ends,
+		Items: q.Items, Inputs: q.Inputs, Wanted: q.Outputs, Stream: q.Stream, Begins: q.Begins, Ends: q.Ends,
 	}}}
 	if q.Partial != nil {
 		b.Portions[0].Partial = partials(q)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -103,6 +104,7 @@ func New(c Config) (*Node, error) {
 		c.Server.IdleTimeout = unlimited
 	}
 	c.Server.Extensions = append(slices.Clone(c.Server.Extensions), Extension)
+	c.Server.Output = math.MaxInt64 // who sends queries here bounds their outputs
 	n.front, err = server.New(c.Server, n)
 	return n, err
 }

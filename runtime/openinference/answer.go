@@ -44,6 +44,24 @@ func (r *runner) describedAnswer(v serving.VariantID) description {
 	return r.answers[v]
 }
 
+// ask has a server give the outputs that are wanted alone, where it is known which it has. It returns the description
+// of such an answer. Nil wants all.
+func (d description) ask(r *pb.ModelInferRequest, wanted []string) description {
+	unwanted := func(s tensor.Spec) bool { return !slices.Contains(wanted, s.Name) }
+	if wanted == nil || !slices.ContainsFunc(d.outputs, unwanted) {
+		return d
+	}
+	some := slices.DeleteFunc(slices.Clone(d.outputs), unwanted)
+	if len(some) == 0 {
+		return d
+	}
+	d.outputs = some
+	for k := range some {
+		r.Outputs = append(r.Outputs, &pb.ModelInferRequest_InferRequestedOutputTensor{Name: some[k].Name})
+	}
+	return d
+}
+
 func specs(in []*pb.ModelMetadataResponse_TensorMetadata) []tensor.Spec {
 	out := make([]tensor.Spec, len(in))
 	for k, t := range in {

@@ -3,6 +3,7 @@ package openinference
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,20 +23,31 @@ type scripted struct {
 	remote
 	outputs []tensor.Tensor
 	err     error
+	two     bool // it describes an output z, too
+	asked   []string
 }
 
-func (*scripted) ModelMetadata(context.Context, *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse, error) {
-	return &pb.ModelMetadataResponse{
+func (s *scripted) ModelMetadata(context.Context, *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse, error) {
+	out := &pb.ModelMetadataResponse{
 		Outputs: []*pb.ModelMetadataResponse_TensorMetadata{{Name: "y", Datatype: "FP32", Shape: []int64{-1, 2}}},
-	}, nil
+	}
+	if s.two {
+		out.Outputs = append(out.Outputs, &pb.ModelMetadataResponse_TensorMetadata{Name: "z", Datatype: "FP32",
+			Shape: []int64{-1, 2}})
+	}
+	return out, nil
 }
 
 func (*scripted) ModelConfig(context.Context, *pb.ModelConfigRequest) (*pb.ModelConfigResponse, error) {
 	return &pb.ModelConfigResponse{Config: &triton.ModelConfig{MaxBatchSize: proto.Int32(8)}}, nil
 }
 
-func (s *scripted) ModelInfer(context.Context, *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
+func (s *scripted) ModelInfer(_ context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	out := &pb.ModelInferResponse{}
+	s.asked = nil
+	for _, o := range r.Outputs {
+		s.asked = append(s.asked, o.Name)
+	}
 	oip.EncodeOutputs(out, s.outputs, nil)
 	return out, s.err
 }
@@ -84,5 +96,32 @@ func TestAnswersAreCheckedAgainstMetadata(t *testing.T) {
 	told := &dataplane.Error{Cause: err}
 	if strings.Contains(told.Error(), "secret") || strings.Contains(told.Error(), "127.0.0.1") {
 		t.Errorf("clients read %q", told)
+	}
+}
+
+// A server is asked for the outputs that a batch needs, and for all where it needs all or they are not known.
+func TestServersAreAskedForWhatIsWanted(t *testing.T) {
+	y := tensor.Tensor{Name: "y", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}
+	z := y
+	z.Name = "z"
+	server := &scripted{two: true}
+	run, b := launched(t, server)
+	for _, x := range []struct {
+		wanted, asked []string
+		gives         []tensor.Tensor
+	}{
+		{nil, nil, []tensor.Tensor{y, z}}, {[]string{"z"}, []string{"z"}, []tensor.Tensor{z}},
+		{[]string{"z", "y"}, nil, []tensor.Tensor{y, z}}, {[]string{"another"}, nil, []tensor.Tensor{y, z}},
+	} {
+		b.Portions[0].Wanted, b.Portions[0].Outputs, server.outputs = x.wanted, nil, x.gives
+		if err := run.Run(t.Context(), b); err != nil || !slices.Equal(server.asked, x.asked) ||
+			len(b.Portions[0].Outputs) != len(x.gives) {
+			t.Errorf("%q: asked for %q, %d outputs, %v", x.wanted, server.asked, len(b.Portions[0].Outputs), err)
+		}
+	}
+	b.Portions[0].Wanted = []string{"y"}
+	server.outputs = []tensor.Tensor{z}
+	if err := run.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), `"y" is missing`) {
+		t.Errorf("the output that is wanted is missing: %v", err)
 	}
 }

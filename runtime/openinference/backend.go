@@ -321,7 +321,9 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	if err != nil {
 		return err
 	}
-	answer, err := r.client.ModelInfer(ctx, oip.EncodeRequest(m.Name, m.Version, "", inputs, nil))
+	request := oip.EncodeRequest(m.Name, m.Version, "", inputs, nil)
+	d = d.ask(request, b.Wanted())
+	answer, err := r.client.ModelInfer(ctx, request)
 	if err != nil {
 		return r.failure(err)
 	}
