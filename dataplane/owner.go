@@ -245,12 +245,12 @@ const unknownRetry = time.Second
 
 // plan has the planner answer a request, on a goroutine of its own. The engine decides whether the plan is valid.
 func (p *Plane) plan(d *engine.Decision) {
-	seq := d.Snapshot.Seq
+	r := *d.Request
+	seq := r.Snapshot.Seq
 	if p.c.Planner == nil {
 		p.planFailed(seq, errors.New("there is no planner"))
 		return
 	}
-	r := d.PlanRequest()
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()

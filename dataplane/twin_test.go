@@ -538,14 +538,14 @@ func TestTwinGrowing(t *testing.T) {
 				for k := range w.load { // over all of the growth
 					w.load[k].At = serving.Time(float64(w.load[k].At)/float64(end)*5e6) * 1000
 				}
-				planner, err := systems.NewOpen(w.cluster.Profile, w.cluster.Spreading)
+				planner, err := systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading)
 				if err != nil {
 					t.Fatal(err)
 				}
 				w.planner = planner
 				w.truth = worlds[len(worlds)-1].Profile.(*profile.Table)
 				a := w.simulated(t)
-				if w.planner, err = systems.NewOpen(w.cluster.Profile, w.cluster.Spreading); err != nil {
+				if w.planner, err = systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading); err != nil {
 					t.Fatal(err)
 				}
 				b := w.live(t)

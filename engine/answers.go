@@ -2,23 +2,8 @@ package engine
 
 import (
 	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
-
-// PlanRequest returns the request to a planner that a RequestPlan decision stands for. It shares slices and pointers
-// with the decision, which the engine does not change afterwards. So a planner may work while the engine takes further
-// steps.
-func (d *Decision) PlanRequest() plan.Request {
-	spec := d.Spec
-	if d.Fans != nil {
-		spec = spec.WithFanOuts(d.Fans)
-	}
-	return plan.Request{
-		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Dispersions: d.Dispersions, Recent: d.Recent, Mixes: d.Mixes,
-		Beliefs: d.Beliefs, Prices: d.Prices,
-	}
-}
 
 // Ended returns the outcome that an EndQuery decision made at now reports to metrics, the same in simulated and live
 // runs.

@@ -159,14 +159,14 @@ func TestRequestsCarryWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 1 {
 		t.Fatalf("%d requests after latency was learned, want 1", len(b.asked))
 	}
-	r := b.asked[0].PlanRequest()
+	r := b.asked[0].Request
 	if r.Beliefs == nil || r.Beliefs.Latency(0, 0, 4, 1) != 10*time.Millisecond || r.Mix(0).Largest() != 7 ||
 		r.Price(0) != 0.5 || r.Snapshot == nil {
 		t.Errorf("the first request says %+v", r)
 	}
 	answer := func() {
 		p := *c.Plan
-		p.Snapshot = b.asked[len(b.asked)-1].Snapshot.Seq
+		p.Snapshot = b.asked[len(b.asked)-1].Request.Snapshot.Seq
 		b.now += 1e9
 		b.step(engine.Input{Kind: engine.PlanReady, Plan: &p})
 	}
@@ -182,7 +182,7 @@ func TestRequestsCarryWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 2 {
 		t.Fatalf("%d requests after a price changed, want 2", len(b.asked))
 	}
-	if r := b.asked[1].PlanRequest(); r.Price(0) != 0.2 || r.Mix(0).Largest() != 4 || r.Mix(0).Count != 206 {
+	if r := b.asked[1].Request; r.Price(0) != 0.2 || r.Mix(0).Largest() != 4 || r.Mix(0).Count != 206 {
 		t.Errorf("the second request says %+v, the mix %+v", r, r.Mix(0))
 	}
 	answer()
@@ -193,10 +193,10 @@ func TestRequestsCarryWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 3 {
 		t.Fatalf("%d requests after the machine slowed down, want 3", len(b.asked))
 	}
-	if l := b.asked[2].Beliefs.Latency(0, 0, 4, 1); l != 25*time.Millisecond {
+	if l := b.asked[2].Request.Beliefs.Latency(0, 0, 4, 1); l != 25*time.Millisecond {
 		t.Errorf("the third request says 4 items take %v", l)
 	}
-	if l := b.asked[1].Beliefs.Latency(0, 0, 4, 1); l != 10*time.Millisecond {
+	if l := b.asked[1].Request.Beliefs.Latency(0, 0, 4, 1); l != 10*time.Millisecond {
 		t.Errorf("what the second request said has changed to %v", l)
 	}
 	for _, x := range []engine.Input{

@@ -45,19 +45,19 @@ func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 }
 
 // ask puts the factors into a request for a plan and makes them the belief from now on.
-func (c *content) ask(d *Decision) {
+func (c *content) ask(r *plan.Request) {
 	if c.factors == nil {
 		return
 	}
 	c.fans = c.factors.Scalings(c.now)
-	d.Fans = c.fans
+	r.FanOuts = c.fans
 	if c.beliefs.learner != nil {
 		return
 	}
 	if b := c.factors.Balloonings(c.now); !slices.Equal(b, c.beliefs.ballooning) {
 		c.beliefs.inflate(b)
 	}
-	d.Ballooning = c.beliefs.ballooning
+	r.Ballooning = c.beliefs.ballooning
 }
 
 // withFactors returns an answer to the last request with the request's factors. The plan itself is not changed.

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/batch"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
-	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // DecisionKind says what a driver has to do.
@@ -26,7 +26,7 @@ const (
 	LoadVariant
 	// UnloadVariant: release Variant on Instance; nothing of it runs.
 	UnloadVariant
-	// RequestPlan: send the planner the request that PlanRequest returns.
+	// RequestPlan: send the planner Request.
 	RequestPlan
 	// KeepInstance: Instance gets no more queries and stays loaded for now; nothing is to be done.
 	KeepInstance
@@ -170,23 +170,11 @@ type Decision struct {
 	Accuracy float64         // EndQuery: product over the stages
 	// EndQuery of a served query of several stages: the stages that ran, in the order of App.Stages; valid until the
 	// next Step
-	Stages   []StageTime
-	Tasks    []Task          // StartBatch; valid until the next Step
-	Launch   *Launch         // LaunchInstance
-	Spec     *serving.Spec   // RequestPlan: to plan for
-	Snapshot *fleet.Snapshot // RequestPlan
-	Rates    []float64       // RequestPlan: demand by app, queries/s
-	// RequestPlan: how unevenly queries arrive, by app
-	Dispersions []float64
-	Recent      []float64     // RequestPlan: mean demand of the last seconds by app, queries/s
-	Mixes       []serving.Mix // RequestPlan: sizes of queries by app
-	// RequestPlan: beliefs about latency, where it is learned, Spec has grown or batches have ballooned; nil otherwise
-	Beliefs profile.Profile
-	Prices  []float64 // RequestPlan: by device type, in $/h, once one has changed; nil before
-	// RequestPlan: the observed factors to plan with. Fans is by stage and edge, the items sent for each item served;
-	// nil means Spec's. Ballooning is by stage, run times relative to beliefs; nil means 1. Beliefs include it.
-	Fans       [][]float64
-	Ballooning []float64
+	Stages []StageTime
+	Tasks  []Task  // StartBatch; valid until the next Step
+	Launch *Launch // LaunchInstance
+	// RequestPlan. It does not change any more: a planner may work on it while the engine takes further steps.
+	Request    *plan.Request
 	Failure    *PlanFailure         // KeepPlan
 	DeviceType serving.DeviceTypeID // LimitBatch
 }

@@ -240,7 +240,7 @@ func (e *Engine) grow(g *Growth) {
 	e.health.grow()
 	e.warm.evictUseless()
 	e.beliefs.recompute()
-	e.replanning.grow()
+	e.replanning.grow(&g.Known)
 }
 
 // work does everything that can be done now.

@@ -120,7 +120,7 @@ func TestRequestsStretchProposedObjectives(t *testing.T) {
 	for _, proposed := range []bool{false, true} {
 		e, first, _ := followed(t, 200, serving.SLO{Latency: 20 * time.Millisecond, Percentile: 99, Proposed: proposed})
 		asked := untilAsked(t, e, first)
-		r, want := asked.PlanRequest(), 20*time.Millisecond
+		r, want := asked.Request, 20*time.Millisecond
 		if proposed {
 			want = profile.Objective(e.Spec(), r.Beliefs, 0, 1)
 		}
@@ -135,11 +135,11 @@ func TestRequestsStretchProposedObjectives(t *testing.T) {
 func TestRequestsCarryFactors(t *testing.T) {
 	e, first, planner := followed(t, 200, serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99})
 	asked := untilAsked(t, e, first)
-	if len(asked.Fans) != 2 || len(asked.Fans[0]) != 1 || asked.Fans[0][0] != 5 || len(asked.Ballooning) != 2 ||
-		asked.Ballooning[0] != 1 || asked.Ballooning[1] < 2.9 || asked.Ballooning[1] > 3.1 {
-		t.Fatalf("fan-outs %v, ballooning %v, want 5, and 1 and 3", asked.Fans, asked.Ballooning)
+	r := *asked.Request
+	if len(r.FanOuts) != 2 || len(r.FanOuts[0]) != 1 || r.FanOuts[0][0] != 5 || len(r.Ballooning) != 2 ||
+		r.Ballooning[0] != 1 || r.Ballooning[1] < 2.9 || r.Ballooning[1] > 3.1 {
+		t.Fatalf("fan-outs %v, ballooning %v, want 5, and 1 and 3", r.FanOuts, r.Ballooning)
 	}
-	r := asked.PlanRequest()
 	if r.Spec.Stages[0].Next[0].FanOut != 5 || e.Spec().Stages[0].Next[0].FanOut != 2 {
 		t.Errorf("the request's graph sends %v, that of the run %v", r.Spec.Stages[0].Next, e.Spec().Stages[0].Next)
 	}

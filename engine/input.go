@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // InputKind says what happened.
@@ -223,10 +222,8 @@ type PlanFailure struct {
 // Growth is a larger world that replaces the present one.
 type Growth struct {
 	Spec *serving.Spec // validated, and Spec.Grows
-	// Profile covers all of Spec. Where latency is learned, it is the start for new variants, and may be nil.
-	Profile profile.Profile
-	// Measurements are the source of Profile, for the journal.
-	Measurements serving.Measurements
+	// Known covers all of Spec. Where latency is learned, its profile is the start for new variants, and may be nil.
+	plan.Known
 }
 
 // Recalled is what was learned of an app in an earlier run.

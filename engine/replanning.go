@@ -17,8 +17,8 @@ const (
 	mixCount = 100
 )
 
-// replanning decides when a plan is requested, and for what. The scaler decides; the request carries demand, sizes of
-// queries, prices, and beliefs about latency and content.
+// replanning decides when a plan is requested, and for what. The scaler decides; the request carries everything that
+// the plan is made from, as it is in this step.
 type replanning struct {
 	*world
 	agenda   *agenda
@@ -35,6 +35,7 @@ type replanning struct {
 	traits scale.Traits
 	view   scale.View
 
+	known     *plan.Known  // of the spec; nil for the one that planners were made with
 	last      uint64       // number of the last request
 	requested bool         // it has not been answered
 	at        serving.Time // when it was made
@@ -73,18 +74,21 @@ func (r *replanning) decide() {
 func (r *replanning) request() {
 	r.last++
 	r.requested, r.at = true, r.now
-	d := r.out.add(RequestPlan, Requested)
-	d.Snapshot = r.fleet.Snapshot(r.last, r.now)
-	r.health.report(d.Snapshot)
-	r.machines.report(d.Snapshot)
-	d.Rates, d.Mixes, d.Prices = make([]float64, len(r.spec.Apps)), r.mixes(), r.usage.currentPrices()
-	r.scaler.Demand(&r.view, d.Rates)
-	d.Dispersions = r.dispersions()
-	d.Recent = r.recent()
-	r.content.ask(d)
-	r.raise(d.Rates)
-	d.Beliefs = r.beliefs.forPlanner()
-	d.Spec = profile.Stretched(r.spec, r.beliefs.current, d.Mixes)
+	x := &plan.Request{
+		Snapshot: r.fleet.Snapshot(r.last, r.now), Rates: make([]float64, len(r.spec.Apps)),
+		Mixes: r.mixes(), Prices: r.usage.currentPrices(), Dispersions: r.dispersions(), Recent: r.recent(),
+		Known: r.known,
+	}
+	r.health.report(x.Snapshot)
+	r.machines.report(x.Snapshot)
+	r.scaler.Demand(&r.view, x.Rates)
+	r.content.ask(x)
+	r.raise(x.Rates)
+	x.Beliefs = r.beliefs.forPlanner()
+	if x.Spec = profile.Stretched(r.spec, r.beliefs.current, x.Mixes); x.FanOuts != nil {
+		x.Spec = x.Spec.WithFanOuts(x.FanOuts)
+	}
+	r.out.add(RequestPlan, Requested).Request = x
 }
 
 // dispersions returns by app how unevenly queries arrive.
@@ -147,9 +151,11 @@ func (r *replanning) failed(seq uint64) bool {
 	return true
 }
 
-// grow requests a plan for a larger spec. A plan under way for the smaller one becomes stale.
-func (r *replanning) grow() {
+// grow requests a plan for a larger spec, of which known was measured. A plan under way for the smaller one becomes
+// stale.
+func (r *replanning) grow(known *plan.Known) {
 	r.last++
+	r.known = known
 	r.requested, r.retryAt = false, 0
 	r.force.outdated = true
 	r.agenda.changeBasis()

@@ -333,7 +333,8 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 	out := s.engine.Step(at, in)
 	for k := range out {
 		text := out[k].String()
-		if sn := out[k].Snapshot; sn != nil {
+		if r := out[k].Request; r != nil {
+			sn := r.Snapshot
 			s.seq = sn.Seq
 			for _, w := range sn.Down {
 				text += fmt.Sprintf(", worker %d down", w)

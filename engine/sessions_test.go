@@ -33,9 +33,9 @@ func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 				at += serving.Time(time.Second)
 				for _, d := range e.Step(at, in) {
 					if d.Kind == engine.RequestPlan {
-						rate, asked = d.Rates[0], true
+						rate, asked = d.Request.Rates[0], true
 						p := *c.Plan
-						p.Snapshot = d.Snapshot.Seq
+						p.Snapshot = d.Request.Snapshot.Seq
 						at++
 						e.Step(at, []engine.Input{{Kind: engine.PlanReady, Plan: &p}})
 					}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -43,21 +44,7 @@ func (d *Decision) String() string {
 	case LoadVariant, UnloadVariant:
 		fmt.Fprintf(&b, " i%d variant %d", d.Instance, d.Variant)
 	case RequestPlan:
-		fmt.Fprintf(&b, " #%d rates %v", d.Snapshot.Seq, d.Rates)
-		for a := range d.Mixes {
-			if m := &d.Mixes[a]; m.Largest() > 1 {
-				fmt.Fprintf(&b, ", app %d brings %g items in the mean of %d", a, m.Mean(), m.Count)
-			}
-		}
-		if d.Prices != nil {
-			fmt.Fprintf(&b, ", prices %v", d.Prices)
-		}
-		if d.Fans != nil {
-			fmt.Fprintf(&b, ", fan-outs %v", d.Fans)
-		}
-		if d.Ballooning != nil {
-			fmt.Fprintf(&b, ", ballooning %v", d.Ballooning)
-		}
+		writeRequest(&b, d.Request)
 	case LimitBatch:
 		fmt.Fprintf(&b, " of variant %d on device type %d to %d items", d.Variant, d.DeviceType, d.Items)
 	case KeepPlan:
@@ -65,4 +52,23 @@ func (d *Decision) String() string {
 	}
 	fmt.Fprintf(&b, " (%s)", d.Reason)
 	return b.String()
+}
+
+// writeRequest prints what a plan is asked for.
+func writeRequest(b *strings.Builder, r *plan.Request) {
+	fmt.Fprintf(b, " #%d rates %v", r.Snapshot.Seq, r.Rates)
+	for a := range r.Mixes {
+		if m := &r.Mixes[a]; m.Largest() > 1 {
+			fmt.Fprintf(b, ", app %d brings %g items in the mean of %d", a, m.Mean(), m.Count)
+		}
+	}
+	if r.Prices != nil {
+		fmt.Fprintf(b, ", prices %v", r.Prices)
+	}
+	if r.FanOuts != nil {
+		fmt.Fprintf(b, ", fan-outs %v", r.FanOuts)
+	}
+	if r.Ballooning != nil {
+		fmt.Fprintf(b, ", ballooning %v", r.Ballooning)
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/web"
 )
@@ -20,8 +19,13 @@ const keptArrivals = 1 << 16
 
 // startBoard starts to watch the engine for the dashboard and for objectives.
 func (s *Server) startBoard() {
-	s.objectives = newObjectives(s.planned, s.log)
-	s.board = board.New(s.planned.Spec(), board.Options{Arrivals: keptArrivals, Ran: s.objectives.ran})
+	p := s.planned
+	s.objectives = newObjectives(s.log)
+	o := board.Options{Arrivals: keptArrivals, Learns: p.system.Options.Learn, Ran: s.objectives.ran}
+	if p.latencies != nil && p.latencies.Learner() == nil {
+		o.Measured = p.latencies
+	}
+	s.board = board.New(p.Spec(), o)
 }
 
 // newDashboard returns what answers the page's questions.
@@ -35,7 +39,7 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 		},
 		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
 		Answered: s.telemetry.Answered,
-		Compare:  compared(s.board, s.telemetry, p.fixedLatencies()),
+		Compare:  compared(s.board, s.telemetry),
 	}
 	if s.history != nil {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()
@@ -47,23 +51,15 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 	return dashboard.New(c)
 }
 
-// fixedLatencies is the profile that the run began with; nil where it has none, or one that changes.
-func (p *Planned) fixedLatencies() profile.Profile {
-	if p.latencies == nil || p.latencies.Learner() != nil || p.startsUnprofiled() {
-		return nil
-	}
-	return p.latencies
-}
-
-// compared returns what could have begun instead of a batch, by a profile that does not change; nil knows no times.
-func compared(b *board.Board, t *telemetry.Telemetry, known profile.Profile) func(*telemetry.Run) *board.Comparison {
+// compared returns what could have begun instead of a batch.
+func compared(b *board.Board, t *telemetry.Telemetry) func(*telemetry.Run) *board.Comparison {
 	return func(r *telemetry.Run) *board.Comparison {
 		waited := t.WaitingAt(r)
 		tasks := make([]board.Task, len(waited))
 		for k, w := range waited {
 			tasks[k] = board.Task{Items: w.Items, Due: w.Due, MinAccuracy: w.MinAccuracy, Pin: w.Pin, In: w.In}
 		}
-		out, _ := b.Compare(r.Batch, tasks, known)
+		out, _ := b.Compare(r.Batch, tasks)
 		return out
 	}
 }

@@ -100,7 +100,7 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 // feasible returns the reason why no plan could be made after a growth; nil when one can.
 func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) error {
 	latencies := g.Profile
-	r := plan.Request{Spec: g.Spec, Rates: p.Demand()}
+	r := plan.Request{Spec: g.Spec, Rates: p.Demand(), Known: &g.Known}
 	r.Rates = p.system.AtLeast(append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...))
 	if p.system.Options.Learn {
 		learned := profile.NewLearned(g.Spec, g.Profile)
@@ -111,7 +111,7 @@ func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) e
 	defer s.planning.Unlock()
 	open := g.Spec.Open()
 	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, p.system,
-		p.policies.store, func() (serving.Measurements, profile.Profile) { return knownOf(g) }, openOrNil(open), true)
+		p.policies.store, openOrNil(open), true)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,6 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 		h.show(open)
 	}
 	h.service.spec.Store(g.Spec) // before a plan can have the new identifiers
-	h.service.growth.Store(g)
 	if err := h.service.plane.Grow(g); err != nil {
 		return err
 	}

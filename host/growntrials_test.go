@@ -2,10 +2,10 @@ package host
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -57,21 +57,26 @@ func TestPlansAreTriedWhenTheWorldHasGrown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.growth.Store(&engine.Growth{Spec: grown, Measurements: measured, Profile: beliefs})
-		got := tried(planner, plan.Request{Spec: grown, Rates: []float64{0, rate}, Beliefs: beliefs})
+		got := tried(planner, plan.Request{
+			Spec: grown, Rates: []float64{0, rate}, Beliefs: beliefs,
+			Known: &plan.Known{Measurements: measured, Profile: beliefs},
+		})
 		// Apps draw arrivals of their own.
 		if math.Abs(got.Violation-want.Violation) > 0.02 {
 			t.Errorf("%s: a trial finds %.3f late, and %.3f with the same models at the start", name, got.Violation,
 				want.Violation)
 		}
 	}
-	p.growth.Store(&engine.Growth{Spec: spec})
 	beliefs, err := profile.NewTable(spec, measured, profile.P95)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := tried(planner, plan.Request{Spec: spec, Rates: []float64{0, rate}, Beliefs: beliefs})
+	got := tried(planner, plan.Request{Spec: spec, Rates: []float64{0, rate}, Beliefs: beliefs, Known: &plan.Known{}})
 	if got.Violation < want.Violation+0.1 {
 		t.Errorf("a trial finds %.3f late with what is measured, and %.3f as believed", want.Violation, got.Violation)
+	}
+	// A request of before the world grew is answered as it was then.
+	if late := tried(planner, plan.Request{Spec: p.Spec(), Rates: []float64{rate}}); !reflect.DeepEqual(late, want) {
+		t.Errorf("a plan for an earlier world says %+v, at the time it said %+v", late, want)
 	}
 }

@@ -26,11 +26,10 @@ const (
 // follows from that, and says once of a variant that it takes far longer than was measured. Objectives are never
 // lowered: they would follow the load.
 type objectives struct {
-	service  *service
-	manager  *functions.Manager // set before it runs
-	measured func() profile.Profile
-	log      *slog.Logger
-	look     chan struct{} // of capacity 1: there is something new
+	service *service
+	manager *functions.Manager // set before it runs
+	log     *slog.Logger
+	look    chan struct{} // of capacity 1: there is something new
 
 	mu   sync.Mutex
 	runs map[serving.VariantID]*variantRuns
@@ -46,21 +45,15 @@ type variantRuns struct {
 	said  bool
 }
 
-func newObjectives(p *Planned, log *slog.Logger) *objectives {
-	o := &objectives{log: log, look: make(chan struct{}, 1), runs: make(map[serving.VariantID]*variantRuns)}
-	o.measured = func() profile.Profile {
-		if g := p.growth.Load(); g != nil {
-			return g.Profile
-		}
-		return p.latencies
-	}
-	return o
+func newObjectives(log *slog.Logger) *objectives {
+	return &objectives{log: log, look: make(chan struct{}, 1), runs: make(map[serving.VariantID]*variantRuns)}
 }
 
 // ran takes a batch that has ended well. It does not block.
-func (o *objectives) ran(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration) {
+func (o *objectives) ran(m profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	took time.Duration) {
 	alone, off := took/time.Duration(max(items, 1)), 0.0
-	if m := o.measured(); m != nil && m.Learner() == nil {
+	if m != nil {
 		one, all := m.Latency(v, d, 1, 1), m.Latency(v, d, items, concurrency)
 		if one > 0 && all > 0 && one < profile.Unknown && all < profile.Unknown {
 			off = float64(took) / float64(all)

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -48,7 +47,6 @@ func (p *Planned) makeFirst(ctx context.Context) (err error) {
 // withPlanner returns a run without a plan.
 func (p *Profiled) withPlanner() (*Planned, error) {
 	begin := *p
-	begin.growth = new(atomic.Pointer[engine.Growth])
 	if p.startsUnprofiled() {
 		begin.latencies = profile.NewLearned(p.Spec(), nil)
 	}

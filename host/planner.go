@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -28,7 +29,7 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 	if p.file.Store != "" {
 		return open()
 	}
-	first, err := p.plannerOver(p.latencies, s, policies, p.known, nil, false)
+	first, err := p.plannerOver(p.latencies, s, policies, nil, false)
 	if err != nil || !p.hasCatalog() {
 		return first, err
 	}
@@ -37,8 +38,8 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 
 // openPlanner builds a system's planner of what is open of a spec that grows.
 func (p *Profiled) openPlanner(s systems.System, policies ramsis.Store) (*systems.Open, error) {
-	return systems.NewOpen(p.latencies, func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
-		return p.plannerOver(latencies, s, policies, p.known, open, true)
+	return systems.NewOpen(p.known(), func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
+		return p.plannerOver(latencies, s, policies, open, true)
 	})
 }
 
@@ -69,14 +70,18 @@ func (g *growing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return g.grown.Plan(ctx, r)
 }
 
-// plannerOver builds a system's planner over another profile, which tries plans with what is known. open is the part of
-// the spec that it plans for, nil for all of it. Where the world grows, it also places stages that the file does not
-// place.
-func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store, of known,
+// known is what is known of the configuration's spec.
+func (p *Profiled) known() plan.Known {
+	return plan.Known{Measurements: p.measurements, Profile: p.latencies}
+}
+
+// plannerOver builds a system's planner over another profile. open is the part of the spec that it plans for, nil for
+// all of it. Where the world grows, it also places stages that the file does not place.
+func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store,
 	open *serving.Open, grows bool) (plan.Planner, error) {
 	inputs := systems.PlannerInputs{
 		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows || p.file.Models.Changes(), Policies: policies,
-		Made: p.policies.made, Trials: trials{system: s, known: of, open: open},
+		Made: p.policies.made, Trials: experiment.Trials{System: s, Known: p.known()},
 	}
 	for _, i := range p.tables.Placement {
 		if i, ok := placedIn(i, open); ok {

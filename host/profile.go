@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/measure/profiler"
@@ -37,8 +35,6 @@ type Profiled struct {
 	measurements serving.Measurements
 	latencies    profile.Profile
 	origin       origin
-	// growth is the last growth of a running server; nil where none runs.
-	growth *atomic.Pointer[engine.Growth]
 }
 
 // Profile reads profile files: the given ones, or without any those that the configuration lists. If two files have the

@@ -117,11 +117,7 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 		h := s.run.journal.Header()
 		info.System = h.System
 		c.Explain, c.Answered = s.run.telemetry.Explain, s.run.telemetry.Answered
-		known, err := h.Believed(h.Spec, h.Measurements)
-		if err != nil || h.Learn {
-			known = nil // the engine says what is wrong; one that learned believed something else at each time
-		}
-		c.Compare = compared(s.board, s.run.telemetry, known)
+		c.Compare = compared(s.board, s.run.telemetry)
 		if speed > 0 {
 			info.Source = "live"
 			c.Clock = func() serving.Time { return serving.Time(s.run.now.Load()) }
@@ -271,7 +267,12 @@ func (s *Saved) openRun(f *os.File, path string) error {
 	spec := j.Header().Spec
 	s.run = &savedRun{path: path, file: f, journal: j,
 		telemetry: telemetry.New(spec, telemetry.Options{Queries: savedQueries, Decisions: 1})}
-	s.board = board.New(spec, board.Options{Seconds: savedSeconds, Batches: savedQueries})
+	h := j.Header()
+	o := board.Options{Seconds: savedSeconds, Batches: savedQueries, Learns: h.Learn}
+	if known, err := h.Believed(spec, h.Measurements); err == nil { // the engine says what is wrong
+		o.Measured = known
+	}
+	s.board = board.New(spec, o)
 	return nil
 }
 

@@ -25,11 +25,10 @@ type service struct {
 	plane     *dataplane.Plane // set once, before requests are served
 	telemetry *telemetry.Telemetry
 	sequences *sequences
-	recorder  *recorder                      // nil where nothing is recorded
-	shadow    *shadow                        // nil where nothing is compared
-	tracer    *tracing.Tracer                // nil without traces
-	spec      atomic.Pointer[serving.Spec]   // in force
-	growth    *atomic.Pointer[engine.Growth] // see Profiled
+	recorder  *recorder                    // nil where nothing is recorded
+	shadow    *shadow                      // nil where nothing is compared
+	tracer    *tracing.Tracer              // nil without traces
+	spec      atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
 
@@ -43,7 +42,8 @@ type service struct {
 	fixed    []*server.Model // of the configuration and of its repository
 	deployed []*server.Model // functions
 	apps     int             // number of apps of the configuration
-	latest   *plan.Plan      // as the planner made it
+	latest   *plan.Plan      // as the planner made it, for planned
+	planned  *serving.Spec
 	unloaded map[serving.AppID]bool
 	ready    bool // was true once; it stays true
 
@@ -57,7 +57,7 @@ func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []pipeli
 		return nil, err
 	}
 	out := &service{
-		telemetry: t, growth: p.growth, sequences: newSequences(p.tables), latest: p.first,
+		telemetry: t, sequences: newSequences(p.tables), latest: p.first, planned: p.Spec(),
 		unloaded: make(map[serving.AppID]bool), fixed: models, apps: len(p.tables.Apps),
 	}
 	out.list()
@@ -109,7 +109,6 @@ func (s *service) forget(a serving.AppID) {
 // grow puts a grown spec into force.
 func (s *service) grow(g *engine.Growth, wiring []pipeline.Wiring) error {
 	s.spec.Store(g.Spec) // before a plan can have the new identifiers
-	s.growth.Store(g)
 	if err := s.plane.GrowWired(g, wiring); err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (s *service) isUnloaded(a serving.AppID) bool {
 func (s *service) loadedPlan() *plan.Plan {
 	next := *s.latest
 	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool {
-		return s.unloaded[s.spec.Load().Stages[i.Stage].App]
+		return s.unloaded[s.planned.Stages[i.Stage].App]
 	})
 	return &next
 }
@@ -168,6 +168,6 @@ func (p loadedPlanner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.latest = made
+	s.latest, s.planned = made, r.Spec
 	return s.loadedPlan(), nil
 }

@@ -80,7 +80,7 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 			for i := range decisions {
 				switch d := &decisions[i]; d.Kind {
 				case engine.RequestPlan:
-					out.asked, out.demands = append(out.asked, now), append(out.demands, d.Rates[0])
+					out.asked, out.demands = append(out.asked, now), append(out.demands, d.Request.Rates[0])
 				case engine.StartBatch:
 					out.batches++
 					out.queries += len(d.Tasks)

@@ -68,12 +68,12 @@ func TestPlansFollowBallooning(t *testing.T) {
 				for k := range out {
 					switch d := &out[k]; d.Kind {
 					case engine.RequestPlan:
-						if d.Ballooning != nil && began == 0 {
+						if d.Request.Ballooning != nil && began == 0 {
 							began = at
-							if math.Abs(d.Ballooning[1]/by-1) > 0.1 || d.Ballooning[0] != 1 || d.Ballooning[2] != 1 {
-								t.Errorf("by %v: asked with ballooning %v", by, d.Ballooning)
+							if math.Abs(d.Request.Ballooning[1]/by-1) > 0.1 || d.Request.Ballooning[0] != 1 || d.Request.Ballooning[2] != 1 {
+								t.Errorf("by %v: asked with ballooning %v", by, d.Request.Ballooning)
 							}
-						} else if d.Ballooning == nil && at >= until && ended == 0 {
+						} else if d.Request.Ballooning == nil && at >= until && ended == 0 {
 							ended = at
 						}
 					case engine.EndQuery:
@@ -147,13 +147,13 @@ func TestPlansFollowFanOut(t *testing.T) {
 				for k := range out {
 					switch d := &out[k]; d.Kind {
 					case engine.RequestPlan:
-						if d.Fans != nil && seen == 0 {
+						if d.Request.FanOuts != nil && seen == 0 {
 							seen = at
 						}
-						if d.Fans != nil {
-							content = append(content, d.Fans[0][0])
-							if d.Fans[1][0] != 1 {
-								t.Errorf("%v: the second edge sends %v", at, d.Fans[1])
+						if d.Request.FanOuts != nil {
+							content = append(content, d.Request.FanOuts[0][0])
+							if d.Request.FanOuts[1][0] != 1 {
+								t.Errorf("%v: the second edge sends %v", at, d.Request.FanOuts[1])
 							}
 						}
 					case engine.EndQuery:

@@ -62,7 +62,7 @@ func TestRandomGrowth(t *testing.T) {
 				At: end / 5 * serving.Time(k+1), Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers))),
 			})
 		}
-		planner, err := systems.NewOpen(c.Profile, c.Spreading)
+		planner, err := systems.NewOpen(plan.Known{Profile: c.Profile}, c.Spreading)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 	maker := func(p profile.Profile, _ *serving.Open) (plan.Planner, error) {
 		return &static.Planner{Profile: p, Spread: true}, nil
 	}
-	planner, err := systems.NewOpen(p, maker)
+	planner, err := systems.NewOpen(plan.Known{Profile: p}, maker)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,10 +130,10 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := []Growth{{Growth: &engine.Growth{Spec: spec, Profile: p}}}
+	list := []Growth{{Growth: &engine.Growth{Spec: spec, Known: plan.Known{Profile: p}}}}
 	for k, s := range growths(spec, a, v) {
 		list = append(list, Growth{
-			At: serving.Time(k+1) * serving.Time(time.Second), Growth: &engine.Growth{Spec: s, Profile: p},
+			At: serving.Time(k+1) * serving.Time(time.Second), Growth: &engine.Growth{Spec: s, Known: plan.Known{Profile: p}},
 		})
 	}
 	var load []workload.Arrival

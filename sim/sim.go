@@ -427,8 +427,8 @@ func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
 		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)
 	}
 	at := now.Add(max(s.PlanDelay, 1))
-	if p, err := s.Planner.Plan(context.Background(), d.PlanRequest()); err != nil {
-		s.happens(at, engine.NewPlanFailed(d.Snapshot.Seq, err))
+	if p, err := s.Planner.Plan(context.Background(), *d.Request); err != nil {
+		s.happens(at, engine.NewPlanFailed(d.Request.Snapshot.Seq, err))
 	} else {
 		s.happens(at, engine.NewPlanReady(p))
 	}

@@ -62,8 +62,8 @@ func TestSessionsAreDeclared(t *testing.T) {
 			for i := range out {
 				if d := &out[i]; d.Kind == engine.RequestPlan {
 					asked++
-					if d.Rates[0] < declared-1e-9 {
-						t.Errorf("at %v a plan for %v/s, clients send %v/s", now, d.Rates[0], declared)
+					if d.Request.Rates[0] < declared-1e-9 {
+						t.Errorf("at %v a plan for %v/s, clients send %v/s", now, d.Request.Rates[0], declared)
 					}
 				}
 			}

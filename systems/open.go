@@ -12,9 +12,9 @@ import (
 // makes a new one when the spec has changed. No other code keeps closed apps and retired variants out of plans. It is
 // not safe for concurrent use.
 type Open struct {
-	make    OpenMaker
-	profile profile.Profile
-	first   plan.Planner // for the first spec: name and sections
+	make  OpenMaker
+	known *plan.Known  // of the first spec
+	first plan.Planner // for the first spec: name and sections
 
 	spec    *serving.Spec // the one of open and planner
 	open    *serving.Open
@@ -25,14 +25,14 @@ type Open struct {
 // nothing is left out.
 type OpenMaker func(latencies profile.Profile, open *serving.Open) (plan.Planner, error)
 
-// NewOpen returns a planner that uses the planners of maker. maker gets the believed latencies: p, or those of the
-// request. It returns maker's error.
-func NewOpen(p profile.Profile, maker OpenMaker) (*Open, error) {
-	first, err := maker(p, nil)
+// NewOpen returns a planner that uses the planners of maker. known is of the spec until requests say something else.
+// maker gets the believed latencies: those of known, or those of the request. It returns maker's error.
+func NewOpen(known plan.Known, maker OpenMaker) (*Open, error) {
+	first, err := maker(known.Profile, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Open{make: maker, profile: p, first: first}, nil
+	return &Open{make: maker, known: &known, first: first}, nil
 }
 
 // Name implements plan.Planner.
@@ -43,6 +43,9 @@ func (o *Open) Provides() plan.Sections { return o.first.Provides() }
 
 // Plan implements plan.Planner. It also returns an error when no planner can be made for a changed spec.
 func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	if r.Known == nil {
+		r.Known = o.known
+	}
 	if o.spec != r.Spec {
 		if err := o.replace(&r); err != nil {
 			return nil, err
@@ -63,7 +66,7 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 
 // replace makes a planner for the request's spec. A spec that differs in the observed fan-out alone keeps its planner.
 func (o *Open) replace(r *plan.Request) (err error) {
-	open, p := r.Spec.Open(), o.profile
+	open, p := r.Spec.Open(), r.Known.Profile
 	var left *serving.Open
 	if r.Spec.EqualButFanOuts(o.spec) {
 		o.spec, o.open = r.Spec, open

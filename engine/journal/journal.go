@@ -246,7 +246,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		}
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
 		return engine.NewSpecGrown(&engine.Growth{
-			Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements,
+			Spec: c.Grown.Spec, Known: plan.Known{Profile: p, Measurements: c.Grown.Measurements},
 		}), err
 	case engine.IdleRecalled.String():
 		if c.Older < 0 || c.Idle < c.Older {

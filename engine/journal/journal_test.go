@@ -42,9 +42,9 @@ func written(t testing.TB) []byte {
 		engine.NewVariantReady(1, 0),
 		engine.NewLoadFailed(1, 1),
 		engine.NewPriceChanged(1, 0.25),
-		engine.NewSpecGrown(&engine.Growth{Spec: header().Spec, Measurements: serving.Measurements{
+		engine.NewSpecGrown(&engine.Growth{Spec: header().Spec, Known: plan.Known{Measurements: serving.Measurements{
 			Load: []serving.LoadPoint{{Variant: 0, Load: 3}},
-		}}),
+		}}}),
 		engine.NewIdleRecalled(&engine.Recalled{App: 2, Memory: []byte{1, 0, 255}, Older: 3, Idle: 4}),
 		engine.NewStreamOpened(1, 4, 2.5),
 		engine.NewStreamClosed(0, 4),

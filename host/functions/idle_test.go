@@ -95,7 +95,9 @@ func TestIdleTimes(t *testing.T) {
 	}
 	spec = spec.WithClosed(2)
 	e.Step(clock, []engine.Input{
-		{Kind: engine.SpecGrown, Growth: &engine.Growth{Spec: spec, Profile: profile.Constant{Base: time.Millisecond}}},
+		{Kind: engine.SpecGrown, Growth: &engine.Growth{
+			Spec: spec, Known: plan.Known{Profile: profile.Constant{Base: time.Millisecond}},
+		}},
 	})
 	if err := x.Save(look, begun.Add(time.Duration(clock))); err != nil {
 		t.Fatal(err)

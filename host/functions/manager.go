@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -176,7 +177,7 @@ func (m *Manager) Current() (*engine.Growth, []Live, error) {
 
 // growth returns the growth to a spec with its profile.
 func (m *Manager) growth(spec *serving.Spec, measured serving.Measurements) (*engine.Growth, error) {
-	g := &engine.Growth{Spec: spec, Measurements: measured}
+	g := &engine.Growth{Spec: spec, Known: plan.Known{Measurements: measured}}
 	if m.c.Predictor == nil && len(measured.Latency) == 0 {
 		return g, nil
 	}

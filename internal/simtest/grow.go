@@ -62,9 +62,9 @@ func (c *Cluster) Grown(rng *rand.Rand, n int) []*engine.Growth {
 			panic(err)
 		}
 		out = append(out, &engine.Growth{
-			Spec: spec, Profile: p, Measurements: serving.Measurements{
+			Spec: spec, Known: plan.Known{Profile: p, Measurements: serving.Measurements{
 				Latency: slices.Clone(m.Latency), Load: slices.Clone(m.Load),
-			},
+			}},
 		})
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // The rings hold so much unless that takes more than mostBytes; then they are shortened, down to leastBlocks.
@@ -26,9 +27,14 @@ type Options struct {
 	// Seconds is how many seconds are kept one by one; default a quarter of an hour. Less fit where there are many
 	// apps.
 	Seconds int
-	// Ran is called on the owner goroutine with every batch that has ended well, and how many ran on its instance, itself
-	// included; nil for none. It must not call the board.
-	Ran func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
+	// Measured are the latencies that were measured of the spec; nil where none were. Those of a growth replace them.
+	// Learns says that the engine believes others: it learns.
+	Measured profile.Profile
+	Learns   bool
+	// Ran is called on the owner goroutine with what is measured and every batch that has ended well, and how many ran
+	// on its instance, itself included; nil for none. It must not call the board.
+	Ran func(measured profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+		took time.Duration)
 	// Batches is how many of the latest batches Compare knows; default 8192.
 	Batches int
 }
@@ -49,7 +55,8 @@ type Board struct {
 	missed   missed
 	arrivals arrivals
 	waiting  []int32 // by AppID: queries that have not ended
-	ran      func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
+	o        Options
+	measured profile.Profile // of spec
 }
 
 // New returns a Board of an engine with this spec. It keeps spec.
@@ -60,7 +67,8 @@ func New(spec *serving.Spec, o Options) *Board {
 		o.Seconds = seconds
 	}
 	b := &Board{
-		fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals), ran: o.Ran,
+		fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals), o: o,
+		measured: o.Measured,
 	}
 	if o.Batches <= 0 {
 		o.Batches = keptBatches
@@ -155,6 +163,7 @@ func (b *Board) input(x *engine.Input) {
 	switch x.Kind {
 	case engine.SpecGrown:
 		b.grow(x.Growth.Spec)
+		b.measured = x.Growth.Profile
 	case engine.QueryArrived:
 		if a := x.Query.App; b.known(a) {
 			b.live.apps[a].offered++
@@ -171,8 +180,8 @@ func (b *Board) input(x *engine.Input) {
 		app.runs += time.Duration(r.tasks) * x.Took
 		if x.Result == engine.OK {
 			b.live.variants[r.variant] += uint32(r.tasks)
-			if b.ran != nil {
-				b.ran(r.variant, r.instance.device, int(r.items), len(r.instance.running)+1, x.Took)
+			if b.o.Ran != nil {
+				b.o.Ran(b.measured, r.variant, r.instance.device, int(r.items), len(r.instance.running)+1, x.Took)
 			}
 		}
 	case engine.InstanceChanged:

@@ -73,9 +73,9 @@ type comparing struct {
 }
 
 // Compare returns what could have begun instead of a batch; false when the batch is no longer known. waiting are the
-// tasks of its stage when it began. With a nil profile, as where latency is learned, the times are the means that
+// tasks of its stage when it began. Where nothing was measured, or latency is learned, the times are the means that
 // batches of the same size took lately.
-func (b *Board) Compare(id serving.BatchID, waiting []Task, known profile.Profile) (*Comparison, bool) {
+func (b *Board) Compare(id serving.BatchID, waiting []Task) (*Comparison, bool) {
 	b.mu.Lock()
 	m := &b.machines
 	of, ok := m.batch(id)
@@ -84,7 +84,7 @@ func (b *Board) Compare(id serving.BatchID, waiting []Task, known profile.Profil
 		return nil, false
 	}
 	busy, places := m.slotsAt(&of), m.at(of.stage, of.started)
-	c := comparing{spec: b.spec, of: of, known: known, prices: slices.Clone(m.prices)}
+	c := comparing{spec: b.spec, of: of, prices: slices.Clone(m.prices)}
 	free := make([]place, 0, len(places))
 	for _, i := range places {
 		x := place{instance: i, worker: i.worker, device: i.device}
@@ -105,11 +105,11 @@ func (b *Board) Compare(id serving.BatchID, waiting []Task, known profile.Profil
 		}
 		free = append(free, x)
 	}
-	if known == nil {
-		c.seen = m.seenTimes()
+	if c.known = b.measured; c.known == nil || b.o.Learns {
+		c.known, c.seen = nil, m.seenTimes()
 	}
 	b.mu.Unlock()
-	c.best = b.spec.BestAccuracy(c.spec.Stages[of.stage].App)
+	c.best = c.spec.BestAccuracy(c.spec.Stages[of.stage].App)
 	c.waiting = slices.Clone(waiting)
 	slices.SortStableFunc(c.waiting, func(a, b Task) int { return cmp.Compare(a.Due, b.Due) })
 	for _, t := range c.waiting {

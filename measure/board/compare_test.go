@@ -37,7 +37,12 @@ func TestCompare(t *testing.T) {
 		Variants: []serving.Variant{{Name: "accurate", Accuracy: 0.8, MaxBatch: 4},
 			{Name: "quick", Accuracy: 0.6, MaxBatch: 4}},
 	}
-	b := board.New(spec, board.Options{Batches: 4})
+	b := board.New(spec, board.Options{Batches: 4, Measured: linear{}})
+	learning := board.New(spec, board.Options{Batches: 4, Measured: linear{}, Learns: true})
+	observe := func(now serving.Time, in []engine.Input, out []engine.Decision) {
+		b.Observe(now, in, out)
+		learning.Observe(now, in, out)
+	}
 	launch := func(id serving.InstanceID, w serving.WorkerID, v ...serving.VariantID) engine.Decision {
 		d := engine.Decision{Kind: engine.LaunchInstance, Instance: id,
 			Launch: &engine.Launch{Slots: 1, Variants: v, DeviceType: spec.Workers[w].DeviceType}}
@@ -48,19 +53,19 @@ func TestCompare(t *testing.T) {
 		return engine.Decision{Kind: engine.StartBatch, Batch: id, Instance: i, Variant: v, Items: 3, Expected: run,
 			Tasks: make([]engine.Task, 3)}
 	}
-	b.Observe(0, nil, []engine.Decision{launch(1, 0, 0, 1), launch(2, 1, 0)})
-	b.Observe(at, []engine.Input{engine.NewVariantReady(1, 0), engine.NewVariantReady(1, 1),
+	observe(0, nil, []engine.Decision{launch(1, 0, 0, 1), launch(2, 1, 0)})
+	observe(at, []engine.Input{engine.NewVariantReady(1, 0), engine.NewVariantReady(1, 1),
 		engine.NewVariantReady(2, 0)}, nil)
-	b.Observe(90*at, nil, []engine.Decision{start(1, 2, 0, 30*time.Millisecond)})
-	b.Observe(100*at, nil, []engine.Decision{start(2, 1, 1, 5*time.Millisecond)})
-	b.Observe(105*at, []engine.Input{engine.NewBatchDone(2, 1, 5*time.Millisecond, nil),
+	observe(90*at, nil, []engine.Decision{start(1, 2, 0, 30*time.Millisecond)})
+	observe(100*at, nil, []engine.Decision{start(2, 1, 1, 5*time.Millisecond)})
+	observe(105*at, []engine.Input{engine.NewBatchDone(2, 1, 5*time.Millisecond, nil),
 		engine.NewBatchDone(1, 2, 15*time.Millisecond, nil)}, []engine.Decision{
 		{Kind: engine.UnloadVariant, Instance: 1, Variant: 0}, {Kind: engine.StopInstance, Instance: 2}})
 	var waiting []board.Task
 	for k := range 5 {
 		waiting = append(waiting, board.Task{Items: 1, Due: serving.Time(130+10*k) * at, Pin: serving.None, In: k < 3})
 	}
-	c, ok := b.Compare(2, waiting, linear{})
+	c, ok := b.Compare(2, waiting)
 	if !ok {
 		t.Fatal("the batch is not known")
 	}
@@ -105,14 +110,14 @@ func TestCompare(t *testing.T) {
 		}
 		t.Errorf("%d candidates, want %d", len(c.Candidates), len(want))
 	}
-	if _, ok := b.Compare(7, nil, nil); ok {
+	if _, ok := b.Compare(7, nil); ok {
 		t.Error("a batch that never was is compared")
 	}
-	seen, _ := b.Compare(2, waiting, nil)
+	seen, _ := learning.Compare(2, waiting)
 	for _, x := range seen.Candidates {
 		ran := x.Chosen || x.Variant == "accurate" && x.Kind == "fast" && x.Queries == 3
 		if known := x.RunMS != nil; known != ran {
-			t.Errorf("without a profile, only what ran has a time: %+v", x)
+			t.Errorf("where latency is learned, only what ran has a time: %+v", x)
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // A board follows a world that grows: queries to an app that came later are counted, and what it held stays.
@@ -42,5 +44,42 @@ func TestBoardOfAGrowingWorld(t *testing.T) {
 	}
 	if v, ok := b.AppView("later"); !ok || v.Now.Offered != 2 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// A batch of a model that came later is compared by what was measured of it.
+func TestCompareInAGrownWorld(t *testing.T) {
+	first := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}}}
+	app := serving.App{Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: time.Second, Percentile: 99}}
+	first, _, _ = first.WithApp(app, serving.Variant{Name: "first", Accuracy: 1, MaxBatch: 1})
+	grown, _, _ := first.WithApp(app, serving.Variant{Name: "later", Accuracy: 1, MaxBatch: 1})
+	var measured serving.Measurements
+	profiled := func(spec *serving.Spec, took time.Duration) profile.Profile {
+		measured.Latency = append(measured.Latency, serving.LatencyPoint{
+			Variant: serving.VariantID(len(measured.Latency)), Items: 1, Concurrency: 1, Mean: took,
+		})
+		p, err := profile.NewTable(spec, measured, profile.Mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	b := board.New(first, board.Options{Measured: profiled(first, time.Millisecond)})
+	second := serving.Time(time.Second)
+	b.Observe(second, []engine.Input{engine.NewSpecGrown(&engine.Growth{
+		Spec: grown, Known: plan.Known{Profile: profiled(grown, 7*time.Millisecond)},
+	})}, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1,
+		Launch: &engine.Launch{Slots: 1, Stage: 1, Variants: []serving.VariantID{1}}}})
+	b.Observe(2*second, []engine.Input{engine.NewVariantReady(1, 1)}, []engine.Decision{{
+		Kind: engine.StartBatch, Batch: 1, Instance: 1, Stage: 1, Variant: 1, Items: 1, Expected: time.Millisecond,
+		Tasks: make([]engine.Task, 1)}})
+	waiting := make([]board.Task, 2)
+	for k := range waiting {
+		waiting[k] = board.Task{Items: 1, Due: 3 * second, Pin: serving.None, In: k == 0}
+	}
+	b.Observe(2*second+1000, []engine.Input{engine.NewBatchDone(1, 1, time.Microsecond, nil)}, nil)
+	c, ok := b.Compare(1, waiting)
+	if !ok || len(c.Candidates) == 0 || c.Candidates[0].Variant != "later" {
+		t.Errorf("%+v, %v", c, ok)
 	}
 }

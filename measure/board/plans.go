@@ -10,7 +10,9 @@ import (
 type plans struct {
 	list    []planned
 	n       int
-	request *engine.Decision // the request under way, reduced to what is shown
+	under   bool // a request is under way: why, for which rates, and since when
+	why     engine.Reason
+	rates   []float64
 	askedAt serving.Time
 	seq     uint64 // of the newest request
 }
@@ -28,20 +30,20 @@ type planned struct {
 }
 
 func (p *plans) asked(now serving.Time, d *engine.Decision) {
-	p.request = &engine.Decision{Reason: d.Reason, Rates: append([]float64(nil), d.Rates...)}
-	p.askedAt, p.seq = now, d.Snapshot.Seq
+	p.why, p.rates = d.Reason, d.Request.Rates
+	p.under, p.askedAt, p.seq = true, now, d.Request.Snapshot.Seq
 }
 
 func (p *plans) add(x planned) {
 	p.n++
 	x.number = p.n
 	x.why, x.asked = "made before the start", x.at
-	if p.request != nil {
-		x.why, x.rates, x.asked = p.request.Reason.String(), p.request.Rates, p.askedAt
+	if p.under {
+		x.why, x.rates, x.asked = p.why.String(), p.rates, p.askedAt
 	} else if p.n > 1 {
 		x.why = "handed in from outside"
 	}
-	p.request = nil
+	p.under = false
 	if len(p.list) == mostPlans {
 		p.list = append(p.list[:0], p.list[1:]...)
 	}

@@ -72,7 +72,7 @@ func (c *complexity) observe(now serving.Time, in []engine.Input, out []engine.D
 				}
 			}
 		case engine.RequestPlan:
-			c.ballooning = d.Ballooning
+			c.ballooning = d.Request.Ballooning
 		}
 	}
 	if now.Sub(c.shown) >= showEvery {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
@@ -58,7 +59,7 @@ func TestComplexityGauges(t *testing.T) {
 		t.Errorf("%v and %v, want 5 and 3", s, b)
 	}
 	telemetry.Observe(now, nil, []engine.Decision{
-		{Kind: engine.RequestPlan, Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}},
+		{Kind: engine.RequestPlan, Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}}},
 	})
 	run(300, 30*time.Millisecond)
 	if s, b := shown(); s != 5 || b < 2.99 || b > 3.01 {

@@ -58,9 +58,10 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 		kept = append(kept, out[k].Tasks...)
 		e.at, e.decision = now, out[k]
 		e.decision.Tasks = kept
-		if s := out[k].Snapshot; s != nil {
-			// these are large and of no use here
-			e.decision.Snapshot, e.decision.Beliefs, e.decision.Spec = &fleet.Snapshot{Seq: s.Seq}, nil, nil
+		if r := out[k].Request; r != nil {
+			said := *r // but for what is large and of no use here
+			said.Snapshot, said.Beliefs, said.Known, said.Spec = &fleet.Snapshot{Seq: r.Snapshot.Seq}, nil, nil, nil
+			e.decision.Request = &said
 		}
 		if l.next++; l.next == len(l.ring) {
 			l.next, l.full = 0, true

@@ -179,7 +179,7 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 		case engine.StopInstance:
 			p.dropInstance(d.Instance)
 		case engine.RequestPlan:
-			p.request = d.Snapshot.Seq
+			p.request = d.Request.Snapshot.Seq
 		}
 	}
 	for a := range p.apps {

@@ -36,7 +36,9 @@ func (x *state) chooseByQueueing(ctx context.Context, n *appRent, ranked []Ranke
 	if len(first) == 1 {
 		return first[0].Ranked, nil
 	}
-	best, err := x.trial(ctx, Contest{Spec: x.r.Spec, Market: n.market, Variant: n.variant, Late: late, Pools: first})
+	best, err := x.trial(ctx, Contest{
+		Spec: x.r.Spec, Market: n.market, Variant: n.variant, Late: late, Pools: first, Known: x.r.Known,
+	})
 	if err != nil {
 		return Ranked{}, fmt.Errorf("app %q: pools are tried: %w", x.r.Spec.Apps[n.app].Name, err)
 	}

@@ -3,6 +3,7 @@ package kairos
 import (
 	"context"
 
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -17,6 +18,7 @@ type Contest struct {
 	Variant serving.VariantID
 	Late    float64     // share of the queries that may miss the objective, above 0
 	Pools   []Estimated // two or more, the highest estimate first
+	Known   *plan.Known // what was measured of Spec; see plan.Request
 }
 
 // DefaultTrials is how many pools are tried where Options.Trials is 0. With the paper's five models and budgets of 1 to

@@ -15,7 +15,11 @@ func (r Request) Restricted(o *serving.Open) Request {
 	r.Spec = o.Spec
 	r.Rates = restrict(r.Rates, o.Apps)
 	r.Recent = restrict(r.Recent, o.Apps)
+	r.Dispersions = restrict(r.Dispersions, o.Apps)
 	r.Mixes = restrict(r.Mixes, o.Apps)
+	r.FanOuts = restrict(r.FanOuts, o.Stages)
+	r.Ballooning = restrict(r.Ballooning, o.Stages)
+	r.Known = r.Known.Restricted(o)
 	if r.Beliefs != nil {
 		r.Beliefs = profile.Renumbered{Profile: r.Beliefs, Variants: o.Variants}
 	}
@@ -108,6 +112,13 @@ func (p *Plan) Expanded(o *serving.Open) *Plan {
 	out.Capacity = expand(p.Capacity, o.Apps, apps)
 	out.Mixes = expand(p.Mixes, o.Apps, apps)
 	out.Shed = expand(p.Shed, o.Apps, apps)
+	out.TooLarge = expand(p.TooLarge, o.Apps, apps)
+	out.FanOuts = expand(p.FanOuts, o.Stages, stages)
+	out.Ballooning = expand(p.Ballooning, o.Stages, stages)
+	out.Sharing = slices.Clone(p.Sharing)
+	for n := range out.Sharing {
+		out.Sharing[n] = o.Stages[out.Sharing[n]]
+	}
 	out.Forecast.Late = expand(p.Forecast.Late, o.Apps, apps)
 	out.Forecast.Accurate = expand(p.Forecast.Accurate, o.Apps, apps)
 	out.MarginalRates = expand(p.MarginalRates, o.Stages, stages)

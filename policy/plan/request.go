@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Request is the input of a planner. Planners do not change the data that it refers to.
+// Request is the input of a planner: everything that a plan is made from, of one instant. Nobody changes the data that
+// it refers to, so that a planner may work while the fleet, the spec and what is known of it go on.
 type Request struct {
 	Spec     *serving.Spec
 	Snapshot *fleet.Snapshot // nil before anything runs
@@ -27,6 +28,41 @@ type Request struct {
 	Beliefs profile.Profile
 	// Prices are by DeviceTypeID the rent of a machine in $/h; nil takes those of Spec. Read them through Price.
 	Prices []float64
+	// FanOuts is by StageID and edge the items seen to be sent for each item served, nil where as configured.
+	// Ballooning is by StageID the run times seen, relative to those believed before, nil where they are 1. Spec and
+	// Beliefs have both in them already.
+	FanOuts    [][]float64
+	Ballooning []float64
+	// Known is what was measured of Spec. Nil means what the planner was made with.
+	Known *Known
+}
+
+// Known is what was measured of a spec, and the latencies that were believed of it before anything was learned.
+type Known struct {
+	Measurements serving.Measurements
+	Profile      profile.Profile // made of Measurements; nil where nothing was measured
+}
+
+// Restricted returns what is known of the open variants, in their identifiers.
+func (k *Known) Restricted(o *serving.Open) *Known {
+	if k == nil {
+		return nil
+	}
+	out := &Known{}
+	if k.Profile != nil {
+		out.Profile = profile.Renumbered{Profile: k.Profile, Variants: o.Variants}
+	}
+	for _, x := range k.Measurements.Latency {
+		if x.Variant = o.VariantOf[x.Variant]; x.Variant != serving.None {
+			out.Measurements.Latency = append(out.Measurements.Latency, x)
+		}
+	}
+	for _, x := range k.Measurements.Load {
+		if x.Variant = o.VariantOf[x.Variant]; x.Variant != serving.None {
+			out.Measurements.Load = append(out.Measurements.Load, x)
+		}
+	}
+	return out
 }
 
 // Dispersion returns how unevenly queries of an app arrive, at least 1.

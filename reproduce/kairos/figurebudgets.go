@@ -46,7 +46,7 @@ func planned(system string, change func(*systems.Options)) func(context.Context,
 		if change != nil {
 			change(&x.Options)
 		}
-		trials := experiment.Trials{System: x, Measured: s.measured, Beliefs: s.beliefs}
+		trials := experiment.Trials{System: x, Known: plan.Known{Measurements: s.measured, Profile: s.beliefs}}
 		made, err := x.NewPlanner(systems.PlannerInputs{Profile: s.beliefs, Trials: trials})
 		if err != nil {
 			return pool{}, err

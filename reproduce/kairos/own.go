@@ -103,7 +103,7 @@ func (s *deployment) rented(ctx context.Context, system string, budget, rate flo
 	x.Options.Renting.Budget = budget
 	made, err := x.NewPlanner(systems.PlannerInputs{
 		Profile: s.careful, Proposed: true,
-		Trials: experiment.Trials{System: x, Measured: s.measured, Beliefs: s.beliefs},
+		Trials: experiment.Trials{System: x, Known: plan.Known{Measurements: s.measured, Profile: s.beliefs}},
 	})
 	if err != nil {
 		return pool{}, false, err

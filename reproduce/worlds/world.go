@@ -136,7 +136,7 @@ type result struct {
 
 // run simulates a system in the world. A system that refuses the world is no error.
 func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, policies ramsis.Store) (*result, error) {
-	trials := experiment.Trials{System: s, Measured: p.Measurements, Beliefs: p.believed}
+	trials := experiment.Trials{System: s, Known: plan.Known{Measurements: p.Measurements, Profile: p.believed}}
 	known := systems.PlannerInputs{
 		Profile: p.believed, Proposed: p.tables.Proposed, Solver: solver, Policies: policies, Trials: trials,
 		Unpromised: true,

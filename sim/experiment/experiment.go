@@ -97,7 +97,7 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	env := c.Env
 	known := env.Known()
 	if env.Measured != nil {
-		known.Trials = Trials{System: c.System, Measured: *env.Measured, Beliefs: env.Beliefs}
+		known.Trials = Trials{System: c.System, Known: plan.Known{Measurements: *env.Measured, Profile: env.Beliefs}}
 	}
 	planner, err := c.System.NewPlanner(known)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
@@ -23,10 +24,17 @@ const (
 type Trials struct {
 	// System has the rules that are simulated; its planner and scaler do not count.
 	System systems.System
-	// Measured has the scatter of run times around their mean, and Beliefs the latencies that were made of it before
-	// anything was learned. Without them run times are as believed, without scatter.
-	Measured serving.Measurements
-	Beliefs  profile.Profile
+	// Known is what is known where a question does not say it: the scatter of run times around their mean, and the
+	// latencies that were made of it. Without both, run times are as believed, without scatter.
+	Known plan.Known
+}
+
+// known returns what is known for a question.
+func (t Trials) known(asked *plan.Known) *plan.Known {
+	if asked != nil {
+		return asked
+	}
+	return &t.Known
 }
 
 // Best implements kairos.Trial. It finds the throughput of the first pool, and that of every other that carries more
@@ -62,12 +70,12 @@ func (t Trials) Best(ctx context.Context, c kairos.Contest) (best int, err error
 
 // pools makes the pools of a contest.
 func (t Trials) pools(c *kairos.Contest) (*Pools, error) {
-	points := t.points(c)
+	points := believed(c)
 	beliefs, err := profile.NewTable(c.Spec, points, profile.Mean)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := truth.NewTable(c.Spec, t.scattered(points), truth.Lognormal, nil)
+	machines, err := truth.NewTable(c.Spec, scattered(points, t.known(c.Known)), truth.Lognormal, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +91,8 @@ func (t Trials) pools(c *kairos.Contest) (*Pools, error) {
 // neverInTime is the run time, as a multiple of the objective, of sizes that a machine cannot run at all.
 const neverInTime = 100
 
-// points returns what is believed of the run times of a contest's queries, by type and size.
-func (t Trials) points(c *kairos.Contest) (out serving.Measurements) {
+// believed returns what is believed of the run times of a contest's queries, by type and size.
+func believed(c *kairos.Contest) (out serving.Measurements) {
 	for _, x := range c.Market.Types {
 		for class, took := range x.Latency {
 			items, _ := c.Market.Mix.Class(class)
@@ -99,10 +107,10 @@ func (t Trials) points(c *kairos.Contest) (out serving.Measurements) {
 
 // scattered returns points with the measured means and deviations in place of what is believed, both relative to the
 // belief that the measurement led to. Points near which nothing was measured stay as they are.
-func (t Trials) scattered(points serving.Measurements) (out serving.Measurements) {
+func scattered(points serving.Measurements, known *plan.Known) (out serving.Measurements) {
 	for _, p := range points.Latency {
-		if m := t.near(p); m != nil {
-			scale := float64(p.Mean) / float64(t.Beliefs.Latency(m.Variant, m.DeviceType, m.Items, 1))
+		if m := near(p, known); m != nil {
+			scale := float64(p.Mean) / float64(known.Profile.Latency(m.Variant, m.DeviceType, m.Items, 1))
 			p.StdDev = time.Duration(scale * float64(m.StdDev))
 			p.Mean = max(time.Duration(scale*float64(m.Mean)), 1)
 		}
@@ -113,15 +121,15 @@ func (t Trials) scattered(points serving.Measurements) (out serving.Measurements
 
 // near returns the measured point of the least size that is not below a point's, otherwise of the largest; nil for
 // none.
-func (t Trials) near(p serving.LatencyPoint) *serving.LatencyPoint {
+func near(p serving.LatencyPoint, known *plan.Known) *serving.LatencyPoint {
 	var at *serving.LatencyPoint
-	if t.Beliefs == nil {
+	if known.Profile == nil {
 		return nil
 	}
-	for i := range t.Measured.Latency {
-		m := &t.Measured.Latency[i]
+	for i := range known.Measurements.Latency {
+		m := &known.Measurements.Latency[i]
 		if m.Variant != p.Variant || m.DeviceType != p.DeviceType || m.Concurrency != 1 ||
-			t.Beliefs.Latency(m.Variant, m.DeviceType, m.Items, 1) >= profile.Unknown {
+			known.Profile.Latency(m.Variant, m.DeviceType, m.Items, 1) >= profile.Unknown {
 			continue
 		}
 		switch {

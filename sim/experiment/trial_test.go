@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
@@ -41,7 +42,7 @@ func TestTrialsFindTheBest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trials := Trials{System: system, Measured: measured, Beliefs: beliefs}
+	trials := Trials{System: system, Known: plan.Known{Measurements: measured, Profile: beliefs}}
 	for _, c := range []struct {
 		name  string
 		pools []kairos.Pool

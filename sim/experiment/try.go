@@ -35,7 +35,8 @@ func (t Trials) Try(ctx context.Context, r *plan.Request, p *plan.Plan) (plan.Tr
 	if err != nil || source == nil || r.Beliefs == nil {
 		return out, err
 	}
-	machines, err := truth.NewTable(r.Spec, t.asBelieved(r, p), truth.Lognormal, workload.Rand(trialSeed, "service"))
+	times := asBelieved(r, p, t.known(r.Known))
+	machines, err := truth.NewTable(r.Spec, times, truth.Lognormal, workload.Rand(trialSeed, "service"))
 	if err != nil {
 		return out, err
 	}
@@ -117,7 +118,7 @@ const (
 
 // asBelieved returns run times for the variants of a plan: as they were measured, times the change of the belief since
 // then; as they are believed where nothing was measured.
-func (t Trials) asBelieved(r *plan.Request, p *plan.Plan) (out serving.Measurements) {
+func asBelieved(r *plan.Request, p *plan.Plan, known *plan.Known) (out serving.Measurements) {
 	type pair struct {
 		v serving.VariantID
 		d serving.DeviceTypeID
@@ -134,25 +135,28 @@ func (t Trials) asBelieved(r *plan.Request, p *plan.Plan) (out serving.Measureme
 			slots[x] = max(slots[x], i.Slots)
 		}
 	}
-	known := make(map[pair]bool)
-	if t.Beliefs != nil {
-		for _, m := range t.Measured.Latency {
+	measured := make(map[pair]bool)
+	if known.Profile != nil {
+		for _, m := range known.Measurements.Latency {
 			x := pair{m.Variant, m.DeviceType}
-			was := t.Beliefs.Latency(m.Variant, m.DeviceType, m.Items, m.Concurrency)
+			if slots[x] == 0 {
+				continue
+			}
+			was := known.Profile.Latency(m.Variant, m.DeviceType, m.Items, m.Concurrency)
 			now := r.Beliefs.Latency(m.Variant, m.DeviceType, m.Items, m.Concurrency)
-			if slots[x] == 0 || was <= 0 || was >= profile.Unknown || now >= profile.Unknown {
+			if was <= 0 || was >= profile.Unknown || now >= profile.Unknown {
 				continue
 			}
 			scale := float64(now) / float64(was)
 			m.Mean = max(time.Duration(scale*float64(m.Mean)), 1)
 			m.StdDev = time.Duration(scale * float64(m.StdDev))
 			out.Latency = append(out.Latency, m)
-			known[x] = true
+			measured[x] = true
 		}
 	}
 	for _, x := range order {
 		most := r.Spec.Variants[x.v].MaxBatch
-		for n := 1; n <= slots[x] && !known[x]; n++ {
+		for n := 1; n <= slots[x] && !measured[x]; n++ {
 			for b := 1; ; b = min(2*b, most) {
 				if l := r.Beliefs.Latency(x.v, x.d, b, n); l < profile.Unknown {
 					out.Latency = append(out.Latency, serving.LatencyPoint{
