@@ -149,6 +149,7 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 			return nil, fault.Errorf(fault.Config,
 				"%s: server.admin is off: functions can be changed through the admin port only", path)
 		}
+		c.Address = serverURL(c.Address)
 		if *tokenFile != "" {
 			text, err := files.Read(*tokenFile, 4<<10)
 			if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -42,11 +41,8 @@ parameter query_id; a server remembers the latest ones.`,
 				if *file != "" {
 					return explainFromJournal(e, *file, serving.QueryID(id), *asJSON)
 				}
-				u := url.URL{
-					Scheme: "http", Host: *server, Path: "/debug/explain", RawQuery: "query=" + strconv.FormatUint(id,
-						10),
-				}
-				req, err := http.NewRequestWithContext(e.Context, http.MethodGet, u.String(), nil)
+				req, err := http.NewRequestWithContext(e.Context, http.MethodGet,
+					fmt.Sprintf("%s/debug/explain?query=%d", serverURL(*server), id), nil)
 				if err != nil {
 					return fault.Wrap(fault.Usage, err)
 				}

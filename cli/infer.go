@@ -42,7 +42,7 @@ are zeros. Dimensions that may vary are 1, unless the value says otherwise.`,
 				if len(args) != 1 {
 					return fault.Errorf(fault.Usage, "say which app to call: infer APP")
 				}
-				c := inferCall{base: strings.TrimSuffix(*base, "/"), app: args[0], version: *version,
+				c := inferCall{base: serverURL(*base), app: args[0], version: *version,
 					token: e.Getenv("SLUICE_TOKEN")}
 				return c.run(e.Context, e.Stdout, given)
 			}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -85,11 +84,8 @@ type top struct {
 
 // newTop watches the server at an admin address. The caller closes the idle connections of its client.
 func newTop(e *Env, server string) *top {
-	if !strings.Contains(server, "://") {
-		server = "http://" + server
-	}
 	return &top{
-		base: server + "/api/v1/", client: &http.Client{Timeout: topTimeout}, token: e.Getenv("SLUICE_TOKEN"),
+		base: serverURL(server) + "/api/v1/", client: &http.Client{Timeout: topTimeout}, token: e.Getenv("SLUICE_TOKEN"),
 	}
 }
 

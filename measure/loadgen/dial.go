@@ -15,6 +15,7 @@ func Dial(address string, connections int) (Target, error) {
 	}
 	switch scheme {
 	case "grpc", "grpcs":
+		rest = strings.TrimSuffix(rest, "/")
 		if rest == "" || strings.Contains(rest, "/") {
 			return nil, fmt.Errorf("address %q: want %s://HOST:PORT", address, scheme)
 		}
