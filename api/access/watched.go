@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -86,7 +87,7 @@ func (w *Watched[T]) read(st os.FileInfo) error {
 	if len(b) > largestFile {
 		return fmt.Errorf("%s has more than %d bytes", w.path, largestFile)
 	}
-	v, err := w.parse(b)
+	v, err := w.parse(bytes.TrimPrefix(b, []byte("\ufeff")))
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.path, err)
 	}

@@ -20,6 +20,7 @@ import (
 func GenerateBody(body []byte, inputs []tensor.Spec, batched bool, bounds Bounds) ([]byte, error) {
 	bounds = bounds.WithDefaults()
 	var keys map[string]json.RawMessage
+	body = bytes.TrimPrefix(body, []byte("\ufeff")) // as in parse
 	if err := json.Unmarshal(body, &keys); err != nil {
 		return nil, wrongJSON(err)
 	}

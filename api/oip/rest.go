@@ -1,6 +1,7 @@
 package oip
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -78,6 +79,7 @@ func split(body []byte, headerLength int) (head, blocks []byte, err error) {
 
 // parse reads the JSON of a message.
 func parse(head []byte, bounds *Bounds, m *restMessage) error {
+	head = bytes.TrimPrefix(head, []byte("\ufeff")) // RFC 8259, section 8.1: of a file that an editor has written
 	if readHead(head, bounds, m) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -11,7 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/api/oip"
 )
 
-// withBody reads a request and calls do with its body, whose memory is claimed until do returns.
+// withBody reads a request and calls do with its body, which is JSON, without a byte order mark. The body's memory is
+// claimed until do returns.
 func (s *Server) withBody(w http.ResponseWriter, r *http.Request, do func(body []byte) error) error {
 	holds := s.memory.begin()
 	defer holds.release()
@@ -19,7 +21,7 @@ func (s *Server) withBody(w http.ResponseWriter, r *http.Request, do func(body [
 	if err != nil {
 		return err
 	}
-	return do(body)
+	return do(bytes.TrimPrefix(body, []byte("\ufeff")))
 }
 
 // body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.

@@ -225,6 +225,10 @@ func TestHTTPPaths(t *testing.T) {
 		{"POST", model + "/infer?x=1", two, 200, `"data":[1,2]`},
 		{"POST", model + "/versions/1/infer", two, 200, `"variant":"small"`},
 		{"POST", "/v2/repository/index", `{"ready":true}`, 200, `[{"name":"digits/v1","version":"1","state":"READY"}`},
+		{
+			"POST", "/v2/repository/index", "\ufeff" + `{"ready":true}`, 200,
+			`[{"name":"digits/v1","version":"1","state":"READY"}`,
+		},
 		{"POST", "/v2/repository/index", ``, 200, `{"name":"another"}]`},
 		{"POST", "/v2/repository/models/digits%2Fv1/unload", `{}`, 200, `{}`},
 		{"GET", model + "/ready", "", 503, `false`},

@@ -35,7 +35,7 @@ func Token(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("admin token: %w", err)
 	}
-	token := strings.TrimSpace(string(b))
+	token := strings.TrimSpace(strings.TrimPrefix(string(b), "\ufeff"))
 	if len(token) < minToken || len(b) > maxToken {
 		return "", fmt.Errorf("admin token: %s holds no token of %d to %d bytes: remove it, and a new one is made",
 			path, minToken, maxToken)

@@ -33,6 +33,12 @@ func TestToken(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(path, []byte("\ufeff"+first+"\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Token(path); err != nil || again != first {
+		t.Errorf("with a byte order mark: %q, %v", again, err)
+	}
 	for _, bad := range []string{"", "short", strings.Repeat("x", maxToken+1)} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)

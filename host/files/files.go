@@ -2,6 +2,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 )
 
-// Read returns the contents of a file of at most limit bytes. An error is of kind fault.Config and names the file.
+// Read returns the text of a file of at most limit bytes, without the byte order mark that some editors put before it.
+// An error is of kind fault.Config and names the file.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,7 +27,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	if int64(len(data)) > limit {
 		return nil, fault.Errorf(fault.Config, "%s is larger than %d bytes", path, limit)
 	}
-	return data, nil
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
 // Writable returns why no file can be made in a folder; nil when one can.

@@ -20,6 +20,13 @@ func TestReadUpToALimit(t *testing.T) {
 	if got, err := Read(path, 5); err != nil || string(got) != "12345" {
 		t.Errorf("%q %v", got, err)
 	}
+	marked := path + "marked"
+	if err := os.WriteFile(marked, []byte("\ufeff12"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read(marked, 5); err != nil || string(got) != "12" {
+		t.Errorf("with a byte order mark: %q %v", got, err)
+	}
 	for name, read := range map[string]func() ([]byte, error){
 		"too large": func() ([]byte, error) { return Read(path, 4) },
 		"missing":   func() ([]byte, error) { return Read(path+"y", 4) },

@@ -99,7 +99,7 @@ func Decode(r io.Reader) (*File, error) {
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("profile: larger than %d bytes", maxFileBytes)
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	d.DisallowUnknownFields()
 	var f File
 	if err := d.Decode(&f); err != nil {

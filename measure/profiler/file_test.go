@@ -69,6 +69,9 @@ func TestDecodeNamesTheFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := b.String()
+	if _, err := Decode(strings.NewReader("\ufeff" + good)); err != nil {
+		t.Errorf("with a byte order mark: %v", err)
+	}
 	for _, c := range []struct{ old, new, want string }{
 		{`"version": 1`, `"version": 2`, "version is 2"},
 		{`"samples": 99`, `"samples": 0`, "points[0].samples"},

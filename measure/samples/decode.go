@@ -168,7 +168,7 @@ func appendNumber(b []byte, d tensor.DType, v float64) []byte {
 // DecodeJSON makes an input of nested arrays of numbers or texts, or of one number or text.
 func DecodeJSON(value string, s *tensor.Spec) (tensor.Tensor, error) {
 	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: OneItem(s.Shape)}
-	value = strings.TrimSpace(value)
+	value = strings.TrimSpace(strings.TrimPrefix(value, "\ufeff"))
 	shape := shapeOfJSON(value)
 	if len(shape) == 0 {
 		value = "[" + value + "]"

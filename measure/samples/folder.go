@@ -3,6 +3,7 @@
 package samples
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/csv"
 	"errors"
@@ -103,7 +104,7 @@ func (f *Folder) list() error {
 }
 
 func (f *Folder) fromCSV(text []byte) error {
-	r := csv.NewReader(newReader(text))
+	r := csv.NewReader(newReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	r.FieldsPerRecord, r.ReuseRecord, r.TrimLeadingSpace = 2, true, true
 	for {
 		row, err := r.Read()

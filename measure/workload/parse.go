@@ -112,7 +112,7 @@ func ParseTrace(r io.Reader) ([]serving.Time, error) {
 	line := 0
 	for s.Scan() {
 		line++
-		text := strings.TrimSpace(s.Text())
+		text := strings.TrimSpace(strings.TrimPrefix(s.Text(), "\ufeff")) // which editors put before the first line
 		if text == "" || text[0] == '#' {
 			continue
 		}

@@ -227,7 +227,7 @@ func TestParseRange(t *testing.T) {
 }
 
 func TestParseTrace(t *testing.T) {
-	got, err := ParseTrace(strings.NewReader("# times\n0\n 1.5 \n\n1.5\n2000.000001\n"))
+	got, err := ParseTrace(strings.NewReader("\ufeff# times\n0\n 1.5 \n\n1.5\n2000.000001\n"))
 	want := []serving.Time{0, 1500000, 1500000, 2000000001}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v", got, err)

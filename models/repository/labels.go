@@ -21,7 +21,7 @@ func (r *Repository) readLabels(m *Model) {
 			continue
 		}
 		var labels []string
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(string(withoutMark(text))) {
 			labels = append(labels, strings.TrimRight(line, "\r\n"))
 		}
 		if m.Labels == nil {

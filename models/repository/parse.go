@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
+
+// withoutMark is a text without the byte order mark that some editors put before it.
+func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // Parse reads the text of a config.pbtxt. unknown lists the fields that sluice does not read, each with its line; they
 // are no error, since most such files are written for another server.
@@ -19,6 +23,7 @@ func Parse(text []byte) (config *pb.ModelConfig, unknown []string, err error) {
 	if !utf8.Valid(text) {
 		return nil, nil, fmt.Errorf("not valid UTF-8: save the file as UTF-8 text")
 	}
+	text = withoutMark(text)
 	config = &pb.ModelConfig{}
 	unknown, err = unknownFields(string(text), config.ProtoReflect().Descriptor())
 	if err != nil {

@@ -57,6 +57,17 @@ func TestParseReadsTheFieldsWeKnow(t *testing.T) {
 	}
 }
 
+// A byte order mark, which some editors write, is no part of the text.
+func TestParseWithAByteOrderMark(t *testing.T) {
+	c, unknown, err := Parse([]byte("\ufeff" + fullConfig))
+	if err != nil || len(unknown) != 0 || c.Platform == "" && c.Backend != "onnxruntime" {
+		t.Errorf("%v, unknown %v, %v", c, unknown, err)
+	}
+	if _, _, err := Parse([]byte("max_batch_size: 1 \ufeff")); err == nil {
+		t.Error("one within the text was passed over")
+	}
+}
+
 func TestParseReportsEveryUnknownFieldWithItsLine(t *testing.T) {
 	c, unknown, err := Parse([]byte(`name: "m"
 optimization { graph { level: 1 } cuda { graphs: true } }
