@@ -242,6 +242,9 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	}
 	timeout, inQueue := p.spec().Timeouts(r.App, r.Timeout)
 	q.QueueTimeout = inQueue
+	if r.Within > 0 {
+		timeout, q.Expires = min(timeout, r.Within), now.Add(r.Within)
+	}
 	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
 	p.noteQuery(r, &q)
 	var given *partials

@@ -16,7 +16,10 @@ type Request struct {
 	// Outputs names the outputs that the client wants; nil for all. The Response has no others.
 	Outputs []string
 	// Timeout is the client's deadline counted from now; 0 means the app's SLO.
-	Timeout  time.Duration
+	Timeout time.Duration
+	// Within is how long the client waits at most, counted from now; 0 for ever. It is the deadline where that would be
+	// later, and nothing of the query starts after it, also where late queries are served.
+	Within   time.Duration
 	Priority int32
 	// Tenant is 1 + the index of the tenant in Spec.Tenants; 0 for none.
 	Tenant      int32

@@ -152,7 +152,7 @@ func (a *agenda) setStageTimer(s serving.StageID) {
 		a.set(int(s), min(held, a.firstDrop(s)))
 		return
 	}
-	if !a.drops(s) {
+	if !a.timesOut(s) {
 		if a.spec.Stages[s].Queue != nil {
 			a.timers.Remove(int(s)) // tasks were held back
 		}
@@ -163,7 +163,7 @@ func (a *agenda) setStageTimer(s serving.StageID) {
 
 // firstDrop is the first instant at which a task that waits at a stage is too late; serving.Never where none ever is.
 func (a *agenda) firstDrop(s serving.StageID) serving.Time {
-	if !a.drops(s) {
+	if !a.timesOut(s) {
 		return serving.Never
 	}
 	first := a.fleet.EarliestDrop(a.fleet.Central(s))
@@ -199,7 +199,7 @@ func (a *agenda) setInstanceTimer(i *fleet.Instance) {
 	if until := i.RestUntil(); until > 0 {
 		at = min(at, until)
 	}
-	if a.drops(i.Stage()) {
+	if a.timesOut(i.Stage()) {
 		at = min(at, afterDrop(a.fleet.EarliestDrop(i.Queue())))
 	}
 	a.set(a.instanceTimer(i.ID()), at)

@@ -14,7 +14,7 @@ const roomWait = 10 * time.Second
 // endExpired ends the queries of a queue that could not be in time even if they started now. With late policy
 // serve-late it ends those that have waited for the app's GiveUp.
 func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
-	if !q.drops(s) || q.fleet.EarliestDrop(queue) >= q.now {
+	if !q.timesOut(s) || q.fleet.EarliestDrop(queue) >= q.now {
 		return
 	}
 	inOrder := queue.Unconstrained() && queue.SingleItems() && q.fleet.Uniform(queue) &&

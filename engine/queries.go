@@ -198,6 +198,9 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	w.Record = r
 	rec.coldUntil = max(rec.coldUntil, w.ColdUntil)
 	w.ColdUntil = rec.coldUntil
+	if x := &rec.query; x.Expires > 0 && (w.ColdUntil > 0 || q.spec.Apps[x.App].Late == serving.ServeLate) {
+		w.Expires, q.expires = x.Expires, true // elsewhere nothing starts after the deadline anyhow
+	}
 	ref := q.fleet.Add(w)
 	q.records.attach(ref)
 	q.wait(ref)

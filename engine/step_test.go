@@ -22,6 +22,9 @@ type driver struct {
 	next serving.QueryID
 	// streams is the number of streams that queries belong to, in turn; 0 for none.
 	streams uint64
+	// ask changes a query before it arrives, and see is called with every decision; nil for nothing.
+	ask func(*serving.Query)
+	see func(*engine.Decision)
 }
 
 type due struct {
@@ -43,6 +46,10 @@ func newDriver(tb testing.TB, c *simtest.Cluster, router, batcher string) *drive
 func (d *driver) step(now serving.Time) {
 	d.now = now
 	for _, x := range d.e.Step(now, d.in) {
+		if d.see != nil {
+			seen := x // which escapes, where x would in every test
+			d.see(&seen)
+		}
 		switch x.Kind {
 		case engine.StartBatch:
 			d.due = append(d.due, due{
@@ -81,6 +88,11 @@ func (d *driver) arrive(gap serving.Time, slo time.Duration) {
 			q := serving.Query{ID: d.next, Arrived: at, Deadline: at.Add(slo), Items: 1, Variant: serving.None}
 			if d.streams > 0 {
 				q.Stream = 1 + uint64(d.next)%d.streams
+			}
+			if d.ask != nil {
+				asked := q
+				d.ask(&asked)
+				q = asked
 			}
 			d.in = append(d.in, engine.Input{Kind: engine.QueryArrived, Query: q})
 		}

@@ -13,6 +13,7 @@ type world struct {
 	spec    *serving.Spec
 	fleet   fleet.Fleet
 	monitor monitor.Rates
+	expires bool // a query came that its client does not wait for beyond some time, and that may start late
 	// violation is the first breach of the contract by the driver or a policy.
 	violation error
 }
@@ -35,6 +36,9 @@ func (w *world) app(s serving.StageID) *serving.App { return &w.spec.Apps[w.spec
 func (w *world) drops(s serving.StageID) bool {
 	return w.app(s).Drops() || w.spec.Stages[s].Queue.Ends()
 }
+
+// timesOut reports whether a waiting task of a stage may be given up because of the time.
+func (w *world) timesOut(s serving.StageID) bool { return w.expires || w.drops(s) }
 
 // lengthened returns s with zero values added up to length n.
 func lengthened[T any](s []T, n int) []T { return append(s, make([]T, n-len(s))...) }

@@ -34,7 +34,7 @@ func (s *Server) allowOrigins(next http.Handler) http.Handler {
 		}
 		h.Set("Access-Control-Allow-Methods", "GET, POST")
 		h.Set("Access-Control-Allow-Headers", "Content-Type, Content-Encoding, Accept-Encoding, "+
-			"Authorization, X-API-Key, "+oip.HeaderLength)
+			"Authorization, X-API-Key, "+oip.HeaderLength+", "+oip.HeaderTimeout)
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 	})

@@ -29,7 +29,7 @@ func callerOf(ctx context.Context) *access.Caller {
 	return c
 }
 
-// infer answers a query within its caller's limits. The query belongs to the caller's tenant, and so does its stream.
+// infer answers a query within its caller's limits, and until the deadline of ctx. The query belongs to the caller's tenant, and so does its stream.
 func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Response, error) {
 	if c := callerOf(ctx); c != nil && c.Tenant > 0 {
 		t := s.config.Gate.Tenant(c)
@@ -45,6 +45,11 @@ func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Re
 		}
 		if t.SequenceRate > 0 {
 			q.Rate = min(q.Rate, t.SequenceRate)
+		}
+	}
+	if by, ok := ctx.Deadline(); ok { // of gRPC, or of the header
+		if q.Within = time.Until(by); q.Within <= 0 {
+			return nil, context.DeadlineExceeded
 		}
 	}
 	return s.service.Infer(ctx, q)

@@ -33,9 +33,9 @@ func (s *Server) routes() http.Handler {
 		get(p+"/ready", s.getReady)
 		get(p+"/config", s.getConfig)
 		get(p+"/stats", s.getStats)
-		post(p+"/infer", s.postInfer)
-		post(p+"/generate", s.postGenerate)
-		post(p+"/generate_stream", s.postGenerateStream)
+		post(p+"/infer", within(s.postInfer))
+		post(p+"/generate", within(s.postGenerate))
+		post(p+"/generate_stream", within(s.postGenerateStream))
 	}
 	post("/v2/repository/index", s.postIndex)
 	post("/v2/repository/models/{model}/load", s.postLoad)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -111,6 +112,24 @@ var answerHeads = sync.Pool{New: func() any { return &answerHead{json: make([]by
 func (h *answerHead) keep(b []byte) {
 	if cap(b) <= keptHead {
 		h.json = b[:0]
+	}
+}
+
+// within has a handler work for as long as the client waits, if a header says so. The time counts from here on, so that
+// it includes that of reading the request.
+func within(h func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		text := r.Header.Get(oip.HeaderTimeout)
+		if text == "" {
+			return h(w, r)
+		}
+		d, err := oip.ParseTimeout(text)
+		if err != nil {
+			return err
+		}
+		ctx, done := context.WithTimeout(r.Context(), d)
+		defer done()
+		return h(w, r.WithContext(ctx))
 	}
 }
 

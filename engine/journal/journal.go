@@ -94,6 +94,7 @@ type input struct {
 	Stream   uint64        `json:"st,omitempty"`
 	Slack    time.Duration `json:"slack,omitempty"`
 	Timeout  time.Duration `json:"qt,omitempty"`
+	Expires  int64         `json:"ex,omitempty"`
 	Tenant   int32         `json:"tn,omitempty"`
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
@@ -200,7 +201,7 @@ func compact(in *engine.Input) input {
 		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived),
 			int64(q.Deadline), q.Items, q.Priority
 		c.Accuracy, c.Variant, c.Stream, c.Slack = q.MinAccuracy, int32(q.Variant)+1, q.Stream, q.Slack
-		c.Timeout = q.QueueTimeout
+		c.Timeout, c.Expires = q.QueueTimeout, int64(q.Expires)
 		c.Tenant = q.Tenant
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
@@ -269,8 +270,8 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 			ID: serving.QueryID(c.Query), App: app, Arrived: serving.Time(c.Arrived),
 			Deadline: serving.Time(c.Deadline), Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy,
 			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream, Slack: c.Slack,
-			QueueTimeout: c.Timeout,
-			Tenant:       c.Tenant,
+			QueueTimeout: c.Timeout, Expires: serving.Time(c.Expires),
+			Tenant: c.Tenant,
 		}), nil
 	case engine.QueryCancelled.String():
 		return engine.NewQueryCancelled(serving.QueryID(c.Query)), nil

@@ -116,7 +116,7 @@ func (f *View) checkQueue(found []bool, q *Queue, place Place, holder serving.In
 		if t.w.Items != 1 {
 			uneven++
 		}
-		if t.w.OwnTimeout {
+		if t.timed() {
 			timed++
 		}
 		prev = r

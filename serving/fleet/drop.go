@@ -12,13 +12,19 @@ import (
 // ColdUntil, and no later while nothing is ready, because a start may never succeed.
 func (f *View) centralDrop(t *Task) serving.Time { return t.startBy(f.lateAt(t)) }
 
-// startBy is the earlier of a latest start and the one that the rules of the task's queue allow.
+// startBy is the earliest of a latest start and those that the rules of the task's queue and its client allow.
 func (t *Task) startBy(late serving.Time) serving.Time {
-	if t.w.StartBy == 0 {
-		return late
+	if t.w.StartBy > 0 {
+		late = min(late, t.w.StartBy)
 	}
-	return min(late, t.w.StartBy)
+	if t.w.Expires > 0 {
+		late = min(late, t.w.Expires)
+	}
+	return late
 }
+
+// timed reports whether tasks do not expire in their order because of t.
+func (t *Task) timed() bool { return t.w.OwnTimeout || t.w.Expires > 0 }
 
 func (f *View) lateAt(t *Task) serving.Time {
 	if app := f.app(&t.w); app.Late == serving.ServeLate {

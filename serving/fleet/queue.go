@@ -78,7 +78,7 @@ func (f *Fleet) push(q *Queue, r Ref) {
 	if t.w.Items != 1 {
 		q.uneven++
 	}
-	if t.w.OwnTimeout {
+	if t.timed() {
 		q.timed++
 	}
 	if q.known && t.dropAt < q.earliest {
@@ -109,7 +109,7 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	if t.w.Items != 1 {
 		q.uneven--
 	}
-	if t.w.OwnTimeout {
+	if t.timed() {
 		q.timed--
 	}
 	if q.known && t.dropAt <= q.earliest {

@@ -59,8 +59,11 @@ type Work struct {
 	// client set it, so that tasks do not come to it in their order.
 	StartBy    serving.Time
 	OwnTimeout bool
-	Defers     bool // after StartBy it waits behind all others of its priority, where else it is given up
-	Record     Ref  // the owner's record of the query
+	// Expires is the latest start that its client allows; 0 where the deadline says as much. Tasks do not come to it in
+	// their order.
+	Expires serving.Time
+	Defers  bool // after StartBy it waits behind all others of its priority, where else it is given up
+	Record  Ref  // the owner's record of the query
 }
 
 // Task is the work of one query at one stage: the unit that is queued, routed and batched. A query of an app with one
