@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/fault"
 )
 
@@ -147,6 +148,9 @@ func (c *command) run(e *Env, args []string) int {
 	code := exitStatus(err)
 	if text := err.Error(); text != "" {
 		fmt.Fprintf(e.Stderr, "sluice %s: %s\n", c.name, text)
+	}
+	if p := (*dataplane.Panic)(nil); errors.As(err, &p) {
+		fmt.Fprintf(e.Stderr, "This is a fault of the program, please report it:\n%s", p.Stack)
 	}
 	if code == ExitUsage {
 		fmt.Fprintf(e.Stderr, "Run 'sluice %s --help'.\n", c.name)

@@ -149,6 +149,9 @@ func liveCampaign(t *testing.T, seed uint64) (answered, served int) {
 		Backend: func(k serving.WorkerID) dataplane.Backend { return backends[k] },
 		Planner: planFunc(func(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 			if asked++; script.Plans(asked - 1) {
+				if asked%2 == 0 {
+					panic("a planner in trouble")
+				}
 				return nil, errors.New("a planner in trouble")
 			}
 			return w.cluster.Planner.Plan(ctx, r)

@@ -218,22 +218,14 @@ func (p *Plane) execute(r Runner, j *job) {
 	begun := time.Now()
 	p.slack.start.add(p.Now().Sub(j.started))
 	if j.err == nil {
-		j.err = runSafely(j.instance.ctx, r, &j.batch)
+		j.err = Safely("runtime", func() error { return r.Run(j.instance.ctx, &j.batch) })
+		if panicked := (*Panic)(nil); errors.As(j.err, &panicked) {
+			p.c.Trouble(j.err)
+		}
 	}
 	j.took = time.Since(begun)
 	j.ended = p.Now()
 	p.send(message{job: j})
-}
-
-// runSafely runs a batch and turns a panic of the runtime into an error, so that one bad batch does not end the
-// process.
-func runSafely(ctx context.Context, r Runner, b *Batch) (err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("the runtime panicked: %v", x)
-		}
-	}()
-	return r.Run(ctx, b)
 }
 
 // finish turns a batch that has ended into an input, and takes over its outputs or its error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -47,6 +48,7 @@ func (y *yield) took(n int) {
 // loop is the owner goroutine: it alone uses the engine.
 func (p *Plane) loop() {
 	defer close(p.done)
+	defer p.crashing()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for k := range p.c.Recalled {
@@ -85,6 +87,16 @@ func (p *Plane) loop() {
 		p.step(now)
 	}
 	p.shutDown()
+}
+
+// crashing has a panic of the owner told before it ends the process: nothing can be served without the engine.
+func (p *Plane) crashing() {
+	if x := recover(); x != nil {
+		if p.c.Crash != nil {
+			p.c.Crash(p.Now(), p.in, &Panic{What: "engine", Value: x, Stack: debug.Stack()})
+		}
+		panic(x)
+	}
 }
 
 // sleep returns when a message has come, when it is the time next, or when the plane ends.
@@ -256,7 +268,7 @@ func (p *Plane) plan(d *engine.Decision) {
 		defer p.helpers.Done()
 		ctx, cancel := context.WithTimeout(p.ctx, p.c.PlanTimeout)
 		defer cancel()
-		if made, err := p.c.Planner.Plan(ctx, r); err != nil {
+		if made, err := MakePlan(ctx, p.c.Planner, r); err != nil {
 			p.planFailed(seq, err)
 		} else {
 			p.send(message{in: engine.NewPlanReady(made)})

@@ -43,6 +43,9 @@ type Config struct {
 	// Observe is called after every step of the engine, on the owner goroutine; nil for none. It must not keep the
 	// slices.
 	Observe func(now serving.Time, in []engine.Input, out []engine.Decision)
+	// Crash is called when the engine, or an observer of it, has panicked; nil for none. The process ends when it
+	// returns. in is what the engine was told in the step that it did not end.
+	Crash func(now serving.Time, in []engine.Input, p *Panic)
 	// Trouble is called for failures that no query's answer reports, such as a failed launch or a lost runtime; nil for
 	// none. Several goroutines may call it at once.
 	Trouble func(error)

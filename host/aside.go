@@ -13,7 +13,7 @@ func answerAside(ctx context.Context, q *WhatIf) (*WhatIfAnswer, error) {
 	done := make(chan result, 1)
 	go func() {
 		lowPriority()
-		answer, err := q.Answer(ctx, Options{}, nil)
+		answer, err := q.Answer(ctx, Options{}, nil) // it does not panic
 		done <- result{answer, err}
 	}()
 	select {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/models/repository"
@@ -115,7 +116,10 @@ func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) e
 	if err != nil {
 		return err
 	}
-	_, err = planner.Plan(ctx, r.Restricted(open))
+	_, err = dataplane.MakePlan(ctx, planner, r.Restricted(open))
+	if panicked := (*dataplane.Panic)(nil); errors.As(err, &panicked) {
+		s.trouble(err)
+	}
 	return err
 }
 

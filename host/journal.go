@@ -64,32 +64,54 @@ func (f *boundedFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// openJournal makes a file of at most limit bytes, or replaces one. record writes a step to it. failed is called once,
-// with the first error of writing, such as a full disk; nothing is written from then on, and counts says how much.
-// closing returns that error as well.
+// journalFile is the journal of a run as a file.
+type journalFile struct {
+	j      *journal.Writer
+	f      *boundedFile
+	failed func(error)
+	told   bool
+}
+
+// openJournal makes a file of at most limit bytes, or replaces one. failed is called once, with the first error of
+// writing, such as a full disk; nothing is written from then on, and counts says how much.
 func (p *Planned) openJournal(path string, mode os.FileMode, limit int64, counts *journalCounts, failed func(error)) (
-	record observer, closing func() error, err error) {
+	*journalFile, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	f := &boundedFile{File: file, left: limit, counts: counts}
 	j, err := journal.NewWriter(f, p.journalHeader())
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	told := false
-	return func(now serving.Time, in []engine.Input, out []engine.Decision) {
-		f.held++
-		if err := j.Step(now, in, out); err != nil { // the error stays, and Flush returns it
-			counts.missed.Add(f.held)
-			f.held = 0
-			if !told {
-				told = true
-				failed(err)
-			}
+	return &journalFile{j: j, f: f, failed: failed}, nil
+}
+
+// record is an observer that writes a step.
+func (x *journalFile) record(now serving.Time, in []engine.Input, out []engine.Decision) {
+	x.f.held++
+	if err := x.j.Step(now, in, out); err != nil { // the error stays, and close returns it
+		x.f.counts.missed.Add(x.f.held)
+		x.f.held = 0
+		if !x.told {
+			x.told = true
+			x.failed(err)
 		}
-	}, func() error { return errors.Join(j.Flush(), f.Close()) }, nil
+	}
+}
+
+// crash writes everything, and why the engine did not end a step in which it was told in.
+func (x *journalFile) crash(now serving.Time, in []engine.Input, why string) error {
+	return errors.Join(x.j.Crash(now, in, why), x.j.Flush())
+}
+
+// close writes what is left. It returns the error of failed as well. It does nothing where no journal was opened.
+func (x *journalFile) close() error {
+	if x == nil {
+		return nil
+	}
+	return errors.Join(x.j.Flush(), x.f.Close())
 }
 
 // keptJournals is how many journals of earlier runs are kept.

@@ -46,15 +46,15 @@ func TestFullDisksAreToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	record, closing, err := planned.openJournal("/dev/full", 0o600, math.MaxInt64, &journalCounts{},
+	j, err := planned.openJournal("/dev/full", 0o600, math.MaxInt64, &journalCounts{},
 		func(error) { told++ })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100_000 {
-		record(0, nil, nil)
+		j.record(0, nil, nil)
 	}
-	if err := closing(); err == nil || told != 1 {
+	if err := j.close(); err == nil || told != 1 {
 		t.Errorf("told %d times; at the end: %v", told, err)
 	}
 }
@@ -69,14 +69,14 @@ func TestTheJournalIsBounded(t *testing.T) {
 	var counts journalCounts
 	var failure error
 	const limit, steps = 1 << 20, 100_000
-	record, closing, err := planned.openJournal(path, 0o600, limit, &counts, func(err error) { failure = err })
+	j, err := planned.openJournal(path, 0o600, limit, &counts, func(err error) { failure = err })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := range steps {
-		record(serving.Time(k), []engine.Input{engine.NewQueryCancelled(serving.QueryID(k + 1))}, nil)
+		j.record(serving.Time(k), []engine.Input{engine.NewQueryCancelled(serving.QueryID(k + 1))}, nil)
 	}
-	if err := closing(); !errors.Is(err, errJournalFull) || !errors.Is(failure, errJournalFull) {
+	if err := j.close(); !errors.Is(err, errJournalFull) || !errors.Is(failure, errJournalFull) {
 		t.Errorf("%v, %v: want that it is full", err, failure)
 	}
 	f, err := os.Open(path)

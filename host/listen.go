@@ -23,6 +23,7 @@ func (s *Server) listen(o ServerOptions) error {
 		return err
 	}
 	c.AdminHandlers, c.AdminPage = s.adminHandlers(c.Token, o), publicPage
+	c.Trouble = s.trouble
 	s.trace(&c)
 	if s.front, err = server.New(c, s.service); err != nil {
 		return err

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -32,13 +34,13 @@ func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
 
 // makeFirst makes the first plan.
 func (p *Planned) makeFirst(ctx context.Context) (err error) {
-	p.first, err = p.planner.Plan(ctx, p.firstRequest())
+	p.first, err = dataplane.MakePlan(ctx, p.planner, p.firstRequest())
 	p.NoticeTooSlow(p.first)
-	switch {
+	switch panicked := (*dataplane.Panic)(nil); {
 	case err == nil:
 		p.noticeLeftOut()
 		return nil
-	case ctx.Err() == nil:
+	case ctx.Err() == nil && !errors.As(err, &panicked):
 		return fault.Wrap(fault.Config, err)
 	}
 	return err

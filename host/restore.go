@@ -32,6 +32,7 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 	if err != nil {
 		return err
 	}
+	c.Trouble = s.trouble
 	if h.manager, err = functions.Restore(ctx, c, h); err != nil {
 		return err
 	}

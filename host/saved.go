@@ -307,6 +307,10 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 			case <-time.After(time.Until(due)):
 			}
 		}
+		if st.Crash != "" {
+			r.notice = fmt.Sprintf("at %v the run ended, since %s", st.At, st.Crash)
+			return nil
+		}
 		out := e.Step(st.At, st.In)
 		if !slices.EqualFunc(out, st.Out, func(d engine.Decision, text string) bool { return d.String() == text }) {
 			r.notice = fmt.Sprintf("at %v this version of the program decides otherwise than the recorded one: only "+

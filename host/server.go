@@ -75,6 +75,8 @@ type Server struct {
 	dashboard  *dashboard.Dashboard
 	history    *history // nil without a file
 
+	journal *journalFile // nil without one
+
 	loadErrors sync.Map // by variant's name: why its latest load that failed did
 
 	releases []func() error // in the order of opening; called in the reverse order
@@ -174,27 +176,28 @@ func (s *Server) release() error {
 // server.not_ready, finishes accepted queries within its server.drain_timeout, and releases everything. It must be
 // called at most once.
 func (s *Server) Serve(ctx context.Context) error {
-	var helpers sync.WaitGroup
 	over := make(chan struct{})
 	refining, stopRefining := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRefining()
+	var helpers sync.WaitGroup
+	help := func(what string, f func()) { helpers.Go(func() { s.keep(refining, what, f) }) }
 	if f := s.functions; f != nil {
-		helpers.Go(func() { f.saveIdleTimes(over) })
+		help("writer of idle times", func() { f.saveIdleTimes(over) })
 		defer context.AfterFunc(ctx, f.manager.Close)() // requests wait for deployments, and the drain for requests
 		if f.refines {
-			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
+			help("measurement in the background", func() { f.manager.Refine(refining, f.isIdle) })
 		}
 	}
 	if c, every := s.service.catalog, s.planned.pollEvery(); c != nil && every > 0 {
-		helpers.Go(func() { c.watch(refining, every) })
+		help("watch of the repository", func() { c.watch(refining, every) })
 	}
 	if shadow := s.service.shadow; shadow != nil {
-		helpers.Go(func() { shadow.run(refining) })
+		help("comparison of answers", func() { shadow.run(refining) })
 	}
-	helpers.Go(func() { s.dashboard.Run(refining) })
-	helpers.Go(func() { s.objectives.run(refining) })
+	help("dashboard", func() { s.dashboard.Run(refining) })
+	help("watch of objectives", func() { s.objectives.run(refining) })
 	if s.history != nil {
-		helpers.Go(func() { s.history.keep(refining) })
+		help("history", func() { s.history.keep(refining) })
 	}
 	err := s.front.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))
@@ -214,6 +217,25 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.closePlane()
 	s.log.Info("stopped")
 	return errors.Join(err, s.release())
+}
+
+// helperPause is between a panic of what runs beside the queries and its next beginning.
+const helperPause = time.Second
+
+// keep runs f until it returns. After a panic, which is told, it runs f again.
+func (s *Server) keep(ctx context.Context, what string, f func()) {
+	for {
+		err := dataplane.Safely(what, func() error { f(); return nil })
+		if err == nil {
+			return
+		}
+		s.trouble(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(helperPause):
+		}
+	}
 }
 
 // Close releases a server whose Serve was not called, or has returned. It must not be called while Serve runs.

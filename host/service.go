@@ -47,6 +47,8 @@ type service struct {
 	unloaded map[serving.AppID]bool
 	ready    bool // was true once; it stays true
 
+	trouble func(error) // of the server; set once
+
 	strict bool // set once: the server is not ready while a model cannot be loaded
 }
 

@@ -132,15 +132,15 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	if err := p.happen(&s, &c); err != nil {
 		return nil, err
 	}
-	closing := func() error { return nil }
+	var j *journalFile
 	if s.Journal != "" {
-		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666, math.MaxInt64, &journalCounts{},
-			func(error) {}); err != nil {
+		if j, err = p.openJournal(s.Journal, 0o666, math.MaxInt64, &journalCounts{}, func(error) {}); err != nil {
 			return nil, err
 		}
+		c.Observe = j.record
 	}
 	result, err := sim.Run(c)
-	if err = errors.Join(err, closing()); err != nil {
+	if err = errors.Join(err, j.close()); err != nil {
 		return nil, err
 	}
 	meta := report.Meta{

@@ -40,7 +40,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
-	s.service.strict, s.service.tracer = o.Strict, s.tracer
+	s.service.strict, s.service.tracer, s.service.trouble = o.Strict, s.tracer, s.trouble
 	if s.service.recorder, err = s.openRecorder(); err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	c := dataplane.Config{
 		Spec: p.Spec(), Engine: e, Backend: run.of, Initial: p.first, Planner: loadedPlanner{p.planner, s.service},
 		Outcome: s.telemetry.Outcome, Observe: seen, Wiring: wiring,
-		Trouble: s.trouble,
-		Rows:    limits.Rows, Output: int64(limits.Output), State: int(limits.State),
+		Trouble: s.trouble, Crash: s.crash,
+		Rows: limits.Rows, Output: int64(limits.Output), State: int(limits.State),
 		StatesHeld: int64(limits.AllStates),
 		States:     states,
 	}
@@ -86,13 +86,28 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	return s.openCatalog(run)
 }
 
-// trouble logs what went wrong, and keeps why loads failed.
+// trouble logs what went wrong, counts panics, and keeps why loads failed.
 func (s *Server) trouble(err error) {
+	if p := (*dataplane.Panic)(nil); errors.As(err, &p) {
+		s.telemetry.Panicked(p.What)
+		s.log.Error("a panic: what runs goes on, please report this", "error", err, "stack", string(p.Stack))
+		return
+	}
 	s.log.Error("trouble", "error", err)
 	var failed *dataplane.LoadError
 	if errors.As(err, &failed) {
 		s.loadErrors.Store(failed.Variant, failed.Error())
 	}
+}
+
+// crash has the journal and the log say why the engine ends, and with it the process.
+func (s *Server) crash(now serving.Time, in []engine.Input, p *dataplane.Panic) {
+	var missed error
+	if s.journal != nil {
+		missed = s.journal.crash(now, in, p.Error())
+	}
+	s.log.Error("the server ends: please report this, with the journal if there is one (telemetry.journal)",
+		"error", errors.Join(p, missed), "stack", string(p.Stack))
 }
 
 // checkInstances says where the first plan leaves the bounds that apps set for the number of their instances.
@@ -112,6 +127,7 @@ func (s *Server) openCatalog(run *backends) error {
 		m = s.functions.manager
 	} else {
 		c, err := s.planned.functionsConfig(nil, run, nil)
+		c.Trouble = s.trouble
 		if err == nil {
 			m, err = functions.Restore(context.Background(), c, nil)
 		}
@@ -128,7 +144,7 @@ func (s *Server) openCatalog(run *backends) error {
 }
 
 // watch returns the observer of every step: metrics, then events of functions, then the journal.
-func (s *Server) watch(o ServerOptions) (observer, error) {
+func (s *Server) watch(o ServerOptions) (_ observer, err error) {
 	p := s.planned
 	t := &p.file.Telemetry
 	var buckets []float64
@@ -166,14 +182,14 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		// Clients' data: for its owner alone.
 		counts := &journalCounts{}
 		s.telemetry.CountJournal(func() (written, missed uint64) { return counts.written.Load(), counts.missed.Load() })
-		record, closing, err := p.openJournal(p.file.Path(path), 0o600, int64(t.JournalLimit), counts, func(err error) {
+		s.journal, err = p.openJournal(p.file.Path(path), 0o600, int64(t.JournalLimit), counts, func(err error) {
 			s.log.Error("the journal ends here: no further step is recorded", "error", err)
 		})
 		if err != nil {
 			return nil, err
 		}
-		s.onRelease(closing)
-		watching = append(watching, record)
+		s.onRelease(s.journal.close)
+		watching = append(watching, s.journal.record)
 	}
 	return func(now serving.Time, in []engine.Input, out []engine.Decision) {
 		for _, see := range watching {

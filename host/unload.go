@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -161,7 +162,7 @@ type loadedPlanner struct {
 func (p loadedPlanner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	s := p.service
 	s.planning.Lock()
-	made, err := p.Planner.Plan(ctx, r)
+	made, err := dataplane.MakePlan(ctx, p.Planner, r)
 	s.planning.Unlock()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
@@ -87,7 +88,15 @@ type WhatIfPlan struct {
 
 // Answer plans and simulates both runs. It takes seconds of one core. A nil adviser advises nothing. An error is of
 // kind fault.Config or fault.Usage where the change is impossible.
-func (q *WhatIf) Answer(ctx context.Context, options Options, advise Adviser) (*WhatIfAnswer, error) {
+func (q *WhatIf) Answer(ctx context.Context, options Options, advise Adviser) (out *WhatIfAnswer, err error) {
+	err = dataplane.Safely("question", func() (err error) {
+		out, err = q.answer(ctx, options, advise)
+		return err
+	})
+	return out, err
+}
+
+func (q *WhatIf) answer(ctx context.Context, options Options, advise Adviser) (*WhatIfAnswer, error) {
 	if q.Demand == nil && (len(q.Arrivals) == 0 || q.Span <= 0) {
 		return nil, fault.Errorf(fault.Usage, "no query has arrived in the latest minutes: send some, and ask again")
 	}

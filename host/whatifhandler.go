@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -75,6 +76,9 @@ func (s *Server) whatIf(aside Aside) http.Handler {
 		begun := time.Now()
 		answer, err := aside(limit, q)
 		if err != nil {
+			if whatIfStatus(err) == http.StatusInternalServerError {
+				s.trouble(fmt.Errorf("a question of the page: %w", err))
+			}
 			refuseJSON(w, whatIfStatus(err), err.Error())
 			return
 		}

@@ -105,6 +105,8 @@ type Config struct {
 	Extensions []string
 	Version    string // in metadata; "" means Unversioned
 	Log        *slog.Logger
+	// Trouble is told of requests that have panicked; nil logs them.
+	Trouble func(error)
 	// LogLevel is the level of Log, which clients that may load models may change; nil for one that is fixed.
 	LogLevel *slog.LevelVar
 }
@@ -147,6 +149,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if log := c.Log; c.Trouble == nil {
+		c.Trouble = func(err error) { log.Error("a request panicked", "error", err) }
 	}
 	if c.Gate == nil {
 		open, token := access.Look|access.Infer, c.Token

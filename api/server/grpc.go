@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -72,12 +75,32 @@ func (c *Config) GRPCLimits() []grpc.ServerOption {
 	}
 }
 
-// recoverCall turns a panic into an error of its call, as net/http does. Other calls are not affected.
+// recoverCall turns a panic into an error of its call. Other calls are not affected.
 func recoverCall(c *Config, method string, err *error) {
 	if x := recover(); x != nil {
-		c.Log.Error("a call panicked", "method", method, "panic", x, "stack", string(debug.Stack()))
+		c.panicked(method, x)
 		*err = status.Error(codes.Internal, "internal error")
 	}
+}
+
+// recovered tells of a panic of a handler and breaks off its answer. Other requests are not affected.
+func (c *Config) recovered(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if x := recover(); x != nil {
+				if x != http.ErrAbortHandler {
+					c.panicked(r.Method+" "+r.URL.Path, x)
+				}
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// panicked tells of the panic of a request. It is called while the goroutine panics.
+func (c *Config) panicked(what string, x any) {
+	c.Trouble(fmt.Errorf("%.200s: %w", what, &dataplane.Panic{What: "request", Value: x, Stack: debug.Stack()}))
 }
 
 // grpcService answers the gRPC calls of the protocol.

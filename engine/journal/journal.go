@@ -78,6 +78,8 @@ type Step struct {
 	At  serving.Time   `json:"at"`
 	In  []engine.Input `json:"-"`
 	Out []string       `json:"out,omitempty"`
+	// Crash is why the engine did not end the step, and the run ends here; empty where it did.
+	Crash string `json:"crash,omitempty"`
 }
 
 // input is the compact form of engine.Input. Variants are counted from 1; 0 means none.
@@ -124,9 +126,10 @@ type grown struct {
 }
 
 type line struct {
-	At  serving.Time `json:"at"`
-	In  []input      `json:"in,omitempty"`
-	Out []string     `json:"out,omitempty"`
+	At    serving.Time `json:"at"`
+	In    []input      `json:"in,omitempty"`
+	Out   []string     `json:"out,omitempty"`
+	Crash string       `json:"crash,omitempty"`
 }
 
 // Writer writes a journal. After an error every later call returns that error.
@@ -161,6 +164,12 @@ func (j *Writer) Step(now serving.Time, in []engine.Input, out []engine.Decision
 	}
 	j.err = j.enc.Encode(&j.buf)
 	return j.err
+}
+
+// Crash records what the engine was told in a step that it did not end, and why. It is the last step.
+func (j *Writer) Crash(now serving.Time, in []engine.Input, why string) error {
+	j.buf.Crash = why
+	return j.Step(now, in, nil)
 }
 
 // Flush writes what is buffered.
@@ -361,7 +370,7 @@ func (j *Reader) Next() (Step, error) {
 	if err := j.parse(&l); err != nil {
 		return Step{}, err
 	}
-	st := Step{At: l.At, Out: l.Out}
+	st := Step{At: l.At, Out: l.Out, Crash: l.Crash}
 	for i := range l.In {
 		in, err := l.In[i].expand(&j.header)
 		if err != nil {
@@ -393,9 +402,23 @@ func (d *Difference) String() string {
 		at(d.Recorded), at(d.Decided))
 }
 
+// Crash is the end of a run whose engine crashed, in a step that the present version ends.
+type Crash struct {
+	Line int
+	At   serving.Time
+	Why  string
+}
+
+// Error implements error.
+func (c *Crash) Error() string {
+	return fmt.Sprintf("journal line %d, at %v: the run ended here, since %s; this version does not crash there", c.Line,
+		c.At, c.Why)
+}
+
 // Replay gives the recorded inputs to a new engine and returns the first difference, or nil when every decision is the
 // same. between, which may be nil, is called after every step, to check invariants, for instance. Steps come at the
-// recorded times, so that timers fire as in the run.
+// recorded times, so that timers fire as in the run. Where the recorded engine crashed, so does this one, or the error
+// is a Crash.
 func Replay(r *Reader, e *engine.Engine, between func(Step) error) (*Difference, error) {
 	for {
 		st, err := r.Next()
@@ -406,6 +429,9 @@ func Replay(r *Reader, e *engine.Engine, between func(Step) error) (*Difference,
 			return nil, err
 		}
 		out := e.Step(st.At, st.In)
+		if st.Crash != "" {
+			return nil, &Crash{Line: r.n, At: st.At, Why: st.Crash}
+		}
 		got := make([]string, len(out))
 		for i := range out {
 			got[i] = out[i].String()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler"
@@ -92,6 +93,8 @@ type Config struct {
 	Measurements serving.Measurements
 	App          serving.App // settings that all functions share: late policy, slack, queue limit
 	Events       int         // number kept of every function; 0 means 256
+	// Trouble is told of deployments that have panicked; nil tells nobody.
+	Trouble func(error)
 }
 
 // Manager manages the functions of a server. It is safe for concurrent use.
@@ -473,7 +476,10 @@ func (m *Manager) Deploy(ctx context.Context, name string, d *Deployment) error 
 func (m *Manager) deployAfter(ctx context.Context, name string, d *Deployment, begun func()) error {
 	return m.underway.run(ctx, name, d.timeout(), func(ctx context.Context) error {
 		begun()
-		err := m.deploy(ctx, name, d)
+		err := dataplane.Safely("deployment", func() error { return m.deploy(ctx, name, d) })
+		if p := (*dataplane.Panic)(nil); errors.As(err, &p) && m.c.Trouble != nil {
+			m.c.Trouble(fmt.Errorf("function %q: %w", name, err))
+		}
 		if err != nil {
 			m.log.add(name, "fail", "deployment: "+cmp.Or(context.Cause(ctx), err).Error())
 		}

@@ -3,13 +3,13 @@ package functions
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/dataplane"
 )
 
 // Bounds of deployments that are under way.
@@ -212,16 +212,13 @@ func (u *underway) measure(ctx context.Context, do func()) error {
 	var failed error
 	go func() {
 		defer func() {
-			if x := recover(); x != nil {
-				failed = fmt.Errorf("the runtime panicked: %v", x)
-			}
 			if mine {
 				<-u.turn
 			}
 			<-u.measuring
 			close(finished)
 		}()
-		do()
+		failed = dataplane.Safely("runtime", func() error { do(); return nil })
 	}()
 	select {
 	case <-finished:

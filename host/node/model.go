@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,22 +83,12 @@ func (m *model) run(ctx context.Context, b *dataplane.Batch) (took time.Duration
 	}
 	defer func() { m.free <- r }()
 	began := time.Now()
-	err = runSafely(ctx, r, b)
+	err = dataplane.Safely("runtime", func() error { return r.Run(ctx, b) })
 	took = time.Since(began)
 	if errors.Is(err, dataplane.ErrInstanceLost) {
 		m.broken.Store(true)
 	}
 	return took, err
-}
-
-// runSafely turns a panic of a runtime into an error of the batch.
-func runSafely(ctx context.Context, r dataplane.Runner, b *dataplane.Batch) (err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("the runtime panicked: %v", x)
-		}
-	}()
-	return r.Run(ctx, b)
 }
 
 // count adds a run to the statistics.

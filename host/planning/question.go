@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -108,7 +109,7 @@ func (a *answerer) plan(ctx context.Context, s systems.System, f *Fleet, d *Dema
 	if err != nil {
 		return nil, err
 	}
-	made, failed := planner.Plan(ctx, r)
+	made, failed := dataplane.MakePlan(ctx, planner, r)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
