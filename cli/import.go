@@ -16,7 +16,8 @@ func importCommand() command {
 		usage: "triton DIR [--out sluice.yaml] | kserve -f FILE [--to resources|config] [--out FILE]",
 		about: `
 triton reads a Triton model repository. Each ensemble (ensemble_scheduling) becomes an app whose stages are its
-steps, each other model an app of its own. What has no counterpart is said, and stands as remarks in the file.
+steps, each other model an app of its own, also one that is a step. What has no counterpart, or means something else
+here, is said, and stands as remarks in the file.
 The models stay where they are. Those that run here are run for a second or so each, to propose objectives.
 kserve reads InferenceServices, as kubectl get inferenceservice -o yaml prints them, and writes InferenceApps, or a
 sluice.yaml. What they lose is listed, and the exit status is then 5.`,
@@ -43,7 +44,7 @@ sluice.yaml. What they lose is listed, and the exit status is then 5.`,
 					return fault.Errorf(fault.Usage, "say what to import: triton DIR or kserve -f FILE")
 				}
 				return importTriton(e, args[1], *out, config.Importing{
-					Here: *here, Models: config.Models{Limit: *limit},
+					Here: *here, Remarks: true, Models: config.Models{Limit: *limit},
 				}, !*asIs)
 			}
 		},

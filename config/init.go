@@ -96,7 +96,7 @@ func writeNotes(b *bytes.Buffer, notes []string) {
 	if len(notes) == 0 {
 		return
 	}
-	b.WriteString("#\n# What has no counterpart:\n")
+	b.WriteString("#\n# What has no counterpart, or means something else here:\n")
 	for _, n := range notes {
 		fmt.Fprintf(b, "#   - %s\n", strings.Join(strings.FieldsFunc(n, func(r rune) bool {
 			return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029

@@ -30,6 +30,8 @@ type Importing struct {
 	// Here leaves out models that cannot run in this process, where else all models are left to a Triton that goes on
 	// running.
 	Here bool
+	// Remarks has notes say, too, what is taken over and means something else here: for a file that somebody keeps.
+	Remarks bool
 	// Only is the one model to import; "" for all of the repository.
 	Only string
 	// Repository is an open one in place of the folder; nil for none.
@@ -56,6 +58,9 @@ func importTriton(dir, out string, o Importing, m machine) ([]byte, []string, er
 	im := &importer{repo: repo, here: o.Here, only: o.Only, control: o.Models, members: make(map[string]*member)}
 	if err := im.read(); err != nil {
 		return nil, nil, err
+	}
+	if o.Remarks {
+		im.remarks()
 	}
 	where := dir
 	if !filepath.IsAbs(dir) {
@@ -292,6 +297,15 @@ func (im *importer) checkSupported(m *member) error {
 	}) {
 		im.notef("model %q: instance_group asks for GPUs: describe the machines that have them under device_types "+
 			"and workers", m.Name)
+	}
+	if d := c.DynamicBatching; d != nil && m.local {
+		if d.PriorityLevels > maxLevels {
+			im.notef("model %q: priority_levels is %d: here a queue has at most %d, and what is beyond has the default "+
+				"priority", m.Name, d.PriorityLevels, maxLevels)
+		}
+		if d.PreserveOrdering {
+			im.notef("model %q: preserve_ordering is not applied: answers come as their batches end", m.Name)
+		}
 	}
 	if c.DynamicBatching != nil && !m.local {
 		im.notef("model %q: dynamic_batching is left to the Triton that runs it", m.Name)

@@ -214,15 +214,16 @@ func TestOpenSavedRefuses(t *testing.T) {
 	}
 }
 
-// What commands print as JSON is shown: one report, a list of them, and those that an object has, named after where they
-// are.
+// What commands print as JSON is shown: one report, a list of them, and those that an object has, named after where
+// they are.
 func TestSavedReportsOfCommands(t *testing.T) {
 	one := `{"duration_s":1,"apps":[{"name":"a"}]}`
 	two := `{"name":"60-per-s","duration_s":1,"apps":[{"name":"a"}]}`
 	for _, c := range []struct{ text, want string }{
 		{one, "[r]"}, {"[" + one + "]", "[r]"}, {"[" + one + "," + two + "]", "[r: 1 r: 60-per-s]"},
 		{`{"simulated":` + one + `,"live":` + two + `,"differences":[]}`, "[r: live r: simulated]"},
-		{`[{"report":` + one + `,"send_lag":{}}]`, "[r]"}, {`{"live":{"report":` + one + `},"files":["x"]}`, "[r: live]"},
+		{`[{"report":` + one + `,"send_lag":{}}]`, "[r]"},
+		{`{"live":{"report":` + one + `},"files":["x"]}`, "[r: live]"},
 	} {
 		path := filepath.Join(t.TempDir(), "r.json")
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
