@@ -39,6 +39,8 @@ type InstanceSpec struct {
 	BatchLimit int // items of the largest batch for which its variants are warmed up
 	Slots      int // batches that may run at once
 	Cores      int // threads a run may use; 0 leaves it to the runtime
+	// Cold leaves the warming up to the caller, where that would take long.
+	Cold bool
 	// Accelerator is the index of the worker's accelerator that the instance has a part of, and Percent that part.
 	// Percent is 0 where it has no part of one: it may use those of the worker as the backend sees fit.
 	Accelerator, Percent int

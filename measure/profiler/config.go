@@ -64,6 +64,9 @@ type Config struct {
 	// Seed determines the order of turns, the pauses between them and the random inputs.
 	Seed uint64
 
+	// Await is called before each turn, and returns when it may begin; nil for at once. Its error ends the measurement.
+	Await func(ctx context.Context) error
+
 	// Partial is a file to which finished points are appended. Another Run takes them from there. Empty means none.
 	Partial string
 	// ModelFile returns the file on whose content a variant's finished points depend. When it is nil or returns "",

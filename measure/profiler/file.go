@@ -48,6 +48,10 @@ type File struct {
 	Accuracies []Accuracy `json:"accuracies,omitempty"`
 	// EachQuery names the variants whose model is called for each query as a whole, in order.
 	EachQuery []string `json:"each_query,omitempty"`
+	// Failures has each variant at most once on a device type; those that ran are missing.
+	Failures []Failure `json:"failures,omitempty"`
+	// Whole lists the variants that were found not to batch, and run one query at a time.
+	Whole []string `json:"whole,omitempty"`
 }
 
 // Overhead is what serving costs beside the runs on one device type (see serving.Overhead), in microseconds.
@@ -141,6 +145,7 @@ func (f *File) Encode(w io.Writer) error {
 	out.Accuracies = slices.Clone(f.Accuracies)
 	out.Memory, out.Spares = slices.Clone(f.Memory), slices.Clone(f.Spares)
 	out.Accelerators, out.EachQuery = slices.Clone(f.Accelerators), slices.Clone(f.EachQuery)
+	out.Failures = slices.Clone(f.Failures)
 	out.sort()
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -190,6 +195,9 @@ func (f *File) sort() {
 	slices.Sort(f.EachQuery)
 	f.EachQuery = slices.Compact(f.EachQuery)
 	slices.SortFunc(f.Overheads, func(a, b Overhead) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
+	slices.SortFunc(f.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
+	})
 }
 
 type pointKey struct {
@@ -250,7 +258,7 @@ func (f *File) Validate() error {
 		seenOverheads[o.DeviceType] = true
 	}
 	return errors.Join(validMemory(f.Memory), validSpares(f.Spares), validAccelerators(f.Accelerators),
-		validAccuracies(f.Accuracies))
+		validAccuracies(f.Accuracies), validFailures(f.Failures))
 }
 
 // validate returns an error that begins with the field's name.
@@ -357,6 +365,7 @@ func Merge(files ...*File) (*File, error) {
 		}
 		out.EachQuery = append(out.EachQuery, f.EachQuery...)
 		out.mergeMemory(f)
+		out.mergeFailures(f)
 	}
 	out.sort()
 	return out, nil
@@ -409,7 +418,7 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 			DeviceType: d, Batch: micros(o.Batch), Query: micros(o.Query),
 		})
 	}
-	for i, x := range f.Memory {
+	for i, x := range f.limits() {
 		vs, d, err := ids.resolve(x.Variant, x.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: memory[%d].%w", i, err)
@@ -447,6 +456,11 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 		_, ok := ids.devices[x.DeviceType]
 		return !ok
 	})
+	out.Failures = slices.DeleteFunc(slices.Clone(f.Failures), func(x Failure) bool {
+		_, _, err := ids.resolve(x.Variant, x.DeviceType)
+		return err != nil
+	})
+	out.Whole = slices.DeleteFunc(slices.Clone(f.Whole), func(name string) bool { return len(ids.variants[name]) == 0 })
 	out.Accuracies = slices.DeleteFunc(slices.Clone(f.Accuracies), func(x Accuracy) bool {
 		return len(ids.variants[x.Variant]) == 0
 	})

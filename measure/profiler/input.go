@@ -3,6 +3,7 @@ package profiler
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -22,7 +23,36 @@ type source struct {
 	specs   []tensor.Spec
 	batched bool
 	whole   bool // Config.RandomBatch makes its batches
+	guess   int  // of guesses
 }
+
+// with returns the source with another guess.
+func (s *source) with(guess int) *source {
+	out := *s
+	out.guess = guess
+	return &out
+}
+
+// guess is how inputs are made of which only the types and shapes are known.
+type guess struct {
+	length int64 // of open dimensions
+	whole  func(*rand.Rand, int64) int64
+}
+
+// bits are 0 or 1: integers are usually indices, and few models have fewer than two entries.
+func bits(rng *rand.Rand, _ int64) int64 { return int64(rng.Uint32N(2)) }
+
+// ones suit integers that are steps, divisors, factors or counts.
+func ones(*rand.Rand, int64) int64 { return 1 }
+
+// ramp counts from 0: it suits axes, which must differ.
+func ramp(_ *rand.Rand, at int64) int64 { return at }
+
+// guesses are what is tried, in this order, until a model runs. The longer ones are for windows over sound, whose
+// models do not take a single sample. No length but 1 is a size of a batch: what fits only where both are equal does not
+// batch.
+var guesses = []guess{{1, bits}, {1, ones}, {1, ramp}, {3, bits}, {3, ones}, {17, bits}, {17, ones}, {480, bits},
+	{513, bits}, {2049, bits}}
 
 func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 	s := &source{cfg: cfg, v: v, batched: true}
@@ -41,9 +71,12 @@ func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 	return s, err
 }
 
-// rng returns random numbers that are the same whenever a batch size is the same.
+// rng returns random numbers that are the same whenever the variant's name and the batch size are the same: what is
+// measured does not depend on the other variants.
 func (s *source) rng(items int) *rand.Rand {
-	return rand.New(rand.NewPCG(s.cfg.Seed, uint64(s.v)<<32|uint64(items)))
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", s.cfg.Spec.Variants[s.v].Name, items)
+	return rand.New(rand.NewPCG(s.cfg.Seed, h.Sum64()))
 }
 
 // batch returns a batch of items queries of one item each. A variant that does not batch gets one query.
@@ -58,7 +91,7 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 	} else {
 		rng := s.rng(items)
 		for i := range s.specs {
-			t, err := random(rng, &s.specs[i], s.batched, items)
+			t, err := guesses[s.guess].random(rng, &s.specs[i], s.batched, items)
 			if err != nil {
 				return nil, err
 			}
@@ -91,13 +124,15 @@ func copyOf(b *dataplane.Batch) *dataplane.Batch {
 	return &c
 }
 
-// random returns a random input. Floats are in [0, 1). Bytes, which are usually pixels, have all values. Other integers
-// are 0 or 1: they are usually indices, and few models have fewer than two entries.
-func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Tensor, error) {
+// guessable reports whether other inputs can be tried where these fail: nobody has given them.
+func (s *source) guessable() bool { return !s.whole && s.cfg.Input == nil && len(s.specs) > 0 }
+
+// random returns a random input. Floats are in [0, 1). Bytes, which are usually pixels, have all values.
+func (g *guess) random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Tensor, error) {
 	shape := slices.Clone(s.Shape)
 	for i, d := range shape {
 		if d < 0 {
-			shape[i] = 1
+			shape[i] = g.length
 		}
 	}
 	if batched && len(shape) > 0 {
@@ -110,7 +145,7 @@ func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Ten
 	t := tensor.Tensor{
 		Name: s.Name, DType: s.DType, Shape: shape, Data: make([]byte, 0, n*int64(max(1, s.DType.Size()))),
 	}
-	for range n {
+	for at := range n {
 		switch s.DType {
 		case tensor.Uint8:
 			t.Data = append(t.Data, byte(rng.Uint32()))
@@ -125,9 +160,11 @@ func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Ten
 		case tensor.Bytes:
 			t.Data = tensor.AppendBytes(t.Data, fmt.Appendf(nil, "%08d", rng.Uint32N(1e8)))
 		default:
-			var one [8]byte
-			one[0] = byte(rng.Uint32N(2))
-			t.Data = append(t.Data, one[:s.DType.Size()]...)
+			one := g.whole(rng, at)
+			if s.DType == tensor.Bool {
+				one &= 1
+			}
+			t.Data = append(t.Data, binary.LittleEndian.AppendUint64(nil, uint64(one))[:s.DType.Size()]...)
 		}
 	}
 	return t, nil

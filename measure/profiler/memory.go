@@ -166,14 +166,14 @@ func (p *profiler) bringWithin(ctx context.Context, s *profiledVariant, limit in
 		r, err := p.cfg.Backend.Launch(ctx, dataplane.InstanceSpec{
 			ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType,
 			Variants:   []serving.VariantID{s.v},
-			BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores,
+			BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores, Cold: p.cold,
 		})
 		if err != nil && errors.Is(err, dataplane.ErrOutOfMemory) && limit > 1 {
 			s.lacksMemory(limit)
 			continue
 		}
 		if err != nil {
-			return nil, 0, 0, fmt.Errorf("profiler: launch %q: %w", s.name, err)
+			return nil, 0, 0, err
 		}
 		if after, ok := p.used(ctx); ok && known {
 			took = max(after-before, 0)
@@ -211,9 +211,7 @@ func (p *profiler) dropTooLarge(q *point) bool {
 		if o.done || o.batch < q.batch || q.batch == 1 && o.concurrency < q.concurrency {
 			continue
 		}
-		o.done, o.samples = true, nil
-		p.done++
-		p.progress(p.done, p.total, o.String()+": skipped, too large for the memory")
+		p.end(o, ": skipped, too large for the memory")
 	}
 	return true
 }

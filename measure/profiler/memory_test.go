@@ -3,7 +3,6 @@ package profiler
 import (
 	"bytes"
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,12 +178,15 @@ func lacking(t *testing.T, most int) dataplane.Backend {
 	return backend(t, fake.Config{MostItems: func(serving.VariantID) int { return most }})
 }
 
-func TestNoMemoryForOneItemIsAnError(t *testing.T) {
+func TestNoMemoryForOneItemIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &heavy{Backend: backend(t, fake.Config{}), most: 0}
-		_, err := Run(t.Context(), Config{Spec: world(1, 4, time.Second), Backend: h, Input: rows}, nil)
-		if err == nil || !strings.Contains(err.Error(), `"a"`) {
-			t.Errorf("error %v", err)
+		f, err := Run(t.Context(), Config{Spec: world(1, 4, time.Second), Backend: h, Input: rows}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := f.Failure("a", "cpu"); x == nil || x.Batch != 0 || len(f.Points) > 0 {
+			t.Errorf("failure %+v, points %+v", x, f.Points)
 		}
 	})
 }

@@ -117,22 +117,37 @@ func (p *partial) close() error {
 func (c *Config) key(v serving.VariantID) (string, error) {
 	h := sha256.New()
 	vr := &c.Spec.Variants[v]
-	_, _ = fmt.Fprintf(h, "%d %q %q %q %+v\n", Version, vr.Name, vr.Version, c.Spec.DeviceTypes[c.DeviceType].Name,
-		c.Host)
-	_, _ = fmt.Fprintf(h, "pauses %d %d %d %v %v %d %d %v\n", c.maxBatch(v), c.Slots, c.Cores, c.MeanWidth, c.P95Width,
-		c.MinSamples, c.MaxSamples, c.MaxTime)
+	_, _ = fmt.Fprintf(h, "%q %q %q\n", vr.Name, vr.Version, c.Spec.DeviceTypes[c.DeviceType].Name)
+	_, _ = fmt.Fprintf(h, "pauses %v %v %d %d %v\n", c.MeanWidth, c.P95Width, c.MinSamples, c.MaxSamples, c.MaxTime)
+	_, err := c.content(h, v)
+	return hex.EncodeToString(h.Sum(nil)[:16]), err
+}
+
+// Digest identifies what a variant's results depend on whatever it is called: its content, the machine, and the batches
+// that are measured. It is empty where nobody knows the content.
+func (c *Config) Digest(v serving.VariantID) (string, error) {
+	h := sha256.New()
+	known, err := c.content(h, v)
+	if err != nil || !known {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// content hashes a variant's content, the machine, and the batches. known is false where the content is not known.
+func (c *Config) content(h io.Writer, v serving.VariantID) (known bool, err error) {
+	_, _ = fmt.Fprintf(h, "%d %+v %d %d %d\n", Version, c.Host, c.maxBatch(v), c.Slots, c.Cores)
 	if c.Identity != nil {
 		_, _ = fmt.Fprintf(h, "%q\n", c.Identity(v))
 	}
-	if c.ModelFile != nil && c.ModelFile(v) != "" {
-		f, err := os.Open(c.ModelFile(v))
-		if err != nil {
-			return "", fmt.Errorf("profiler: variant %q: %w", vr.Name, err)
-		}
-		defer func() { _ = f.Close() }()
-		if _, err := io.Copy(h, f); err != nil {
-			return "", fmt.Errorf("profiler: variant %q: %w", vr.Name, err)
-		}
+	if c.ModelFile == nil || c.ModelFile(v) == "" {
+		return false, nil
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+	f, err := os.Open(c.ModelFile(v))
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = io.Copy(h, f)
+	return true, err
 }

@@ -38,11 +38,13 @@ type profiledVariant struct {
 	batches map[int]*dataplane.Batch
 	runner  dataplane.Runner
 	memory  Memory
+	failure *Failure // nil while it runs
 }
 
 type profiler struct {
 	cfg      Config
 	rng      *rand.Rand
+	cold     bool          // instances are not warmed up
 	lately   time.Duration // that the latest run took
 	spares   int64         // bytes that spare processes took at most
 	partial  *partial
@@ -52,19 +54,34 @@ type profiler struct {
 }
 
 // Run measures all that cfg asks for. progress, which may be nil, is called after every finished or skipped point with
-// their number, the number of all points, and the name of the point. When ctx ends or a run fails, Run returns the
-// error. Finished points are then in cfg.Partial, and the next Run with the same settings and models does not measure
-// them again.
+// their number, the number of all points, and the name of the point. A variant that cannot be run is left out, and the
+// file's failures say why. When ctx ends, Run returns its error. Finished points are then in cfg.Partial, and the next
+// Run with the same settings and models does not measure them again.
 func Run(ctx context.Context, cfg Config, progress func(done, total int, what string)) (_ *File, err error) {
-	cfg, err = cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	part, err := openPartial(cfg.Partial)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, part.close()) }()
+	p, subjects, err := begin(ctx, cfg, part, progress)
+	if err != nil {
+		return nil, err
+	}
+	for group := range slices.Chunk(subjects, p.cfg.LoadedVariants) {
+		if err := p.measure(ctx, group); err != nil {
+			return nil, err
+		}
+	}
+	return p.file(subjects)
+}
+
+// begin lists what is to be measured.
+func begin(ctx context.Context, cfg Config, part *partial, progress func(done, total int, what string)) (*profiler,
+	[]*profiledVariant, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
 	p := &profiler{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x70726f66)), partial: part, progress: progress}
 	if p.progress == nil {
 		p.progress = func(int, int, string) {}
@@ -72,19 +89,33 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	var subjects []*profiledVariant
 	for _, v := range cfg.oneOfEachName() {
 		s, err := p.subject(v)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			s = &profiledVariant{v: v, name: cfg.Spec.Variants[v].Name}
+			p.fail(s, 0, err)
 		}
 		subjects = append(subjects, s)
 	}
-	for group := range slices.Chunk(subjects, cfg.LoadedVariants) {
-		if err := p.measure(ctx, group); err != nil {
-			return nil, err
-		}
-	}
+	return p, subjects, nil
+}
+
+// end ends a point. how says why, where it was not measured.
+func (p *profiler) end(q *point, how string) {
+	q.done, q.samples = true, nil
+	p.done++
+	p.progress(p.done, p.total, q.String()+how)
+}
+
+// device is the name of the device type.
+func (p *profiler) device() string { return p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name }
+
+// file returns what was measured.
+func (p *profiler) file(subjects []*profiledVariant) (*File, error) {
 	f := &File{
-		Version: Version, Created: time.Now().UTC().Truncate(time.Second), Host: cfg.Host,
-		DeviceType: cfg.Spec.DeviceTypes[cfg.DeviceType].Name, Points: []Point{}, Loads: []Load{},
+		Version: Version, Created: time.Now().UTC().Truncate(time.Second), Host: p.cfg.Host,
+		DeviceType: p.device(), Points: []Point{}, Loads: []Load{},
 	}
 	for _, s := range subjects {
 		f.Points = append(f.Points, s.results...)
@@ -93,6 +124,9 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 		}
 		if s.memory.Loaded > 0 || s.memory.AtBatch > 0 || s.memory.Most > 0 {
 			f.Memory = append(f.Memory, s.memory)
+		}
+		if s.failure != nil {
+			f.Failures = append(f.Failures, *s.failure)
 		}
 	}
 	if p.spares > 0 {
@@ -129,13 +163,13 @@ func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	}
 	src, err := newSource(&p.cfg, v)
 	if err != nil {
-		return nil, fmt.Errorf("profiler: variant %q: %w", p.cfg.Spec.Variants[v].Name, err)
+		return nil, err
 	}
 	s := &profiledVariant{
 		v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src,
 		batches: map[int]*dataplane.Batch{},
 	}
-	s.memory = Memory{Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name}
+	s.memory = Memory{Variant: s.name, DeviceType: p.device()}
 	if m, ok := p.partial.memory[key]; ok {
 		s.memory = m
 	}
@@ -146,13 +180,12 @@ func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	if !src.batched {
 		limit = 1
 	}
-	device := p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name
 	for c := 1; c <= p.cfg.Slots; c++ {
 		for _, n := range batchSizes(limit) {
 			pt := &point{subject: s, batch: n, concurrency: c}
 			s.points = append(s.points, pt)
 			p.total++
-			if r, ok := p.partial.points[key][pointKey{s.name, device, n, c}]; ok {
+			if r, ok := p.partial.points[key][pointKey{s.name, p.device(), n, c}]; ok {
 				s.results = append(s.results, r)
 				pt.done = true
 				p.done++
@@ -174,9 +207,7 @@ func (p *profiler) dropSlower(q *point, us float64) {
 	for _, o := range s.points {
 		if !o.done && o != q && o.batch >= q.batch && o.concurrency >= q.concurrency &&
 			(o.batch > q.batch || o.concurrency > q.concurrency) {
-			o.done, o.samples = true, nil
-			p.done++
-			p.progress(p.done, p.total, o.String()+": skipped, too slow")
+			p.end(o, ": skipped, too slow")
 		}
 	}
 }
@@ -199,11 +230,21 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 	var open []*point
 	for _, s := range group {
 		mine := slices.DeleteFunc(slices.Clone(s.points), func(q *point) bool { return q.done })
-		if len(mine) == 0 && s.load != nil {
+		if s.failure != nil || len(mine) == 0 && s.load != nil {
 			continue
 		}
-		if err := p.launch(ctx, s); err != nil {
-			return err
+		if err := p.launch(ctx, s); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			p.fail(s, 0, err)
+			continue
+		}
+		if s.source.guessable() && len(mine) > 0 {
+			if err := p.findInputs(ctx, s, 1, 0); ctx.Err() != nil {
+				return ctx.Err()
+			} else if err != nil {
+				p.fail(s, 1, err)
+			}
 		}
 		open = append(open, slices.DeleteFunc(mine, func(q *point) bool { return q.done })...)
 	}
@@ -217,6 +258,11 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			if q.done {
 				continue
 			}
+			if p.cfg.Await != nil {
+				if err := p.cfg.Await(ctx); err != nil {
+					return err
+				}
+			}
 			if err := p.runAnother(ctx, open, group); err != nil {
 				return err
 			}
@@ -227,8 +273,14 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 				}
 				continue
 			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil && !p.mended(ctx, q) {
+				p.failPoint(q, err)
+			}
 			if err != nil {
-				return fmt.Errorf("profiler: %s: %w", q, err)
+				continue
 			}
 			if err := p.finish(q); err != nil {
 				return err
@@ -247,17 +299,30 @@ func (p *profiler) runAnother(ctx context.Context, open []*point, group []*profi
 		return nil
 	}
 	s := group[p.rng.IntN(len(group))]
-	if s == only || s.runner == nil {
+	if s == only || s.runner == nil || s.failure != nil {
 		return nil
 	}
 	b, err := s.batchOf(s.points[0].batch)
 	if err == nil {
 		err = s.runner.Run(ctx, copyOf(b))
 	}
-	if err != nil {
-		return fmt.Errorf("profiler: %s: %w", s.points[0], err)
+	if err != nil && ctx.Err() == nil {
+		p.fail(s, s.points[0].batch, err)
 	}
-	return nil
+	return ctx.Err()
+}
+
+// failPoint drops a point that fails, and those that would fail for the same reason.
+func (p *profiler) failPoint(q *point, err error) {
+	if q.concurrency == 1 {
+		p.fail(q.subject, q.batch, err)
+		return
+	}
+	for _, o := range q.subject.points {
+		if !o.done && o.concurrency >= q.concurrency {
+			p.end(o, fmt.Sprintf(": skipped, it fails: %v", err))
+		}
+	}
 }
 
 // batchOf returns a batch of the variant, the same one whenever it is asked for a size.
@@ -309,7 +374,7 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 			return err
 		}
 		s.load = &Load{
-			Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name,
+			Variant: s.name, DeviceType: p.device(),
 			Load: float64(time.Since(start)) / 1e6,
 		}
 		s.memory.Loaded = took
@@ -363,14 +428,12 @@ func (p *profiler) finish(q *point) error {
 	if !p.exactEnough(q) {
 		return nil
 	}
-	r := q.result(p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name)
+	r := q.result(p.device())
 	if err := p.partial.add(partialRecord{Key: q.subject.key, Point: &r}); err != nil {
 		return err
 	}
-	q.done, q.samples = true, nil
 	q.subject.results = append(q.subject.results, r)
-	p.done++
-	p.progress(p.done, p.total, q.String())
+	p.end(q, "")
 	p.dropSlower(q, r.Mean)
 	return nil
 }

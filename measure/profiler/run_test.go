@@ -296,52 +296,57 @@ func TestResumesAfterCancellation(t *testing.T) {
 func TestFailuresAreNamed(t *testing.T) {
 	spec := world(1, 2, time.Second)
 	for name, c := range map[string]struct {
-		cfg  Config
-		want string
+		cfg   Config
+		batch int
+		want  string
 	}{
-		"run": {
-			Config{
-				Spec: spec, Backend: backend(t, fake.Config{ErrorRate: 1}), Input: rows, Slots: 3,
-			}, "a batch 1 concurrency",
-		},
+		"run": {Config{Backend: backend(t, fake.Config{ErrorRate: 1}), Input: rows, Slots: 3}, 1, "on purpose"},
 		"launch": {
-			Config{Spec: spec, Backend: backend(t, fake.Config{LaunchFailures: 9}), Input: rows}, `launch "a"`,
+			Config{Backend: backend(t, fake.Config{LaunchFailures: 9}), Input: rows}, 0, "was asked for",
 		},
-		"rows": {Config{Spec: spec, Backend: backend(t, fake.Config{}),
-			Input: func(serving.VariantID, int) []tensor.Tensor {
-				return []tensor.Tensor{{Name: "x"}}
-			}}, "rows [0, 1)"},
-		"tensors": {Config{Spec: spec, Backend: backend(t, fake.Config{}),
+		"rows": {Config{Backend: backend(t, fake.Config{}), Input: func(serving.VariantID, int) []tensor.Tensor {
+			return []tensor.Tensor{{Name: "x"}}
+		}}, 1, "rows [0, 1)"},
+		"tensors": {Config{Backend: backend(t, fake.Config{}),
 			Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) {
 				return nil, false, errors.New("no file")
-			}}, "no file"},
-		"model": {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows,
-			ModelFile: func(serving.VariantID) string {
-				return "/no/such"
-			}}, "/no/such"},
-		"partial": {
-			Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Partial: "/dev/null/x"}, "partial",
-		},
-		"spec":  {Config{}, "Spec and Backend"},
-		"input": {Config{Spec: spec, Backend: backend(t, fake.Config{})}, "Input or Tensors"},
-		"variant": {
-			Config{
-				Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Variants: []serving.VariantID{5},
-			}, "variant 5",
-		},
-		"twice": {
-			Config{
-				Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Variants: []serving.VariantID{0, 0},
-			}, "twice",
-		},
-		"device": {
-			Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, DeviceType: 3}, "device type 3",
-		},
-		"negative": {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Slots: -1}, "Slots is -1"},
+			}}, 0, "no file"},
+		"model": {Config{Backend: backend(t, fake.Config{}), Input: rows, ModelFile: func(serving.VariantID) string {
+			return "/no/such"
+		}}, 0, "/no/such"},
 	} {
+		c.cfg.Spec = spec
 		f, err := Run(t.Context(), c.cfg, nil)
-		if err == nil || f != nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, %v, want an error that says %q", name, f, err, c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := f.Failure("a", "cpu")
+		if x == nil || x.Batch != c.batch || !strings.Contains(x.Reason, c.want) || len(f.Points) > 0 {
+			t.Errorf("%s: failure %+v, points %+v, want one with %d items that says %q", name, x, f.Points, c.batch,
+				c.want)
+		}
+	}
+}
+
+func TestBadConfigurationsAreErrors(t *testing.T) {
+	spec := world(1, 2, time.Second)
+	for want, cfg := range map[string]Config{
+		"partial":            {Input: rows, Partial: "/dev/null/x"},
+		"Input or Tensors":   {},
+		"variant 5":          {Input: rows, Variants: []serving.VariantID{5}},
+		"twice":              {Input: rows, Variants: []serving.VariantID{0, 0}},
+		"device type 3":      {Input: rows, DeviceType: 3},
+		"Slots is -1":        {Input: rows, Slots: -1},
+		"Spec and Backend":   {Backend: nil},
+		"MaxTime is -1":      {Input: rows, MaxTime: -1},
+		"LoadedVariants is ": {Input: rows, LoadedVariants: -1},
+	} {
+		cfg.Spec = spec
+		if want != "Spec and Backend" {
+			cfg.Backend = backend(t, fake.Config{})
+		}
+		if f, err := Run(t.Context(), cfg, nil); err == nil || f != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want an error that says %q", f, err, want)
 		}
 	}
 }
@@ -351,7 +356,7 @@ func TestRandomInputsAreValidAndRepeatable(t *testing.T) {
 	for d := tensor.Bool; d <= tensor.Bytes; d++ {
 		specs = append(specs, tensor.Spec{Name: d.String(), DType: d, Shape: []int64{-1, 3, -1}})
 	}
-	cfg := &Config{Seed: 5, Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) { return specs, true, nil }}
+	cfg := &Config{Seed: 5, Spec: world(1, 4, time.Second), Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) { return specs, true, nil }}
 	src, err := newSource(cfg, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -432,7 +437,8 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 	cfg.RandomBatch = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Portion, error) {
 		return nil, errors.New("no sample")
 	}
-	if _, err := Run(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "no sample") {
-		t.Errorf("error %v", err)
+	if f, err := Run(t.Context(), cfg, nil); err != nil || len(f.Failures) != 2 ||
+		!strings.Contains(f.Failures[0].Reason, "no sample") {
+		t.Errorf("failures %+v, error %v", f, err)
 	}
 }

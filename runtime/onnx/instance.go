@@ -113,11 +113,22 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 		return classified(err, in.provider)
 	}
 	l.sessions = append(l.sessions, s)
-	if in.b.activity.serves() {
-		return s.warmGently(ctx, max(limit, 1), &in.b.activity)
+	if in.spec.Cold {
+		return nil
 	}
-	return s.warm(ctx, max(limit, 1))
+	if in.b.activity.serves() {
+		err = s.warmGently(ctx, max(limit, 1), &in.b.activity)
+	} else {
+		err = s.warm(ctx, max(limit, 1))
+	}
+	if l.m.example == nil && errors.Is(err, errExample) {
+		return nil // zeros suit few models that read indices or lengths: queries warm it up
+	}
+	return err
 }
+
+// errExample is wrapped where the runtime does not run a model with an example.
+var errExample = errors.New("warm up")
 
 // warm runs every batch size twice: the first run of a size plans its memory, the second uses the plan. A slow model is
 // run once, because planning is a small part of its time.
@@ -172,7 +183,11 @@ func (s *session) warmOnce(ctx context.Context, items, limit int) (time.Duration
 	}
 	start := time.Now()
 	if err := s.run(ctx, b.Portions, items); err != nil {
-		return 0, fmt.Errorf("warm up with %d items: %w", items, err)
+		if ctx.Err() != nil || errors.Is(err, errNotBatched) ||
+			errors.Is(classified(err, ""), dataplane.ErrOutOfMemory) {
+			return 0, fmt.Errorf("warm up with %d items: %w", items, err)
+		}
+		return 0, fmt.Errorf("%w with %d items: %w", errExample, items, err)
 	}
 	return time.Since(start), nil
 }

@@ -431,10 +431,12 @@ func otherShape(p *port, got []int64) error {
 		"dimensions where they depend on its inputs", p.Name, tensor.Dims(got), tensor.Dims(p.Shape))
 }
 
+// errNotBatched is wrapped where the outputs of a batch do not have as many rows as the batch has items.
+var errNotBatched = errors.New("it does not batch, configure it without a batch dimension (max_batch_size: 0)")
+
 func notBatched(name string, shape []int64, items int) error {
-	return fmt.Errorf(
-		"output %q: the model gave shape %v for a batch of %d items: it does not batch, configure it without a batch "+
-			"dimension", name, tensor.Dims(shape), items)
+	return fmt.Errorf("output %q: the model gave shape %v for a batch of %d items: %w", name, tensor.Dims(shape), items,
+		errNotBatched)
 }
 
 func parseShape(s string) []int64 {
