@@ -42,9 +42,10 @@ type File struct {
 	// Telemetry says what is logged and recorded.
 	Telemetry Telemetry `yaml:"telemetry"`
 
-	name  string         // for messages
-	dir   string         // that relative paths start from
-	lines map[string]int // line by path of every field in the file
+	name  string          // for messages
+	dir   string          // that relative paths start from
+	lines map[string]int  // line by path of every field in the file
+	whole map[string]bool // models that are known not to batch; see WithWhole
 }
 
 // DeviceType is a kind of machine, or a share of one.

@@ -47,6 +47,11 @@ func (f *File) ResolveFrom(repo *repository.Repository) (*Resolved, error) {
 		defer func() { _ = repo.Close() }()
 		r.repo = repo
 	}
+	if r.repo != nil {
+		for name := range f.whole {
+			r.repo.Whole(name)
+		}
+	}
 	r.machines()
 	for _, t := range f.Tenants {
 		r.w.Spec.Tenants = append(r.w.Spec.Tenants, serving.Tenant{Name: t.Name, Weight: t.Weight})

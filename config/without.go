@@ -1,6 +1,9 @@
 package config
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Without returns a copy of the file without the apps that out has, by name, and their placements. Where an app is left
 // out and others are versions of it, the last of those in the file takes its name. The copy shares the rest.
@@ -44,5 +47,37 @@ func (f *File) Without(out map[string]bool) *File {
 		g.Placement = append(g.Placement, p)
 	}
 	g.Placement = slices.Clip(g.Placement)
+	return &g
+}
+
+// WithWhole returns a copy of the file in which models whose file looks like it batched, and which were found not to,
+// have no batch dimension: a run takes one query, whole. Models whose config.pbtxt says how they batch stay as they are.
+func (f *File) WithWhole(models map[string]bool) *File {
+	g := *f
+	g.whole = maps.Clone(models)
+	in := make(map[string]bool) // apps that have one
+	single := func(app string, list []Variant) []Variant {
+		list = slices.Clone(list)
+		for i := range list {
+			if models[list[i].Model] {
+				list[i].MaxBatch, in[app] = min(list[i].MaxBatch, 1), true
+			}
+		}
+		return list
+	}
+	g.Apps = slices.Clone(f.Apps)
+	for i := range g.Apps {
+		a := &g.Apps[i]
+		a.Variants, a.Stages = single(a.Name, a.Variants), slices.Clone(a.Stages)
+		for k := range a.Stages {
+			a.Stages[k].Variants = single(a.Name, a.Stages[k].Variants)
+		}
+	}
+	g.Placement = slices.Clone(f.Placement)
+	for i := range g.Placement {
+		if p := &g.Placement[i]; in[p.App] {
+			p.BatchLimit = min(p.BatchLimit, 1)
+		}
+	}
 	return &g
 }

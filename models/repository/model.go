@@ -109,6 +109,9 @@ func (r *Repository) model(name string) (*Model, error) {
 	if err := r.configure(m); err != nil {
 		return nil, err
 	}
+	if m.Config.MaxBatchSize == nil && r.whole[name] {
+		m.Config.MaxBatchSize = new(int32)
+	}
 	if m.Config.EnsembleScheduling != nil {
 		return nil, fmt.Errorf("%s: ensemble_scheduling: this is no model but a graph of models: `sluice import "+
 			"triton` makes an app of it", configFile)

@@ -19,6 +19,15 @@ func (r *Repository) Override(name string, c *pb.ModelConfig) {
 	r.overrides[name] = c
 }
 
+// Whole has a model without a max_batch_size of its own read as one without a batch dimension, whatever its shapes say.
+// It must be called before the model is read, and not concurrently with other methods.
+func (r *Repository) Whole(name string) {
+	if r.whole == nil {
+		r.whole = make(map[string]bool)
+	}
+	r.whole[name] = true
+}
+
 // Fingerprint returns a text that changes when a file of a model is added, removed or written. It is made of names,
 // sizes and times, so that large files are not read. Links are not followed further than the root allows. The error
 // wraps ErrNotFound when there is no such model.

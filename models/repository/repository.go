@@ -30,6 +30,7 @@ type Repository struct {
 	dir  string // the root, absolute and without links
 
 	overrides map[string]*pb.ModelConfig // by model; they take the place of its config.pbtxt
+	whole     map[string]bool            // by model: it has no batch dimension unless its configuration says so
 }
 
 // Open opens the repository at dir. Close releases it.
