@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,6 +71,7 @@ func (p *progress) clear() {
 // terminalOptions draw progress and print notices on the terminal.
 func terminalOptions(e *Env) host.Options {
 	return host.Options{
+		Measured: userCache("measured"),
 		Progress: e.bar.show,
 		Notice: func(sentence string) {
 			e.bar.clear()
@@ -77,13 +80,22 @@ func terminalOptions(e *Env) host.Options {
 	}
 }
 
+// userCache is a folder of the user's cache of this program.
+func userCache(name string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "sluice", name)
+}
+
 // open opens a configuration.
 func open(e *Env, path string) (*host.Opened, error) { return host.Open(path, terminalOptions(e)) }
 
-// openQuick is openUnder for a configuration whose models are measured in seconds.
-func openQuick(e *Env, path, system string) (*host.Opened, error) {
+// openQuick is openUnder for a configuration whose models are measured in seconds, now where first is set.
+func openQuick(e *Env, path, system string, first bool) (*host.Opened, error) {
 	options := terminalOptions(e)
-	options.Quick, options.Imported = true, true
+	options.Quick, options.Imported, options.ProfileFirst = true, true, first
 	return openWith(path, system, options)
 }
 

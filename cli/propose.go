@@ -56,7 +56,7 @@ func proposed(e *Env, write func(path string) ([]byte, error)) (map[string]time.
 	if err != nil {
 		return nil, err
 	}
-	opened, err := openQuick(e, path, "")
+	opened, err := openQuick(e, path, "", false)
 	if err == nil {
 		profiled, failed := opened.EnsureProfile(e.Context)
 		if e.bar.clear(); failed == nil {

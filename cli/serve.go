@@ -26,8 +26,8 @@ Loads the models, answers queries over HTTP and gRPC and chooses batches so that
 Metrics are at /metrics of the admin port, decisions at /debug/decisions there. On SIGTERM the server
 turns not ready, still answers for server.not_ready so that load balancers notice, finishes what it has accepted,
 and exits; a second signal ends server.not_ready, a third one the process. Without a profile it
-measures the models first and keeps what it measured; a system that learns latency while it
-serves (option learn) begins without.`,
+has a look at the models, serves, measures them while it is idle, and keeps what it measured; with --profile-first
+it measures them before it serves. A system that learns latency while it serves (option learn) begins without.`,
 		examples: "sluice serve model.onnx\nsluice serve models/\nsluice serve app.py:Model\n" +
 			"sluice serve -f sluice.yaml\nsluice serve -f " +
 			"sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
@@ -55,12 +55,14 @@ serves (option learn) begins without.`,
 				}
 				return err
 			})
+			first := fs.Bool("profile-first", false, "measure all models before serving, rather than while the server "+
+				"is idle")
 			models := modelFlags(fs)
 			fs.BoolVar(&o.ModelControl, "clients-control-models", false, "let every client load and unload models, "+
 				"not only callers of the admin address or with the admin token")
 			fs.StringVar(&o.Journal, "journal", "", "write all inputs and decisions to this `file`")
 			return func(e *Env, args []string) error {
-				profiled, err := servedConfiguration(e, args, *file, *system, *profile, models)
+				profiled, err := servedConfiguration(e, args, *file, *system, *profile, models, *first)
 				if err != nil {
 					return err
 				}
@@ -91,7 +93,7 @@ serves (option learn) begins without.`,
 }
 
 // servedConfiguration opens what is to be served: the models at a path, or a sluice.yaml.
-func servedConfiguration(e *Env, args []string, file, system, profile string, models *config.Models) (
+func servedConfiguration(e *Env, args []string, file, system, profile string, models *config.Models, first bool) (
 	*host.Profiled, error) {
 	switch {
 	case len(args) > 1:
@@ -99,10 +101,10 @@ func servedConfiguration(e *Env, args []string, file, system, profile string, mo
 	case len(args) == 1 && profile != "":
 		return nil, fault.Errorf(fault.Usage, "--profile goes with -f: the models of a path are measured")
 	case len(args) == 1:
-		return openPath(e, args[0], system, models)
+		return openPath(e, args[0], system, models, first)
 	}
 	options := terminalOptions(e)
-	options.Models = *models
+	options.Models, options.ProfileFirst = *models, first
 	opened, err := openWith(file, system, options)
 	if err != nil {
 		return nil, err

@@ -83,11 +83,7 @@ func folderOf(e *Env, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	folder := filepath.Join(cache, "sluice", "serve", hex.EncodeToString(h.Sum(nil))[:16])
+	folder := filepath.Join(userCache("serve"), hex.EncodeToString(h.Sum(nil))[:16])
 	if err = os.MkdirAll(folder, 0o700); err == nil {
 		err = files.Writable(folder)
 	}
@@ -158,24 +154,25 @@ func linkOrCopy(from, to string) error {
 }
 
 // openPath opens the configuration that a model file or a repository amounts to, and its profile. The objectives follow
-// from the profile, which is measured in seconds where an earlier start has left none.
-func openPath(e *Env, path, system string, models *config.Models) (*host.Profiled, error) {
-	profiled, err := quickly(e, path, system, nil, models)
+// from a look at the models, or with first from their measurements, where an earlier start has left none.
+func openPath(e *Env, path, system string, models *config.Models, first bool) (*host.Profiled, error) {
+	open := func(objectives map[string]time.Duration) (*host.Opened, error) {
+		file, err := configuredFrom(e, path, objectives, models)
+		if err != nil {
+			return nil, err
+		}
+		return openQuick(e, file, system, first)
+	}
+	opened, err := open(nil)
 	if err != nil {
 		return nil, err
 	}
-	return quickly(e, path, system, profiled.Objectives(), models)
-}
-
-func quickly(e *Env, path, system string, objectives map[string]time.Duration, models *config.Models) (
-	*host.Profiled, error) {
-	file, err := configuredFrom(e, path, objectives, models)
+	profiled, err := opened.EnsureProfile(e.Context)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := openQuick(e, file, system)
-	if err != nil {
+	if opened, err = open(profiled.Objectives()); err != nil {
 		return nil, err
 	}
-	return opened.EnsureProfile(e.Context)
+	return opened.Again(e.Context, profiled)
 }

@@ -1,14 +1,14 @@
 package host
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -19,16 +19,9 @@ type brokenApp struct {
 	reason  error
 }
 
-// withoutBroken loads every model that runs in this process once. It returns the configuration without the apps of
-// those that fail, which are remembered with the reason, or the configuration itself where none fails.
-func (o *Opened) withoutBroken(ctx context.Context) (*Opened, error) {
-	run, err := o.backends(nil)
-	if err != nil {
-		return nil, err
-	}
-	if run.local == nil {
-		return o, nil
-	}
+// withoutBroken returns the configuration without the apps of models that run here and could not be loaded, which are
+// remembered with the reason, or the configuration itself where all could. f says what happened to them.
+func (o *Opened) withoutBroken(f *profiler.File) (*Opened, error) {
 	spec := o.Spec()
 	out := make(map[string]bool)
 	var broken []brokenApp
@@ -36,15 +29,8 @@ func (o *Opened) withoutBroken(ctx context.Context) (*Opened, error) {
 		app := &spec.Apps[a]
 		for _, st := range app.Stages {
 			for _, v := range spec.Stages[st].Variants {
-				if out[app.Name] || o.tables.Variants[v].Path == "" {
-					continue
-				}
-				err := run.tryModel(ctx, v)
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				if err != nil {
-					o.options.Notice(fmt.Sprintf("app %q is not served: %v", app.Name, err))
+				if err := o.loadFailure(f, v); err != nil && !out[app.Name] {
+					o.say(fmt.Sprintf("app %q is not served: %v", app.Name, err))
 					out[app.Name] = true
 					broken = append(broken, brokenApp{*app, spec.ClientVersion(v), err})
 				}
@@ -59,6 +45,7 @@ func (o *Opened) withoutBroken(ctx context.Context) (*Opened, error) {
 	}
 	rest := *o
 	rest.file = o.file.Without(out)
+	var err error
 	if rest.tables, err = rest.file.Resolve(); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
@@ -66,15 +53,17 @@ func (o *Opened) withoutBroken(ctx context.Context) (*Opened, error) {
 	return &rest, nil
 }
 
-// tryModel loads a variant's model and runs it once, with one item.
-func (b *backends) tryModel(ctx context.Context, v serving.VariantID) error {
-	r, err := b.local.Launch(ctx, dataplane.InstanceSpec{
-		ID: 1, Variants: []serving.VariantID{v}, BatchLimit: 1, Slots: 1, Cores: 1,
-	})
-	if err != nil {
-		return err
+// loadFailure says why a variant cannot be loaded on a worker that runs it here; nil where it can. Workers elsewhere may
+// be absent for now.
+func (o *Opened) loadFailure(f *profiler.File, v serving.VariantID) error {
+	for w := range o.tables.Backends {
+		d := &o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType]
+		x := f.Failure(o.Spec().Variants[v].Name, d.Name)
+		if x != nil && x.Batch == 0 && o.runsHere(serving.WorkerID(w)) {
+			return errors.New(x.Reason)
+		}
 	}
-	return r.Close()
+	return nil
 }
 
 // brokenModels are the apps that are not served, as clients see them: as a version of a model that is served, or as a

@@ -21,9 +21,13 @@ type once struct {
 	shown map[string]bool
 }
 
-// notice shows a sentence unless it was shown before.
+// notice shows a warning unless it was shown before.
 func (o *Opened) notice(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	o.say("warning: " + fmt.Sprintf(format, args...))
+}
+
+// say shows a sentence unless it was shown before.
+func (o *Opened) say(text string) {
 	o.shown.mu.Lock()
 	before := o.shown.shown[text]
 	if o.shown.shown == nil {
@@ -32,7 +36,7 @@ func (o *Opened) notice(format string, args ...any) {
 	o.shown.shown[text] = true
 	o.shown.mu.Unlock()
 	if !before {
-		o.options.Notice("warning: " + text)
+		o.options.Notice(text)
 	}
 }
 

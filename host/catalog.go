@@ -31,6 +31,7 @@ type catalog struct {
 	run     *backends
 	service *service
 	manager *functions.Manager // has the spec
+	refiner *refiner
 	log     *slog.Logger
 	temp    string // folder of models that clients have sent; "" until there is one
 	latest  int    // number of folders made in it
@@ -45,15 +46,16 @@ type catalogEntry struct {
 	print string          // of their files when they were read; "" for a model that a client has sent
 	apps  []serving.AppID // open ones
 	model *server.Model
-	temp  string // folder with files that a client has sent; "" for none
+	temp  string          // folder with files that a client has sent; "" for none
+	by    serving.Offsets // of the identifiers of its definition
 }
 
 // newCatalog returns the repository of a server whose models run in this process, or nil for another server.
-func newCatalog(p *Profiled, run *backends, s *service, m *functions.Manager, log *slog.Logger) *catalog {
+func newCatalog(p *Profiled, run *backends, s *service, m *functions.Manager, r *refiner, log *slog.Logger) *catalog {
 	if !p.hasCatalog() || run.local == nil {
 		return nil
 	}
-	c := &catalog{base: p, run: run, service: s, manager: m, log: log, entries: make(map[string]*catalogEntry)}
+	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log, entries: make(map[string]*catalogEntry)}
 	for _, m := range s.Models() {
 		e := &catalogEntry{model: m, parts: partsOf(p.whole, m.Name)}
 		for _, x := range m.All() {
@@ -83,7 +85,7 @@ func (c *catalog) rememberLeftOut() {
 	}
 	defer func() { _ = repo.Close() }()
 	for _, name := range c.unused() {
-		d, reason := c.define(name, server.Loading{})
+		d, reason := c.define(name, server.Loading{}, nil)
 		if reason == nil {
 			d.close()
 			continue
@@ -169,7 +171,13 @@ func (c *catalog) load(ctx context.Context, name string, how server.Loading) err
 }
 
 func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name string, how server.Loading) error {
-	d, err := c.define(name, how)
+	return c.loadAs(ctx, x, name, how, nil)
+}
+
+// loadAs loads a model. The models of whole are known not to batch.
+func (c *catalog) loadAs(ctx context.Context, x *functions.Extension, name string, how server.Loading,
+	whole map[string]bool) error {
+	d, err := c.define(name, how, whole)
 	if err != nil {
 		return polled(err)
 	}
@@ -186,6 +194,9 @@ func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name stri
 	}
 	if err != nil {
 		_ = os.RemoveAll(d.temp)
+		if single := (*errUnbatched)(nil); errors.As(err, &single) && whole == nil {
+			return c.loadAs(ctx, x, name, how, single.models)
+		}
 		if was == nil {
 			c.remember(name, d, err)
 		} else if len(was.apps) == 0 {
@@ -197,6 +208,7 @@ func (c *catalog) loadOne(ctx context.Context, x *functions.Extension, name stri
 	c.mu.Lock()
 	c.entries[name] = e
 	c.mu.Unlock()
+	c.refineLater(x.Spec, e.by, d)
 	c.service.show(name, e.model)
 	c.log.Info("model loaded", "model", name, "versions", len(e.apps))
 	return c.retire(x, was)
@@ -322,7 +334,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 			c.run.local.Bind(id, onnxModel(b))
 		}
 	}
-	measured, err := c.measure(ctx, spec, by, d)
+	measured, err := c.lookAt(ctx, spec, by, d)
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +359,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	if err != nil {
 		return nil, err
 	}
-	e := &catalogEntry{parts: d.parts, print: d.print, temp: d.temp}
+	e := &catalogEntry{parts: d.parts, print: d.print, temp: d.temp, by: by}
 	for a := range d.tables.Spec.Apps {
 		e.apps = append(e.apps, serving.AppID(a)+by.App)
 	}
@@ -431,6 +443,7 @@ func shift(m *server.Model, by serving.Offsets) {
 func joined(a, b serving.Measurements) serving.Measurements {
 	a.Latency = append(slices.Clone(a.Latency), b.Latency...)
 	a.Load = append(slices.Clone(a.Load), b.Load...)
+	a.Memory = append(slices.Clone(a.Memory), b.Memory...)
 	return a
 }
 

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,8 +45,9 @@ func (d *definition) close() { _ = d.repo.Close() }
 // backends describe models from what the repository says of them. They run nothing.
 func (d *definition) backends() *backends { return &backends{opened: d.opened} }
 
-// define reads a model of the repository, or what a client has sent in its place.
-func (c *catalog) define(name string, how server.Loading) (_ *definition, err error) {
+// define reads a model of the repository, or what a client has sent in its place. The models of whole are known not to
+// batch.
+func (c *catalog) define(name string, how server.Loading, whole map[string]bool) (_ *definition, err error) {
 	if err := repository.CheckName(name); err != nil {
 		return nil, oip.Errorf(oip.Invalid, "", "%v", err)
 	}
@@ -78,9 +78,12 @@ func (c *catalog) define(name string, how server.Loading) (_ *definition, err er
 	if given != nil && d.temp == "" {
 		d.repo.Override(name, given)
 	}
+	for model := range whole {
+		d.repo.Whole(model)
+	}
 	f := c.base.whole
 	if own := f.Only(name); !c.base.options.Imported && len(own.Apps) > 0 {
-		f = own
+		f = own.WithWhole(whole)
 	} else {
 		d.imported = true
 		text, notes, err := config.ImportTritonFor(d.repo.Dir(), c.base.Name(), config.Importing{
@@ -180,48 +183,79 @@ func (c *catalog) put(name string, given *pb.ModelConfig, files map[string][]byt
 	return dir, nil
 }
 
-// measure measures the variants of a definition in a grown spec. It fails when one cannot be run.
-func (c *catalog) measure(ctx context.Context, spec *serving.Spec, by serving.Offsets, d *definition) (
+// errUnbatched has the models of a definition that were found not to batch.
+type errUnbatched struct{ models map[string]bool }
+
+func (e *errUnbatched) Error() string { return "models do not batch" }
+
+// lookAt looks at the variants of a definition in a grown spec, as at the start of a server. It fails when one cannot be
+// loaded, and with errUnbatched when one is to be read anew.
+func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Offsets, d *definition) (
 	out serving.Measurements, err error) {
 	sites, _ := c.base.sites()
 	for _, s := range sites {
-		s.variants = nil
+		x := c.measuring(s, by, d)
+		x.Spec = spec
 		for v := range d.tables.Variants {
-			s.variants = append(s.variants, serving.VariantID(v)+by.Variant)
+			x.Variants = append(x.Variants, serving.VariantID(v)+by.Variant)
 		}
-		x := profiler.Config{Spec: spec, Backend: c.run.of(s.worker), DeviceType: s.device, Worker: s.worker,
-			Variants: s.variants, Slots: 1, Cores: s.cores, Host: c.run.thisHost(),
-			MaxTime: quickTime, MinSamples: 3, MaxSamples: quickSamples,
-			Tensors: func(v serving.VariantID) ([]tensor.Spec, bool, error) {
-				t, err := d.describe(v - by.Variant)
-				return t.inputs, t.batched, err
-			},
-			ModelFile: func(v serving.VariantID) string { return d.tables.Variants[v-by.Variant].Path },
-			RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
-				return d.backends().ownInputs(rng, v-by.Variant, items)
-			},
-			Identity: func(v serving.VariantID) string { return d.opened.functionIdentity(v - by.Variant) },
-		}
-		f, err := profiler.Run(ctx, x, nil)
+		f, err := profiler.Look(ctx, x, loadLook, nil)
 		if err != nil {
 			return out, oip.Errorf(oip.Internal, "", "it cannot be run: %v", err)
 		}
-		// A spec of these variants alone: names are unique within an app only.
-		alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: slices.Clone(spec.Variants[by.Variant:])}
-		got, err := f.Measurements(alone)
-		if err != nil {
+		if names := d.opened.unbatched(f); len(names) > 0 {
+			return out, &errUnbatched{d.opened.modelsOf(names)}
+		}
+		for k := range d.tables.Variants {
+			v := serving.VariantID(k) + by.Variant
+			failed := f.Failure(spec.Variants[v].Name, spec.DeviceTypes[s.device].Name)
+			switch {
+			case failed == nil || failed.Batch > 1:
+			case failed.Batch == 0:
+				return out, oip.Errorf(oip.Internal, "", "it cannot be run: %s", failed.Reason)
+			default:
+				c.log.Warn(unmeasuredText(failed))
+				out.Latency = append(out.Latency, assumedPoint(spec, v, s.device))
+			}
+		}
+		if out, err = (&refined{x.Variants, "", f}).over(spec, out); err != nil {
 			return out, err
-		}
-		for _, p := range got.Latency {
-			p.Variant += by.Variant
-			out.Latency = append(out.Latency, p)
-		}
-		for _, l := range got.Load {
-			l.Variant += by.Variant
-			out.Load = append(out.Load, l)
 		}
 	}
 	return out, nil
+}
+
+// loadLook is about how long a load looks at a model, beside the time to load it and to run it once.
+const loadLook = 50 * time.Millisecond
+
+// measuring returns the configuration of the measurements of a definition's variants, without the spec.
+func (c *catalog) measuring(s site, by serving.Offsets, d *definition) profiler.Config {
+	return profiler.Config{Backend: c.run.of(s.worker), DeviceType: s.device, Worker: s.worker,
+		Slots: 1, Cores: s.cores, Host: c.run.thisHost(),
+		Tensors: func(v serving.VariantID) ([]tensor.Spec, bool, error) {
+			t, err := d.describe(v - by.Variant)
+			return t.inputs, t.batched, err
+		},
+		ModelFile: func(v serving.VariantID) string { return d.tables.Variants[v-by.Variant].Path },
+		RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
+			return d.backends().ownInputs(rng, v-by.Variant, items)
+		},
+		Identity: func(v serving.VariantID) string { return d.opened.functionIdentity(v - by.Variant) },
+	}
+}
+
+// refineLater has the variants of a definition measured while the server is idle.
+func (c *catalog) refineLater(spec *serving.Spec, by serving.Offsets, d *definition) {
+	sites, _ := c.base.sites()
+	for _, s := range sites {
+		for k := range d.tables.Variants {
+			v := serving.VariantID(k) + by.Variant
+			c.refiner.add(cellName{spec.Variants[v].Name, spec.DeviceTypes[s.device].Name}, unrefined{
+				d.opened, []serving.VariantID{v}, func(context.Context) (profiler.Config, func(*profiler.File)) {
+					return c.measuring(s, by, d), func(*profiler.File) {}
+				}})
+		}
+	}
 }
 
 // describe returns the tensors of a variant.

@@ -202,9 +202,3 @@ func (h *functionHost) State(l *functions.Live) (state string, ready int) {
 	})
 	return state, ready
 }
-
-// isIdle reports whether no query is pending.
-func (h *functionHost) isIdle() (idle bool) {
-	h.service.plane.Inspect(func(e *engine.Engine) { idle = e.Pending() == 0 })
-	return idle
-}

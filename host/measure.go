@@ -39,20 +39,11 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 	}
 	var files []*profiler.File
 	for _, s := range sites {
-		c := o.profilerConfig(run, s, how.File)
+		c, ended := o.measuring(ctx, run, s, how.File)
 		if how.Tune != nil {
 			how.Tune(&c)
 		}
-		if d := &o.Spec().DeviceTypes[s.device]; d.Part && !d.Placed {
-			c.Slots = 1 // a part belongs to one instance, which runs one batch at a time
-		}
-		ended := func(*profiler.File) {}
-		if run.onAccelerator(s.worker) {
-			ended = run.has.measured(ctx, &c)
-		}
-		f, err := profiler.Run(ctx, c, func(done, total int, what string) {
-			o.options.Progress(float64(done)/float64(max(total, 1)), "measuring "+what)
-		})
+		f, err := profiler.Run(ctx, c, o.measuredSoFar("measuring"))
 		ended(f)
 		if err != nil {
 			return nil, err
@@ -62,11 +53,16 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 			defer os.Remove(c.Partial)
 		}
 	}
-	f := files[0]
-	if len(files) > 1 {
-		if f, err = profiler.Merge(files...); err != nil {
-			return nil, err
-		}
+	f, err := profiler.Merge(files...)
+	if err != nil {
+		return nil, err
+	}
+	f.Whole = o.single
+	if len(f.Points) == 0 && len(f.Failures) > 0 {
+		return nil, f.Failed()
+	}
+	for _, x := range f.Failures {
+		o.notice("variant %q on %q fails with a batch of %d: %s", x.Variant, x.DeviceType, x.Batch, x.Reason)
 	}
 	f.EachQuery = run.calledForEachQuery(ctx)
 	o.options.Progress(1, "measuring what serving costs beside the models")
@@ -83,6 +79,20 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 		err = f.WriteFile(how.File)
 	}
 	return f, err
+}
+
+// measuring returns the configuration of the measurements at a site, and a function to call with their result.
+func (o *Opened) measuring(ctx context.Context, run *backends, s site, file string) (profiler.Config,
+	func(*profiler.File)) {
+	c := o.profilerConfig(run, s, file)
+	if d := &o.Spec().DeviceTypes[s.device]; d.Part && !d.Placed {
+		c.Slots = 1 // a part belongs to one instance, which runs one batch at a time
+	}
+	ended := func(*profiler.File) {}
+	if run.onAccelerator(s.worker) {
+		ended = run.has.measured(ctx, &c)
+	}
+	return c, ended
 }
 
 // profilerConfig returns the configuration of the measurements at a site.

@@ -22,6 +22,7 @@ type Opened struct {
 	policies *policyStore
 	shown    *once
 	broken   []brokenApp // apps of the file that are left out
+	single   []string    // variants that were found not to batch
 	judged   []judged    // accuracies that a profile has
 	lenient  bool        // variants may lack an accuracy: only their speed counts
 	named    string      // system that WithSystem was asked for; empty for that of the file

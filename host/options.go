@@ -14,8 +14,14 @@ type Options struct {
 	// Progress is called with the share of a long operation that is done, in [0, 1], and the name of its present step.
 	// It may be called thousands of times and should return at once. Nil discards it.
 	Progress func(share float64, doing string)
-	// Quick has [Opened.EnsureProfile] measure for a second or so a model, less exactly.
+	// Quick has models measured for a second or so, less exactly.
 	Quick bool
+	// ProfileFirst has [Opened.EnsureProfile] measure all models before it returns. Else it looks at them, and a server
+	// measures them while it is idle.
+	ProfileFirst bool
+	// Measured is a folder that keeps measurements of models beyond a run, by their content, for any configuration on
+	// such a machine; "" keeps none.
+	Measured string
 	// Models replaces settings of the file's section models that it sets: control, load and poll.
 	Models config.Models
 	// Imported tells that the file was made of its model repository: in a running server, apps are made of it anew.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/profiler"
@@ -49,9 +50,13 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 		return nil, err
 	}
 	p, err := alone.ProfileOf(f)
+	if err == nil {
+		p, err = p.assumed(f)
+	}
 	if err != nil {
 		return nil, err
 	}
+	p = p.unhurried()
 	watch := &overheadWatch{started: make(map[serving.BatchID]serving.Time)}
 	s, err := p.NewServer(ctx, ServerOptions{HTTP: "127.0.0.1:0", GRPC: "off", Admin: "off", observe: watch.observe})
 	if err != nil {
@@ -70,6 +75,18 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 		Batch: watch.perBatch(), Query: max(0, micros(median(outside))),
 	}
 	return []profiler.Overhead{out}, nil
+}
+
+// unhurried returns a copy whose objectives leave time for every model: models that are too slow for theirs cost as much
+// around them.
+func (p *Profiled) unhurried() *Profiled {
+	spec := *p.Spec()
+	spec.Apps = slices.Clone(spec.Apps)
+	for a := range spec.Apps {
+		slo := &spec.Apps[a].SLO
+		slo.Latency = max(slo.Latency, objectiveOf(&spec, p.latencies, serving.AppID(a)))
+	}
+	return p.with(func(t *config.Resolved) { t.Spec = &spec })
 }
 
 // sendForOverhead sends queries to a server and returns what their clients waited beside the time in which they were

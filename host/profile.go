@@ -3,8 +3,8 @@ package host
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -35,6 +35,7 @@ type Profiled struct {
 	measurements serving.Measurements
 	latencies    profile.Profile
 	origin       origin
+	begun        begun // what the latencies were made of; zero where they are those of given files
 }
 
 // Profile reads profile files: the given ones, or without any those that the configuration lists. If two files have the
@@ -80,12 +81,12 @@ func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 // MeasuredProfile is the file beside the sluice.yaml in which [Opened.EnsureProfile] keeps its measurements.
 const MeasuredProfile = "sluice.profile.json"
 
-// EnsureProfile is Profile for a server that must start even without a profile. If there is none, it uses
-// MeasuredProfile of an earlier start. If that does not exist or lacks a variant that is to run, it measures the models
-// and writes the result there. An app with a model that cannot be loaded is left out and announced; the server then
-// says why it is not ready. A system that learns latency while it serves starts without a profile, unless there is a
-// functions' store: functions are planned for before they run. Measuring takes minutes and is announced by
-// Options.Notice.
+// EnsureProfile is Profile for a server that must start even without a profile, within seconds. If there is none, it
+// takes what MeasuredProfile of an earlier start has, and has a look at the other models: how long they take is not
+// known well then, and the server measures it while it is idle. With Options.ProfileFirst they are measured at once. An
+// app with a model that cannot be loaded is left out and announced; the server then says why it is not ready. A system
+// that learns latency while it serves starts without a profile, unless there is a functions' store: functions are
+// planned for before they run.
 func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled, error) {
 	if len(o.Spec().Apps) == 0 {
 		return o.withMeasurements(serving.Measurements{}, measured)
@@ -93,39 +94,72 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
 		return o.Profile(paths...)
 	}
-	remembered := o.file.Path(MeasuredProfile)
-	if _, err := os.Stat(remembered); err == nil {
-		if p, err := o.Profile(remembered); err == nil && p.covers() {
+	known := begun{o.earlier(), make(map[cellName]bool)}
+	if o.system.Options.Learn && o.file.Store == "" {
+		if p, err := o.ProfileOf(known.file); err == nil && p.covers() {
 			return p, nil
 		}
-	}
-	if o.system.Options.Learn && o.file.Store == "" {
 		return o.withMeasurements(serving.Measurements{}, unknown)
 	}
-	kept, err := o.withoutBroken(ctx)
+	p, err := o.begin(ctx, known)
 	if err != nil {
 		return nil, err
 	}
-	if kept != o {
-		if p, err := kept.Profile(remembered); err == nil && p.covers() {
-			return p, nil
-		}
+	p.announceRest()
+	if len(p.unmeasured()) == 0 || !o.options.ProfileFirst {
+		return p, nil
 	}
-	if unwritable := files.Writable(filepath.Dir(remembered)); unwritable != nil {
-		o.options.Notice(fmt.Sprintf("measuring the models on this machine; every start does so, since the profile "+
-			"cannot be kept in %s: %v", remembered, unwritable))
-		remembered = ""
-	} else {
-		o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
-	}
-	f, err := kept.Measure(ctx, Measuring{File: remembered, Tune: o.options.tune()})
+	f, err := p.Measure(ctx, Measuring{File: p.toKeep(), Tune: o.options.tune()})
 	if f == nil {
 		return nil, err
 	}
 	if err != nil {
 		o.options.Notice(fmt.Sprintf("the profile is not kept, the next start measures again: %v", err))
 	}
-	return kept.ProfileOf(f)
+	measured, err := p.ProfileOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return measured.assuming(begun{file: f})
+}
+
+// earlier returns the part of the profile of an earlier start that is of this configuration. What failed then is tried
+// again.
+func (o *Opened) earlier() *profiler.File {
+	f, err := profiler.ReadFile(o.file.Path(MeasuredProfile))
+	if err != nil {
+		return &profiler.File{Version: profiler.Version}
+	}
+	out, _ := f.Only(o.Spec())
+	out.Failures = slices.DeleteFunc(out.Failures, func(x profiler.Failure) bool { return x.Batch < 2 })
+	return out
+}
+
+// toKeep is the file that keeps the measurements of this configuration for the next start; "" where it cannot be
+// written.
+func (p *Profiled) toKeep() string {
+	file := p.file.Path(MeasuredProfile)
+	if files.Writable(filepath.Dir(file)) != nil {
+		return ""
+	}
+	return file
+}
+
+// announceRest says what is not measured yet, and where it will be kept.
+func (p *Profiled) announceRest() {
+	if len(p.unmeasured()) == 0 {
+		return
+	}
+	what := "the models are measured while the server is idle"
+	if p.options.ProfileFirst {
+		what = "measuring the models on this machine"
+	}
+	kept := "the profile is kept in " + p.file.Path(MeasuredProfile)
+	if err := files.Writable(filepath.Dir(p.file.Path(MeasuredProfile))); err != nil {
+		kept = fmt.Sprintf("every start does so, since the profile cannot be kept in %s: %v",
+			p.file.Path(MeasuredProfile), err)
+	}
+	p.say(what + "; " + kept)
 }
 
 // withMeasurements makes a profile of measurements.

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/telemetry"
@@ -68,6 +69,7 @@ type Server struct {
 	plane      *dataplane.Plane
 	run        *backends
 	service    *service
+	refiner    *refiner
 	functions  *functionHost // nil without a store
 	front      *server.Server
 	board      *board.Board
@@ -184,10 +186,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	if f := s.functions; f != nil {
 		help("writer of idle times", func() { f.saveIdleTimes(over) })
 		defer context.AfterFunc(ctx, f.manager.Close)() // requests wait for deployments, and the drain for requests
-		if f.refines {
-			help("measurement in the background", func() { f.manager.Refine(refining, f.isIdle) })
-		}
 	}
+	help("measurement in the background", func() {
+		functions.WhenIdle(refining, s.service.isIdle, s.refinement)
+	})
 	if c, every := s.service.catalog, s.planned.pollEvery(); c != nil && every > 0 {
 		help("watch of the repository", func() { c.watch(refining, every) })
 	}
@@ -211,6 +213,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	close(over)
 	helpers.Wait()
+	s.refiner.close()
 	if s.functions != nil {
 		s.functions.save()
 	}

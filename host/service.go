@@ -247,5 +247,11 @@ func (s *service) Reason(m *server.Model, version string) string {
 	return "not loaded"
 }
 
+// isIdle reports whether no query is pending.
+func (s *service) isIdle() (idle bool) {
+	s.plane.Inspect(func(e *engine.Engine) { idle = e.Pending() == 0 })
+	return idle
+}
+
 // settle returns when the engine has processed all inputs that were sent before.
 func (s *service) settle() { s.plane.Inspect(func(*engine.Engine) {}) }

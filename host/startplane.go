@@ -120,6 +120,15 @@ func (s *Server) checkInstances(p *Planned) {
 	}
 }
 
+// refinement returns what is to be measured next while the server is idle: models of the configuration, then functions.
+func (s *Server) refinement() func(context.Context) {
+	do := s.refiner.next()
+	if f := s.functions; do == nil && f != nil && f.refines {
+		do = f.manager.Refinement()
+	}
+	return do
+}
+
 // openCatalog has the models of the repository come and go, as clients or the repository say.
 func (s *Server) openCatalog(run *backends) error {
 	var m *functions.Manager
@@ -136,7 +145,8 @@ func (s *Server) openCatalog(run *backends) error {
 		}
 	}
 	s.objectives.service, s.objectives.manager = s.service, m
-	s.service.catalog = newCatalog(s.planned.Profiled, run, s.service, m, s.log)
+	s.refiner = newRefiner(s.planned.Profiled, run, s.service, m, s.log)
+	s.service.catalog = newCatalog(s.planned.Profiled, run, s.service, m, s.refiner, s.log)
 	if s.service.catalog != nil {
 		s.onRelease(s.service.catalog.close)
 	}

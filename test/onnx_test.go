@@ -37,7 +37,7 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	port, admin := freePort(t), freePort(t)
 	journal := filepath.Join(dir, "run.journal")
 	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin",
-		fmt.Sprintf("127.0.0.1:%d", admin), "--journal", journal)
+		fmt.Sprintf("127.0.0.1:%d", admin), "--journal", journal, "--profile-first")
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 

@@ -129,7 +129,7 @@ apps:
     variants: [{name: big, accuracy: 0.9, max_batch: 4}, {name: small, accuracy: 0.6, max_batch: 4}]
 server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
 `, web, port, admin)
-	server := sluice(t, "serve", "-f", file)
+	server := sluice(t, "serve", "-f", file, "--profile-first")
 	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
 	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
 	if err != nil {

@@ -37,6 +37,9 @@ func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, err
 			c.MaxTime = measuredTime
 		}
 		f, err := profiler.Run(ctx, c, nil)
+		if err == nil {
+			err = f.Failed()
+		}
 		if err != nil {
 			return nil, err
 		}

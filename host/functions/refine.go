@@ -11,36 +11,53 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-// A function that was deployed with predicted latencies is measured once the server was idle at idleChecks checks in a
-// row, idleCheckEvery apart.
+// Models are measured once the server was idle at idleChecks checks in a row, idleCheckEvery apart, one after the other
+// as long as it stays so.
 const (
 	idleCheckEvery = time.Second
 	idleChecks     = 3
 )
 
-// Refine measures, one by one, functions that were deployed with predicted latencies, while idle reports that no query
-// is served. Measured latencies replace the predicted ones. It returns when ctx ends.
-func (m *Manager) Refine(ctx context.Context, idle func() bool) {
-	if m.c.Predictor == nil {
-		return
-	}
+// WhenIdle does what next returns, one after the other, while idle reports that no query is served. next returns nil
+// while there is nothing to do. WhenIdle returns when ctx ends.
+func WhenIdle(ctx context.Context, idle func() bool, next func() func(context.Context)) {
 	tick := time.NewTicker(idleCheckEvery)
 	defer tick.Stop()
-	for looks := 0; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		l := m.unmeasured()
-		if l == nil || !idle() {
-			looks = 0
-		} else if looks++; looks >= idleChecks {
-			looks = 0
-			if err := m.refine(ctx, l); err != nil && ctx.Err() == nil {
-				m.keepPrediction(l)
-				m.log.add(l.Name, "measure", err.Error())
+	for looks := 0; ctx.Err() == nil; {
+		if looks < idleChecks {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
 			}
+		}
+		do := next()
+		switch {
+		case do == nil || !idle():
+			looks = 0
+		case looks < idleChecks:
+			looks++
+		}
+		if looks == idleChecks {
+			do(ctx)
+		}
+	}
+}
+
+// Refinement returns what measures a function that was deployed with predicted latencies: measured ones replace them.
+// It is nil when there is none.
+func (m *Manager) Refinement() func(context.Context) {
+	if m.c.Predictor == nil {
+		return nil
+	}
+	l := m.unmeasured()
+	if l == nil {
+		return nil
+	}
+	return func(ctx context.Context) {
+		if err := m.refine(ctx, l); err != nil && ctx.Err() == nil {
+			m.keepPrediction(l)
+			m.log.add(l.Name, "measure", err.Error())
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestPredictedThenMeasured(t *testing.T) {
 	refining := func(quiet func() bool, during func()) {
 		synctest.Test(t, func(*testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
-			go r.m.Refine(ctx, quiet)
+			go WhenIdle(ctx, quiet, r.m.Refinement)
 			during()
 			stop()
 			synctest.Wait()

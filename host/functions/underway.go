@@ -188,6 +188,9 @@ func (u *underway) close() {
 	u.ended.Wait()
 }
 
+// Measure runs do while no function is measured, and returns when it does or ctx ends.
+func (m *Manager) Measure(ctx context.Context, do func()) error { return m.underway.measure(ctx, do) }
+
 // measure runs do in its turn, and returns when do does or ctx ends. A do that does not end with ctx goes on by itself;
 // as long as it does it counts against maxUnderway.
 func (u *underway) measure(ctx context.Context, do func()) error {
