@@ -53,8 +53,8 @@ func (o *Opened) withoutBroken(f *profiler.File) (*Opened, error) {
 	return &rest, nil
 }
 
-// loadFailure says why a variant cannot be loaded on a worker that runs it here; nil where it can. Workers elsewhere may
-// be absent for now.
+// loadFailure says why a variant cannot be loaded on a worker that runs it here; nil where it can. Workers elsewhere
+// may be absent for now.
 func (o *Opened) loadFailure(f *profiler.File, v serving.VariantID) error {
 	for w := range o.tables.Backends {
 		d := &o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType]

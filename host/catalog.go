@@ -55,7 +55,8 @@ func newCatalog(p *Profiled, run *backends, s *service, m *functions.Manager, r 
 	if !p.hasCatalog() || run.local == nil {
 		return nil
 	}
-	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log, entries: make(map[string]*catalogEntry)}
+	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log,
+		entries: make(map[string]*catalogEntry)}
 	for _, m := range s.Models() {
 		e := &catalogEntry{model: m, parts: partsOf(p.whole, m.Name)}
 		for _, x := range m.All() {

@@ -188,8 +188,8 @@ type errUnbatched struct{ models map[string]bool }
 
 func (e *errUnbatched) Error() string { return "models do not batch" }
 
-// lookAt looks at the variants of a definition in a grown spec, as at the start of a server. It fails when one cannot be
-// loaded, and with errUnbatched when one is to be read anew.
+// lookAt looks at the variants of a definition in a grown spec, as at the start of a server. It fails when one cannot
+// be loaded, and with errUnbatched when one is to be read anew.
 func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Offsets, d *definition) (
 	out serving.Measurements, err error) {
 	sites, _ := c.base.sites()

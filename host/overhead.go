@@ -77,8 +77,8 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 	return []profiler.Overhead{out}, nil
 }
 
-// unhurried returns a copy whose objectives leave time for every model: models that are too slow for theirs cost as much
-// around them.
+// unhurried returns a copy whose objectives leave time for every model: models that are too slow for theirs cost as
+// much around them.
 func (p *Profiled) unhurried() *Profiled {
 	spec := *p.Spec()
 	spec.Apps = slices.Clone(spec.Apps)

@@ -255,7 +255,9 @@ func (x *refined) over(spec *serving.Spec, m serving.Measurements) (serving.Meas
 		of := func(o serving.VariantID, d serving.DeviceTypeID) bool {
 			return o == v && x.file.Has(name, spec.DeviceTypes[d].Name)
 		}
-		m.Latency = slices.DeleteFunc(m.Latency, func(p serving.LatencyPoint) bool { return of(p.Variant, p.DeviceType) })
+		m.Latency = slices.DeleteFunc(m.Latency, func(p serving.LatencyPoint) bool {
+			return of(p.Variant, p.DeviceType)
+		})
 		m.Load = slices.DeleteFunc(m.Load, func(p serving.LoadPoint) bool { return of(p.Variant, p.DeviceType) })
 		m.Memory = slices.DeleteFunc(m.Memory, func(p serving.MemoryPoint) bool { return of(p.Variant, p.DeviceType) })
 		for _, p := range got.Latency {

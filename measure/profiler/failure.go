@@ -24,8 +24,8 @@ func (f *File) Failure(variant, device string) *Failure {
 	return &f.Failures[at]
 }
 
-// limits returns the memory of the variants. The most items of one that fails with larger batches are those with which it
-// runs.
+// limits returns the memory of the variants. The most items of one that fails with larger batches are those with which
+// it runs.
 func (f *File) limits() []Memory {
 	out := slices.Clone(f.Memory)
 	for _, x := range f.Failures {

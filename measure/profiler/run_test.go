@@ -356,7 +356,10 @@ func TestRandomInputsAreValidAndRepeatable(t *testing.T) {
 	for d := tensor.Bool; d <= tensor.Bytes; d++ {
 		specs = append(specs, tensor.Spec{Name: d.String(), DType: d, Shape: []int64{-1, 3, -1}})
 	}
-	cfg := &Config{Seed: 5, Spec: world(1, 4, time.Second), Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) { return specs, true, nil }}
+	cfg := &Config{
+		Seed: 5, Spec: world(1, 4, time.Second),
+		Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) { return specs, true, nil },
+	}
 	src, err := newSource(cfg, 0)
 	if err != nil {
 		t.Fatal(err)
