@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -84,7 +85,7 @@ func (p *Profiled) unhurried() *Profiled {
 	spec.Apps = slices.Clone(spec.Apps)
 	for a := range spec.Apps {
 		slo := &spec.Apps[a].SLO
-		slo.Latency = max(slo.Latency, objectiveOf(&spec, p.latencies, serving.AppID(a)))
+		slo.Latency = max(slo.Latency, profile.Objective(&spec, p.latencies, serving.AppID(a), 1))
 	}
 	return p.with(func(t *config.Resolved) { t.Spec = &spec })
 }
