@@ -167,6 +167,33 @@ func (q *queries) clockSlack(x *serving.Query, s serving.StageID) time.Duration 
 	return x.Slack
 }
 
+// keepOrder has a task not be before those of its rank that wait already and whose queries come before its own, since it
+// keeps time free and they do not, or less: where nothing else tells queries apart they start in the order of their
+// arrival.
+func (q *queries) keepOrder(w *fleet.Work, x *serving.Query) {
+	free := q.spec.Apps[x.App].Slack
+	by := w.Due.Add(free)
+	if by == x.Deadline {
+		return
+	}
+	least := by
+	for _, queue := range [...]*fleet.Queue{q.fleet.Central(w.Stage), q.fleet.AwaitingTurn(w.Stage)} {
+		for ref := queue.Tail(); ref != fleet.Nil; ref = q.fleet.Previous(ref) {
+			t := q.fleet.Task(ref)
+			if t.Rank() < w.Rank() {
+				break
+			}
+			y := &q.records.at(t.Record()).query
+			if t.Rank() == w.Rank() && (y.Deadline < x.Deadline || y.Deadline == x.Deadline && y.ID <= x.ID) {
+				least = max(least, min(t.Due().Add(free), x.Deadline))
+				break
+			}
+		}
+	}
+	more := least.Sub(by)
+	w.Deadline, w.LatestEnd, w.Due = w.Deadline.Add(more), w.LatestEnd.Add(more), w.Due.Add(more)
+}
+
 // work describes items of a query at a stage. A query that finds nothing ready there waits for a cold start, where the
 // scaler starts instances for calls, and makes the scaler decide.
 func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
@@ -201,6 +228,7 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	if x := &rec.query; x.Expires > 0 && (w.ColdUntil > 0 || q.spec.Apps[x.App].Late == serving.ServeLate) {
 		w.Expires, q.expires = x.Expires, true // elsewhere nothing starts after the deadline anyhow
 	}
+	q.keepOrder(w, &rec.query)
 	ref := q.fleet.Add(w)
 	q.records.attach(ref)
 	q.wait(ref)

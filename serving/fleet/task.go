@@ -165,6 +165,9 @@ func (t *Task) Isolated() bool { return t.isolated }
 // Rank returns its priority as queues order it: smaller first.
 func (t *Task) Rank() int32 { return t.rank }
 
+// Rank returns the rank of a task of it.
+func (w *Work) Rank() int32 { return rankOf(w.Priority) }
+
 // BeyondShare reports whether its query is one beyond its tenant's share.
 func (t *Task) BeyondShare() bool { return t.rank == beyondRank }
 
