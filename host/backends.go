@@ -158,6 +158,10 @@ func (o *Opened) onnxBackend(ctx context.Context) (*onnx.Backend, error) {
 	return o.onnx(has)
 }
 
+// outputShare is the part of the memory that requests may hold which the outputs of one batch take at most: one in so
+// many. The runtime holds as much again and more while it computes them, and several batches run at once.
+const outputShare = 4
+
 // onnx runs models in this process.
 func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
@@ -166,7 +170,7 @@ func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
 			models[serving.VariantID(v)] = onnxModel(&o.tables.Variants[v])
 		}
 	}
-	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has)})
+	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has), Memory: requestMemory(0) / outputShare})
 	if errors.Is(err, native.ErrMissing) {
 		return nil, fault.Wrap(fault.Missing, err)
 	}

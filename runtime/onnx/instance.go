@@ -160,6 +160,9 @@ func (s *session) warmGently(ctx context.Context, limit int, a *activity) error 
 			return err
 		}
 		took, err := s.warmOnce(ctx, items, limit)
+		if errors.Is(classified(err, ""), dataplane.ErrOutOfMemory) && items > 1 {
+			break // as in warm
+		}
 		if err != nil {
 			return err
 		}

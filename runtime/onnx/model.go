@@ -23,9 +23,10 @@ const maxTensorBytes = 1 << 32
 type model struct {
 	path            string
 	inputs, outputs []port
-	batched         bool // the first dimension of every tensor counts items
-	rows            int  // Model.Rows
-	asIs            bool // without optimisation
+	batched         bool  // the first dimension of every tensor counts items
+	memory          int64 // Config.Memory
+	rows            int   // Model.Rows
+	asIs            bool  // without optimisation
 	example         func(items int) []tensor.Tensor
 	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
 	sequence        *repository.Sequence

@@ -5,6 +5,7 @@ package onnx
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -358,4 +360,35 @@ func (m *madeModel) batchOf(joins bool, outputs []madeValue, some bool) *datapla
 		b.Portions = append(b.Portions, p)
 	}
 	return b
+}
+
+// A batch whose outputs would take more memory than there is for a batch is refused as such, so that smaller ones are
+// tried; a single item runs, and so does a batch for an output that is small.
+func TestOutputsOfABatchAreBoundedByMemory(t *testing.T) {
+	needRuntime(t)
+	g := onnxmodel.NewGraph("wide").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 1).
+		InitializerInt64("times", []int64{1, 1000}, 2).
+		Node("Tile", []string{"x", "times"}, []string{"y"}).Node("Neg", []string{"x"}, []string{"z"}).
+		Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 1000).Output("z", onnxmodel.Float32, onnxmodel.Symbolic, 1)
+	b, err := New(Config{Memory: 3 * 4004, Models: map[serving.VariantID]Model{0: {Path: write(t, g)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Launch(t.Context(), dataplane.InstanceSpec{ID: 1, BatchLimit: 8, Slots: 1, Cores: 1,
+		Variants: []serving.VariantID{0}})
+	if err != nil {
+		t.Fatalf("a model whose largest batches are too large is not loaded: %v", err)
+	}
+	defer r.Close()
+	for _, x := range []struct {
+		items  int64
+		wanted []string
+		fits   bool
+	}{{1, nil, true}, {3, nil, true}, {4, nil, false}, {8, []string{"z"}, true}} {
+		batch := one(0, sample("x", tensor.FP32, 1, x.items, 1))
+		batch.Portions[0].Wanted = x.wanted
+		if err := r.Run(t.Context(), batch); x.fits != (err == nil) || !x.fits && !errors.Is(err, dataplane.ErrOutOfMemory) {
+			t.Errorf("%d items, outputs %q: %v", x.items, x.wanted, err)
+		}
+	}
 }

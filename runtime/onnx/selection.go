@@ -4,6 +4,7 @@ package onnx
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"unsafe"
@@ -72,6 +73,22 @@ func (m *model) wanted(k int, parts []dataplane.Portion) byte {
 		}
 	}
 	return 0
+}
+
+// holds returns an error for a batch whose outputs are known to take more memory than a batch may.
+func (m *model) holds(c *selection, items int) error {
+	if m.memory <= 0 || items == 1 {
+		return nil
+	}
+	row := int64(0)
+	for _, k := range c.asked {
+		row += max(m.outputs[k].rowBytes, 0)
+	}
+	if row > m.memory/int64(items) {
+		return fmt.Errorf("%w: its outputs have %d bytes for each of %d items, all of a batch at most %d",
+			dataplane.ErrOutOfMemory, row, items, m.memory)
+	}
+	return nil
 }
 
 // selection makes the selection of some outputs.

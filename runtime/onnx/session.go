@@ -98,6 +98,9 @@ func (s *session) run(ctx context.Context, parts []dataplane.Portion, items int)
 	if err != nil {
 		return err
 	}
+	if err := s.m.holds(c, items); err != nil {
+		return err
+	}
 	shapes, key := s.outputShapes(c, parts, items)
 	for _, k := range c.asked {
 		if err := s.prepare(k, shapes[k]); err != nil {
