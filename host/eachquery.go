@@ -70,9 +70,9 @@ func (o *Opened) checkEachQuery(ctx context.Context, b *backends) error {
 			continue
 		}
 		st := &spec.Stages[spec.Variants[id].Stage]
-		return fault.Errorf(fault.Config, "stage %q of app %q: the class of variant %q has each_query, which its profile "+
-			"does not say, so that queries would be counted wrongly: measure it anew (`sluice profile -f %s`, or remove "+
-			"%s beside that file)", st.Name, spec.Apps[st.App].Name, spec.Variants[id].Name, o.Name(), MeasuredProfile)
+		return fault.Errorf(fault.Config, "stage %q of app %q: the class of variant %q has each_query, which its "+
+			"profile does not say, so that queries would be counted wrongly: measure it anew (`sluice profile -f %s`, "+
+			"or remove %s beside that file)", st.Name, spec.Apps[st.App].Name, spec.Variants[id].Name, o.Name(), MeasuredProfile)
 	}
 	return nil
 }

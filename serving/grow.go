@@ -29,11 +29,11 @@ func (s *Spec) CheckGrowth(old *Spec) error {
 	}
 	for i := range old.Stages {
 		was, is := &old.Stages[i], &s.Stages[i]
-		if was.App != is.App || was.Stateful != is.Stateful || was.EachQuery != is.EachQuery || !slices.Equal(was.Next, is.Next) ||
-			len(is.Variants) < len(was.Variants) || !slices.Equal(was.Variants, is.Variants[:len(was.Variants)]) {
-			return fmt.Errorf(
-				"stages[%d] %q: variants are added at the end; its edges stay, and whether it is stateful, or called for each "+
-					"query", i, was.Name)
+		if was.App != is.App || was.Stateful != is.Stateful || was.EachQuery != is.EachQuery ||
+			!slices.Equal(was.Next, is.Next) || len(is.Variants) < len(was.Variants) ||
+			!slices.Equal(was.Variants, is.Variants[:len(was.Variants)]) {
+			return fmt.Errorf("stages[%d] %q: variants are added at the end; its edges stay, and whether it is "+
+				"stateful or called for each query", i, was.Name)
 		}
 	}
 	for v := range old.Variants {

@@ -48,7 +48,8 @@ func TestModelWithLargeOutputs(t *testing.T) {
 				`{%s"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`, asks))
 		}
 		until(t, func() bool { status, _ := call("y3"); return status == http.StatusOK })
-		if status, body := call("y7", "y2", "y11"); status != http.StatusOK || strings.Count(body, `"shape":[1,16384]`) != 3 {
+		if status, body := call("y7", "y2", "y11"); status != http.StatusOK ||
+			strings.Count(body, `"shape":[1,16384]`) != 3 {
 			t.Errorf("%s: three outputs: %d %.300s", name, status, body)
 		}
 		for _, names := range [][]string{nil, {"y1", "y2", "y3", "y4"}} {

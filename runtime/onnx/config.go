@@ -16,8 +16,8 @@ type Config struct {
 	Models map[serving.VariantID]Model
 	// Device returns where the instances of a worker run; nil runs all on the processor.
 	Device func(serving.WorkerID) Device
-	// Memory is what the outputs of a batch of several items may take, in bytes; 0 is no limit. A larger batch is refused
-	// as one that the device lacks memory for, before the system ends the process.
+	// Memory is what the outputs of a batch of several items may take, in bytes; 0 is no limit. A larger batch is
+	// refused as one that the device lacks memory for, before the system ends the process.
 	Memory int64
 	// Spin lets idle threads of a session poll for work. That is faster on a machine that serves one model, and harmful
 	// when instances share cores.

@@ -387,7 +387,8 @@ func TestOutputsOfABatchAreBoundedByMemory(t *testing.T) {
 	}{{1, nil, true}, {3, nil, true}, {4, nil, false}, {8, []string{"z"}, true}} {
 		batch := one(0, sample("x", tensor.FP32, 1, x.items, 1))
 		batch.Portions[0].Wanted = x.wanted
-		if err := r.Run(t.Context(), batch); x.fits != (err == nil) || !x.fits && !errors.Is(err, dataplane.ErrOutOfMemory) {
+		err := r.Run(t.Context(), batch)
+		if x.fits != (err == nil) || !x.fits && !errors.Is(err, dataplane.ErrOutOfMemory) {
 			t.Errorf("%d items, outputs %q: %v", x.items, x.wanted, err)
 		}
 	}

@@ -112,8 +112,8 @@ func (s *session) selection(wanted func(int) bool) (*selection, error) {
 	return c, err
 }
 
-// narrowed returns a session that gives some outputs of s, and is it else: it is not to be destroyed. The binding has no
-// way to name outputs for each run, as the runtime has.
+// narrowed returns a session that gives some outputs of s, and is it else: it is not to be destroyed. The runtime takes
+// the names of outputs with each run, the binding with each session.
 func narrowed(s *ort.DynamicAdvancedSession, outputs []int) (*ort.DynamicAdvancedSession, error) {
 	// A DynamicAdvancedSession is a struct with one field, which points to an AdvancedSession.
 	inner := **(**ort.AdvancedSession)(unsafe.Pointer(s))

@@ -198,7 +198,7 @@ class Model:
 		told, err := client(x)
 		wrong := (*dataplane.RemoteError)(nil)
 		if !strings.HasPrefix(told, `the Python class of model "m" gave a wrong answer: `) ||
-			!strings.Contains(told, want) || errors.As(err, &wrong) && wrong.WrongAnswer { // which is a server elsewhere
+			!strings.Contains(told, want) || errors.As(err, &wrong) && wrong.WrongAnswer { // as of a server elsewhere
 			t.Errorf("%v: %q, %v", x, told, err)
 		}
 	}

@@ -281,7 +281,8 @@ func TestProgressOfRandomGraphs(t *testing.T) {
 		}
 	}
 	if passedOver < 1000 || joined < 1000 || collected < 500 {
-		t.Errorf("%d stages passed over, %d joins, %d called for a query: too few to tell", passedOver, joined, collected)
+		t.Errorf("%d stages passed over, %d joins, %d called for a query: too few to tell", passedOver, joined,
+			collected)
 	}
 }
 
