@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // ImportTriton makes a commented sluice.yaml of a Triton model repository. Each ensemble becomes an app whose stages
@@ -379,6 +380,9 @@ func (im *importer) singleModel(name string) error {
 		a.setQueue(queueOf(m.Config.DynamicBatching))
 	}
 	a.Inputs, a.Outputs = interfaceOf(m.Config)
+	a.Inputs = slices.DeleteFunc(a.Inputs, func(t Tensor) bool {
+		return slices.ContainsFunc(m.Optional, func(s tensor.Spec) bool { return s.Name == t.Name })
+	})
 	im.add(a)
 	if !m.local {
 		return nil

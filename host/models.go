@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // models describes the apps of the configuration for clients. The inputs and outputs of a graph follow from its stages,
@@ -107,6 +108,7 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 	case app.Ensemble && bound > 0:
 		m.MaxBatch = min(m.MaxBatch, bound)
 	}
+	m.Optional = o.optional(a)
 	if v := spec.Stages[first].Variants[0]; m.Config == nil && first == last && b.decoupled(ctx, v) {
 		m.Config = &pb.ModelConfig{ModelTransactionPolicy: &pb.ModelTransactionPolicy{Decoupled: true}}
 	}
@@ -124,6 +126,19 @@ func (o *Opened) model(ctx context.Context, a serving.AppID, b *backends, log *s
 		})
 	}
 	return m
+}
+
+// optional are the optional inputs of an app: those of its only model, if that runs in this process.
+func (o *Opened) optional(a serving.AppID) []tensor.Spec {
+	stages := o.Spec().Apps[a].Stages
+	if len(stages) > 1 || len(o.Spec().Stages[stages[0]].Variants) > 1 {
+		return nil
+	}
+	b := &o.tables.Variants[o.Spec().Stages[stages[0]].Variants[0]]
+	if b.Described == nil || b.Path == "" {
+		return nil
+	}
+	return b.Described.Optional
 }
 
 // labels are the names of the classes of an app's outputs: those of its ensemble's configuration, else those of the

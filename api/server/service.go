@@ -60,8 +60,9 @@ type Model struct {
 	// with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Inputs   []tensor.Spec
 	Outputs  []tensor.Spec
-	Batched  bool // the first dimension counts items
-	MaxBatch int  // most items of one request
+	Optional []tensor.Spec // inputs that a request may have for all its items together; metadata do not list them
+	Batched  bool          // the first dimension counts items
+	MaxBatch int           // most items of one request
 	// Whole says that a request is one item all the same, and MaxBatch bounds its rows.
 	Whole bool
 	// Plain says that clients are shown no batch dimension: the first one is one of the tensors' own.

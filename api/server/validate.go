@@ -41,51 +41,43 @@ func versions(m *Model) string {
 // checkInputs compares inputs with the model's and returns the number of items they carry.
 func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
 	items = 1
+	first, extra := -1, 0 // of the inputs that have a row for each item; how many have not
 	for k := range inputs {
 		t := &inputs[k]
-		field := func() string { return fmt.Sprintf("inputs[%d] %q", k, t.Name) }
-		if m.Inputs != nil {
-			at := slices.IndexFunc(m.Inputs, func(s tensor.Spec) bool { return s.Name == t.Name })
-			if at < 0 {
-				return 0, oip.Errorf(oip.Invalid, field(), "is no input of model %q, which takes %s", m.Name,
-					inputNames(m))
-			}
-			want := &m.Inputs[at]
-			if t.DType != want.DType {
-				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name,
-					want.DType)
-			}
-			if want.Shape != nil && !tensor.Fits(t.Shape, want.Shape) {
-				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", tensor.Dims(t.Shape),
-					m.Name, tensor.Dims(want.Shape))
-			}
+		optional, err := checkInput(m, k, t)
+		if err != nil {
+			return 0, err
 		}
-		if !m.Batched {
+		if optional {
+			extra++
+		}
+		if !m.Batched || optional {
 			continue
 		}
 		if len(t.Shape) == 0 {
-			return 0, oip.Errorf(oip.Invalid, field(), "shape is [], the first dimension must count the items")
+			return 0, oip.Errorf(oip.Invalid, inputField(k, t), "shape is [], the first dimension must count the items")
 		}
 		switch rows := t.Shape[0]; {
 		case rows < 1:
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has no items: the first dimension must be at least 1",
-				tensor.Dims(t.Shape))
-		case k == 0 && rows > int64(limit):
-			return 0, oip.Errorf(oip.Invalid, field(),
+			return 0, oip.Errorf(oip.Invalid, inputField(k, t),
+				"shape %v has no items: the first dimension must be at least 1", tensor.Dims(t.Shape))
+		case first < 0 && rows > int64(limit):
+			return 0, oip.Errorf(oip.Invalid, inputField(k, t),
 				"shape %v has %d items, at most %d are taken in one request (server.limits.items)",
 				tensor.Dims(t.Shape), rows, limit)
-		case k == 0 && rows > int64(m.MaxBatch):
-			return 0, oip.Errorf(oip.Invalid, field(),
+		case first < 0 && rows > int64(m.MaxBatch):
+			return 0, oip.Errorf(oip.Invalid, inputField(k, t),
 				"shape %v has %d items, model %q takes at most %d in one request", tensor.Dims(t.Shape), rows, m.Name,
 				m.MaxBatch)
-		case k == 0:
-			items = int(rows)
+		case first < 0:
+			items, first = int(rows), k
 		case rows != int64(items):
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, inputs[0] has %d: they must be the same",
-				tensor.Dims(t.Shape), rows, items)
+			return 0, oip.Errorf(oip.Invalid, inputField(k, t),
+				"shape %v has %d items, inputs[%d] has %d: they must be the same", tensor.Dims(t.Shape), rows, first,
+				items)
 		}
 	}
-	if m.Inputs != nil && len(inputs) < len(m.Inputs) {
+	if m.Inputs != nil && len(inputs)-extra < len(m.Inputs) {
 		return 0, missingInputs(m, inputs)
 	}
 	if m.Whole {
@@ -93,6 +85,36 @@ func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err er
 	}
 	return items, nil
 }
+
+// checkInput compares an input with that of the model, and tells whether it is an optional one.
+func checkInput(m *Model, k int, t *tensor.Tensor) (optional bool, err error) {
+	if m.Inputs == nil {
+		return false, nil
+	}
+	named := func(s tensor.Spec) bool { return s.Name == t.Name }
+	list := m.Inputs
+	at := slices.IndexFunc(list, named)
+	if at < 0 {
+		list, optional = m.Optional, true
+		at = slices.IndexFunc(list, named)
+	}
+	if at < 0 {
+		return false, oip.Errorf(oip.Invalid, inputField(k, t), "is no input of model %q, which takes %s", m.Name,
+			inputNames(m))
+	}
+	want := &list[at]
+	if t.DType != want.DType {
+		return false, oip.Errorf(oip.Invalid, inputField(k, t), "datatype is %s, model %q takes %s", t.DType, m.Name,
+			want.DType)
+	}
+	if want.Shape != nil && !tensor.Fits(t.Shape, want.Shape) {
+		return false, oip.Errorf(oip.Invalid, inputField(k, t), "shape is %v, model %q takes %v",
+			tensor.Dims(t.Shape), m.Name, tensor.Dims(want.Shape))
+	}
+	return optional, nil
+}
+
+func inputField(k int, t *tensor.Tensor) string { return fmt.Sprintf("inputs[%d] %q", k, t.Name) }
 
 // namingInputs has the error for a request without inputs name those that its model takes.
 func namingInputs(m *Model, err error) error {

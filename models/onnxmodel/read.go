@@ -34,8 +34,11 @@ type Value struct {
 	Foreign string
 }
 
-// Info is the description of a model in its file. Inputs that the file also has as constants are left out, as in ONNX
-// Runtime.
+// overridable is the version of the file format from which on a run may replace a constant that is an input as well.
+// Before, every constant is an input.
+const overridable = 4
+
+// Info is the description of a model in its file, as ONNX Runtime has it.
 type Info struct {
 	IR       int64
 	Opset    int64 // of the standard operator set; 0 when the file names none
@@ -43,6 +46,7 @@ type Info struct {
 	Graph    string
 	Inputs   []Value
 	Outputs  []Value
+	Optional []Value // inputs for which the file has a constant, which a run may replace
 }
 
 // Read returns the inputs and outputs of a model file. It reads no weights and uses little memory for every file.
@@ -79,6 +83,8 @@ func read(src io.ReaderAt, size int64) (*Info, error) {
 	for _, in := range r.info.Inputs {
 		if !r.constant[in.Name] {
 			kept = append(kept, in)
+		} else if r.info.IR >= overridable {
+			r.info.Optional = append(r.info.Optional, in)
 		}
 	}
 	r.info.Inputs = kept

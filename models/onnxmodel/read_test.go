@@ -43,7 +43,15 @@ func TestReadLeavesOutConstantsAmongTheInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(info.Inputs) != 1 || info.Inputs[0].Name != "input" || info.Opset != 7 || info.IR != 3 {
+	if len(info.Inputs) != 1 || info.Inputs[0].Name != "input" || info.Opset != 7 || info.IR != 3 ||
+		len(info.Optional) != 0 {
+		t.Errorf("got %+v", info)
+	}
+	m.IrVersion = 4
+	if info, err = readMessage(m); err != nil {
+		t.Fatal(err)
+	}
+	if len(info.Inputs) != 1 || len(info.Optional) != 1 || info.Optional[0].Name != "weight" {
 		t.Errorf("got %+v", info)
 	}
 }

@@ -64,9 +64,6 @@ func (m *Model) checkConfig() error {
 		if in.AllowRaggedBatch {
 			m.warnf("input %q: allow_ragged_batch is not applied: queries of one batch must have equal shapes", in.Name)
 		}
-		if in.Optional {
-			m.warnf("input %q: optional is not applied: every request must give it", in.Name)
-		}
 	}
 	for i, out := range c.Output {
 		if err := checkIO("output", i, out.Name, out.DataType, out.Dims, out.Reshape); err != nil {

@@ -32,6 +32,12 @@ func (m *Model) describe(r *Repository) error {
 	if err != nil {
 		return err
 	}
+	for _, v := range info.Optional {
+		if t := tensor.ParseDType(v.DType.String()); t != tensor.Invalid {
+			m.Optional = append(m.Optional, tensor.Spec{Name: v.Name, DType: t, Shape: v.Shape})
+		}
+	}
+	m.warnOptional()
 	m.MaxBatch = m.maxBatch(fileIn, fileOut)
 	if fileIn, fileOut, err = m.splitSequence(r, fileIn, fileOut); err != nil {
 		return err
@@ -105,9 +111,13 @@ func (m *Model) wholeShapes(file []tensor.Spec) bool {
 	return false
 }
 
-// configured returns the tensors as config.pbtxt lists them, with the batch dimension in front where there is one.
+// configured returns the tensors as config.pbtxt lists them, with the batch dimension in front where there is one, and
+// without optional inputs.
 func (m *Model) configured() (in, out []tensor.Spec) {
 	for _, x := range m.Config.Input {
+		if m.isOptional(x.Name) {
+			continue
+		}
 		in = append(in, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: m.withBatch(x.Dims)})
 	}
 	for _, x := range m.Config.Output {

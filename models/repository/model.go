@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/models/repository/pb"
@@ -39,6 +40,8 @@ type Model struct {
 	// Shape means that the number of dimensions is not known.
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
+	// Optional are inputs for which the model file has a constant, which a request may replace for all its items.
+	Optional []tensor.Spec
 	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
 	MaxBatch int
 	// Reshapes are the shapes that the model itself has for tensors that clients see in another one, by name, with the
@@ -77,6 +80,20 @@ func (m *Model) numbers() string {
 		s += strconv.FormatInt(v.Number, 10)
 	}
 	return s
+}
+
+// isOptional reports whether a tensor is an optional input of the model file.
+func (m *Model) isOptional(name string) bool {
+	return slices.ContainsFunc(m.Optional, func(s tensor.Spec) bool { return s.Name == name })
+}
+
+// warnOptional adds a warning for inputs that the configuration calls optional and for which there is no constant.
+func (m *Model) warnOptional() {
+	for _, in := range m.Config.GetInput() {
+		if in.Optional && !m.isOptional(in.Name) {
+			m.warnf("input %q: optional is not applied: every request must give it", in.Name)
+		}
+	}
 }
 
 func (m *Model) warnf(format string, args ...any) {
@@ -166,6 +183,7 @@ func (r *Repository) Configured(name string) (*Model, error) {
 	case err == nil:
 		err = r.configure(m)
 	}
+	m.warnOptional()
 	if err == nil && m.Config.EnsembleScheduling != nil {
 		r.readLabels(m)
 	}

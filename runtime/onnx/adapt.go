@@ -22,9 +22,12 @@ func (m *model) countsRows() bool { return m.rows > 0 && m.batched }
 
 // rowsOf counts the rows of a query that is one item for its callers.
 func (m *model) rowsOf(p *dataplane.Portion) (int, error) {
-	rows := int64(1)
+	rows, first := int64(1), ""
 	for k := range p.Inputs {
 		t := &p.Inputs[k]
+		if m.optionalAt(t.Name) >= 0 {
+			continue
+		}
 		if len(t.Shape) == 0 {
 			return 0, fmt.Errorf("%w: input %q has shape [], its first dimension must count the rows of the batch",
 				dataplane.ErrUnfit, t.Name)
@@ -33,11 +36,11 @@ func (m *model) rowsOf(p *dataplane.Portion) (int, error) {
 		case n < 1 || n > int64(m.rows):
 			return 0, fmt.Errorf("%w: input %q has shape %v: the batch size must be from 1 to %d, the model's "+
 				"max_batch_size", dataplane.ErrUnfit, t.Name, tensor.Dims(t.Shape), m.rows)
-		case k > 0 && n != rows:
+		case first != "" && n != rows:
 			return 0, fmt.Errorf("%w: input %q has %d rows, input %q has %d: they must be the same",
-				dataplane.ErrUnfit, t.Name, n, p.Inputs[0].Name, rows)
+				dataplane.ErrUnfit, t.Name, n, first, rows)
 		default:
-			rows = n
+			rows, first = n, t.Name
 		}
 	}
 	return int(rows), nil

@@ -3,6 +3,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 
 // input returns the part's tensor for an input. Clients nearly always send them in the model's order.
 func input(p *dataplane.Portion, i int, name string) *tensor.Tensor {
-	if i < len(p.Inputs) && p.Inputs[i].Name == name {
+	if i >= 0 && i < len(p.Inputs) && p.Inputs[i].Name == name {
 		return &p.Inputs[i]
 	}
 	for k := range p.Inputs {
@@ -45,8 +46,12 @@ func (m *model) check(b *dataplane.Batch, limit int) error {
 		if p.Items < 1 {
 			return fmt.Errorf("query %d has %d items, want at least 1", p.Query, p.Items)
 		}
-		if len(p.Inputs) != len(m.inputs) {
-			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs), len(m.inputs),
+		extra, err := m.checkOptional(p)
+		if err != nil {
+			return fmt.Errorf("query %d: %w", p.Query, err)
+		}
+		if len(p.Inputs)-extra != len(m.inputs) {
+			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs)-extra, len(m.inputs),
 				names(m.inputs))
 		}
 		for k := range m.inputs {
@@ -62,6 +67,33 @@ func (m *model) check(b *dataplane.Batch, limit int) error {
 	return nil
 }
 
+// checkOptional checks the optional inputs of a part, and counts them.
+func (m *model) checkOptional(p *dataplane.Portion) (n int, err error) {
+	for i := range p.Inputs {
+		t := &p.Inputs[i]
+		k := m.optionalAt(t.Name)
+		if k < 0 {
+			continue
+		}
+		n++
+		want := &m.optional[k]
+		switch {
+		case slices.ContainsFunc(p.Inputs[:i], func(x tensor.Tensor) bool { return x.Name == t.Name }):
+			err = errors.New("it is given twice")
+		case t.DType != want.DType:
+			err = fmt.Errorf("datatype is %s, want %s", t.DType, want.DType)
+		case want.Shape != nil && !tensor.Fits(t.Shape, want.Shape):
+			err = fmt.Errorf("shape is %v, want %v", tensor.Dims(t.Shape), tensor.Dims(want.Shape))
+		default:
+			err = t.Validate()
+		}
+		if err != nil {
+			return n, fmt.Errorf("input %q: %w", t.Name, err)
+		}
+	}
+	return n, nil
+}
+
 func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	if t.DType != want.DType {
 		return fmt.Errorf("datatype is %s, want %s", t.DType, want.DType)
@@ -75,8 +107,12 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	return t.Validate() // also of a BOOL that is neither 0 nor 1, which is undefined behaviour in C++
 }
 
-// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first.
+// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first, and none of
+// them has optional inputs, which count for a whole run.
 func (m *model) sameRows(a, b *dataplane.Portion) bool {
+	if len(a.Inputs) > len(m.inputs) || len(b.Inputs) > len(m.inputs) {
+		return false
+	}
 	for k := range m.inputs {
 		s, t := input(a, k, m.inputs[k].Name), input(b, k, m.inputs[k].Name)
 		if len(s.Shape) == 0 || len(t.Shape) == 0 || !slices.Equal(s.Shape[1:], t.Shape[1:]) {

@@ -23,10 +23,11 @@ const maxTensorBytes = 1 << 32
 type model struct {
 	path            string
 	inputs, outputs []port
-	batched         bool  // the first dimension of every tensor counts items
-	memory          int64 // Config.Memory
-	rows            int   // Model.Rows
-	asIs            bool  // without optimisation
+	optional        []port // inputs for which the file has a constant; they belong to a run, not to its items
+	batched         bool   // the first dimension of every tensor counts items
+	memory          int64  // Config.Memory
+	rows            int    // Model.Rows
+	asIs            bool   // without optimisation
 	example         func(items int) []tensor.Tensor
 	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
 	sequence        *repository.Sequence
@@ -64,7 +65,12 @@ func readModel(cfg Model) (*model, error) {
 	for name, r := range cfg.Reshapes {
 		m.reshapes[name], m.seen[name] = r.Own, r.Seen
 	}
-	unknown := unranked(cfg.Path, slices.Concat(in, out))
+	file, err := onnxmodel.Read(cfg.Path)
+	if err != nil {
+		file = &onnxmodel.Info{} // a format that only the runtime reads
+	}
+	m.optional = optionalPorts(file)
+	unknown := unranked(file)
 	if m.inputs, err = ports("input", in, cfg.Inputs, unknown, cfg.Shapes); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
@@ -90,14 +96,7 @@ func readModel(cfg Model) (*model, error) {
 
 // unranked returns the tensors of which the file does not say how many dimensions they have. The runtime describes them
 // like scalars.
-func unranked(path string, infos []ort.InputOutputInfo) map[string]bool {
-	if !slices.ContainsFunc(infos, func(i ort.InputOutputInfo) bool { return len(i.Dimensions) == 0 }) {
-		return nil
-	}
-	file, err := onnxmodel.Read(path)
-	if err != nil {
-		return nil // a format that only the runtime reads
-	}
+func unranked(file *onnxmodel.Info) map[string]bool {
 	out := make(map[string]bool)
 	for _, v := range slices.Concat(file.Inputs, file.Outputs) {
 		if !v.Ranked {
@@ -105,6 +104,22 @@ func unranked(path string, infos []ort.InputOutputInfo) map[string]bool {
 		}
 	}
 	return out
+}
+
+// optionalPorts are the optional inputs that the protocol can carry.
+func optionalPorts(file *onnxmodel.Info) (out []port) {
+	for _, v := range file.Optional {
+		if d := tensor.ParseDType(v.DType.String()); d != tensor.Invalid {
+			out = append(out, port{Spec: tensor.Spec{Name: v.Name, DType: d, Shape: v.Shape},
+				ort: ort.TensorElementDataType(v.DType)})
+		}
+	}
+	return out
+}
+
+// optionalAt is the place of an optional input, -1 where there is none of that name.
+func (m *model) optionalAt(name string) int {
+	return slices.IndexFunc(m.optional, func(p port) bool { return p.Name == name })
 }
 
 // ports converts the runtime's description of inputs or outputs and applies the configuration to it. The shape of a
@@ -122,7 +137,7 @@ func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec, unk
 				info.DataType)
 		}
 		shape := append([]int64{}, info.Dimensions...)
-		if unknown[info.Name] {
+		if len(shape) == 0 && unknown[info.Name] { // the runtime infers the shapes of some
 			shape = slices.Clone(known[info.Name])
 		}
 		ps[i] = port{Spec: tensor.Spec{Name: info.Name, DType: d, Shape: shape}, ort: info.DataType}

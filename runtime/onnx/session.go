@@ -3,6 +3,7 @@
 package onnx
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,11 +44,11 @@ type session struct {
 	disproved []bool
 	all       *selection            // every output
 	some      map[string]*selection // by wanted
-	wanted    []byte                // by output, of one run: 1 or 0
+	wanted    []byte                // by output, and then by optional input, of one run: 1 or 0
 }
 
 func newSession(m *model, o *ort.SessionOptions) (*session, error) {
-	s, err := ort.NewDynamicAdvancedSession(m.path, names(m.inputs), names(m.outputs), o)
+	s, err := ort.NewDynamicAdvancedSession(m.path, names(slices.Concat(m.inputs, m.optional)), names(m.outputs), o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +60,15 @@ func newSession(m *model, o *ort.SessionOptions) (*session, error) {
 	made := &session{
 		m: m, s: s, cancel: cancel,
 		join:    make([][]byte, len(m.inputs)),
-		ins:     make([]ort.Value, len(m.inputs)),
+		ins:     make([]ort.Value, len(m.inputs), len(m.inputs)+len(m.optional)),
 		outs:    make([]ort.Value, len(m.outputs)),
 		data:    make([][]byte, len(m.outputs)),
 		scalars: make([]bool, len(m.outputs)), disproved: make([]bool, len(m.outputs)),
 		some:   map[string]*selection{},
-		wanted: make([]byte, len(m.outputs)),
+		wanted: make([]byte, len(m.outputs)+len(m.optional)),
 	}
-	if made.all, err = made.selection(func(int) bool { return true }); err != nil {
+	whole := append(bytes.Repeat([]byte{1}, len(m.outputs)), make([]byte, len(m.optional))...)
+	if made.all, err = made.selection(whole); err != nil {
 		return nil, errors.Join(err, made.close())
 	}
 	return made, nil
@@ -100,6 +102,13 @@ func (s *session) run(ctx context.Context, parts []dataplane.Portion, items int)
 	}
 	if err := s.m.holds(c, items); err != nil {
 		return err
+	}
+	for _, k := range c.given {
+		v, err := s.gatherOptional(&s.m.optional[k], &parts[0])
+		if err != nil {
+			return fmt.Errorf("input %q: %w", s.m.optional[k].Name, err)
+		}
+		s.ins = append(s.ins, v)
 	}
 	shapes, key := s.outputShapes(c, parts, items)
 	for _, k := range c.asked {
@@ -206,6 +215,7 @@ func (s *session) release() {
 	s.temp = s.temp[:0]
 	clear(s.outs)
 	clear(s.ins)
+	s.ins = s.ins[:len(s.m.inputs)]
 	clear(s.data)
 	s.pins.Unpin()
 }
@@ -241,6 +251,23 @@ func (s *session) gather(k int, parts []dataplane.Portion, items int) (ort.Value
 		at += copy(buf[at:], input(&parts[i], k, p.Name).Data)
 	}
 	return s.describe(shape, buf, p.ort)
+}
+
+// gatherOptional makes a value of an optional input of a part that runs alone.
+func (s *session) gatherOptional(p *port, part *dataplane.Portion) (ort.Value, error) {
+	t := input(part, -1, p.Name)
+	switch {
+	case p.DType == tensor.Bytes:
+		v, err := newStrings(t.Shape)
+		if err == nil {
+			s.temp = append(s.temp, v)
+			_, err = fillStrings(v, 0, t.Data)
+		}
+		return v, err
+	case len(t.Data) == 0:
+		return s.empty(p, t.Shape)
+	}
+	return s.describe(t.Shape, bytes.Clone(t.Data), p.ort) // the clients' bytes may lie at any address
 }
 
 // describe makes a value of the runtime for a tensor in Go memory, for one run. The memory is pinned meanwhile, because
