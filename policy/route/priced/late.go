@@ -102,7 +102,7 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 			if head.Items() > o.limit || !o.accepts(v.Fleet, head) {
 				continue
 			}
-			n := min(q.Items(), o.limit)
+			n := r.lateItems(v, x, o, head, q)
 			if rate := float64(n) / o.seconds[n]; rate > best {
 				group, at, best = int(g), k, rate
 			}
@@ -112,7 +112,7 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 		return false
 	}
 	o := &r.machines.groups[group].options[at]
-	n := min(q.Items(), o.limit)
+	n := r.lateItems(v, x, o, head, q)
 	m := r.machines.take(group, o.position, v.Now, o.seconds[n])
 	if m == nil {
 		return false
@@ -124,7 +124,7 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 	tasks, items, alone := 0, 0, head.Isolated()
 	for ref := first; ref != fleet.Nil; {
 		t, next := v.Fleet.Task(ref), v.Fleet.Next(ref)
-		if items+t.Items() > o.limit || items > 0 && (alone || t.Isolated() || t.Constrained() ||
+		if items+t.Items() > n || items > 0 && (alone || t.Isolated() || t.Constrained() ||
 			!r.hopeless(v, x, t)) {
 			break
 		}
@@ -136,6 +136,18 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 		r.beganLate(i, x, o, group, tasks, items)
 	}
 	return true
+}
+
+// lateItems is the most items of a batch of late tasks. Under a proposed objective an option's limit may take longer
+// than the objective (planner fluid). A late batch then does so only if its first task alone does.
+func (r *Rule) lateItems(v *route.View, x *stage, o *option, head *fleet.Task, q *fleet.Queue) int {
+	n := min(q.Items(), o.limit)
+	if v.Fleet.Spec().Apps[x.app].SLO.Proposed {
+		for n > head.Items() && o.seconds[n] > r.apps[x.app].slo {
+			n--
+		}
+	}
+	return n
 }
 
 // joining returns how many late tasks at the head of a queue join a batch of others: as many as it has room for while
