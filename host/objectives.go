@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 const (
 	// keptRuns is how many of the latest runs of a variant are kept, leastRuns from how many on they say something.
 	keptRuns, leastRuns = 64, 10
-	// typicalRun is the part of the runs that take no longer than the typical one. Accidents of a busy machine are in
-	// the rest.
-	typicalRun = 0.75
 	// farOff is how many times what was measured a run takes of a variant that was measured with other inputs.
 	farOff = 10
 )
@@ -37,6 +33,7 @@ type objectives struct {
 
 // variantRuns are the latest runs of a variant.
 type variantRuns struct {
+	name  string                  // of the variant at the first look: another one may take its identifier
 	n     int                     // runs so far
 	alone [keptRuns]time.Duration // that one item alone takes
 	off   [keptRuns]float64       // how many times what was measured; 0 where nothing was
@@ -77,13 +74,6 @@ func (o *objectives) ran(m profile.Profile, v serving.VariantID, d serving.Devic
 	}
 }
 
-// typical is the run that typicalRun of some runs take no longer than.
-func typical[T time.Duration | float64](runs []T) T {
-	s := slices.Clone(runs)
-	slices.Sort(s)
-	return s[int(typicalRun*float64(len(s)-1))]
-}
-
 // seenRuns is the profile of what was seen: what one item alone takes, by variant.
 type seenRuns map[serving.VariantID]time.Duration
 
@@ -112,6 +102,7 @@ func (o *objectives) run(ctx context.Context) {
 			return
 		case <-o.look:
 		}
+		o.forget()
 		o.sayFarOff()
 		if err := o.raise(ctx); err != nil && ctx.Err() == nil {
 			o.log.Warn("a proposed objective cannot be raised to what is seen", "error", err)
@@ -124,6 +115,25 @@ func (o *objectives) run(ctx context.Context) {
 	}
 }
 
+// forget drops what was seen of variants that are gone.
+func (o *objectives) forget() {
+	spec := o.service.spec.Load()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for v, x := range o.runs {
+		if int(v) >= len(spec.Variants) {
+			continue // of a growth that is under way
+		}
+		y := &spec.Variants[v]
+		if x.name == "" {
+			x.name = y.Name
+		}
+		if y.Retired || x.name != y.Name || spec.Apps[appOf(spec, v)].Closed {
+			delete(o.runs, v)
+		}
+	}
+}
+
 // seen returns what was seen often enough.
 func (o *objectives) seen() seenRuns {
 	o.mu.Lock()
@@ -131,7 +141,7 @@ func (o *objectives) seen() seenRuns {
 	out := make(seenRuns)
 	for v, x := range o.runs {
 		if x.n >= leastRuns {
-			out[v] = typical(x.alone[:min(x.n, keptRuns)])
+			out[v] = median(x.alone[:min(x.n, keptRuns)])
 		}
 	}
 	return out
@@ -175,14 +185,10 @@ func (o *objectives) sayFarOff() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for v, x := range o.runs {
-		if int(v) < len(spec.Variants) && (spec.Variants[v].Retired || spec.Apps[appOf(spec, v)].Closed) {
-			delete(o.runs, v)
-			continue
-		}
 		if x.said || x.n < leastRuns || int(v) >= len(spec.Variants) {
 			continue
 		}
-		times := typical(x.off[:min(x.n, keptRuns)])
+		times := median(x.off[:min(x.n, keptRuns)])
 		if times < farOff {
 			continue
 		}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,9 +202,9 @@ func (w *overheadWatch) perBatch() float64 {
 	return max(0, micros(median(w.around)))
 }
 
-func median(list []time.Duration) time.Duration {
+func median[T cmp.Ordered](list []T) (middle T) {
 	if len(list) == 0 {
-		return 0
+		return middle
 	}
 	return slices.Sorted(slices.Values(list))[len(list)/2]
 }
