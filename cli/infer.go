@@ -39,8 +39,12 @@ are zeros. Dimensions that may vary are 1, unless the value says otherwise.`,
 			var given inputValues
 			fs.Var(&given, "input", "an input, `NAME=VALUE`; may be given several times")
 			return func(e *Env, args []string) error {
-				if len(args) != 1 {
+				if len(args) == 0 {
 					return fault.Errorf(fault.Usage, "say which app to call: infer APP")
+				}
+				if len(args) > 1 {
+					return fault.Errorf(fault.Usage, "%q is not understood: inputs are given as --input NAME=VALUE",
+						args[1])
 				}
 				c := inferCall{base: serverURL(*base), app: args[0], version: *version,
 					token: e.Getenv("SLUICE_TOKEN")}
@@ -107,7 +111,11 @@ func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues) er
 		delete(values, in.Name)
 	}
 	for name := range values {
-		return fault.Errorf(fault.Usage, "app %q has no input %q", c.app, name)
+		var names []string
+		for _, in := range model.Inputs {
+			names = append(names, in.Name)
+		}
+		return fault.Errorf(fault.Usage, "app %q has no input %q: it takes %s", c.app, name, strings.Join(names, ", "))
 	}
 	body, head, err := oip.EncodeRESTRequest(r, true)
 	if err != nil {
@@ -141,7 +149,7 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, 0, fault.Wrap(fault.NoServer, err)
+		return nil, 0, fault.Errorf(fault.NoServer, "%w: is the server running, and is --url its HTTP address?", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, largestAnswer))
@@ -153,7 +161,7 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 			Error string `json:"error"`
 		}
 		if json.Unmarshal(text, &said) != nil || said.Error == "" {
-			said.Error = string(text[:min(len(text), 200)])
+			said.Error = fmt.Sprintf("%.200s: is --url the HTTP address of a server of models?", bytes.TrimSpace(text))
 		}
 		return nil, 0, fmt.Errorf("%s: %s", resp.Status, said.Error)
 	}

@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"flag"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -103,6 +105,9 @@ func servedConfiguration(e *Env, args []string, file, system, profile string, mo
 	case len(args) == 1:
 		return openPath(e, args[0], system, models, first)
 	}
+	if err := notConfiguration(file); err != nil {
+		return nil, err
+	}
 	options := terminalOptions(e)
 	options.Models, options.ProfileFirst = *models, first
 	opened, err := openWith(file, system, options)
@@ -110,6 +115,23 @@ func servedConfiguration(e *Env, args []string, file, system, profile string, mo
 		return nil, err
 	}
 	return opened.EnsureProfile(e.Context, paths(profile)...)
+}
+
+// defaultConfig is what -f is where it is not given.
+const defaultConfig = "sluice.yaml"
+
+// notConfiguration returns what to do instead where a path is no sluice.yaml, but models, or nothing by default.
+func notConfiguration(path string) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && path == defaultConfig:
+		return fault.Errorf(fault.Usage, "there is no %s here: name what to serve, which is a model file, a class in "+
+			"Python or a folder of models, or a configuration with -f", path)
+	case err == nil && (st.IsDir() || filepath.Ext(path) == ".onnx" || config.IsPython(path)):
+		return fault.Errorf(fault.Usage, "-f %s: models are served without a configuration: sluice serve %s", path,
+			path)
+	}
+	return nil
 }
 
 // modelFlags are the flags that say which models a running server has. Their defaults leave that to the configuration.
@@ -122,8 +144,8 @@ func modelFlags(fs *flag.FlagSet) *config.Models {
 			m.Load = append(m.Load, s)
 			return nil
 		})
-	fs.IntVar(&m.Limit, "model-limit", 0, "most `models` of the repository that the server has at once; instead of the "+
-		"configuration's models.limit")
+	fs.IntVar(&m.Limit, "model-limit", 0, "most `models` of the repository that the server has at once; instead of "+
+		"the configuration's models.limit")
 	fs.Func("repository-poll-secs", "`seconds` between two looks at the repository under control by polling",
 		func(s string) error {
 			n, err := strconv.ParseFloat(s, 64)

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/files"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
 // configuredFrom makes a sluice.yaml of a model file or a model repository and returns its path. It lies in a folder of
@@ -37,6 +38,13 @@ func configuredFrom(e *Env, path string, objectives map[string]time.Duration, mo
 	}
 	repository, err := filepath.Abs(path)
 	if err == nil && !st.IsDir() {
+		if !st.Mode().IsRegular() {
+			return "", fault.Errorf(fault.Usage, "%s is neither a file nor a folder", path)
+		}
+		if _, err := onnxmodel.Read(path); err != nil {
+			return "", fault.Errorf(fault.Config, "%w: serve takes ONNX models, models in Python, and folders with "+
+				"NAME/1/model.onnx", err)
+		}
 		repository = filepath.Join(folder, "models")
 		err = putModel(path, repository)
 	}

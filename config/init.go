@@ -73,6 +73,9 @@ func initFor(dir string, objectives map[string]time.Duration, m machine) ([]byte
 		for _, w := range model.Warnings {
 			notes = append(notes, fmt.Sprintf("model %q: config.pbtxt: %s", model.Name, w))
 		}
+		if queueOf(model.Config.DynamicBatching) != nil {
+			notes = append(notes, fmt.Sprintf(queueNotApplied, model.Name))
+		}
 	}
 	var b bytes.Buffer
 	writeHead(&b, dir, notes, m)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -163,6 +164,9 @@ func (r *resolver) app(i int) {
 			} else {
 				path := at(v.path+".variants", j)
 				st.Variants = append(st.Variants, r.variant(&v.Variants[j], path, serving.AppID(i), id))
+				if v.Queue == nil && !a.Whole {
+					r.warnOfQueue(st.Variants[j])
+				}
 				if a.Whole {
 					r.whole(st.Variants[j])
 				}
@@ -274,6 +278,22 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 	r.w.Spec.Variants = append(r.w.Spec.Variants, out)
 	r.w.Variants = append(r.w.Variants, b)
 	return id
+}
+
+// queueNotApplied says that a model's queue was not taken over.
+const queueNotApplied = "model %q: config.pbtxt: dynamic_batching is not applied: write the app's queue in " +
+	"sluice.yaml, or have `sluice import triton` write it"
+
+// warnOfQueue warns of a variant whose model says how it is queued, in a stage for which the file says nothing.
+func (r *resolver) warnOfQueue(v serving.VariantID) {
+	m := r.w.Variants[v].Described
+	if m == nil || queueOf(m.Config.DynamicBatching) == nil {
+		return
+	}
+	text := fmt.Sprintf(queueNotApplied, m.Name)
+	if !slices.Contains(r.w.Warnings, text) {
+		r.w.Warnings = append(r.w.Warnings, text)
+	}
 }
 
 // whole makes a model take one query in a run, with all its rows.

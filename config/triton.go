@@ -199,8 +199,11 @@ func (im *importer) read() error {
 		return errors.New(strings.Join(im.notes, "; "))
 	}
 	if len(im.apps) == 0 && !im.control.Changes() {
-		return fmt.Errorf("nothing of model repository %s can be served:\n%s", im.repo.Dir(),
-			strings.Join(im.notes, "\n"))
+		why := im.notes
+		if hint := im.repo.Misplaced(); hint != "" {
+			why = append([]string{hint}, why...)
+		}
+		return fmt.Errorf("nothing of model repository %s can be served: %s", im.repo.Dir(), strings.Join(why, "\n"))
 	}
 	return nil
 }
@@ -283,8 +286,7 @@ func (im *importer) checkSupported(m *member) error {
 			c.Platform)
 	}
 	for _, w := range m.Warnings {
-		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") &&
-			(!im.remote || !strings.Contains(w, "only ONNX models")) {
+		if !strings.HasPrefix(w, "instance_group") && (!im.remote || !strings.Contains(w, "only ONNX models")) {
 			im.notef("model %q: config.pbtxt: %s", m.Name, w)
 		}
 	}

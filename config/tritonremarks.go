@@ -43,7 +43,8 @@ func (im *importer) remarks() {
 	}
 	if late {
 		im.notef("Triton answers queries however long they waited, unless default_timeout_microseconds is set: here " +
-			"an app gives up those that are certain to miss an objective that you write, unless it says late: serve-late")
+			"an app gives up those that are certain to miss an objective that you write, unless it says late: " +
+			"serve-late")
 	}
 	if joined {
 		im.notef("Triton runs the queries of models without dynamic_batching one by one: here they are joined, up to " +

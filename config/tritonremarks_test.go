@@ -25,8 +25,7 @@ func TestRemarksOnTritonsModels(t *testing.T) {
 		{"as Triton does it", policy, policy, false, nil},
 		{"a step as well", policy, policy, true, []string{twice}},
 		{
-			"no bound", policy, `dynamic_batching { default_queue_policy { default_timeout_microseconds: 1000 } }`, false,
-			[]string{unbounded},
+			"no bound", policy, strings.Replace(policy, "max_queue_size: 5", "", 1), false, []string{unbounded},
 		},
 		{
 			"no time", `dynamic_batching { default_queue_policy { max_queue_size: 5 } }`, policy, false, []string{late},
@@ -63,5 +62,47 @@ func TestRemarksOnTritonsModels(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// That a model's dynamic_batching is not applied is said where the file has no queue for it, and not of a file that
+// was made of it.
+func TestQueuesThatAreNotApplied(t *testing.T) {
+	dir := manyModels(t, 2)
+	config := filepath.Join(dir, "m0", "config.pbtxt")
+	const policy = "max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 100 }"
+	if err := os.WriteFile(config, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m1", "config.pbtxt"), []byte("max_batch_size: 4 dynamic_batching { }"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	warned := func(text []byte) int {
+		f, err := Parse(text, filepath.Join(dir, "sluice.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := f.Resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(strings.Join(w.Warnings, "\n"), "dynamic_batching is not applied")
+	}
+	imported, _, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := warned(imported); n != 0 {
+		t.Errorf("a file that has the queue: %d warnings", n)
+	}
+	if n := warned([]byte("version: 1\ndevice_types: [{name: d}]\nworkers: [{name: w, backend: {kind: onnx}}]\n" +
+		"models: {repository: .}\napps:\n" + "  - {name: m0, slo: {latency: 1s}, variants: [{name: m0}]}\n" +
+		"  - {name: m1, slo: {latency: 1s}, variants: [{name: m1}]}\n")); n != 1 {
+		t.Errorf("a file without a queue: %d warnings, want one of m0", n)
+	}
+	text, _, err := Init(dir, nil)
+	if err != nil || strings.Count(string(text), "dynamic_batching is not applied") != 1 {
+		t.Errorf("config init: %v, %s", err, text)
 	}
 }

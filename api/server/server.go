@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -70,7 +72,7 @@ func New(c Config, p Service) (*Server, error) {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", x.address)
 		if err != nil {
 			s.closeListeners()
-			return nil, err
+			return nil, notListening(x.name, err)
 		}
 		g := newGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
 		if x.name == "grpc" {
@@ -81,6 +83,15 @@ func New(c Config, p Service) (*Server, error) {
 	}
 	s.build()
 	return s, nil
+}
+
+// notListening is the error of an address, by its setting, with what to do.
+func notListening(name string, err error) error {
+	hint := "want HOST:PORT, or off"
+	if errors.Is(err, syscall.EADDRINUSE) {
+		hint = "another program listens there; port 0 takes a free one"
+	}
+	return fmt.Errorf("server.%s, or --%s: %w: %s", name, name, err, hint)
 }
 
 func (s *Server) closeListeners() {

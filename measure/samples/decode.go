@@ -80,7 +80,12 @@ func FromFile(data []byte, s *tensor.Spec) (tensor.Tensor, error) {
 	if open := openDimension(s.Shape); open >= 0 {
 		t.Shape[open] = 1
 		if n, err := tensor.Elements(t.Shape, math.MaxInt32); err == nil && n > 0 {
-			t.Shape[open] = int64(len(data)) / (n * int64(s.DType.Size()))
+			each := n * int64(s.DType.Size())
+			if int64(len(data))%each != 0 {
+				return t, fmt.Errorf("%d bytes are no picture, and no whole number of %s %v, which have %d bytes each",
+					len(data), s.DType, tensor.Dims(t.Shape), each)
+			}
+			t.Shape[open] = int64(len(data)) / each
 		}
 	}
 	return t, t.Validate()

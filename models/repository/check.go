@@ -54,8 +54,6 @@ func (m *Model) checkConfig() error {
 			return fmt.Errorf("dynamic_batching.default_priority_level is %d, more than priority_levels %d",
 				d.DefaultPriorityLevel, d.PriorityLevels)
 		}
-		m.warnf("dynamic_batching is not applied: write the app's queue in sluice.yaml, or have `sluice import " +
-			"triton` write it")
 	}
 	for i, in := range c.Input {
 		if err := checkIO("input", i, in.Name, in.DataType, in.Dims, in.Reshape); err != nil {

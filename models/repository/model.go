@@ -217,6 +217,9 @@ func (r *Repository) findVersions(m *Model) error {
 		at := path.Join(m.Name, strconv.FormatInt(n, 10), file)
 		real, size, err := r.file(at)
 		if err != nil {
+			if errors.Is(err, ErrNotFound) {
+				err = fmt.Errorf("%w%s", err, r.beside(at))
+			}
 			return fmt.Errorf("version %d: %s: %w", n, at, err)
 		}
 		m.Versions = append(m.Versions, Version{Number: n, Path: real, Bytes: size})

@@ -320,7 +320,7 @@ func TestWhatIsReadButNotAppliedIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(m.Warnings, "\n")
-	for _, want := range []string{"dynamic_batching", "instance_group", "model_warmup", `backend is "python"`} {
+	for _, want := range []string{"instance_group", "model_warmup", `backend is "python"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning about %s in:\n%s", want, all)
 		}
