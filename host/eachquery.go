@@ -2,9 +2,9 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
-	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
@@ -47,32 +47,42 @@ func (b *backends) calledForEachQuery(ctx context.Context) (out []string) {
 }
 
 // checkEachQuery returns an error for a stage behind others whose model is called for each query, of which the plans do
-// not know: it would be called for a part of a query.
+// not know, or of whose variants not all are: a model would be called for a part of a query, or for rows that are not
+// its items.
 func (o *Opened) checkEachQuery(ctx context.Context, b *backends) error {
-	spec := o.Spec()
-	behind := func(v serving.VariantID) bool {
-		s := spec.Variants[v].Stage
-		return s != spec.Source(spec.Stages[s].App) && !spec.Stages[s].EachQuery
-	}
-	if !slices.ContainsFunc(o.tables.Variants, func(x config.Binding) bool { return x.Python != nil }) {
-		return nil
-	}
 	ctx, done := context.WithTimeout(ctx, b.timeout())
 	defer done()
-	for v := range o.tables.Variants {
-		id := serving.VariantID(v)
-		p := b.inPython(id)
-		if p == nil || !behind(id) {
+	spec := o.Spec()
+	for s := range spec.Stages {
+		st := &spec.Stages[s]
+		python := func(v serving.VariantID) bool { return o.tables.Variants[v].Python != nil }
+		if serving.StageID(s) == spec.Source(st.App) || !slices.ContainsFunc(st.Variants, python) {
 			continue
 		}
-		i, err := p.Interface(ctx, id)
-		if err != nil || !i.EachQuery { // why it cannot be loaded is said elsewhere
-			continue
+		var are, others []string
+		for _, v := range st.Variants {
+			name := spec.Variants[v].Name
+			p := b.inPython(v)
+			if p == nil {
+				others = append(others, name)
+			} else if i, err := p.Interface(ctx, v); err == nil && i.EachQuery {
+				are = append(are, name)
+			} else if err == nil { // why it cannot be loaded is said elsewhere
+				others = append(others, name)
+			}
 		}
-		st := &spec.Stages[spec.Variants[id].Stage]
-		return fault.Errorf(fault.Config, "stage %q of app %q: the class of variant %q has each_query, which its "+
-			"profile does not say, so that queries would be counted wrongly: measure it anew (`sluice profile -f %s`, "+
-			"or remove %s beside that file)", st.Name, spec.Apps[st.App].Name, spec.Variants[id].Name, o.Name(), MeasuredProfile)
+		where := fmt.Sprintf("stage %q of app %q", st.Name, spec.Apps[st.App].Name)
+		switch {
+		case len(are) == 0:
+		case len(others) > 0:
+			return fault.Errorf(fault.Config, "%s: the class of variant %q has each_query, variant %q has not: behind "+
+				"other stages one is called for whole queries and the other for items, so that they cannot stand in "+
+				"for each other", where, are[0], others[0])
+		case !st.EachQuery:
+			return fault.Errorf(fault.Config, "%s: the class of variant %q has each_query, which its profile does not "+
+				"say, so that queries would be counted wrongly: measure it anew (`sluice profile -f %s`, or remove %s "+
+				"beside that file)", where, are[0], o.Name(), MeasuredProfile)
+		}
 	}
 	return nil
 }

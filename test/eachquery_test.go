@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +30,9 @@ class Rows:
     inputs = {"x": "FP32[-1,2]"}
     outputs = {"y": "FP32[-1,2]"}
     def infer(self, i): return {"y": i["x"] + 1}
+class Rest:
+    inputs, outputs = Count.inputs, Count.outputs
+    def infer(self, i): return {"n": np.ones(len(i["y"]), np.int64)}
 class Twice:
     inputs = {"n": "INT64[-1]"}
     outputs = {"m": "INT64[-1]"}
@@ -88,6 +92,16 @@ apps:
 	f, err := profiler.ReadFile(profile)
 	if err != nil {
 		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mixed := write(t, dir, "mixed.yaml", "%s", strings.Replace(string(text), `{python: "app.py:Count", max_batch: 4}`,
+		`{python: "app.py:Count", max_batch: 4, accuracy: 0.9}, {python: "app.py:Rest", max_batch: 4, accuracy: 0.8}`, 1))
+	if status, _, errs := run(t.Context(), "serve", "-f", mixed, "--profile", profile, "--http", "127.0.0.1:0"); status ==
+		0 || !strings.Contains(errs, `"Count" has each_query, variant "Rest" has not`) {
+		t.Errorf("%d %s", status, errs)
 	}
 	f.EachQuery = nil
 	if err := f.WriteFile(profile); err != nil {
