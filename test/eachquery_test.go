@@ -98,17 +98,17 @@ apps:
 		t.Fatal(err)
 	}
 	mixed := write(t, dir, "mixed.yaml", "%s", strings.Replace(string(text), `{python: "app.py:Count", max_batch: 4}`,
-		`{python: "app.py:Count", max_batch: 4, accuracy: 0.9}, {python: "app.py:Rest", max_batch: 4, accuracy: 0.8}`, 1))
-	if status, _, errs := run(t.Context(), "serve", "-f", mixed, "--profile", profile, "--http", "127.0.0.1:0"); status ==
-		0 || !strings.Contains(errs, `"Count" has each_query, variant "Rest" has not`) {
+		`{python: "app.py:Count", accuracy: 0.9}, {python: "app.py:Rest", accuracy: 0.8}`, 1))
+	status, _, errs := run(t.Context(), "serve", "-f", mixed, "--profile", profile, "--http", "127.0.0.1:0")
+	if status == 0 || !strings.Contains(errs, `"Count" has each_query, variant "Rest" has not`) {
 		t.Errorf("%d %s", status, errs)
 	}
 	f.EachQuery = nil
 	if err := f.WriteFile(profile); err != nil {
 		t.Fatal(err)
 	}
-	status, _, errs := run(t.Context(), "serve", "-f", file, "--http", "127.0.0.1:0")
-	if status == 0 || !strings.Contains(errs, `stage "count" of app "fan": the class of variant "Count" has each_query`) {
+	status, _, errs = run(t.Context(), "serve", "-f", file, "--http", "127.0.0.1:0")
+	if status == 0 || !strings.Contains(errs, `"fan": the class of variant "Count" has each_query`) {
 		t.Errorf("%d %s", status, errs)
 	}
 }
