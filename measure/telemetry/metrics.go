@@ -33,9 +33,8 @@ type metrics struct {
 }
 
 type appMetrics struct {
-	name          string // of the app
-	label         label
-	open          int // queries that have not ended
+	of, label     label // label is of or Other
+	open          int   // queries that have not ended
 	outcomes      [serving.Outcomes + 1]prometheus.Counter
 	good, all     prometheus.Counter
 	accuracySum   prometheus.Counter
@@ -47,8 +46,7 @@ type appMetrics struct {
 }
 
 type variantMetrics struct {
-	app, name             string // of the variant
-	label                 label
+	of, label             label // label is of or Other
 	latency, queue, items prometheus.Observer
 	nv                    nvMetrics                            // of the variant's model
 	nvFailure             [serving.Outcomes]prometheus.Counter // of a composed app's: queries that ended there
@@ -181,15 +179,19 @@ func (m *metrics) grow(spec *serving.Spec) {
 		return open[x]
 	}
 	for v, x := range m.byV {
+		if x == nil {
+			continue
+		}
 		is := &spec.Variants[v]
-		app := &spec.Apps[spec.Stages[is.Stage].App]
-		if x != nil && (is.Retired || is.Name != x.name || app.Closed || app.Name != x.app) {
+		app := spec.Stages[is.Stage].App
+		if is.Retired || spec.Apps[app].Closed || labelsOf(spec, app, serving.VariantID(v)) != x.of {
 			m.byV[v] = nil
 			m.dropVariant(serving.VariantID(v), x.label, stays)
 		}
 	}
 	for a, x := range m.apps {
-		if is := &spec.Apps[a]; x != nil && x.open == 0 && (is.Closed || is.Name != x.name) {
+		if x != nil && x.open == 0 &&
+			(spec.Apps[a].Closed || labelsOf(spec, serving.AppID(a), serving.None) != x.of) {
 			m.apps[a] = nil
 			m.dropApp(x.label, stays)
 		}
@@ -244,25 +246,21 @@ func (m *metrics) variant(v serving.VariantID) *variantMetrics {
 	return m.byV[v]
 }
 
-// label returns what the series of an app's variant are called by; serving.None for those of the app.
-func (m *metrics) label(a serving.AppID, v serving.VariantID) label {
-	if !m.names.claim(m.spec.Apps[a].Name) {
-		return label{Other, Other, Other, Other}
+// labels returns what an app's variant is called, and what its series are; serving.None for those of the app.
+func (m *metrics) labels(a serving.AppID, v serving.VariantID) (of, shown label) {
+	of = labelsOf(m.spec, a, v)
+	if !m.names.claim(of.app) {
+		return of, label{Other, Other, Other, Other}
 	}
-	return labelsOf(m.spec, a, v)
+	return of, of
 }
 
 func (m *metrics) newApp(id serving.AppID) *appMetrics {
 	a := &m.spec.Apps[id]
-	last := m.spec.Stages[a.Stages[len(a.Stages)-1]].Variants
-	l := m.label(id, serving.None)
-	version := m.spec.ClientVersion(last[len(last)-1]) // of queries that no version has answered
-	if l.version != "" {
-		version = l.version
-	}
-	app, model := l.app, l.model
+	of, l := m.labels(id, serving.None)
+	app, model, version := l.app, l.model, l.version
 	x := &appMetrics{
-		name: a.Name, label: l, nv: m.nvMetrics(model, version),
+		of: of, label: l, nv: m.nvMetrics(model, version),
 		good: m.good.WithLabelValues(app), all: m.all.WithLabelValues(app),
 		accuracySum: m.accuracySum.WithLabelValues(app), accuracyCount: m.accuracyCount.WithLabelValues(app),
 		pending: m.pending.WithLabelValues(app), nvPending: m.nvPending.WithLabelValues(model),
@@ -285,9 +283,9 @@ func (m *metrics) newApp(id serving.AppID) *appMetrics {
 
 func (m *metrics) newVariant(id serving.VariantID) *variantMetrics {
 	app := m.spec.Stages[m.spec.Variants[id].Stage].App
-	l := m.label(app, id)
+	of, l := m.labels(app, id)
 	out := &variantMetrics{
-		app: m.spec.Apps[app].Name, name: m.spec.Variants[id].Name, label: l,
+		of: of, label: l,
 		latency: m.latency.WithLabelValues(l.app, l.variant), queue: m.queue.WithLabelValues(l.app, l.variant),
 		items: m.items.WithLabelValues(l.app, l.variant), nv: m.nvMetrics(l.model, l.version),
 	}

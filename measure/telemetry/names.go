@@ -77,7 +77,8 @@ func (l labelled) delete(label, value string, more ...string) {
 	}
 }
 
-// label is what the series of a variant are called by. Those of its app have no variant and no version.
+// label is what the series of a variant are called by. Those of its app have no variant, and the version of queries that
+// no version has answered.
 type label struct{ app, variant, model, version string }
 
 // labelsOf are those of an app's variant; serving.None for the app.
@@ -85,6 +86,8 @@ func labelsOf(spec *serving.Spec, a serving.AppID, v serving.VariantID) label {
 	app := &spec.Apps[a]
 	x := label{app: app.Name, model: app.ClientName()}
 	if v == serving.None {
+		last := spec.Stages[app.Stages[len(app.Stages)-1]].Variants
+		x.version = spec.ClientVersion(last[len(last)-1])
 		return x
 	}
 	x.variant, x.version = spec.Variants[v].Name, spec.ClientVersion(v)

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,5 +192,38 @@ func TestSeriesGoWithTheirApp(t *testing.T) {
 	}
 	if !x.names.claim("another") || !x.names.claim("one more") {
 		t.Error("they leave no room")
+	}
+}
+
+// A place in the tables that is used again, for another version of a model or for another model, has the series of
+// what is there now.
+func TestSeriesOfAPlaceThatIsUsedAgain(t *testing.T) {
+	spec := many(2)
+	spec.Variants[0].Version = "1"
+	x := New(spec, Options{})
+	next := func(change func(*serving.Spec)) {
+		s := *spec
+		s.Apps, s.Variants = slices.Clone(s.Apps), slices.Clone(s.Variants)
+		change(&s)
+		spec = &s
+		x.Observe(2, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec})}, nil)
+	}
+	serve(x, 0, 1)
+	next(func(s *serving.Spec) { s.Variants[0].Version = "7" })
+	serve(x, 0, 2)
+	lines := page(x)
+	for want, n := range map[string]int{
+		`version="1"`: 0, `nv_inference_request_success{model="app0",version="7"} 1`: 1,
+		`sluice_queries_total{app="app0",outcome="served"} 2`: 1,
+	} {
+		if got := count(lines, want); got != n {
+			t.Errorf("another version: %d lines with %s, want %d", got, want, n)
+		}
+	}
+	next(func(s *serving.Spec) { s.Apps[0].Name, s.Variants[0].Name = "new", "new" })
+	serve(x, 0, 3)
+	lines = page(x)
+	if count(lines, `"app0"`) > 0 || count(lines, `sluice_queries_total{app="new",outcome="served"} 1`) != 1 {
+		t.Errorf("another model:\n%s", strings.Join(lines, "\n"))
 	}
 }
