@@ -45,7 +45,7 @@ count=$(find "$work/models" -name model.onnx | wc -l)
 
 begun=$(date +%s%N)
 # Nothing of an earlier start is to help: the cache of what was measured is a new one.
-XDG_CACHE_HOME=$work/cache "$work/sluice" serve "$work/models" --http "127.0.0.1:$port" \
+XDG_CACHE_HOME=$work/cache "$work/sluice" serve "$work/models" --model-limit 2000 --http "127.0.0.1:$port" \
   --grpc "127.0.0.1:$((port + 1))" --admin "127.0.0.1:$((port + 2))" >"$work/server.log" 2>&1 &
 server=$!
 until curl -sf "127.0.0.1:$port/v2/health/ready" >/dev/null; do
