@@ -77,8 +77,11 @@ func shownSpecs(specs []tensor.Spec) string {
 		}
 		out = append(out, fmt.Sprintf("%s %s %s", s.Name, s.DType, shape))
 	}
-	if len(out) == 0 {
+	switch {
+	case specs == nil:
 		return "what its model takes"
+	case len(specs) == 0:
+		return "no inputs"
 	}
 	return strings.Join(out, ", ")
 }

@@ -61,3 +61,32 @@ input { name: "number" data_type: TYPE_FP32 dims: [ 1 ] optional: true }
 		}
 	}
 }
+
+// A model may have no inputs, and then its requests have none.
+func TestModelsWithoutInputsAreServed(t *testing.T) {
+	needsONNX(t)
+	repository := t.TempDir()
+	g := onnxmodel.NewGraph("two").Initializer("k", []float32{1, 2}, 2).Node("Neg", []string{"k"}, []string{"y"}).
+		Output("y", onnxmodel.Float32, 2)
+	if err := g.Write(filepath.Join(repository, "two", "1", "model.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	adding(t, repository, "one", 1, 1)
+	base := controlled(t, repository, "--model-control-mode", "explicit", "--load-model", "one")
+	controls(t, base, "two", "load", "{}") // as a model that comes later
+	for _, body := range []string{`{"inputs":[]}`, `{"outputs":[{"name":"y"}]}`} {
+		if code, got := postTo(t, base+"/v2/models/two/infer", body); code != 200 ||
+			!strings.Contains(got, `"data":[-1,-2]`) {
+			t.Errorf("%s: %d %s", body, code, got)
+		}
+	}
+	for model, want := range map[string]string{"one": "missing required input(s) ['x']", "two": "which takes no inputs"} {
+		body := `{"inputs":[]}`
+		if model == "two" {
+			body = onesToAdd
+		}
+		if code, got := postTo(t, base+"/v2/models/"+model+"/infer", body); code != 400 || !strings.Contains(got, want) {
+			t.Errorf("%s: %d %s, want %s", model, code, got, want)
+		}
+	}
+}

@@ -80,7 +80,7 @@ func Errorf(c Code, field, format string, args ...any) *Error {
 	return &Error{c, field, fmt.Sprintf(format, args...)}
 }
 
-// ErrNoInputs is the error of a request that has no input.
+// ErrNoInputs is the error of a request that has no input. Only models that take none can answer it.
 var ErrNoInputs = invalid("inputs", "is empty, want at least one")
 
 func invalid(field, format string, args ...any) *Error {

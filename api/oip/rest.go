@@ -122,7 +122,8 @@ func parseAny(head []byte, bounds *Bounds) (*restMessage, error) {
 
 // DecodeREST decodes a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
 // returns the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary
-// tensors alias body. regions reads inputs that are in shared memory; nil refuses those.
+// tensors alias body. regions reads inputs that are in shared memory; nil refuses those. A request without inputs is
+// returned with ErrNoInputs.
 func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tensor.Spec, batched bool, err error),
 	regions Regions) (*RESTRequest, error) {
 	bounds = bounds.WithDefaults()
@@ -146,12 +147,9 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 	if err := r.Params.check(); err != nil {
 		return nil, err
 	}
-	if len(m.Inputs) == 0 {
-		if len(m.Instances) > 0 {
-			return nil, invalid("instances", "belongs to the protocol v1, this is v2: "+
-				`send {"inputs":[{"name":...,"datatype":...,"shape":[...],"data":[...]}]}`)
-		}
-		return nil, ErrNoInputs
+	if len(m.Inputs) == 0 && len(m.Instances) > 0 {
+		return nil, invalid("instances", "belongs to the protocol v1, this is v2: "+
+			`send {"inputs":[{"name":...,"datatype":...,"shape":[...],"data":[...]}]}`)
 	}
 	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks, &bounds, regions); err != nil {
 		return nil, err
@@ -174,6 +172,9 @@ func DecodeREST(body []byte, headerLength int, bounds Bounds, raw func() (s tens
 			return nil, err
 		}
 		r.Outputs = append(r.Outputs, want)
+	}
+	if len(r.Inputs) == 0 {
+		return r, ErrNoInputs
 	}
 	return r, nil
 }

@@ -196,8 +196,8 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 			"policy: use ModelStreamInfer")
 	}
 	inputs, err := oip.DecodeRequest(r, g.s.regions.reader(g.s.config.MaxRequest, holds))
-	if err != nil {
-		return nil, namingInputs(m, err)
+	if err = namingInputs(m, err); err != nil {
+		return nil, err
 	}
 	params, err := oip.DecodeParams(r.Parameters)
 	if err != nil {

@@ -45,8 +45,8 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		}
 		return m.Inputs[0], m.shownBatched(), nil
 	}, s.regions.reader(s.config.MaxRequest, holds))
-	if err != nil {
-		return namingInputs(m, err)
+	if err = namingInputs(m, err); err != nil {
+		return err
 	}
 	query, err := newRequest(m, version, req.Inputs, req.Params, s.config.Items)
 	if err != nil {

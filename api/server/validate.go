@@ -116,9 +116,14 @@ func checkInput(m *Model, k int, t *tensor.Tensor) (optional bool, err error) {
 
 func inputField(k int, t *tensor.Tensor) string { return fmt.Sprintf("inputs[%d] %q", k, t.Name) }
 
-// namingInputs has the error for a request without inputs name those that its model takes.
+// namingInputs has the error for a request without inputs name those that its model takes. It is none for a model that
+// takes none.
 func namingInputs(m *Model, err error) error {
-	if errors.Is(err, oip.ErrNoInputs) && len(m.Inputs) > 0 {
+	switch {
+	case !errors.Is(err, oip.ErrNoInputs) || m.Inputs == nil:
+	case len(m.Inputs) == 0:
+		return nil
+	default:
 		return missingInputs(m, nil)
 	}
 	return err
@@ -141,6 +146,9 @@ func missingInputs(m *Model, inputs []tensor.Tensor) error {
 }
 
 func inputNames(m *Model) string {
+	if len(m.Inputs) == 0 {
+		return "no inputs"
+	}
 	s := ""
 	for k, in := range m.Inputs {
 		if k > 0 {

@@ -231,7 +231,7 @@ func names(specs []tensor.Spec) string {
 // specs translates the tensors of a model file. Shape stays nil when the file does not say how many dimensions there
 // are.
 func specs(kind string, values []onnxmodel.Value) ([]tensor.Spec, error) {
-	var out []tensor.Spec
+	out := []tensor.Spec{} // never nil, which stands for unknown ones
 	for _, v := range values {
 		t := tensor.ParseDType(v.DType.String())
 		if t == tensor.Invalid {

@@ -213,7 +213,7 @@ func (m *model) restore(whole, ran *dataplane.Batch) error {
 
 // visible returns the tensors that clients see, in the shapes in which they see them.
 func (m *model) visible(ps []port) []tensor.Spec {
-	var out []tensor.Spec
+	out := []tensor.Spec{} // never nil: none is known to be there
 	for _, s := range specs(ps) {
 		if m.sequence != nil && m.sequence.Hides(s.Name) {
 			continue

@@ -77,12 +77,11 @@ func readModel(cfg Model) (*model, error) {
 	if m.outputs, err = ports("output", out, cfg.Outputs, unknown, cfg.Shapes); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
-	if len(m.inputs) == 0 || len(m.outputs) == 0 {
-		return nil, fmt.Errorf("onnx: model %s: has %d inputs and %d outputs, want at least one of each", cfg.Path,
-			len(m.inputs), len(m.outputs))
+	if len(m.outputs) == 0 {
+		return nil, fmt.Errorf("onnx: model %s: has no outputs", cfg.Path)
 	}
 	open := func(p port) bool { return len(p.Shape) > 0 && p.Shape[0] == -1 }
-	m.batched = !cfg.NoBatch && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool {
+	m.batched = !cfg.NoBatch && len(m.inputs) > 0 && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool {
 		return !open(p)
 	})
 	for _, ps := range [][]port{m.inputs, m.outputs} {

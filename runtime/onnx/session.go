@@ -151,7 +151,11 @@ func (s *session) call(ctx context.Context, c *selection) error {
 	for i, k := range c.asked {
 		c.outs[i] = s.outs[k]
 	}
-	err := s.callFor(ctx, c)
+	run := s.callFor
+	if len(s.ins) == 0 {
+		run = s.callBound
+	}
+	err := run(ctx, c)
 	for i, k := range c.asked {
 		s.outs[k] = c.outs[i]
 	}
@@ -181,6 +185,29 @@ func (s *session) callFor(ctx context.Context, c *selection) error {
 		}
 	}
 	return err
+}
+
+// callBound runs a model without inputs, for which the binding has no other way. Its outputs are to lie in our memory.
+func (s *session) callBound(ctx context.Context, c *selection) error {
+	b, err := s.s.CreateIoBinding()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.Destroy() }()
+	for i, k := range c.asked {
+		p := &s.m.outputs[k]
+		if c.outs[i] == nil {
+			return fmt.Errorf("output %q is %s %v: a model without inputs is run where its file says the whole shape, "+
+				"and for no texts", p.Name, p.DType, tensor.Dims(p.Shape))
+		}
+		if err := b.BindOutput(p.Name, c.outs[i]); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.s.RunWithBinding(b)
 }
 
 // unmade returns the output that the runtime allocated and the binding could not make a value of, -1 for none. It has

@@ -22,7 +22,6 @@ from onnxcases import cases
 # Words of ONNX Runtime, and of a server for what its protocol has no type for.
 RUNTIME = re.compile(r"Error (loading|creating|running|getting)|onnxruntime|Non-zero status code|INVALID_GRAPH")
 TYPES = re.compile(r"of type .*, which the Open Inference Protocol cannot carry")
-NOTHING = re.compile(r"has 0 inputs|has no inputs")  # the protocol has no request without one
 UNFIT = re.compile(r"shape is .* model .* takes")
 # What is between the runtime and us is ours, although the runtime says it.
 OURS = re.compile(r"pre-allocated|shape verification failed")
@@ -69,8 +68,6 @@ def kind(reason):
     """Returns whose reason it is not to answer."""
     if TYPES.search(reason):
         return "types that the protocol lacks"
-    if NOTHING.search(reason):
-        return "requests without inputs, which the protocol lacks"
     if UNFIT.search(reason):
         return "inputs of a case that its own model does not allow"
     return "words of ONNX Runtime" if RUNTIME.search(reason) and not OURS.search(reason) else "ours"
