@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
@@ -193,15 +194,52 @@ func TestMeasuredWhileIdle(t *testing.T) {
 	}
 }
 
-// What nobody measured is not refused: its queries are answered.
-func TestUnmeasuredIsServed(t *testing.T) {
-	p, _ := begunWith(t, oddRepository(t, "good", "large"), Options{Quick: true})
+// believedOf returns what a server believes of a variant: the samples that it rests on, and what one item takes.
+func believedOf(t *testing.T, s *Server, name string) (samples int, one time.Duration) {
+	t.Helper()
+	err := s.refiner.manager.Extend(t.Context(), func(x *functions.Extension) error {
+		for _, p := range x.Measured.Latency {
+			if x.Spec.Variants[p.Variant].Name == name && p.Items == 1 {
+				samples, one = samples+p.Samples, p.Mean
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples, one
+}
+
+// What nobody measured is not refused: its queries are answered. What they take is believed after a few, and the first
+// that is answered is what the model is measured with.
+func TestUnmeasuredIsServedAndLearned(t *testing.T) {
+	path := oddRepository(t, "good", "large")
+	p, _ := begunWith(t, path, Options{Quick: true})
 	s := oddServer(t, p)
 	const body = `{"inputs":[{"name":"x","datatype":"INT64","shape":[1],"data":[%d]}]}`
-	for x, want := range map[int]int{5000: 200, 1: 500} {
+	send := func(x, want int) {
 		code, got := ask(t, "POST", s.HTTPAddr()+"/v2/models/1large/infer", fmt.Sprintf(body, x))
 		if code != want || want == 200 && !strings.Contains(got, `"data":[1000]`) {
 			t.Errorf("%d: %d %s, want %d", x, code, got, want)
 		}
+	}
+	send(1, 500)
+	if n, one := believedOf(t, s, "1large"); n != 0 || one != assumedLatency {
+		t.Errorf("%d samples, %v are believed of what never ran", n, one)
+	}
+	for range firstRuns {
+		send(5000, 200)
+	}
+	err := waitFor(t.Context(), func() bool { n, _ := believedOf(t, s, "1large"); return n == firstRuns })
+	if _, one := believedOf(t, s, "1large"); err != nil || one == assumedLatency {
+		t.Errorf("%v are believed after %d queries, %v", one, firstRuns, err)
+	}
+	refineAll(t, s)
+	if n, _ := believedOf(t, s, "1large"); n <= firstRuns {
+		t.Errorf("%d samples: it is not measured with what its clients send", n)
+	}
+	if p, said := begunWith(t, path, Options{Quick: true}); len(p.unmeasured()) > 0 {
+		t.Errorf("%v are to be measured at the next start:\n%s", p.unmeasured(), said)
 	}
 }

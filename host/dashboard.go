@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/web"
 )
@@ -20,12 +21,19 @@ const keptArrivals = 1 << 16
 // startBoard starts to watch the engine for the dashboard and for objectives.
 func (s *Server) startBoard() {
 	p := s.planned
-	s.objectives = newObjectives(s.log)
-	o := board.Options{Arrivals: keptArrivals, Learns: p.system.Options.Learn, Ran: s.objectives.ran}
+	s.objectives, s.refiner = newObjectives(s.log), newRefiner(p.Profiled, s.log)
+	o := board.Options{Arrivals: keptArrivals, Learns: p.system.Options.Learn, Ran: s.ran}
 	if p.latencies != nil && p.latencies.Learner() == nil {
 		o.Measured = p.latencies
 	}
 	s.board = board.New(p.Spec(), o)
+}
+
+// ran takes a batch that has ended well.
+func (s *Server) ran(measured profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	took time.Duration) {
+	s.objectives.ran(measured, v, d, items, concurrency, took)
+	s.refiner.ran(v, d, items, concurrency, took)
 }
 
 // newDashboard returns what answers the page's questions.

@@ -38,6 +38,7 @@ type definition struct {
 	// imported tells that nobody wrote down an objective.
 	imported bool
 	repo     *repository.Repository
+	failed   map[cellName]*profiler.Failure // why looks at it failed
 }
 
 func (d *definition) close() { _ = d.repo.Close() }
@@ -51,7 +52,9 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 	if err := repository.CheckName(name); err != nil {
 		return nil, oip.Errorf(oip.Invalid, "", "%v", err)
 	}
-	d := &definition{sent: how.Config != nil || len(how.Files) > 0}
+	d := &definition{
+		sent: how.Config != nil || len(how.Files) > 0, failed: make(map[cellName]*profiler.Failure),
+	}
 	given, err := configGiven(name, how)
 	if err != nil {
 		return nil, err
@@ -215,6 +218,7 @@ func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Off
 				return out, oip.Errorf(oip.Internal, "", "it cannot be run: %s", failed.Reason)
 			default:
 				c.log.Warn(unmeasuredText(failed))
+				d.failed[cellName{failed.Variant, failed.DeviceType}] = failed
 				out.Latency = append(out.Latency, assumedPoint(spec, v, s.device))
 			}
 		}
@@ -250,10 +254,11 @@ func (c *catalog) refineLater(spec *serving.Spec, by serving.Offsets, d *definit
 	for _, s := range sites {
 		for k := range d.tables.Variants {
 			v := serving.VariantID(k) + by.Variant
-			c.refiner.add(cellName{spec.Variants[v].Name, spec.DeviceTypes[s.device].Name}, unrefined{
-				d.opened, []serving.VariantID{v}, func(context.Context) (profiler.Config, func(*profiler.File)) {
+			cell := cellName{spec.Variants[v].Name, spec.DeviceTypes[s.device].Name}
+			c.refiner.add(cell, s.device, unrefined{opened: d.opened, variants: []serving.VariantID{v},
+				config: func(context.Context) (profiler.Config, func(*profiler.File)) {
 					return c.measuring(s, by, d), func(*profiler.File) {}
-				}})
+				}}, d.failed[cell])
 		}
 	}
 }

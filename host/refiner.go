@@ -6,10 +6,13 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
@@ -30,16 +33,22 @@ var errBusy = errors.New("the server is not idle")
 // refiner measures, while a server is idle, the models that it began with a look at or an assumption of. What is
 // measured takes the place of what was believed, and is kept for later starts.
 type refiner struct {
-	service *service
-	manager *functions.Manager
-	log     *slog.Logger
-	file    string // that keeps the profile; "" for none
+	service  *service
+	manager  *functions.Manager
+	backends *backends
+	log      *slog.Logger
+	file     string // that keeps the profile; "" for none
 
 	mu      sync.Mutex
 	rest    map[cellName]unrefined
 	known   *profiler.File
 	fresh   []refined // measured, and not in force yet
 	applied time.Time
+	waiting []*unmeasured // for a query to learn from
+	sampled int           // bytes of requests that are kept
+
+	waits   atomic.Bool   // there are some
+	learned chan struct{} // of capacity 1: something was learned from queries
 }
 
 // unrefined is a model that is not measured well on a device type.
@@ -48,6 +57,8 @@ type unrefined struct {
 	variants []serving.VariantID // of one name: the same model, in several apps
 	// config returns the configuration of the measurement, and what to call with its result.
 	config func(context.Context) (profiler.Config, func(*profiler.File))
+	// sample is a request that was answered; nil measures with what the model's repository gives, or with guesses.
+	sample *dataplane.Portion
 }
 
 // refined is a model that was measured.
@@ -57,10 +68,11 @@ type refined struct {
 	file     *profiler.File
 }
 
-// newRefiner returns what measures the rest of a profile.
-func newRefiner(p *Profiled, run *backends, s *service, m *functions.Manager, log *slog.Logger) *refiner {
-	r := &refiner{service: s, manager: m, log: log, file: p.toKeep(), known: p.begun.file, applied: time.Now(),
-		rest: make(map[cellName]unrefined)}
+// newRefiner returns what measures the rest of a profile. Its service, manager and
+// backends are set before it measures.
+func newRefiner(p *Profiled, log *slog.Logger) *refiner {
+	r := &refiner{log: log, file: p.toKeep(), known: p.begun.file, applied: time.Now(),
+		rest: make(map[cellName]unrefined), learned: make(chan struct{}, 1)}
 	sites, _ := p.sites()
 	for _, x := range sites {
 		for _, v := range x.variants {
@@ -68,19 +80,23 @@ func newRefiner(p *Profiled, run *backends, s *service, m *functions.Manager, lo
 			if !p.begun.rest[cell] {
 				continue
 			}
-			r.rest[cell] = unrefined{p.Opened, append(r.rest[cell].variants, v),
-				func(ctx context.Context) (profiler.Config, func(*profiler.File)) {
-					return p.measuring(ctx, run, x, "")
-				}}
+			r.add(cell, x.device, unrefined{opened: p.Opened, variants: append(r.rest[cell].variants, v),
+				config: func(ctx context.Context) (profiler.Config, func(*profiler.File)) {
+					return p.measuring(ctx, r.backends, x, "")
+				}}, p.begun.file.Failure(cell.variant, cell.device))
 		}
 	}
 	return r
 }
 
-// add has one more model measured.
-func (r *refiner) add(cell cellName, x unrefined) {
+// add has one more model measured. failed says why a look at it failed, if it did: then queries are waited for.
+func (r *refiner) add(cell cellName, d serving.DeviceTypeID, x unrefined, failed *profiler.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if failed != nil && failed.Batch < 2 {
+		r.await(cell, d, x)
+		return
+	}
 	r.rest[cell] = x
 }
 
@@ -111,6 +127,16 @@ func (r *refiner) refine(ctx context.Context, cell cellName, x unrefined) {
 	if tune := x.opened.options.tune(); tune != nil {
 		tune(&c)
 	}
+	if x.sample != nil {
+		batched := c.Tensors
+		c.RandomBatch = func(_ *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
+			_, rows, err := batched(v)
+			if err != nil {
+				return nil, err
+			}
+			return sampleBatch(x.sample, rows, items)
+		}
+	}
 	f, err := r.run(ctx, c)
 	end(f)
 	if ctx.Err() != nil || errors.Is(err, errBusy) {
@@ -130,9 +156,21 @@ func (r *refiner) refine(ctx context.Context, cell cellName, x unrefined) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.rest, cell)
-	if err == nil {
+	switch {
+	case err == nil:
 		r.fresh = append(r.fresh, refined{c.Variants, cell.variant, f})
+		r.forget(cell)
+	case errors.Is(err, errReplaced):
+		r.forget(cell)
+	default:
+		r.await(cell, c.DeviceType, x)
 	}
+}
+
+// forget no longer waits for queries of a model. r.mu is held.
+func (r *refiner) forget(cell cellName) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(u *unmeasured) bool { return u.cell == cell })
+	r.waits.Store(len(r.waiting) > 0)
 }
 
 // run measures, in its turn among functions. When ctx ends it waits for the run of the model to end, too.
@@ -212,7 +250,13 @@ func (r *refiner) apply(ctx context.Context) {
 }
 
 // close keeps what was measured and is not in force yet.
-func (r *refiner) close() { r.save(r.fresh) }
+func (r *refiner) close() {
+	r.mu.Lock()
+	fresh := r.fresh
+	r.fresh = nil
+	r.mu.Unlock()
+	r.save(fresh)
+}
 
 // save adds measurements to the profile, and keeps it.
 func (r *refiner) save(fresh []refined) {

@@ -190,6 +190,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	help("measurement in the background", func() {
 		functions.WhenIdle(refining, s.service.isIdle, s.refinement)
 	})
+	help("learning from queries", func() { s.refiner.learn(refining) })
 	if c, every := s.service.catalog, s.planned.pollEvery(); c != nil && every > 0 {
 		help("watch of the repository", func() { c.watch(refining, every) })
 	}

@@ -33,6 +33,7 @@ type service struct {
 	planning sync.Mutex // held while a plan is made
 
 	catalog *catalog // nil where models stay as they are; set once
+	refiner *refiner // set once
 
 	readiness readiness
 
@@ -137,6 +138,7 @@ func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.R
 	ended(err)
 	if err == nil {
 		s.shadow.take(r, out)
+		s.refiner.take(r)
 	}
 	if err != nil && s.isUnloaded(r.App) {
 		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",

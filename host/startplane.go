@@ -145,7 +145,8 @@ func (s *Server) openCatalog(run *backends) error {
 		}
 	}
 	s.objectives.service, s.objectives.manager = s.service, m
-	s.refiner = newRefiner(s.planned.Profiled, run, s.service, m, s.log)
+	s.refiner.service, s.refiner.manager, s.refiner.backends = s.service, m, run
+	s.service.refiner = s.refiner
 	s.service.catalog = newCatalog(s.planned.Profiled, run, s.service, m, s.refiner, s.log)
 	if s.service.catalog != nil {
 		s.onRelease(s.service.catalog.close)
