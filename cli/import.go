@@ -61,7 +61,7 @@ func importTriton(e *Env, dir, out string, how config.Importing, measure bool) e
 		return fault.Wrap(fault.Config, err)
 	}
 	if measure && config.RunsHere(text) {
-		how.Objectives, err = proposed(e, func(path string) ([]byte, error) {
+		found, err := proposed(e, func(path string) ([]byte, error) {
 			whole, err := filepath.Abs(dir)
 			if err != nil {
 				return nil, err
@@ -72,6 +72,7 @@ func importTriton(e *Env, dir, out string, how config.Importing, measure bool) e
 		if err != nil {
 			return err
 		}
+		how.Objectives = found.Objectives
 		if text, notes, err = config.ImportTritonFor(dir, where, how); err != nil {
 			return fault.Wrap(fault.Config, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
@@ -12,7 +11,7 @@ import (
 
 // initConfig prints a file for a model repository, with objectives that follow from measurements if measure is set.
 func initConfig(e *Env, dir string, measure bool) error {
-	text, notes, err := config.Init(dir, nil)
+	text, notes, err := config.Init(dir, config.Found{})
 	if err != nil {
 		return fault.Wrap(fault.Config, err)
 	}
@@ -25,14 +24,14 @@ func initConfig(e *Env, dir string, measure bool) error {
 		if err != nil {
 			return err
 		}
-		objectives, err := proposed(e, func(string) ([]byte, error) {
-			text, _, err := config.Init(whole, nil)
+		found, err := proposed(e, func(string) ([]byte, error) {
+			text, _, err := config.Init(whole, config.Found{})
 			return text, err
 		})
 		if err != nil {
 			return err
 		}
-		if text, _, err = config.Init(dir, objectives); err != nil {
+		if text, _, err = config.Init(dir, found); err != nil {
 			return fault.Wrap(fault.Config, err)
 		}
 	}
@@ -40,12 +39,12 @@ func initConfig(e *Env, dir string, measure bool) error {
 	return err
 }
 
-// proposed measures the models of a configuration for a second or so each, in a folder of its own, and returns the
-// objectives that follow, by app. Where they cannot be measured it says why and returns none.
-func proposed(e *Env, write func(path string) ([]byte, error)) (map[string]time.Duration, error) {
+// proposed looks at the models of a configuration, in a folder of its own, and returns the objectives that follow, and
+// what cannot be loaded. Where they cannot be looked at it says why and returns nothing.
+func proposed(e *Env, write func(path string) ([]byte, error)) (found config.Found, _ error) {
 	folder, err := os.MkdirTemp("", "sluice-init-")
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "sluice.yaml")
@@ -54,19 +53,19 @@ func proposed(e *Env, write func(path string) ([]byte, error)) (map[string]time.
 		err = os.WriteFile(path, text, 0o600)
 	}
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	opened, err := openQuick(e, path, "", false)
 	if err == nil {
 		profiled, failed := opened.EnsureProfile(e.Context)
 		if e.bar.clear(); failed == nil {
-			return profiled.Objectives(), nil
+			return config.Found{Objectives: profiled.Objectives(), Broken: profiled.LeftOut()}, nil
 		}
 		err = failed
 	}
 	if e.Context.Err() != nil {
-		return nil, e.Context.Err()
+		return found, e.Context.Err()
 	}
-	fmt.Fprintf(e.Stderr, "the models are not measured, objectives are not thought of: %v\n", err)
-	return nil, nil
+	fmt.Fprintf(e.Stderr, "the models are not run, objectives are not thought of: %v\n", err)
+	return found, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -40,12 +41,19 @@ type machine struct {
 // is this machine. If repo is relative, the result must be saved in the current directory.
 //
 // Models that cannot be served are left out. notes name them, and the settings of the others that nothing here follows;
-// the file has them as remarks. objectives are latency objectives, by app; other apps get one that is not thought of.
-func Init(repo string, objectives map[string]time.Duration) (text []byte, notes []string, err error) {
-	return initFor(repo, objectives, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+// the file has them as remarks.
+func Init(repo string, found Found) (text []byte, notes []string, err error) {
+	return initFor(repo, found, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
 
-func initFor(dir string, objectives map[string]time.Duration, m machine) ([]byte, []string, error) {
+// Found is what running the models of a repository has shown. It is zero where they were not run.
+type Found struct {
+	Objectives map[string]time.Duration // latency objectives, by app; other apps get one that is not thought of
+	Broken     map[string]string        // models that cannot be loaded, with the reason
+}
+
+func initFor(dir string, found Found, m machine) ([]byte, []string, error) {
+	objectives := found.Objectives
 	repo, err := repository.Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -65,6 +73,14 @@ func initFor(dir string, objectives map[string]time.Duration, m machine) ([]byte
 	steps, err := readLadder(repo, models)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(found.Broken)) {
+		notes = append(notes, fmt.Sprintf("model %q: %s: it is left out", name, found.Broken[name]))
+	}
+	broken := func(name string) bool { _, is := found.Broken[name]; return is }
+	models = slices.DeleteFunc(models, func(m *repository.Model) bool { return broken(m.Name) })
+	if steps != nil {
+		steps.Variants = slices.DeleteFunc(steps.Variants, func(s ladderStep) bool { return broken(s.Name) })
 	}
 	for _, model := range models {
 		for _, u := range model.Unknown {

@@ -18,7 +18,7 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 		`{"task":"digits","seed":1,"variants":[{"name":"digits-s","accuracy":0.8125,"bytes":3},{"name":"digits-l",`+
 			`"accuracy":0.99}]}`)
 	t.Chdir(root)
-	out, _, err := initFor("models", nil, machine{cores: 2, memory: 8 << 30})
+	out, _, err := initFor("models", Found{}, machine{cores: 2, memory: 8 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 	}
 	for _, bad := range []string{"{", "{}", `{"task":"t","variants":[{"name":"absent","accuracy":1}]}`} {
 		write(t, root, "models/ladder.json", bad)
-		if _, _, err := Init(filepath.Join(root, "models"), nil); err == nil ||
+		if _, _, err := Init(filepath.Join(root, "models"), Found{}); err == nil ||
 			!strings.Contains(err.Error(), "ladder.json") {
 			t.Errorf("ladder.json %s: error %v", bad, err)
 		}
@@ -50,7 +50,7 @@ func TestInitMakesOneAppForEachModel(t *testing.T) {
 		model(t, root, name+"/1", -1, 3)
 	}
 	model(t, root, "fixed/1", 1, 3)
-	out, _, err := Init(filepath.Join(root, "models"), nil)
+	out, _, err := Init(filepath.Join(root, "models"), Found{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +66,10 @@ func TestInitMakesOneAppForEachModel(t *testing.T) {
 			t.Errorf("app %q: %+v", a.Name, w.Variants[i])
 		}
 	}
-	if _, _, err := Init(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "holds no models") {
+	if _, _, err := Init(t.TempDir(), Found{}); err == nil || !strings.Contains(err.Error(), "holds no models") {
 		t.Errorf("empty repository: %v", err)
 	}
-	if _, _, err := Init(filepath.Join(root, "absent"), nil); err == nil {
+	if _, _, err := Init(filepath.Join(root, "absent"), Found{}); err == nil {
 		t.Error("absent repository")
 	}
 }
@@ -83,13 +83,17 @@ parameters {key: "threads" value: {string_value: "2"}} response_cache {enable: t
 	write(t, root, "models/python/config.pbtxt", `backend: "python"`)
 	write(t, root, "models/python/1/model.py", "")
 	write(t, root, "models/broken/1/model.onnx", "no model")
-	out, notes, err := Init(filepath.Join(root, "models"), map[string]time.Duration{"good": 200 * time.Millisecond})
+	model(t, root, "unknown/1", -1, 3)
+	out, notes, err := Init(filepath.Join(root, "models"), Found{
+		Objectives: map[string]time.Duration{"good": 200 * time.Millisecond},
+		Broken:     map[string]string{"unknown": "no such operator"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(notes, "\n")
 	for _, want := range []string{
-		`model "python"`, `model "broken"`, "left out", `parameters ["threads"]`, "response_cache",
+		`model "python"`, `model "broken"`, "no such operator", "left out", `parameters ["threads"]`, "response_cache",
 	} {
 		if !strings.Contains(all, want) || !strings.Contains(string(out), want) {
 			t.Errorf("%q is not said: %s\n%s", want, all, out)

@@ -16,7 +16,17 @@ import (
 type brokenApp struct {
 	app     serving.App
 	version string // that clients know
+	model   string // of the repository
 	reason  error
+}
+
+// LeftOut has the models that cannot be loaded, with the reason.
+func (o *Opened) LeftOut() map[string]string {
+	out := make(map[string]string)
+	for _, x := range o.broken {
+		out[x.model] = x.reason.Error()
+	}
+	return out
 }
 
 // withoutBroken returns the configuration without the apps of models that run here and could not be loaded, which are
@@ -32,7 +42,7 @@ func (o *Opened) withoutBroken(f *profiler.File) (*Opened, error) {
 				if err := o.loadFailure(f, v); err != nil && !out[app.Name] {
 					o.say(fmt.Sprintf("app %q is not served: %v", app.Name, err))
 					out[app.Name] = true
-					broken = append(broken, brokenApp{*app, spec.ClientVersion(v), err})
+					broken = append(broken, brokenApp{*app, spec.ClientVersion(v), o.tables.Variants[v].Model, err})
 				}
 			}
 		}

@@ -105,10 +105,10 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 	if err != nil {
 		return nil, err
 	}
-	p.announceRest()
 	if len(p.unmeasured()) == 0 || !o.options.ProfileFirst {
 		return p, nil
 	}
+	p.announce("measuring the models on this machine")
 	f, err := p.Measure(ctx, Measuring{File: p.toKeep(), Tune: o.options.tune()})
 	if f == nil {
 		return nil, err
@@ -145,15 +145,8 @@ func (p *Profiled) toKeep() string {
 	return file
 }
 
-// announceRest says what is not measured yet, and where it will be kept.
-func (p *Profiled) announceRest() {
-	if len(p.unmeasured()) == 0 {
-		return
-	}
-	what := "the models are measured while the server is idle"
-	if p.options.ProfileFirst {
-		what = "measuring the models on this machine"
-	}
+// announce says that models are measured, and where that is kept.
+func (p *Profiled) announce(what string) {
 	kept := "the profile is kept in " + p.file.Path(MeasuredProfile)
 	if err := files.Writable(filepath.Dir(p.file.Path(MeasuredProfile))); err != nil {
 		kept = fmt.Sprintf("every start does so, since the profile cannot be kept in %s: %v",

@@ -122,6 +122,9 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 			err = errors.Join(err, s.release())
 		}
 	}()
+	if len(p.unmeasured()) > 0 {
+		p.announce("the models are measured while the server is idle")
+	}
 	run, err := p.backends(s.log)
 	if err != nil {
 		return nil, err

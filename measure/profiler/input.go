@@ -49,8 +49,8 @@ func ones(*rand.Rand, int64) int64 { return 1 }
 func ramp(_ *rand.Rand, at int64) int64 { return at }
 
 // guesses are what is tried, in this order, until a model runs. The longer ones are for windows over sound, whose
-// models do not take a single sample. No length but 1 is a size of a batch: what fits only where both are equal does not
-// batch.
+// models do not take a single sample. No length but 1 is a size of a batch: what fits only where both are equal does
+// not batch.
 var guesses = []guess{{1, bits}, {1, ones}, {1, ramp}, {3, bits}, {3, ones}, {17, bits}, {17, ones}, {480, bits},
 	{513, bits}, {2049, bits}}
 
