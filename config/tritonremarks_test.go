@@ -101,7 +101,7 @@ func TestQueuesThatAreNotApplied(t *testing.T) {
 		"  - {name: m1, slo: {latency: 1s}, variants: [{name: m1}]}\n")); n != 1 {
 		t.Errorf("a file without a queue: %d warnings, want one of m0", n)
 	}
-	text, _, err := Init(dir, nil)
+	text, _, err := Init(dir, Found{})
 	if err != nil || strings.Count(string(text), "dynamic_batching is not applied") != 1 {
 		t.Errorf("config init: %v, %s", err, text)
 	}
