@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,8 +68,8 @@ func initFor(dir string, found Found, m machine) ([]byte, []string, error) {
 		}
 	}
 	if len(models) == 0 {
-		return nil, nil, errors.Join(fmt.Errorf("model repository %s holds no models that can be served: want "+
-			"MODEL/VERSION/model.onnx", dir), failed)
+		return nil, nil, errors.Join(fmt.Errorf("model repository %s holds no models that can be served: %s", dir,
+			cmp.Or(repo.Misplaced(), "want MODEL/VERSION/model.onnx")), failed)
 	}
 	steps, err := readLadder(repo, models)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,6 +23,9 @@ const MaxBytes = 1 << 20
 // names of systems and rules, see CheckNames, nor look for models, see Resolve.
 func Load(path string) (*File, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("configuration: %w: name another one, or write one with 'sluice config init'", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}

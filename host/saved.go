@@ -159,9 +159,6 @@ func (s *Saved) folder(root string) error {
 	})
 }
 
-// journalHead is what journals begin with.
-const journalHead = `{"Journal":`
-
 // file takes a file for what it begins with. must says that it has to be something.
 func (s *Saved) file(path, name string, must bool) error {
 	f, err := os.Open(path)
@@ -173,7 +170,7 @@ func (s *Saved) file(path, name string, must bool) error {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return errors.Join(fault.Wrap(fault.Config, err), f.Close())
 	}
-	if bytes.HasPrefix(head[:n], []byte(journalHead)) && s.run == nil {
+	if bytes.HasPrefix(head[:n], []byte(journal.Head)) && s.run == nil {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -187,7 +184,7 @@ func (s *Saved) file(path, name string, must bool) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if bytes.HasPrefix(head[:n], []byte(journalHead)) {
+	if bytes.HasPrefix(head[:n], []byte(journal.Head)) {
 		s.skipped = append(s.skipped, fmt.Sprintf("%s is not shown: %s is the journal of this page", path, s.run.path))
 		return nil
 	}

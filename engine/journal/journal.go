@@ -5,6 +5,7 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -296,6 +297,9 @@ type Reader struct {
 	open   bool // the latest line has no end
 }
 
+// Head is what journals begin with.
+const Head = `{"Journal":`
+
 // Cut is the error of a journal that ends within a line: the program that wrote it was killed, or its disk was full.
 // All lines before are whole.
 type Cut struct{ Line int }
@@ -320,6 +324,8 @@ func (j *Reader) parse(into any) error {
 	switch {
 	case err == nil:
 		return nil
+	case j.n == 1 && !bytes.HasPrefix(j.s.Bytes(), []byte(Head)[:min(len(Head), len(j.s.Bytes()))]):
+		return errors.New("this is no journal, as serve and simulate write with --journal")
 	case j.open:
 		return &Cut{j.n}
 	}

@@ -123,6 +123,8 @@ func TestBadJournals(t *testing.T) {
 	text := string(written(t))
 	for want, bad := range map[string]string{
 		"empty":              "",
+		"no journal":         "hello",
+		"this is no journal": "hello\n" + text,
 		"version 7":          strings.Replace(text, `"Journal":1`, `"Journal":7`, 1),
 		"journal line 2":     strings.Replace(text, "plan-failed", "nonsense", 1),
 		"Spec is missing":    `{"Journal":1}` + "\n",
