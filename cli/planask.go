@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/planning"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 const (
@@ -94,7 +95,10 @@ func (p *planFlags) readSteps(from, to []float64) error {
 			d.Scale = factor
 		}
 		for a := range d.Rates {
-			d.Rates[a] = between(from[a], to[a]) * factor
+			if d.Rates[a] = between(from[a], to[a]) * factor; !(d.Rates[a] >= 0 && d.Rates[a] <= limits.Demand) {
+				return fault.Errorf(fault.Usage, "the demand of app %q is %v, want 0 to %g queries/s",
+					p.of.Spec().Apps[a].Name, d.Rates[a], limits.Demand)
+			}
 		}
 		*demands = append(*demands, d)
 	}

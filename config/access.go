@@ -4,6 +4,8 @@ import (
 	"math"
 	"net/url"
 	"strings"
+
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 // Roles are the names of what callers may do.
@@ -25,11 +27,12 @@ func (c *checker) tenants() {
 			longestName)
 		c.need(!seen[t.Name], path+".name", "%q is the name of an earlier tenant", t.Name)
 		seen[t.Name] = true
-		c.need(t.Weight > 0 && !math.IsInf(t.Weight, 0), path+".weight", "is %v, want a finite number above 0",
-			t.Weight)
+		c.need(t.Weight > 0 && t.Weight <= mostNumber, path+".weight", "is %v, want more than 0, at most %g", t.Weight,
+			mostNumber)
 		c.number(t.Rate, path+".rate")
 		c.need(t.Rate <= 1e9, path+".rate", "is %v, want at most 1e9 queries/s", t.Rate)
-		c.number(t.SequenceRate, path+".sequence_rate")
+		c.need(t.SequenceRate >= 0 && t.SequenceRate <= limits.SequenceRate, path+".sequence_rate",
+			"is %v, want 0 to %g queries/s", t.SequenceRate, limits.SequenceRate)
 		c.need(t.Burst >= 0 && t.Burst <= 1e9, path+".burst", "is %d, want 0 to 1e9", t.Burst)
 		c.need(t.Burst == 0 || t.Rate > 0, path+".burst", "has no effect without rate")
 		c.need(t.Concurrency >= 0, path+".concurrency", "is %d, want at least 0", t.Concurrency)

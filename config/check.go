@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"net"
 	"net/url"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/limits"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -240,14 +240,15 @@ func (c *checker) apps() {
 		c.need(a.ColdWait >= 0, path+".cold_wait", "is %v, want at least 0s", a.ColdWait)
 		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up",
 			"needs late: serve-late; here late queries are dropped at once")
-		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
+		c.need(a.Weight > 0 && a.Weight <= mostNumber, path+".weight", "is %v, want more than 0, at most %g", a.Weight,
+			mostNumber)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
 			a.AccuracyFloor)
 		c.need(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1, path+".accuracy_target",
 			"is %v, want a number in [0, 1]", a.AccuracyTarget)
 		c.instances(a.MinInstances, a.MaxInstances, path+".")
-		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand",
-			"is %v, want a finite number of queries/s, at least 0", a.Demand)
+		c.need(a.Demand >= 0 && a.Demand <= limits.Demand, path+".demand",
+			"is %v, want the queries/s that the app is expected to get, 0 to %g", a.Demand, limits.Demand)
 		if _, err := a.Items.mix(); err != nil {
 			c.addf(path+".items", "%v", err)
 		}
@@ -332,7 +333,8 @@ func (c *checker) stages(a *App, path string) {
 			default:
 				c.known(e.To, others, p+".to", "stage of this app")
 			}
-			c.number(e.FanOut, p+".fan_out")
+			c.need(e.FanOut >= 0 && e.FanOut <= mostFanOut, p+".fan_out", "is %v, want the items for each item, 0 to %g",
+				e.FanOut, float64(mostFanOut))
 			c.need(e.Rows != "" || !f.has(p+".rows"), p+".rows",
 				"is empty: name the tensor whose rows become the items of %q, or leave it out", e.To)
 			for k := range j {
@@ -599,8 +601,12 @@ func (c *checker) need(ok bool, path, format string, args ...any) {
 }
 
 func (c *checker) number(v float64, path string) {
-	c.need(v >= 0 && !math.IsInf(v, 0), path, "is %v, want a finite number of at least 0", v)
+	c.need(v >= 0 && v <= mostNumber, path, "is %v, want a number from 0 to %g", v, mostNumber)
 }
+
+// mostNumber and mostFanOut bound numbers that rates, costs and values are multiplied with: no product of a few of them
+// is beyond what a number can be.
+const mostNumber, mostFanOut = 1e12, 1e6
 
 // known reports a problem with a word that is not known, and whether it is known. An empty word is a problem only when
 // the file gives it.

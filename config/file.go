@@ -646,7 +646,8 @@ type Tenant struct {
 	Timeout Duration `yaml:"timeout"`
 	// Priority is the highest (smallest) priority that counts of its queries. Default: 0, its priorities do not count.
 	Priority int `yaml:"priority"`
-	// SequenceRate is the highest rate in queries/s that one of its sequences may announce. Default: not limited.
+	// SequenceRate is the highest rate in queries/s that one of its sequences may announce, at most 100000. All of its
+	// sequences together announce rate at most. Default: 100000.
 	SequenceRate float64 `yaml:"sequence_rate"`
 }
 

@@ -77,6 +77,7 @@ type Plane struct {
 	lastID   serving.QueryID
 	slack    slack
 	open     map[streamKey]*openStream
+	declared declarations
 	leased   atomic.Int32 // number of leased ones in open
 	draining bool
 	closed   bool
@@ -157,6 +158,7 @@ func New(c Config) (*Plane, error) {
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		calls: make(map[serving.QueryID]*call), open: make(map[streamKey]*openStream),
+		declared:  declarations{make(map[serving.AppID]float64), make(map[int32]float64)},
 		instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
 		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
@@ -192,6 +194,7 @@ func (p *Plane) GrowWired(g *engine.Growth, wiring []pipeline.Wiring) error {
 	}
 	p.world.Store(g.Spec)
 	p.inbox = append(p.inbox, message{in: engine.NewSpecGrown(g), graphs: graphs})
+	p.closeStreams(g.Spec)
 	p.signal()
 	return nil
 }

@@ -36,6 +36,8 @@ type Request struct {
 	// Rate is the rate, in queries/s, at which the client will send the queries of the stream. Plans are made for it,
 	// until a query Ends the stream or none has come for half a minute. 0 declares nothing.
 	Rate float64
+	// Declares is how much all streams of the query's tenant may declare together, in queries/s; 0 for the most.
+	Declares float64
 	// Timings has Response.Stages filled in.
 	Timings bool
 	// Partial, if not nil, is called with each answer of a model that gives any number of them, on a goroutine of the

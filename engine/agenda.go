@@ -24,9 +24,9 @@ type agenda struct {
 	held      []serving.Time // by stage, until when tasks are held back; it may be shorter
 	scaler    bool           // the scaler is to decide
 	sharing   []nextStart    // memory of touchSharing
-	// basisChanged is when an input of planning last changed: latencies, prices, declared rates, the spec, or which
-	// workers and variants are usable. 0 for never.
-	basisChanged serving.Time
+	// basisChanged is when an input of planning last changed: latencies, prices, the spec, or which workers and
+	// variants are usable. declared is when what clients declare last changed. 0 for never.
+	basisChanged, declared serving.Time
 }
 
 func newAgenda(w *world, global bool) *agenda { return &agenda{world: w, global: global, scaler: true} }
@@ -127,6 +127,9 @@ func (a *agenda) free(w serving.WorkerID) { a.freed.add(int(w)) }
 
 // changeBasis records that an input of planning has changed.
 func (a *agenda) changeBasis() { a.basisChanged, a.scaler = a.now, true }
+
+// declare records that what clients declare has changed.
+func (a *agenda) declare() { a.declared, a.scaler = a.now, true }
 
 // all adds everything.
 func (a *agenda) all() {

@@ -18,13 +18,13 @@ func (r *replanning) streamOpened(a serving.AppID, stream uint64, rate float64) 
 		return
 	}
 	if r.monitor.Open(a, stream, rate) {
-		r.agenda.changeBasis()
+		r.agenda.declare()
 	}
 }
 
 // streamClosed records that the client of a stream has left.
 func (r *replanning) streamClosed(a serving.AppID, stream uint64) {
 	if a >= 0 && int(a) < len(r.spec.Apps) && r.monitor.Close(a, stream) {
-		r.agenda.changeBasis()
+		r.agenda.declare()
 	}
 }

@@ -56,7 +56,8 @@ func (r *replanning) decide() {
 	r.agenda.scaler = false
 	r.view = scale.View{
 		Now: r.now, Spec: r.spec, Fleet: &r.fleet.View, Monitor: &r.monitor.View, Plan: r.force.plan,
-		Requested: r.requested, LastRequest: r.at, BasisChanged: r.agenda.basisChanged, Waiting: r.queries.waiting,
+		Requested: r.requested, LastRequest: r.at, BasisChanged: r.agenda.basisChanged,
+		Declared: r.agenda.declared, Waiting: r.queries.waiting,
 		Idle: r.queries.idle, Factors: r.content.view(), Start: r.machines.longest,
 	}
 	replan, next := r.scaler.Decide(&r.view)

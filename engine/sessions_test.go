@@ -130,3 +130,47 @@ func TestSortStreams(t *testing.T) {
 		}
 	}
 }
+
+// Clients that join by thousands have one plan made for all that have come by then, not one each. The last plan is for
+// all of them.
+func TestThousandsOfClientsMakeFewPlans(t *testing.T) {
+	for _, scaler := range systems.Scalers() {
+		s := systems.System{Name: "test", Router: "shortestqueue", Batcher: "greedy", Scaler: scaler}
+		c := simtest.Uniform(1, time.Millisecond, time.Millisecond, 100*time.Millisecond, 8)
+		e, err := s.Engine(c.Spec, c.Profile, c.Planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans, last := 0, 0.0
+		in := []engine.Input{engine.NewPlanReady(c.Plan)}
+		const clients = 4000
+		for k := range clients + 20_000 {
+			now := serving.Time(1+2*k) * serving.Time(time.Millisecond)
+			if k < clients {
+				in = append(in, engine.NewStreamOpened(0, uint64(k+1), 0.5))
+			}
+			engine.Sort(in)
+			out := e.Step(now, in)
+			in = in[:0]
+			for i := range out {
+				if out[i].Kind != engine.RequestPlan {
+					continue
+				}
+				if k < clients {
+					plans++
+				}
+				last = out[i].Request.Rates[0]
+				p := *c.Plan
+				p.Snapshot, p.Demand = out[i].Request.Snapshot.Seq, out[i].Request.Rates
+				in = append(in, engine.NewPlanReady(&p))
+			}
+		}
+		if most := clients*2/1000 + 2; plans > most {
+			t.Errorf("%s: %d plans while %d clients join within %d s, want at most %d", scaler, plans, clients,
+				clients*2/1000, most)
+		}
+		if scaler != "fixed" && last != clients/2 {
+			t.Errorf("%s: the last plan is for %v queries/s, want %d", scaler, last, clients/2)
+		}
+	}
+}

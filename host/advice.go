@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 // Adviser plans for a demand in queries/s by app, and says what keeps it from being carried and what would mend it.
@@ -138,8 +139,8 @@ func (q *WhatIf) diagnosis(ctx context.Context, o *Opened, options Options, ask 
 	}
 	copy(rates, q.Demand)
 	for a, r := range rates {
-		if !(r >= 0) || math.IsInf(r, 0) {
-			return nil, fault.Errorf(fault.Usage, "demand[%d]: %v is not a rate in queries/s", a, r)
+		if !(r >= 0 && r <= limits.Demand) {
+			return nil, fault.Errorf(fault.Usage, "demand[%d]: is %v, want 0 to %g queries/s", a, r, limits.Demand)
 		}
 		p.tables.Apps[a].Demand = r
 	}

@@ -80,8 +80,12 @@ func (x *saturated) run(t *testing.T, machines int, span time.Duration) (inTime 
 	var all []workload.Source
 	var infos []report.AppInfo
 	for a, rate := range x.rates {
+		constant, err := workload.Constant(rate)
+		if err != nil {
+			t.Fatal(err)
+		}
 		all = append(all, &workload.App{
-			Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
+			Times: workload.NewProcess(constant, workload.Poisson{},
 				workload.Rand(uint64(a), "arrivals")),
 			Sizes: workload.ConstantSize(1), SizeRand: workload.Rand(1, "items"),
 			Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1},

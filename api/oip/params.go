@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 // Params are the request parameters that sluice reads. It ignores others, as the protocol demands of unknown
@@ -26,9 +27,6 @@ type Params struct {
 	// how long it ran.
 	StageTimings bool
 }
-
-// maxSequenceRate bounds the declared rate of a sequence, in requests/s: machines are rented for it.
-const maxSequenceRate = 1e5
 
 // maxSequence bounds the name of a sequence, in bytes.
 const maxSequence = 256
@@ -76,8 +74,8 @@ func (p *Params) Set(name string, v any) error {
 		return setBool(&p.SequenceStart, field, v)
 	case "sequence_rate":
 		r, ok := number(v)
-		if !ok || !(r >= 0 && r <= maxSequenceRate) {
-			return invalid(field, "is %v, want a number of requests a second, 0 to %v", v, maxSequenceRate)
+		if !ok || !(r >= 0 && r <= limits.SequenceRate) {
+			return invalid(field, "is %v, want a number of requests a second, 0 to %v", v, limits.SequenceRate)
 		}
 		p.SequenceRate = r
 	case "sequence_end":

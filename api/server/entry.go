@@ -43,6 +43,7 @@ func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Re
 		case q.Priority > 0:
 			q.Priority = max(q.Priority, t.Priority)
 		}
+		q.Declares = t.Rate // more than it may send
 		if t.SequenceRate > 0 {
 			q.Rate = min(q.Rate, t.SequenceRate)
 		}

@@ -117,7 +117,7 @@ func TestPoissonCountsFollowTheRate(t *testing.T) {
 }
 
 func TestUniformFillsWholeSeconds(t *testing.T) {
-	p := NewProcess(Constant(250), Uniform{}, nil)
+	p := NewProcess(constant(t, 250), Uniform{}, nil)
 	n := 0
 	for {
 		at, _ := p.NextTime()

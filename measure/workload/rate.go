@@ -68,13 +68,12 @@ func NewRate(points []Point, linear bool) (*Rate, error) {
 	return r, nil
 }
 
-// Constant returns a rate that never changes. It panics for a rate outside [0, MaxRate].
-func Constant(rate float64) *Rate {
-	r, err := NewRate([]Point{{Rate: rate}}, false)
-	if err != nil {
-		panic("workload: constant rate" + err.Error())
+// Constant returns a rate that never changes, or an error for one outside [0, MaxRate].
+func Constant(rate float64) (*Rate, error) {
+	if !(rate >= 0 && rate <= MaxRate) {
+		return nil, fmt.Errorf("the rate is %v queries/s, want 0 to %g", rate, float64(MaxRate))
 	}
-	return r
+	return NewRate([]Point{{Rate: rate}}, false)
 }
 
 // At returns the rate at t, in queries per second.

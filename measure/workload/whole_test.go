@@ -38,7 +38,7 @@ func TestPoissonTable(t *testing.T) {
 func TestWholeMilliseconds(t *testing.T) {
 	for _, rate := range []float64{0.5, 40, 95, 4000} {
 		const n = 200_000
-		w := NewWholeMilliseconds(Constant(rate), Rand(5, "gaps"))
+		w := NewWholeMilliseconds(constant(t, rate), Rand(5, "gaps"))
 		last, sum, squares := serving.Time(0), 0.0, 0.0
 		mean := 1000 / rate
 		for range n {
@@ -84,7 +84,7 @@ func TestWholeMillisecondsAreMonotone(t *testing.T) {
 	rates := []float64{20, 21, 30, 100, 1500}
 	var all []*WholeMilliseconds
 	for _, r := range rates {
-		all = append(all, NewWholeMilliseconds(Constant(r), Rand(3, "gaps")))
+		all = append(all, NewWholeMilliseconds(constant(t, r), Rand(3, "gaps")))
 	}
 	for n := range 5000 {
 		last := serving.Never
@@ -99,7 +99,7 @@ func TestWholeMillisecondsAreMonotone(t *testing.T) {
 }
 
 func BenchmarkWholeMilliseconds(b *testing.B) {
-	w := NewWholeMilliseconds(Constant(95), Rand(1, "gaps"))
+	w := NewWholeMilliseconds(constant(b, 95), Rand(1, "gaps"))
 	b.ReportAllocs()
 	for b.Loop() {
 		w.NextTime()

@@ -88,7 +88,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 	switch {
 	case v.Requested:
 		return false, wake
-	case v.BasisChanged > v.LastRequest || v.Plan == nil:
+	case v.Now >= v.basisDue() || v.Plan == nil:
 		return true, wake
 	case v.Now >= due && x.changed(v):
 		return true, wake

@@ -23,7 +23,7 @@ const (
 //
 //   - Content: a fan-out or a ballooning factor differs from the one that the plan in force was made with, by more
 //     than chance and by the part Change (monitor.Factors).
-//   - Declared rates: View.BasisChanged shows changes.
+//   - Declared rates: View.Declared shows changes.
 //   - Clients that declare nothing: it asks at once when the rate exceeds the planned one by more than chance,
 //     after retryPause when more waits than can be served in time, and after fallHold when the rate is below
 //     fallShare of the planned one.
@@ -64,13 +64,13 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 	wake := v.Now.Add(poll)
 	falls := c.falls(v)
 	pause := positiveOr(c.Pause, complexityPause)
-	if v.LastRequest > 0 && v.Plan == c.plan && v.BasisChanged <= v.LastRequest {
+	if v.LastRequest > 0 && v.Plan == c.plan && v.changed() <= v.LastRequest {
 		pause = max(pause, retryPause)
 	}
 	if v.Requested || v.Plan != nil && v.Now < v.LastRequest.Add(pause) {
 		return false, wake
 	}
-	if v.Plan == nil || v.BasisChanged > v.LastRequest || falls || c.rises(v) || v.backlogged() &&
+	if v.Plan == nil || v.changed() > v.LastRequest || falls || c.rises(v) || v.backlogged() &&
 		v.Now.Sub(v.LastRequest) >= retryPause {
 		return true, wake
 	}
@@ -90,7 +90,7 @@ func (c *Complexity) app(a serving.AppID) *appDemand {
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 	if d := v.Monitor.Declared(app); d > 0 {
 		// Queries of a client that has just left still count as seen for a second.
-		left := v.Now.Sub(v.BasisChanged) < burstWindow
+		left := v.Now.Sub(v.changed()) < burstWindow
 		if left || !v.burstAbove(app, d) || fallShare*v.Monitor.Rate(v.Now, app, steadyWindow) < d {
 			return d
 		}

@@ -57,7 +57,7 @@ func (m *MixShift) Decide(v *View) (bool, serving.Time) {
 	if v.Requested || v.Now < from {
 		return false, wake
 	}
-	return v.BasisChanged > v.LastRequest || m.shifted(v), wake
+	return v.changed() > v.LastRequest || m.shifted(v), wake
 }
 
 // begin resets the counts for a plan that came into force.

@@ -126,8 +126,11 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	}
 	may := !v.Requested && v.Now >= from
 	answered := v.Plan != o.plan // the plan in force is younger than the last request
-	ask := may && (v.Plan == nil || v.BasisChanged > v.LastRequest)
+	ask := may && (v.Plan == nil || v.changed() > v.LastRequest)
 	wake := serving.Never
+	if v.changed() > v.LastRequest && v.Now < from {
+		wake = from
+	}
 	next := v.Now.Add(poll)
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)

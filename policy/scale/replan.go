@@ -54,9 +54,7 @@ func (Replan) Traits() Traits { return Traits{} }
 func (r Replan) Decide(v *View) (bool, serving.Time) {
 	interval, pause := positiveOr(r.Interval, Interval), positiveOr(r.Pause, Pause)
 	due := v.LastRequest.Add(interval)
-	if v.BasisChanged > v.LastRequest {
-		due = v.Now
-	}
+	due = min(due, v.basisDue())
 	wake := max(due, v.Now+1)
 	if r.Bursts {
 		from := v.LastRequest.Add(pause)

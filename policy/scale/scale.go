@@ -66,9 +66,10 @@ type View struct {
 	Requested   bool
 	LastRequest serving.Time
 	// BasisChanged is when an input of planning last changed: a worker or a variant became unusable or usable, a price
-	// changed, the believed latencies changed, or a client that declares its rate joined or left. 0 for never.
-	BasisChanged serving.Time
-	Waiting      []int // by AppID: number of waiting queries
+	// changed, or the believed latencies changed. Declared is when a client that declares its rate last joined or left.
+	// 0 for never.
+	BasisChanged, Declared serving.Time
+	Waiting                []int // by AppID: number of waiting queries
 	// Idle is, by AppID, since when an app has been idle; serving.Never for one that is not.
 	Idle []serving.Time
 	// Start is how long a machine is believed to take that has to be had first, of the slowest device type for which
@@ -76,6 +77,22 @@ type View struct {
 	Start time.Duration
 	// Factors are the scaling and ballooning factors seen, for a rule that Follows; nil for others.
 	Factors *monitor.FactorView
+}
+
+// changed is when an input of planning last changed, what clients declare included.
+func (v *View) changed() serving.Time { return max(v.BasisChanged, v.Declared) }
+
+// basisDue is from when on a change of the basis since the last request is a reason to ask; serving.Never where there
+// was none. Clients that declare their rates may come and go by thousands: for them no plan is asked for within Pause
+// of the last request, so that one is made for all of them.
+func (v *View) basisDue() serving.Time {
+	switch {
+	case v.BasisChanged > v.LastRequest, v.Declared > v.LastRequest && v.LastRequest == 0:
+		return v.Now
+	case v.Declared > v.LastRequest:
+		return max(v.Now, v.LastRequest.Add(Pause))
+	}
+	return serving.Never
 }
 
 // rateAbove is a lower bound of an app's arrival rate in queries/s: the rate over a window, less so many standard

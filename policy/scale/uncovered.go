@@ -30,7 +30,7 @@ func (Uncovered) Decide(v *View) (bool, serving.Time) {
 	if v.Requested {
 		return false, wake
 	}
-	if v.BasisChanged > v.LastRequest {
+	if v.Now >= v.basisDue() {
 		return true, wake
 	}
 	for a := range v.Spec.Apps {

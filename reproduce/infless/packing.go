@@ -108,12 +108,11 @@ func (p *planningSystem) maxInTime(ctx context.Context, planned float64, mostQue
 	fixed.Scaler = "fixed"
 	// Long enough for ten times the longest objective, and for a share of a few per cent to be measured.
 	queries := max(8000, int(planned*2))
-	probe := experiment.ViolationProbe(func(rate float64) *experiment.Case {
+	probe := experiment.ViolationProbe(func(rate *workload.Rate) *experiment.Case {
 		return &experiment.Case{Env: p.env, System: fixed, Initial: initial,
 			Source: func(seed uint64) workload.Source {
 				return &mixedApps{App: workload.App{
-					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-						workload.Rand(seed, "arrivals")),
+					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
 				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}
 			}}

@@ -24,7 +24,11 @@ func (s *deployment) liveProbe(tr trial, g precision, giveUp float64) (experimen
 		return nil, err
 	}
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
-		c := at(rate)
+		constant, err := workload.Constant(rate)
+		if err != nil {
+			return 0, 0, err
+		}
+		c := at(constant)
 		planner, err := c.System.NewPlanner(c.Env.Known())
 		if err != nil {
 			return 0, 0, err

@@ -29,16 +29,16 @@ func (a arrivals) burstiness(rate float64) (vary, together float64) {
 }
 
 // source draws the queries of a seed at a rate. At every rate the sizes are the same, and so are the gaps, stretched.
-func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) workload.Source {
-	constant, r := workload.Constant(rate), workload.Rand(seed, "arrivals")
+func (a arrivals) source(rate *workload.Rate, drawn workload.Sizes, seed uint64) workload.Source {
+	r := workload.Rand(seed, "arrivals")
 	out := &workload.App{
 		Sizes: drawn, SizeRand: workload.Rand(seed, "items"), Template: workload.Arrival{Variant: serving.None,
 			Sample: -1},
 	}
 	if a == wholeMillis {
-		out.Times = workload.NewWholeMilliseconds(constant, r)
+		out.Times = workload.NewWholeMilliseconds(rate, r)
 	} else {
-		out.Times = workload.NewProcess(constant, workload.Poisson{}, r)
+		out.Times = workload.NewProcess(rate, workload.Poisson{}, r)
 	}
 	return out
 }

@@ -173,7 +173,7 @@ func (s *deployment) probe(tr trial, g precision, giveUp float64) (experiment.Pr
 const beyondBound = 20
 
 // cases returns the case of a trial at any rate, in queries/s.
-func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error) {
+func (s *deployment) cases(tr trial) (func(rate *workload.Rate) *experiment.Case, error) {
 	w, initial, err := s.onPool(tr.pool)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error
 	if set := thresholdRules[tr.system]; set != nil {
 		set(&system.Options, tr.threshold)
 	}
-	return func(rate float64) *experiment.Case {
+	return func(rate *workload.Rate) *experiment.Case {
 		return &experiment.Case{Env: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source {
 			return tr.arrivals.source(rate, drawn, seed)
 		}}

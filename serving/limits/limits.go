@@ -25,6 +25,13 @@ const (
 	Models         = 2000      // of a model repository that a server has at once
 )
 
+// Of what is planned for, in queries/s.
+const (
+	Demand = 1e8 // of an app; with any head-room it is a rate that can be simulated (workload.MaxRate)
+	// SequenceRate is of one sequence that announces it. Announced is of all sequences of an app, and of a tenant.
+	SequenceRate, Announced = 1e5, 1e5
+)
+
 // Of waiting.
 const (
 	ReadTimeout   = 30 * time.Second // for a request to arrive

@@ -141,11 +141,10 @@ func TestAllowableOfOneServer(t *testing.T) {
 	for _, slo := range []time.Duration{7 * time.Millisecond, 15 * time.Millisecond} {
 		env := queue(t, slo)
 		initial := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1).Plan
-		at := func(rate float64) *Case {
+		at := func(rate *workload.Rate) *Case {
 			return &Case{Env: env, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
 				return &workload.App{
-					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-						workload.Rand(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
+					Times: workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
 				}
 			}}
 		}

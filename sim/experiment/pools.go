@@ -59,11 +59,10 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 		App: env.Spec.Stages[env.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
 	}
 	queries := cmp.Or(p.Queries, 5000)
-	return ViolationProbe(func(rate float64) *Case {
+	return ViolationProbe(func(rate *workload.Rate) *Case {
 		return &Case{Env: env, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
 			return &workload.App{
-				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-					workload.Rand(seed, "arrivals")),
+				Times: workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
 				Sizes: sizes, SizeRand: workload.Rand(seed, "items"), Template: template,
 			}
 		}}

@@ -93,9 +93,13 @@ func (t Trials) arrivals(r *plan.Request) (workload.Source, time.Duration, error
 		if err != nil {
 			return nil, 0, err
 		}
+		constant, err := workload.Constant(rate)
+		if err != nil {
+			return nil, 0, fmt.Errorf("a plan for app %q is tried: %w", r.Spec.Apps[a].Name, err)
+		}
 		name := fmt.Sprint("app ", a)
 		all = append(all, &workload.App{
-			Times: workload.NewProcess(workload.Constant(rate), gaps, workload.Rand(trialSeed, name+" arrivals")),
+			Times: workload.NewProcess(constant, gaps, workload.Rand(trialSeed, name+" arrivals")),
 			Sizes: sizes, SizeRand: workload.Rand(trialSeed, name+" items"),
 			Template: workload.Arrival{App: app, Variant: serving.None, Sample: -1},
 		})

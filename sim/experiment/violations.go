@@ -8,12 +8,16 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ViolationProbe returns a probe that simulates the case at(rate) with the given number of queries. A query violates
+// ViolationProbe returns a probe that simulates the case at a rate with the given number of queries. A query violates
 // its objective when it is late or not served. A run ends early once its share of violations is certain to exceed
 // giveUp, so that rates far too high cost no more than others. giveUp 0 never ends a run early.
-func ViolationProbe(at func(rate float64) *Case, queries int, giveUp float64) Probe {
+func ViolationProbe(at func(rate *workload.Rate) *Case, queries int, giveUp float64) Probe {
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
-		c := *at(rate)
+		constant, err := workload.Constant(rate)
+		if err != nil {
+			return 0, 0, err
+		}
+		c := *at(constant)
 		c.NoReport = true
 		violations, most := 0, queries
 		if giveUp > 0 {
