@@ -219,13 +219,20 @@ func (p *Plane) execute(r Runner, j *job) {
 	p.slack.start.add(p.Now().Sub(j.started))
 	if j.err == nil {
 		j.err = Safely("runtime", func() error { return r.Run(j.instance.ctx, &j.batch) })
-		if panicked := (*Panic)(nil); errors.As(j.err, &panicked) {
-			p.c.Trouble(j.err)
+		if j.err != nil {
+			p.tellPanic(j.err)
 		}
 	}
 	j.took = time.Since(begun)
 	j.ended = p.Now()
 	p.send(message{job: j})
+}
+
+// tellPanic reports an error that is a panic of a runtime.
+func (p *Plane) tellPanic(err error) {
+	if panicked := (*Panic)(nil); errors.As(err, &panicked) {
+		p.c.Trouble(err)
+	}
 }
 
 // finish turns a batch that has ended into an input, and takes over its outputs or its error.
