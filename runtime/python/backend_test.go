@@ -331,3 +331,35 @@ func workers(t testing.TB) (out []string) {
 	}
 	return out
 }
+
+// Outputs that nobody wants stay in the process; queries of one call that want different ones get all.
+func TestOutputsThatAreWanted(t *testing.T) {
+	r, l := launched(t, `
+class Model:
+    inputs = {"x": "FP32[-1,1]"}
+    outputs = {"y": "FP32[-1,1]", "z": "FP32[-1,1]"}
+    def infer(self, inputs):
+        return {"y": inputs["x"], "z": -inputs["x"]}
+`, nil)
+	for _, x := range []struct {
+		wanted [2][]string
+		want   string
+	}{
+		{[2][]string{nil, nil}, "yz"}, {[2][]string{{"z"}, {"z"}}, "z"}, {[2][]string{{"z"}, {"y"}}, "yz"},
+		{[2][]string{{"z"}, nil}, "yz"},
+	} {
+		b := batchOf([]float32{1, 2}, []float32{3})
+		b.Portions[0].Wanted, b.Portions[1].Wanted = x.wanted[0], x.wanted[1]
+		if err := r.Run(t.Context(), b); err != nil {
+			t.Fatal(err, l.text())
+		}
+		got := ""
+		for _, o := range b.Portions[1].Outputs {
+			got += o.Name
+		}
+		last := b.Portions[1].Outputs[len(got)-1]
+		if got != x.want || values(last)[0] != -3 {
+			t.Errorf("%q: outputs %q, the last is %v", x.wanted, got, values(last))
+		}
+	}
+}

@@ -43,7 +43,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		packagesOf(out.Modules)
-		outputs, err := x.tensors(&out)
+		outputs, err := x.tensors(&out, nil)
 		if err != nil {
 			return
 		}

@@ -84,7 +84,7 @@ func TestWrongPlaces(t *testing.T) {
 		{Name: "y", DataType: "FP32", Shape: []int64{-1}, Offset: 0, Size: 4},
 		{Name: "y", DataType: "FP32", Shape: []int64{1 << 62, 4}, Offset: 0, Size: 0},
 	} {
-		if _, err := x.tensors(&answer{Outputs: []placed{o}}); err == nil {
+		if _, err := x.tensors(&answer{Outputs: []placed{o}}, nil); err == nil {
 			t.Errorf("%+v was taken", o)
 		}
 	}

@@ -62,6 +62,17 @@ type group struct {
 	rows     int
 }
 
+// wanted names the outputs that are taken out of the process; nil for all. Queries that want different ones get all.
+func (g *group) wanted() []string {
+	first := g.portions[0].Wanted
+	for _, p := range g.portions {
+		if !slices.Equal(p.Wanted, first) {
+			return nil
+		}
+	}
+	return first
+}
+
 // groups cuts a batch into calls. Queries whose inputs differ in a dimension other than the first cannot be joined.
 // A model that is called for each query, or has no batch dimension, gets them one by one, and none gets more items than
 // it takes, as far as whole queries allow.
@@ -125,7 +136,7 @@ func (x *process) runGroup(ctx context.Context, m *Model, g group) error {
 			at = aligned(at + len(first.State))
 		}
 	}
-	outputs, state, err := x.call(ctx, m, &msg, at)
+	outputs, state, err := x.call(ctx, m, &msg, at, g.wanted())
 	if err != nil {
 		return err
 	}
@@ -176,8 +187,10 @@ func (x *process) place(portions []*dataplane.Portion, msg *ask) (int, error) {
 	return total, nil
 }
 
-// call sends a message whose answer is tensors, with the memory from at on as room for them, and copies them out.
-func (x *process) call(ctx context.Context, m *Model, msg *ask, at int) (_ []tensor.Tensor, state []byte, err error) {
+// call sends a message whose answer is tensors, with the memory from at on as room for them, and copies those that are
+// wanted out; nil wants all.
+func (x *process) call(ctx context.Context, m *Model, msg *ask, at int, wanted []string) (
+	_ []tensor.Tensor, state []byte, err error) {
 	if err := x.memory.grow(at + x.room); err != nil {
 		return nil, nil, err
 	}
@@ -206,7 +219,7 @@ func (x *process) call(ctx context.Context, m *Model, msg *ask, at int) (_ []ten
 			return nil, nil, err
 		}
 	}
-	outputs, err := x.tensors(&out)
+	outputs, err := x.tensors(&out, wanted)
 	if err == nil && out.State != nil {
 		part, ok := x.memory.part(out.State[0], out.State[1])
 		if !ok {
@@ -220,11 +233,14 @@ func (x *process) call(ctx context.Context, m *Model, msg *ask, at int) (_ []ten
 	return outputs, state, wrong(m, err)
 }
 
-// tensors copies the outputs of an answer out of the shared memory.
-func (x *process) tensors(out *answer) ([]tensor.Tensor, error) {
-	list := make([]tensor.Tensor, len(out.Outputs))
+// tensors copies the outputs of an answer that are wanted out of the shared memory.
+func (x *process) tensors(out *answer, wanted []string) ([]tensor.Tensor, error) {
+	list := make([]tensor.Tensor, 0, len(out.Outputs))
 	left := len(x.memory.data) // no byte of it is two outputs'
-	for k, o := range out.Outputs {
+	for _, o := range out.Outputs {
+		if wanted != nil && !slices.Contains(wanted, o.Name) {
+			continue
+		}
 		if o.Size > left {
 			return nil, fmt.Errorf("output %q and those before it are larger than the shared memory", o.Name)
 		}
@@ -238,7 +254,7 @@ func (x *process) tensors(out *answer) ([]tensor.Tensor, error) {
 		if err := t.Validate(); err != nil {
 			return nil, fmt.Errorf("output %q: %w", o.Name, err)
 		}
-		list[k] = t
+		list = append(list, t)
 	}
 	return list, nil
 }
@@ -326,7 +342,7 @@ func (x *process) samples(ctx context.Context, m *Model) (map[int][]tensor.Tenso
 	out := make(map[int][]tensor.Tensor)
 	most := x.about.maxBatch
 	for n := 1; ; n = min(2*n, most) {
-		list, _, err := x.call(ctx, m, &ask{Op: "sample", Rows: n}, 0)
+		list, _, err := x.call(ctx, m, &ask{Op: "sample", Rows: n}, 0, nil)
 		if err != nil {
 			return nil, err
 		}
