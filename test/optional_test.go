@@ -80,13 +80,12 @@ func TestModelsWithoutInputsAreServed(t *testing.T) {
 			t.Errorf("%s: %d %s", body, code, got)
 		}
 	}
-	for model, want := range map[string]string{"one": "missing required input(s) ['x']", "two": "which takes no inputs"} {
-		body := `{"inputs":[]}`
-		if model == "two" {
-			body = onesToAdd
-		}
-		if code, got := postTo(t, base+"/v2/models/"+model+"/infer", body); code != 400 || !strings.Contains(got, want) {
-			t.Errorf("%s: %d %s, want %s", model, code, got, want)
+	for _, c := range []struct{ model, body, want string }{
+		{"one", `{"inputs":[]}`, "missing required input(s) ['x']"}, {"two", onesToAdd, "which takes no inputs"},
+	} {
+		code, got := postTo(t, base+"/v2/models/"+c.model+"/infer", c.body)
+		if code != 400 || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %d %s, want %s", c.model, code, got, c.want)
 		}
 	}
 }

@@ -114,8 +114,8 @@ func TestMaxBatchAndShapes(t *testing.T) {
 		},
 		{
 			"dims with the batch dimension", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ -1, 3 ]"),
-			[]int64{-1, 3}, 0, nil, `input "input": dims: [-1,3], but the model file has the shape [3] for an item of ` +
-				`a batch: with max_batch_size 8 the batch dimension is none of them: write [3]`,
+			[]int64{-1, 3}, 0, nil, `input "input": dims: [-1,3], but the model file has the shape [3] for an item ` +
+				`of a batch: with max_batch_size 8 the batch dimension is none of them: write [3]`,
 		},
 		{
 			"dims without the batch dimension", "max_batch_size: 0\n" + strings.ReplaceAll(io, "%D", "[ 3 ]"),

@@ -51,8 +51,8 @@ func (m *model) check(b *dataplane.Batch, limit int) error {
 			return fmt.Errorf("query %d: %w", p.Query, err)
 		}
 		if len(p.Inputs)-extra != len(m.inputs) {
-			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs)-extra, len(m.inputs),
-				names(m.inputs))
+			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs)-extra,
+				len(m.inputs), names(m.inputs))
 		}
 		for k := range m.inputs {
 			t := input(p, k, m.inputs[k].Name)
@@ -107,8 +107,8 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	return t.Validate() // also of a BOOL that is neither 0 nor 1, which is undefined behaviour in C++
 }
 
-// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first, and none of
-// them has optional inputs, which count for a whole run.
+// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first, and none
+// has optional inputs, which count for a whole run.
 func (m *model) sameRows(a, b *dataplane.Portion) bool {
 	if len(a.Inputs) > len(m.inputs) || len(b.Inputs) > len(m.inputs) {
 		return false

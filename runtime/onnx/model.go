@@ -81,9 +81,8 @@ func readModel(cfg Model) (*model, error) {
 		return nil, fmt.Errorf("onnx: model %s: has no outputs", cfg.Path)
 	}
 	open := func(p port) bool { return len(p.Shape) > 0 && p.Shape[0] == -1 }
-	m.batched = !cfg.NoBatch && len(m.inputs) > 0 && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool {
-		return !open(p)
-	})
+	m.batched = !cfg.NoBatch && len(m.inputs) > 0 &&
+		!slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool { return !open(p) })
 	for _, ps := range [][]port{m.inputs, m.outputs} {
 		for i := range ps {
 			ps[i].rowBytes = rowBytes(&ps[i].Spec, m.batched)

@@ -37,7 +37,8 @@ func TestModelsWithoutInputs(t *testing.T) {
 			}
 		}
 	}
-	if got, want := ran(t, in, 2, floats("k", []int64{2}, 5, 6)), "[2]"+string(floats("", nil, -5, -6).Data); got != want {
+	got, want := ran(t, in, 2, floats("k", []int64{2}, 5, 6)), "[2]"+string(floats("", nil, -5, -6).Data)
+	if got != want {
 		t.Errorf("with an optional input: got %q, want %q", got, want)
 	}
 	open := launch(t, 1, 1, Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float32, 1))}, Model{
