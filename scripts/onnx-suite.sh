@@ -5,7 +5,8 @@
 # expression that names of cases are to match, such as ^node__test_re; without one all are served.
 #
 # It fails when a model is not served for another reason than ONNX Runtime's or a type that the protocol lacks, when a
-# wire answers otherwise than the others, and when fewer than WANTED cases are answered as the standard does.
+# wire answers otherwise than the others, or than the standard where ONNX Runtime does not, and when fewer than WANTED
+# cases are answered.
 #
 #   apt-get install --no-install-recommends libonnx-testdata python3-onnx python3-grpcio python3-protobuf python3-numpy
 #

@@ -5,8 +5,8 @@ standard does.
 
 DATA is the folder of libonnx-testdata; MESSAGES is what `go run ./test/clients FILE messages` writes. The server has
 each case as a model of its name. The exit status is 1 when a model is refused for a reason of our own, when an answer
-is wrong that is right by another wire, when fewer than WANTED cases are answered as the standard does by HTTP, or when
-the server ends.
+is wrong that is right by another wire, when one is wrong that ONNX Runtime gives as the standard does, when fewer than
+WANTED cases are answered by HTTP, or when the server ends.
 """
 
 import collections
@@ -25,6 +25,11 @@ TYPES = re.compile(r"of type .*, which the Open Inference Protocol cannot carry"
 UNFIT = re.compile(r"shape is .* model .* takes")
 # What is between the runtime and us is ours, although the runtime says it.
 OURS = re.compile(r"pre-allocated|shape verification failed")
+
+
+# Cases to which ONNX Runtime by itself gives other values than the standard, the first two by chance. The test
+# TestStandardsCases of runtime/onnx compares our answers with its own.
+OTHERWISE = re.compile(r"bernoulli|training_dropout|FLOAT_to_STRING|test_dft|maxunpool_export|align_corners")
 
 
 def differs(got, want):
@@ -108,8 +113,9 @@ def main():
                 wrong.append((case.name, name, reason))
     report(len(found), counts, refused, wrong)
     ours = refused.get("ours", [])
-    uneven = [w for w in wrong if w[1] != "every wire"]
-    sys.exit(1 if ours or uneven or counts["HTTP binary"]["equal"] < int(wanted) else 0)
+    wrong = [w for w in wrong if w[1] != "every wire" or not OTHERWISE.search(w[0])]
+    served = counts["HTTP binary"].total() - counts["HTTP binary"]["refused"]
+    sys.exit(1 if ours or wrong or served < int(wanted) else 0)
 
 
 def report(total, counts, refused, wrong):
