@@ -82,3 +82,22 @@ apps:
 		_ = c.Wait()
 	}
 }
+
+// A start of a folder reads it twice, with objectives the second time, and says once what it leaves out.
+func TestWhatIsNotServedIsSaidOnce(t *testing.T) {
+	needsONNX(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	adding(t, dir, "good", 1, 1)
+	unknown := onnxmodel.NewGraph("bad").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).
+		Node("NoSuchOperator", []string{"x"}, []string{"y"}).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)
+	if err := unknown.Write(filepath.Join(dir, "bad", "1", "model.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second start finds the profile of the first
+		status, _, errs := run(t.Context(), "serve", dir, "--print-config")
+		if n := strings.Count(errs, "is not served"); status != 0 || n != 1 {
+			t.Errorf("status %d, said %d times:\n%s", status, n, errs)
+		}
+	}
+}
