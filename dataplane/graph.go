@@ -100,15 +100,15 @@ func (g *graph) wanted(at int, outputs []string) []string {
 	return g.ownNames(at, outputs)
 }
 
-// newGraphs returns the graphs of the apps from the given one on.
-func newGraphs(spec *serving.Spec, wiring []pipeline.Wiring, from int) ([]*graph, error) {
-	out := make([]*graph, 0, len(spec.Apps)-min(from, len(spec.Apps)))
-	for a := from; a < len(spec.Apps); a++ {
-		g, err := newGraph(spec, wiring, serving.AppID(a))
+// newGraphs returns the graphs of some apps.
+func newGraphs(spec *serving.Spec, wiring []pipeline.Wiring, of []serving.AppID) (map[serving.AppID]*graph, error) {
+	out := make(map[serving.AppID]*graph, len(of))
+	for _, a := range of {
+		g, err := newGraph(spec, wiring, a)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, g)
+		out[a] = g
 	}
 	return out, nil
 }

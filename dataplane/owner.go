@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -134,8 +135,9 @@ func (p *Plane) gather() {
 		case m.job != nil:
 			p.finish(m)
 		default:
-			p.graphs = append(p.graphs, m.graphs...)
+			maps.Copy(p.graphs, m.graphs)
 			if m.call != nil {
+				p.refuseGone(m) // a growth of this instant comes before it
 				p.calls[m.in.Query.ID] = m.call
 			}
 			if !engine.Stale(p.c.Engine, &m.in) {
@@ -146,6 +148,13 @@ func (p *Plane) gather() {
 	}
 	p.spare = batch
 	engine.Sort(p.in)
+}
+
+// refuseGone has a query refused whose app, or the variant that it is pinned to, is gone: another one has its place.
+func (p *Plane) refuseGone(m *message) {
+	if q := &m.in.Query; m.call.gone || !m.call.request.Current(p.spec()) {
+		q.App, q.Variant, m.call.gone = serving.None, serving.None, true
+	}
 }
 
 // step steps the engine with the inputs that were gathered, and carries its decisions out.
@@ -238,7 +247,7 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	}
 	e := &Error{
 		Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String(), Expired: d.Reason == engine.QueueTimeout,
-		Full: d.Reason == engine.QueueFull, Closed: d.Reason == engine.AppClosed,
+		Full: d.Reason == engine.QueueFull, Closed: d.Reason == engine.AppClosed || c.gone,
 		Unplaced: d.Reason.Unplaced(),
 	}
 	if d.Outcome == serving.Failed {

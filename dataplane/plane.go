@@ -91,8 +91,8 @@ type Plane struct {
 	calls     map[serving.QueryID]*call
 	instances map[serving.InstanceID]*instance
 	jobs      map[serving.BatchID]*job
-	graphs    []*graph // by AppID; nil for apps of one stage
-	sent      []int32  // memory of Input.Emitted of the inputs of one step
+	graphs    map[serving.AppID]*graph // nil for apps of one stage
+	sent      []int32                  // memory of Input.Emitted of the inputs of one step
 	states    *states
 	breakages breakages
 	helpers   sync.WaitGroup // goroutines of instances and planner
@@ -110,7 +110,7 @@ type message struct {
 	job    *job
 	ask    func(*engine.Engine)
 	look   func(*engine.Engine)
-	graphs []*graph // of the apps that a growth adds
+	graphs map[serving.AppID]*graph // of the apps that a growth brings
 }
 
 // call is a query between its acceptance and its answer.
@@ -119,6 +119,7 @@ type call struct {
 	arrived  serving.Time
 	reply    func(*Response, error)
 	partials *partials       // nil for a query with one answer
+	gone     bool            // its app or its variant was gone before it reached the engine
 	cause    error           // the last error of a backend or a stage
 	outputs  []tensor.Tensor // of an app of one stage
 	// execution is the query's in an app of several stages, from the start of its first batch on; else nil.
@@ -151,7 +152,7 @@ func New(c Config) (*Plane, error) {
 	if c.StatesHeld <= 0 {
 		c.StatesHeld = limits.AllStatesBytes
 	}
-	graphs, err := newGraphs(c.Spec, c.Wiring, 0)
+	graphs, err := newGraphs(c.Spec, c.Wiring, c.Spec.FreshSince(&serving.Spec{}).Apps)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func New(c Config) (*Plane, error) {
 	return p, nil
 }
 
-// spec returns the tables in force. They only grow, so that identifiers and entries of older ones stay valid.
+// spec returns the tables in force. Identifiers of older ones stay valid as long as the engine refers to them.
 func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
 // Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when
@@ -185,7 +186,7 @@ func (p *Plane) GrowWired(g *engine.Growth, wiring []pipeline.Wiring) error {
 	if err := g.Spec.CheckGrowth(p.spec()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
-	graphs, err := newGraphs(g.Spec, wiring, len(p.spec().Apps))
+	graphs, err := newGraphs(g.Spec, wiring, g.Spec.FreshSince(p.spec()).Apps)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,10 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		timeout, q.Expires = min(timeout, r.Within), now.Add(r.Within)
 	}
 	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
-	p.noteQuery(r, &q)
+	gone := !r.Current(p.spec())
+	if !gone {
+		p.noteQuery(r, &q)
+	}
 	var given *partials
 	if r.Partial != nil {
 		given = &partials{to: r.Partial, limit: p.c.Output}
@@ -266,7 +270,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		r.Accepted(id)
 	}
 	p.inbox = append(p.inbox, message{
-		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply, partials: given},
+		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply, partials: given, gone: gone},
 	})
 	p.mu.Unlock()
 	if r.Queued != nil {

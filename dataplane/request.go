@@ -25,6 +25,9 @@ type Request struct {
 	Tenant      int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
+	// Generation and VariantGeneration are those of App and Variant where the client's model was looked up. A query for
+	// one whose place another has taken since is refused as for a closed app.
+	Generation, VariantGeneration uint32
 	// Stream names the stream of the query, such as a camera or a call; "" is none. Stateful stages serve the queries
 	// of a stream of an app one after the other, and keep a state from one to the next.
 	Stream string
@@ -48,6 +51,16 @@ type Request struct {
 	// Accepted, if not nil, is called with the query's number before anything happens to it. It must not block and not
 	// call the plane.
 	Accepted func(serving.QueryID)
+}
+
+// Current reports whether App and Variant are still what they were when the request was made. Those that the spec does
+// not have are left to the engine.
+func (r *Request) Current(spec *serving.Spec) bool {
+	if r.App >= 0 && int(r.App) < len(spec.Apps) && spec.Apps[r.App].Generation != r.Generation {
+		return false
+	}
+	return r.Variant < 0 || int(r.Variant) >= len(spec.Variants) ||
+		spec.Variants[r.Variant].Generation == r.VariantGeneration
 }
 
 // StreamName returns the name under which the plane knows the stream, which its owner is part of; "" for none.

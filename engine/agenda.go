@@ -255,8 +255,15 @@ func (a *agenda) due() (s serving.StageID, i serving.InstanceID, ok bool) {
 	return 0, serving.InstanceID(timer - len(a.spec.Stages)), true
 }
 
-// grow makes room for the timers of more stages. It must be called before the spec is replaced.
-func (a *agenda) grow(spec *serving.Spec) {
+// grow makes room for the timers of more stages, and forgets those of stages whose place is used again. It must be
+// called before the spec is replaced.
+func (a *agenda) grow(spec *serving.Spec, fresh []serving.StageID) {
+	for _, s := range fresh {
+		if int(s) < len(a.spec.Stages) {
+			a.timers.Remove(int(s))
+		}
+	}
+	serving.Forget(a.held, fresh, serving.Never)
 	from, more := len(a.spec.Stages), len(spec.Stages)-len(a.spec.Stages)
 	type timer struct {
 		at   int

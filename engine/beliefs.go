@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -30,6 +31,9 @@ type beliefs struct {
 
 	tooLate int // queries that were believed to be too late while an instance was idle
 }
+
+// unbudgeted is the budget of a stage that the plan in force does not know.
+const unbudgeted time.Duration = -1
 
 // probeEvery is how many queries, believed too late while an instance is idle, come to one probe.
 const probeEvery = 32
@@ -117,13 +121,16 @@ func (b *beliefs) within(p profile.Profile) profile.Profile {
 
 // grow extends beliefs to a spec that has grown. measured covers all of it. Where latency is learned, it is the start
 // for new variants and may be nil.
-func (b *beliefs) grow(measured profile.Profile) {
+func (b *beliefs) grow(measured profile.Profile, fresh *serving.Fresh) {
 	b.altered = true
 	if b.learner != nil {
-		b.learner.Grow(b.spec, measured)
+		b.learner.Grow(b.spec, measured, fresh.Variants)
 	} else {
 		b.base = measured
 	}
+	b.budgets, b.ballooning = slices.Clone(b.budgets), slices.Clone(b.ballooning)
+	serving.Forget(b.budgets, fresh.Stages, unbudgeted)
+	serving.Forget(b.ballooning, fresh.Stages, 1)
 	b.apply()
 }
 
@@ -169,7 +176,7 @@ func (b *beliefs) leastTails() []time.Duration { return b.tailsOf(b.least) }
 // budgetTails are the tails of the plan's budgets. Stages that are new to the plan take the least time they need.
 func (b *beliefs) budgetTails() []time.Duration {
 	return b.tailsOf(func(s serving.StageID) time.Duration {
-		if int(s) < len(b.budgets) {
+		if int(s) < len(b.budgets) && b.budgets[s] != unbudgeted {
 			return b.budgets[s]
 		}
 		return b.least(s)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -50,6 +51,16 @@ func (c *caps) exceeded(i *fleet.Instance, b *fleet.Batch) {
 	}
 	c.beliefs.cap(c.most)
 	c.agenda.changeBasis()
+}
+
+// forget drops what was learned of the variants that had the places of fresh ones.
+func (c *caps) forget(fresh []serving.VariantID) {
+	gone := func(x profile.Cell, _ int) bool { return slices.Contains(fresh, x.Variant) }
+	left := maps.Clone(c.most)
+	if maps.DeleteFunc(left, gone); len(left) < len(c.most) {
+		c.most = left
+		c.beliefs.cap(left)
+	}
 }
 
 // within returns a plan whose batch limits are what device types have memory for. It does not change p.

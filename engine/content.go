@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
@@ -78,9 +79,12 @@ func (c *content) view() *monitor.FactorView {
 	return &c.factors.FactorView
 }
 
-// grow extends the factors to a larger spec.
-func (c *content) grow() {
-	if c.factors != nil {
-		c.factors.Grow(c.spec)
+// grow extends the factors to a spec that has grown.
+func (c *content) grow(fresh []serving.StageID) {
+	if c.factors == nil {
+		return
 	}
+	c.factors.Grow(c.spec, fresh)
+	c.fans = slices.Clone(c.fans)
+	serving.Forget(c.fans, fresh, nil) // as in the spec
 }

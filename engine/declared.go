@@ -17,7 +17,7 @@ func (r *replanning) streamOpened(a serving.AppID, stream uint64, rate float64) 
 			"be 0 and the rate be finite and at least 0", stream, a, rate))
 		return
 	}
-	if r.monitor.Open(a, stream, rate) {
+	if !r.spec.Apps[a].Closed && r.monitor.Open(a, stream, rate) {
 		r.agenda.declare()
 	}
 }

@@ -230,17 +230,24 @@ func (e *Engine) grow(g *Growth) {
 		e.violated(fmt.Errorf("engine: growth: %w", err))
 		return
 	}
-	e.agenda.grow(g.Spec)
+	fresh := g.Spec.FreshSince(e.spec)
+	if err := e.checkFresh(&fresh); err != nil {
+		e.violated(fmt.Errorf("engine: growth: %w", err))
+		return
+	}
+	e.agenda.grow(g.Spec, fresh.Stages)
 	e.spec = g.Spec
-	e.fleet.Grow(g.Spec)
-	e.monitor.Grow(len(g.Spec.Apps))
-	e.beliefs.grow(g.Profile)
-	e.content.grow()
-	e.queries.grow()
-	e.health.grow()
+	e.fleet.Grow(g.Spec, fresh.Stages)
+	e.monitor.Grow(fresh.Apps)
+	e.beliefs.grow(g.Profile, &fresh)
+	e.content.grow(fresh.Stages)
+	e.queries.grow(&fresh)
+	e.health.grow(fresh.Variants)
+	e.caps.forget(fresh.Variants)
+	e.dispatch.grow(&fresh)
 	e.warm.evictUseless()
 	e.beliefs.recompute()
-	e.replanning.grow(&g.Known)
+	e.replanning.grow(&g.Known, &fresh)
 }
 
 // work does everything that can be done now.

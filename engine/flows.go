@@ -32,15 +32,13 @@ type stageResult struct {
 
 func newFlows(w *world) *flows {
 	f := &flows{world: w}
-	f.grow()
+	f.grow(w.spec.FreshSince(&serving.Spec{}).Apps)
 	return f
 }
 
-// grow takes up the apps of a spec that are new.
-func (f *flows) grow() {
-	for a := len(f.graphs); a < len(f.spec.Apps); a++ {
-		f.graphs = append(f.graphs, pipeline.New(f.spec, serving.AppID(a)))
-	}
+// grow takes up the apps of a spec that are fresh.
+func (f *flows) grow(fresh []serving.AppID) {
+	f.graphs = serving.Renew(f.graphs, fresh, func(a serving.AppID) *pipeline.Graph { return pipeline.New(f.spec, a) })
 }
 
 // open begins to follow a query of so many items through the stages of an app.

@@ -48,8 +48,8 @@ func newHealth(w *world, a *agenda) *health {
 	}
 }
 
-// grow makes room for the variants of a spec that has grown.
-func (h *health) grow() { h.variants = lengthened(h.variants, len(h.spec.Variants)) }
+// grow takes up the variants that a spec has grown by. They have never failed.
+func (h *health) grow(fresh []serving.VariantID) { h.variants = serving.Cleared(h.variants, fresh) }
 
 func (h *health) workerFailed(w serving.WorkerID)   { h.failed(&h.workers[w], workerUnfit) }
 func (h *health) variantFailed(v serving.VariantID) { h.failed(&h.variants[v], variantUnfit) }

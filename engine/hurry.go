@@ -79,6 +79,14 @@ func (d *dispatch) expectsCompany(i *fleet.Instance, q serving.QueryID, within t
 	return true
 }
 
+// grow takes up what the spec has grown by. The router forgets what it knows of entries whose places are used again.
+func (d *dispatch) grow(fresh *serving.Fresh) {
+	serving.Forget(d.company, fresh.Stages, company{})
+	if f, ok := d.router.(Forgetter); ok {
+		f.Forget(d.now, fresh)
+	}
+}
+
 // waitEnded notes how the wait of a query that was alone ended, once a batch of n queries starts on its instance.
 func (d *dispatch) waitEnded(i *fleet.Instance, n int) {
 	if _, waited := d.alone[i.ID()]; !waited {

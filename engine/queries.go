@@ -399,21 +399,18 @@ func (q *queries) isClosing(s serving.StageID) bool {
 	return slices.Contains(q.closing, q.spec.Stages[s].App)
 }
 
-// grow extends the tables to a larger spec: new apps, and apps that are now closed.
-func (q *queries) grow() {
-	q.waiting = lengthened(q.waiting, len(q.spec.Apps))
-	q.pending = lengthened(q.pending, len(q.spec.Apps))
-	for len(q.idle) < len(q.spec.Apps) {
-		q.idle = append(q.idle, q.now)
-	}
+// grow extends the tables to a spec that has grown: fresh apps, and apps that are now closed.
+func (q *queries) grow(fresh *serving.Fresh) {
+	q.waiting, q.pending = serving.Cleared(q.waiting, fresh.Apps), serving.Cleared(q.pending, fresh.Apps)
+	q.idle = serving.Renew(q.idle, fresh.Apps, func(serving.AppID) serving.Time { return q.now })
 	for a := range q.spec.Apps {
 		if id := serving.AppID(a); q.spec.Apps[a].Closed && q.pending[a] > 0 && !slices.Contains(q.closing, id) {
 			q.closing = append(q.closing, id)
 		}
 	}
-	q.flows.grow()
-	q.streams.grow()
-	q.shares.grow()
+	q.flows.grow(fresh.Apps)
+	q.streams.grow(fresh)
+	q.shares.grow(fresh.Apps)
 }
 
 // check reports a query that is miscounted, out of the order of its stream, or followed wrongly.

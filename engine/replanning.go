@@ -152,9 +152,12 @@ func (r *replanning) failed(seq uint64) bool {
 	return true
 }
 
-// grow requests a plan for a larger spec, of which known was measured. A plan under way for the smaller one becomes
-// stale.
-func (r *replanning) grow(known *plan.Known) {
+// grow requests a plan for a spec that has grown, of which known was measured. A plan under way for the one before
+// becomes stale.
+func (r *replanning) grow(known *plan.Known, fresh *serving.Fresh) {
+	if f, ok := r.scaler.(Forgetter); ok {
+		f.Forget(r.now, fresh)
+	}
 	r.last++
 	r.known = known
 	r.requested, r.retryAt = false, 0

@@ -70,18 +70,18 @@ type share struct {
 
 func newShares(w *world) *shares {
 	s := &shares{world: w}
-	s.grow()
+	s.grow(w.spec.FreshSince(&serving.Spec{}).Apps)
 	return s
 }
 
-// grow adds the accounts of new apps.
-func (s *shares) grow() {
+// grow adds the accounts of fresh apps.
+func (s *shares) grow(fresh []serving.AppID) {
 	if len(s.spec.Tenants) == 0 {
 		return
 	}
-	for len(s.apps) < len(s.spec.Apps) {
-		s.apps = append(s.apps, appShares{tenants: make([]account, len(s.spec.Tenants)+1), levelled: -1})
-	}
+	s.apps = serving.Renew(s.apps, fresh, func(serving.AppID) appShares {
+		return appShares{tenants: make([]account, len(s.spec.Tenants)+1), levelled: -1}
+	})
 }
 
 // weight is that of a tenant by its number in queries. Queries without a tenant are those of one with weight 1.

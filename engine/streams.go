@@ -43,17 +43,16 @@ type turn struct {
 
 func newStreams(w *world, a *agenda, r *records, f *flows) *streams {
 	x := &streams{world: w, agenda: a, records: r, flows: f}
-	x.grow()
+	fresh := w.spec.FreshSince(&serving.Spec{})
+	x.grow(&fresh)
 	return x
 }
 
-// grow extends the tables to the new apps and stages of a spec.
-func (x *streams) grow() {
-	for len(x.index) < len(x.spec.Stages) {
-		x.index = append(x.index, -1)
-	}
-	for a := len(x.stateful); a < len(x.spec.Apps); a++ {
-		x.stateful, x.byApp = append(x.stateful, nil), append(x.byApp, table{})
+// grow extends the tables to the fresh apps and stages of a spec.
+func (x *streams) grow(fresh *serving.Fresh) {
+	x.index = serving.Renew(x.index, fresh.Stages, func(serving.StageID) int32 { return -1 })
+	x.stateful, x.byApp = serving.Cleared(x.stateful, fresh.Apps), serving.Cleared(x.byApp, fresh.Apps)
+	for _, a := range fresh.Apps {
 		for _, s := range x.spec.Apps[a].Stages {
 			if x.spec.Stages[s].Stateful {
 				x.index[s] = int32(len(x.stateful[a]))

@@ -39,7 +39,7 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 func TestStreamsOfAppsDoNotMix(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	c.Spec.Stages[0].Stateful = true
-	spec, a, v := c.Spec.WithApp(c.Spec.Apps[0], c.Spec.Variants[0])
+	spec, a, v := c.Spec.WithApp(c.Spec.Apps[0], c.Spec.Variants[0], nil)
 	spec.Stages[spec.Source(a)].Stateful = true
 	e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(spec, latencies{{1, 1}, {1, 1}},
 		c.Planner.Provides())

@@ -49,6 +49,21 @@ type backends struct {
 
 func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
 
+// unbind forgets what runs as a variant. Instances that run keep it.
+func (b *backends) unbind(v serving.VariantID) {
+	if b.local != nil {
+		b.local.Unbind(v)
+	}
+	for _, p := range b.python {
+		if p != nil {
+			p.Unbind(v)
+		}
+	}
+	if b.functions != nil {
+		b.functions.Unbind(v)
+	}
+}
+
 // backends makes the backends of the file. They connect and load nothing yet. log takes what goes wrong and what models
 // in Python print; nil has the latter shown as notices.
 func (o *Opened) backends(log *slog.Logger) (*backends, error) {

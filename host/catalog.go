@@ -47,7 +47,11 @@ type catalogEntry struct {
 	apps  []serving.AppID // open ones
 	model *server.Model
 	temp  string          // folder with files that a client has sent; "" for none
-	by    serving.Offsets // of the identifiers of its definition
+	at    *serving.Placed // of its definition; nil for what was there at the start
+	// Of one that is unloaded: what was measured of its variants, by their numbers in its definition, and whether more
+	// was to be measured.
+	measured  serving.Measurements
+	unrefined bool
 }
 
 // newCatalog returns the repository of a server whose models run in this process, or nil for another server.
@@ -191,7 +195,7 @@ func (c *catalog) loadAs(ctx context.Context, x *functions.Extension, name strin
 	}
 	var e *catalogEntry
 	if err = c.hasRoom(was); err == nil {
-		e, err = c.add(ctx, x, d)
+		e, err = c.add(ctx, x, d, was)
 	}
 	if err != nil {
 		_ = os.RemoveAll(d.temp)
@@ -209,7 +213,9 @@ func (c *catalog) loadAs(ctx context.Context, x *functions.Extension, name strin
 	c.mu.Lock()
 	c.entries[name] = e
 	c.mu.Unlock()
-	c.refineLater(x.Spec, e.by, d)
+	if e.unrefined {
+		c.refineLater(x.Spec, e.at, d)
+	}
 	c.service.show(name, e.model)
 	c.log.Info("model loaded", "model", name, "versions", len(e.apps))
 	return c.retire(x, was)
@@ -224,7 +230,7 @@ func (c *catalog) hasRoom(was *catalogEntry) error {
 	n := 1
 	c.mu.Lock()
 	for _, e := range c.entries {
-		if len(e.apps) > 0 && !c.service.isUnloaded(e.apps[0]) {
+		if len(e.apps) > 0 {
 			n++
 		}
 	}
@@ -286,7 +292,6 @@ func (c *catalog) closeApps(x *functions.Extension, apps []serving.AppID) error 
 	spec := x.Spec
 	for _, a := range apps {
 		spec = spec.WithClosed(a)
-		c.service.forget(a)
 	}
 	g, err := x.Put(spec, x.Measured)
 	if err != nil {
@@ -308,6 +313,53 @@ func (c *catalog) remove(ctx context.Context, name string) error {
 	})
 }
 
+// unload ends what a model serves. It stays known, and is loaded again when a client asks.
+func (c *catalog) unload(ctx context.Context, name string) error {
+	return c.manager.Extend(ctx, func(x *functions.Extension) error {
+		e := c.entry(name)
+		if e == nil || len(e.apps) == 0 {
+			return nil
+		}
+		left := *e
+		left.apps, left.temp, left.model = nil, "", unloaded(e.model)
+		if e.at != nil {
+			left.unrefined = c.refiner.drop(x.Spec, e.at.Variants)
+			left.measured = where(x.Measured, func(v serving.VariantID) (serving.VariantID, bool) {
+				k := slices.Index(e.at.Variants, v)
+				return serving.VariantID(k), k >= 0
+			})
+		}
+		c.mu.Lock()
+		c.entries[name] = &left
+		c.mu.Unlock()
+		c.service.show(name, left.model)
+		c.log.Info("model unloaded", "model", name)
+		return c.retire(x, e)
+	})
+}
+
+// unloaded is a model without what serves it.
+func unloaded(m *server.Model) *server.Model {
+	all := make([]*server.Model, len(m.All()))
+	for k, x := range m.All() {
+		one := *x
+		one.App, one.Generation, one.Unloaded, one.Former = serving.None, 0, true, nil
+		one.Versions, one.Earlier = unplaced(x.Versions), unplaced(x.Earlier)
+		if all[k] = &one; m.Family != nil {
+			one.Family = all
+		}
+	}
+	return all[0]
+}
+
+func unplaced(list []server.Version) []server.Version {
+	out := slices.Clone(list)
+	for k := range out {
+		out[k].Variant, out[k].Generation = serving.None, 0
+	}
+	return out
+}
+
 // members lists the models that a served model is made of, which are models of their own, too.
 func (c *catalog) members(name string) (out []string) {
 	c.mu.Lock()
@@ -322,25 +374,27 @@ func (c *catalog) members(name string) (out []string) {
 	return out
 }
 
-// add brings the apps of a definition into the running server and waits until they are ready.
-func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition) (*catalogEntry, error) {
-	spec, by := x.Spec.WithAppsOf(d.tables.Spec)
+// add brings the apps of a definition into the running server and waits until they are ready. was is what was served
+// under its name before, or nil.
+func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition, was *catalogEntry) (*catalogEntry,
+	error) {
+	free := c.service.free()
+	spec, at := x.Spec.WithAppsOf(d.tables.Spec, &free)
 	before := x.Spec
-	for v := range d.tables.Variants {
+	for v, id := range at.Variants {
 		b := &d.tables.Variants[v]
-		id := serving.VariantID(v) + by.Variant
-		if b.Function != nil {
+		if c.run.unbind(id); b.Function != nil {
 			c.run.functions.Bind(id, b.Function)
 		} else {
 			c.run.local.Bind(id, onnxModel(b))
 		}
 	}
-	measured, err := c.lookAt(ctx, spec, by, d)
+	own, known, err := c.measuredOf(ctx, spec, at, d, was)
 	if err != nil {
 		return nil, err
 	}
-	measured = joined(x.Measured, measured)
-	if err := c.proposeObjectives(spec, by, d, measured); err != nil {
+	measured := joined(x.Measured, own, at.Variants)
+	if err := c.proposeObjectives(spec, at, d, measured); err != nil {
 		return nil, err
 	}
 	if err := spec.Validate(); err != nil {
@@ -360,27 +414,24 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	if err != nil {
 		return nil, err
 	}
-	e := &catalogEntry{parts: d.parts, print: d.print, temp: d.temp, by: by}
-	for a := range d.tables.Spec.Apps {
-		e.apps = append(e.apps, serving.AppID(a)+by.App)
-	}
+	e := &catalogEntry{parts: d.parts, print: d.print, temp: d.temp, apps: at.Apps, at: at, unrefined: !known}
 	if len(models) != 1 {
 		return nil, oip.Errorf(oip.Internal, "", "%d models came of one", len(models))
 	}
 	e.model = models[0]
 	for _, m := range e.model.All() {
-		shift(m, by)
+		shift(m, spec, at)
 	}
 	if g, err = x.Put(spec, measured); err != nil {
 		return nil, err
 	}
+	if err := c.service.grow(g, wiredAt(spec, wiring, at)); err != nil {
+		return nil, err
+	}
 	for v := range d.tables.Variants {
 		if b := &d.tables.Variants[v]; b.Described != nil && b.Described.Sequence != nil {
-			c.service.sequences.add(b.App+by.App, sequencesOf(b.Described))
+			c.service.sequences.add(at.Apps[b.App], sequencesOf(b.Described))
 		}
-	}
-	if err := c.service.grow(g, wiredAt(wiring, by)); err != nil {
-		return nil, err
 	}
 	if err := c.awaitReady(ctx, e.model); err != nil {
 		// The engine knows the apps already: they are closed, and what was served before stays.
@@ -389,10 +440,22 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	return e, nil
 }
 
+// measuredOf returns what is measured of the variants of a definition, and whether that is all that is to be measured.
+// What was measured of the same files before they were unloaded counts still.
+func (c *catalog) measuredOf(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition,
+	was *catalogEntry) (own serving.Measurements, known bool, err error) {
+	if was != nil && was.print != "" && was.print == d.print && len(was.measured.Latency) > 0 {
+		own = where(was.measured, func(k serving.VariantID) (serving.VariantID, bool) { return at.Variants[k], true })
+		return own, !was.unrefined, nil
+	}
+	own, err = c.lookAt(ctx, spec, at, d)
+	return own, false, err
+}
+
 // sameApps reports an app of the spec before that is no longer open.
 func sameApps(before, now *serving.Spec) error {
 	for a := range before.Apps {
-		if now.Apps[a].Closed && !before.Apps[a].Closed {
+		if x := &now.Apps[a]; x.Generation == before.Apps[a].Generation && x.Closed && !before.Apps[a].Closed {
 			return fmt.Errorf("app %q was closed, too", before.Apps[a].Name)
 		}
 	}
@@ -431,21 +494,45 @@ func (c *catalog) awaitReady(ctx context.Context, m *server.Model) error {
 }
 
 // shift translates the identifiers of a model.
-func shift(m *server.Model, by serving.Offsets) {
-	m.App += by.App
+func shift(m *server.Model, spec *serving.Spec, at *serving.Placed) {
+	m.App = at.Apps[m.App]
+	m.Generation = spec.Apps[m.App].Generation
 	for _, list := range [][]server.Version{m.Versions, m.Earlier} {
 		for k := range list {
-			list[k].Variant += by.Variant
+			v := at.Variants[list[k].Variant]
+			list[k].Variant, list[k].Generation = v, spec.Variants[v].Generation
 		}
 	}
 }
 
-// joined are measurements of both.
-func joined(a, b serving.Measurements) serving.Measurements {
-	a.Latency = append(slices.Clone(a.Latency), b.Latency...)
-	a.Load = append(slices.Clone(a.Load), b.Load...)
-	a.Memory = append(slices.Clone(a.Memory), b.Memory...)
-	return a
+// joined are measurements with those of variants in the place of earlier ones.
+func joined(all, own serving.Measurements, of []serving.VariantID) serving.Measurements {
+	out := where(all, func(v serving.VariantID) (serving.VariantID, bool) { return v, !slices.Contains(of, v) })
+	out.Latency = append(out.Latency, own.Latency...)
+	out.Load = append(out.Load, own.Load...)
+	out.Memory = append(out.Memory, own.Memory...)
+	return out
+}
+
+// where returns the measurements of some variants, under other numbers.
+func where(m serving.Measurements, is func(serving.VariantID) (serving.VariantID, bool)) (out serving.Measurements) {
+	var ok bool
+	for _, p := range m.Latency {
+		if p.Variant, ok = is(p.Variant); ok {
+			out.Latency = append(out.Latency, p)
+		}
+	}
+	for _, p := range m.Load {
+		if p.Variant, ok = is(p.Variant); ok {
+			out.Load = append(out.Load, p)
+		}
+	}
+	for _, p := range m.Memory {
+		if p.Variant, ok = is(p.Variant); ok {
+			out.Memory = append(out.Memory, p)
+		}
+	}
+	return out
 }
 
 // watch looks for changes in the repository until ctx ends.

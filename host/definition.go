@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,15 +194,12 @@ func (e *errUnbatched) Error() string { return "models do not batch" }
 
 // lookAt looks at the variants of a definition in a grown spec, as at the start of a server. It fails when one cannot
 // be loaded, and with errUnbatched when one is to be read anew.
-func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Offsets, d *definition) (
+func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition) (
 	out serving.Measurements, err error) {
 	sites, _ := c.base.sites()
 	for _, s := range sites {
-		x := c.measuring(s, by, d)
-		x.Spec = spec
-		for v := range d.tables.Variants {
-			x.Variants = append(x.Variants, serving.VariantID(v)+by.Variant)
-		}
+		x := c.measuring(s, at, d)
+		x.Spec, x.Variants = spec, at.Variants
 		f, err := profiler.Look(ctx, x, loadLook, nil)
 		if err != nil {
 			return out, oip.Errorf(oip.Internal, "", "it cannot be run: %v", err)
@@ -209,8 +207,7 @@ func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Off
 		if names := d.opened.unbatched(f); len(names) > 0 {
 			return out, &errUnbatched{d.opened.modelsOf(names)}
 		}
-		for k := range d.tables.Variants {
-			v := serving.VariantID(k) + by.Variant
+		for _, v := range at.Variants {
 			failed := f.Failure(spec.Variants[v].Name, spec.DeviceTypes[s.device].Name)
 			switch {
 			case failed == nil || failed.Batch > 1:
@@ -222,7 +219,7 @@ func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Off
 				out.Latency = append(out.Latency, assumedPoint(spec, v, s.device))
 			}
 		}
-		if out, err = (&refined{x.Variants, "", f}).over(spec, out); err != nil {
+		if out, err = (&refined{placesOf(spec, x.Variants), "", f}).over(spec, out); err != nil {
 			return out, err
 		}
 	}
@@ -233,31 +230,32 @@ func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, by serving.Off
 const loadLook = 50 * time.Millisecond
 
 // measuring returns the configuration of the measurements of a definition's variants, without the spec.
-func (c *catalog) measuring(s site, by serving.Offsets, d *definition) profiler.Config {
+func (c *catalog) measuring(s site, at *serving.Placed, d *definition) profiler.Config {
+	of := func(v serving.VariantID) serving.VariantID { return serving.VariantID(slices.Index(at.Variants, v)) }
 	return profiler.Config{Backend: c.run.of(s.worker), DeviceType: s.device, Worker: s.worker,
 		Slots: 1, Cores: s.cores, Host: c.run.thisHost(),
 		Tensors: func(v serving.VariantID) ([]tensor.Spec, bool, error) {
-			t, err := d.describe(v - by.Variant)
+			t, err := d.describe(of(v))
 			return t.inputs, t.batched, err
 		},
-		ModelFile: func(v serving.VariantID) string { return d.tables.Variants[v-by.Variant].Path },
+		ModelFile: func(v serving.VariantID) string { return d.tables.Variants[of(v)].Path },
 		RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
-			return d.backends().ownInputs(rng, v-by.Variant, items)
+			return d.backends().ownInputs(rng, of(v), items)
 		},
-		Identity: func(v serving.VariantID) string { return d.opened.functionIdentity(v - by.Variant) },
+		Identity: func(v serving.VariantID) string { return d.opened.functionIdentity(of(v)) },
 	}
 }
 
 // refineLater has the variants of a definition measured while the server is idle.
-func (c *catalog) refineLater(spec *serving.Spec, by serving.Offsets, d *definition) {
+func (c *catalog) refineLater(spec *serving.Spec, at *serving.Placed, d *definition) {
 	sites, _ := c.base.sites()
 	for _, s := range sites {
-		for k := range d.tables.Variants {
-			v := serving.VariantID(k) + by.Variant
+		for _, v := range at.Variants {
 			cell := cellName{spec.Variants[v].Name, spec.DeviceTypes[s.device].Name}
-			c.refiner.add(cell, s.device, unrefined{opened: d.opened, variants: []serving.VariantID{v},
+			c.refiner.add(cell, s.device, unrefined{
+				opened: d.opened, variants: placesOf(spec, []serving.VariantID{v}),
 				config: func(context.Context) (profiler.Config, func(*profiler.File)) {
-					return c.measuring(s, by, d), func(*profiler.File) {}
+					return c.measuring(s, at, d), func(*profiler.File) {}
 				}}, d.failed[cell])
 		}
 	}
@@ -275,7 +273,7 @@ func (d *definition) describe(v serving.VariantID) (tensors, error) {
 }
 
 // proposeObjectives gives apps for which nobody wrote down an objective one that follows from measurements.
-func (c *catalog) proposeObjectives(spec *serving.Spec, by serving.Offsets, d *definition,
+func (c *catalog) proposeObjectives(spec *serving.Spec, at *serving.Placed, d *definition,
 	m serving.Measurements) error {
 	if !d.imported {
 		return nil
@@ -288,15 +286,19 @@ func (c *catalog) proposeObjectives(spec *serving.Spec, by serving.Offsets, d *d
 	if err != nil {
 		return err
 	}
-	for a := int(by.App); a < len(spec.Apps); a++ {
-		spec.Apps[a].SLO.Latency = profile.Objective(spec, table, serving.AppID(a), 1)
+	for _, a := range at.Apps {
+		spec.Apps[a].SLO.Latency = profile.Objective(spec, table, a, 1)
 	}
 	return nil
 }
 
 // wiredAt is the wiring of a definition's stages, by their identifiers in the grown spec.
-func wiredAt(wiring []pipeline.Wiring, by serving.Offsets) []pipeline.Wiring {
-	return append(make([]pipeline.Wiring, by.Stage), wiring...)
+func wiredAt(spec *serving.Spec, wiring []pipeline.Wiring, at *serving.Placed) []pipeline.Wiring {
+	out := make([]pipeline.Wiring, len(spec.Stages))
+	for k := range wiring {
+		out[at.Stages[k]] = wiring[k]
+	}
+	return out
 }
 
 // pollEvery is how often the repository is looked at; 0 for never.

@@ -27,6 +27,7 @@ type functionHost struct {
 	profiled *Profiled
 	local    *onnx.Backend     // nil when no worker runs models in this process
 	python   []*python.Backend // of the workers; nil for those that run none
+	unbind   func(serving.VariantID)
 	log      *slog.Logger
 	manager  *functions.Manager
 	refines  bool // predicted latencies are measured later
@@ -48,6 +49,7 @@ func (h *functionHost) begin(s *service) {
 
 // Bind implements functions.Host.
 func (h *functionHost) Bind(v serving.VariantID, f *functions.File) {
+	h.unbind(v) // another kind of model may have had its place
 	switch {
 	case f.Python:
 		for _, p := range h.python {
@@ -82,16 +84,7 @@ func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*reposi
 }
 
 // Unbind implements functions.Binder.
-func (h *functionHost) Unbind(v serving.VariantID) {
-	if h.local != nil {
-		h.local.Unbind(v)
-	}
-	for _, p := range h.python {
-		if p != nil {
-			p.Unbind(v)
-		}
-	}
-}
+func (h *functionHost) Unbind(v serving.VariantID) { h.unbind(v) }
 
 // Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
 func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
@@ -130,7 +123,7 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	if gone {
 		h.show(open)
 	}
-	h.service.spec.Store(g.Spec) // before a plan can have the new identifiers
+	h.service.adopt(g)
 	if err := h.service.plane.Grow(g); err != nil {
 		return err
 	}
@@ -163,7 +156,7 @@ func (h *functionHost) show(open []functions.Live) {
 		l := &open[k]
 		m := h.models[l.Name]
 		if m == nil || m.App != l.App || m.Versions[0].Variant != l.Variant {
-			m = functionModel(l, h.manager, m)
+			m = functionModel(s.spec.Load(), l, h.manager, m)
 		}
 		shown[l.Name] = m
 		list = append(list, m)
@@ -171,6 +164,9 @@ func (h *functionHost) show(open []functions.Live) {
 	s.deployed, h.models = list, shown
 	s.list()
 }
+
+// Free implements functions.Host.
+func (h *functionHost) Free() serving.Free { return h.service.free() }
 
 // State implements functions.Host.
 func (h *functionHost) State(l *functions.Live) (state string, ready int) {

@@ -46,10 +46,10 @@ func TestPlansAreTriedWhenTheWorldHasGrown(t *testing.T) {
 	const rate = 600 // more than is believed to be possible
 	want := tried(p.planner, plan.Request{Spec: p.Spec(), Rates: []float64{rate}})
 
-	spec, by := p.Spec().WithAppsOf(p.Spec())
-	spec.Apps[by.App].Name = "later"
+	spec, at := p.Spec().WithAppsOf(p.Spec(), nil)
+	spec.Apps[at.Apps[0]].Name = "later"
 	for _, m := range slices.Clone(measured.Latency) {
-		m.Variant += by.Variant
+		m.Variant = at.Variants[m.Variant]
 		measured.Latency = append(measured.Latency, m)
 	}
 	for name, grown := range map[string]*serving.Spec{"grown": spec, "and closed": spec.WithClosed(0)} {

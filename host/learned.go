@@ -46,10 +46,11 @@ func (r *refiner) ran(v serving.VariantID, d serving.DeviceTypeID, items, concur
 	if !r.waits.Load() {
 		return
 	}
+	place := placesOf(r.service.spec.Load(), []serving.VariantID{v})[0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, u := range r.waiting {
-		if u.device != d || !slices.Contains(u.how.variants, v) || u.n >= lastRuns {
+		if u.device != d || !slices.Contains(u.how.variants, place) || u.n >= lastRuns {
 			continue
 		}
 		size := profiler.Size{Batch: items, Concurrency: concurrency}
@@ -93,8 +94,8 @@ func (r *refiner) take(q *dataplane.Request) {
 	spec := r.service.spec.Load()
 	for _, u := range r.waiting {
 		if u.how.sample != nil || len(spec.Apps[q.App].Stages) > 1 ||
-			!slices.ContainsFunc(u.how.variants, func(v serving.VariantID) bool {
-				return is(spec, v, u.cell.variant) && appOf(spec, v) == q.App
+			!slices.ContainsFunc(u.how.variants, func(v variantPlace) bool {
+				return v.is(spec, u.cell.variant) && appOf(spec, v.id) == q.App
 			}) {
 			continue
 		}

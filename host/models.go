@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/api/server"
@@ -163,21 +164,25 @@ func (o *Opened) labels(a serving.AppID) map[string][]string {
 	return out
 }
 
-// functionModel describes a function for clients. was is the version that it replaces, or nil.
-func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *server.Model {
-	out := &server.Model{Name: l.Name, App: l.App, Platform: server.OfONNX, Inputs: l.Inputs, Outputs: l.Outputs,
+// functionModel describes a function for clients. was is the version that it replaces, or nil. Former versions are
+// listed until others have their places.
+func functionModel(spec *serving.Spec, l *functions.Live, m *functions.Manager, was *server.Model) *server.Model {
+	out := &server.Model{Name: l.Name, App: l.App, Generation: spec.Apps[l.App].Generation,
+		Platform: server.OfONNX, Inputs: l.Inputs, Outputs: l.Outputs,
 		Batched: l.Batched, MaxBatch: m.MaxBatch(l),
 		Versions: []server.Version{
 			{
 				Variant: l.Variant, Name: functions.VariantName(l.Name, l.Version), Version: strconv.Itoa(l.Version),
-				Accuracy: 1,
+				Accuracy: 1, Generation: spec.Variants[l.Variant].Generation,
 			},
 		}}
 	if l.Python {
 		out.Platform = pythonPlatform
 	}
-	if was != nil && was.App == l.App {
-		out.Former = append(append([]server.Version(nil), was.Former...), was.Versions...)
+	if was != nil && was.App == l.App && was.Generation == out.Generation {
+		out.Former = slices.DeleteFunc(slices.Concat(was.Former, was.Versions), func(v server.Version) bool {
+			return spec.Variants[v.Variant].Generation != v.Generation
+		})
 	}
 	return out
 }

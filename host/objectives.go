@@ -74,6 +74,15 @@ func (o *objectives) ran(m profile.Profile, v serving.VariantID, d serving.Devic
 	}
 }
 
+// drop drops what was seen of variants that others have the places of now.
+func (o *objectives) drop(fresh []serving.VariantID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, v := range fresh {
+		delete(o.runs, v)
+	}
+}
+
 // seenRuns is the profile of what was seen: what one item alone takes, by variant.
 type seenRuns map[serving.VariantID]time.Duration
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
@@ -65,17 +66,22 @@ func newReach(e *engine.Engine) *reach {
 	return x
 }
 
-// stagesOf are the stages of an app; none of an app that the engine does not know.
-func (x *reach) stagesOf(a serving.AppID) []serving.StageID {
-	if a < 0 || int(a) >= len(x.spec.Apps) {
-		return nil
-	}
-	return x.spec.Apps[a].Stages
+// serves reports whether a model's app is in a spec: another may have its place.
+func serves(spec *serving.Spec, m *server.Model) bool {
+	return m.App >= 0 && int(m.App) < len(spec.Apps) && spec.Apps[m.App].Generation == m.Generation
 }
 
-// ready reports whether every stage of an app can answer, and the last one with a variant; serving.None for any.
-func (x *reach) ready(a serving.AppID, pin serving.VariantID) bool {
-	stages := x.stagesOf(a)
+// stagesOf are the stages of a model's app; none of an app that the engine does not know.
+func (x *reach) stagesOf(m *server.Model) []serving.StageID {
+	if !serves(x.spec, m) {
+		return nil
+	}
+	return x.spec.Apps[m.App].Stages
+}
+
+// ready reports whether every stage of a model can answer, and the last one with a variant; serving.None for any.
+func (x *reach) ready(m *server.Model, pin serving.VariantID) bool {
+	stages := x.stagesOf(m)
 	for at, s := range stages {
 		if last := at == len(stages)-1; last && pin != serving.None {
 			return int(pin) < len(x.variants) && x.variants[pin]
@@ -87,9 +93,9 @@ func (x *reach) ready(a serving.AppID, pin serving.VariantID) bool {
 	return len(stages) > 0
 }
 
-// waitsFor is the first stage of an app that cannot answer; "" for none.
-func (x *reach) waitsFor(a serving.AppID) string {
-	for _, s := range x.stagesOf(a) {
+// waitsFor is the first stage of a model that cannot answer; "" for none.
+func (x *reach) waitsFor(m *server.Model) string {
+	for _, s := range x.stagesOf(m) {
 		if !x.stages[s] {
 			return x.spec.Stages[s].Name
 		}
@@ -97,9 +103,11 @@ func (x *reach) waitsFor(a serving.AppID) string {
 	return ""
 }
 
-// isBroken reports whether a stage of an app has variants only that have failed to load.
-func (x *reach) isBroken(a serving.AppID) bool {
-	return slices.ContainsFunc(x.stagesOf(a), func(s serving.StageID) bool {
-		return !slices.ContainsFunc(x.spec.Stages[s].Variants, func(v serving.VariantID) bool { return !x.broken[v] })
+// isBroken reports whether a stage of a model has variants only that have failed to load.
+func (x *reach) isBroken(m *server.Model) bool {
+	return slices.ContainsFunc(x.stagesOf(m), func(s serving.StageID) bool {
+		return !slices.ContainsFunc(x.spec.Stages[s].Variants, func(v serving.VariantID) bool {
+			return !x.broken[v] && !x.spec.Variants[v].Retired
+		})
 	})
 }

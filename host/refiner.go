@@ -54,7 +54,7 @@ type refiner struct {
 // unrefined is a model that is not measured well on a device type.
 type unrefined struct {
 	opened   *Opened
-	variants []serving.VariantID // of one name: the same model, in several apps
+	variants []variantPlace // of one name: the same model, in several apps
 	// config returns the configuration of the measurement, and what to call with its result.
 	config func(context.Context) (profiler.Config, func(*profiler.File))
 	// sample is a request that was answered; nil measures with what the model's repository gives, or with guesses.
@@ -63,7 +63,7 @@ type unrefined struct {
 
 // refined is a model that was measured.
 type refined struct {
-	variants []serving.VariantID
+	variants []variantPlace
 	name     string // "" where the variants have several
 	file     *profiler.File
 }
@@ -80,7 +80,8 @@ func newRefiner(p *Profiled, log *slog.Logger) *refiner {
 			if !p.begun.rest[cell] {
 				continue
 			}
-			r.add(cell, x.device, unrefined{opened: p.Opened, variants: append(r.rest[cell].variants, v),
+			r.add(cell, x.device, unrefined{
+				opened: p.Opened, variants: append(r.rest[cell].variants, variantPlace{id: v}),
 				config: func(ctx context.Context) (profiler.Config, func(*profiler.File)) {
 					return p.measuring(ctx, r.backends, x, "")
 				}}, p.begun.file.Failure(cell.variant, cell.device))
@@ -121,9 +122,13 @@ func (r *refiner) next() func(context.Context) {
 func (r *refiner) refine(ctx context.Context, cell cellName, x unrefined) {
 	c, end := x.config(ctx)
 	c.Spec, c.Await = r.service.spec.Load(), r.awaitIdle
-	c.Variants = slices.DeleteFunc(slices.Clone(x.variants), func(v serving.VariantID) bool {
-		return !is(c.Spec, v, cell.variant)
+	places := slices.DeleteFunc(slices.Clone(x.variants), func(v variantPlace) bool {
+		return !v.is(c.Spec, cell.variant)
 	})
+	c.Variants = nil
+	for _, v := range places {
+		c.Variants = append(c.Variants, v.id)
+	}
 	if tune := x.opened.options.tune(); tune != nil {
 		tune(&c)
 	}
@@ -158,7 +163,7 @@ func (r *refiner) refine(ctx context.Context, cell cellName, x unrefined) {
 	delete(r.rest, cell)
 	switch {
 	case err == nil:
-		r.fresh = append(r.fresh, refined{c.Variants, cell.variant, f})
+		r.fresh = append(r.fresh, refined{places, cell.variant, f})
 		r.forget(cell)
 	case errors.Is(err, errReplaced):
 		r.forget(cell)
@@ -203,9 +208,54 @@ func (r *refiner) run(ctx context.Context, c profiler.Config) (f *profiler.File,
 // errReplaced is the error of a model that was replaced or removed meanwhile.
 var errReplaced = errors.New("it was replaced")
 
-// is reports whether an identifier is that of an open variant of a name.
-func is(spec *serving.Spec, v serving.VariantID, name string) bool {
-	return int(v) < len(spec.Variants) && spec.Variants[v].Name == name && !spec.Variants[v].Retired
+// variantPlace is a variant by its place in the tables, as long as no other has it.
+type variantPlace struct {
+	id         serving.VariantID
+	generation uint32
+}
+
+func placesOf(spec *serving.Spec, list []serving.VariantID) []variantPlace {
+	out := make([]variantPlace, len(list))
+	for k, v := range list {
+		out[k] = variantPlace{v, spec.Variants[v].Generation}
+	}
+	return out
+}
+
+// is reports whether the variant is still there, is open and has a name.
+func (p variantPlace) is(spec *serving.Spec, name string) bool {
+	if int(p.id) >= len(spec.Variants) {
+		return false
+	}
+	v := &spec.Variants[p.id]
+	return v.Name == name && v.Generation == p.generation && !v.Retired && !spec.Apps[appOf(spec, p.id)].Closed
+}
+
+// drop has variants not measured any more. It reports whether there was something to measure, or to plan with.
+func (r *refiner) drop(spec *serving.Spec, variants []serving.VariantID) (some bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	is := func(p variantPlace) bool { return slices.Contains(placesOf(spec, variants), p) }
+	for cell, x := range r.rest {
+		if !slices.ContainsFunc(x.variants, is) {
+			continue
+		}
+		some = true
+		if x.variants = slices.DeleteFunc(slices.Clone(x.variants), is); len(x.variants) == 0 {
+			delete(r.rest, cell)
+		} else {
+			r.rest[cell] = x
+		}
+	}
+	for _, u := range slices.Clone(r.waiting) {
+		if slices.ContainsFunc(u.how.variants, is) {
+			some = true
+			if u.how.variants = slices.DeleteFunc(slices.Clone(u.how.variants), is); len(u.how.variants) == 0 {
+				r.forget(u.cell)
+			}
+		}
+	}
+	return some || slices.ContainsFunc(r.fresh, func(x refined) bool { return slices.ContainsFunc(x.variants, is) })
 }
 
 // awaitIdle returns when no query is served, or with errBusy.
@@ -284,9 +334,10 @@ func (r *refiner) save(fresh []refined) {
 // over returns measurements of a spec with what was measured of the variants in the place of earlier ones.
 func (x *refined) over(spec *serving.Spec, m serving.Measurements) (serving.Measurements, error) {
 	m.Latency, m.Load, m.Memory = slices.Clone(m.Latency), slices.Clone(m.Load), slices.Clone(m.Memory)
-	for _, v := range x.variants {
+	for _, place := range x.variants {
+		v := place.id
 		name := cmp.Or(x.name, spec.Variants[v].Name)
-		if !is(spec, v, name) {
+		if !place.is(spec, name) {
 			continue
 		}
 		// A spec of its own, because names of variants are unique within an app only.

@@ -68,6 +68,13 @@ func (s *sequences) add(a serving.AppID, to *appSequences) {
 	s.byApp[a] = to
 }
 
+// remove removes an app that is gone.
+func (s *sequences) remove(a serving.AppID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byApp, a)
+}
+
 // sequencesOf says what sequences of a model may be. Triton's max_candidate_sequences is how many are batched at a
 // time: here as many as wait are, up to the model's batch, and so it bounds nothing.
 func sequencesOf(m *repository.Model) *appSequences {

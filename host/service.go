@@ -22,13 +22,14 @@ import (
 
 // service implements server.Service over the data plane.
 type service struct {
-	plane     *dataplane.Plane // set once, before requests are served
-	telemetry *telemetry.Telemetry
-	sequences *sequences
-	recorder  *recorder                    // nil where nothing is recorded
-	shadow    *shadow                      // nil where nothing is compared
-	tracer    *tracing.Tracer              // nil without traces
-	spec      atomic.Pointer[serving.Spec] // in force
+	plane      *dataplane.Plane // set once, before requests are served
+	telemetry  *telemetry.Telemetry
+	sequences  *sequences
+	objectives *objectives                  // set once
+	recorder   *recorder                    // nil where nothing is recorded
+	shadow     *shadow                      // nil where nothing is compared
+	tracer     *tracing.Tracer              // nil without traces
+	spec       atomic.Pointer[serving.Spec] // in force
 
 	planning sync.Mutex // held while a plan is made
 
@@ -102,16 +103,28 @@ func (s *service) show(name string, m *server.Model) {
 	s.list()
 }
 
-// forget drops what is kept of an app that is closed.
-func (s *service) forget(a serving.AppID) {
+// adopt takes a spec that has grown, before a plan can have its new identifiers.
+func (s *service) adopt(g *engine.Growth) {
+	fresh := g.Spec.FreshSince(s.spec.Load())
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.unloaded, a)
+	for _, a := range fresh.Apps {
+		delete(s.unloaded, a)
+		s.sequences.remove(a)
+	}
+	s.mu.Unlock()
+	s.objectives.drop(fresh.Variants)
+	s.spec.Store(g.Spec)
+}
+
+// free lists what the next growth may take the places of.
+func (s *service) free() (out serving.Free) {
+	s.plane.Inspect(func(e *engine.Engine) { out = e.Free() })
+	return out
 }
 
 // grow puts a grown spec into force.
 func (s *service) grow(g *engine.Growth, wiring []pipeline.Wiring) error {
-	s.spec.Store(g.Spec) // before a plan can have the new identifiers
+	s.adopt(g)
 	if err := s.plane.GrowWired(g, wiring); err != nil {
 		return err
 	}
@@ -129,6 +142,9 @@ func (s *service) Lookup(name string) (*server.Model, bool) {
 
 // Infer implements server.Service.
 func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+	if !r.Current(s.spec.Load()) {
+		return nil, &dataplane.Error{Outcome: serving.Refused, Reason: engine.AppClosed.String(), Closed: true}
+	}
 	ctx, ended, err := s.sequences.admit(ctx, r, s.spec.Load())
 	if err != nil {
 		return nil, err
@@ -176,6 +192,9 @@ func (s *service) Ready() bool {
 	}
 	for _, m := range s.Models() {
 		for _, x := range m.All() {
+			if x.Unloaded {
+				continue
+			}
 			if x.Failed != "" || s.isBroken(x) {
 				if s.strict {
 					return false
@@ -203,11 +222,11 @@ func (s *service) Unready() string {
 		switch failed := m.Failed != "" || s.isBroken(m); {
 		case failed && s.strict:
 			return fmt.Sprintf("model %q cannot be loaded: %s", m.Name, s.Reason(m, ""))
-		case failed || s.ModelReady(m, ""):
+		case failed || m.Unloaded || s.ModelReady(m, ""):
 			continue
 		}
 		return fmt.Sprintf("app %q has no ready instance at stage %q: the log has the reason", m.Name,
-			s.readiness.of(s.plane).waitsFor(m.App))
+			s.readiness.of(s.plane).waitsFor(m))
 	}
 	return "not ready"
 }
@@ -228,18 +247,18 @@ func loads(i *fleet.Instance) bool {
 // ModelReady implements server.Service.
 func (s *service) ModelReady(m *server.Model, version string) bool {
 	pin, ok := m.Pin(version)
-	return ok && m.Failed == "" && s.readiness.of(s.plane).ready(m.App, pin)
+	return ok && m.Failed == "" && s.readiness.of(s.plane).ready(m, pin)
 }
 
 // isBroken reports whether a stage of a model's app has variants only that have failed to load.
-func (s *service) isBroken(m *server.Model) bool { return s.readiness.of(s.plane).isBroken(m.App) }
+func (s *service) isBroken(m *server.Model) bool { return s.readiness.of(s.plane).isBroken(m) }
 
 // Reason implements server.Service.
 func (s *service) Reason(m *server.Model, version string) string {
 	switch {
 	case m.Failed != "":
 		return m.Failed
-	case s.isUnloaded(m.App):
+	case m.Unloaded || s.isUnloaded(m.App):
 		return "unloaded"
 	case s.ModelReady(m, version):
 		return ""

@@ -47,6 +47,7 @@ type shadowed struct {
 type agreement struct {
 	right, all float64
 	told       bool // that it is off
+	generation uint32
 }
 
 func (a *agreement) add(agrees bool) {
@@ -81,7 +82,8 @@ func (h *shadow) take(r *dataplane.Request, answer *dataplane.Response) {
 	if tensor.TotalBytes(r.Inputs) > largestShadow {
 		return
 	}
-	copied := &dataplane.Request{App: r.App, Inputs: slices.Clone(r.Inputs), Items: 1, Timeout: shadowTimeout}
+	copied := &dataplane.Request{App: r.App, Generation: r.Generation, Inputs: slices.Clone(r.Inputs), Items: 1,
+		Timeout: shadowTimeout}
 	select {
 	case h.queue <- shadowed{copied, answer.Variant, answer.Outputs}:
 	default:
@@ -106,7 +108,7 @@ func (h *shadow) compare(ctx context.Context, x *shadowed) {
 	var m *server.Model
 	for _, one := range h.s.Models() {
 		for _, v := range one.All() {
-			if v.App == x.request.App && v.Failed == "" {
+			if v.App == x.request.App && v.Generation == x.request.Generation && v.Failed == "" {
 				m = v
 			}
 		}
@@ -136,7 +138,7 @@ func (h *shadow) compare(ctx context.Context, x *shadowed) {
 			return
 		}
 		q := *x.request
-		q.Variant = v
+		q.Variant, q.VariantGeneration = v, spec.Variants[v].Generation
 		answer, err := h.s.plane.Infer(ctx, &q)
 		if err != nil {
 			return
@@ -171,8 +173,8 @@ func (h *shadow) waitIdle(ctx context.Context) bool {
 // note counts a comparison, shows the estimate, and warns of one that contradicts what plans believe.
 func (h *shadow) note(spec *serving.Spec, v, reference serving.VariantID, agrees bool) {
 	a := h.seen[v]
-	if a == nil {
-		a = &agreement{}
+	if of := spec.Variants[v].Generation; a == nil || a.generation != of {
+		a = &agreement{generation: of}
 		h.seen[v] = a
 	}
 	a.add(agrees)

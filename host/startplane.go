@@ -144,7 +144,7 @@ func (s *Server) openCatalog(run *backends) error {
 			return err
 		}
 	}
-	s.objectives.service, s.objectives.manager = s.service, m
+	s.objectives.service, s.objectives.manager, s.service.objectives = s.service, m, s.objectives
 	s.refiner.service, s.refiner.manager, s.refiner.backends = s.service, m, run
 	s.service.refiner = s.refiner
 	s.service.catalog = newCatalog(s.planned.Profiled, run, s.service, m, s.refiner, s.log)

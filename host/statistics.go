@@ -10,6 +10,9 @@ import (
 func (s *service) Statistics(m *server.Model) []server.VersionStatistics {
 	var out []server.VersionStatistics
 	spec := s.spec.Load()
+	if !serves(spec, m) {
+		return nil
+	}
 	several := spec.Apps[m.App].Composed()
 	for _, x := range s.telemetry.Statistics(m.App) {
 		one := server.VersionStatistics{LastInference: x.LastMS, InferenceCount: x.InferenceCount,

@@ -101,18 +101,23 @@ func waitFor(ctx context.Context, is func() bool) error {
 	return nil
 }
 
-// Unload implements server.Service: queries that were accepted are answered, then the app's instances are released.
-func (s *service) Unload(_ context.Context, m *server.Model, members bool) error {
+// Unload implements server.Service: queries that were accepted are answered, then the app's instances are released. A
+// model of the catalog leaves the tables with them: a server may load and unload any number of models.
+func (s *service) Unload(ctx context.Context, m *server.Model, members bool) error {
 	if err := s.mayChange(); err != nil {
 		return err
 	}
-	s.setUnloaded(m, true)
-	if s.catalog == nil || !members {
+	if s.catalog == nil || s.isDeployed(m.Name) {
+		s.setUnloaded(m, true)
 		return nil
 	}
-	for _, name := range s.catalog.members(m.Name) {
-		if x, ok := s.Lookup(name); ok {
-			s.setUnloaded(x, true)
+	names := []string{m.Name}
+	if members {
+		names = append(names, s.catalog.members(m.Name)...)
+	}
+	for _, name := range names {
+		if err := s.catalog.unload(ctx, name); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/api/dashboard"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -117,6 +119,10 @@ func (s *Server) question(span time.Duration) (*WhatIf, map[string]board.Window)
 	if len(arrivals) > 0 && len(arrivals) >= keptArrivals {
 		from = arrivals[0].At // older ones are gone
 	}
+	spec := s.service.spec.Load()
+	arrivals = slices.DeleteFunc(arrivals, func(a workload.Arrival) bool {
+		return int(a.App) < len(spec.Apps) && spec.Apps[a.App].Generation > 0 // not an app of the file any more
+	})
 	for k := range arrivals {
 		arrivals[k].At -= from
 	}

@@ -12,11 +12,13 @@ func (s *Spec) BestAccuracy(a AppID) float64 {
 	return best
 }
 
-// BestOfStage returns the accuracy of a stage's most accurate variant; 0 for a stage without variants.
+// BestOfStage returns the accuracy of a stage's most accurate variant that is not retired; 0 for a stage without.
 func (s *Spec) BestOfStage(st StageID) float64 {
 	best := 0.0
 	for _, v := range s.Stages[st].Variants {
-		best = max(best, s.Variants[v].Accuracy)
+		if x := &s.Variants[v]; !x.Retired {
+			best = max(best, x.Accuracy)
+		}
 	}
 	return best
 }

@@ -24,7 +24,7 @@ func TestWithFans(t *testing.T) {
 		(*Spec)(nil).EqualButFanOuts(s) {
 		t.Error("the same world is another, or none is one")
 	}
-	grown, _, _ := s.WithApp(App{Name: "b"}, Variant{Name: "v"})
+	grown, _, _ := s.WithApp(App{Name: "b"}, Variant{Name: "v"}, nil)
 	if grown.EqualButFanOuts(s) || s.WithClosed(0).EqualButFanOuts(s) {
 		t.Error("a world that has grown is the same")
 	}

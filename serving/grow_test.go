@@ -60,7 +60,7 @@ func TestGrowsRefuses(t *testing.T) {
 	base, a, _ := (&serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
 	}).
-		WithApp(serving.App{Name: "f"}, serving.Variant{Name: "f.1", MaxBatch: 1})
+		WithApp(serving.App{Name: "f"}, serving.Variant{Name: "f.1", MaxBatch: 1}, nil)
 	closed := base.WithClosed(a)
 	for want, s := range map[string]func() (*serving.Spec, *serving.Spec){
 		"shrink":       func() (*serving.Spec, *serving.Spec) { return &serving.Spec{}, base },

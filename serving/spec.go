@@ -101,8 +101,8 @@ type App struct {
 	// AccuracyTarget is the mean accuracy of answers to keep, in [0, BestAccuracy]; 0 for none. An answer's accuracy is
 	// the product over the stages. Serving in time comes before it, and cost after it.
 	AccuracyTarget float64 `json:",omitzero"`
-	// Closed marks an app that takes no queries any more. It stays in the table, so that identifiers keep their
-	// meaning.
+	// Closed marks an app that takes no queries any more. It stays in the table until nothing refers to it and another
+	// app takes its place, with another Generation.
 	Closed bool
 	// Ensemble marks an app that clients see as a model of its own beside that of its only stage.
 	Ensemble bool `json:",omitempty"`
@@ -110,6 +110,8 @@ type App struct {
 	// bound.
 	MinInstances int `json:"Least"`
 	MaxInstances int `json:"Most"`
+	// Generation counts how often the app's place in the table was used again; see Free.
+	Generation uint32 `json:",omitempty"`
 }
 
 // Composed reports whether clients see an app as a model of its own, and each of its stages as another.
@@ -133,6 +135,8 @@ type Stage struct {
 	EachQuery bool `json:",omitempty"`
 	// Queue are limits of its queue; nil for none.
 	Queue *QueueRules `json:",omitempty"`
+	// Generation is that of the stage's place in the table, as in App.
+	Generation uint32 `json:",omitempty"`
 }
 
 // Edge hands the results of one stage to another.
@@ -154,6 +158,8 @@ type Variant struct {
 	MemoryBytes int64   // of the model itself; 0 when not known
 	ItemBytes   int64   // of every item of a batch, on top of MemoryBytes; 0 when not known
 	Retired     bool    // another version has taken its place: no plan uses it any more
+	// Generation is that of the variant's place in the table, as in App.
+	Generation uint32 `json:",omitempty"`
 }
 
 // Hosts returns, ascending, the workers on which a part of a machine fits while nothing else runs there. part is a

@@ -117,7 +117,7 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 		Name: "f", Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: 50 * time.Millisecond, Percentile: 99},
 	}
 	v := serving.Variant{Name: "f.1", Accuracy: 1, MaxBatch: 4, MemoryBytes: 60}
-	spec, a, _ := base.WithApp(app, v)
+	spec, a, _ := base.WithApp(app, v, nil)
 	p := profile.Constant{Base: 3 * time.Millisecond, PerItem: time.Millisecond, LoadTime: 200 * time.Millisecond}
 	maker := func(p profile.Profile, _ *serving.Open) (plan.Planner, error) {
 		return &static.Planner{Profile: p, Spread: true}, nil
@@ -162,7 +162,7 @@ func TestUpdateFailsNothing(t *testing.T) {
 	ended, said := function(t, 0, 2500*time.Millisecond,
 		func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
 			v.Name = "f.2"
-			next, _ := spec.WithVersion(a, spec.Apps[a], v)
+			next, _ := spec.WithVersion(a, spec.Apps[a], v, nil)
 			return []*serving.Spec{next}
 		})
 	old, fresh := ended["served answered variant 0 late false"], ended["served answered variant 1 late false"]
@@ -180,7 +180,7 @@ func TestUpdateInTightMemory(t *testing.T) {
 	ended, _ := function(t, 100, 2500*time.Millisecond,
 		func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
 			v.Name = "f.2"
-			next, _ := spec.WithVersion(a, spec.Apps[a], v)
+			next, _ := spec.WithVersion(a, spec.Apps[a], v, nil)
 			return []*serving.Spec{next}
 		})
 	for how, n := range ended {

@@ -66,10 +66,11 @@ func (s *Server) inferNamed(ctx context.Context, m *Model, version string, q *da
 		return answer, err
 	}
 	now, gone := s.usable(m.Name, version)
-	if gone != nil || now.App == m.App || !slices.EqualFunc(now.Inputs, m.Inputs, sameTensor) {
+	if gone != nil || now.App == m.App && now.Generation == m.Generation ||
+		!slices.EqualFunc(now.Inputs, m.Inputs, sameTensor) {
 		return answer, err
 	}
-	again.App = now.App
+	again.App, again.Generation = now.App, now.Generation
 	return s.infer(ctx, &again)
 }
 

@@ -31,6 +31,9 @@ func (s *Server) usable(name, version string) (*Model, error) {
 		err = oip.Errorf(oip.Unavailable, "", "Request for unknown model: '%s' has no available versions: %s", m.Name,
 			m.Failed)
 	}
+	if err == nil && m.Unloaded {
+		err = oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first", m.Name)
+	}
 	return m, err
 }
 
@@ -56,7 +59,7 @@ func (s *Server) statistics(name, version string) ([]modelStatistics, error) {
 	}
 	var out []modelStatistics
 	for _, m := range models {
-		if m.Failed != "" {
+		if m.Failed != "" || m.Unloaded {
 			continue
 		}
 		want, _ := m.Pin(version)

@@ -47,10 +47,12 @@ type Loading struct {
 
 // Model is an app as clients see it.
 type Model struct {
-	Name     string
-	App      serving.AppID
-	Platform string // onnxruntime_onnx, or Ensemble
-	Versions []Version
+	Name string
+	App  serving.AppID
+	// Generation is that of App, and of a variant in Version: see serving.App.
+	Generation uint32
+	Platform   string // onnxruntime_onnx, or Ensemble
+	Versions   []Version
 	// Family is all versions of the model that run apart from each other, the one that answers who names none first.
 	// They have one name, and tensors of their own. Nil when this is the only one.
 	Family []*Model
@@ -69,6 +71,8 @@ type Model struct {
 	Plain bool
 	// Config is the model's config.pbtxt, or nil. It is not changed.
 	Config *triton.ModelConfig
+	// Unloaded is set for a model that a client has unloaded. It has no app, and is loaded again when a client asks.
+	Unloaded bool
 	// Failed says why the model cannot be served at all; "" for one that can. Such a model has no app.
 	Failed string
 	// FailedKind is the kind of that reason, for metrics.
@@ -97,6 +101,8 @@ type Version struct {
 	Name     string
 	Version  string // a decimal number, unique in the model: serving.Spec.ClientVersion
 	Accuracy float64
+
+	Generation uint32
 }
 
 // VersionStatistics are counters since the start, of Triton's statistics extension. Times are in nanoseconds.
@@ -124,15 +130,20 @@ func (m *Model) Decoupled() bool { return m.Config.GetModelTransactionPolicy().G
 
 // Pin returns the variant that a requested model_version names, by number or by name; serving.None for "".
 func (m *Model) Pin(version string) (serving.VariantID, bool) {
+	v, ok := m.pin(version)
+	return v.Variant, ok
+}
+
+func (m *Model) pin(version string) (Version, bool) {
 	if version == "" {
-		return serving.None, true
+		return Version{Variant: serving.None}, true
 	}
 	for _, v := range m.Versions {
 		if v.Version == version || v.Name == version {
-			return v.Variant, true
+			return v, true
 		}
 	}
-	return serving.None, false
+	return Version{Variant: serving.None}, false
 }
 
 // All returns the model's versions that run apart from each other, the one that answers who names none first. It is

@@ -270,7 +270,7 @@ func (s traced) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Res
 func (s traced) of(r *dataplane.Request) *Model {
 	for _, m := range s.Models() {
 		for _, x := range m.All() {
-			if x.App == r.App {
+			if x.App == r.App && x.Generation == r.Generation {
 				return x
 			}
 		}

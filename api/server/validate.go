@@ -13,7 +13,7 @@ import (
 
 // newRequest checks a client's request against its model and makes a query of it. limit bounds the items of a request.
 func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
-	pin, ok := m.Pin(version)
+	pin, ok := m.pin(version)
 	if !ok {
 		return nil, unknownVersion(m, version)
 	}
@@ -22,7 +22,8 @@ func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, 
 		return nil, err
 	}
 	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority,
-		MinAccuracy: p.MinAccuracy, Variant: pin,
+		MinAccuracy: p.MinAccuracy, Variant: pin.Variant,
+		Generation: m.Generation, VariantGeneration: pin.Generation,
 		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate,
 		Timings: p.StageTimings}, nil
 }

@@ -90,6 +90,9 @@ func (e *events) observe(now serving.Time, in []engine.Input, out []engine.Decis
 	for k := range in {
 		switch x := &in[k]; x.Kind {
 		case engine.SpecGrown:
+			for _, a := range x.Growth.Spec.FreshSince(e.spec).Apps {
+				delete(e.apps, a)
+			}
 			e.spec = x.Growth.Spec
 		case engine.QueryArrived:
 			if a := x.Query.App; a >= 0 && int(a) < len(e.spec.Apps) {

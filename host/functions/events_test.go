@@ -15,7 +15,7 @@ import (
 func TestEvents(t *testing.T) {
 	spec, a, v := (&serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}},
 		Workers: []serving.Worker{{Name: "w"}}}).WithApp(serving.App{Name: "f"},
-		serving.Variant{Name: "f-v1", MaxBatch: 1})
+		serving.Variant{Name: "f-v1", MaxBatch: 1}, nil)
 	e := newEvents(6, &serving.Spec{})
 	ms := func(n int) serving.Time { return serving.Time(n) * serving.Time(time.Millisecond) }
 	arrived := engine.Input{Kind: engine.QueryArrived, Query: serving.Query{App: a}}

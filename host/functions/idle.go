@@ -97,6 +97,11 @@ func (x *IdleTimes) Save(inspect func(func(*engine.Engine, serving.Time)) bool, 
 		more = false
 		there := inspect(func(e *engine.Engine, at serving.Time) {
 			apps := e.Spec().Apps
+			for name, m := range x.saved {
+				if from == 0 && apps[m.app].Name != name {
+					changed[name] = nil // another app has its place
+				}
+			}
 			for ; from < len(apps); from++ {
 				name, id := apps[from].Name, serving.AppID(from)
 				if apps[from].Closed {

@@ -33,7 +33,7 @@ func TestIdleTimes(t *testing.T) {
 		spec, _, _ = spec.WithApp(serving.App{
 			Name: fmt.Sprint("app", a), SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1,
 			QueueLimit: 10, ColdWait: time.Second,
-		}, serving.Variant{Name: "v", MaxBatch: 1})
+		}, serving.Variant{Name: "v", MaxBatch: 1}, nil)
 	}
 	dir := t.TempDir()
 	s, err := store.OpenFunctions(dir)

@@ -68,6 +68,8 @@ type Host interface {
 	Feasible(ctx context.Context, g *engine.Growth) error
 	// Grow puts a grown spec into force. open lists all functions that are open in it.
 	Grow(g *engine.Growth, open []Live) error
+	// Free lists what the next growth may take the places of.
+	Free() serving.Free
 	// State is one of Planning, Starting, Ready, Idle and Failing, of a function's newest version. ready counts the
 	// instances that answer.
 	State(l *Live) (state string, ready int)
@@ -147,7 +149,7 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 			p, err = m.prepare(ctx, x, false)
 		}
 		if err == nil {
-			n, l, err = m.withFunction(p)
+			n, l, err = m.withFunction(p, nil)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -262,7 +264,7 @@ func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*p
 	if err := fitsMachine(spec, p.variant.MemoryBytes); err != nil {
 		return nil, err
 	}
-	n, l, err := m.addFunction(p)
+	n, l, err := m.addFunction(p, nil)
 	if err != nil || x.Profile != nil || m.c.Predictor == nil {
 		return p, err
 	}
@@ -285,9 +287,10 @@ func (p *prepared) takeMemory() {
 	}
 }
 
-// withFunction returns the spec with a function in it, which replaces an earlier version, and binds its file.
-func (m *Manager) withFunction(p *prepared) (*grown, *Live, error) {
-	n, l, err := m.addFunction(p)
+// withFunction returns the spec with a function in it, which replaces an earlier version, and binds its file. It takes
+// places of free.
+func (m *Manager) withFunction(p *prepared, free *serving.Free) (*grown, *Live, error) {
+	n, l, err := m.addFunction(p, free)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -326,7 +329,7 @@ func variantOf(x *store.Function, d *repository.Described) (serving.Variant, err
 
 // addFunction returns the spec with a function and its variant, which replace an earlier version. That must have the
 // same inputs and outputs.
-func (m *Manager) addFunction(p *prepared) (*grown, *Live, error) {
+func (m *Manager) addFunction(p *prepared, free *serving.Free) (*grown, *Live, error) {
 	x, d, v := p.Function, p.Described, p.variant
 	app := m.c.App
 	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
@@ -336,7 +339,7 @@ func (m *Manager) addFunction(p *prepared) (*grown, *Live, error) {
 	defer m.mu.Unlock()
 	n.spec, n.measured = m.spec, m.measured
 	if was := m.live[x.Name]; was == nil {
-		n.spec, l.App, l.Variant = m.spec.WithApp(app, v)
+		n.spec, l.App, l.Variant = m.spec.WithApp(app, v, free)
 	} else {
 		if !reflect.DeepEqual(was.Described, d) {
 			return nil, nil, oip.Errorf(oip.Invalid, "model",
@@ -344,8 +347,9 @@ func (m *Manager) addFunction(p *prepared) (*grown, *Live, error) {
 					"first, or give this one another name", was.Version)
 		}
 		l.App = was.App
-		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
+		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v, free)
 	}
+	n.measured = without(n.measured, l.Variant) // of what had its place
 	if err := n.spec.Validate(); err != nil {
 		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
 	}
@@ -422,6 +426,7 @@ func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurement
 func without(m serving.Measurements, v serving.VariantID) serving.Measurements {
 	m.Latency = slices.DeleteFunc(slices.Clone(m.Latency), func(p serving.LatencyPoint) bool { return p.Variant == v })
 	m.Load = slices.DeleteFunc(slices.Clone(m.Load), func(l serving.LoadPoint) bool { return l.Variant == v })
+	m.Memory = slices.DeleteFunc(slices.Clone(m.Memory), func(x serving.MemoryPoint) bool { return x.Variant == v })
 	return m
 }
 
@@ -524,7 +529,8 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 // adoptPrepared puts a prepared function into the store, the spec and service.
 func (m *Manager) adoptPrepared(ctx context.Context, p *prepared) error {
 	p.Deployed = time.Now().UTC().Truncate(time.Millisecond)
-	n, l, err := m.withFunction(p)
+	free := m.host.Free()
+	n, l, err := m.withFunction(p, &free)
 	if err != nil {
 		return err
 	}

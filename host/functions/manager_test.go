@@ -51,6 +51,8 @@ func (h *host) Grow(g *engine.Growth, open []Live) error {
 	return h.plane
 }
 
+func (h *host) Free() serving.Free { return serving.Free{} }
+
 func (h *host) State(*Live) (string, int) { return Ready, 1 }
 
 // fixed is a Predictor that says how many us an item takes, and counts how often it is asked.
@@ -113,7 +115,7 @@ func newRig(t testing.TB, dir string) *rig {
 	}
 	base, _, _ = base.WithApp(serving.App{
 		Name: "base", Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99},
-	}, serving.Variant{Name: "base", MaxBatch: 1})
+	}, serving.Variant{Name: "base", MaxBatch: 1}, nil)
 	r.m, err = Restore(t.Context(), Config{
 		Store: kept, Predictor: r.fixed, Quick: r.quick, Statistic: profile.P95, Spec: base,
 		App: serving.App{Weight: 1, QueueLimit: 10}, Events: 5,

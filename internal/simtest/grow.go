@@ -37,9 +37,9 @@ func (c *Cluster) Grown(rng *rand.Rand, n int) []*engine.Growth {
 		id := serving.VariantID(serving.None)
 		switch pick := rng.IntN(4); {
 		case len(added) == 0 || pick < 2:
-			spec, _, id = spec.WithApp(app, v)
+			spec, _, id = spec.WithApp(app, v, nil)
 		case pick == 2:
-			spec, id = spec.WithVersion(added[rng.IntN(len(added))], app, v)
+			spec, id = spec.WithVersion(added[rng.IntN(len(added))], app, v, nil)
 		default:
 			spec = spec.WithClosed(added[rng.IntN(len(added))])
 		}

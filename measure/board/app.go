@@ -63,7 +63,8 @@ func (b *Board) AppView(name string) (*AppView, bool) {
 		if tenSpan > 0 {
 			x.Rate = rounded(float64(ten.stages[id]) / tenSpan)
 		}
-		if force != nil && int(id) < len(force.plan.Budgets) && force.plan.Budgets[id] > 0 {
+		if force != nil && int(id) < len(force.plan.Budgets) && force.plan.Budgets[id] > 0 &&
+			force.spec.Stages[id].Generation == st.Generation {
 			budget := ms(force.plan.Budgets[id])
 			x.BudgetMS = &budget
 		}
@@ -75,8 +76,9 @@ func (b *Board) AppView(name string) (*AppView, bool) {
 			if minuteSpan > 0 {
 				y.Rate = rounded(float64(minute.variants[v]) / minuteSpan)
 			}
-			y.Held = b.machines.holding(v)
-			x.Variants = append(x.Variants, y)
+			if y.Held = b.machines.holding(v); y.Held > 0 || !b.spec.Variants[v].Retired {
+				x.Variants = append(x.Variants, y)
+			}
 		}
 		for _, i := range b.machines.instances {
 			if i.stage == id && i.state == readyState {

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -61,14 +62,12 @@ type Board struct {
 
 // New returns a Board of an engine with this spec. It keeps spec.
 func New(spec *serving.Spec, o Options) *Board {
-	each := 64 + len(spec.Apps)*(Buckets*4+96) + 4*(len(spec.Variants)+len(spec.Stages))
-	fit := func(n int) int { return max(leastBlocks, min(n, mostBytes/2/each)) }
 	if o.Seconds <= 0 {
 		o.Seconds = seconds
 	}
 	b := &Board{
-		fine: newRing(fit(o.Seconds)), rough: newRing(fit(minutes)), arrivals: newArrivals(o.Arrivals), o: o,
-		measured: o.Measured,
+		spec: &serving.Spec{}, fine: newRing(fitting(spec, o.Seconds)), rough: newRing(fitting(spec, minutes)),
+		arrivals: newArrivals(o.Arrivals), o: o, measured: o.Measured,
 	}
 	if o.Batches <= 0 {
 		o.Batches = keptBatches
@@ -82,10 +81,21 @@ func New(spec *serving.Spec, o Options) *Board {
 	return b
 }
 
-// grow takes a spec whose tables have grown at their ends.
+// fitting returns how many blocks of a ring there may be, at most n.
+func fitting(spec *serving.Spec, n int) int {
+	each := 64 + len(spec.Apps)*(Buckets*4+96) + 4*(len(spec.Variants)+len(spec.Stages))
+	return max(leastBlocks, min(n, mostBytes/2/each))
+}
+
+// grow takes a spec that has grown.
 func (b *Board) grow(spec *serving.Spec) {
+	fresh := spec.FreshSince(b.spec)
+	if fresh.Within(b.spec) {
+		b.forget(&fresh)
+	}
 	b.spec = spec
-	b.waiting = extended(b.waiting, len(spec.Apps))
+	b.shorten()
+	b.waiting = serving.Cleared(b.waiting, fresh.Apps)
 	for _, x := range []*block{b.live, b.rough.last(), &b.total} {
 		if x == nil {
 			continue
@@ -95,6 +105,31 @@ func (b *Board) grow(spec *serving.Spec) {
 		x.stages = extended(x.stages, len(spec.Stages))
 	}
 	b.machines.grow(spec)
+}
+
+// shorten keeps the rings within their bound of memory.
+func (b *Board) shorten() {
+	b.fine.shorten(fitting(b.spec, len(b.fine.blocks)))
+	b.rough.shorten(fitting(b.spec, len(b.rough.blocks)))
+	if b.live != nil {
+		b.live = b.fine.last()
+	}
+}
+
+// forget drops what is known of entries whose places in the tables are used again: it must not show under other names.
+func (b *Board) forget(fresh *serving.Fresh) {
+	for _, r := range []*ring{b.fine, b.rough} {
+		for k := range r.blocks {
+			r.blocks[k].forget(fresh)
+		}
+	}
+	b.total.forget(fresh)
+	for k := range b.arrivals.ring {
+		if x := &b.arrivals.ring[k]; slices.Contains(fresh.Apps, x.App) {
+			x.At = -1
+		}
+	}
+	b.machines.forget(fresh)
 }
 
 func extended[T any](s []T, n int) []T {
@@ -164,6 +199,7 @@ func (b *Board) input(x *engine.Input) {
 	case engine.SpecGrown:
 		b.grow(x.Growth.Spec)
 		b.measured = x.Growth.Profile
+		b.plans.grown()
 	case engine.QueryArrived:
 		if a := x.Query.App; b.known(a) {
 			b.live.apps[a].offered++
@@ -189,10 +225,10 @@ func (b *Board) input(x *engine.Input) {
 	case engine.PriceChanged:
 		b.machines.priced(x.DeviceType, x.Price)
 	case engine.PlanReady:
-		b.plans.made(b.now, x.Plan)
+		b.plans.made(b.now, b.spec, x.Plan)
 		b.machines.planned(x.Plan)
 	case engine.PlanFailed:
-		b.plans.failed(b.now, x.Failure)
+		b.plans.failed(b.now, b.spec, x.Failure)
 	}
 }
 
@@ -215,7 +251,7 @@ func (b *Board) decision(d *engine.Decision) {
 	case engine.RequestPlan:
 		b.plans.asked(b.now, d)
 	case engine.KeepPlan:
-		b.plans.failed(b.now, d.Failure)
+		b.plans.failed(b.now, b.spec, d.Failure)
 	}
 }
 

@@ -51,8 +51,8 @@ func TestBoardOfAGrowingWorld(t *testing.T) {
 func TestCompareInAGrownWorld(t *testing.T) {
 	first := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}}}
 	app := serving.App{Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: time.Second, Percentile: 99}}
-	first, _, _ = first.WithApp(app, serving.Variant{Name: "first", Accuracy: 1, MaxBatch: 1})
-	grown, _, _ := first.WithApp(app, serving.Variant{Name: "later", Accuracy: 1, MaxBatch: 1})
+	first, _, _ = first.WithApp(app, serving.Variant{Name: "first", Accuracy: 1, MaxBatch: 1}, nil)
+	grown, _, _ := first.WithApp(app, serving.Variant{Name: "later", Accuracy: 1, MaxBatch: 1}, nil)
 	var measured serving.Measurements
 	profiled := func(spec *serving.Spec, took time.Duration) profile.Profile {
 		measured.Latency = append(measured.Latency, serving.LatencyPoint{

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -106,6 +107,22 @@ func (m *machines) grow(spec *serving.Spec) {
 	for d := len(m.prices); d < len(spec.DeviceTypes); d++ {
 		m.prices = append(m.prices, spec.DeviceTypes[d].PricePerHour)
 	}
+}
+
+// forget drops the batches and instances that are gone, where their stage or a variant of theirs means another now.
+func (m *machines) forget(fresh *serving.Fresh) {
+	stale := func(h held) bool { return slices.Contains(fresh.Variants, h.variant) }
+	m.gone = slices.DeleteFunc(m.gone, func(i *instance) bool {
+		return slices.Contains(fresh.Stages, i.stage) || slices.ContainsFunc(i.variants, stale)
+	})
+	for _, list := range [][]*instance{m.gone, slices.Collect(maps.Values(m.instances))} {
+		for _, i := range list {
+			i.unheld = slices.DeleteFunc(i.unheld, stale)
+		}
+	}
+	m.past.drop(func(e *endedBatch) bool {
+		return slices.Contains(fresh.Stages, e.stage) || slices.Contains(fresh.Variants, e.variant)
+	})
 }
 
 func (m *machines) price(w serving.WorkerID) float64 { return m.prices[m.spec.Workers[w].DeviceType] }

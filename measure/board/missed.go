@@ -66,7 +66,7 @@ func (b *Board) Arrivals(from serving.Time) (out []workload.Arrival) {
 	defer b.mu.Unlock()
 	r := &b.arrivals
 	for k := max(0, r.n-len(r.ring)); k < r.n; k++ {
-		if x := r.ring[k%len(r.ring)]; x.At >= from {
+		if x := r.ring[k%len(r.ring)]; x.At >= max(from, 0) {
 			out = append(out, x)
 		}
 	}

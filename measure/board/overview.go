@@ -165,10 +165,13 @@ func (b *Board) Overview() *Overview {
 			Hour: window(h, hourSpan, objectiveMS(app)), Burn: burn(n, app), BurnHour: burn(h, app),
 		}
 		if force != nil {
-			x.Forecast = forecastOf(force, a)
+			x.Forecast = b.forecastOf(force, a)
 		}
 		out.Apps = append(out.Apps, x)
 	}
+	allNow.add(&now.gone)
+	allHour.add(&hour.gone)
+	allMinute.add(&minute.gone)
 	out.Now, out.Hour = window(&allNow, nowSpan, 0), window(&allHour, hourSpan, 0)
 	out.CostPerMillion = ratio(minute.dollars*1e6, float64(allMinute.served))
 	out.Utilisation = ratio(now.busy, now.slots)
@@ -184,7 +187,16 @@ func burn(c *counts, a *serving.App) *float64 {
 	return ratio(float64(c.violations())/float64(c.judged()), allowed)
 }
 
-func forecastOf(p *planned, a int) *AppForecast {
+// forecastOf returns what a plan says of an app of the present; nothing where it knew another one in its place.
+func (b *Board) forecastOf(p *planned, a int) *AppForecast {
+	f := &AppForecast{}
+	if a < len(p.spec.Apps) && p.spec.Apps[a].Generation != b.spec.Apps[a].Generation {
+		return f
+	}
+	return p.forecastOf(a)
+}
+
+func (p *planned) forecastOf(a int) *AppForecast {
 	f := &AppForecast{}
 	at := func(list []float64) *float64 {
 		if a >= len(list) {
@@ -226,7 +238,10 @@ func (b *Board) Past(span serving.Time) map[string]Window {
 	out := make(map[string]Window, len(b.spec.Apps))
 	sum, seconds := b.sum(max(time.Second, time.Duration(span).Round(time.Second)))
 	for a := range b.spec.Apps {
-		out[b.spec.Apps[a].Name] = window(&sum.apps[a], seconds, objectiveMS(&b.spec.Apps[a]))
+		app := &b.spec.Apps[a]
+		if _, there := out[app.Name]; !there || !app.Closed {
+			out[app.Name] = window(&sum.apps[a], seconds, objectiveMS(app))
+		}
 	}
 	return out
 }

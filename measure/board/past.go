@@ -29,6 +29,21 @@ func (e *endedBatches) add(id serving.BatchID, r batchRun, now serving.Time) {
 	e.n++
 }
 
+// drop forgets some of them.
+func (e *endedBatches) drop(is func(*endedBatch) bool) {
+	kept := make([]endedBatch, 0, min(e.n, len(e.ring)))
+	e.each(func(x *endedBatch) bool {
+		if !is(x) {
+			kept = append(kept, *x)
+		}
+		return true
+	})
+	clear(e.ring)
+	for e.n = 0; e.n < len(kept); e.n++ {
+		e.ring[e.n] = kept[len(kept)-1-e.n]
+	}
+}
+
 // each calls see for every batch that is kept, latest end first, until it returns false.
 func (e *endedBatches) each(see func(*endedBatch) bool) {
 	for k := e.n - 1; k >= max(0, e.n-len(e.ring)); k-- {

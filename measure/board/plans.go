@@ -10,7 +10,8 @@ import (
 type plans struct {
 	list    []planned
 	n       int
-	under   bool // a request is under way: why, for which rates, and since when
+	under   bool // a request is under way: for what, why, for which rates, and since when
+	spec    *serving.Spec
 	why     engine.Reason
 	rates   []float64
 	askedAt serving.Time
@@ -20,6 +21,7 @@ type plans struct {
 // planned is a plan, or a request that led to none.
 type planned struct {
 	number  int
+	spec    *serving.Spec // that it was made for
 	at      serving.Time
 	asked   serving.Time
 	why     string
@@ -30,16 +32,21 @@ type planned struct {
 }
 
 func (p *plans) asked(now serving.Time, d *engine.Decision) {
-	p.why, p.rates = d.Reason, d.Request.Rates
+	p.why, p.rates, p.spec = d.Reason, d.Request.Rates, d.Request.Spec
 	p.under, p.askedAt, p.seq = true, now, d.Request.Snapshot.Seq
 }
 
-func (p *plans) add(x planned) {
+// grown takes a growth: the engine ignores a plan that is under way.
+func (p *plans) grown() { p.seq++ }
+
+func (p *plans) add(spec *serving.Spec, x planned) {
 	p.n++
+	x.spec = spec
 	x.number = p.n
 	x.why, x.asked = "made before the start", x.at
 	if p.under {
 		x.why, x.rates, x.asked = p.why.String(), p.rates, p.askedAt
+		x.spec = p.spec
 	} else if p.n > 1 {
 		x.why = "handed in from outside"
 	}
@@ -50,12 +57,12 @@ func (p *plans) add(x planned) {
 	p.list = append(p.list, x)
 }
 
-func (p *plans) made(now serving.Time, made *plan.Plan) {
-	p.add(planned{at: now, plan: made, dropped: made.Snapshot < p.seq})
+func (p *plans) made(now serving.Time, spec *serving.Spec, made *plan.Plan) {
+	p.add(spec, planned{at: now, plan: made, dropped: made.Snapshot < p.seq})
 }
 
 // failed takes a failure. The engine repeats that of a planner in a decision: it counts once.
-func (p *plans) failed(now serving.Time, f *engine.PlanFailure) {
+func (p *plans) failed(now serving.Time, spec *serving.Spec, f *engine.PlanFailure) {
 	if f == nil {
 		return
 	}
@@ -65,7 +72,7 @@ func (p *plans) failed(now serving.Time, f *engine.PlanFailure) {
 			return
 		}
 	}
-	p.add(planned{at: now, failure: f.Err})
+	p.add(spec, planned{at: now, failure: f.Err})
 }
 
 // inForce returns the plan that the engine follows; nil for none.

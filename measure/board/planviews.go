@@ -155,10 +155,10 @@ func (b *Board) Plan(number int) (*PlanView, bool) {
 		return out, true
 	}
 	m := p.plan
-	for a := range b.spec.Apps {
-		f := forecastOf(p, a)
+	for a := range p.spec.Apps {
+		f := p.forecastOf(a)
 		x := PlanApp{
-			Name: b.spec.Apps[a].Name, Demand: f.Demand, Capacity: f.Capacity, Shed: f.Shed, Late: f.Late,
+			Name: p.spec.Apps[a].Name, Demand: f.Demand, Capacity: f.Capacity, Shed: f.Shed, Late: f.Late,
 			Accuracy: f.Accuracy,
 		}
 		if a < len(p.rates) {
@@ -173,9 +173,9 @@ func (b *Board) Plan(number int) (*PlanView, bool) {
 		}
 	}
 	for s, budget := range m.Budgets {
-		if budget > 0 && s < len(b.spec.Stages) {
-			st := &b.spec.Stages[s]
-			out.Budgets = append(out.Budgets, StageMS{b.spec.Apps[st.App].Name, st.Name, ms(budget)})
+		if budget > 0 && s < len(p.spec.Stages) {
+			st := &p.spec.Stages[s]
+			out.Budgets = append(out.Budgets, StageMS{p.spec.Apps[st.App].Name, st.Name, ms(budget)})
 		}
 	}
 	if m.Proven {
@@ -192,17 +192,18 @@ func (b *Board) Plan(number int) (*PlanView, bool) {
 		}
 		out.Trials = append(out.Trials, x)
 	}
-	out.Rows = rows(b.spec, m)
+	out.Rows = rows(p.spec, m)
 	for k := at - 1; k >= 0; k-- {
-		if before := b.plans.list[k].plan; before != nil {
-			out.Changes = changes(rows(b.spec, before), out.Rows)
+		if x := &b.plans.list[k]; x.plan != nil {
+			out.Changes = changes(rows(x.spec, x.plan), out.Rows)
 			break
 		}
 	}
 	return out, true
 }
 
-// Demand returns the queries/s by app that a plan was made for; nil for one that is not kept or had none.
+// Demand returns the queries/s by app that a plan was made for; nil for one that is not kept or had none. It has none
+// of apps that took the place of one that was there at the start.
 func (b *Board) Demand(number int) []float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,10 +212,16 @@ func (b *Board) Demand(number int) []float64 {
 		return nil
 	}
 	p := &b.plans.list[at]
+	out := slices.Clone(p.rates)
 	if p.plan != nil && len(p.plan.Demand) > 0 {
-		return slices.Clone(p.plan.Demand)
+		out = slices.Clone(p.plan.Demand)
 	}
-	return slices.Clone(p.rates)
+	for a := range out {
+		if a < len(p.spec.Apps) && p.spec.Apps[a].Generation > 0 {
+			out[a] = 0
+		}
+	}
+	return out
 }
 
 func ms(d time.Duration) float64 { return rounded(float64(d) / 1e6) }

@@ -3,6 +3,8 @@ package board
 import (
 	"math"
 	"time"
+
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // Latencies are counted in Buckets buckets, BucketsPerOctave to every doubling, from LowestLatency on. The first bucket
@@ -106,6 +108,7 @@ func (c *counts) interpolated(p float64) float64 {
 type block struct {
 	at       int64 // start, in units of the ring's step
 	apps     []counts
+	gone     counts   // of apps whose place in the tables is used again
 	variants []uint32 // by VariantID: tasks that ended well on it
 	stages   []uint32 // by StageID: tasks that began
 	dollars  float64  // spent
@@ -114,10 +117,22 @@ type block struct {
 }
 
 func (b *block) reset(at int64, apps, variants, stages int) {
-	b.at, b.dollars, b.busy, b.slots = at, 0, 0, 0
+	b.at, b.dollars, b.busy, b.slots, b.gone = at, 0, 0, 0, counts{}
 	b.apps = cleared(b.apps, apps)
 	b.variants = cleared(b.variants, variants)
 	b.stages = cleared(b.stages, stages)
+}
+
+// forget has what was counted for fresh identifiers count for nobody in particular.
+func (b *block) forget(fresh *serving.Fresh) {
+	for _, a := range fresh.Apps {
+		if int(a) < len(b.apps) {
+			b.gone.add(&b.apps[a])
+		}
+	}
+	serving.Forget(b.apps, fresh.Apps, counts{})
+	serving.Forget(b.variants, fresh.Variants, 0)
+	serving.Forget(b.stages, fresh.Stages, 0)
 }
 
 func cleared[T any](s []T, n int) []T {
@@ -135,6 +150,7 @@ func (b *block) add(o *block) {
 			b.apps[a].add(&o.apps[a])
 		}
 	}
+	b.gone.add(&o.gone)
 	addTo(b.variants, o.variants)
 	addTo(b.stages, o.stages)
 	b.dollars += o.dollars
@@ -155,6 +171,18 @@ type ring struct {
 }
 
 func newRing(n int) *ring { return &ring{blocks: make([]block, n)} }
+
+// shorten drops the oldest blocks until at most n are left.
+func (r *ring) shorten(n int) {
+	if n >= len(r.blocks) {
+		return
+	}
+	kept := make([]block, n)
+	for k := max(0, r.n-n); k < r.n; k++ {
+		kept[k%n] = r.blocks[k%len(r.blocks)]
+	}
+	r.blocks = kept
+}
 
 // last returns the newest block; nil for none.
 func (r *ring) last() *block {

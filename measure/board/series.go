@@ -88,6 +88,9 @@ func (s *Series) add(x *block, app serving.AppID, names []serving.VariantID, uni
 			c.add(&x.apps[a])
 		}
 	}
+	if app == serving.None {
+		c.add(&x.gone)
+	}
 	objective := 0.0
 	if b.known(app) {
 		objective = objectiveMS(&b.spec.Apps[app])
@@ -150,10 +153,15 @@ func (b *Board) Seconds(from int64, n int64) *Second {
 	return out
 }
 
-// App returns the id of an app by its name.
+// App returns the id of an app by its name, of the open one if there is one.
 func (b *Board) App(name string) (serving.AppID, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := slices.IndexFunc(b.spec.Apps, func(a serving.App) bool { return a.Name == name })
-	return serving.AppID(at), at >= 0
+	found := serving.AppID(serving.None)
+	for a := range b.spec.Apps {
+		if x := &b.spec.Apps[a]; x.Name == name && (found == serving.None || !x.Closed) {
+			found = serving.AppID(a)
+		}
+	}
+	return found, found != serving.None
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,8 +48,11 @@ func newComplexity(r registry, spec *serving.Spec, n *names) *complexity {
 }
 
 func (c *complexity) grow(spec *serving.Spec) {
+	fresh := spec.FreshSince(c.spec).Stages
 	c.spec = spec
-	c.factors.Grow(spec)
+	c.factors.Grow(spec, fresh)
+	c.ballooning = slices.Clone(c.ballooning)
+	serving.Forget(c.ballooning, fresh, 1)
 }
 
 func (c *complexity) observe(now serving.Time, in []engine.Input, out []engine.Decision) {

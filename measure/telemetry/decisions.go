@@ -19,6 +19,8 @@ import (
 type entry struct {
 	at       serving.Time
 	decision engine.Decision // its Tasks are a copy
+	// Names of then: places in the spec's tables may be used again.
+	app, variant string
 }
 
 // log keeps the latest decisions and sends them to followers. Writing never waits for a reader.
@@ -46,7 +48,7 @@ func newLog(n int) *log {
 	return &log{ring: make([]entry, n), followers: make(map[*follower]bool)}
 }
 
-func (l *log) observe(now serving.Time, out []engine.Decision) {
+func (l *log) observe(now serving.Time, spec *serving.Spec, out []engine.Decision) {
 	if len(out) == 0 {
 		return
 	}
@@ -58,6 +60,7 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 		kept = append(kept, out[k].Tasks...)
 		e.at, e.decision = now, out[k]
 		e.decision.Tasks = kept
+		e.name(spec)
 		if r := out[k].Request; r != nil {
 			said := *r // but for what is large and of no use here
 			said.Snapshot, said.Beliefs, said.Known, said.Spec = &fleet.Snapshot{Seq: r.Snapshot.Seq}, nil, nil, nil
@@ -121,15 +124,26 @@ func (l *log) takeLost(f *follower) int {
 	return n
 }
 
-// line writes a decision with names instead of ids.
-func (t *Telemetry) line(e *entry, asJSON bool) []byte {
-	d, spec := &e.decision, t.spec.Load()
-	variant := ""
+// name notes the names of what a decision is about.
+func (e *entry) name(spec *serving.Spec) {
+	d := &e.decision
+	e.app, e.variant = "", ""
 	if d.Variant >= 0 && int(d.Variant) < len(spec.Variants) &&
 		(d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant ||
 			d.Kind == engine.EndQuery && d.Outcome == serving.Served) {
-		variant = spec.Variants[d.Variant].Name
+		e.variant = spec.Variants[d.Variant].Name
 	}
+	switch {
+	case d.Kind == engine.StartBatch:
+		e.app = spec.Apps[spec.Stages[d.Stage].App].Name
+	case d.Kind == engine.EndQuery && int(d.App) < len(spec.Apps) && d.App >= 0:
+		e.app = spec.Apps[d.App].Name
+	}
+}
+
+// line writes a decision with names instead of ids.
+func (t *Telemetry) line(e *entry, asJSON bool) []byte {
+	d, variant := &e.decision, e.variant
 	if !asJSON {
 		text := d.String()
 		if variant != "" {
@@ -155,15 +169,10 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		Error    string            `json:"error,omitempty"`
 	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
 		Instance: int32(d.Instance), Batch: uint64(d.Batch),
-		Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6, Queue: float64(d.Queue) / 1e6}
+		App: e.app, Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6, Queue: float64(d.Queue) / 1e6}
 	switch d.Kind {
 	case engine.EndQuery:
 		out.Outcome = d.Outcome.String()
-		if int(d.App) < len(spec.Apps) && d.App >= 0 {
-			out.App = spec.Apps[d.App].Name
-		}
-	case engine.StartBatch:
-		out.App = spec.Apps[spec.Stages[d.Stage].App].Name
 	case engine.KeepPlan:
 		out.Error = d.Failure.Err
 	}

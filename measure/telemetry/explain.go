@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -96,8 +97,21 @@ func newRecentQueries(spec *serving.Spec, n int) *recentQueries {
 
 func (m *recentQueries) grow(spec *serving.Spec) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	fresh := spec.FreshSince(m.spec)
+	if fresh.Within(m.spec) {
+		// Explanations keep their names. Nothing else is to be asked about an app whose place is used again.
+		for k := range m.ring {
+			x := &m.ring[k]
+			if slices.Contains(fresh.Apps, x.app) {
+				x.app = serving.None
+			}
+			if slices.Contains(fresh.Variants, x.pin) {
+				x.pin = serving.None
+			}
+		}
+	}
 	m.spec = spec
-	m.mu.Unlock()
 }
 
 func (m *recentQueries) find(id serving.QueryID) *Explanation {

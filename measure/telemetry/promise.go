@@ -107,7 +107,9 @@ func newPromises(r registry, spec *serving.Spec, n *names, warn func(PromiseChan
 	accuracyCount := r.counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.", "app")
 	broken := r.gauge("sluice_promise_broken",
 		"1 while observations of the last minute contradict what policies promise.", "app", "promise")
-	p := &promises{names: n, rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), notify: warn}
+	p := &promises{
+		spec: &serving.Spec{}, names: n, rates: monitor.NewRates(0), loading: make(map[loading]bool), notify: warn,
+	}
 	p.make = func(app string) *promiseSeries {
 		x := &promiseSeries{
 			queries: queries.WithLabelValues(app), violations: violations.WithLabelValues(app),
@@ -128,19 +130,20 @@ func newPromises(r registry, spec *serving.Spec, n *names, warn func(PromiseChan
 
 // grow adds the state of new apps.
 func (p *promises) grow(spec *serving.Spec) {
+	fresh := spec.FreshSince(p.spec)
 	p.spec = spec
-	p.rates.Grow(len(spec.Apps))
+	p.rates.Grow(fresh.Apps)
 	for a := range p.apps {
 		if spec.Apps[a].Closed {
 			p.apps[a].series = nil // it is dropped with those of the app
 		}
 	}
-	for a := len(p.apps); a < len(spec.Apps); a++ {
-		p.apps = append(p.apps, appPromise{
+	p.apps = serving.Renew(p.apps, fresh.Apps, func(a serving.AppID) appPromise {
+		return appPromise{
 			length: serving.Time(max(minBlock, objectivesPerBlock*spec.Apps[a].SLO.Latency)),
 			broken: make(map[string]bool),
-		})
-	}
+		}
+	})
 }
 
 func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Decision) {

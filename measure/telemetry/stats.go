@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type stats struct {
 }
 
 func newStats(spec *serving.Spec) *stats {
-	s := &stats{running: make(map[serving.BatchID]runningBatch)}
+	s := &stats{spec: &serving.Spec{}, running: make(map[serving.BatchID]runningBatch)}
 	s.grow(spec)
 	return s
 }
@@ -42,14 +43,17 @@ func newStats(spec *serving.Spec) *stats {
 func (s *stats) grow(spec *serving.Spec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	fresh := spec.FreshSince(s.spec)
 	s.spec = spec
-	for len(s.apps) < len(spec.Apps) {
-		s.apps = append(s.apps, VariantStats{Variant: serving.None})
-	}
-	for v := len(s.variants); v < len(spec.Variants); v++ {
-		s.variants = append(s.variants, VariantStats{Variant: serving.VariantID(v)})
-		s.sizes = append(s.sizes, make([]BatchStats, spec.Variants[v].MaxBatch+1))
-	}
+	s.apps = serving.Renew(s.apps, fresh.Apps, func(serving.AppID) VariantStats {
+		return VariantStats{Variant: serving.None}
+	})
+	s.variants = serving.Renew(s.variants, fresh.Variants, func(v serving.VariantID) VariantStats {
+		return VariantStats{Variant: v}
+	})
+	s.sizes = serving.Renew(s.sizes, fresh.Variants, func(v serving.VariantID) []BatchStats {
+		return make([]BatchStats, spec.Variants[v].MaxBatch+1)
+	})
 }
 
 func (s *stats) observe(in []engine.Input, out []engine.Decision) {
@@ -104,7 +108,7 @@ func (s *stats) outcome(o *report.Outcome) {
 		at := o.Variant
 		if at < 0 || int(at) >= len(s.variants) {
 			// It was refused or given up before any variant ran it: for its client the model has failed.
-			at = s.spec.Stages[s.spec.Apps[o.App].Stages[0]].Variants[0]
+			at = s.anyVariant(o.App)
 		}
 		v = &s.variants[at]
 	}
@@ -121,6 +125,13 @@ func (s *stats) outcome(o *report.Outcome) {
 	v.Queue++
 	v.QueueNS += uint64(o.Queue)
 	v.LastMS = time.Now().UnixMilli()
+}
+
+// anyVariant returns a variant of an app's first stage, the first that is not retired if there is one.
+func (s *stats) anyVariant(a serving.AppID) serving.VariantID {
+	all := s.spec.Stages[s.spec.Source(a)].Variants
+	at := slices.IndexFunc(all, func(v serving.VariantID) bool { return !s.spec.Variants[v].Retired })
+	return all[max(at, 0)]
 }
 
 // failed counts a query that was not served.

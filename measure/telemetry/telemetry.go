@@ -95,7 +95,7 @@ func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.De
 	}
 	t.metrics.observe(in, out)
 	t.stats.observe(in, out)
-	t.log.observe(now, out)
+	t.log.observe(now, t.spec.Load(), out)
 	t.recent.observe(now, in, out)
 	t.promises.observe(now, in, out)
 	t.content.observe(now, in, out)

@@ -25,7 +25,7 @@ func TestSpread(t *testing.T) {
 			Name: fmt.Sprint(k), Weight: 1, QueueLimit: 1, MinInstances: least,
 			SLO: serving.SLO{Latency: time.Second, Percentile: 99},
 		},
-			serving.Variant{Name: fmt.Sprint("v", k), Accuracy: 1, MaxBatch: 4})
+			serving.Variant{Name: fmt.Sprint("v", k), Accuracy: 1, MaxBatch: 4}, nil)
 	}
 	p := &Planner{
 		Profile: profile.Constant{Base: time.Millisecond}, Spread: true, Instances: []Instance{

@@ -28,10 +28,10 @@ func TestOpenNumbers(t *testing.T) {
 	app := serving.App{Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99}}
 	v := serving.Variant{Accuracy: 1, MaxBatch: 1}
 	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}}}
-	spec, a, _ := spec.WithApp(app, v)
-	spec, b, _ := spec.WithApp(app, v)
-	spec, _, _ = spec.WithApp(app, v)
-	spec, _ = spec.WithVersion(a, app, v) // variant 3
+	spec, a, _ := spec.WithApp(app, v, nil)
+	spec, b, _ := spec.WithApp(app, v, nil)
+	spec, _, _ = spec.WithApp(app, v, nil)
+	spec, _ = spec.WithVersion(a, app, v, nil) // variant 3
 	spec = spec.WithClosed(b)
 	o := spec.Open()
 	r := Request{Spec: spec, Rates: []float64{1, 2, 3}, Mixes: []serving.Mix{{Count: 1}, {Count: 2}},
@@ -101,7 +101,7 @@ func TestOpenTranslatesEveryTable(t *testing.T) {
 	v := serving.Variant{Accuracy: 1, MaxBatch: 1}
 	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}}}
 	for range 3 {
-		spec, _, _ = spec.WithApp(app, v)
+		spec, _, _ = spec.WithApp(app, v, nil)
 	}
 	o := spec.WithClosed(0).Open() // identifiers 1 and 2 are 0 and 1 of the open part
 	same := map[string]bool{       // by nothing, by device type or worker, or translated otherwise

@@ -120,7 +120,7 @@ func TestDeferredServesTheWindowThatEndsFirst(t *testing.T) {
 	spec.Apps = append(spec.Apps, spec.Apps[0])
 	spec.Apps[1].Stages = []serving.StageID{1}
 	spec.Stages = append(spec.Stages, serving.Stage{Name: "other", App: 1, Variants: []serving.VariantID{0}})
-	f.Grow(spec)
+	f.Grow(spec, []serving.StageID{1})
 	second := f.Launch(fleet.Placement{
 		Key: fleet.Key{Worker: 0, Ordinal: 2}, Stage: 1, Terms: fleet.Terms{Slots: 1, TimeShared: true},
 		Variants: []fleet.Loaded{{Limit: 5, Wanted: true}},

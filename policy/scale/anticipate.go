@@ -70,6 +70,17 @@ type Anticipate struct {
 // Name implements Scaler.
 func (*Anticipate) Name() string { return "anticipate" }
 
+// Forget implements engine.Forgetter.
+func (x *Anticipate) Forget(now serving.Time, f *serving.Fresh) {
+	serving.Forget(x.most, f.Apps, slidingMax{})
+	serving.Forget(x.longMost, f.Apps, slidingMax{})
+	serving.Forget(x.patience, f.Apps, patience{})
+	serving.Forget(x.seasonal, f.Apps, seasonal{from: now / tenth})
+	serving.Forget(x.strained, f.Apps, strain{})
+	serving.Forget(x.now, f.Apps, 0)
+	serving.Forget(x.sizesAt, f.Apps, sizesKnown)
+}
+
 // Needs implements Scaler.
 func (*Anticipate) Needs() plan.Sections { return 0 }
 

@@ -53,6 +53,11 @@ func NewComplexity(pause time.Duration, change float64) *Complexity {
 // Name implements Scaler.
 func (*Complexity) Name() string { return "complexity" }
 
+// Forget implements engine.Forgetter.
+func (c *Complexity) Forget(_ serving.Time, f *serving.Fresh) {
+	serving.Forget(c.apps, f.Apps, appDemand{lastDemand: -1})
+}
+
 // Needs implements Scaler.
 func (*Complexity) Needs() plan.Sections { return 0 }
 
@@ -107,6 +112,9 @@ func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 func (c *Complexity) rises(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
+		if v.Spec.Apps[a].Closed {
+			continue
+		}
 		_, planned := v.planned(app)
 		if planned == 0 {
 			planned = max(c.app(app).lastDemand, 0)
@@ -124,6 +132,9 @@ func (c *Complexity) falls(v *View) bool {
 	found := false
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
+		if v.Spec.Apps[a].Closed {
+			continue
+		}
 		lastDemand, rate, mean := c.app(app).lastDemand, c.rate(v, app), v.Monitor.Rate(v.Now, app, steadyWindow)
 		if lastDemand < 0 && mean > 0 && v.Plan != nil && a < len(v.Plan.Demand) {
 			lastDemand = v.Plan.Demand[a] // the first plan was made for what was expected

@@ -38,6 +38,12 @@ func NewMixShift(pause time.Duration) *MixShift { return &MixShift{Pause: pause}
 // Name implements Scaler.
 func (*MixShift) Name() string { return "mixshift" }
 
+// Forget implements engine.Forgetter.
+func (m *MixShift) Forget(_ serving.Time, f *serving.Fresh) {
+	serving.Forget(m.from, f.Apps, 0)
+	serving.Forget(m.next, f.Apps, mixStep)
+}
+
 // Needs implements Scaler.
 func (*MixShift) Needs() plan.Sections { return 0 }
 

@@ -103,11 +103,22 @@ func (o *RateBands) Invoked(now serving.Time, app serving.AppID, idle time.Durat
 
 func (o *RateBands) app(a serving.AppID) *appBand {
 	for len(o.apps) <= int(a) {
-		o.apps = append(o.apps, appBand{
-			keeper: o.fresh(), since: serving.Never, below: serving.Never, leadTime: -1, lastDemand: -1,
-		})
+		o.apps = append(o.apps, o.newBand())
 	}
 	return &o.apps[a]
+}
+
+func (o *RateBands) newBand() appBand {
+	return appBand{keeper: o.fresh(), since: serving.Never, below: serving.Never, leadTime: -1, lastDemand: -1}
+}
+
+// Forget implements engine.Forgetter.
+func (o *RateBands) Forget(_ serving.Time, f *serving.Fresh) {
+	for _, a := range f.Apps {
+		if int(a) < len(o.apps) {
+			o.apps[a] = o.newBand()
+		}
+	}
 }
 
 func (o *RateBands) fresh() Keeper {

@@ -28,6 +28,13 @@ func (f *Functions) Bind(v serving.VariantID, to *ops.Function) {
 	f.of[v] = to
 }
 
+// Unbind forgets the function of a variant.
+func (f *Functions) Unbind(v serving.VariantID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, v)
+}
+
 // get returns the function of a variant; nil for a model.
 func (f *Functions) get(v serving.VariantID) *ops.Function {
 	f.mu.RLock()

@@ -59,14 +59,14 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 // joined to a batch. It must be called before any task waits.
 func (f *Fleet) SetUnbatched() { f.unbatched = true }
 
-// Grow replaces spec by one that has grown at its ends. SetProfile must follow with a profile of it.
-func (f *Fleet) Grow(spec *serving.Spec) {
+// Grow replaces spec by one that has grown. Nothing runs or waits at its fresh stages. SetProfile must follow with a
+// profile of it.
+func (f *Fleet) Grow(spec *serving.Spec, fresh []serving.StageID) {
 	f.spec = spec
 	f.changes++
-	for len(f.central) < len(spec.Stages) {
-		f.ready, f.kinds = append(f.ready, nil), append(f.kinds, nil)
-		f.central, f.turns = append(f.central, newQueue()), append(f.turns, newQueue())
-	}
+	empty := func(serving.StageID) Queue { return newQueue() }
+	f.ready, f.kinds = serving.Cleared(f.ready, fresh), serving.Cleared(f.kinds, fresh)
+	f.central, f.turns = serving.Renew(f.central, fresh, empty), serving.Renew(f.turns, fresh, empty)
 }
 
 // SetProfile replaces the beliefs about latency. ProfileChanged must follow.

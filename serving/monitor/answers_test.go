@@ -1,10 +1,14 @@
 package monitor
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sluice-serving/sluice/serving"
+)
 
 func TestAnswers(t *testing.T) {
 	r := NewRates(1)
-	r.Grow(2)
+	r.Grow([]serving.AppID{1})
 	r.Answer(1, 0.5)
 	r.Answer(1, 0.25)
 	if n, sum := r.Answers(1); n != 2 || sum != 0.75 {

@@ -12,7 +12,7 @@ func TestDeclaredAgainstMaps(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r := NewRates(1)
-		r.Grow(2)
+		r.Grow([]serving.AppID{1})
 		open := [2]map[uint64]float64{{}, {}}
 		for step := range 300 {
 			app, stream := rng.IntN(2), 1+rng.Uint64N(12)

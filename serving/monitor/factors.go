@@ -37,21 +37,21 @@ const (
 // NewFactors returns the factors of spec, without observations. spec is kept.
 func NewFactors(spec *serving.Spec) *Factors {
 	f := &Factors{}
-	f.Grow(spec)
+	f.Grow(spec, spec.FreshSince(&serving.Spec{}).Stages)
 	return f
 }
 
-// Grow replaces spec by a larger one. It keeps all observations.
-func (f *Factors) Grow(spec *serving.Spec) {
+// Grow replaces spec by one that has grown. It keeps the observations of all stages but the fresh ones.
+func (f *Factors) Grow(spec *serving.Spec, fresh []serving.StageID) {
 	f.spec = spec
-	for s := len(f.stages); s < len(spec.Stages); s++ {
-		f.stages = append(f.stages, ratio{})
+	f.stages = serving.Cleared(f.stages, fresh)
+	f.edges = serving.Renew(f.edges, fresh, func(s serving.StageID) []ratio {
 		edges := make([]ratio, len(spec.Stages[s].Next))
 		for k := range edges {
 			edges[k].counts = true
 		}
-		f.edges = append(f.edges, edges)
-	}
+		return edges
+	})
 }
 
 // AddTask counts one task of a batch of a stage, by its position in the batch from 0. sent holds the items that each
@@ -108,6 +108,9 @@ func (f *FactorView) Changed(now serving.Time, fans [][]float64, ballooning []fl
 	}
 	for s := range f.stages {
 		id := serving.StageID(s)
+		if f.spec.Apps[f.spec.Stages[s].App].Closed {
+			continue
+		}
 		planned := 1.0
 		if s < len(ballooning) {
 			planned = ballooning[s]

@@ -12,6 +12,7 @@ import (
 // chain is an app of two stages whose edge is configured with a fan-out.
 func chain(fan float64) *serving.Spec {
 	return &serving.Spec{
+		Apps: make([]serving.App, 1),
 		Stages: []serving.Stage{
 			{Name: "detect", Next: []serving.Edge{{To: 1, FanOut: fan}}}, {Name: "classify", Joins: 1},
 		},

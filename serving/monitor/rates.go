@@ -39,14 +39,11 @@ func NewRates(n int) *Rates {
 	}}
 }
 
-// Grow makes room for so many apps. It keeps all counts.
-func (r *Rates) Grow(apps int) {
-	for len(r.counts) < apps {
-		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}),
-			append(r.sizes, sizes{})
-		r.missed = append(r.missed, [buckets]int32{})
-		r.declared, r.answers = append(r.declared, declared{}), append(r.answers, answers{})
-	}
+// Grow takes up apps of which nothing was seen, in new places or in the place of others. It keeps all other counts.
+func (r *Rates) Grow(fresh []serving.AppID) {
+	r.counts, r.missed = serving.Cleared(r.counts, fresh), serving.Cleared(r.missed, fresh)
+	r.recent, r.sizes = serving.Cleared(r.recent, fresh), serving.Cleared(r.sizes, fresh)
+	r.declared, r.answers = serving.Cleared(r.declared, fresh), serving.Cleared(r.answers, fresh)
 }
 
 // Add counts one arrival.

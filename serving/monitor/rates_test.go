@@ -72,7 +72,7 @@ func TestMissed(t *testing.T) {
 	if got := r.Missed(serving.Time(4e9), 0, 4*time.Second); got != 2.5 {
 		t.Errorf("%v/s missed in four seconds, not 2.5", got)
 	}
-	r.Grow(2)
+	r.Grow([]serving.AppID{1})
 	if got := r.Missed(serving.Time(4e9), 1, time.Second); got != 0 {
 		t.Errorf("%v/s missed of an app that is new", got)
 	}

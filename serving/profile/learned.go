@@ -99,13 +99,19 @@ func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 	return l
 }
 
-// Grow implements Learner. Observations are kept. Frozen profiles do not change.
-func (l *Learned) Grow(spec *serving.Spec, measured Profile) {
+// Grow implements Learner. Observations are kept, but for fresh variants. Frozen profiles do not change.
+func (l *Learned) Grow(spec *serving.Spec, measured Profile, fresh []serving.VariantID) {
 	l.spec, l.prior = spec, measured
-	for at := len(l.cells); at < len(spec.Variants)*l.devices; at++ {
-		l.cells = append(l.cells, believed{maxItems: spec.Variants[at/l.devices].MaxBatch})
-		l.learned = append(l.learned, learned{})
+	var cells []int32
+	for _, v := range fresh {
+		for d := range l.devices {
+			cells = append(cells, int32(int(v)*l.devices+d))
+		}
 	}
+	l.learned = serving.Cleared(l.learned, cells)
+	l.cells = serving.Renew(l.cells, cells, func(at int32) believed {
+		return believed{maxItems: spec.Variants[int(at)/l.devices].MaxBatch}
+	})
 }
 
 // Epoch implements Learner.

@@ -14,7 +14,7 @@ type Learner interface {
 	Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
 	// Grow takes up the variants that a grown spec adds (serving.Spec.Grows). measured is the new prior, for all
 	// variants; nil for none.
-	Grow(spec *serving.Spec, measured Profile)
+	Grow(spec *serving.Spec, measured Profile, fresh []serving.VariantID)
 	// Epoch changes when beliefs have changed so much that plans made before may be bad ones.
 	Epoch() uint64
 	// Frozen returns what is known now, for planners. It answers Unknown where the Learner guesses, and does not change

@@ -67,6 +67,17 @@ func New(o Options) *Rule { return &Rule{Options: o} }
 // Name implements route.Router.
 func (*Rule) Name() string { return "priced" }
 
+// Forget implements engine.Forgetter: where a place in the tables is used again, all stages are taken up anew.
+func (r *Rule) Forget(_ serving.Time, f *serving.Fresh) {
+	serving.Forget(r.keeping, f.Apps, keeping{})
+	for _, s := range f.Stages {
+		if int(s) < len(r.stages) {
+			r.built, r.stages, r.apps = false, nil, nil
+			return
+		}
+	}
+}
+
 // Needs implements route.Router.
 func (*Rule) Needs() plan.Sections { return 0 }
 
