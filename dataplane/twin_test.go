@@ -46,6 +46,18 @@ type world struct {
 	known   bool          // the engine begins with what was measured
 	header  journal.Header
 	system  systems.System
+	// grow, if not nil, may fill in the growths that come, after every step of the simulator; truthOf is the truth
+	// meanwhile.
+	grow    func(e *engine.Engine, now serving.Time)
+	truthOf func() profile.Profile
+}
+
+// now is the truth.
+func (w *world) now() profile.Profile {
+	if w.truthOf != nil {
+		return w.truthOf()
+	}
+	return w.truth
 }
 
 func newWorld(system systems.System, seed uint64) *world {
@@ -109,13 +121,13 @@ func (w *world) engine() *engine.Engine {
 
 // Service and Load are the truth of both drivers: functions of the batch, in round numbers, so that ties are frequent.
 func (w *world) Service(v serving.VariantID, d serving.DeviceTypeID, items, _ int, _ float64) time.Duration {
-	return w.truth.Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
+	return w.now().Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
 }
 
 func (*world) Draw(serving.VariantID, serving.DeviceTypeID, int, int) float64 { return 0 }
 
 func (w *world) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
-	return w.truth.Load(v, d) + time.Millisecond
+	return w.now().Load(v, d) + time.Millisecond
 }
 
 func (w *world) breaks(id serving.BatchID) bool { return id%37 == 5 }
@@ -170,12 +182,18 @@ func (w *world) simulated(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := w.engine()
 	_, err = sim.Run(sim.Config{
-		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load),
+		Spec: w.cluster.Spec, Engine: e, Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load),
 		Faults: w.faults, Cancels: w.cancels,
 		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Clients: w.stays, Content: w.content,
 		Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
-		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
+		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
+			_ = j.Step(now, in, out)
+			if w.grow != nil {
+				w.grow(e, now)
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +265,8 @@ func (w *world) live(t *testing.T) []byte {
 		for _, a := range w.load {
 			until(a.At)
 			p.Submit(&dataplane.Request{
-				App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy,
+				App: a.App, Generation: w.generation(a.App, a.At), Items: int(a.Items), Timeout: a.Timeout,
+				Priority: a.Priority, MinAccuracy: a.MinAccuracy,
 				Tenant:  a.Tenant,
 				Variant: a.Variant, Stream: names[a.Stream],
 			},
@@ -263,6 +282,16 @@ func (w *world) live(t *testing.T) []byte {
 		}
 	})
 	return out.Bytes()
+}
+
+// generation is that of an app's place at a time.
+func (w *world) generation(a serving.AppID, at serving.Time) (g uint32) {
+	for _, x := range w.growths {
+		if x.At <= at && int(a) < len(x.Growth.Spec.Apps) {
+			g = x.Growth.Spec.Apps[a].Generation
+		}
+	}
+	return g
 }
 
 // names are the clients' names of the streams that the simulator numbers.
