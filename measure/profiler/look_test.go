@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -209,5 +210,34 @@ func TestInputsDoNotDependOnThePlace(t *testing.T) {
 	}
 	if slices.Equal(seen["model"], seen["other"]) {
 		t.Error("all models have the same inputs")
+	}
+}
+
+// Two items that are alike are among what a look runs: a model may give as many rows as it was given different ones.
+func TestLookRunsTwoThatAreAlike(t *testing.T) {
+	p := &picky{Backend: backend(t, fake.Config{})}
+	p.run = func(b *dataplane.Batch) error {
+		for k := range b.Portions[1:] {
+			if bytes.Equal(b.Portions[k].Inputs[0].Data, b.Portions[k+1].Inputs[0].Data) {
+				return errors.New("one row for two")
+			}
+		}
+		return nil
+	}
+	n := byte(0)
+	different := func(v serving.VariantID, items int) []tensor.Tensor {
+		x := rows(v, items)
+		for at := range x[0].Data {
+			n++
+			x[0].Data[at] = n
+		}
+		return x
+	}
+	f, err := Look(t.Context(), Config{Spec: world(1, 4, time.Second), Backend: p, Input: different}, time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := f.Failure("a", "cpu"); x == nil || x.Batch != 2 || !slices.Equal(sizes(f, "a"), []int{1}) {
+		t.Errorf("failure %+v, sizes %v", x, sizes(f, "a"))
 	}
 }
