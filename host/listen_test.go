@@ -71,14 +71,14 @@ server:
   limits: {request: 2MiB, memory: 3MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s,
     idle_timeout: 8s, json: 9KiB, tensors: 10, parameters: 11, elements: 12, unpack_ratio: 13,
     connections_per_address: 14,
-    write_timeout: 15s, stream_idle: 16s, connection_age: 17s}
+    write_timeout: 15s, stream_idle: 16s, connection_age: 17s, output: 18MiB}
 telemetry: {traces: /traces}
 `)
 	want := server.Config{
 		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
 		Hosts:    []string{"sluice.example"},
 		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, Memory: 3 << 20,
-		MaxHeader:   3 << 10,
+		MaxHeader: 3 << 10, Output: 18 << 20,
 		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
 		Message: oip.Bounds{Head: 9 << 10, Tensors: 10, Parameters: 11, Elements: 12}, UnpackRatio: 13,
 		ConnectionsEach: 14, WriteTimeout: 15 * time.Second, StreamIdle: 16 * time.Second,
