@@ -574,7 +574,8 @@ func TestTwinGrowing(t *testing.T) {
 				w.planner = planner
 				w.truth = worlds[len(worlds)-1].Profile.(*profile.Table)
 				a := w.simulated(t)
-				if w.planner, err = systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading); err != nil {
+				known := plan.Known{Profile: w.cluster.Profile}
+				if w.planner, err = systems.NewOpen(known, w.cluster.Spreading); err != nil {
 					t.Fatal(err)
 				}
 				b := w.live(t)

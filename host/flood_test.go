@@ -45,7 +45,8 @@ func TestAFloodOfSequencesOnRentedMachines(t *testing.T) {
 			for k := range each {
 				// It may be refused: nobody serves so much.
 				_, _ = s.service.Infer(t.Context(), &dataplane.Request{
-					Items: 1, Variant: serving.None, Stream: fmt.Sprint(c, " ", k), Begins: true, Rate: limits.SequenceRate,
+					Items: 1, Variant: serving.None, Stream: fmt.Sprint(c, " ", k), Begins: true,
+					Rate: limits.SequenceRate,
 				})
 			}
 		})
@@ -103,7 +104,8 @@ func TestExtremeDemands(t *testing.T) {
 		}
 	}
 	_, err := Open(write(t, strings.Replace(apps, "    slo:", "    demand: 1e300\n    slo:", 1)), Options{})
-	if err == nil || !strings.Contains(err.Error(), "apps[0].demand: is 1e+300, want") || fault.Of(err) != fault.Config {
+	if err == nil || !strings.Contains(err.Error(), "apps[0].demand: is 1e+300, want") ||
+		fault.Of(err) != fault.Config {
 		t.Errorf("a demand of 1e300: %v", err)
 	}
 }

@@ -70,7 +70,8 @@ func TestPlansFollowBallooning(t *testing.T) {
 					case engine.RequestPlan:
 						if d.Request.Ballooning != nil && began == 0 {
 							began = at
-							if math.Abs(d.Request.Ballooning[1]/by-1) > 0.1 || d.Request.Ballooning[0] != 1 || d.Request.Ballooning[2] != 1 {
+							b := d.Request.Ballooning
+							if math.Abs(b[1]/by-1) > 0.1 || b[0] != 1 || b[2] != 1 {
 								t.Errorf("by %v: asked with ballooning %v", by, d.Request.Ballooning)
 							}
 						} else if d.Request.Ballooning == nil && at >= until && ended == 0 {

@@ -133,7 +133,8 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 	list := []Growth{{Growth: &engine.Growth{Spec: spec, Known: plan.Known{Profile: p}}}}
 	for k, s := range growths(spec, a, v) {
 		list = append(list, Growth{
-			At: serving.Time(k+1) * serving.Time(time.Second), Growth: &engine.Growth{Spec: s, Known: plan.Known{Profile: p}},
+			At:     serving.Time(k+1) * serving.Time(time.Second),
+			Growth: &engine.Growth{Spec: s, Known: plan.Known{Profile: p}},
 		})
 	}
 	var load []workload.Arrival

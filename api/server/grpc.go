@@ -88,7 +88,7 @@ func (c *Config) recovered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if x := recover(); x != nil {
-				if x != http.ErrAbortHandler {
+				if x != http.ErrAbortHandler { //nolint:errorlint // what net/http compares
 					c.panicked(r.Method+" "+r.URL.Path, x)
 				}
 				panic(http.ErrAbortHandler)

@@ -128,7 +128,9 @@ func TestPromiseInForce(t *testing.T) {
 			},
 		},
 	}
-	s.telemetry.Observe(s.now, nil, []engine.Decision{{Kind: engine.RequestPlan, Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 5}}}})
+	s.telemetry.Observe(s.now, nil, []engine.Decision{{
+		Kind: engine.RequestPlan, Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 5}},
+	}})
 	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
 	s.offer(500, time.Second, never, 0.9)
 	check("after a plan that came too late", 100, 0.85, 0.02)

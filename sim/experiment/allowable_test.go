@@ -144,7 +144,8 @@ func TestAllowableOfOneServer(t *testing.T) {
 		at := func(rate *workload.Rate) *Case {
 			return &Case{Env: env, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
 				return &workload.App{
-					Times: workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
+					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
+					Template: workload.Arrival{Variant: serving.None},
 				}
 			}}
 		}
