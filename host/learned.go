@@ -19,8 +19,8 @@ const (
 	maxSample, maxSamples = 16 << 20, 256 << 20
 )
 
-// unmeasured is a model that ran with no input that could be guessed. What it takes is learned from its queries, and the
-// first that is answered is a sample to measure it with.
+// unmeasured is a model that ran with no input that could be guessed. What it takes is learned from its queries, and
+// the first that is answered is a sample to measure it with.
 type unmeasured struct {
 	cell   cellName
 	how    unrefined

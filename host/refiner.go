@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// applyEvery is the least time between two plans with what was measured meanwhile.
-	applyEvery = 10 * time.Second
+	// applyEvery is the least time between two plans with what was measured meanwhile, and applyShare which part of what
+	// is left to measure that is at least: a plan of a thousand models takes seconds.
+	applyEvery, applyShare = 10 * time.Second, 16
 	// longestWait is how long a measurement waits for a moment without queries before it is put off.
 	longestWait, lookAgain = 30 * time.Second, 2 * time.Millisecond
 	// stopWait is how long a server that stops waits for the run of a model that is measured.
@@ -105,7 +106,8 @@ func (r *refiner) add(cell cellName, d serving.DeviceTypeID, x unrefined, failed
 func (r *refiner) next() func(context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.fresh) > 0 && (len(r.rest) == 0 || time.Since(r.applied) >= applyEvery) {
+	if n := len(r.rest); len(r.fresh) > 0 && (n == 0 || applyShare*len(r.fresh) >= n &&
+		time.Since(r.applied) >= applyEvery) {
 		return r.apply
 	}
 	if len(r.rest) == 0 {

@@ -89,7 +89,7 @@ func TestOneThatFailsStopsNoOther(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				look, err := Look(t.Context(), cfg, time.Second, nil)
+				look, err := Look(t.Context(), cfg, time.Minute, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
