@@ -32,7 +32,9 @@ func (f *File) limits() []Memory {
 		if x.Batch < 2 {
 			continue
 		}
-		at := slices.IndexFunc(out, func(m Memory) bool { return m.Variant == x.Variant && m.DeviceType == x.DeviceType })
+		at := slices.IndexFunc(out, func(m Memory) bool {
+			return m.Variant == x.Variant && m.DeviceType == x.DeviceType
+		})
 		if at < 0 {
 			at = len(out)
 			out = append(out, Memory{Variant: x.Variant, DeviceType: x.DeviceType})

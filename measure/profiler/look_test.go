@@ -148,7 +148,8 @@ func TestLookKeepsToItsTime(t *testing.T) {
 // Inputs that nobody gave are guessed until a model runs: other integers, and longer open dimensions.
 func TestGuessesSuitWhatAModelReads(t *testing.T) {
 	specs := []tensor.Spec{
-		{Name: "x", DType: tensor.FP32, Shape: []int64{-1, -1}}, {Name: "n", DType: tensor.Int64, Shape: []int64{-1, 2}},
+		{Name: "x", DType: tensor.FP32, Shape: []int64{-1, -1}},
+		{Name: "n", DType: tensor.Int64, Shape: []int64{-1, 2}},
 	}
 	values := func(b *dataplane.Batch) (length, first, second int64) {
 		in := b.Portions[0].Inputs
