@@ -15,21 +15,24 @@ type Forgetter interface {
 }
 
 // Free lists the entries of the spec that are closed or retired and that nothing refers to any more: no query, task,
-// batch, instance, open stream or plan. The next growth may use their places again. Nothing is free before the plan in
-// force was made for the present spec.
+// batch, instance, open stream or plan. The next growth may use their places again. What the plan in force was made
+// for, and was closed or retired since, is not free yet.
 func (e *Engine) Free() serving.Free {
 	var out serving.Free
-	if e.force.outdated {
+	of := e.force.of
+	if of == nil {
 		return out
 	}
 	apps, variants := e.referred()
-	for a := range e.spec.Apps {
-		if !apps[a] {
+	for a := range of.Apps {
+		if x := &of.Apps[a]; x.Closed && x.Generation == e.spec.Apps[a].Generation && !apps[a] {
 			out.Apps = append(out.Apps, serving.AppID(a))
 		}
 	}
-	for v := range e.spec.Variants {
-		if x := &e.spec.Variants[v]; x.Retired && !variants[v] && apps[e.spec.Stages[x.Stage].App] {
+	for v := range of.Variants {
+		x := &of.Variants[v]
+		if x.Retired && x.Generation == e.spec.Variants[v].Generation && !variants[v] &&
+			!e.spec.Apps[e.spec.Stages[e.spec.Variants[v].Stage].App].Closed {
 			out.Variants = append(out.Variants, serving.VariantID(v))
 		}
 	}

@@ -223,3 +223,27 @@ func BenchmarkComesAndGoes(b *testing.B) {
 		})
 	}
 }
+
+// What a plan was made without stays free while the next plan is under way: a server that changes its models faster than
+// plans are made must not grow either.
+func TestFreeWhileAPlanIsMade(t *testing.T) {
+	x := newComeAndGo(t)
+	app, v := x.app(0)
+	spec, a, _ := x.e.Spec().WithApp(app, v, nil)
+	x.grow(spec, spec.Source(a))
+	x.grow(spec.WithClosed(a))
+	if !x.isFree(a) {
+		t.Fatal("a closed app is not free")
+	}
+	next, w := x.app(1)
+	spec, b, _ := x.e.Spec().WithApp(next, w, nil)
+	for _, s := range []*serving.Spec{spec, spec.WithClosed(b)} {
+		x.now++
+		x.e.Step(x.now, []engine.Input{engine.NewSpecGrown(&engine.Growth{
+			Spec: s, Known: plan.Known{Profile: x.profile},
+		})})
+		if !x.isFree(a) || x.isFree(b) {
+			t.Errorf("free are %v, want %d alone", x.e.Free().Apps, a)
+		}
+	}
+}

@@ -16,6 +16,7 @@ type inForce struct {
 	wants    map[fleet.Key]plan.Instance // by place
 	places   []fleet.Key                 // of wants, in the order of the plan
 	outdated bool                        // the spec has grown since it was made
+	of       *serving.Spec               // that it was made for; nil before the first
 }
 
 func newInForce(w *world) *inForce {
@@ -24,7 +25,7 @@ func newInForce(w *world) *inForce {
 
 // set puts a valid plan into force. An instance without a place of its own gets the next number on its worker.
 func (p *inForce) set(x *plan.Plan) {
-	p.plan, p.outdated = x, false
+	p.plan, p.of, p.outdated = x, p.spec, false
 	clear(p.wants)
 	p.places = p.places[:0]
 	ordinals := make(map[serving.WorkerID]int32)
