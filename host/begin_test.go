@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/serving"
@@ -191,6 +192,19 @@ func TestMeasuredWhileIdle(t *testing.T) {
 	}
 	if kept, err := os.ReadDir(measured); err != nil || len(kept) != 3 {
 		t.Errorf("%d models are kept, %v", len(kept), err)
+	}
+}
+
+// A profile that is known from other runs altogether lies beside the configuration, too.
+func TestKnownProfilesAreKept(t *testing.T) {
+	o := Options{Quick: true, Measured: t.TempDir()}
+	p, _ := begunWith(t, oddRepository(t, "good"), o)
+	refineAll(t, oddServer(t, p))
+	path := oddRepository(t, "good")
+	p, said := begunWith(t, path, o)
+	f, err := profiler.ReadFile(filepath.Join(filepath.Dir(path), MeasuredProfile))
+	if len(p.unmeasured()) > 0 || err != nil || !f.Has("0good", "local") {
+		t.Errorf("%v are to be measured, %v:\n%s", p.unmeasured(), err, said)
 	}
 }
 

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -105,7 +106,10 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 	if err != nil {
 		return nil, err
 	}
-	if len(p.unmeasured()) == 0 || !o.options.ProfileFirst {
+	if len(p.unmeasured()) == 0 {
+		return p, p.keepKnown()
+	}
+	if !o.options.ProfileFirst {
 		return p, nil
 	}
 	p.announce("measuring the models on this machine")
@@ -133,6 +137,15 @@ func (o *Opened) earlier() *profiler.File {
 	out, _ := f.Only(o.Spec())
 	out.Failures = slices.DeleteFunc(out.Failures, func(x profiler.Failure) bool { return x.Batch < 2 })
 	return out
+}
+
+// keepKnown writes the profile where all of it was known from other runs, so that it lies beside the configuration.
+func (p *Profiled) keepKnown() error {
+	file := p.toKeep()
+	if _, err := os.Stat(file); file == "" || err == nil {
+		return nil
+	}
+	return p.begun.file.WriteFile(file)
 }
 
 // toKeep is the file that keeps the measurements of this configuration for the next start; "" where it cannot be
