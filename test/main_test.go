@@ -26,7 +26,20 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main(cli.OS()))
 	}
-	os.Exit(m.Run())
+	os.Exit(withCache(m))
+}
+
+// withCache runs the tests with a user's cache of their own: what an earlier run has measured does not count.
+func withCache(m *testing.M) int {
+	cache, err := os.MkdirTemp("", "sluice-test-cache-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(cache)
+	if err := os.Setenv("XDG_CACHE_HOME", cache); err != nil {
+		panic(err)
+	}
+	return m.Run()
 }
 
 // sluice starts the program as a process of its own.
