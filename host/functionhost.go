@@ -95,6 +95,11 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) error {
 	latencies := g.Profile
 	r := plan.Request{Spec: g.Spec, Rates: p.Demand(), Known: &g.Known}
+	for a := range r.Rates {
+		if g.Spec.Apps[a].Generation > 0 {
+			r.Rates[a] = 0 // another app has the place
+		}
+	}
 	r.Rates = p.system.AtLeast(append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...))
 	if p.system.Options.Learn {
 		learned := profile.NewLearned(g.Spec, g.Profile)
@@ -104,7 +109,9 @@ func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) e
 	s.planning.Lock() // planners may share a solver
 	defer s.planning.Unlock()
 	open := g.Spec.Open()
-	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, p.system,
+	untried := p.system
+	untried.Options.Renting.Trials = -1 // whether there is a plan, not the best one
+	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, untried,
 		p.policies.store, openOrNil(open), true)
 	if err != nil {
 		return err
