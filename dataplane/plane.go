@@ -225,6 +225,10 @@ func (p *Plane) Infer(ctx context.Context, r *Request) (*Response, error) {
 			p.Cancel(id)
 		}
 		a := <-answers
+		if e := (*Error)(nil); errors.As(a.err, &e) && e.Outcome == serving.Cancelled &&
+			errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			e.Cause = ctx.Err() // the client's deadline, and not the client
+		}
 		return a.response, a.err
 	}
 }

@@ -216,6 +216,34 @@ func TestRuntimeHangs(t *testing.T) {
 	})
 }
 
+// A query whose client's deadline passes says so in its error: the client did not go away by itself.
+func TestADeadlineThatPassesIsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		p := plane(t, &runtime{run: func(context.Context, *dataplane.Batch) error { <-release; return nil }}, time.Minute,
+			dataplane.Config{})
+		for _, end := range []func() (context.Context, context.CancelFunc){
+			func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) },
+			func() (context.Context, context.CancelFunc) {
+				ctx, stop := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, stop)
+				return ctx, stop
+			},
+		} {
+			ctx, stop := end()
+			_, err := p.Infer(ctx, one())
+			var e *dataplane.Error
+			late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+			if !errors.As(err, &e) || e.Outcome != serving.Cancelled || errors.Is(err, context.DeadlineExceeded) != late {
+				t.Errorf("after %v: %v", ctx.Err(), err)
+			}
+			stop()
+		}
+		close(release)
+		p.Close()
+	})
+}
+
 // Without a fixed run timeout a hung runtime loses its instance after ten times the believed time, at least the
 // objective: a minute is long for a model that takes milliseconds.
 func TestHungRunsAreBoundedByTheProfile(t *testing.T) {
