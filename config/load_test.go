@@ -103,7 +103,8 @@ func TestLatePolicyOfProposedObjectives(t *testing.T) {
 			t.Errorf("%s: late %q, want %q", change, f.Apps[0].Late, want)
 		}
 	}
-	f, err := Parse([]byte("system: {late: drop}\n"+strings.Replace(small, "50ms}", "50ms, proposed: true}", 1)), "x.yaml")
+	proposed := strings.Replace(small, "50ms}", "50ms, proposed: true}", 1)
+	f, err := Parse([]byte("system: {late: drop}\n"+proposed), "x.yaml")
 	if err != nil || f.Apps[0].Late != "drop" {
 		t.Errorf("with a policy for all: %v, %v", f.Apps[0].Late, err)
 	}

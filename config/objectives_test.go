@@ -25,7 +25,7 @@ apps:
 	}
 	got, err := f.WithObjectives([]byte(text), map[string]time.Duration{"a": time.Second, "b": 1500 * time.Millisecond,
 		"elsewhere": time.Hour})
-	want := strings.Replace(strings.Replace(text, "latency: 50ms", "latency: 1s", 1), "latency: 100ms", "latency: 1.5s", 1)
+	want := strings.NewReplacer("latency: 50ms", "latency: 1s", "latency: 100ms", "latency: 1.5s").Replace(text)
 	if err != nil || string(got) != want {
 		t.Errorf("%v, got:\n%s", err, got)
 	}

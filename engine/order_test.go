@@ -17,7 +17,8 @@ func TestQueriesStartInTheirOrder(t *testing.T) {
 	for seed := range uint64(longtest.Of(60, 2000)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		machines, most := 1+rng.IntN(3), 1+rng.IntN(6)
-		base, item := time.Duration(rng.Int64N(int64(20*time.Millisecond)))+1, time.Duration(rng.Int64N(int64(5*time.Millisecond)))+1
+		base := time.Duration(rng.Int64N(int64(20*time.Millisecond))) + 1
+		item := time.Duration(rng.Int64N(int64(5*time.Millisecond))) + 1
 		slo := 80 * (base + time.Duration(most)*item)
 		c := simtest.Uniform(machines, base, item, slo, most)
 		if rng.IntN(3) == 0 {

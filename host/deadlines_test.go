@@ -25,7 +25,8 @@ version: 1
 device_types: [{name: d}]
 workers: [{name: w, backend: {kind: fake, latency: 200ms}}]
 apps:
-  - {name: strict, slo: {latency: 10s}, inputs: [{name: x, datatype: FP32, shape: [-1, 1]}], variants: [{name: a, max_batch: 1}]}
+  - {name: strict, slo: {latency: 10s}, inputs: [{name: x, datatype: FP32, shape: [-1, 1]}],
+     variants: [{name: a, max_batch: 1}]}
   - {name: late, slo: {latency: 10s}, late: serve-late, inputs: [{name: x, datatype: FP32, shape: [-1, 1]}],
      variants: [{name: b, max_batch: 1}]}
 server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0", not_ready: 0s}

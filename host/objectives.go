@@ -202,8 +202,8 @@ func (o *objectives) sayFarOff() {
 			continue
 		}
 		x.said = true
-		o.log.Warn("a model takes far longer than was measured, perhaps since its inputs are larger than those that it "+
-			"was measured with: model_warmup in its config.pbtxt says which to take",
+		o.log.Warn("a model takes far longer than was measured, perhaps since its inputs are larger than those that "+
+			"it was measured with: model_warmup in its config.pbtxt says which to take",
 			"app", spec.Apps[appOf(spec, v)].Name, "variant", spec.Variants[v].Name,
 			"items", x.items, "takes", x.took.Round(time.Microsecond), "times", int(times))
 	}

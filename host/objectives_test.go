@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-// misjudged is a configuration whose models take 30 ms for an item and 10 ms for each more, and were measured with a fortieth.
+// misjudged is a configuration whose models take 30 ms for an item and 10 ms for each more, and were measured with a
+// fortieth.
 const misjudged = `
 version: 1
 device_types: [{name: d}]

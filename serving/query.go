@@ -26,8 +26,8 @@ type Query struct {
 	// QueueTimeout is how long the client wants the query to wait for its first stage at most, where that stage has
 	// rules that heed it; 0 for no wish.
 	QueueTimeout time.Duration
-	// Expires is when the client no longer waits: nothing of the query starts later, also where late queries are served.
-	// 0 for never.
+	// Expires is when the client no longer waits: nothing of the query starts later, also where late queries are
+	// served. 0 for never.
 	Expires Time
 	// Tenant is 1 + the index in Spec.Tenants of the tenant that sends the query; 0 for none.
 	Tenant int32

@@ -11,7 +11,10 @@ import (
 func good() *Spec {
 	return &Spec{
 		DeviceTypes: []DeviceType{{Name: "d"}}, Workers: []Worker{{Name: "w"}},
-		Apps: []App{{Name: "a", SLO: SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []StageID{0, 1}}},
+		Apps: []App{{
+			Name: "a", SLO: SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 1,
+			Stages: []StageID{0, 1},
+		}},
 		Stages: []Stage{
 			{
 				Name: "s", Variants: []VariantID{0}, Next: []Edge{{To: 1, FanOut: 1}},

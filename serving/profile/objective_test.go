@@ -34,7 +34,7 @@ func TestObjective(t *testing.T) {
 	}{
 		{"the least", spec, Constant{Base: ms}, 1, 50 * ms},
 		{"four times both stages, rounded up", spec, Constant{Base: 20 * ms}, 1, 200 * ms},
-		{"twice the largest query, which the second stage takes in parts", spec, Constant{PerItem: 20 * ms}, 8, 500 * ms},
+		{"twice the largest query, in parts at the second stage", spec, Constant{PerItem: 20 * ms}, 8, 500 * ms},
 		{"with what the queue holds back", held, Constant{Base: 20 * ms}, 1, 500 * ms},
 		{"nothing known", spec, Constant{Base: Unknown}, 1, 50 * ms},
 	} {
