@@ -66,11 +66,11 @@ func TestAdviceRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, q := range map[string]*host.WhatIf{
-		"one for each":    {Demand: []float64{1}},
-		"is not a rate":   {Demand: []float64{1, -1, 1, 1, 1, 1}},
-		"no such worker":  {Demand: []float64{1, 1}, Change: host.Change{Machines: map[string]int{"x": 1}}},
-		"no such app":     {Demand: []float64{1, 1}, Change: host.Change{Apps: map[string]host.AppChange{"x": {}}}},
-		"ask sluice plan": nil,
+		"one for each":     {Demand: []float64{1}},
+		"demand[1]: is -1": {Demand: []float64{1, -1, 1, 1, 1, 1}},
+		"no such worker":   {Demand: []float64{1, 1}, Change: host.Change{Machines: map[string]int{"x": 1}}},
+		"no such app":      {Demand: []float64{1, 1}, Change: host.Change{Apps: map[string]host.AppChange{"x": {}}}},
+		"ask sluice plan":  nil,
 	} {
 		var advise host.Adviser = planning.Advise
 		if q == nil {
