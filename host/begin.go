@@ -96,19 +96,25 @@ func (o *Opened) modelsOf(variants []string) map[string]bool {
 	return models
 }
 
-// unbatched lists the variants that do not run with two items, or with one, whose shapes alone say that they batch.
+// unbatched lists the variants that do not run with two items, or with one, or whose items change each other's answers,
+// and of which shapes alone say that they batch.
 func (o *Opened) unbatched(f *profiler.File) (names []string) {
 	for _, x := range f.Failures {
 		for v := range o.tables.Variants {
-			b := &o.tables.Variants[v]
-			if o.Spec().Variants[v].Name == x.Variant && (x.Batch == 1 || x.Batch == 2) && b.Batched &&
-				b.Described != nil && b.Described.Config.MaxBatchSize == nil && b.Path != "" {
+			if o.Spec().Variants[v].Name == x.Variant && (x.Batch == 1 || x.Batch == 2) &&
+				o.seemsBatched(serving.VariantID(v)) {
 				names = append(names, x.Variant)
 				break
 			}
 		}
 	}
 	return names
+}
+
+// seemsBatched reports whether shapes alone say that the model of a variant batches.
+func (o *Opened) seemsBatched(v serving.VariantID) bool {
+	b := &o.tables.Variants[v]
+	return b.Batched && b.Described != nil && b.Described.Config.MaxBatchSize == nil && b.Path != ""
 }
 
 // look adds what other runs know, and what a look shows, of the variants of which nothing is known.

@@ -34,6 +34,10 @@ func odd() map[string]*onnxmodel.Graph {
 		"product": onnxmodel.NewGraph("m").Input("a", onnxmodel.Float32, open, open).
 			Input("b", onnxmodel.Float32, open, open).Node("MatMul", []string{"a", "b"}, []string{"y"}).
 			Output("y", onnxmodel.Float32, open, open),
+		// Its items change each other's answers.
+		"centred": onnxmodel.NewGraph("m").Input("x", onnxmodel.Float32, open, 3).
+			Node("ReduceMean", []string{"x"}, []string{"mean"}, onnxmodel.AttrInts("axes", 0)).
+			Node("Sub", []string{"x", "mean"}, []string{"y"}).Output("y", onnxmodel.Float32, open, 3),
 		"divisor": divides(1),    // fails with zeros, runs with ones
 		"large":   divides(1000), // runs with nothing that anybody would guess
 		"missing": onnxmodel.NewGraph("m").Input("x", onnxmodel.Float32, open, 3).
@@ -90,7 +94,7 @@ func begunWith(t *testing.T, path string, o Options) (*Profiled, string) {
 // Odd models do not keep the others from being served, wherever they stand. What cannot be loaded is left out, what
 // does not batch runs one query at a time, and what runs with no guessed input is served unmeasured.
 func TestOddModelsStopNoOther(t *testing.T) {
-	names := []string{"good", "product", "divisor", "large", "missing"}
+	names := []string{"good", "product", "centred", "divisor", "large", "missing"}
 	for range names {
 		names = append(names[1:], names[0])
 		for _, first := range []bool{false, true} {
@@ -105,7 +109,7 @@ func TestOddModelsStopNoOther(t *testing.T) {
 					t.Errorf("%v: batches of %q have up to %d items", names, name, spec.Variants[v].MaxBatch)
 				}
 			}
-			if len(p.broken) != 1 || p.broken[0].app.Name[1:] != "missing" || len(known) != 4 {
+			if len(p.broken) != 1 || p.broken[0].app.Name[1:] != "missing" || len(known) != 5 {
 				t.Errorf("%v: left out %+v, known %v", names, p.broken, known)
 			}
 			for name, is := range known {
@@ -161,7 +165,7 @@ func refineAll(t *testing.T, s *Server) {
 // A server measures while it is idle what it began with a look at: what was measured is believed, and kept for the next
 // start, also of another configuration with the same models.
 func TestMeasuredWhileIdle(t *testing.T) {
-	names := []string{"good", "product", "divisor", "large", "missing"}
+	names := []string{"good", "product", "centred", "divisor", "large", "missing"}
 	path, measured := oddRepository(t, names...), t.TempDir()
 	o := Options{Quick: true, Measured: measured}
 	p, _ := begunWith(t, path, o)

@@ -239,6 +239,7 @@ func (c *catalog) measuring(s site, at *serving.Placed, d *definition) profiler.
 			return t.inputs, t.batched, err
 		},
 		ModelFile: func(v serving.VariantID) string { return d.tables.Variants[of(v)].Path },
+		Unsure:    func(v serving.VariantID) bool { return d.opened.seemsBatched(of(v)) },
 		RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
 			return d.backends().ownInputs(rng, of(v), items)
 		},

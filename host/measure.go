@@ -106,6 +106,7 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 			return t.inputs, t.batched, err
 		},
 		ModelFile: o.modelFile,
+		Unsure:    o.seemsBatched,
 		Host:      run.thisHost(),
 	}
 	if o.tables.Backends[s.worker].Kind != kindFake {

@@ -70,6 +70,12 @@ func (p *profiler) lookAtSizes(ctx context.Context, s *profiledVariant, fits int
 		if q.done {
 			continue
 		}
+		if q.batch == 2 {
+			if mixed := p.mixed(ctx, s); mixed != nil {
+				p.fail(s, q.batch, mixed)
+				continue
+			}
+		}
 		begun := time.Now()
 		for n := 0; len(q.samples) == 0 || n < lookSamples && time.Since(begun) < share; n++ {
 			b, err := s.batchOf(q.batch)

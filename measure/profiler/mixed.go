@@ -1,0 +1,127 @@
+package profiler
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// mixedShare is how far an output of a batch may be from that of an item that runs alone, relative to the largest
+// number in it. Sums in another order differ by a millionth, numbers that are quantised with the range of a whole batch
+// by a few hundredths; what is made of other items' numbers differs by as much as they do.
+const mixedShare = 0.05
+
+// mixed returns an error if two different items that run together have other answers than each alone: the model's first
+// dimension is no batch of items, whatever its shapes say. Models that answer differently each time are not judged, nor
+// is one of which an item does not run: other checks find that.
+func (p *profiler) mixed(ctx context.Context, s *profiledVariant) error {
+	if p.cfg.Unsure == nil || !p.cfg.Unsure(s.v) {
+		return nil
+	}
+	b, err := s.batchOf(2)
+	if err != nil || len(b.Portions) != 2 {
+		return nil
+	}
+	together := copyOf(b)
+	if s.runner.Run(ctx, together) != nil {
+		return nil
+	}
+	for i := range b.Portions {
+		var alone [2][]tensor.Tensor
+		for k := range alone {
+			one := &dataplane.Batch{ID: b.ID, Variant: b.Variant, Items: 1, Portions: []dataplane.Portion{b.Portions[i]}}
+			if s.runner.Run(ctx, one) != nil {
+				return nil
+			}
+			alone[k] = one.Portions[0].Outputs
+		}
+		if differing(alone[0], alone[1]) != "" {
+			return nil
+		}
+		if name := differing(alone[0], together.Portions[i].Outputs); name != "" {
+			return fmt.Errorf("output %q of an item depends on what else is in its batch", name)
+		}
+	}
+	return nil
+}
+
+// differing names the first output of which two runs have other values; "" for none.
+func differing(a, b []tensor.Tensor) string {
+	for k := range a {
+		if k >= len(b) || !alike(&a[k], &b[k]) {
+			return a[k].Name
+		}
+	}
+	return ""
+}
+
+// alike reports whether two tensors have the same values, but for what mixedShare allows.
+func alike(a, b *tensor.Tensor) bool {
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || len(a.Data) != len(b.Data) {
+		return false
+	}
+	if bytes.Equal(a.Data, b.Data) {
+		return true
+	}
+	size := a.DType.Size()
+	if size == 0 { // texts
+		return false
+	}
+	largest, off := 0.0, 0.0
+	for at := 0; at < len(a.Data); at += size {
+		x, y := number(a.DType, a.Data[at:at+size]), number(b.DType, b.Data[at:at+size])
+		if x == y && math.IsInf(x, 0) || math.IsNaN(x) && math.IsNaN(y) {
+			continue
+		}
+		if off = max(off, math.Abs(x-y)); math.IsNaN(off) || math.IsInf(off, 0) {
+			return false
+		}
+		largest = max(largest, math.Abs(x), math.Abs(y))
+	}
+	return off <= mixedShare*largest
+}
+
+// number is an element as a number.
+func number(d tensor.DType, b []byte) float64 {
+	switch d {
+	case tensor.FP32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	case tensor.FP64:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	case tensor.BF16:
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
+	case tensor.FP16:
+		return half(binary.LittleEndian.Uint16(b))
+	}
+	var whole [8]byte
+	copy(whole[:], b)
+	bits := binary.LittleEndian.Uint64(whole[:])
+	switch d {
+	case tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64:
+		unused := 64 - 8*len(b)
+		return float64(int64(bits<<unused) >> unused)
+	}
+	return float64(bits)
+}
+
+// half is an IEEE 754 number of 16 bits.
+func half(bits uint16) float64 {
+	sign := 1 - 2*float64(bits>>15)
+	exponent, fraction := int(bits>>10&31), float64(bits&1023)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+fraction, exponent-25)
+}
