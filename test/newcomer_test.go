@@ -30,7 +30,7 @@ func TestAModelFileIsServedWithNothingWritten(t *testing.T) {
 	port := freePort(t)
 	http := fmt.Sprintf("127.0.0.1:%d", port)
 	if status, out, errs := run(t.Context(), "serve", file, "--print-config"); status != 0 ||
-		!strings.Contains(out, "- name: twice\n") || !strings.Contains(out, "proposed from measured latencies") {
+		!strings.Contains(out, "- name: twice\n") || !strings.Contains(out, "proposed: true") {
 		t.Fatalf("--print-config: %d %s %s", status, out, errs)
 	}
 	c := sluice(t, "serve", file, "--http", http, "--grpc", "off", "--admin", "off")
