@@ -42,7 +42,8 @@ template prints a file with every setting and its default.`,
 					_, err := e.Stdout.Write(config.Template())
 					return err
 				}
-				return fault.Errorf(fault.Usage, "say what to do: check FILE, init REPOSITORY, objectives FILE or template")
+				return fault.Errorf(fault.Usage,
+					"say what to do: check FILE, init REPOSITORY, objectives FILE or template")
 			}
 		},
 	}

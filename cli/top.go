@@ -85,7 +85,8 @@ type top struct {
 // newTop watches the server at an admin address. The caller closes the idle connections of its client.
 func newTop(e *Env, server string) *top {
 	return &top{
-		base: serverURL(server) + "/api/v1/", client: &http.Client{Timeout: topTimeout}, token: e.Getenv("SLUICE_TOKEN"),
+		base: serverURL(server) + "/api/v1/", client: &http.Client{Timeout: topTimeout},
+		token: e.Getenv("SLUICE_TOKEN"),
 	}
 }
 

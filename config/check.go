@@ -333,7 +333,8 @@ func (c *checker) stages(a *App, path string) {
 			default:
 				c.known(e.To, others, p+".to", "stage of this app")
 			}
-			c.need(e.FanOut >= 0 && e.FanOut <= mostFanOut, p+".fan_out", "is %v, want the items for each item, 0 to %g",
+			c.need(e.FanOut >= 0 && e.FanOut <= mostFanOut, p+".fan_out",
+				"is %v, want the items for each item, 0 to %g",
 				e.FanOut, float64(mostFanOut))
 			c.need(e.Rows != "" || !f.has(p+".rows"), p+".rows",
 				"is empty: name the tensor whose rows become the items of %q, or leave it out", e.To)

@@ -21,7 +21,8 @@ func (f *File) WithObjectives(text []byte, objectives map[string]time.Duration) 
 		path := at("apps", i) + ".slo.latency"
 		n := f.lines[path] - 1
 		if n < 0 || n >= len(lines) || len(latencyText.FindAll(lines[n], 2)) != 1 {
-			return nil, f.Problem(path, "is written in a way that cannot be changed here: write %v yourself", Duration(d))
+			return nil, f.Problem(path,
+				"is written in a way that cannot be changed here: write %v yourself", Duration(d))
 		}
 		lines[n] = latencyText.ReplaceAll(lines[n], []byte("latency: "+Duration(d).String()))
 	}

@@ -74,8 +74,8 @@ func (g *graph) neededLater(at int) []string {
 	return g.ownNames(at, named)
 }
 
-// ownNames returns those of a stage's known outputs, by its model's names, that are among names of the query. It returns
-// nil, which stands for all, where none is: a model is run for something.
+// ownNames returns those of a stage's known outputs, by its model's names, that are among names of the query. It
+// returns nil, which stands for all, where none is: a model is run for something.
 func (g *graph) ownNames(at int, named []string) (own []string) {
 	w := &g.stages[at].wiring
 	for _, s := range w.Outputs {

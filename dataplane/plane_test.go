@@ -220,8 +220,8 @@ func TestRuntimeHangs(t *testing.T) {
 func TestADeadlineThatPassesIsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		p := plane(t, &runtime{run: func(context.Context, *dataplane.Batch) error { <-release; return nil }}, time.Minute,
-			dataplane.Config{})
+		held := &runtime{run: func(context.Context, *dataplane.Batch) error { <-release; return nil }}
+		p := plane(t, held, time.Minute, dataplane.Config{})
 		for _, end := range []func() (context.Context, context.CancelFunc){
 			func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) },
 			func() (context.Context, context.CancelFunc) {
@@ -234,7 +234,8 @@ func TestADeadlineThatPassesIsTheCause(t *testing.T) {
 			_, err := p.Infer(ctx, one())
 			var e *dataplane.Error
 			late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-			if !errors.As(err, &e) || e.Outcome != serving.Cancelled || errors.Is(err, context.DeadlineExceeded) != late {
+			if !errors.As(err, &e) || e.Outcome != serving.Cancelled ||
+				errors.Is(err, context.DeadlineExceeded) != late {
 				t.Errorf("after %v: %v", ctx.Err(), err)
 			}
 			stop()

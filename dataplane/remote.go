@@ -8,11 +8,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// RemoteError is the error of a Runner that runs batches on another server or in another process. Err may hold texts and
-// addresses of it, which are for the log; clients read What alone.
+// RemoteError is the error of a Runner that runs batches on another server or in another process. Err may hold texts
+// and addresses of it, which are for the log; clients read What alone.
 type RemoteError struct {
 	What string
-	// WrongAnswer is set where a server elsewhere answered, and its answer does not fit its own description of the model.
+	// WrongAnswer is set where a server elsewhere answered, and its answer does not fit its own description of the
+	// model.
 	WrongAnswer bool
 	Err         error
 }

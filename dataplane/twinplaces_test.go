@@ -123,7 +123,8 @@ func TestTwinUsesPlacesAgain(t *testing.T) {
 			w.grow = func(e *engine.Engine, now serving.Time) { p.next(t, e, now) }
 			last := p.measured(t, w.cluster.Spec)
 			var err error
-			if w.planner, err = systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading); err != nil {
+			w.planner, err = systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading)
+			if err != nil {
 				t.Fatal(err)
 			}
 			w.truthOf = func() profile.Profile {
@@ -135,7 +136,8 @@ func TestTwinUsesPlacesAgain(t *testing.T) {
 			a := w.simulated(t)
 			w.grow, w.truthOf = nil, nil
 			w.truth = w.growths[len(w.growths)-1].Growth.Profile.(*profile.Table)
-			if w.planner, err = systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading); err != nil {
+			w.planner, err = systems.NewOpen(plan.Known{Profile: w.cluster.Profile}, w.cluster.Spreading)
+			if err != nil {
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("%s, seed %d", router, seed)

@@ -167,8 +167,8 @@ func (q *queries) clockSlack(x *serving.Query, s serving.StageID) time.Duration 
 	return x.Slack
 }
 
-// keepOrder has a task not be before those of its rank that wait already and whose queries come before its own, since it
-// keeps time free and they do not, or less: where nothing else tells queries apart they start in the order of their
+// keepOrder has a task not be before those of its rank that wait already and whose queries come before its own, since
+// it keeps time free and they do not, or less: where nothing else tells queries apart they start in the order of their
 // arrival.
 func (q *queries) keepOrder(w *fleet.Work, x *serving.Query) {
 	free := q.spec.Apps[x.App].Slack

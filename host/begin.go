@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,6 +24,10 @@ const (
 
 // cellName is a variant on a device type, by their names.
 type cellName struct{ variant, device string }
+
+func (c cellName) compare(o cellName) int {
+	return cmp.Or(cmp.Compare(c.variant, o.variant), cmp.Compare(c.device, o.device))
+}
 
 // begun is what is known of the models before a server measures them.
 type begun struct {
@@ -213,8 +218,8 @@ func (p *Profiled) assuming(known begun) (*Profiled, error) {
 
 // unmeasuredText says that a variant is served unmeasured, and how to have it measured.
 func unmeasuredText(x *profiler.Failure) string {
-	return fmt.Sprintf("variant %q is served unmeasured, and its latency learned from its first queries: %s; inputs that "+
-		"it takes have it measured: give them as model_warmup in its config.pbtxt (docs/profiling.md)", x.Variant,
+	return fmt.Sprintf("variant %q is served unmeasured, and its latency learned from its first queries: %s; inputs "+
+		"that it takes have it measured: give them as model_warmup in its config.pbtxt (docs/profiling.md)", x.Variant,
 		x.Reason)
 }
 
@@ -245,13 +250,14 @@ func variantsNamed(spec *serving.Spec, name string) (out []serving.VariantID) {
 	return out
 }
 
-// unmeasured lists what of the profile is not measured well.
+// unmeasured lists what of the profile is not measured well, in order.
 func (p *Profiled) unmeasured() (out []cellName) {
 	for cell := range p.begun.rest {
 		if len(variantsNamed(p.Spec(), cell.variant)) > 0 {
 			out = append(out, cell)
 		}
 	}
+	slices.SortFunc(out, cellName.compare)
 	return out
 }
 

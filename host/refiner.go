@@ -113,9 +113,7 @@ func (r *refiner) next() func(context.Context) {
 	if len(r.rest) == 0 {
 		return nil
 	}
-	cell := slices.MinFunc(slices.Collect(maps.Keys(r.rest)), func(a, b cellName) int {
-		return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.device, b.device))
-	})
+	cell := slices.MinFunc(slices.Collect(maps.Keys(r.rest)), cellName.compare)
 	x := r.rest[cell]
 	return func(ctx context.Context) { r.refine(ctx, cell, x) }
 }

@@ -25,8 +25,9 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 		s.log.Error("the store was damaged: deploy its functions again", "lost", lost)
 	}
 	h := &functionHost{
-		profiled: p, local: run.local, python: run.python, unbind: run.unbind, log: s.log, refines: !p.system.Options.Learn,
-		models: make(map[string]*server.Model),
+		profiled: p, local: run.local, python: run.python, unbind: run.unbind, log: s.log,
+		refines: !p.system.Options.Learn,
+		models:  make(map[string]*server.Model),
 	}
 	c, err := p.functionsConfig(kept, run, h)
 	if err != nil {

@@ -69,8 +69,8 @@ func (s *Spec) checkStage(old *Spec, i StageID) error {
 	if was.App != is.App || was.Stateful != is.Stateful || was.EachQuery != is.EachQuery ||
 		!slices.Equal(was.Next, is.Next) ||
 		len(is.Variants) < len(left) || !slices.Equal(left, is.Variants[:len(left)]) {
-		return fmt.Errorf("stages[%d] %q: variants are added at the end; its edges stay, and whether it is stateful, or "+
-			"called for each query", i, was.Name)
+		return fmt.Errorf("stages[%d] %q: variants are added at the end; its edges stay, and whether it is stateful, "+
+			"or called for each query", i, was.Name)
 	}
 	return nil
 }

@@ -129,7 +129,8 @@ func (x *changing) say(now serving.Time, d *engine.Decision) {
 	case engine.EndQuery:
 		fmt.Fprintf(&b, " %s by %s, %v, %.6f", spec.Apps[d.App].Name, variant(d.Variant), d.Queue, d.Accuracy)
 	case engine.LaunchInstance:
-		fmt.Fprintf(&b, " %v %s %d %d", d.Launch.Key, spec.Stages[d.Launch.Stage].Name, d.Launch.BatchLimit, d.Launch.Slots)
+		fmt.Fprintf(&b, " %v %s %d %d", d.Launch.Key, spec.Stages[d.Launch.Stage].Name, d.Launch.BatchLimit,
+			d.Launch.Slots)
 		for _, v := range d.Launch.Variants {
 			b.WriteString(" " + variant(v))
 		}
@@ -138,7 +139,8 @@ func (x *changing) say(now serving.Time, d *engine.Decision) {
 	case engine.RequestPlan:
 		for a := range spec.Apps {
 			if !spec.Apps[a].Closed {
-				fmt.Fprintf(&b, ", %s %.9g %v %v", spec.Apps[a].Name, d.Request.Rates[a], d.Request.Mixes[a], d.Request.Recent[a])
+				fmt.Fprintf(&b, ", %s %.9g %v %v", spec.Apps[a].Name, d.Request.Rates[a], d.Request.Mixes[a],
+					d.Request.Recent[a])
 			}
 		}
 	}

@@ -29,7 +29,8 @@ func callerOf(ctx context.Context) *access.Caller {
 	return c
 }
 
-// infer answers a query within its caller's limits, and until the deadline of ctx. The query belongs to the caller's tenant, and so does its stream.
+// infer answers a query within its caller's limits, and until the deadline of ctx. The query belongs to the caller's
+// tenant, and so does its stream.
 func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Response, error) {
 	if c := callerOf(ctx); c != nil && c.Tenant > 0 {
 		t := s.config.Gate.Tenant(c)

@@ -20,8 +20,8 @@ func TestWhatRefusalsMean(t *testing.T) {
 		want  oip.Code
 		retry bool
 	}{
-		{"a full queue", dataplane.Error{Outcome: serving.Refused, Full: true, RetryAfter: time.Second}, oip.Unavailable,
-			true},
+		{"a full queue", dataplane.Error{Outcome: serving.Refused, Full: true, RetryAfter: time.Second},
+			oip.Unavailable, true},
 		{"no place", dataplane.Error{Outcome: serving.Refused, Unplaced: true}, oip.Unavailable, false},
 		{"no place yet", dataplane.Error{Outcome: serving.Refused, Unplaced: true, RetryAfter: time.Second},
 			oip.Unavailable, true},

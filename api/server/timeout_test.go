@@ -64,7 +64,8 @@ func TestDeadlinesOfGRPC(t *testing.T) {
 	s := start(t, server.Config{})
 	c := s.client(t)
 	r := &pb.ModelInferRequest{ModelName: "digits/v1", Inputs: []*pb.ModelInferRequest_InferInputTensor{{
-		Name: "x", Datatype: "FP32", Shape: []int64{1, 2}, Contents: &pb.InferTensorContents{Fp32Contents: []float32{1, 2}},
+		Name: "x", Datatype: "FP32", Shape: []int64{1, 2},
+		Contents: &pb.InferTensorContents{Fp32Contents: []float32{1, 2}},
 	}}}
 	for _, stream := range []bool{false, true} {
 		for _, wait := range []time.Duration{0, time.Hour} {

@@ -417,7 +417,8 @@ type Crash struct {
 
 // Error implements error.
 func (c *Crash) Error() string {
-	return fmt.Sprintf("journal line %d, at %v: the run ended here, since %s; this version does not crash there", c.Line,
+	return fmt.Sprintf("journal line %d, at %v: the run ended here, since %s; this version does not crash there",
+		c.Line,
 		c.At, c.Why)
 }
 

@@ -49,8 +49,8 @@ type Config struct {
 	// it returns nil, and when it is nil itself, Input or Tensors is used.
 	RandomBatch func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error)
 
-	// Unsure tells of a variant that only the shapes of its model say that it batches: a look compares two items that run
-	// together with each alone. Nil for none.
+	// Unsure tells of a variant that only the shapes of its model say that it batches: a look compares two items that
+	// run together with each alone. Nil for none.
 	Unsure func(v serving.VariantID) bool
 
 	// MeanWidth and P95Width say how exactly a point is measured: half the width of the 95 % confidence intervals of

@@ -3,6 +3,7 @@ package profiler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -71,8 +72,8 @@ func (p *profiler) lookAtSizes(ctx context.Context, s *profiledVariant, fits int
 			continue
 		}
 		if q.batch == 2 {
-			if mixed := p.mixed(ctx, s); mixed != nil {
-				p.fail(s, q.batch, mixed)
+			if output := p.mixed(ctx, s); output != "" {
+				p.fail(s, q.batch, fmt.Errorf("output %q of an item depends on what else is in its batch", output))
 				continue
 			}
 		}

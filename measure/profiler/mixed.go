@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -17,38 +15,39 @@ import (
 // by a few hundredths; what is made of other items' numbers differs by as much as they do.
 const mixedShare = 0.05
 
-// mixed returns an error if two different items that run together have other answers than each alone: the model's first
-// dimension is no batch of items, whatever its shapes say. Models that answer differently each time are not judged, nor
-// is one of which an item does not run: other checks find that.
-func (p *profiler) mixed(ctx context.Context, s *profiledVariant) error {
+// mixed names an output in which two different items that run together have other answers than each alone: the model's
+// first dimension is no batch of items, whatever its shapes say. It is "" for none. Models that answer
+// differently each time are not judged, nor is one of which an item does not run: other checks find that.
+func (p *profiler) mixed(ctx context.Context, s *profiledVariant) string {
 	if p.cfg.Unsure == nil || !p.cfg.Unsure(s.v) {
-		return nil
+		return ""
 	}
 	b, err := s.batchOf(2)
 	if err != nil || len(b.Portions) != 2 {
-		return nil
+		return ""
 	}
 	together := copyOf(b)
 	if s.runner.Run(ctx, together) != nil {
-		return nil
+		return ""
 	}
 	for i := range b.Portions {
 		var alone [2][]tensor.Tensor
 		for k := range alone {
-			one := &dataplane.Batch{ID: b.ID, Variant: b.Variant, Items: 1, Portions: []dataplane.Portion{b.Portions[i]}}
+			one := copyOf(b)
+			one.Items, one.Portions = 1, one.Portions[i:i+1]
 			if s.runner.Run(ctx, one) != nil {
-				return nil
+				return ""
 			}
 			alone[k] = one.Portions[0].Outputs
 		}
 		if differing(alone[0], alone[1]) != "" {
-			return nil
+			return ""
 		}
 		if name := differing(alone[0], together.Portions[i].Outputs); name != "" {
-			return fmt.Errorf("output %q of an item depends on what else is in its batch", name)
+			return name
 		}
 	}
-	return nil
+	return ""
 }
 
 // differing names the first output of which two runs have other values; "" for none.

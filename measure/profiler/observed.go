@@ -9,7 +9,7 @@ type Size struct{ Batch, Concurrency int }
 func Observed(variant, device string, took map[Size][]time.Duration) *File {
 	f := &File{Version: Version, Created: time.Now().UTC().Truncate(time.Second), DeviceType: device, Points: []Point{},
 		Loads: []Load{}}
-	for size, runs := range took {
+	for size, runs := range took { // any order: sorted below
 		q := point{subject: &profiledVariant{name: variant}, batch: size.Batch, concurrency: size.Concurrency}
 		for _, d := range runs {
 			q.samples = append(q.samples, float64(max(d, 1))/1e3)

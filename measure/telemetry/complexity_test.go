@@ -59,7 +59,10 @@ func TestComplexityGauges(t *testing.T) {
 		t.Errorf("%v and %v, want 5 and 3", s, b)
 	}
 	telemetry.Observe(now, nil, []engine.Decision{
-		{Kind: engine.RequestPlan, Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}}},
+		{
+			Kind:    engine.RequestPlan,
+			Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}},
+		},
 	})
 	run(300, 30*time.Millisecond)
 	if s, b := shown(); s != 5 || b < 2.99 || b > 3.01 {

@@ -116,8 +116,9 @@ func newMetrics(r registry, spec *serving.Spec, buckets []float64, n *names) *me
 			"reason"),
 		failures: r.counter("sluice_plan_failures_total",
 			"Requests for a plan that none came of, by reason; the plan in force stays.", "reason"),
-		panics: r.counter("sluice_panics_total", "Panics that did not end the process, by what has panicked; the log has "+
-			"their stacks.", "what"),
+		panics: r.counter("sluice_panics_total",
+			"Panics that did not end the process, by what has panicked; the log has "+
+				"their stacks.", "what"),
 		limited: r.gauge("sluice_batch_memory_limit", "Items that batches of a variant have at most on a device type, "+
 			"because it lacked memory for a larger one.", "app", "variant", "device_type"),
 		instances: newInstanceCounts(r, n.limit),

@@ -240,7 +240,8 @@ func (m *problem) option(k *kind, v serving.VariantID) (o option, ok bool) {
 	alone := profile.BatchLimit(m.believed, m.spec, v, k.device, 1, st.longest)
 	o.limit = max(o.limit, min(m.largest(x.Stage), alone))
 	if m.o.Pooled && x.ItemBytes == 0 && m.spec.Apps[st.app].SLO.Proposed {
-		o.limit = x.MaxBatch // a time that nobody asked for refuses no query, and the rule knows how long batches may be
+		// A time that nobody asked for refuses no query, and the rule knows how long batches may be.
+		o.limit = x.MaxBatch
 	}
 	if x.ItemBytes > 0 {
 		o.limit = min(o.limit, int((k.memory-x.MemoryBytes)/x.ItemBytes))

@@ -27,9 +27,9 @@ const (
 
 // Of what is planned for, in queries/s.
 const (
-	Demand = 1e8 // of an app; with any head-room it is a rate that can be simulated (workload.MaxRate)
-	// SequenceRate is of one sequence that announces it. Announced is of all sequences of an app, and of a tenant.
-	SequenceRate, Announced = 1e5, 1e5
+	Demand       = 1e8 // of an app; with any head-room it is a rate that can be simulated (workload.MaxRate)
+	SequenceRate = 1e5 // of one sequence that announces it
+	Announced    = 1e5 // of all sequences of an app, and of a tenant
 )
 
 // Of waiting.
