@@ -312,9 +312,9 @@ type SLO struct {
 	// Percentile of the queries that must meet it, in (0, 100]. Default: 99.
 	Percentile float64 `yaml:"percentile"`
 	// Proposed says that nobody asked for this latency: it follows from measurements. Answers that take longer are
-	// served all the same unless `late` is written, no plan leaves the app out for it, and a running server raises it to
-	// what it sees. `sluice config objectives` writes what a server has found. Take it away once the latency is yours.
-	// Default: false.
+	// served all the same unless `late` is written, no plan leaves the app out for it, and a running server raises it
+	// to what it sees. `sluice config objectives` writes what a server has found. Take it away once the latency is
+	// yours. Default: false.
 	Proposed bool `yaml:"proposed"`
 }
 

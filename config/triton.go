@@ -303,8 +303,8 @@ func (im *importer) checkSupported(m *member) error {
 	}
 	if d := c.DynamicBatching; d != nil && m.local {
 		if d.PriorityLevels > maxLevels {
-			im.notef("model %q: priority_levels is %d: here a queue has at most %d, and what is beyond has the default "+
-				"priority", m.Name, d.PriorityLevels, maxLevels)
+			im.notef("model %q: priority_levels is %d: here a queue has at most %d, and what is beyond has the "+
+				"default priority", m.Name, d.PriorityLevels, maxLevels)
 		}
 		if d.PreserveOrdering {
 			im.notef("model %q: preserve_ordering is not applied: answers come as their batches end", m.Name)

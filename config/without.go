@@ -51,7 +51,8 @@ func (f *File) Without(out map[string]bool) *File {
 }
 
 // WithWhole returns a copy of the file in which models whose file looks like it batched, and which were found not to,
-// have no batch dimension: a run takes one query, whole. Models whose config.pbtxt says how they batch stay as they are.
+// have no batch dimension: a run takes one query, whole. Models whose config.pbtxt says how they batch stay as they
+// are.
 func (f *File) WithWhole(models map[string]bool) *File {
 	g := *f
 	g.whole = maps.Clone(models)

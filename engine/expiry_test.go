@@ -55,7 +55,8 @@ func TestExpiredQueriesNeverStart(t *testing.T) {
 			for id := serving.QueryID(1); id <= 500; id++ {
 				switch outcome, ok := ended[id]; {
 				case !ok:
-					t.Errorf("%s + %s, seed %d: query %d never ends, expires %v", router, batcher, seed, id, expires[id])
+					t.Errorf("%s + %s, seed %d: query %d never ends, expires %v", router, batcher, seed, id,
+						expires[id])
 				case outcome == serving.Dropped && expires[id] > 0:
 					expired++
 				case outcome != serving.Served:

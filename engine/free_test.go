@@ -224,8 +224,8 @@ func BenchmarkComesAndGoes(b *testing.B) {
 	}
 }
 
-// What a plan was made without stays free while the next plan is under way: a server that changes its models faster than
-// plans are made must not grow either.
+// What a plan was made without stays free while the next plan is under way: a server that changes its models faster
+// than plans are made must not grow either.
 func TestFreeWhileAPlanIsMade(t *testing.T) {
 	x := newComeAndGo(t)
 	app, v := x.app(0)

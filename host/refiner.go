@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// applyEvery is the least time between two plans with what was measured meanwhile, and applyShare which part of what
-	// is left to measure that is at least: a plan of a thousand models takes seconds.
+	// applyEvery is the least time between two plans with what was measured meanwhile, and applyShare which part of
+	// what is left to measure that is at least: a plan of a thousand models takes seconds.
 	applyEvery, applyShare = 10 * time.Second, 16
 	// longestWait is how long a measurement waits for a moment without queries before it is put off.
 	longestWait, lookAgain = 30 * time.Second, 2 * time.Millisecond

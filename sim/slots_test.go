@@ -121,7 +121,8 @@ func (x *changing) say(now serving.Time, d *engine.Decision) {
 		return spec.Variants[v].Name
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %v i%d b%d q%d %v %v", now, d.Kind, d.Reason, d.Instance, d.Batch, d.Query, d.Outcome, d.Late)
+	fmt.Fprintf(&b, "%v %v %v i%d b%d q%d %v %v", now, d.Kind, d.Reason, d.Instance, d.Batch, d.Query, d.Outcome,
+		d.Late)
 	switch d.Kind {
 	case engine.StartBatch:
 		fmt.Fprintf(&b, " %s of %s, %d in %v: %v", variant(d.Variant), spec.Stages[d.Stage].Name, d.Items,

@@ -77,8 +77,8 @@ func (l labelled) delete(label, value string, more ...string) {
 	}
 }
 
-// label is what the series of a variant are called by. Those of its app have no variant, and the version of queries that
-// no version has answered.
+// label is what the series of a variant are called by. Those of its app have no variant, and the version of queries
+// that no version has answered.
 type label struct{ app, variant, model, version string }
 
 // labelsOf are those of an app's variant; serving.None for the app.
