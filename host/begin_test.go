@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	onnxpb "github.com/sluice-serving/sluice/models/onnxmodel/pb"
 	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -260,5 +263,27 @@ func TestUnmeasuredIsServedAndLearned(t *testing.T) {
 	}
 	if p, said := begunWith(t, path, Options{Quick: true}); len(p.unmeasured()) > 0 {
 		t.Errorf("%v are to be measured at the next start:\n%s", p.unmeasured(), said)
+	}
+}
+
+// A model that runs with nothing that anybody would guess is measured with inputs that lie beside it.
+func TestMeasuredWithWhatLiesBeside(t *testing.T) {
+	path := oddRepository(t, "large")
+	data, err := proto.Marshal(&onnxpb.TensorProto{
+		DataType: int32(onnxmodel.Int64), Dims: []int64{3}, Int64Data: []int64{5000, 6000, 7000},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(filepath.Dir(path), "models", "0large", "1", "test_data_set_0")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "input_0.pb"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, said := begunWith(t, path, Options{Quick: true, ProfileFirst: true})
+	if !p.begun.file.Has("0large", "local") || strings.Contains(said, "unmeasured") || len(p.begun.file.Failures) > 0 {
+		t.Errorf("%+v:\n%s", p.begun.file, said)
 	}
 }

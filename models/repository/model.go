@@ -50,6 +50,7 @@ type Model struct {
 	Sequence *Sequence           // nil for a model that takes every request alone
 	Labels   map[string][]string // names of the classes, by output and then by class
 	Sample   []tensor.Tensor     // inputs of one item to warm up with, without the batch dimension; nil for zeros
+	Found    []tensor.Tensor     // the same of files beside the model, to measure it with where it has no sample
 	Unknown  []string            // fields of config.pbtxt that sluice does not read, each with its line
 	Warnings []string            // settings of the configuration that sluice does not follow
 }
@@ -141,6 +142,7 @@ func (r *Repository) model(name string) (*Model, error) {
 	}
 	r.readLabels(m)
 	r.readWarmup(m)
+	r.readDataSet(m)
 	return m, nil
 }
 
