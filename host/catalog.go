@@ -15,14 +15,10 @@ import (
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 )
-
-// startTimeout bounds how long a model that is loaded into a running server may take to become ready.
-const startTimeout = 5 * time.Minute
 
 // catalog is the model repository of a running server. Models that are added, changed or removed there become apps of
 // the server, and new versions take the place of old ones once they are ready. One change is made at a time.
@@ -433,7 +429,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 			c.service.sequences.add(at.Apps[b.App], sequencesOf(b.Described))
 		}
 	}
-	if err := c.awaitReady(ctx, e.model); err != nil {
+	if err := c.service.awaitReady(ctx, e.model); err != nil {
 		// The engine knows the apps already: they are closed, and what was served before stays.
 		return nil, errors.Join(err, c.closeApps(x, e.apps), sameApps(before, x.Spec))
 	}
@@ -458,37 +454,6 @@ func sameApps(before, now *serving.Spec) error {
 		if x := &now.Apps[a]; x.Generation == before.Apps[a].Generation && x.Closed && !before.Apps[a].Closed {
 			return fmt.Errorf("app %q was closed, too", before.Apps[a].Name)
 		}
-	}
-	return nil
-}
-
-// awaitReady waits until a model is ready, or cannot be. A system that starts instances with the first query is not
-// waited for.
-func (c *catalog) awaitReady(ctx context.Context, m *server.Model) error {
-	ctx, done := context.WithTimeout(ctx, startTimeout)
-	defer done()
-	wakes := false
-	c.service.plane.Inspect(func(e *engine.Engine) { wakes = e.Wakes() })
-	if wakes {
-		return nil
-	}
-	var broken *server.Model
-	err := waitFor(ctx, func() bool {
-		ready := true
-		for _, x := range m.All() {
-			if c.service.isBroken(x) {
-				broken = x
-				return true
-			}
-			ready = ready && c.service.ModelReady(x, "")
-		}
-		return ready
-	})
-	switch {
-	case broken != nil:
-		return oip.Errorf(oip.Internal, "", "it cannot be loaded or warmed up: the log of the server says why")
-	case err != nil:
-		return oip.Errorf(oip.Unavailable, "", "it did not become ready: %v", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -254,4 +255,23 @@ func (c *comers) run(name string, changes int) {
 		c.t.Errorf("%s: %v", name, err)
 	}
 	c.t.Logf("%s:\n%s", name, strings.Join(done, "\n"))
+}
+
+// A model that is loaded already is loaded again at once where instances start with the first query: no query may ever
+// come, and no other model could be changed meanwhile.
+func TestLoadingAgainWaitsForNoQuery(t *testing.T) {
+	if _, err := native.ONNXRuntime(); err != nil {
+		t.Skip(err)
+	}
+	c := newComers(t, "infless", false, rand.New(rand.NewPCG(1, 1)))
+	limit, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	for range 2 {
+		if err := c.s.service.Load(limit, "m0", server.Loading{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := c.s.Close(); err != nil {
+		t.Error(err)
+	}
 }

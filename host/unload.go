@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -77,12 +77,42 @@ func (s *service) Unused() []string {
 	return s.catalog.unused()
 }
 
-// reload launches the app's instances again and returns when the model is ready.
+// reload launches the app's instances again and returns as awaitReady does.
 func (s *service) reload(ctx context.Context, m *server.Model) error {
 	s.setUnloaded(m, false)
-	ready := func(x *server.Model) bool { return x.Failed != "" || s.ModelReady(x, "") }
-	if err := waitFor(ctx, func() bool { return !slices.ContainsFunc(m.All(), not(ready)) }); err != nil {
-		return fmt.Errorf("model %q is not ready yet: %w", m.Name, err)
+	return s.awaitReady(ctx, m)
+}
+
+// startTimeout bounds how long a model that is loaded into a running server may take to become ready.
+const startTimeout = 5 * time.Minute
+
+// awaitReady waits until a model is ready, or cannot be. A system that starts instances with the first query is not
+// waited for.
+func (s *service) awaitReady(ctx context.Context, m *server.Model) error {
+	ctx, done := context.WithTimeout(ctx, startTimeout)
+	defer done()
+	wakes := false
+	s.plane.Inspect(func(e *engine.Engine) { wakes = e.Wakes() })
+	if wakes {
+		return nil
+	}
+	var broken *server.Model
+	err := waitFor(ctx, func() bool {
+		ready := true
+		for _, x := range m.All() {
+			if s.isBroken(x) {
+				broken = x
+				return true
+			}
+			ready = ready && (x.Failed != "" || s.ModelReady(x, ""))
+		}
+		return ready
+	})
+	switch {
+	case broken != nil:
+		return oip.Errorf(oip.Internal, "", "it cannot be loaded or warmed up: the log of the server says why")
+	case err != nil:
+		return oip.Errorf(oip.Unavailable, "", "it did not become ready: %v", err)
 	}
 	return nil
 }
@@ -121,10 +151,6 @@ func (s *service) Unload(ctx context.Context, m *server.Model, members bool) err
 		}
 	}
 	return nil
-}
-
-func not(is func(*server.Model) bool) func(*server.Model) bool {
-	return func(m *server.Model) bool { return !is(m) }
 }
 
 // setUnloaded loads or unloads all versions of a model, and returns when the engine knows.
