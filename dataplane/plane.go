@@ -251,12 +251,13 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority,
 		MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.StreamName()), Tenant: r.Tenant,
 	}
-	timeout, inQueue := p.spec().Timeouts(r.App, r.Timeout)
-	q.QueueTimeout = inQueue
+	p.spec().SetDeadline(&q, r.Timeout)
 	if r.Within > 0 {
-		timeout, q.Expires = min(timeout, r.Within), now.Add(r.Within)
+		if q.Expires = now.Add(r.Within); q.Expires < q.Deadline {
+			q.Deadline, q.Own = q.Expires, true
+		}
 	}
-	q.Deadline, q.Slack = now.Add(timeout), p.slackOf(r.App, timeout)
+	q.Slack = p.slackOf(r.App, q.Deadline.Sub(now))
 	gone := !r.Current(p.spec())
 	if !gone {
 		p.noteQuery(r, &q)

@@ -12,23 +12,28 @@ import (
 )
 
 // Nothing starts that its client no longer waits for, whatever the router and the batcher, although late queries are
-// served. Queries whose clients wait for ever are all served.
+// served. Nothing starts that has a deadline of its own and cannot meet it, where the app's objective is proposed.
+// Queries whose clients wait for ever are all served.
 func TestExpiredQueriesNeverStart(t *testing.T) {
 	for _, router := range systems.Routers() {
 		for _, batcher := range systems.BatchersFor(router) {
 			seed := uint64(len(router)*100 + len(batcher))
 			rng := rand.New(rand.NewPCG(seed, 33))
 			c := simtest.Uniform(2, 2*time.Millisecond, time.Millisecond, 20*time.Millisecond, 4)
-			c.Spec.Apps[0].Late = serving.ServeLate
+			c.Spec.Apps[0].Late, c.Spec.Apps[0].SLO.Proposed = serving.ServeLate, true
 			d := newDriver(t, c, router, batcher)
 			expires, ended := map[serving.QueryID]serving.Time{}, map[serving.QueryID]serving.Outcome{}
 			asked, expired := 0, 0
 			d.ask = func(q *serving.Query) {
-				if asked++; asked <= 500 && rng.IntN(2) == 0 {
-					q.Expires = q.Arrived.Add(time.Duration(1 + rng.Int64N(int64(60*time.Millisecond))))
-					q.Deadline = min(q.Deadline, q.Expires)
+				by := q.Arrived.Add(time.Duration(1 + rng.Int64N(int64(60*time.Millisecond))))
+				switch asked++; {
+				case asked > 500:
+				case rng.IntN(3) == 0:
+					q.Expires, q.Deadline, expires[q.ID] = by, min(q.Deadline, by), by
+				case rng.IntN(2) == 0:
+					q.Deadline = by.Add(5 * time.Millisecond)
+					q.Own, expires[q.ID] = true, q.Deadline.Add(-2*time.Millisecond)
 				}
-				expires[q.ID] = q.Expires
 			}
 			d.see = func(x *engine.Decision) {
 				switch x.Kind {

@@ -92,7 +92,7 @@ func (q *queries) accept(x *serving.Query) {
 		w.Priority = fleet.BeyondShare
 	}
 	ref := q.add(r, &w)
-	if app.Late == serving.DropLate && q.fleet.Task(ref).DropAt() < q.now && !q.beliefs.probe(ref) {
+	if !app.ServesLate(x.Own) && q.fleet.Task(ref).DropAt() < q.now && !q.beliefs.probe(ref) {
 		q.end(r, serving.Dropped, DeadlinePassed)
 	}
 }
@@ -225,8 +225,12 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	w.Record = r
 	rec.coldUntil = max(rec.coldUntil, w.ColdUntil)
 	w.ColdUntil = rec.coldUntil
-	if x := &rec.query; x.Expires > 0 && (w.ColdUntil > 0 || q.spec.Apps[x.App].Late == serving.ServeLate) {
+	x, late := &rec.query, q.spec.Apps[rec.query.App].Late == serving.ServeLate
+	if x.Expires > 0 && (w.ColdUntil > 0 || late) {
 		w.Expires, q.expires = x.Expires, true // elsewhere nothing starts after the deadline anyhow
+	}
+	if late && !q.spec.Apps[x.App].ServesLate(x.Own) {
+		w.Own, q.expires = true, true
 	}
 	q.keepOrder(w, &rec.query)
 	ref := q.fleet.Add(w)

@@ -60,21 +60,20 @@ func (r *QueueRules) Ends() bool {
 	return false
 }
 
-// Timeouts returns what a timeout that a client asked for means for a query of an app, 0 for none: how long after its
-// arrival its deadline is, and how long it may wait for its first stage at most, 0 for no such limit. Where the first
-// stage's rules say how long queries wait, the timeout is one for its queue, and the deadline is the app's.
-func (s *Spec) Timeouts(a AppID, asked time.Duration) (deadline, queue time.Duration) {
-	if a < 0 || int(a) >= len(s.Apps) {
-		return asked, 0
+// SetDeadline gives a query of an app its deadline. asked is the timeout that its client asked for, 0 for none. Where the
+// first stage's rules say how long queries wait, the timeout is one for its queue, and the deadline is the app's.
+func (s *Spec) SetDeadline(q *Query, asked time.Duration) {
+	timeout := asked
+	if q.App >= 0 && int(q.App) < len(s.Apps) {
+		if r := s.Stages[s.Source(q.App)].Queue; asked > 0 && r.Ends() {
+			asked, q.QueueTimeout = 0, asked
+		}
+		timeout = s.Apps[q.App].SLO.Latency
 	}
-	deadline = s.Apps[a].SLO.Latency
-	if asked <= 0 {
-		return deadline, 0
+	if q.Own = asked > 0; q.Own {
+		timeout = asked
 	}
-	if r := s.Stages[s.Source(a)].Queue; r.Ends() {
-		return deadline, asked
-	}
-	return asked, 0
+	q.Deadline = q.Arrived.Add(timeout)
 }
 
 // check returns an error for rules that contradict themselves.

@@ -273,8 +273,7 @@ func (s *simulation) arrive() {
 		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority,
 		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream, Tenant: a.Tenant,
 	}
-	limit, inQueue := s.Spec.Timeouts(a.App, a.Timeout)
-	q.Deadline, q.QueueTimeout = a.At.Add(limit), inQueue
+	s.Spec.SetDeadline(&q, a.Timeout)
 	if s.Content != nil {
 		shown := q // q itself would be on the heap, with content or without
 		s.frames[q.ID] = s.Content.Frame(&shown)

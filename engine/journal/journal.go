@@ -98,6 +98,7 @@ type input struct {
 	Slack    time.Duration `json:"slack,omitempty"`
 	Timeout  time.Duration `json:"qt,omitempty"`
 	Expires  int64         `json:"ex,omitempty"`
+	Own      bool          `json:"own,omitempty"`
 	Tenant   int32         `json:"tn,omitempty"`
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
@@ -212,7 +213,7 @@ func compact(in *engine.Input) input {
 			int64(q.Deadline), q.Items, q.Priority
 		c.Accuracy, c.Variant, c.Stream, c.Slack = q.MinAccuracy, int32(q.Variant)+1, q.Stream, q.Slack
 		c.Timeout, c.Expires = q.QueueTimeout, int64(q.Expires)
-		c.Tenant = q.Tenant
+		c.Own, c.Tenant = q.Own, q.Tenant
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
 	}
@@ -281,7 +282,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 			Deadline: serving.Time(c.Deadline), Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy,
 			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream, Slack: c.Slack,
 			QueueTimeout: c.Timeout, Expires: serving.Time(c.Expires),
-			Tenant: c.Tenant,
+			Own: c.Own, Tenant: c.Tenant,
 		}), nil
 	case engine.QueryCancelled.String():
 		return engine.NewQueryCancelled(serving.QueryID(c.Query)), nil

@@ -24,10 +24,10 @@ func (t *Task) startBy(late serving.Time) serving.Time {
 }
 
 // timed reports whether tasks do not expire in their order because of t.
-func (t *Task) timed() bool { return t.w.OwnTimeout || t.w.Expires > 0 }
+func (t *Task) timed() bool { return t.w.OwnTimeout || t.w.Expires > 0 || t.w.Own }
 
 func (f *View) lateAt(t *Task) serving.Time {
-	if app := f.app(&t.w); app.Late == serving.ServeLate {
+	if app := f.app(&t.w); app.ServesLate(t.w.Own) {
 		if t.w.ColdUntil > 0 && len(f.ready[t.w.Stage]) == 0 {
 			return t.w.ColdUntil
 		}
@@ -40,7 +40,7 @@ func (f *View) lateAt(t *Task) serving.Time {
 func (f *View) instanceDrop(i *Instance, t *Task) serving.Time { return t.startBy(f.lateOn(i, t)) }
 
 func (f *View) lateOn(i *Instance, t *Task) serving.Time {
-	if app := f.app(&t.w); app.Late == serving.ServeLate {
+	if app := f.app(&t.w); app.ServesLate(t.w.Own) {
 		return max(giveUpAt(app, t), t.w.ColdUntil)
 	}
 	return max(latestStart(t, f.Fastest(i, t)), t.w.ColdUntil)

@@ -62,8 +62,10 @@ type Work struct {
 	// Expires is the latest start that its client allows; 0 where the deadline says as much. Tasks do not come to it in
 	// their order.
 	Expires serving.Time
-	Defers  bool // after StartBy it waits behind all others of its priority, where else it is given up
-	Record  Ref  // the owner's record of the query
+	// Own says that the deadline is the client's, and is kept although the app serves late.
+	Own    bool
+	Defers bool // after StartBy it waits behind all others of its priority, where else it is given up
+	Record Ref  // the owner's record of the query
 }
 
 // Task is the work of one query at one stage: the unit that is queued, routed and batched. A query of an app with one
