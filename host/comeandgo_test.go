@@ -40,6 +40,9 @@ type comers struct {
 	log    kept
 }
 
+// patience is how long somebody waits for a change.
+const patience = 3 * time.Second
+
 const comersWorld = `
 version: 1
 store: data
@@ -132,7 +135,9 @@ func newComers(t *testing.T, system string, python bool, rng *rand.Rand) *comers
 func (c *comers) change() string {
 	n, m := c.rng.IntN(3), c.s.functions.manager
 	model, function := fmt.Sprint("m", n), fmt.Sprint("f", n)
-	limit := c.t.Context()
+	// Some systems place nothing on a machine that is taken. Whoever waits for that gives up.
+	limit, done := context.WithTimeout(c.t.Context(), patience)
+	defer done()
 	pick := c.rng.IntN(8)
 	if c.models == "" {
 		pick = 4 + pick%4
@@ -222,9 +227,9 @@ func TestModelsComeAndGoAtRandomUnderTraffic(t *testing.T) {
 			continue // it plans nothing anew
 		}
 		c := newComers(t, names[at], tried%2 == 1 && noPython == nil, rng)
-		if c == nil || c.s.planned.planner.Provides()&plan.Tables != 0 {
+		if c == nil || c.s.planned.planner.Provides()&(plan.Tables|plan.Values) != 0 {
 			if c != nil {
-				_ = c.s.Close() // making policies takes too long
+				_ = c.s.Close() // solving decision processes takes too long
 			}
 			continue
 		}
