@@ -91,8 +91,8 @@ func commands() []command {
 		loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
 		exportCommand(),
-		devicesCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(), asideCommand(),
-		replayCommand(), dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
+		devicesCommand(), exampleCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(),
+		asideCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
 	}
 }
 
