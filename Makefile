@@ -20,6 +20,9 @@ LONGEST := ./test ./sim ./reproduce/... ./cli ./dataplane
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
 
+# Checks workflows; built like the linter.
+ACTIONLINT_VERSION := v1.7.12
+
 # Makes resource definitions and deep copies; it is run, not depended on.
 CONTROLLER_GEN_VERSION := v0.21.0
 
@@ -126,7 +129,7 @@ fuzz: tools ## run every fuzz target for FUZZTIME (default 10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 .PHONY: lint
-lint: tools vet fmt golangci ## vet, formatting, linters, import floors, go.mod tidy
+lint: tools vet fmt golangci workflows ## vet, formatting, linters, import floors, workflows, go.mod tidy
 	$(call say,import floors)
 	$(GO) test -count=1 ./internal/archtest
 	$(call say,go.mod and go.sum)
@@ -141,6 +144,15 @@ $(GOLANGCI):
 	$(call say,building golangci-lint $(GOLANGCI_VERSION))
 	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .tools/golangci-lint $(GOLANGCI)
+
+.PHONY: workflows
+workflows: tools .tools/actionlint-$(ACTIONLINT_VERSION) ## check the workflows of .github
+	$(call say,actionlint)
+	.tools/actionlint-$(ACTIONLINT_VERSION)
+
+.tools/actionlint-$(ACTIONLINT_VERSION):
+	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	mv .tools/actionlint $@
 
 .PHONY: onnx-suite
 onnx-suite: tools setup ## serve the ONNX standard's backend cases (Debian's libonnx-testdata) and compare the answers
