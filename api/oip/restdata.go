@@ -151,7 +151,7 @@ func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, e
 	}
 	end := at
 	for end < len(b) && b[end] != ',' && b[end] != ']' && b[end] != ' ' && b[end] != '\n' && b[end] != '\r' &&
-		b[end] != '\t' && b[end] != '[' {
+		b[end] != '\t' && b[end] != '[' && b[end] != '}' {
 		end++
 	}
 	word := string(b[at:end])
@@ -159,7 +159,9 @@ func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, e
 		return nil, 0, errors.New("a number of more than 400 digits")
 	}
 	le := binary.LittleEndian
-	bad := func() ([]byte, int, error) { return nil, 0, fmt.Errorf("%.40q is no %s", word, d) }
+	bad := func() ([]byte, int, error) { // a copy for the error, so that word need not be on the heap
+		return nil, 0, fmt.Errorf("%.40q is no %s", string(b[at:end]), d)
+	}
 	switch d {
 	case tensor.Bool:
 		switch word {
