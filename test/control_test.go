@@ -93,6 +93,14 @@ func TestModelsAreLoadedWhenAsked(t *testing.T) {
 	if got := added(t, base, "one"); got != "2" {
 		t.Errorf("a model to begin with: %s", got)
 	}
+	for body, want := range map[string]string{
+		`{"instances":[[1,2],[3,4]]}`: `{"predictions":[[2,3],[4,5]]}`,
+		`{"inputs":{"x":[[1,2]]}}`:    `{"outputs":[[2,3]]}`,
+	} {
+		if code, got := postTo(t, base+"/v1/models/one/versions/1:predict", body); code != 200 || got != want {
+			t.Errorf("%s by the protocol v1: %d %s, want %s", body, code, got, want)
+		}
+	}
 	if got := added(t, base, "two"); !strings.HasPrefix(got, "404") {
 		t.Errorf("a model that was not loaded: %s", got)
 	}

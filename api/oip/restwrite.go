@@ -191,7 +191,6 @@ func appendTensors(b []byte, list string, tensors []tensor.Tensor, shared []*Sha
 
 // appendData writes the elements of a tensor, flat.
 func appendData(b []byte, t *tensor.Tensor) ([]byte, error) {
-	le := binary.LittleEndian
 	first := true
 	comma := func() {
 		if !first {
@@ -221,32 +220,39 @@ func appendData(b []byte, t *tensor.Tensor) ([]byte, error) {
 	}
 	for ; len(d) >= size; d = d[size:] {
 		comma()
-		switch t.DType {
-		case tensor.Bool:
-			b = strconv.AppendBool(b, d[0] != 0)
-		case tensor.Uint8:
-			b = strconv.AppendUint(b, uint64(d[0]), 10)
-		case tensor.Uint16:
-			b = strconv.AppendUint(b, uint64(le.Uint16(d)), 10)
-		case tensor.Uint32:
-			b = strconv.AppendUint(b, uint64(le.Uint32(d)), 10)
-		case tensor.Uint64:
-			b = strconv.AppendUint(b, le.Uint64(d), 10)
-		case tensor.Int8:
-			b = strconv.AppendInt(b, int64(int8(d[0])), 10)
-		case tensor.Int16:
-			b = strconv.AppendInt(b, int64(int16(le.Uint16(d))), 10)
-		case tensor.Int32:
-			b = strconv.AppendInt(b, int64(int32(le.Uint32(d))), 10)
-		case tensor.Int64:
-			b = strconv.AppendInt(b, int64(le.Uint64(d)), 10)
-		case tensor.FP32:
-			b = appendFloat(b, float64(math.Float32frombits(le.Uint32(d))), 32)
-		case tensor.FP64:
-			b = appendFloat(b, math.Float64frombits(le.Uint64(d)), 64)
-		}
+		b = appendNumber(b, t.DType, d)
 	}
 	return b, nil
+}
+
+// appendNumber writes the first element of data that is neither BYTES nor of half precision.
+func appendNumber(b []byte, t tensor.DType, data []byte) []byte {
+	le := binary.LittleEndian
+	switch t {
+	case tensor.Bool:
+		return strconv.AppendBool(b, data[0] != 0)
+	case tensor.Uint8:
+		return strconv.AppendUint(b, uint64(data[0]), 10)
+	case tensor.Uint16:
+		return strconv.AppendUint(b, uint64(le.Uint16(data)), 10)
+	case tensor.Uint32:
+		return strconv.AppendUint(b, uint64(le.Uint32(data)), 10)
+	case tensor.Uint64:
+		return strconv.AppendUint(b, le.Uint64(data), 10)
+	case tensor.Int8:
+		return strconv.AppendInt(b, int64(int8(data[0])), 10)
+	case tensor.Int16:
+		return strconv.AppendInt(b, int64(int16(le.Uint16(data))), 10)
+	case tensor.Int32:
+		return strconv.AppendInt(b, int64(int32(le.Uint32(data))), 10)
+	case tensor.Int64:
+		return strconv.AppendInt(b, int64(le.Uint64(data)), 10)
+	case tensor.FP32:
+		return appendFloat(b, float64(math.Float32frombits(le.Uint32(data))), 32)
+	case tensor.FP64:
+		return appendFloat(b, math.Float64frombits(le.Uint64(data)), 64)
+	}
+	return b
 }
 
 func appendFloat(b []byte, f float64, bits int) []byte {

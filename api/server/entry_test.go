@@ -97,6 +97,10 @@ func TestRoles(t *testing.T) {
 	}{
 		{"GET metadata", func(who string) int { return s.get(t, "GET", "/v2", "", who) }, "viewer shop operator"},
 		{"POST infer", func(who string) int { return s.get(t, "POST", model+"/infer", two, who) }, "shop lab operator"},
+		{"GET v1", func(who string) int { return s.get(t, "GET", modelV1, "", who) }, "viewer shop operator"},
+		{"POST predict", func(who string) int {
+			return s.get(t, "POST", modelV1+":predict", `{"instances":[[1,2]]}`, who)
+		}, "shop lab operator"},
 		{"POST load", func(who string) int { return s.get(t, "POST", load, "", who) }, "deployer operator"},
 		{"POST logging", func(who string) int {
 			return s.get(t, "POST", "/v2/logging", `{"log_verbose_level":0}`, who)

@@ -42,6 +42,7 @@ func (s *Server) routes() http.Handler {
 	post("/v2/repository/models/{model}/unload", s.postUnload)
 	s.regionRoutes(get, post)
 	s.settingRoutes(mux)
+	s.v1Routes(mux, get)
 	if h := s.config.AdminHandlers["/metrics"]; h != nil && s.config.PublicMetrics {
 		mux.Handle("GET /metrics", h)
 	}
@@ -55,9 +56,14 @@ func (s *Server) routes() http.Handler {
 	return h
 }
 
-// handle mounts one method of one path. Other methods are answered with 405.
+// handle mounts one method of one path.
 func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(path, s.only(method, h))
+}
+
+// only answers requests of one method, and others with 405.
+func (s *Server) only(method string, h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
 			w.Header().Set("Allow", method)
 			writeError(w, http.StatusMethodNotAllowed, "use "+method+" here")
@@ -66,7 +72,7 @@ func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.Res
 		if err := h(w, r); err != nil {
 			s.fail(w, r, err)
 		}
-	})
+	}
 }
 
 // fail answers with an error: a status and {"error": "..."}.

@@ -252,7 +252,7 @@ func TestHTTPPaths(t *testing.T) {
 		{"GET", "/v2/models/none", "", 404, `{"error":"Request for unknown model: 'none' is not found"}`},
 		{"GET", model + "/infer", "", 405, `use POST`},
 		{"POST", "/v2/health/live", "", 405, `use GET`},
-		{"GET", "/v1/models", "", 404, `there is nothing at`},
+		{"GET", "/v3/models", "", 404, `there is nothing at`},
 		{"GET", "/v2/", "", 200, `"name":"sluice"`},
 		{"POST", "/v2/systemsharedmemory/region/x/register", "{}", 501, `server.shared_memory`},
 		{"POST", "/v2/cudasharedmemory/region/x/register", "{}", 501, `CUDA shared memory is not supported`},

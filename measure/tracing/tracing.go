@@ -168,7 +168,8 @@ func (ended) ForceFlush(context.Context) error { return nil }
 // HTTP returns a handler with a span around every request for inference.
 func (t *Tracer) HTTP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/v2/models/") {
+		if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/v2/models/") &&
+			!strings.HasPrefix(r.URL.Path, "/v1/models/") {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -69,6 +69,20 @@ func TestServingGoesOnWithoutACollector(t *testing.T) {
 	}
 }
 
+// Requests for inference have a span, by either version of the protocol.
+func TestRequestsHaveSpans(t *testing.T) {
+	x := tracer(t, "http://"+nowhere(t), 1, nil)
+	defer x.Close()
+	h := x.HTTP(http.NotFoundHandler())
+	for k, path := range []string{"/v2/models/a/infer", "/v1/models/a:predict"} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, path, nil))
+		if n, _, _ := x.Counts(); n != uint64(k)+1 {
+			t.Errorf("POST %s: %d spans have ended, want %d", path, n, k+1)
+		}
+	}
+}
+
 // BenchmarkRequest is what tracing adds to a request: off, without a sampled request, and with every one sampled.
 func BenchmarkRequest(b *testing.B) {
 	r := httptest.NewRequest(http.MethodPost, "/v2/models/a/infer", nil)
