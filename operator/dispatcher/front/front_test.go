@@ -107,7 +107,12 @@ const question = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":
 
 func post(t testing.TB, f *Front, body string) (*http.Response, string) {
 	t.Helper()
-	a, err := http.Post("http://"+f.HTTPAddr()+"/v2/models/app/infer", "application/json", strings.NewReader(body))
+	return postTo(t, f, "/v2/models/app/infer", body)
+}
+
+func postTo(t testing.TB, f *Front, path, body string) (*http.Response, string) {
+	t.Helper()
+	a, err := http.Post("http://"+f.HTTPAddr()+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +169,14 @@ func TestQueriesArePassedOn(t *testing.T) {
 	b.held(a.holder("a"))
 	if r, body := post(t, b, question); r.StatusCode != http.StatusOK || !strings.Contains(body, `"model_name":"app"`) {
 		t.Errorf("HTTP answers %d %s", r.StatusCode, body)
+	}
+	for _, x := range []*Front{a, b} {
+		for _, path := range []string{"/v1/models/app:predict", "/v1/models/app/versions/v:predict"} {
+			r, body := postTo(t, x, path, `{"inputs":[[1,2]]}`)
+			if r.StatusCode != http.StatusOK || !strings.Contains(body, `{"outputs":`) {
+				t.Errorf("%s answers %d %s", path, r.StatusCode, body)
+			}
+		}
 	}
 	columns := 200_000
 	large := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s1]}]}`, columns,

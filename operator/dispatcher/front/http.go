@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluice-serving/sluice/api/oip"
@@ -32,6 +33,13 @@ func (f *Front) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/models/{model}/{rest...}", f.model)
 	mux.HandleFunc("/v2/models/{model}", f.model)
+	mux.HandleFunc("/v1/models/{model}/{rest...}", f.model)
+	mux.HandleFunc("/v1/models/{model}", func(w http.ResponseWriter, r *http.Request) {
+		if at := strings.LastIndexByte(r.PathValue("model"), ':'); at >= 0 && r.Method == http.MethodPost {
+			r.SetPathValue("model", r.PathValue("model")[:at]) // a verb follows
+		}
+		f.model(w, r)
+	})
 	mux.HandleFunc("POST /v2/repository/models/{model}/{action}", f.model)
 	mux.HandleFunc("GET /v2", f.getServer)
 	mux.HandleFunc("GET /v2/{$}", f.getServer)
