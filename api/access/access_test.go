@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -229,7 +230,13 @@ func (i *issuer) keySet() string {
 }
 
 func (i *issuer) sign(m jwt.SigningMethod, key any, claims jwt.MapClaims) string {
+	return i.signed(m, key, claims, nil)
+}
+
+// signed is a token with more in its header.
+func (i *issuer) signed(m jwt.SigningMethod, key any, claims jwt.MapClaims, header map[string]any) string {
 	x := jwt.NewWithClaims(m, claims)
+	maps.Copy(x.Header, header)
 	x.Header["kid"] = i.id
 	s, err := x.SignedString(key)
 	if err != nil {
@@ -277,8 +284,12 @@ func TestJWT(t *testing.T) {
 		"without an end":                as(claims(func(c jwt.MapClaims) { delete(c, "exp") })),
 		"other issuer":                  as(claims(func(c jwt.MapClaims) { c["iss"] = "https://evil.example" })),
 		"other audience":                as(claims(func(c jwt.MapClaims) { c["aud"] = "bank" })),
-		"other tenant":                  as(claims(func(c jwt.MapClaims) { c["tenant"] = "bank" })),
-		"without a name":                as(claims(func(c jwt.MapClaims) { delete(c, "sub") })),
+		"tenant is a number":            as(claims(func(c jwt.MapClaims) { c["tenant"] = 7 })),
+		"roles are a number":            as(claims(func(c jwt.MapClaims) { c["scope"] = 7 })),
+		"unknown crit": own.signed(jwt.SigningMethodES256, own.key, claims(func(jwt.MapClaims) {}),
+			map[string]any{"crit": []string{"b64"}, "b64": false}),
+		"other tenant":   as(claims(func(c jwt.MapClaims) { c["tenant"] = "bank" })),
+		"without a name": as(claims(func(c jwt.MapClaims) { delete(c, "sub") })),
 	} {
 		if c, why := x.Identify(&Shown{Authorization: "Bearer " + bad}, now); c != nil || why == "" {
 			t.Errorf("%s: %+v %q", name, c, why)

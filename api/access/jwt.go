@@ -124,8 +124,12 @@ func (t *tokens) Identify(s *Shown, now time.Time) (*Caller, string) {
 		return known.caller, ""
 	}
 	claims := jwt.MapClaims{}
-	if _, err := t.parser.ParseWithClaims(secret, claims, keys); err != nil {
+	token, err := t.parser.ParseWithClaims(secret, claims, keys)
+	if err != nil {
 		return nil, whyNot(err)
+	}
+	if _, must := token.Header["crit"]; must { // RFC 7515, section 4.1.11: to be refused by whoever does not know it
+		return nil, "the token's header has crit: extensions of tokens are not known here"
 	}
 	c, why := t.caller(claims)
 	if c == nil {
@@ -170,7 +174,11 @@ func (t *tokens) caller(claims jwt.MapClaims) (*Caller, string) {
 		return nil, "the token's claim sub is no name"
 	}
 	if t.c.TenantClaim != "" {
-		if name, ok := claims[t.c.TenantClaim].(string); ok && name != "" {
+		name, ok := claims[t.c.TenantClaim].(string)
+		if !ok && claims[t.c.TenantClaim] != nil {
+			return nil, "the token's claim of the tenant is no text"
+		}
+		if name != "" {
 			if c.Tenant, ok = t.c.Tenant(name); !ok {
 				return nil, "the token's tenant is unknown here"
 			}
@@ -190,6 +198,9 @@ func (t *tokens) caller(claims jwt.MapClaims) (*Caller, string) {
 			}
 		}
 		c.Roles = knownRoles(names)
+	case nil:
+	default:
+		return nil, "the token's claim of roles is neither a text nor a list"
 	}
 	return c, ""
 }
