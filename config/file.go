@@ -461,9 +461,10 @@ type Server struct {
 	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, they must
 	// send the token of admin_token, and nobody may where there is none.
 	ModelControl bool `yaml:"model_control"`
-	// Hosts lists names of this server that callers may use for requests that change something. Its addresses,
-	// `localhost` and the machine's own name are allowed anyway. Others are refused: a web site could have its name
-	// resolve to this machine. Default: none.
+	// Hosts lists names of this server that callers may use for requests that change something, to the admin address,
+	// and from this machine without TLS, as through a proxy beside the server. Its addresses, `localhost` and the
+	// machine's own name are allowed anyway. Others are refused: a web site could have its name resolve to this
+	// machine. `*` allows all names to queries. Default: none; in a pod of Kubernetes all names to queries.
 	Hosts []string `yaml:"hosts"`
 	// SharedMemory is the prefix of the names of the shared memory objects that clients on this machine may have
 	// tensors read from and written to, such as `/` for all of them or `/sluice-`. Default: none, shared memory is off.

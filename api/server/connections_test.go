@@ -99,7 +99,7 @@ func TestReadersThatDoNotReadAreClosed(t *testing.T) {
 	}
 	c := silent(t, s.HTTPAddr(), 1)[0]
 	body := strings.Replace(two, `"id"`, `"parameters":{"binary_data_output":true},"id"`, 1)
-	if _, err := fmt.Fprintf(c, "POST %s/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", model, len(body),
+	if _, err := fmt.Fprintf(c, "POST %s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", model, len(body),
 		body); err != nil {
 		t.Fatal(err)
 	}

@@ -92,8 +92,8 @@ func TestModelControlNeedsTheToken(t *testing.T) {
 	}
 }
 
-// A page of another site cannot have a browser change anything, nor can a site whose name resolves to this machine. To
-// read and to infer changes nothing. A page of an allowed origin may do no more.
+// A page of another site cannot have a browser change anything or infer, nor can a site whose name resolves to this
+// machine, which cannot read either. A page of an allowed origin infers and may do no more.
 func TestChangesAreMeantForThisServer(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
 	s := start(t, server.Config{
@@ -126,9 +126,12 @@ func TestChangesAreMeantForThisServer(t *testing.T) {
 			"index":  request(t, "POST", "http://"+s.HTTPAddr()+"/v2/repository/index", "{}"),
 			"infer":  request(t, "POST", "http://"+s.HTTPAddr()+model+"/infer", two),
 			"read":   request(t, "GET", "http://"+s.AdminAddr()+"/prices", ""),
+			"model":  request(t, "GET", "http://"+s.HTTPAddr()+model, ""),
 		} {
 			want := x.want
-			if what == "index" || what == "infer" || what == "read" {
+			switch {
+			case x.host == "evil.example" || x.host == "localhost.evil.example": // for nothing
+			case what == "read", what == "model", x.origin == "http://allowed.example" && (what == "index" || what == "infer"):
 				want = 200
 			}
 			if x.host != "" {
@@ -187,6 +190,34 @@ func TestTheAdminAddressControlsModels(t *testing.T) {
 			resp.Body.Close()
 			if resp.StatusCode != x.want {
 				t.Errorf("%s with %v: %d, want %d", path, x.header, resp.StatusCode, x.want)
+			}
+		}
+	}
+}
+
+// Proxies beside a server call it by the names that clients use: where the file allows every name, and in a pod. That is
+// for queries alone.
+func TestEveryNameIsForQueries(t *testing.T) {
+	for _, x := range []struct {
+		pod   string
+		hosts []string
+		want  int
+	}{{"", nil, 403}, {"", []string{"*"}, 200}, {"10.0.0.1", nil, 200}} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", x.pod)
+		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
+		s := start(t, server.Config{Hosts: x.hosts, AdminHandlers: map[string]http.Handler{"/prices": ok}})
+		for url, want := range map[string]int{
+			"http://" + s.HTTPAddr() + model: x.want, "http://" + s.AdminAddr() + "/prices": 403,
+		} {
+			r := request(t, "GET", url, "")
+			r.Host = "models.example"
+			resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("pod %q, hosts %q: %s answers %d, want %d", x.pod, x.hosts, url, resp.StatusCode, want)
 			}
 		}
 	}

@@ -10,18 +10,22 @@ import (
 // anyOrigin allows pages of every origin.
 const anyOrigin = "*"
 
+// allowsOrigin reports whether pages of an origin may call; "" is no page.
+func (c *Config) allowsOrigin(origin string) bool {
+	return origin != "" && (slices.Contains(c.Origins, origin) || slices.Contains(c.Origins, anyOrigin))
+}
+
 // allowOrigins lets pages of the configured origins call (CORS, the Fetch standard). Without origins next stands alone.
 // Such pages read and infer; what changes something is refused to them (checkSource).
 func (s *Server) allowOrigins(next http.Handler) http.Handler {
-	allowed := s.config.Origins
-	if len(allowed) == 0 {
+	if len(s.config.Origins) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		h := w.Header()
 		h.Add("Vary", "Origin")
-		if origin == "" || !slices.Contains(allowed, origin) && !slices.Contains(allowed, anyOrigin) {
+		if !s.config.allowsOrigin(origin) {
 			next.ServeHTTP(w, r)
 			return
 		}

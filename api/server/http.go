@@ -49,7 +49,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
 	})
-	h := s.allowOrigins(s.entry(mux))
+	h := s.allowOrigins(s.config.shielded(s.entry(mux)))
 	if wrap := s.config.WrapHTTP; wrap != nil {
 		h = wrap(h)
 	}

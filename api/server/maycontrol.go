@@ -62,12 +62,17 @@ func (g *grpcService) mayAdminister(ctx context.Context) error {
 var otherSites = http.NewCrossOriginProtection()
 
 // checkSource returns an error for a request that changes something and was not meant for this server: one that a page
-// of another site has a browser send, or one for a host name that is not this server's. A site can have its own name
-// resolve to this machine, so that a browser takes its pages and this server for one.
+// of another site has a browser send, or one for a host name that is not this server's.
 func (c *Config) checkSource(r *http.Request) error {
 	if err := otherSites.Check(r); err != nil {
 		return oip.Errorf(oip.Forbidden, "Origin", "is that of another site, which may change nothing here")
 	}
+	return c.checkHost(r)
+}
+
+// checkHost returns an error for a request for a host name that is not this server's. A site can have its own name
+// resolve to this machine, so that a browser takes its pages and this server for one and gives them the answers.
+func (c *Config) checkHost(r *http.Request) error {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -75,7 +80,8 @@ func (c *Config) checkSource(r *http.Request) error {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	own, err := os.Hostname()
 	switch {
-	case net.ParseIP(strings.Trim(host, "[]")) != nil, host == "localhost", err == nil && strings.EqualFold(host, own),
+	case net.ParseIP(strings.Trim(host, "[]")) != nil, host == "localhost", strings.HasSuffix(host, ".localhost"),
+		err == nil && strings.EqualFold(host, own),
 		slices.ContainsFunc(c.Hosts, func(h string) bool { return strings.EqualFold(h, host) }):
 		return nil
 	}
@@ -83,11 +89,41 @@ func (c *Config) checkSource(r *http.Request) error {
 		"server.hosts", host)
 }
 
-// protected answers requests that change something and were not meant for this server with 403.
+// protected answers requests to the admin address that were not meant for this server with 403.
 func (c *Config) protected(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if err := c.checkSource(r); err != nil {
+		check := c.checkSource
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			check = c.checkHost
+		}
+		if err := check(r); err != nil {
+			writeError(w, http.StatusForbidden, err.Error())
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// inPod is set by Kubernetes in every container. Proxies beside the server call it from the same machine there, by the
+// names that clients use, and nobody browses.
+const inPod = "KUBERNETES_SERVICE_HOST"
+
+// shielded answers requests that a page of another site has a browser send with 403: those that a browser sends without
+// asking, and those for another name of this machine. Who calls from elsewhere may know this server by any name, and
+// TLS has names of its own.
+func (c *Config) shielded(h http.Handler) http.Handler {
+	anyHost := os.Getenv(inPod) != "" || slices.Contains(c.Hosts, anyOrigin)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if origin := r.Header.Get("Origin"); !c.allowsOrigin(origin) {
+			if err := otherSites.Check(r); err != nil {
+				writeError(w, http.StatusForbidden, oip.Errorf(oip.Forbidden, "Origin", "%.100q is another site: list it "+
+					"in server.origins if its pages may infer", origin).Error())
+				return
+			}
+		}
+		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+		if ok && at.IP.IsLoopback() && r.TLS == nil && !anyHost {
+			if err := c.checkHost(r); err != nil {
 				writeError(w, http.StatusForbidden, err.Error())
 				return
 			}

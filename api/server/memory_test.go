@@ -83,7 +83,7 @@ func TestRequestsShareOneMemoryBudget(t *testing.T) {
 func TestLargeContentLengthIsRefusedAtOnce(t *testing.T) {
 	s := start(t, server.Config{MaxRequest: 1 << 16})
 	c := silent(t, s.HTTPAddr(), 1)[0]
-	head := "POST " + model + "/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
+	head := "POST " + model + "/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
 	if _, err := c.Write([]byte(head)); err != nil {
 		t.Fatal(err)
 	}

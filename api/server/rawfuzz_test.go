@@ -28,9 +28,9 @@ func FuzzRawHTTP(f *testing.F) {
 	go func() { ended <- s.Serve(ctx) }()
 	f.Cleanup(func() { stop(); <-ended })
 	request := func(head, body string) []byte {
-		return []byte("POST " + model + "/infer HTTP/1.1\r\nHost: x\r\n" + head + "\r\n\r\n" + body)
+		return []byte("POST " + model + "/infer HTTP/1.1\r\nHost: localhost\r\n" + head + "\r\n\r\n" + body)
 	}
-	f.Add([]byte("GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n"))
+	f.Add([]byte("GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 	f.Add(request("Content-Length: 9999", two))
 	f.Add(request("Transfer-Encoding: chunked", "5\r\n{\"inp\r\n0\r\n\r\n"))
 	f.Add(request("Transfer-Encoding: chunked\r\nContent-Length: 3", "zz"))
