@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/url"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/samples"
@@ -34,7 +38,7 @@ func banner(e *Env, p *host.Profiled, s *host.Server) {
 		if app.SLO.Proposed {
 			objective = fmt.Sprintf("objective %v (proposed)", app.SLO.Latency)
 		}
-		fmt.Fprintf(w, "  %s  takes %s, %s\n", app.Name, shownSpecs(p.Tables().Apps[a].Inputs), objective)
+		fmt.Fprintf(w, "  %s  takes %s, %s\n", printable(app.Name), shownSpecs(p.Tables().Apps[a].Inputs), objective)
 		if example < 0 && p.Tables().Apps[a].Inputs != nil {
 			example = a
 		}
@@ -42,9 +46,10 @@ func banner(e *Env, p *host.Profiled, s *host.Server) {
 	if example >= 0 && s.HTTPAddr() != "off" {
 		name := spec.Apps[example].ClientName()
 		if body, ok := exampleBody(p.Tables().Apps[example].Inputs); ok {
-			fmt.Fprintf(w, "\ncall it:\n  curl -s %s/v2/models/%s/infer -d '%s'\n", base, name, body)
+			fmt.Fprintf(w, "\ncall it:\n  curl -s %s -d %s\n",
+				shellWord(base+"/v2/models/"+url.PathEscape(name)+"/infer"), shellWord(body))
 		} else {
-			fmt.Fprintf(w, "\ncall it:\n  sluice infer %s --url %s\n", name, base)
+			fmt.Fprintf(w, "\ncall it:\n  sluice infer %s --url %s\n", shellWord(name), base)
 		}
 	}
 	if s.AdminAddr() != "off" {
@@ -68,6 +73,25 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
+// shellWord is a text as one word of a shell: names of models and inputs come from files of others.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+=,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// printable is a name as a terminal may show it: quoted where it has characters that are not to be seen.
+func printable(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
 func shownSpecs(specs []tensor.Spec) string {
 	var out []string
 	for _, s := range specs {
@@ -75,7 +99,7 @@ func shownSpecs(specs []tensor.Spec) string {
 		if s.Shape == nil {
 			shape = "of any shape"
 		}
-		out = append(out, fmt.Sprintf("%s %s %s", s.Name, s.DType, shape))
+		out = append(out, fmt.Sprintf("%s %s %s", printable(s.Name), s.DType, shape))
 	}
 	switch {
 	case specs == nil:
@@ -99,9 +123,12 @@ func exampleBody(specs []tensor.Spec) (body string, ok bool) {
 		total += n
 		element := map[bool]string{true: `"0"`, false: "0"}[s.DType == tensor.Bytes]
 		data := strings.TrimSuffix(strings.Repeat(element+",", int(n)), ",")
-		inputs = append(inputs, fmt.Sprintf(`{"name":%q,"datatype":%q,"shape":%v,"data":[%s]}`, s.Name,
-			s.DType.String(),
-			tensor.Dims(shape), data))
+		name, err := json.Marshal(s.Name)
+		if err != nil {
+			return "", false
+		}
+		inputs = append(inputs, fmt.Sprintf(`{"name":%s,"datatype":%q,"shape":%v,"data":[%s]}`, name,
+			s.DType.String(), tensor.Dims(shape), data))
 	}
 	return `{"inputs":[` + strings.Join(inputs, ",") + `]}`, total <= bannerElements && len(inputs) > 0
 }
