@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// What a banner tells somebody to type is what it means, whatever names a model file has: a shell gives it back, and the
-// body is JSON.
+// What a banner tells somebody to type is what it means, whatever names a model file has: a shell gives it back, and
+// the body is JSON.
 func TestBannerQuotesNames(t *testing.T) {
 	for _, name := range []string{"adder", "a b", "it's", "$(reboot)", "`reboot`", "x;y", "\x1b[2J", "ä\n", `"\`, ""} {
 		got, err := exec.Command("sh", "-c", "printf %s "+shellWord(name)).Output()

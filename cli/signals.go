@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// stopSignals turns SIGINT, SIGTERM and SIGHUP, which a terminal sends that closes, into values. The first one ends the context. The second one closes the
-// channel of hurry, if that was called before, and ends the process otherwise. The next one ends the process.
+// stopSignals turns SIGINT, SIGTERM and SIGHUP, which a terminal sends that closes, into values. The first one ends the
+// context. The second one closes the channel of hurry, if that was called before, and ends the process otherwise. The
+// next one ends the process.
 func stopSignals() (ctx context.Context, hurry func() <-chan struct{}) {
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

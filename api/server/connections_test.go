@@ -99,8 +99,8 @@ func TestReadersThatDoNotReadAreClosed(t *testing.T) {
 	}
 	c := silent(t, s.HTTPAddr(), 1)[0]
 	body := strings.Replace(two, `"id"`, `"parameters":{"binary_data_output":true},"id"`, 1)
-	if _, err := fmt.Fprintf(c, "POST %s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", model, len(body),
-		body); err != nil {
+	if _, err := fmt.Fprintf(c, "POST %s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", model,
+		len(body), body); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return count(s, "http", "closed", "write_timeout") == 1 })

@@ -36,6 +36,7 @@ const (
 	tooManyAddress = "connections_per_address"
 	reserveOver    = "reserve"
 	clientSlow     = "write_timeout"
+	flooded        = "flood" // by frames that do no work
 	ended          = "ended"
 )
 

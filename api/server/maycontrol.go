@@ -116,8 +116,9 @@ func (c *Config) shielded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if origin := r.Header.Get("Origin"); !c.allowsOrigin(origin) {
 			if err := otherSites.Check(r); err != nil {
-				writeError(w, http.StatusForbidden, oip.Errorf(oip.Forbidden, "Origin", "%.100q is another site: list it "+
-					"in server.origins if its pages may infer", origin).Error())
+				e := oip.Errorf(oip.Forbidden, "Origin", "%.100q is another site: list it in server.origins if its "+
+					"pages may infer", origin)
+				writeError(w, http.StatusForbidden, e.Error())
 				return
 			}
 		}

@@ -735,7 +735,8 @@ func TestHostileClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, _ = c.Write([]byte("GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<16) + "\r\n\r\n"))
+	long := strings.Repeat("x", 1<<16)
+	_, _ = c.Write([]byte("GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nX: " + long + "\r\n\r\n"))
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	answer, _ := io.ReadAll(c) // a reset may overtake the answer
 	if len(answer) > 0 && !bytes.Contains(answer, []byte(" 431 ")) {
@@ -772,8 +773,8 @@ func TestTooLargeBodiesAreAnswered(t *testing.T) {
 		if err := c.(*net.TCPConn).SetReadBuffer(1 << 12); err != nil {
 			t.Fatal(err)
 		}
-		_, err = io.WriteString(c, "POST "+model+"/infer HTTP/1.1\r\nHost: localhost\r\n"+head+strings.Repeat(" ", 3*limit)+
-			"\r\n0\r\n\r\n")
+		_, err = io.WriteString(c, "POST "+model+"/infer HTTP/1.1\r\nHost: localhost\r\n"+head+
+			strings.Repeat(" ", 3*limit)+"\r\n0\r\n\r\n")
 		if err != nil {
 			t.Errorf("%q: the connection is closed while the client sends: %v", head, err)
 		}
