@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -31,6 +32,27 @@ func silent(t *testing.T, address string, n int) (conns []net.Conn) {
 		conns = append(conns, c)
 	}
 	return conns
+}
+
+// Connections that ask for nothing give their places to those that do, on the admin address too.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
+	s := start(t, server.Config{Connections: 80, ConnectionsEach: 80,
+		AdminHandlers: map[string]http.Handler{"/metrics": ok}})
+	for listener, url := range map[string]string{
+		"admin": "http://" + s.AdminAddr() + "/metrics", "http": "http://" + s.HTTPAddr() + model,
+	} {
+		silent(t, strings.Split(url, "/")[2], 100) // with the reserve of the address
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		waitFor(t, func() bool {
+			resp, err := c.Get(url)
+			if err != nil {
+				return false
+			}
+			resp.Body.Close()
+			return resp.StatusCode == http.StatusOK && count(s, listener, "closed", "silent") > 0
+		})
+	}
 }
 
 func count(s *running, listener, event, reason string) uint64 {

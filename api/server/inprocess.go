@@ -71,7 +71,7 @@ func (c *Config) Listen(name, address string) (net.Listener, error) {
 
 // HTTPServer returns a server of a handler with the configuration's bounds of size and time.
 func (c *Config) HTTPServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: reservedFor(c.recovered(h)), ConnContext: markReserved,
+	return &http.Server{Handler: reservedFor(c.recovered(h)), ConnContext: withConn,
 		ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
 		MaxHeaderBytes: c.MaxHeader,
 		ErrorLog:       debugLogger(c.Log)}

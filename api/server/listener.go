@@ -24,6 +24,9 @@ const (
 	reserved     = 32
 	reservedEach = 4
 	reservedLife = 10 * time.Second
+	// silentFor is how long a connection may take to its first request while others want its place: with many that ask
+	// for nothing, one host would keep all others from the places of its address.
+	silentFor = time.Second
 	// adminConnections is the limit of the admin address; an address may have half of it.
 	adminConnections = 128
 	// writePiece is what a client must read within the write timeout, in bytes.
@@ -36,7 +39,8 @@ const (
 	tooManyAddress = "connections_per_address"
 	reserveOver    = "reserve"
 	clientSlow     = "write_timeout"
-	flooded        = "flood" // by frames that do no work
+	flooded        = "flood"  // by frames that do no work
+	wasSilent      = "silent" // it had asked for nothing when another wanted its place
 	ended          = "ended"
 )
 
@@ -59,15 +63,20 @@ type guard struct {
 	open, reserve      int
 	byAddress          map[string]int // of all open ones
 	reservedBy         map[string]int
+	asksNothing        map[*guardedConn]struct{} // of HTTP: those that have not made a request; nil for gRPC
 	accepted           uint64
 	refused, closedFor map[string]uint64
 }
 
 func newGuard(name string, l net.Listener, limit, each int, write time.Duration) *guard {
-	return &guard{
+	g := &guard{
 		Listener: l, name: name, limit: limit, each: each, write: write, byAddress: make(map[string]int),
 		reservedBy: make(map[string]int), refused: make(map[string]uint64), closedFor: make(map[string]uint64),
 	}
+	if name != "grpc" {
+		g.asksNothing = make(map[*guardedConn]struct{})
+	}
+	return g
 }
 
 // Accept implements net.Listener. It closes what is beyond the limits.
@@ -77,7 +86,11 @@ func (g *guard) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if own := g.admit(c); own != nil {
+		own, displaced := g.admit(c)
+		if displaced != nil {
+			_ = displaced.closeFor(wasSilent)
+		}
+		if own != nil {
 			if g.connected != nil {
 				g.connected(c.RemoteAddr().String(), true)
 			}
@@ -87,15 +100,26 @@ func (g *guard) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns a connection within the limits, or nil.
-func (g *guard) admit(c net.Conn) *guardedConn {
+// silent returns the oldest connection that gives a place to one of an address, or nil.
+func (g *guard) silent(address, why string) (oldest *guardedConn) {
+	for c := range g.asksNothing {
+		if (why == tooMany || c.address == address) && time.Since(c.since) >= silentFor &&
+			(oldest == nil || c.since.Before(oldest.since)) {
+			oldest = c
+		}
+	}
+	return oldest
+}
+
+// admit returns a connection within the limits, or nil, and one to close for it.
+func (g *guard) admit(c net.Conn) (own, displaced *guardedConn) {
 	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
 		address = c.RemoteAddr().String()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	own := &guardedConn{Conn: c, guard: g, address: address}
+	own = &guardedConn{Conn: c, guard: g, address: address, since: time.Now()}
 	why := ""
 	switch {
 	case g.byAddress[address] >= g.each:
@@ -104,9 +128,13 @@ func (g *guard) admit(c net.Conn) *guardedConn {
 		why = tooMany
 	}
 	if why != "" {
+		displaced = g.silent(address, why)
+		delete(g.asksNothing, displaced)
+	}
+	if why != "" && displaced == nil {
 		if g.reserve >= reserved || g.reservedBy[address] >= reservedEach {
 			g.refused[why]++
-			return nil
+			return nil, nil
 		}
 		own.reserved = true
 		g.reserve++
@@ -115,9 +143,12 @@ func (g *guard) admit(c net.Conn) *guardedConn {
 	} else {
 		g.open++
 		g.byAddress[address]++
+		if g.asksNothing != nil {
+			g.asksNothing[own] = struct{}{}
+		}
 	}
 	g.accepted++
-	return own
+	return own, displaced
 }
 
 // counts returns what happened so far.
@@ -141,6 +172,8 @@ type guardedConn struct {
 	address  string
 	reserved bool
 	life     *time.Timer // of a reserved one
+	since    time.Time
+	asked    atomic.Bool // it has made a request
 	once     sync.Once
 	until    atomic.Int64 // the write deadline, in nanoseconds since begun; 0 when unknown
 	readBy   atomic.Int64 // the read deadline, as until
@@ -223,6 +256,7 @@ func (c *guardedConn) closeFor(why string) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.closedFor[why]++
+		delete(g.asksNothing, c)
 		if c.reserved {
 			c.life.Stop()
 			g.reserve--
@@ -241,24 +275,37 @@ func decrement(m map[string]int, key string) {
 	}
 }
 
-// reservedKey marks the context of requests on reserved connections.
-type reservedKey struct{}
+// connKey marks a request's connection in its context.
+type connKey struct{}
 
-// markReserved is the ConnContext of HTTP servers.
-func markReserved(ctx context.Context, c net.Conn) context.Context {
+// withConn is the ConnContext of HTTP servers.
+func withConn(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = t.NetConn()
 	}
-	if own, ok := c.(*guardedConn); ok && own.reserved {
-		return context.WithValue(ctx, reservedKey{}, true)
+	if own, ok := c.(*guardedConn); ok {
+		return context.WithValue(ctx, connKey{}, own)
 	}
 	return ctx
+}
+
+// asks notes that a connection has made a request.
+func (c *guardedConn) asks() {
+	if !c.asked.Load() && !c.asked.Swap(true) {
+		c.guard.mu.Lock()
+		delete(c.guard.asksNothing, c)
+		c.guard.mu.Unlock()
+	}
 }
 
 // reservedFor answers inference on a reserved connection with 503, and lets it serve one request.
 func reservedFor(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Context().Value(reservedKey{}) == nil {
+		own, ok := r.Context().Value(connKey{}).(*guardedConn)
+		if ok {
+			own.asks()
+		}
+		if !ok || !own.reserved {
 			h.ServeHTTP(w, r)
 			return
 		}
