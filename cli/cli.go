@@ -55,6 +55,17 @@ const (
 	ExitNoServer = 6 // the server did not answer
 )
 
+// exitStatuses says the same to people.
+const exitStatuses = `0 done, 1 failed, 2 wrong command line, 3 wrong configuration or input file, 4 something must be
+installed first, 5 ran but fell short of what was demanded, 6 the server did not answer.`
+
+const overviewExamples = `sluice demo                       serve real models for half a minute and see it predicted
+sluice config init models > sluice.yaml
+sluice plan -f sluice.yaml --frontier
+sluice serve -f sluice.yaml
+sluice load -f sluice.yaml --request-rate-range 100 --duration 30s
+sluice help serve`
+
 // exitStatus returns the exit status for the kind of an error.
 func exitStatus(err error) int {
 	switch fault.Of(err) {
@@ -92,7 +103,8 @@ func commands() []command {
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
 		exportCommand(),
 		devicesCommand(), exampleCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(),
-		asideCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), versionCommand(),
+		asideCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), completionCommand(),
+		manualCommand(), versionCommand(),
 	}
 }
 
@@ -114,6 +126,8 @@ func Main(e Env) int {
 		return ExitOK
 	case "--version":
 		name = "version"
+	case completeWord:
+		return complete(&e, e.Args[1:])
 	}
 	for _, c := range commands() {
 		if c.name == name {
@@ -207,44 +221,39 @@ func overview(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
 	}
-	fmt.Fprint(w, `
-Exit status: 0 done, 1 failed, 2 wrong command line, 3 wrong configuration or input file, 4 something must be installed
-first, 5 ran but fell short of what was demanded, 6 the server did not answer.
-
-Examples:
-  sluice demo                       serve real models for half a minute and see it predicted
-  sluice config init models > sluice.yaml
-  sluice plan -f sluice.yaml --frontier
-  sluice serve -f sluice.yaml
-  sluice load -f sluice.yaml --request-rate-range 100 --duration 30s
-  sluice help serve
-`)
+	fmt.Fprintf(w, "\nExit status: %s\n\nExamples:\n%s\n", exitStatuses, indent(overviewExamples))
 }
 
 func (c *command) help(w io.Writer, fs *flag.FlagSet) {
 	fmt.Fprintf(w, "Usage: sluice %s %s\n\n%s\n", c.name, c.usage, strings.TrimSpace(c.about))
-	any := false
-	fs.VisitAll(func(f *flag.Flag) {
-		if !any {
+	for k, o := range options(fs) {
+		if k == 0 {
 			fmt.Fprint(w, "\nFlags:\n")
-			any = true
 		}
+		fmt.Fprintf(w, "  %-30s %s\n", strings.TrimSpace(o.name+" "+o.value), o.about)
+	}
+	if c.examples != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", indent(strings.Trim(c.examples, "\n")))
+	}
+}
+
+// option is a flag as help shows it.
+type option struct{ name, value, about string }
+
+// options are the flags of a command, by name.
+func options(fs *flag.FlagSet) (out []option) {
+	fs.VisitAll(func(f *flag.Flag) {
 		kind, text := flag.UnquoteUsage(f)
 		name := "--" + f.Name
 		if len(f.Name) == 1 {
 			name = "-" + f.Name
 		}
-		if kind != "" {
-			name += " " + strings.ToUpper(kind)
-		}
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
 			text += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(w, "  %-30s %s\n", name, text)
+		out = append(out, option{name, strings.ToUpper(kind), text})
 	})
-	if c.examples != "" {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", indent(strings.Trim(c.examples, "\n")))
-	}
+	return out
 }
 
 func indent(s string) string {

@@ -78,7 +78,7 @@ func latencyOf(s *functions.Status) string {
 
 func logsCommand() command {
 	return command{
-		name: "logs", summary: "show what happened to a function of late", usage: "NAME [--follow] [--json]",
+		name: "logs", summary: "show what happened to a function of late", usage: "FUNCTION [--follow] [--json]",
 		about: `
 Shows the latest events of a function: deployments, launches and stops of instances with the reason, loads, cold
 starts and failures. The same event several times in a row is shown once, with the number. A server keeps the
@@ -141,7 +141,7 @@ func printEvent(e *Env, x *functions.Event, asJSON bool) error {
 
 func deleteCommand() command {
 	return command{
-		name: "delete", summary: "take a function out of a running server", usage: "NAME",
+		name: "delete", summary: "take a function out of a running server", usage: "FUNCTION",
 		about: `
 The function takes no query from now on; those it has accepted are answered. It is out of the server's store
 when the command returns. Exit status: 0 done, 1 there is no such function, or the server refused, 3 the

@@ -93,7 +93,7 @@ func declarePlanning(fs *flag.FlagSet) *planFlags {
 	p := &planFlags{}
 	fs.StringVar(&p.file, "f", "sluice.yaml", "configuration `file`")
 	fs.StringVar(&p.profile, "profile", "", "profile `file` instead of those of the configuration")
-	fs.StringVar(&p.system, "system", "", "`name` of another system than the configuration's")
+	fs.StringVar(&p.system, "system", "", "another `system` than the configuration's")
 	fs.Func("demand",
 		"`app=rate` in queries/s, or app=from..to for a range; the app may be left out when there is one; repeat for "+
 			"more apps", func(s string) error {

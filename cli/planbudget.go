@@ -24,7 +24,7 @@ type rentFlags struct {
 func declareRenting(fs *flag.FlagSet) *rentFlags {
 	r := &rentFlags{}
 	fs.StringVar(&r.budget, "budget", "", "rent machines for at most this many `$/h`, or for from..to")
-	fs.StringVar(&r.app, "app", "", "the app, by `name`, that --budget is for")
+	fs.StringVar(&r.app, "app", "", "the `app` that --budget is for")
 	fs.StringVar(&r.bound, "bound", planning.QueueEstimate,
 		"what pools are ranked by: queue (a linear program less what queues take), fluid (the program) or paper "+
 			"(Kairos, Eq. 15), a `name`")

@@ -37,7 +37,7 @@ func declarePolicy(fs *flag.FlagSet, rates string) *policyFlags {
 	return &policyFlags{
 		file:    fs.String("f", "sluice.yaml", "configuration `file`"),
 		profile: fs.String("profile", "", "profile `file` instead of those of the configuration"),
-		system:  fs.String("system", "", "`name` of another system than the configuration's"),
+		system:  fs.String("system", "", "another `system` than the configuration's"),
 		rates:   fs.String("rates", "", rates),
 		asJSON:  fs.Bool("json", false, "print JSON"),
 	}

@@ -29,7 +29,7 @@ waits goes into the batch, unless numbers of queries stand behind the time. --ou
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			p := declarePolicy(fs, "make or find policies for these `rates` in queries/s only, separated by commas")
 			rate := fs.Float64("rate", 0, "arrival `rate` in queries/s; needed")
-			app := fs.String("app", "", "`name` of the app, where there are several")
+			app := fs.String("app", "", "the `app`, where there are several")
 			workerType := fs.String("worker-type", "", "`name` of the type of worker, where there are several")
 			out := fs.String("out", "", "`folder` for the map, as PNG and SVG")
 			return func(e *Env, args []string) error {

@@ -40,7 +40,7 @@ it measures them before it serves. A system that learns latency while it serves 
 			show := fs.Bool("print-config", false, "print the configuration of a model or a repository, and do not "+
 				"serve")
 			profile := fs.String("profile", "", "profile `file` instead of those of the configuration")
-			system := fs.String("system", "", "`name` of another system than the configuration's, or ROUTER+BATCHER")
+			system := fs.String("system", "", "another `system` than the configuration's, or ROUTER+BATCHER")
 			fs.StringVar(&o.HTTP, "http", "", "HTTP `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.GRPC, "grpc", "", "gRPC `address`, or off; instead of the configuration's")
 			fs.StringVar(&o.Admin, "admin", "", "admin `address`, or off; instead of the configuration's")

@@ -29,7 +29,7 @@ exit status is 1.`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
 			profile := fs.String("profile", "", "profile `file` instead of those of the configuration")
-			system := fs.String("system", "", "`name` of another system than the configuration's")
+			system := fs.String("system", "", "another `system` than the configuration's")
 			replay := fs.String("replay", "", "recorded `run` whose arrivals to repeat")
 			var s host.Simulation
 			fs.DurationVar(&s.Overhead, "overhead", 0,

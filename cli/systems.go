@@ -14,7 +14,7 @@ import (
 
 func systemsCommand() command {
 	return command{
-		name: "systems", summary: "list the systems and the components they are made of", usage: "[NAME]",
+		name: "systems", summary: "list the systems and the components they are made of", usage: "[SYSTEM | COMPONENT]",
 		about: "A system is a named composition of a planner, a router, a batcher and a scaler; a sluice.yaml " +
 			"names a system, or its components. With the name of a system or a component, or ROUTER+BATCHER, a page " +
 			"says what it does, where it comes from and which options it has.",

@@ -24,7 +24,7 @@ type workloadFlags struct {
 func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 	return &workloadFlags{
 		file: fs.String("workload", "", "workload `file` (YAML) instead of the flags below"),
-		app:  fs.String("app", "", "`name` of the app to call; needed when there are several"),
+		app:  fs.String("app", "", "the `app` to call; needed when there are several"),
 		rateRange: fs.String("request-rate-range", "",
 			"queries/s, or `start:end:step` to try several rates one after another"),
 		rates:       fs.String("rates", "", "a rate that changes: `second:rate,...`, such as 0:50,10:200,20:50"),
