@@ -104,7 +104,7 @@ func commands() []command {
 		exportCommand(),
 		devicesCommand(), exampleCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(),
 		asideCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), completionCommand(),
-		manualCommand(), versionCommand(),
+		manualCommand(), setupCommand(), versionCommand(),
 	}
 }
 

@@ -9,19 +9,23 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/quantity"
 	"github.com/sluice-serving/sluice/runtime/device"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 )
 
 const devicesAbout = `
 Lists the processor and the accelerators of this machine: memory, clocks and what holds them down, power, and the
-processes on them. It asks nvidia-smi; SLUICE_NVIDIA_SMI names another program. With -f it says which accelerators
-the workers of a configuration have, and which provider of ONNX Runtime runs their models.
+processes on them; and the ONNX Runtime that runs models. It asks nvidia-smi; SLUICE_NVIDIA_SMI names another
+program. With -f it says which accelerators the workers of a configuration have, and which provider of ONNX Runtime
+runs their models.
 
 Exit status 4 with --require, where there are fewer accelerators.`
 
 // devicesReport is what --json prints.
 type devicesReport struct {
 	device.Machine
-	Workers []host.WorkerDevice `json:"workers,omitempty"`
+	ONNXRuntime *native.Library     `json:"onnx_runtime,omitempty"` // nil where none is found
+	Workers     []host.WorkerDevice `json:"workers,omitempty"`
 }
 
 func devicesCommand() command {
@@ -39,6 +43,9 @@ func devicesCommand() command {
 					return fault.Errorf(fault.Usage, "no arguments are taken, and --require is at least 0")
 				}
 				r := devicesReport{Machine: device.Read(e.Context, device.Tool{Command: e.Getenv(device.EnvTool)})}
+				if l, err := onnx.Find(); err == nil {
+					r.ONNXRuntime = &l
+				}
 				if *file != "" {
 					opened, err := open(e, *file)
 					if err != nil {
@@ -69,6 +76,7 @@ func printDevices(e *Env, r *devicesReport) error {
 		fmt.Fprintf(e.Stdout, ", %s of memory", roundBytes(r.MemoryBytes))
 	}
 	fmt.Fprintln(e.Stdout)
+	printLibrary(e.Stdout)
 	if r.Note != "" {
 		fmt.Fprintf(e.Stdout, "No accelerators: %s\n", r.Note)
 	} else if err := printAccelerators(e, r.Accelerators); err != nil {

@@ -192,6 +192,13 @@ func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
 	return b, err
 }
 
+// logLibrary logs which library runs models in this process, if one does.
+func logLibrary(log *slog.Logger) {
+	if l := onnx.Library(); l.Path != "" {
+		log.Info("ONNX Runtime", "version", onnx.Version(), "library", l.Path, "found", l.Found)
+	}
+}
+
 // onnxModel returns the file of a variant with what its repository says of it.
 func onnxModel(b *config.Binding) onnx.Model {
 	if b.Described == nil {

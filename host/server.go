@@ -145,6 +145,7 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 	if err := s.listen(o); err != nil {
 		return nil, err
 	}
+	logLibrary(s.log)
 	s.log.Info("serving", "http", s.HTTPAddr(), "grpc", s.GRPCAddr(), "admin", s.AdminAddr(),
 		"system", p.system.Name, "router", p.system.Router, "batcher", p.system.Batcher)
 	return s, nil

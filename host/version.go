@@ -40,6 +40,23 @@ func versionOf(info *debug.BuildInfo) string {
 	if info.Main.Path != module || knownVersion(info.Main.Version) != server.Unversioned {
 		return knownVersion(info.Main.Version)
 	}
+	if revision := revisionOf(info); revision != "" {
+		return revision
+	}
+	return server.Unversioned
+}
+
+// Revision returns the commit that the program was built from, with "+dirty" appended when files had been changed. It
+// is "" in a build that is not from a checkout.
+func Revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return revisionOf(info)
+}
+
+func revisionOf(info *debug.BuildInfo) string {
 	revision, changed := "", ""
 	for _, s := range info.Settings {
 		switch {
@@ -50,7 +67,7 @@ func versionOf(info *debug.BuildInfo) string {
 		}
 	}
 	if revision == "" {
-		return server.Unversioned
+		return ""
 	}
 	return revision + changed
 }

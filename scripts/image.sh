@@ -19,4 +19,4 @@ CGO_ENABLED=0 $go build $flags -buildvcs=false -ldflags '-s -w -buildid=' -o "$o
 cd deploy
 CGO_ENABLED=0 $go run -buildvcs=false ./cmd/image -o "$out" -sluice "$out/sluice" -operator "$out/sluice-operator" \
   -onnxruntime "../../node_modules/onnxruntime-node/bin/napi-v6/linux/$arch/libonnxruntime.so.1" \
-  -highs ../../node_modules/highs/build/highs.wasm -version "${SLUICE_VERSION:-dev}"
+  -version "${SLUICE_VERSION:-dev}"

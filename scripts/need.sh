@@ -30,7 +30,7 @@ for tool in "$@"; do
       ;;
     npm)
       command -v npm >/dev/null 2>&1 ||
-        lack "npm is missing: install the Debian package npm; ONNX Runtime and HiGHS come from its registry (or set SLUICE_ONNXRUNTIME to an installed library)"
+        lack "npm is missing: install the Debian package npm; ONNX Runtime comes from its registry (or set SLUICE_ONNXRUNTIME to an installed library)"
       ;;
     *)
       command -v "$tool" >/dev/null 2>&1 || lack "$tool is missing: install the Debian package $tool"

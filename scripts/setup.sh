@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# setup.sh fetches the native libraries of package-lock.json into node_modules, once, and verifies them.
+# setup.sh fetches the packages of package-lock.json into node_modules, once, and verifies them: ONNX Runtime, and HiGHS,
+# which is in the program already and is there for `make upgrade-highs`.
 #
-# npm checks the packages against the lock file; scripts/native.sha256 then pins the very files we load, so that neither a
+# npm checks the packages against the lock file; runtime/native/native.sha256 then pins the very files we load, so that neither a
 # registry nor a half-written folder can slip another library in. No script of any package is run.
 #
-# SLUICE_ONNXRUNTIME=/path/to/libonnxruntime.so uses a library that is already installed: then npm is optional, and without
-# it only HiGHS is absent.
+# SLUICE_ONNXRUNTIME=/path/to/libonnxruntime.so uses a library that is already installed: then npm is optional.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,10 +50,10 @@ verified() {
       return 1
     fi
     if [ "$(sha256 "$file" | cut -d' ' -f1)" != "$sum" ]; then
-      wrong="$file has another checksum than scripts/native.sha256"
+      wrong="$file has another checksum than runtime/native/native.sha256"
       return 1
     fi
-  done <scripts/native.sha256
+  done <runtime/native/native.sha256
 }
 
 current="$(sha256 package-lock.json | cut -d' ' -f1) $platform"
@@ -70,7 +70,7 @@ fi
 
 if ! scripts/need.sh npm; then
   [ -n "$own" ] || exit 1
-  say "ONNX Runtime is $own; going on without HiGHS, which planners that solve integer programs will ask for"
+  say "ONNX Runtime is $own; going on without npm"
   exit 0
 fi
 
@@ -78,7 +78,7 @@ say "fetching ONNX Runtime and HiGHS from the npm registry (about 115 MB, once)"
 rm -f $stamp
 if ! npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2; then
   [ -n "$own" ] || die "npm ci failed (see above): check the network, or set SLUICE_ONNXRUNTIME to an installed library"
-  say "npm ci failed (see above); ONNX Runtime is $own; going on without HiGHS"
+  say "npm ci failed (see above); ONNX Runtime is $own; going on with it"
   exit 0
 fi
 

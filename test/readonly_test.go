@@ -50,7 +50,7 @@ apps: [{name: echo, slo: {latency: 1s}, variants: [{name: echo, max_batch: 2}]}]
 				c.Dir = "/proc"
 				c.ExtraFiles = []*os.File{f}
 				c.Env = append(c.Env, "HOME=/proc", "XDG_CACHE_HOME=/proc/cache",
-					native.EnvONNXRuntime+"="+library)
+					native.EnvONNXRuntime+"="+library.Path)
 			}, append([]string{
 				"serve", "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off",
 			}, args...)...)

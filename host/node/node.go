@@ -127,7 +127,8 @@ func (n *Node) Serve(ctx context.Context) error {
 		}
 		loaded <- err
 	}()
-	n.log.Info("node", "grpc", n.GRPCAddr(), "http", n.HTTPAddr(), "repository", n.c.Repository)
+	n.log.Info("node", "grpc", n.GRPCAddr(), "http", n.HTTPAddr(), "repository", n.c.Repository,
+		"onnxruntime", onnx.Library().Path)
 	err := n.front.Serve(ctx)
 	if failed := <-loaded; failed != nil && !errors.Is(failed, context.Canceled) {
 		err = errors.Join(failed, err)

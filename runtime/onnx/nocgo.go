@@ -13,8 +13,9 @@ import (
 )
 
 // errNoCgo is what a program says that was built without cgo: it plans and dispatches, and models run elsewhere.
-var errNoCgo = fmt.Errorf("%w: this program was built without cgo and runs no models itself; let workers run them "+
-	"(workers[].backend.kind: openinference or supplied)", native.ErrMissing)
+var errNoCgo = fmt.Errorf("%w: this program was built without cgo and runs no models itself; take a release, build it "+
+	"with CGO_ENABLED=1 and a C compiler, or let workers run them (workers[].backend.kind: openinference or supplied)",
+	native.ErrMissing)
 
 // Backend runs no models in a program without cgo. New never makes one.
 type Backend struct{}
@@ -58,3 +59,9 @@ func (*Backend) Provider(serving.WorkerID) (name string, passed, err error) { re
 
 // Version returns "": there is no library.
 func Version() string { return "" }
+
+// Find always fails.
+func Find() (native.Library, error) { return native.Library{}, errNoCgo }
+
+// Library returns nothing: there is none.
+func Library() native.Library { return native.Library{} }

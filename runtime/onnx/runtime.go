@@ -17,16 +17,18 @@ import (
 var runtimeState struct {
 	sync.Mutex
 	library string
+	found   string // native.Library.Found
 }
 
 // initRuntime loads the library, once per process. An empty path means the one that native.ONNXRuntime finds.
 func initRuntime(library string) error {
+	found := "named by the program"
 	if library == "" {
-		found, err := native.ONNXRuntime()
+		l, err := Find()
 		if err != nil {
 			return err
 		}
-		library = found
+		library, found = l.Path, l.Found
 	}
 	library, err := filepath.Abs(library)
 	if err != nil {
@@ -47,12 +49,22 @@ func initRuntime(library string) error {
 		// Failures are returned as errors; the runtime's own log would print them a second time.
 		if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
 			return fmt.Errorf(
-				"onnx: load %s: %w; run `make setup`, or set %s to an ONNX Runtime library for this machine",
-				library, err, native.EnvONNXRuntime)
+				"onnx: load %s (%s): %w; run `sluice setup`, or set %s to an ONNX Runtime library for this machine",
+				library, found, err, native.EnvONNXRuntime)
 		}
 	}
-	runtimeState.library = library
+	runtimeState.library, runtimeState.found = library, found
 	return nil
+}
+
+// Find returns the library that New loads unless its configuration names one.
+func Find() (native.Library, error) { return native.ONNXRuntime() }
+
+// Library returns the library that is loaded, and why it is this one. Both are empty before the first New.
+func Library() native.Library {
+	runtimeState.Lock()
+	defer runtimeState.Unlock()
+	return native.Library{Path: runtimeState.library, Found: runtimeState.found}
 }
 
 // Version returns the version of the loaded ONNX Runtime library, or "" before the first New.

@@ -23,7 +23,6 @@ type Contents struct {
 	Sluice      string // program `sluice`
 	Operator    string // program `sluice-operator`
 	ONNXRuntime string // libonnxruntime
-	HiGHS       string // highs.wasm
 	// Authorities is a file of PEM certificates, for models that are fetched over TLS.
 	Authorities string
 	// Version is put into the image's labels.
@@ -53,7 +52,6 @@ func Build(c Contents) (v1.Image, error) {
 	base.dir("/home/sluice", 0o755)
 	base.dir("/models", 0o755)
 	base.file(libraries+"libonnxruntime.so.1", c.ONNXRuntime, 0o755)
-	base.file(libraries+"highs.wasm", c.HiGHS, 0o644)
 	programs.file(binaries+"sluice", c.Sluice, 0o755)
 	programs.file(binaries+"sluice-operator", c.Operator, 0o755)
 
@@ -82,8 +80,7 @@ func Build(c Contents) (v1.Image, error) {
 	config.Config = v1.Config{
 		User: fmt.Sprintf("%d:%d", User, User), WorkingDir: "/home/sluice",
 		Entrypoint: []string{binaries + "sluice"},
-		Env: []string{"PATH=/usr/local/bin", "HOME=/home/sluice",
-			"SLUICE_ONNXRUNTIME=" + libraries + "libonnxruntime.so.1", "SLUICE_HIGHS=" + libraries + "highs.wasm"},
+		Env: []string{"PATH=/usr/local/bin", "HOME=/home/sluice"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title": "sluice", "org.opencontainers.image.version": c.Version,
 			"org.opencontainers.image.description": "serves machine-learning models under latency objectives",

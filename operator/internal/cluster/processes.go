@@ -45,14 +45,11 @@ func (c *Cluster) AddProcessNodes(ctx context.Context, n Nodes) error {
 	return nil
 }
 
-// imageEnvironment is what sluice's image sets, for this repository's folders.
+// imageEnvironment says where the library is, which in sluice's image lies where the program looks for it.
 func imageEnvironment() []string {
 	root := Root()
 	onnx := filepath.Join(root, "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1")
-	return []string{
-		"SLUICE_ONNXRUNTIME=" + onnx,
-		"SLUICE_HIGHS=" + filepath.Join(root, "node_modules/highs/build/highs.wasm"),
-	}
+	return []string{"SLUICE_ONNXRUNTIME=" + onnx}
 }
 
 // Programs builds the programs of sluice's image, where they are not built yet, and returns their folder. Go's build

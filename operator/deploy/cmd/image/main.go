@@ -28,7 +28,6 @@ func run(args []string) error {
 	flags.StringVar(&c.Sluice, "sluice", "", "program sluice")
 	flags.StringVar(&c.Operator, "operator", "", "program sluice-operator")
 	flags.StringVar(&c.ONNXRuntime, "onnxruntime", "", "libonnxruntime")
-	flags.StringVar(&c.HiGHS, "highs", "", "highs.wasm")
 	flags.StringVar(&c.Authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "PEM file to trust")
 	flags.StringVar(&c.Version, "version", "dev", "version in the labels, and tag")
 	repository := flags.String("repository", "ghcr.io/sluice-serving/sluice", "name of the image")
