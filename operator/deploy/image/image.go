@@ -80,7 +80,7 @@ func Build(c Contents) (v1.Image, error) {
 	config.Config = v1.Config{
 		User: fmt.Sprintf("%d:%d", User, User), WorkingDir: "/home/sluice",
 		Entrypoint: []string{binaries + "sluice"},
-		Env: []string{"PATH=/usr/local/bin", "HOME=/home/sluice"},
+		Env:        []string{"PATH=/usr/local/bin", "HOME=/home/sluice"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title": "sluice", "org.opencontainers.image.version": c.Version,
 			"org.opencontainers.image.description": "serves machine-learning models under latency objectives",
