@@ -75,6 +75,7 @@ const (
 	fieldRequestMode     protowire.Number = 1  // of ProtocolConfiguration
 	fieldResponseMode    protowire.Number = 2
 	fieldHeaders         protowire.Number = 1 // of HttpHeaders, and of HeaderMap
+	fieldAttributes      protowire.Number = 2 // of HttpHeaders
 	fieldEnd             protowire.Number = 3 // of HttpHeaders
 	fieldKey             protowire.Number = 1 // of HeaderValue, and of an entry of a map
 	fieldValue           protowire.Number = 2
@@ -129,6 +130,8 @@ func (in *inbound) modes(b []byte) bool {
 func (h *requestHead) read(b []byte) bool {
 	return each(b, func(number protowire.Number, kind protowire.Type, value []byte, n uint64) bool {
 		switch {
+		case number == fieldAttributes: // a message that would have to be read, too
+			return false
 		case number == fieldEnd && kind == protowire.VarintType:
 			h.end = n != 0
 		case number == fieldHeaders && kind == protowire.BytesType:

@@ -16,8 +16,13 @@ import (
 
 // TestWire compares what is read and written field by field with what the messages' own code does.
 func TestWire(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	for _, seed := range []uint64{1795615977554673965, uint64(time.Now().UnixNano())} { // once a changed message was read
+		t.Logf("seed %d", seed)
+		wireOf(t, seed)
+	}
+}
+
+func wireOf(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	word := func() string {
 		return strings.Repeat(string(rune('a'+r.IntN(26))), r.IntN(3)*r.IntN(100))

@@ -91,7 +91,7 @@ func (f *Front) askCell(ctx context.Context, p place, method, path string, body 
 	error) {
 	address := p.holder.HTTP
 	if p.mine {
-		address = "local"
+		address = "localhost"
 	}
 	switch {
 	case address == "":
