@@ -44,6 +44,7 @@ type profiledVariant struct {
 type profiler struct {
 	cfg      Config
 	rng      *rand.Rand
+	begun    time.Time
 	cold     bool          // instances are not warmed up
 	lately   time.Duration // that the latest run took
 	spares   int64         // bytes that spare processes took at most
@@ -54,7 +55,8 @@ type profiler struct {
 }
 
 // Run measures all that cfg asks for. progress, which may be nil, is called after every finished or skipped point with
-// their number, the number of all points, and the name of the point. A variant that cannot be run is left out, and the
+// their number, the number of all points, and the name of the point; with cfg.Within after every sample, with the time
+// that has passed and the time there is. A variant that cannot be run is left out, and the
 // file's failures say why. When ctx ends, Run returns its error. Finished points are then in cfg.Partial, and the next
 // Run with the same settings and models does not measure them again.
 func Run(ctx context.Context, cfg Config, progress func(done, total int, what string)) (_ *File, err error) {
@@ -82,7 +84,8 @@ func begin(ctx context.Context, cfg Config, part *partial, progress func(done, t
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &profiler{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x70726f66)), partial: part, progress: progress}
+	p := &profiler{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x70726f66)), begun: time.Now(),
+		partial: part, progress: progress}
 	if p.progress == nil {
 		p.progress = func(int, int, string) {}
 	}
@@ -105,7 +108,16 @@ func begin(ctx context.Context, cfg Config, part *partial, progress func(done, t
 func (p *profiler) end(q *point, how string) {
 	q.done, q.samples = true, nil
 	p.done++
-	p.progress(p.done, p.total, q.String()+how)
+	p.show(q.String() + how)
+}
+
+// show reports progress: how many points are done or, where the time for all is limited, how much of it has passed.
+func (p *profiler) show(what string) {
+	if limit := p.cfg.Within.Milliseconds(); limit > 0 && p.done < p.total {
+		p.progress(int(min(time.Since(p.begun).Milliseconds(), limit)), int(limit), what)
+		return
+	}
+	p.progress(p.done, p.total, what)
 }
 
 // device is the name of the device type.
@@ -285,6 +297,9 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			if err := p.finish(q); err != nil {
 				return err
 			}
+			if p.cfg.Within > 0 && !q.done {
+				p.show(q.String())
+			}
 		}
 		open = slices.DeleteFunc(open, func(q *point) bool { return q.done })
 	}
@@ -438,10 +453,13 @@ func (p *profiler) finish(q *point) error {
 	return nil
 }
 
+// late reports whether the time for all points has passed.
+func (p *profiler) late() bool { return p.cfg.Within > 0 && time.Since(p.begun) >= p.cfg.Within }
+
 // exactEnough reports whether a point needs no more samples.
 func (p *profiler) exactEnough(q *point) bool {
 	n := len(q.samples)
-	if n >= p.cfg.MaxSamples || q.spent >= p.cfg.MaxTime && n > 0 {
+	if n >= p.cfg.MaxSamples || n > 0 && (q.spent >= p.cfg.MaxTime || p.late()) {
 		return true
 	}
 	if n < max(p.cfg.MinSamples, q.look) {

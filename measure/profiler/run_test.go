@@ -181,6 +181,35 @@ func TestTimeIsBounded(t *testing.T) {
 	})
 }
 
+// The time for all points is divided evenly among them, and progress is told by it.
+func TestTimeForAllPointsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := backend(t, fake.Config{Latency: func(_ serving.VariantID, items int) time.Duration {
+			return time.Duration(items) * time.Second
+		}})
+		var shares []float64
+		start := time.Now()
+		f, err := Run(t.Context(), Config{
+			Spec: world(2, 4, time.Minute), Backend: b, Input: rows, MaxTime: time.Hour, Within: time.Minute,
+		}, func(done, total int, _ string) { shares = append(shares, float64(done)/float64(total)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The first samples, each after a run that does not count, take 28 s. After a minute each point has its last.
+		if took := time.Since(start); took > time.Minute+15*time.Second || len(f.Points) != 6 {
+			t.Errorf("took %v for %d points", took, len(f.Points))
+		}
+		for _, p := range f.Points {
+			if p.Samples < 3 || p.Samples > 5 {
+				t.Errorf("%s batch %d has %d samples", p.Variant, p.Batch, p.Samples)
+			}
+		}
+		if !slices.IsSorted(shares) || len(shares) < 18 || shares[len(shares)-1] != 1 {
+			t.Errorf("progress %v", shares)
+		}
+	})
+}
+
 func TestConcurrencyIsReal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A machine whose runs slow each other down, unlike fake ones.
