@@ -105,7 +105,8 @@ image: tools setup ## build the container image into out/image, without a daemon
 	@scripts/image.sh
 
 .PHONY: demo
-demo: build setup ## serve two apps and a graph for a minute and compare with the simulator
+demo: ## serve three apps under a load that rises, and compare with the simulator (two minutes the first time)
+	@$(MAKE) --no-print-directory -j 2 build setup
 	@bin/sluice demo
 
 .PHONY: test

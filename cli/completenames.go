@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -31,10 +30,6 @@ func values(e *Env, fs *flag.FlagSet, kind string) (out []candidate) {
 	case "PAPER":
 		for k := range papers {
 			out = append(out, candidate{papers[k].Name, papers[k].Title})
-		}
-	case "SCHEMA":
-		for _, name := range docs.Schemas() {
-			out = append(out, candidate{name, "kind of file"})
 		}
 	case "APP":
 		for _, name := range appNames(e, fs) {

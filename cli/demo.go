@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -21,34 +20,48 @@ import (
 
 func demoCommand() command {
 	return command{
-		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen",
-		usage: "[ladder | pipeline] [--dir out/demo]",
+		name: "demo", summary: "serve small models under a load that rises, and predict what was seen",
+		usage: "[ladder | pipeline | --train] [--dir out/demo]",
 		about: `
-Without an argument: two apps and a graph of models share the machine. It trains classifiers that find and read
-a digit in a picture, and detectors and readers of scenes (once, a few minutes), measures them, serves them over
-gRPC, and drives the server for a minute in which load, content and mix change. No system is named: the default
-decides which variants answer. Then the simulator repeats the same arrivals with the same scheduling code, and
-with the best of the papers' systems for them. Everything is left in --dir to look at and to repeat.
+Without an argument: three apps share the machine. Two read the digit in a picture, one finds and reads all digits
+in a picture with a graph of models. The program carries the trained models. They are measured, which takes
+20 seconds the first time, and served over gRPC for 40 seconds in which the load of one app rises, pictures grow
+busy, and the load of another rises. No system is named: the default decides which variants answer. Then the
+simulator repeats the same queries with the same scheduling code, and with the best of the papers' systems for
+them. Everything is left in --dir to look at and to repeat.
 
 ladder: the same with the classifiers alone, whose load rises to several times what the most accurate model alone
 can carry, beside that model alone.
 
 pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is
 cut out, and a reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the
-stages batches, places and parts of the objective so that they cost least, and follows what is in the scenes.`,
+stages batches, places and parts of the objective so that they cost least, and follows what is in the scenes.
+
+--train trains the models again, which takes minutes, and says whether they are those that the program carries.`,
 		examples: "sluice demo\nsluice demo ladder\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\n" +
 			"sluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			var setting demo.Setting
 			fs.StringVar(&setting.Dir, "dir", "",
-				"`folder` for models, profile, reports and plots; empty takes out/demo, out/ladder or out/pipeline")
-			fs.DurationVar(&setting.Length, "duration", time.Minute, "length of the load, a `duration`")
+				"`folder` for models, profile, reports and plots; empty takes out/demo, out/ladder, out/pipeline or out/training")
+			fs.DurationVar(&setting.Length, "duration", 40*time.Second, "length of the load, a `duration`")
 			fs.Uint64Var(&setting.Seed, "seed", demo.Seed, "`seed` of the load")
 			again := fs.Bool("remeasure", false, "measure the models again even if a profile of this machine is there")
+			train := fs.Bool("train", false, "train the models that the program carries again")
 			asJSON := fs.Bool("json", false, "print the outcome as JSON")
 			return func(e *Env, args []string) error {
+				s := &demoScreen{Env: e, words: e.Stdout, asJSON: *asJSON, remeasure: *again}
+				if *asJSON {
+					s.words = e.Stderr
+				}
 				run, name := sharedDemo, "demo"
 				switch {
+				case len(args) == 0 && *train:
+					return trainDemo(s, setting.Dir)
+				case *train:
+					return fault.Errorf(fault.Usage, "--train stands alone, without %q", args)
+				case setting.Length <= 0:
+					return fault.Errorf(fault.Usage, "--duration %v is no time: give 5s or more", setting.Length)
 				case len(args) == 1 && args[0] == "ladder":
 					run, name = ladderDemo, "ladder"
 				case len(args) == 1 && args[0] == "pipeline":
@@ -61,10 +74,6 @@ stages batches, places and parts of the objective so that they cost least, and f
 				}
 				if err := os.MkdirAll(setting.Dir, 0o755); err != nil {
 					return err
-				}
-				s := &demoScreen{Env: e, words: e.Stdout, asJSON: *asJSON, remeasure: *again}
-				if *asJSON {
-					s.words = e.Stderr
 				}
 				setting.Started = func(x *host.Server) {
 					s.say("   look at it while it runs: http://%s/\n", x.AdminAddr())
@@ -81,6 +90,7 @@ type demoScreen struct {
 	words     io.Writer // gets a line for every step
 	asJSON    bool
 	remeasure bool
+	quiet     bool // notices are left out
 }
 
 func (s *demoScreen) say(format string, args ...any) {
@@ -88,30 +98,38 @@ func (s *demoScreen) say(format string, args ...any) {
 	fmt.Fprintf(s.words, format, args...)
 }
 
-// options returns host options that draw progress on the terminal.
-func (s *demoScreen) options() host.Options { return terminalOptions(s.Env) }
+// options returns host options that draw progress and print notices on the terminal.
+func (s *demoScreen) options() host.Options {
+	o := terminalOptions(s.Env)
+	notice := o.Notice
+	o.Notice = func(sentence string) {
+		if !s.quiet {
+			notice(sentence)
+		}
+	}
+	return o
+}
 
 // serverOptions returns options with which a server logs to Stderr.
 func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
 	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry, &slog.LevelVar{})}
 }
 
-// measured is a demonstration whose models are measured.
-type measured interface {
-	Measured(o *host.Opened) (*host.Profiled, bool)
-	Measure(ctx context.Context, o *host.Opened) (*host.Profiled, error)
-	ProfilePath() string
+// build writes what a demonstration needs.
+func (s *demoScreen) build(d *demo.Setting, build func(host.Options) (*host.Opened, error)) (*host.Opened, error) {
+	s.say("1. models: small networks that the program carries, written to %s, and pictures to send them\n", d.Models())
+	return build(s.options())
 }
 
 // profile measures the models unless there is a profile of these models on this machine.
-func (s *demoScreen) profile(d measured, o *host.Opened) (*host.Profiled, error) {
+func (s *demoScreen) profile(d *demo.Setting, o *host.Opened) (*host.Profiled, error) {
 	if !s.remeasure {
 		if p, ok := d.Measured(o); ok {
-			s.say("2. profile: %s was measured on this machine\n", d.ProfilePath())
+			s.say("2. profile: how fast they are is known from an earlier run, %s\n", d.ProfilePath())
 			return p, nil
 		}
 	}
-	s.say("2. profile: measuring every variant at every batch size\n")
+	s.say("2. profile: measuring how fast they are on this machine, for %v and some to load them\n", d.MeasureTime())
 	return d.Measure(s.Context, o)
 }
 
@@ -129,8 +147,7 @@ func (s *demoScreen) written(d *demo.Setting, names []string, another string) {
 func ladderDemo(s *demoScreen, setting demo.Setting) error {
 	d := &demo.Ladder{Setting: setting}
 	d.Objective = demo.LadderObjective
-	s.say("1. models: a ladder of digit classifiers in %s\n", d.Models())
-	opened, err := d.Build(s.Context, s.options())
+	opened, err := s.build(&d.Setting, d.Build)
 	if err != nil {
 		return err
 	}

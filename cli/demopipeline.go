@@ -14,8 +14,7 @@ import (
 func scenesDemo(s *demoScreen, setting demo.Setting) error {
 	d := &demo.Scenes{Setting: setting}
 	d.Objective = demo.ScenesObjective
-	s.say("1. models: detectors that find digits in a scene and readers of one, in %s\n", d.Models())
-	opened, err := d.Build(s.Context, s.options())
+	opened, err := s.build(&d.Setting, d.Build)
 	if err != nil {
 		return err
 	}

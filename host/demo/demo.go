@@ -1,6 +1,6 @@
-// Package demo holds the demonstrations: their models, their loads and the check of their answers. They use package
-// host like any other program. They train models, measure them, serve them under a load, and repeat the run in the
-// simulator.
+// Package demo holds the demonstrations: their loads and the check of their answers. They use package host like any
+// other program. They write the models that the program carries, measure them, serve them under a load, and repeat the
+// run in the simulator.
 package demo
 
 import (
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,17 +19,16 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Seed is the seed of the models, and the default seed of the load.
+// Seed is the default seed of the load.
 const Seed = 1
 
 const (
 	// planDelay is the simulated time of planning for one app on a few workers.
 	planDelay = 20 * time.Millisecond
-	// measureTimeout bounds the measurement of one point.
-	measureTimeout = 2 * time.Second
 	// maxRate bounds the load in queries/s. Beyond it the load generator and the server would fill their core, and the
 	// demo would measure them instead of the models.
 	maxRate = 600
@@ -47,6 +45,11 @@ type Setting struct {
 	// Started is called when the server listens; nil for nobody.
 	Started func(*host.Server)
 }
+
+// serverSettings end every configuration. Nobody waits for the server to say that it goes.
+const serverSettings = `server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+telemetry: {log_level: warn}
+`
 
 func (s *Setting) path(name string) string { return filepath.Join(s.Dir, name) }
 
@@ -72,23 +75,18 @@ func (s *Setting) configure(o host.Options, write func(io.Writer) error) (*host.
 	return host.Open(s.Configuration(), o)
 }
 
-// building returns a callback that reports the training of models as progress.
-func building(o host.Options) func(stage string, done, total float64) {
-	return func(stage string, done, total float64) {
-		if o.Progress != nil {
-			o.Progress(done/math.Max(total, 1e-9), stage)
-		}
+// write writes the models that the program carries, and returns what is known of them.
+func (s *Setting) write(folder string) (*digits.Ladder, error) {
+	l, err := digits.Trained(folder)
+	if err == nil {
+		err = l.Write(s.Models())
 	}
+	return l, err
 }
 
 // Measured returns the profile of an earlier run; ok is false unless it was measured on this machine and is no older
 // than the models.
 func (s *Setting) Measured(o *host.Opened) (*host.Profiled, bool) {
-	return s.measuredSince(o, "ladder.json")
-}
-
-// measuredSince is Measured with the files, in the folder of the models, that say when these were made.
-func (s *Setting) measuredSince(o *host.Opened, files ...string) (*host.Profiled, bool) {
 	f, err := profiler.ReadFile(s.ProfilePath())
 	if err != nil || !o.MeasuredHere(f) {
 		return nil, false
@@ -97,9 +95,9 @@ func (s *Setting) measuredSince(o *host.Opened, files ...string) (*host.Profiled
 	if err != nil {
 		return nil, false
 	}
-	for _, name := range files {
-		made, err := os.Stat(filepath.Join(s.Models(), name))
-		if err != nil || measured.ModTime().Before(made.ModTime()) {
+	for v := range o.Tables().Variants {
+		made, err := os.Stat(o.Tables().Variants[v].Path)
+		if o.Tables().Variants[v].Function == nil && (err != nil || measured.ModTime().Before(made.ModTime())) {
 			return nil, false
 		}
 	}
@@ -107,11 +105,24 @@ func (s *Setting) measuredSince(o *host.Opened, files ...string) (*host.Profiled
 	return p, err == nil
 }
 
-// Measure measures every variant at every batch size that ends within the objective.
+// measureShare of the length of the load, and at most longestMeasuring, is for the runs of models that are measured.
+// Loading them, and what serving costs around them, takes a few seconds more.
+const (
+	measureShare     = 0.3
+	longestMeasuring = 12 * time.Second
+)
+
+// MeasureTime bounds the runs of models that are measured.
+func (s *Setting) MeasureTime() time.Duration {
+	return min(time.Duration(measureShare*float64(s.Length)), longestMeasuring)
+}
+
+// Measure measures every variant. Batches that take more than half of the objective are of no use: a query waits for
+// another batch first.
 func (s *Setting) Measure(ctx context.Context, o *host.Opened) (*host.Profiled, error) {
 	f, err := o.Measure(ctx, host.Measuring{File: s.ProfilePath(), Tune: func(c *profiler.Config) {
-		c.MaxTime = measureTimeout
-		c.Bound = func(serving.VariantID) time.Duration { return s.Objective }
+		c.Within, c.LoadedVariants = s.MeasureTime(), len(c.Spec.Variants)
+		c.Bound = func(serving.VariantID) time.Duration { return s.Objective / 2 }
 	}})
 	if err != nil {
 		return nil, err

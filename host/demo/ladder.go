@@ -22,15 +22,15 @@ import (
 // LadderObjective is the objective of the ladder's queries.
 const LadderObjective = 100 * time.Millisecond
 
-// ladderSamples is the number of labelled pictures.
-const ladderSamples = 1000
+// ladderSamples is the number of labelled pictures. Drawing one takes 2 ms.
+const ladderSamples = 300
 
 // Ladder is the demonstration of a ladder of classifiers: variants of one app, the more accurate the slower.
 type Ladder struct{ Setting }
 
-// Build trains the models and writes samples and configuration, unless they exist already.
-func (l *Ladder) Build(ctx context.Context, o host.Options) (*host.Opened, error) {
-	made, err := digits.Build(ctx, l.Models(), Seed, building(o))
+// Build writes models, samples and configuration.
+func (l *Ladder) Build(o host.Options) (*host.Opened, error) {
+	made, err := l.write(digits.Pictures)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +59,9 @@ apps:
     variants:
 `, workers(), LadderObjective)
 	for _, v := range slices.Backward(l.Variants) {
-		fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 64}\n", v.Name, v.Accuracy)
+		fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 16}\n", v.Name, v.Accuracy)
 	}
-	b.WriteString("server: {not_ready: 0s, http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n")
-	b.WriteString("telemetry: {log_level: warn}\n")
+	b.WriteString(serverSettings)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -31,7 +31,7 @@ const (
 )
 
 const (
-	sceneSamples = 100 // of each number of digits
+	sceneSamples = 25 // of each number of digits
 	// sceneLoad is the utilisation of the machine by the busiest scenes.
 	sceneLoad = 0.5
 )
@@ -44,20 +44,26 @@ type Scenes struct {
 	reading
 }
 
-// Build trains the models and writes samples and configuration, where they are not there yet. Samples are ordered by
-// their number of digits, so that a busy scene can be chosen.
-func (s *Scenes) Build(ctx context.Context, o host.Options) (*host.Opened, error) {
-	made, err := digits.BuildSceneModels(ctx, s.Models(), Seed, building(o))
+// Build writes models, samples and configuration.
+func (s *Scenes) Build(o host.Options) (*host.Opened, error) {
+	made, err := s.writeScenes()
+	if err != nil {
+		return nil, err
+	}
+	return s.configure(o, func(w io.Writer) error { return scenesConfig(w, made) })
+}
+
+// writeScenes writes models and samples. Samples are ordered by their number of digits, so that a busy scene can be
+// chosen.
+func (s *Scenes) writeScenes() (*digits.Ladder, error) {
+	made, err := s.write(digits.SceneModels)
 	if err != nil {
 		return nil, err
 	}
 	s.scenes = digits.Scenes(made.HeldOut.Seed^1, sceneSamples*digits.MaxDigits, func(i int) int {
 		return 1 + i/sceneSamples
 	})
-	if err := digits.WriteScenes(s.samples(), s.scenes); err != nil {
-		return nil, err
-	}
-	return s.configure(o, func(w io.Writer) error { return scenesConfig(w, made) })
+	return made, digits.WriteScenes(s.samples(), s.scenes)
 }
 
 // scenesConfig writes the sluice.yaml: one worker per core, and one core left to the server and the load generator.
@@ -70,9 +76,7 @@ models: {repository: models}
 profiles: [profile.json]
 system: {name: scrooge, slack: 20ms}
 apps:
-%sserver: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
-telemetry: {log_level: warn}
-`, workers(), sceneApp(l))
+%s%s`, workers(), sceneApp(l), serverSettings)
 	return err
 }
 

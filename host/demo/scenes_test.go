@@ -93,7 +93,7 @@ func TestScenesGrowBusier(t *testing.T) {
 func TestScenesConfig(t *testing.T) {
 	var b bytes.Buffer
 	l := &digits.Ladder{
-		Variants: []digits.LadderVariant{
+		Variants: []digits.Variant{
 			{Name: "fine", Stage: digits.Detect, Accuracy: 0.93}, {Name: "careful", Stage: digits.Read, Accuracy: 0.97},
 		},
 	}

@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,17 +24,24 @@ import (
 
 // Objectives of the shared demonstration's apps. SharedObjective is the longest.
 const (
-	digitsObjective = 100 * time.Millisecond
-	codesObjective  = 250 * time.Millisecond
-	SharedObjective = ScenesObjective
+	cameraObjective  = 100 * time.Millisecond
+	uploadsObjective = 250 * time.Millisecond
+	SharedObjective  = ScenesObjective
 )
 
 // The apps of the shared demonstration, in their order.
 const (
-	digitsApp = iota
-	codesApp
+	cameraApp = iota
+	uploadsApp
 	scenesApp
 )
+
+// About says what each app does, in their order.
+var About = []string{
+	cameraApp:  "reads the one digit in a picture, within " + shown(cameraObjective),
+	uploadsApp: "does the same for clients that wait longer, up to " + shown(uploadsObjective),
+	scenesApp:  "finds and reads all digits in a picture with several models, within " + shown(SharedObjective),
+}
 
 // offeredVariants are the classifiers of the two apps of one stage.
 var offeredVariants = []string{"xlarge", "medium", "small", "tiny"}
@@ -53,49 +56,21 @@ type Shared struct {
 	single string // folder of the labelled pictures
 }
 
-// Build trains the models and writes samples and configuration, where they are not there yet.
-func (d *Shared) Build(ctx context.Context, o host.Options) (*host.Opened, error) {
-	single, err := digits.Build(ctx, filepath.Join(d.Models(), "digits"), Seed, building(o))
+// Build writes models, samples and configuration.
+func (d *Shared) Build(o host.Options) (*host.Opened, error) {
+	single, err := d.write(digits.Pictures)
 	if err != nil {
-		return nil, err
-	}
-	graph, err := digits.BuildSceneModels(ctx, filepath.Join(d.Models(), "scenes"), Seed, building(o))
-	if err != nil {
-		return nil, err
-	}
-	if err := d.link(single, graph); err != nil {
 		return nil, err
 	}
 	d.single = d.path("pictures")
 	if err := digits.WriteSamples(d.single, single.HeldOut.Seed, ladderSamples); err != nil {
 		return nil, err
 	}
-	d.scenes = digits.Scenes(graph.HeldOut.Seed^1, sceneSamples*digits.MaxDigits, func(i int) int {
-		return 1 + i/sceneSamples
-	})
-	if err := digits.WriteScenes(d.samples(), d.scenes); err != nil {
+	graph, err := d.writeScenes()
+	if err != nil {
 		return nil, err
 	}
 	return d.configure(o, func(w io.Writer) error { return sharedConfig(w, single, graph) })
-}
-
-// link gives every variant a folder in the repository. Both apps of one stage have the same models.
-func (d *Shared) link(single, graph *digits.Ladder) error {
-	links := make(map[string]string)
-	for _, v := range single.Variants {
-		for _, app := range []string{"digits", "codes"} {
-			links[app+"-"+v.Name] = filepath.Join("digits", v.Name)
-		}
-	}
-	for _, v := range graph.Variants {
-		links[v.Name] = filepath.Join("scenes", v.Name)
-	}
-	for name, to := range links {
-		if err := os.Symlink(to, filepath.Join(d.Models(), name)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 // sharedConfig writes the sluice.yaml: one worker per core, and one core left to the server and the load generator.
@@ -113,49 +88,85 @@ apps:
 	for _, x := range []struct {
 		name      string
 		objective time.Duration
-	}{{"digits", digitsObjective}, {"codes", codesObjective}} {
+	}{{"camera", cameraObjective}, {"uploads", uploadsObjective}} {
 		fmt.Fprintf(&b, "  - name: %s\n    slo: {latency: %v, percentile: 99}\n    queue_limit: 2000\n    variants:\n",
 			x.name, x.objective)
 		for _, v := range slices.Backward(single.Variants) {
 			if slices.Contains(offeredVariants, v.Name) {
-				fmt.Fprintf(&b, "      - {name: %s-%s, accuracy: %.4f, max_batch: 32}\n", x.name, v.Name, v.Accuracy)
+				fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 8}\n", v.Name, v.Accuracy)
 			}
 		}
 	}
 	b.WriteString(sceneApp(graph))
-	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n" +
-		"telemetry: {log_level: warn}\n")
+	b.WriteString(serverSettings)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// Measured returns the profile of an earlier run of this machine and these models; ok is false without one.
-func (d *Shared) Measured(o *host.Opened) (*host.Profiled, bool) {
-	return d.measuredSince(o, filepath.Join("digits", "ladder.json"), filepath.Join("scenes", "ladder.json"))
+func shown(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
+
+// Ladders are the apps whose models stand for each other.
+var Ladders = []string{"camera", "uploads"}
+
+// Event is a stretch of the run in which something happens.
+type Event struct {
+	From, To time.Duration
+	Name     string
 }
 
-// Load rises for the digits, then scenes grow busy, then the codes take over. Rates are parts of what the machine
-// carries with the most accurate variants.
+// What happens when, in seconds of a run of a minute.
+const (
+	cameraFrom, cameraTo   = 8, 24
+	scenesFrom, scenesTo   = 26, 40
+	uploadsFrom, uploadsTo = 42, 56
+	ramp                   = 3
+)
+
+// Events are the stretches of the run in which the load of apps, or what is in pictures, grows.
+func (d *Shared) Events() []Event {
+	at := func(second int) time.Duration { return time.Duration(second) * d.Length / 60 }
+	return []Event{
+		{at(cameraFrom), at(cameraTo), "more for camera"}, {at(scenesFrom), at(scenesTo), "fuller scenes"},
+		{at(uploadsFrom), at(uploadsTo), "more for uploads"},
+	}
+}
+
+// hills are the lowest and highest load of each app, as parts of what the machine carries with the most accurate
+// variants, and from when to when it is higher.
+var hills = []struct{ low, high, from, to float64 }{
+	cameraApp:  {0.2, 1.1, cameraFrom, cameraTo},
+	uploadsApp: {0.15, 1.2, uploadsFrom, uploadsTo},
+	scenesApp:  {low: 0.15, high: 0.15},
+}
+
+// Load rises for the camera, then scenes grow busy, then it rises for the uploads.
 func (d *Shared) Load(p *host.Profiled) workload.Spec {
 	spec := p.Spec()
-	s := d.Length.Seconds() / 60
 	out := workload.Spec{Seed: d.Seed, DurationS: d.Length.Seconds()}
-	for a, points := range [][][2]float64{
-		digitsApp: {{0, 0.2}, {10, 0.2}, {14, 1.1}, {24, 1.1}, {28, 0.2}, {60, 0.2}},
-		codesApp:  {{0, 0.15}, {40, 0.15}, {43, 1.2}, {53, 1.2}, {56, 0.15}, {60, 0.15}},
-		scenesApp: {{0, 0.15}, {60, 0.15}},
-	} {
-		x := workload.AppSpec{
+	for a := range hills {
+		app := workload.AppSpec{
 			App: spec.Apps[a].Name, Process: "poisson", Interpolate: "linear", Samples: ladderSamples,
 		}
 		if a == scenesApp {
-			x.Samples = int32(len(d.scenes))
+			app.Samples = int32(len(d.scenes))
 		}
 		carried := min(float64(len(spec.Workers))/bestTime(p, serving.AppID(a)), maxRate/3)
-		for _, at := range points {
-			x.Rates = append(x.Rates, workload.Segment{AtS: at[0] * s, Rate: math.Max(at[1]*carried, 0.5)})
-		}
-		out.Apps = append(out.Apps, x)
+		app.Rates = d.rates(serving.AppID(a), carried)
+		out.Apps = append(out.Apps, app)
+	}
+	return out
+}
+
+// rates are the rates of an app of which the machine carries so many queries/s. They rise and fall within ramp.
+func (d *Shared) rates(a serving.AppID, carried float64) (out []workload.Segment) {
+	x := hills[a]
+	points := [][2]float64{{0, x.low}, {60, x.low}}
+	if x.high > x.low {
+		points = slices.Insert(points, 1, [2]float64{x.from, x.low}, [2]float64{x.from + ramp, x.high},
+			[2]float64{x.to - ramp, x.high}, [2]float64{x.to, x.low})
+	}
+	for _, at := range points {
+		out = append(out, workload.Segment{AtS: at[0] * d.Length.Seconds() / 60, Rate: max(at[1]*carried, 0.5)})
 	}
 	return out
 }
@@ -182,21 +193,21 @@ func (d *Shared) Prepare(l *load.Loader) error {
 	if err != nil {
 		return err
 	}
-	l.Apps[digitsApp].Samples, l.Apps[codesApp].Samples = pictures, pictures
+	l.Apps[cameraApp].Samples, l.Apps[uploadsApp].Samples = pictures, pictures
 	l.Choose = d.choose
 	l.Apps[scenesApp].Judge = d.judge
 	l.Options.StageTimings = true
 	return nil
 }
 
-// choose picks the scene of a query: few digits at first and in the end, many from 26 to 44 s of 60.
+// choose picks the scene of a query: few digits at first and in the end, many in between.
 func (d *Shared) choose(a *workload.Arrival) {
 	if a.App != scenesApp {
 		return
 	}
 	rng := rand.New(rand.NewPCG(d.Seed, uint64(a.At)))
 	mean := QuietScene
-	if at := 60 * a.At.Seconds() / d.Length.Seconds(); at >= 26 && at < 44 {
+	if at := 60 * a.At.Seconds() / d.Length.Seconds(); at >= scenesFrom && at < scenesTo {
 		mean = BusyScene
 	}
 	n := min(max(mean+rng.IntN(3)-1, 1), digits.MaxDigits)
@@ -207,7 +218,8 @@ func (d *Shared) choose(a *workload.Arrival) {
 // highest utility, under its name. Systems that refuse the configuration are left out.
 func (d *Shared) BestOfPapers(ctx context.Context, p *host.Profiled) (best *report.Report, err error) {
 	var refused []error
-	for _, name := range papersSystems {
+	for i, name := range papersSystems {
+		p.Options().Progress(float64(i)/float64(len(papersSystems)), "simulating "+name)
 		s, err := systems.Get(name)
 		if err != nil {
 			return nil, err

@@ -135,6 +135,7 @@ var sameFloor = []edge{
 	{"host/demo", "host/load", "a demonstration sends a load to its server"},
 	{"host/demo", "host/planning", "a demonstration shows its plans"},
 	{"cmd/...", "cli/...", "a program is the command line and nothing else"},
+	{"cli/...", "examples/training/...", "sluice demo --train makes the demonstration's models again"},
 	{"reproduce/...", "sim/experiment", "a paper's experiment is a sweep"},
 	{"reproduce/...", "measure/report/plot", "a paper's figure is a plot"},
 	{"reproduce/...", "measure/profiler/...", "a paper's figure predicts and measures models"},

@@ -1,141 +1,153 @@
 package digits
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Ladder is the content of ladder.json, which describes a repository of models built here. Variants come cheapest
-// first.
+// Ladder is trained models, cheapest first, and what is known of them: the content of a folder with ladder.json and a
+// file of weights for each network.
 type Ladder struct {
-	Task     string             `json:"task"`
-	Seed     uint64             `json:"seed"`
-	Settings string             `json:"settings"` // hash of what the ladder was built from
-	Variants []LadderVariant    `json:"variants"`
-	HeldOut  HeldOut            `json:"heldout"`
-	Seconds  map[string]float64 `json:"seconds"` // time of building, by stage
+	Seed     uint64    `json:"seed"` // of the training
+	HeldOut  HeldOut   `json:"heldout"`
+	Networks []Network `json:"networks"`
+	Variants []Variant `json:"variants"`
 }
 
-// LadderVariant is one model. Accuracy is the share of held-out pictures that it labels correctly, in [0, 1].
-// Multiplications is their number for one picture.
-type LadderVariant struct {
-	Name            string  `json:"name"`
-	Stage           string  `json:"stage,omitempty"` // of a pipeline, that it is for
-	Accuracy        float64 `json:"accuracy"`
-	Parameters      int     `json:"parameters"`
-	Multiplications int     `json:"products"`
-	Bytes           int64   `json:"bytes"`
-}
-
-// HeldOut are the pictures that accuracies were measured on: Set(Seed, N). No training uses them.
+// HeldOut are the pictures that accuracies were measured on: Set(Seed, N), or as many scenes. No training uses them.
+// Brief is the number of the first ones on which a test measures them again.
 type HeldOut struct {
-	Seed uint64 `json:"seed"`
-	N    int    `json:"n"`
+	Seed  uint64 `json:"seed"`
+	N     int    `json:"n"`
+	Brief int    `json:"brief"`
 }
+
+// Variant is one model.
+type Variant struct {
+	Name     string   `json:"name"`
+	Stage    string   `json:"stage,omitempty"` // of the graph that reads scenes
+	Networks []string `json:"networks"`        // whose mean it is
+	Views    int      `json:"views,omitempty"` // of each picture, over which that is taken
+	// Bias is the least logarithm of the odds at which a place counts as a digit's, of a detector.
+	Bias float64 `json:"bias,omitempty"`
+	// Accuracy and Brief are the shares of pictures that it reads rightly, of all that are held out and of the first.
+	Accuracy float64 `json:"accuracy"`
+	Brief    float64 `json:"brief"`
+}
+
+// Stages of the graph that reads scenes.
+const (
+	Detect = "detect"
+	Read   = "read"
+)
 
 const ladderFile = "ladder.json"
 
-// Model returns the path of a variant's model in the repository dir.
-func Model(dir, variant string) string { return filepath.Join(dir, variant, "1", "model.onnx") }
+// The folders of the two ladders.
+const (
+	Pictures    = "pictures" // classifiers of pictures with one digit
+	SceneModels = "scenes"   // detectors and readers of scenes
+)
 
-// Load reads a ladder that Build has written and checks that its models are there.
-func Load(dir string) (*Ladder, error) { return load(dir, task) }
+// trained is what `sluice demo --train --dir models/digits/trained` writes.
+//
+//go:embed trained
+var trained embed.FS
 
-func load(dir, task string) (*Ladder, error) {
-	path := filepath.Join(dir, ladderFile)
-	f, err := os.Open(path)
+// Files are the files of the ladders that the program carries.
+func Files() fs.FS {
+	f, err := fs.Sub(trained, "trained")
 	if err != nil {
-		return nil, fmt.Errorf("load ladder: %w", err)
+		panic(err) // the folder's name is a valid path
 	}
-	defer func() { _ = f.Close() }()
-	const most = 1 << 20
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	return f
+}
+
+// Trained returns a ladder that the program carries: Pictures or SceneModels.
+func Trained(folder string) (*Ladder, error) {
+	f, err := fs.Sub(Files(), folder)
 	if err != nil {
-		return nil, fmt.Errorf("load ladder %s: %w", path, err)
+		return nil, err
 	}
-	if len(data) > most {
-		return nil, fmt.Errorf("load ladder %s: larger than %d bytes", path, most)
+	return Load(f)
+}
+
+// Load reads a ladder and holds its files against their digests.
+func Load(folder fs.FS) (*Ladder, error) {
+	data, err := fs.ReadFile(folder, ladderFile)
+	if err != nil {
+		return nil, fmt.Errorf("read trained models: %w", err)
 	}
 	var l Ladder
-	if err := json.Unmarshal(data, &l); err != nil {
-		return nil, fmt.Errorf("load ladder %s: %w", path, err)
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return nil, fmt.Errorf("read trained models: %s: %w", ladderFile, err)
 	}
-	if err := l.check(dir, task); err != nil {
-		return nil, fmt.Errorf("load ladder %s: %w; remove the folder and build it again", path, err)
+	for i := range l.Networks {
+		if err := l.Networks[i].load(folder); err != nil {
+			return nil, fmt.Errorf("read trained models: %s: %w", l.Networks[i].file(), err)
+		}
 	}
 	return &l, nil
 }
 
-func (l *Ladder) check(dir, task string) error {
-	if l.Task != task || len(l.Variants) == 0 {
-		return fmt.Errorf("the task is %q with %d variants, want %q with some", l.Task, len(l.Variants), task)
-	}
-	for _, v := range l.Variants {
-		if !filepath.IsLocal(v.Name) || filepath.Base(v.Name) != v.Name || v.Name == "." {
-			return fmt.Errorf("variant %q: not a folder's name", v.Name)
-		}
-		if !(v.Accuracy >= 0 && v.Accuracy <= 1) {
-			return fmt.Errorf("variant %q: accuracy %v is not from 0 to 1", v.Name, v.Accuracy)
-		}
-		st, err := os.Stat(Model(dir, v.Name))
-		if err != nil {
-			return fmt.Errorf("variant %q: %w", v.Name, err)
-		}
-		if st.Size() != v.Bytes {
-			return fmt.Errorf("variant %q: %s has %d bytes, want %d", v.Name, Model(dir, v.Name), st.Size(), v.Bytes)
-		}
-	}
-	return nil
-}
+// file is the name of the file of the weights.
+func (n *Network) file() string { return n.Name + ".bin" }
 
-func (l *Ladder) write(dir string) error {
-	data, err := json.MarshalIndent(l, "", "  ")
+// load reads the weights.
+func (n *Network) load(folder fs.FS) error {
+	data, err := fs.ReadFile(folder, n.file())
 	if err != nil {
-		return fmt.Errorf("write ladder: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ladderFile), append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write ladder: %w", err)
-	}
-	return nil
-}
-
-// replace moves the folder tmp to dir. dir may hold an older ladder or not exist; anything else is an error.
-func replace(dir, tmp string) error {
-	if err := replaceable(dir); err != nil {
 		return err
 	}
-	old := tmp + ".old"
-	err := os.Rename(dir, old)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("build ladder: %w", err)
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != n.SHA256 {
+		return fmt.Errorf("SHA-256 is %x, want %s", sum, n.SHA256)
 	}
-	had := err == nil
-	if err := os.Rename(tmp, dir); err != nil {
-		if had {
-			_ = os.Rename(old, dir)
-		}
-		return fmt.Errorf("build ladder: %w", err)
+	return n.decode(data)
+}
+
+// Save writes the ladder into a folder, for Load.
+func (l *Ladder) Save(dir string) error {
+	data, err := json.MarshalIndent(l, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
 	}
-	if err := os.RemoveAll(old); err != nil {
-		return fmt.Errorf("build ladder: remove the one before: %w", err)
+	for i := 0; err == nil && i < len(l.Networks); i++ {
+		n := &l.Networks[i]
+		err = os.WriteFile(filepath.Join(dir, n.file()), n.data, 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, ladderFile), append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write trained models: %w", err)
 	}
 	return nil
 }
 
-func replaceable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("build ladder: %w", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, ladderFile)); err != nil {
-		return fmt.Errorf("build ladder: folder %s holds something else than a ladder: name another or empty it", dir)
+// Model returns the path of a variant's model in a model repository.
+func Model(repository, variant string) string {
+	return filepath.Join(repository, variant, "1", "model.onnx")
+}
+
+// Write writes every variant's model into a model repository. Those that are there are replaced.
+func (l *Ladder) Write(repository string) error {
+	for i := range l.Variants {
+		g, err := l.graph(&l.Variants[i])
+		if err == nil {
+			err = g.Write(Model(repository, l.Variants[i].Name))
+		}
+		if err != nil {
+			return fmt.Errorf("variant %q: %w", l.Variants[i].Name, err)
+		}
 	}
 	return nil
 }

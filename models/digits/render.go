@@ -13,8 +13,15 @@ type canvas struct {
 	v    []float32
 }
 
-// letters is how many letters there are on average in a picture of the size served.
-const letters = 14
+// Letters is how many letters there are on average in a picture of the size served.
+const Letters = 14
+
+// Draw draws a square picture with digits, and with so many letters on average for the area of a picture of the size
+// served. Training draws small pictures.
+func Draw(rng *rand.Rand, size int, picture []float32, labels []int64, letters float32) {
+	c := canvas{size, picture}
+	c.render(rng, labels, letters)
+}
 
 // Set renders n pictures with labels drawn evenly, one after the other. Picture i depends on the seed and i alone.
 func Set(seed uint64, n int) (pictures []uint8, labels []int64) {
@@ -22,7 +29,7 @@ func Set(seed uint64, n int) (pictures []uint8, labels []int64) {
 	drawAll(n, func(c *canvas, i int) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		labels[i] = int64(rng.IntN(10))
-		c.render(rng, labels[i:i+1], letters)
+		c.render(rng, labels[i:i+1], Letters)
 		c.writeBytes(pictures[i*Pixels:])
 	})
 	return pictures, labels

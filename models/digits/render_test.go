@@ -11,7 +11,7 @@ import (
 // drawn renders one picture.
 func drawn(seed uint64, size, label int) []float32 {
 	c := canvas{size, make([]float32, size*size)}
-	c.render(rand.New(rand.NewPCG(seed, uint64(label))), []int64{int64(label)}, letters)
+	c.render(rand.New(rand.NewPCG(seed, uint64(label))), []int64{int64(label)}, Letters)
 	return c.v
 }
 
@@ -118,7 +118,7 @@ func BenchmarkRender(b *testing.B) {
 			c := canvas{size, make([]float32, size*size)}
 			glyphs()
 			for b.Loop() {
-				c.render(rng, []int64{3}, letters)
+				c.render(rng, []int64{3}, Letters)
 			}
 		})
 	}

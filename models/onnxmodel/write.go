@@ -1,6 +1,7 @@
 package onnxmodel
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,11 +20,14 @@ func (g *Graph) Write(path string) error {
 }
 
 // Write writes a model file, making the folders above it. The same message gives the same bytes, and a reader never
-// sees half a file.
+// sees half a file. A file that has these bytes is left as it is.
 func Write(path string, m *pb.ModelProto) error {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("write model %s: encode: %w", path, err)
+	}
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -2,52 +2,115 @@ package plot
 
 import (
 	"fmt"
+	"image/color"
 	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/sluice-serving/sluice/measure/report"
 )
 
-// NewApps is New for runs of several apps that share machines: it shows what each app asked for, and which variants
-// answered it. All reports must have the same apps, with time series.
-func NewApps(title string, names []string, reports []*report.Report) (*Figure, error) {
-	f, err := New(title, names, reports)
+// Story is what a figure of apps says in words.
+type Story struct {
+	Title string
+	Lines []string // below the title
+	// Apps says what each app does, in the order of the reports.
+	Apps []string
+	// Columns are the names of the reports.
+	Columns []string
+	// Spans are stretches of time in which something happens. They are shaded.
+	Spans []Span
+	// Ladders are the apps of which it is shown which variants answered.
+	Ladders []string
+}
+
+// Span is a stretch of time, in seconds.
+type Span struct {
+	From, To float64
+	Name     string
+}
+
+// appColours are those of apps, in their order. They differ from those of variants.
+var appColours = []color.RGBA{blue, orange, violet, green, teal, red}
+
+func appColour(a int) color.RGBA { return appColours[a%len(appColours)] }
+
+// NewApps draws runs of several apps that share machines, in columns: what each app asked for, what was missed, and
+// which variants answered. Each column says below its name what was missed in all, and how accurate the answers were.
+// All reports must have the same apps, with time series.
+func NewApps(s Story, reports []*report.Report) (*Figure, error) {
+	f, err := New(s.Title, s.Columns, reports)
 	if err != nil {
 		return nil, err
 	}
+	for i, r := range reports {
+		if !slices.EqualFunc(r.Apps, reports[0].Apps, func(a, b report.App) bool { return a.Name == b.Name }) {
+			return nil, fmt.Errorf("report %d has other apps", i+1)
+		}
+		f.results = append(f.results, result(&r.Overall))
+	}
+	for _, line := range s.Lines {
+		f.notes = append(f.notes, note{text: line})
+	}
+	for a, about := range s.Apps {
+		f.notes = append(f.notes, note{appColour(a), reports[0].Apps[a].Name, about})
+	}
 	end := f.panels[0][0].xEnd
-	rows := [][]panel{f.panels[0], offeredByApp(reports, end)}
-	for _, build := range []func(*report.Report) panel{violations, accuracyByApp} {
-		row := make([]panel, len(reports))
-		for i, r := range reports {
-			row[i] = build(r)
-		}
-		shareScales(row, end)
-		rows = append(rows, row)
-	}
+	f.panels = [][]panel{offeredByApp(reports, end), missed(reports, end)}
 	for a := range reports[0].Apps {
-		of := make([]*report.Report, len(reports))
-		for i, r := range reports {
-			if a >= len(r.Apps) || r.Apps[a].Name != reports[0].Apps[a].Name {
-				return nil, fmt.Errorf("report %d has other apps", i+1)
+		if name := reports[0].Apps[a].Name; slices.Contains(s.Ladders, name) {
+			of := make([]*report.Report, len(reports))
+			for i, r := range reports {
+				of[i] = &report.Report{BucketS: r.BucketS, Series: r.Apps[a].Series, Variants: r.Apps[a].Variants}
 			}
-			of[i] = &report.Report{BucketS: r.BucketS, Series: r.Apps[a].Series, Variants: r.Apps[a].Variants}
-		}
-		if row := variantPanels(of, end); row != nil {
-			for i := range row {
-				row[i].name = fmt.Sprintf("%s: answered by (%%)", reports[0].Apps[a].Name)
+			if row := variantPanels(of, end); row != nil {
+				tellLadder(row, of, name)
+				f.panels = append(f.panels, row)
 			}
-			rows = append(rows, row)
 		}
 	}
-	f.panels = rows
-	f.height = 60 + vg.Length(len(f.panels))*135
+	for _, row := range f.panels {
+		for i := range row {
+			row[i].spans = s.Spans
+		}
+	}
+	for i := range f.panels[0] {
+		f.panels[0][i].spanNames = true
+	}
+	f.height = 86 + vg.Length(len(f.notes))*noteHeight + vg.Length(len(f.panels))*138
 	return f, nil
 }
 
-// appColours are those of apps, in their order.
-var appColours = ramp[1:]
+// result is one line about a run.
+func result(s *report.Summary) string {
+	out := fmt.Sprintf("%.1f %% of the queries late or unanswered", 100*s.ViolationRatio)
+	if s.EffectiveAccuracy != nil {
+		out += fmt.Sprintf(", answers %.1f %% accurate", 100**s.EffectiveAccuracy)
+	}
+	return out
+}
+
+// tellLadder names the panels of the variants of an app, and how accurate each is.
+func tellLadder(row []panel, of []*report.Report, app string) {
+	for i := range row {
+		row[i].name = app + ": which model answers (% of the answers)"
+		for k := range row[i].stack {
+			l := &row[i].stack[k]
+			for _, r := range of {
+				v := slices.IndexFunc(r.Variants, func(v report.VariantUse) bool {
+					return strings.HasSuffix(v.Name, l.name) && v.Accuracy > 0
+				})
+				if v >= 0 {
+					l.name = fmt.Sprintf("%s, %.0f %% right", l.name, 100*r.Variants[v].Accuracy)
+					break
+				}
+			}
+		}
+	}
+}
 
 // offeredByApp stacks what the apps ask for.
 func offeredByApp(reports []*report.Report, end float64) []panel {
@@ -55,12 +118,12 @@ func offeredByApp(reports []*report.Report, end float64) []panel {
 	most := 0.0
 	for i, r := range reports {
 		p := &row[i]
-		*p = panel{name: "Asked for, by app (queries/s)", xEnd: end}
+		*p = panel{name: "Load (queries per second)", xEnd: end}
 		below := make([]float64, len(r.Series))
 		for a := range r.Apps {
 			x := &r.Apps[a]
 			l := layer{
-				name: x.Name, colour: appColours[a%len(appColours)], bucket: r.BucketS,
+				name: x.Name, colour: appColour(a), bucket: r.BucketS,
 				low: make([]float64, len(r.Series)), high: make([]float64, len(r.Series)),
 			}
 			for s := range r.Series {
@@ -75,38 +138,52 @@ func offeredByApp(reports []*report.Report, end float64) []panel {
 		}
 	}
 	for i := range row {
-		row[i].yHigh = most * 1.05
+		row[i].yHigh = most * 1.3 // the names of the spans stand above the data
 	}
 	return row
 }
 
-// violations is what each app missed.
-func violations(r *report.Report) panel {
-	p := panel{name: "Violations (%)"}
-	for a := range r.Apps {
-		x := &r.Apps[a]
-		p.curves = append(p.curves, byApp(r, a, func(s *report.Point) float64 {
-			return 100 * float64(s.Violations()) / float64(max(s.Offered, 1))
-		}))
-		p.curves[a].name = x.Name
+// missed is the share of queries that were late or not answered.
+func missed(reports []*report.Report, end float64) []panel {
+	row := make([]panel, len(reports))
+	for i, r := range reports {
+		row[i] = panel{name: "Promises broken: late or unanswered (% of the queries)", curves: []curve{
+			collect(r, "", red, true, func(p *report.Point) float64 {
+				return 100 * float64(p.Violations()) / float64(max(p.Offered, 1))
+			}),
+		}}
 	}
-	return p
+	shareScales(row, end)
+	for i := range row { // one query more or less is not to fill the panel
+		row[i].yLow, row[i].yHigh = 0, math.Max(row[i].yHigh, 10)
+		row[i].yHigh = math.Min(row[i].yHigh, 100)
+	}
+	return row
 }
 
-// accuracyByApp is how accurate the answers of each app are.
-func accuracyByApp(r *report.Report) panel {
-	p := panel{name: "Accuracy of answers (%)", low: math.NaN(), top: 100}
-	for a := range r.Apps {
-		p.curves = append(p.curves, byApp(r, a, func(s *report.Point) float64 { return orNaN(s.Accuracy, 100) }))
-	}
-	return p
+// note is a line below the title, with a square of a colour and a bold word before it where it has a word.
+type note struct {
+	colour     color.RGBA
+	word, text string
 }
 
-func byApp(r *report.Report, a int, f func(*report.Point) float64) curve {
-	x := &r.Apps[a]
-	c := curve{name: x.Name, colour: appColours[a%len(appColours)], bucket: r.BucketS}
-	for i := range x.Series {
-		c.y = append(c.y, f(&x.Series[i]))
+const noteHeight = vg.Length(15)
+
+// drawNotes draws the notes from y down.
+func (f *Figure) drawNotes(c draw.Canvas, y vg.Length) {
+	const left, sample, gap = vg.Length(12), vg.Length(9), vg.Length(5)
+	plain, bold := style(10, false, ink), style(10, true, ink)
+	for _, n := range f.notes {
+		x := left
+		if n.word != "" {
+			c.FillPolygon(n.colour, []vg.Point{
+				{X: x, Y: y - 1}, {X: x + sample, Y: y - 1}, {X: x + sample, Y: y + 8}, {X: x, Y: y + 8},
+			})
+			x += sample + gap
+			c.FillText(bold, vg.Point{X: x, Y: y}, n.word)
+			x += bold.Width(n.word) + gap
+		}
+		c.FillText(plain, vg.Point{X: x, Y: y}, n.text)
+		y -= noteHeight
 	}
-	return c
 }

@@ -26,6 +26,8 @@ type Figure struct {
 	panels        [][]panel // by row, then by report
 	width, height vg.Length
 	legendRoom    vg.Length // further space below the title, for legends of two lines
+	notes         []note    // below the title
+	results       []string  // below the names
 }
 
 // New draws the time series of reports in columns under their names: rates, utility beside its bound, accuracy,
@@ -90,6 +92,8 @@ var (
 	ink   = color.RGBA{0x1f, 0x29, 0x37, 0xff}
 	faint = color.RGBA{0xe5, 0xe7, 0xeb, 0xff}
 	muted = color.RGBA{0x6b, 0x72, 0x80, 0xff}
+
+	shaded = color.RGBA{0xf3, 0xf4, 0xf6, 0xff}
 )
 
 func style(size vg.Length, bold bool, c color.Color) text.Style {
@@ -116,8 +120,15 @@ func (f *Figure) draw(c draw.Canvas) {
 		c.FillText(st, vg.Point{X: 12, Y: c.Max.Y - 24}, f.title)
 		top += 22
 	}
+	if len(f.notes) > 0 {
+		f.drawNotes(c, c.Max.Y-44)
+		top += vg.Length(len(f.notes))*noteHeight + 6
+	}
 	if len(f.names) > 1 {
 		top += 16
+	}
+	if f.results != nil {
+		top += 26
 	}
 	rows, cols := len(f.panels), len(f.names)
 	plots := make([][]*gp.Plot, rows)
@@ -140,7 +151,15 @@ func (f *Figure) draw(c draw.Canvas) {
 			if i == 0 && len(f.names) > 1 {
 				st := style(11.5, true, ink)
 				st.XAlign = draw.XCenter
-				c.FillText(st, vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + header - 4}, f.names[k])
+				at := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + header - 4}
+				if f.results != nil {
+					small := style(10, false, muted)
+					small.XAlign = draw.XCenter
+					at.Y += 12
+					c.FillText(small, at, f.results[k])
+					at.Y += 14
+				}
+				c.FillText(st, at, f.names[k])
 			}
 		}
 	}

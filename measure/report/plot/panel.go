@@ -23,10 +23,12 @@ type panel struct {
 	lines  []line  // drawn instead of curves
 	xName  string  // x axis of the last row; empty means time in s
 	marked float64 // x with a vertical line; 0 for none
+	spans  []Span  // shaded; spanNames writes their names into the panel
 	low    float64 // lowest y of the axis, at most; NaN lets the data choose
 	top    float64 // highest y of the axis, such as 100 %; 0 for no limit
 	// the same for a whole row after shareScales
 	xEnd, yLow, yHigh float64
+	spanNames         bool
 }
 
 // curve is one quantity over time, by bucket; NaN where it is unknown.
@@ -215,6 +217,7 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	if !first {
 		g.Y.Tick.Marker = unlabelled{ticks{most: 5}}
 	}
+	p.shade(g)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
 	grid.Vertical.Width, grid.Horizontal.Width = 0.6, 0.6
@@ -245,6 +248,34 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	// Add has widened the ranges to the data. The row's scales count.
 	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = 0, p.xEnd, p.yLow, p.yHigh
 	return g
+}
+
+// shade draws the spans of time.
+func (p *panel) shade(g *gp.Plot) {
+	for _, s := range p.spans {
+		from, to := min(s.From, p.xEnd), min(s.To, p.xEnd)
+		area, err := plotter.NewPolygon(plotter.XYs{
+			{X: from, Y: p.yLow}, {X: to, Y: p.yLow}, {X: to, Y: p.yHigh}, {X: from, Y: p.yHigh},
+		})
+		if err != nil {
+			continue
+		}
+		area.Color, area.Width = shaded, 0
+		g.Add(area)
+		if !p.spanNames {
+			continue
+		}
+		name, err := plotter.NewLabels(plotter.XYLabels{
+			XYs: plotter.XYs{{X: (from + to) / 2, Y: p.yHigh}}, Labels: []string{s.Name},
+		})
+		if err == nil {
+			st := style(9, false, ink)
+			st.XAlign, st.YAlign = draw.XCenter, draw.YTop
+			name.TextStyle[0] = st
+			name.Offset.Y = -3
+			g.Add(name)
+		}
+	}
 }
 
 func tickStyle(old draw.TextStyle) draw.TextStyle {
