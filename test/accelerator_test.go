@@ -20,7 +20,6 @@ import (
 // its explanations say so.
 func TestLacksMemory(t *testing.T) {
 	dir := t.TempDir()
-	front, admin := freePort(t), freePort(t)
 	path := write(t, dir, "sluice.yaml", `
 version: 1
 device_types: [{name: card, accelerators: 1, memory: 1GiB}]
@@ -31,18 +30,14 @@ apps:
     slo: {latency: 30s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 1]}]
     variants: [{name: echo, max_batch: 8}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, front, admin)
-	var log lockedBuffer
-	sluiceWith(t, func(c *exec.Cmd) { c.Stderr = &log }, "serve", "-f", path)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", front))
-	listening(t, fmt.Sprintf("127.0.0.1:%d", admin))
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "127.0.0.1:0"}
+`)
+	server := serve(t, "-f", path)
 	const body = `{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}`
 	var all sync.WaitGroup
 	for range 24 {
 		all.Go(func() {
-			r, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/v2/models/echo/infer", front), "application/json",
-				strings.NewReader(body))
+			r, err := http.Post(server.url()+"/v2/models/echo/infer", "application/json", strings.NewReader(body))
 			if err != nil {
 				t.Error(err)
 				return
@@ -55,7 +50,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 	}
 	all.Wait()
 	get := func(p string) string {
-		r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", admin, p))
+		r, err := http.Get("http://" + server.admin + p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +65,8 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 	if !strings.Contains(get("/metrics"), series) {
 		t.Errorf("the metrics lack %s", series)
 	}
-	if !strings.Contains(log.String(), "lacked memory for a batch of variant") {
-		t.Errorf("the log does not say so:\n%s", log.String())
+	if log := server.said.String(); !strings.Contains(log, "lacked memory for a batch of variant") {
+		t.Errorf("the log does not say so:\n%s", log)
 	}
 	told := false
 	for q := range 24 {

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,17 +35,14 @@ apps:
 		t.Fatal(err)
 	}
 	for _, strict := range []bool{false, true} {
-		port := freePort(t)
 		args := []string{
-			"serve", "-f", filepath.Join(dir, "sluice.yaml"), "--http", fmt.Sprintf("127.0.0.1:%d", port),
-			"--grpc", "off",
-			"--admin", "off",
+			"-f", filepath.Join(dir, "sluice.yaml"), "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off",
 		}
 		if strict {
 			args = append(args, "--strict-readiness")
 		}
-		c := sluice(t, args...)
-		base := fmt.Sprintf("http://127.0.0.1:%d", port)
+		c := serve(t, args...)
+		base := c.url()
 		until(t, func() bool { return get(base+"/v2/models/good/ready") == 200 })
 		if got := get(base + "/v2/health/ready"); (got == 200) == strict {
 			t.Errorf("strict %v: ready is %d", strict, got)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluice-serving/sluice/internal/heldport"
 )
 
 // mustBrowse makes a missing browser a failure. CI sets it.
@@ -57,7 +59,7 @@ apps:
     stages:
       - {name: find, variants: [{name: finder, max_batch: 8}], next: [{to: read, rows: boxes, fan_out: 2}]}
       - {name: read, variants: [{name: reader, max_batch: 8}]}
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+server: {not_ready: 0s, http: %q, grpc: "off", admin: %q}
 `
 
 // inBrowser runs a program of web/test.
@@ -74,18 +76,18 @@ func inBrowser(t *testing.T, program string, args ...string) *exec.Cmd {
 // server that starts again. Pictures are left in out/dashboard.
 func TestDashboardInBrowser(t *testing.T) {
 	needsBrowser(t)
-	t.Setenv("SLUICE_WHAT_IF_PRIORITY", "normal") // other tests leave no time to spare
-	port, admin := freePort(t), freePort(t)
-	file := write(t, t.TempDir(), "sluice.yaml", shown, port, admin)
+	t.Setenv("SLUICE_WHAT_IF_PRIORITY", "normal")            // other tests leave no time to spare
+	front, admin := heldport.Address(t), heldport.Address(t) // the server is started again
+	file := write(t, t.TempDir(), "sluice.yaml", shown, front, admin)
 	server := sluice(t, "serve", "-f", file)
-	base := fmt.Sprintf("http://127.0.0.1:%d", admin)
+	base := "http://" + admin
 	loading, stop := context.WithCancel(t.Context())
 	defer stop()
-	ready(t, port)
+	untilStatus(t, "http://"+front+"/v2/health/ready", http.StatusOK)
 	ended := make(chan struct{}, 2)
 	for app, rate := range map[string]string{"images": "0:60,2:2000,4:60", "scenes": "0:15"} {
 		go func() {
-			_, _, _ = run(loading, "load", "-u", fmt.Sprintf("http://127.0.0.1:%d", port), "-f", file, "--app", app,
+			_, _, _ = run(loading, "load", "-u", "http://"+front, "-f", file, "--app", app,
 				"--rates", rate, "--duration", "2m")
 			ended <- struct{}{}
 		}()
@@ -130,18 +132,6 @@ func TestDashboardInBrowser(t *testing.T) {
 	stop()
 	<-ended
 	<-ended
-}
-
-// ready waits until a server takes queries.
-func ready(t *testing.T, port int) {
-	t.Helper()
-	listening(t, fmt.Sprintf("127.0.0.1:%d", port))
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		if code, _ := bodyOf(t, fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", port)); code == http.StatusOK {
-			return
-		}
-	}
-	t.Fatal("the server is not ready after 30 s")
 }
 
 // missed waits until some query has missed its objective, so that there is one to look at.

@@ -19,8 +19,8 @@ func TestLoadsAndUnloadsLeaveNothing(t *testing.T) {
 		adding(t, dir, fmt.Sprintf("m%d", k), 1, float32(k))
 	}
 	adding(t, dir, "stays", 1, 1000)
-	admin := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	base := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "stays", "--admin", admin)
+	server := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "stays", "--admin", "127.0.0.1:0")
+	base, admin := server.url(), server.admin
 	for k := range longtest.Of(18, 1000) {
 		model, number := fmt.Sprintf("m%d", k%models), k%models
 		if k%5 == 4 { // another version of it

@@ -32,17 +32,14 @@ func adding(t *testing.T, repository, model string, version int, number float32)
 }
 
 // controlled starts a server of a repository, and returns its address.
-func controlled(t *testing.T, repository string, args ...string) string {
+func controlled(t *testing.T, repository string, args ...string) *server {
 	t.Helper()
-	port := freePort(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	sluice(t, append([]string{
-		"serve", repository, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off",
-		"--clients-control-models",
+	s := serve(t, append([]string{
+		repository, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off", "--clients-control-models",
 	}, args...)...)
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
-	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
-	return base
+	until(t, func() bool { return get(s.url()+"/v2/health/ready") == 200 })
+	return s
 }
 
 // controls loads or unloads a model.
@@ -89,7 +86,7 @@ func TestModelsAreLoadedWhenAsked(t *testing.T) {
 	dir := t.TempDir()
 	adding(t, dir, "one", 1, 1)
 	adding(t, dir, "two", 1, 2)
-	base := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "one")
+	base := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "one").url()
 	if got := added(t, base, "one"); got != "2" {
 		t.Errorf("a model to begin with: %s", got)
 	}
@@ -181,7 +178,7 @@ func TestModelsAreLoadedAsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := controlled(t, dir)
+	base := controlled(t, dir).url()
 	load := func(body string) (int, string) { return postTo(t, base+"/v2/repository/models/one/load", body) }
 	config := func() string {
 		_, got := bodyOf(t, base+"/v2/models/one/config")
@@ -225,7 +222,7 @@ func TestModelsFollowTheRepository(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
 	adding(t, dir, "one", 1, 1)
-	base := controlled(t, dir, "--model-control-mode", "poll", "--repository-poll-secs", "0.1")
+	base := controlled(t, dir, "--model-control-mode", "poll", "--repository-poll-secs", "0.1").url()
 	adding(t, dir, "two", 1, 2)
 	until(t, func() bool { return added(t, base, "two") == "3" })
 	adding(t, dir, "one", 2, 4)
@@ -257,7 +254,7 @@ ensemble_scheduling {step [
   {model_name: "one" model_version: -1 input_map {key: "x" value: "x"} output_map {key: "y" value: "y"}},
   {model_name: "two" model_version: -1 input_map {key: "x" value: "y"} output_map {key: "y" value: "z"}}]}
 `)
-	base := controlled(t, dir, "--model-control-mode", "explicit")
+	base := controlled(t, dir, "--model-control-mode", "explicit").url()
 	verb := func(verb, body string) { controls(t, base, "both", verb, body) }
 	verb("load", "{}")
 	for model, want := range map[string]string{"both": "4", "one": "2", "two": "3"} {
@@ -295,7 +292,7 @@ output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } %s`, chained("x", "y", ste
 	chain("inner", "one", "one")
 	chain("outer", "inner", "one")
 
-	base := controlled(t, dir, "--model-control-mode", "explicit")
+	base := controlled(t, dir, "--model-control-mode", "explicit").url()
 	controls(t, base, "outer", "load", "")
 	for model, want := range map[string]string{"outer": "4", "inner": "3", "one": "2"} {
 		if got := added(t, base, model); got != want {
@@ -324,7 +321,7 @@ func TestModelLimitOfARunningServer(t *testing.T) {
 	for k, name := range []string{"one", "two", "three"} {
 		adding(t, dir, name, 1, float32(k+1))
 	}
-	base := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "one", "--model-limit", "2")
+	base := controlled(t, dir, "--model-control-mode", "explicit", "--load-model", "one", "--model-limit", "2").url()
 	controls(t, base, "two", "load", "{}")
 	code, got := postTo(t, base+"/v2/repository/models/three/load", "{}")
 	if code == 200 || !strings.Contains(got, "are 3 models, more than models.limit, 2") {

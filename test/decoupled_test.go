@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -66,7 +65,6 @@ func (*repeating) ModelStreamInfer(s pb.GRPCInferenceService_ModelStreamInferSer
 // A model of a remote server that gives any number of answers to a request gives them through sluice: over gRPC as they
 // come, over HTTP as events. Answers that were given are not given again when the model fails behind them.
 func TestDecoupledModelsOfRemoteServers(t *testing.T) {
-	port, grpcPort := freePort(t), freePort(t)
 	file := write(t, t.TempDir(), "sluice.yaml", `version: 1
 device_types: [{name: any}]
 workers: [{name: a, backend: {kind: openinference, address: %q}}]
@@ -78,10 +76,10 @@ apps:
     outputs: [{name: x, datatype: FP32, shape: [-1, 2]}]
     variants: [{name: repeat, max_batch: 4}]
 placement: [{worker: a, app: repeat}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
-`, startModelServer(t, &repeating{}), port, grpcPort)
-	sluice(t, "serve", "-f", file)
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "off"}
+`, startModelServer(t, &repeating{}))
+	server := serve(t, "-f", file)
+	base := server.url()
 	until(t, func() bool { return get(base+"/v2/models/repeat/ready") == 200 })
 
 	code, events := postTo(t, base+"/v2/models/repeat/generate_stream", `{"x":[3,4]}`)
@@ -93,8 +91,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"
 		t.Errorf("events of a model that fails: %d %q", code, events)
 	}
 
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", grpcPort), grpc.WithTransportCredentials(
-		insecure.NewCredentials()))
+	conn, err := grpc.NewClient(server.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ class Twice:
 // items, and both. A stage behind it works on what it gives.
 func TestEachQueryBehindFanOut(t *testing.T) {
 	needsPython(t, "numpy")
-	dir, web := t.TempDir(), freePort(t)
+	dir := t.TempDir()
 	write(t, dir, "app.py", "%s", counting)
 	stages := func(name, first, next, more string) string {
 		return fmt.Sprintf(`
@@ -60,9 +60,9 @@ version: 1
 device_types: [{name: any, cores: 1}]
 workers: [{name: w, backend: {kind: python}}]
 profiles: [profile.json]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
 apps:
-%s%s%s%s`, web, stages("fan", "Split", ", rows: y, fan_out: 3", ""), stages("nofan", "Split", "", ""),
+%s%s%s%s`, stages("fan", "Split", ", rows: y, fan_out: 3", ""), stages("nofan", "Split", "", ""),
 		stages("lines", "Rows", "", ""), stages("after", "Split", ", rows: y, fan_out: 3", `, next: [{to: twice}]}
       - {name: twice, variants: [{python: "app.py:Twice", max_batch: 4}]`))
 	profile := filepath.Join(dir, "profile.json")
@@ -70,9 +70,7 @@ apps:
 		"50"); status != 0 {
 		t.Fatalf("%d %s%s", status, out, errs)
 	}
-	sluice(t, "serve", "-f", file)
-	address := fmt.Sprintf("127.0.0.1:%d", web)
-	listening(t, address)
+	address := serve(t, "-f", file).http
 	call := func(app string, rows int) (int, string) {
 		data, _ := json.Marshal(make([]float32, 2*rows))
 		return postTo(t, fmt.Sprintf("http://%s/v2/models/%s/infer", address, app), fmt.Sprintf(

@@ -60,10 +60,7 @@ func TestExamplesAreSimulated(t *testing.T) {
 func TestExamplesAreServed(t *testing.T) {
 	needsONNX(t)
 	dir := exampleFolder(t)
-	there := freePort(t)
-	sluice(t, "serve", filepath.Join(dir, "models"), "--http", "off", "--grpc", fmt.Sprintf("127.0.0.1:%d", there),
-		"--admin", "off")
-	listening(t, fmt.Sprintf("127.0.0.1:%d", there))
+	there := serve(t, filepath.Join(dir, "models"), "--http", "off", "--grpc", "127.0.0.1:0", "--admin", "off").grpc
 	for name, c := range map[string]struct {
 		app, input string
 		length     int
@@ -77,8 +74,8 @@ func TestExamplesAreServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			here := fmt.Sprintf("127.0.0.1:%d", there)
-			text = []byte(strings.NewReplacer("localhost:9001", here, "localhost:9003", here).Replace(string(text)))
+			text = []byte(strings.NewReplacer("localhost:9001", there, "localhost:9003", there,
+				"log_level: warn", "log_level: info").Replace(string(text))) // it says where it listens
 			if err := os.WriteFile(path, text, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -90,12 +87,11 @@ func TestExamplesAreServed(t *testing.T) {
 					t.Fatalf("%d %s%s", status, out, errs)
 				}
 			}
-			web := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-			sluice(t, "serve", "-f", path, "--http", web, "--grpc", "off", "--admin", "off")
+			base := serve(t, "-f", path, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off").url()
 			body := fmt.Sprintf(`{"inputs":[{"name":%q,"datatype":"FP32","shape":[1,%d],"data":[%s0]}]}`, c.input,
 				c.length, strings.Repeat("0,", c.length-1))
 			until(t, func() bool {
-				resp, err := http.Post("http://"+web+"/v2/models/"+c.app+"/infer", "application/json",
+				resp, err := http.Post(base+"/v2/models/"+c.app+"/infer", "application/json",
 					strings.NewReader(body))
 				if err != nil {
 					return false

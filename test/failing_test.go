@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/heldport"
 )
 
 // modelServer is a remote server that gives back what it gets, fails, or gives an answer that does not fit.
@@ -89,7 +90,7 @@ func TestFailingModelServers(t *testing.T) {
 	t.Parallel()
 	failing, healthy := &modelServer{}, &modelServer{}
 	failing.fails.Store(true)
-	port, absent := freePort(t), freePort(t)
+	absent := heldport.Address(t)
 	dir := t.TempDir()
 	file := write(t, dir, "sluice.yaml", `
 version: 1
@@ -97,7 +98,7 @@ device_types: [{name: any}]
 workers:
   - {name: a, backend: {kind: openinference, address: %q}}
   - {name: b, backend: {kind: openinference, address: %q}}
-  - {name: c, backend: {kind: openinference, address: "127.0.0.1:%d"}}
+  - {name: c, backend: {kind: openinference, address: %q}}
 profiles: [profile.json]
 system: {router: shortestqueue, batcher: greedy}
 apps:
@@ -110,17 +111,16 @@ apps:
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: n, max_batch: 8}]
 placement: [{worker: a, app: app}, {worker: b, app: app}, {worker: c, app: lonely}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
-`, startModelServer(t, failing), startModelServer(t, healthy), absent, port)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
+`, startModelServer(t, failing), startModelServer(t, healthy), absent)
 	point := func(v string, batch int) string {
 		return fmt.Sprintf(`{"variant": %q, "device_type": "any", "batch": %d, "concurrency": 1, "samples": 100,
  "mean_us": 2000, "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000}`, v, batch)
 	}
 	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s,%s,%s,%s],
  "loads": []}`, point("m", 1), point("m", 8), point("n", 1), point("n", 8))
-	c := sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2", port)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", port))
+	c := serve(t, "-f", file)
+	url := c.url() + "/v2"
 	untilStatus(t, url+"/models/app/ready", 200)
 	infer := func() (int, string) { return answered(http.MethodPost, url+"/models/app/infer", oneQuery) }
 	waitForBoth(t, failing, healthy, infer)
@@ -136,7 +136,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 	if code != 503 || !strings.Contains(body, "lonely") {
 		t.Errorf("readiness: %d %s: want 503 that names the app", code, body)
 	}
-	if out := c.Stdout.(*lockedBuffer).String(); !strings.Contains(out, "waiting for model") ||
+	if out := c.said.String(); !strings.Contains(out, "waiting for model") ||
 		!strings.Contains(out, "a secret of the model server") || !strings.Contains(out, "gets no queries") {
 		t.Errorf("the log does not say what happened:\n%s", out)
 	}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -17,7 +16,6 @@ import (
 // A graph on fake workers under load, over gRPC: branches, a join, a stage that is sent 3 items for each and one that
 // is sent none. Every query is answered, and tells of the stages that it went through.
 func TestPipelineOfFakes(t *testing.T) {
-	web, port := freePort(t), freePort(t)
 	file := write(t, t.TempDir(), "sluice.yaml", `
 version: 1
 device_types: [{name: any}]
@@ -33,10 +31,10 @@ apps:
       - {name: right, variants: [{name: right, max_batch: 8}], next: [{to: both}]}
       - {name: both, variants: [{name: both, max_batch: 8}]}
       - {name: never, variants: [{name: never, max_batch: 8}]}
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
-`, web, port)
-	sluice(t, "serve", "-f", file)
-	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "off"}
+`)
+	server := serve(t, "-f", file)
+	client, err := loadgen.DialGRPC(server.grpc, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +55,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"
 			Stream: uint64(k % 3),
 		})
 	}
-	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/v2/models/scenes", web))
+	resp, err := http.Get(server.url() + "/v2/models/scenes")
 	if err != nil {
 		t.Fatal(err)
 	}

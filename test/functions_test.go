@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/cli"
 	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/internal/heldport"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
@@ -35,15 +36,15 @@ func newServerless(t *testing.T) *serverless {
 	t.Helper()
 	needsONNX(t)
 	s := &serverless{dir: t.TempDir()}
-	port, admin := freePort(t), freePort(t)
-	s.base, s.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", admin)
+	front := heldport.Address(t)
+	s.base, s.admin = "http://"+front, heldport.Address(t)
 	s.file = write(t, s.dir, "sluice.yaml", `
 version: 1
 device_types: [{name: local, cores: 2}]
 workers: [{name: here}]
 store: data
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, port, admin)
+server: {not_ready: 0s, http: %q, grpc: "off", admin: %q}
+`, front, s.admin)
 	return s
 }
 

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -62,9 +61,8 @@ ensemble_scheduling {
 		"--max-batch", "1", "--max-time", "20ms"); status != 0 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
-	port := freePort(t)
-	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	c := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
+	base := c.url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	resp, err := http.Post(base+"/v2/models/fourfold/infer", "application/json",
 		strings.NewReader(`{"inputs":[{"name":"ONE","datatype":"FP32","shape":[2,2],"data":[1,2,3,4]}]}`))

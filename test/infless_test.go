@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluice-serving/sluice/internal/heldport"
 )
 
 // The parts of the one machine of this test, as device types, and the app of the configuration, as a stage.
@@ -50,8 +52,8 @@ func newPacked(t *testing.T, options string) *packed {
 	p.profile = write(t, p.dir, "profile.json",
 		`{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s], "loads": [%s]}`, strings.Join(points, ","),
 		strings.Join(loads, ","))
-	port, admin := freePort(t), freePort(t)
-	p.base, p.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", admin)
+	front := heldport.Address(t)
+	p.base, p.admin = "http://"+front, heldport.Address(t)
 	p.file = write(t, p.dir, "sluice.yaml", `
 version: 1
 device_types:
@@ -65,8 +67,8 @@ store: data
 system: {name: infless, options: {packing: balanced, %s}}
 apps:
   - {name: heavy, slo: {latency: 300ms}, cold_wait: 30s, variants: [{name: heavy, max_batch: 4}]}
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, options, port, admin)
+server: {not_ready: 0s, http: %q, grpc: "off", admin: %q}
+`, options, front, p.admin)
 	return p
 }
 

@@ -81,9 +81,9 @@ func TestClientsOfOtherMakersAreServed(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	root := t.TempDir()
 	judgedModels(t, root)
-	http, grpc := fmt.Sprint("127.0.0.1:", freePort(t)), fmt.Sprint("127.0.0.1:", freePort(t))
-	sluice(t, "serve", root, "--http", http, "--grpc", grpc, "--admin", "off", "--shared-memory", "/sluice-judge",
-		"--clients-control-models")
+	server := serve(t, root, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--admin", "off", "--shared-memory",
+		"/sluice-judge", "--clients-control-models")
+	http, grpc := server.http, server.grpc
 	until(t, func() bool { return get("http://"+http+"/v2/health/ready") == 200 })
 	t.Run("Python", func(t *testing.T) {
 		program, plugin := python(t)

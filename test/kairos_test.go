@@ -3,7 +3,6 @@ package test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -105,15 +104,14 @@ func brought(t *testing.T, path string, from, to int32) (n int) {
 func TestKairosLive(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
-	port, web, admin := freePort(t), freePort(t), freePort(t)
 	recorded := filepath.Join(dir, "run.journal")
-	file := mixed(t, dir, port, web, admin)
-	server := sluice(t, "serve", "-f", file, "--journal", recorded)
-	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
+	file := mixed(t, dir)
+	server := serve(t, "-f", file, "--journal", recorded)
+	until(t, func() bool { return get(server.url()+"/v2/health/ready") == 200 })
 	if _, err := os.Stat(filepath.Join(dir, "sluice.profile.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the server has measured its model: %v", err)
 	}
-	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
+	client, err := loadgen.DialGRPC(server.grpc, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +119,7 @@ func TestKairosLive(t *testing.T) {
 
 	// Of what it does not know it takes machines of all kinds in turn, the cheapest first: 0.08, 0.38, 0.46 $/h.
 	trying, learned, repriced := pool{1, 2}, pool{2, 1}, pool{1, 2}
-	if got := runs(t, admin); got != trying {
+	if got := runs(t, server.admin); got != trying {
 		t.Errorf("without knowing anything it rents %v, want %v", got, trying)
 	}
 	a := &asking{t: t, client: client, random: rand.New(rand.NewPCG(1, 1))}
@@ -133,15 +131,15 @@ func TestKairosLive(t *testing.T) {
 	}
 	// A second quick machine is worth most, and a cheap one still fits: 0.68 $/h.
 	a.count(60)
-	a.while(func() bool { return runs(t, admin) == learned })
+	a.while(func() bool { return runs(t, server.admin) == learned })
 	a.count(80)
 	// Quick machines are 0.5 $/h now: there is money for one.
-	put(t, fmt.Sprintf("http://127.0.0.1:%d/prices", admin), `{"device_type": "quick", "price_per_hour": 0.5}`)
-	a.while(func() bool { return runs(t, admin) == repriced })
+	put(t, "http://"+server.admin+"/prices", `{"device_type": "quick", "price_per_hour": 0.5}`)
+	a.while(func() bool { return runs(t, server.admin) == repriced })
 	a.wait.Wait()
 	// The load generator brings the sizes that the configuration says.
 	arrivals := filepath.Join(dir, "run.jsonl")
-	status, text, errs := run(t.Context(), "load", "-f", file, "-u", fmt.Sprintf("grpc://127.0.0.1:%d", port),
+	status, text, errs := run(t.Context(), "load", "-f", file, "-u", "grpc://"+server.grpc,
 		"--request-rate-range", "15", "--duration", "3s", "--record", arrivals, "--json")
 	var results []struct {
 		Report struct{ Overall struct{ Offered, Served int } }

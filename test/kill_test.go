@@ -5,13 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/internal/heldport"
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/scale"
@@ -24,7 +23,7 @@ import (
 func TestKilledBackend(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	remotePort, frontPort := freePort(t), freePort(t)
+	behind := heldport.Address(t)
 	remote := write(t, dir, "remote.yaml", `
 version: 1
 device_types: [{name: any}]
@@ -34,32 +33,28 @@ apps:
     slo: {latency: 1s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: echo, max_batch: 8}]
-server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:%d", admin: "off"}
-`, remotePort)
+server: {not_ready: 0s, http: "off", grpc: %q, admin: "off"}
+`, behind)
 	front := write(t, dir, "front.yaml", `
 version: 1
 device_types: [{name: any}]
-workers: [{name: w, backend: {kind: openinference, address: "127.0.0.1:%d"}}]
+workers: [{name: w, backend: {kind: openinference, address: %q}}]
 profiles: [profile.json]
 apps:
   - name: app
     slo: {latency: 300ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: echo, max_batch: 8}]
-server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
-`, remotePort, frontPort)
+server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:0", admin: "off", drain_timeout: 5s}
+`, behind)
 	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [
   {"variant": "echo", "device_type": "any", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 2000,
       "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000, "interpolated": false},
   {"variant": "echo", "device_type": "any", "batch": 8, "concurrency": 1, "samples": 100, "mean_us": 2500,
       "stddev_us": 500, "p50_us": 2500, "p90_us": 3500, "p95_us": 4000, "p99_us": 5000, "interpolated": false}],
  "loads": []}`)
-	backend := sluice(t, "serve", "-f", remote)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", remotePort))
-	sluice(t, "serve", "-f", front)
-	address := fmt.Sprintf("127.0.0.1:%d", frontPort)
-	listening(t, address)
-	client, err := loadgen.DialGRPC(address, 2, nil)
+	backend := serve(t, "-f", remote)
+	client, err := loadgen.DialGRPC(serve(t, "-f", front).grpc, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +171,10 @@ func TestKilledServerRemembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := func(journal string) *exec.Cmd {
-		c := sluice(t, "serve", "-f", p.file, "--journal", filepath.Join(p.dir, journal))
-		listening(t, p.admin)
-		return c
+	begin := func(journal string) *server {
+		return serve(t, "-f", p.file, "--journal", filepath.Join(p.dir, journal))
 	}
-	kill := func(c *exec.Cmd) {
+	kill := func(c *server) {
 		if err := c.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

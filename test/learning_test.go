@@ -64,7 +64,6 @@ func batches(t *testing.T, path string) []ran {
 // is held against what was measured in this very run. Prices can be changed meanwhile, and the journal replays.
 func TestLearningLive(t *testing.T) {
 	dir := t.TempDir()
-	web, admin := freePort(t), freePort(t)
 	recorded := filepath.Join(dir, "run.journal")
 	file := write(t, dir, "sluice.yaml", `
 version: 1
@@ -78,10 +77,10 @@ apps:
     slo: {latency: 5s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 1]}]
     variants: [{name: v, max_batch: 64}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, web, admin)
-	server := sluice(t, "serve", "-f", file, "--journal", recorded)
-	base := fmt.Sprintf("http://127.0.0.1:%d", web)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "127.0.0.1:0"}
+`)
+	server := serve(t, "-f", file, "--journal", recorded)
+	base := server.url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	ask := func(items int) {
 		body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[%d,1],"data":[%s]}]}`, items,
@@ -106,7 +105,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 		ask(40)
 	}
 
-	prices := fmt.Sprintf("http://127.0.0.1:%d/prices", admin)
+	prices := "http://" + server.admin + "/prices"
 	put(t, prices, `{"device_type": "processor", "price_per_hour": 0.03}`)
 	resp, err := http.Get(prices)
 	if err != nil {
@@ -121,7 +120,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"
 		listed[0].PricePerHour != 0.5 || listed[1].PricePerHour != 0.03 {
 		t.Errorf("prices: %v %v", listed, err)
 	}
-	if code := get(fmt.Sprintf("http://127.0.0.1:%d/debug/decisions?limit=4000", admin)); code != 200 {
+	if code := get("http://" + server.admin + "/debug/decisions?limit=4000"); code != 200 {
 		t.Errorf("decisions, requests for plans among them: %d", code)
 	}
 
@@ -178,7 +177,6 @@ func TestLearningServesModelsAtOnce(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
 	products(t, filepath.Join(dir, "models", "v", "1", "model.onnx"), 20)
-	web, admin := freePort(t), freePort(t)
 	recorded := filepath.Join(dir, "run.journal")
 	file := write(t, dir, "sluice.yaml", `
 version: 1
@@ -187,10 +185,10 @@ workers: [{name: w}]
 models: {repository: models}
 system: {router: earliestfinish, batcher: single, options: {learn: true}}
 apps: [{name: app, slo: {latency: 5s}, variants: [{name: v, max_batch: 4}]}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, web, admin)
-	server := sluice(t, "serve", "-f", file, "--journal", recorded)
-	base := fmt.Sprintf("http://127.0.0.1:%d", web)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "127.0.0.1:0"}
+`)
+	server := serve(t, "-f", file, "--journal", recorded)
+	base := server.url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	if _, err := os.Stat(filepath.Join(dir, "sluice.profile.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the server has measured its model: %v", err)

@@ -38,7 +38,7 @@ func TestAModelThatIsLeftOutSaysWhy(t *testing.T) {
 		"input { name: \"x\" data_type: TYPE_FP32 dims: [ -1, 2 ] }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	base := controlled(t, repository, "--model-control-mode", "poll", "--repository-poll-secs", "1")
+	base := controlled(t, repository, "--model-control-mode", "poll", "--repository-poll-secs", "1").url()
 	if got := added(t, base, "good"); got != "2" {
 		t.Errorf("the good one: %s", got)
 	}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"testing"
@@ -15,22 +14,20 @@ func TestLoneQueriesAreAnswered(t *testing.T) {
 	} {
 		t.Run(system, func(t *testing.T) {
 			t.Parallel()
-			port := freePort(t)
 			file := write(t, t.TempDir(), "sluice.yaml", `
 version: 1
 device_types: [{name: any}]
 workers: [{name: w, backend: {kind: fake, latency: 5ms}}]
-system: `+system+`
+system: %s
 apps:
   - name: echo
     slo: {latency: 2s}
     demand: 10
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: echo, max_batch: 8}]
-server: {not_ready: 0s, grpc: "off", admin: "off", http: "127.0.0.1:%d"}
-`, port)
-			sluice(t, "serve", "-f", file)
-			url := fmt.Sprintf("http://127.0.0.1:%d/v2/", port)
+server: {not_ready: 0s, grpc: "off", admin: "off", http: "127.0.0.1:0"}
+`, system)
+			url := serve(t, "-f", file).url() + "/v2/"
 			untilStatus(t, url+"models/echo/ready", 200)
 			waited := 0
 			for k := range 10 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,41 @@ func sluiceWith(t *testing.T, change func(*exec.Cmd), args ...string) *exec.Cmd 
 	return c
 }
 
+// server is a process that serves.
+type server struct {
+	*exec.Cmd
+	http, grpc, admin string // HOST:PORT that it listens on, or off
+	said              *lockedBuffer
+}
+
+// url is where a server answers over HTTP.
+func (s *server) url() string { return "http://" + s.http }
+
+// listens is the line of a server's log, in either format, that says where it listens.
+var listens = regexp.MustCompile(`msg=serving http=(\S+) grpc=(\S+) admin=(\S+)|` +
+	`"msg":"serving","http":"(\S+?)","grpc":"(\S+?)","admin":"(\S+?)"`)
+
+// serve starts a server and waits until it listens. Its configuration or args have it listen on ports that are free.
+func serve(t *testing.T, args ...string) *server {
+	t.Helper()
+	return serveWith(t, func(*exec.Cmd) {}, args...)
+}
+
+// serveWith is serve, and changes the command before it is started.
+func serveWith(t *testing.T, change func(*exec.Cmd), args ...string) *server {
+	t.Helper()
+	c := sluiceWith(t, change, append([]string{"serve"}, args...)...)
+	s := &server{Cmd: c, said: c.Stderr.(*lockedBuffer)}
+	until(t, func() bool {
+		at := listens.FindStringSubmatch(s.said.String())
+		if at != nil {
+			s.http, s.grpc, s.admin = at[1]+at[4], at[2]+at[5], at[3]+at[6]
+		}
+		return at != nil
+	})
+	return s
+}
+
 // run runs a command of the program inside the test.
 func run(ctx context.Context, args ...string) (status int, out, errs string) {
 	var o, e lockedBuffer
@@ -93,17 +129,6 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// freePort returns a port of the loopback that nothing listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // listening waits until something accepts connections.

@@ -79,12 +79,11 @@ const (
 
 // mixed writes the configurations of a server over mixed machines and of the remote one that is its cheap machines. It
 // returns the server's file, and starts the remote one.
-func mixed(t *testing.T, dir string, port, web, admin int) string {
+func mixed(t *testing.T, dir string) string {
 	t.Helper()
 	turning(t, filepath.Join(dir, "models", "ranking", "1", "model.onnx"), turned, 1)
 	// Twelve times round is the same answer for far more work.
 	turning(t, filepath.Join(dir, "remote", "models", "ranking", "1", "model.onnx"), turned+12*width, 0)
-	far, farWeb := freePort(t), freePort(t)
 	remote := write(t, filepath.Join(dir, "remote"), "sluice.yaml", `
 version: 1
 device_types: [{name: core, cores: 1}]
@@ -92,9 +91,9 @@ workers: [{name: w, count: 2}]
 models: {repository: models}
 system: {router: fcfs, batcher: single, late: serve-late, options: {learn: true}}
 apps: [{name: ranking, slo: {latency: 60s}, variants: [{name: ranking, max_batch: %d}]}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
-`, largest, farWeb, far)
-	sluice(t, "serve", "-f", remote)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "off"}
+`, largest)
+	far := serve(t, "-f", remote)
 	file := write(t, dir, "sluice.yaml", `
 version: 1
 device_types:
@@ -102,8 +101,7 @@ device_types:
   - {name: cheap, price_per_hour: 0.08, cores: 1}
 workers:
   - {name: local, device_type: quick, count: 2}
-  - {name: remote, device_type: cheap, count: 2, backend: {kind: openinference, addresses: ["127.0.0.1:%[1]d",
-      "127.0.0.1:%[1]d"]}}
+  - {name: remote, device_type: cheap, count: 2, backend: {kind: openinference, addresses: [%[1]q, %[1]q]}}
 models: {repository: models}
 system: {name: kairos, budget: %[2]v, late: serve-late, replan: 1s}
 apps:
@@ -114,9 +112,9 @@ apps:
       weights: [4, 1]
       parts: [{distribution: uniform, min: 1, max: %[4]d}, {distribution: uniform, min: %[5]d, max: %[6]d}]
     variants: [{name: ranking, max_batch: %[6]d}]
-server: {not_ready: 0s, http: "127.0.0.1:%[7]d", grpc: "127.0.0.1:%[8]d", admin: "127.0.0.1:%[9]d"}
-`, far, mixedBudget, mixedSpan, small, large, largest, web, port, admin)
-	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", farWeb)) == 200 })
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+`, far.grpc, mixedBudget, mixedSpan, small, large, largest)
+	until(t, func() bool { return get(far.url()+"/v2/health/ready") == 200 })
 	return file
 }
 
@@ -205,9 +203,9 @@ func device(worker int) int {
 }
 
 // runs reads which machines a server runs from the decisions it lists.
-func runs(t *testing.T, admin int) (out pool) {
+func runs(t *testing.T, admin string) (out pool) {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/decisions?limit=100000", admin))
+	resp, err := http.Get("http://" + admin + "/debug/decisions?limit=100000")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,7 @@ func TestEnsemblesBatchAndTheirStepsDoNotOrTheOtherWayRound(t *testing.T) {
 	chain("through_row", 0, "2", "double", "row", "double")
 	chain("row_alone", 3, "2", "row")
 
-	port := freePort(t)
-	sluice(t, "serve", dir, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	base := serve(t, dir, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off").url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	const one, three = `[1,2]`, `[1,2,3,4,5,6]`
 	for _, c := range []struct {

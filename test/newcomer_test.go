@@ -27,15 +27,13 @@ func TestAModelFileIsServedWithNothingWritten(t *testing.T) {
 		Output("sum", onnxmodel.Float32, n, 3, 2, 2).Write(file); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
-	http := fmt.Sprintf("127.0.0.1:%d", port)
 	if status, out, errs := run(t.Context(), "serve", file, "--print-config"); status != 0 ||
 		!strings.Contains(out, "- name: twice\n") || !strings.Contains(out, "proposed: true") {
 		t.Fatalf("--print-config: %d %s %s", status, out, errs)
 	}
-	c := sluice(t, "serve", file, "--http", http, "--grpc", "off", "--admin", "off")
-	until(t, func() bool { return get("http://"+http+"/v2/health/ready") == 200 })
-	said := c.Stderr.(*lockedBuffer).String()
+	c := serve(t, file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
+	until(t, func() bool { return get(c.url()+"/v2/health/ready") == 200 })
+	said := c.said.String()
 	call := curlLine.FindStringSubmatch(said)
 	if call == nil {
 		t.Fatalf("the banner shows no call:\n%s", said)
@@ -62,12 +60,12 @@ func TestAModelFileIsServedWithNothingWritten(t *testing.T) {
 		"@" + path: `"data":[2,2,2,2,2,2,2,2,2,2,2,2]`,
 		"[[[[1,2],[3,4]],[[0,0],[0,0]],[[0,0],[0,0]]]]": `"data":[2,4,6,8,0,0,0,0,0,0,0,0]`,
 	} {
-		status, out, errs := run(t.Context(), "infer", "twice", "--url", "http://"+http, "--input", "picture="+value)
+		status, out, errs := run(t.Context(), "infer", "twice", "--url", c.url(), "--input", "picture="+value)
 		if status != 0 || !strings.Contains(out, want) {
 			t.Errorf("infer %s: %d %s %s", value, status, out, errs)
 		}
 	}
-	if status, _, errs := run(t.Context(), "infer", "none", "--url", "http://"+http); status == 0 ||
+	if status, _, errs := run(t.Context(), "infer", "none", "--url", c.url()); status == 0 ||
 		!strings.Contains(errs, "unknown model") {
 		t.Errorf("infer of no app: %d %s", status, errs)
 	}
@@ -119,9 +117,7 @@ model_warmup { name: "w"
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(root, "python"), "config.pbtxt", `backend: "mystery"`)
-	port := freePort(t)
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
-	sluice(t, "serve", root, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
+	base := serve(t, root, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off").url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	const x = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[-1,2]}]%s}`
 	const s = `{"inputs":[{"name":"x","datatype":"INT32","shape":[1,1],"data":[5]}],"parameters":{%s}}`

@@ -34,11 +34,10 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	if status, out, errs := run(t.Context(), "config", "check", file); status != 0 {
 		t.Fatalf("config check: %d %s %s\n%s", status, out, errs, text)
 	}
-	port, admin := freePort(t), freePort(t)
 	journal := filepath.Join(dir, "run.journal")
-	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin",
-		fmt.Sprintf("127.0.0.1:%d", admin), "--journal", journal, "--profile-first")
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	c := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "127.0.0.1:0", "--journal", journal,
+		"--profile-first")
+	base := c.url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 
 	resp, err := http.Post(base+"/v2/models/echo/infer", "application/json",
@@ -66,7 +65,7 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 		t.Errorf("the answer: %s", body)
 	}
 	status, text, errs = run(t.Context(), "explain", fmt.Sprint(answer.Parameters.QueryID), "--server",
-		fmt.Sprintf("127.0.0.1:%d", admin))
+		c.admin)
 	if status != 0 || !strings.Contains(text, "2 item(s), because: as routed") ||
 		!strings.Contains(text, "served after") {
 		t.Errorf("explain: %d %s %s", status, text, errs)

@@ -40,7 +40,7 @@ func TestConstantsThatAreInputsMayBeGiven(t *testing.T) {
 input { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
 input { name: "number" data_type: TYPE_FP32 dims: [ 1 ] optional: true }
 `)
-	base := controlled(t, repository)
+	base := controlled(t, repository).url()
 	const number = `,{"name":"number","datatype":"FP32","shape":[1],"data":[10]}`
 	for _, model := range []string{"plain", "listed"} {
 		if got := added(t, base, model); got != "2" {
@@ -72,7 +72,7 @@ func TestModelsWithoutInputsAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	adding(t, repository, "one", 1, 1)
-	base := controlled(t, repository, "--model-control-mode", "explicit", "--load-model", "one")
+	base := controlled(t, repository, "--model-control-mode", "explicit", "--load-model", "one").url()
 	controls(t, base, "two", "load", "{}") // as a model that comes later
 	for _, body := range []string{`{"inputs":[]}`, `{"outputs":[{"name":"y"}]}`} {
 		if code, got := postTo(t, base+"/v2/models/two/infer", body); code != 200 ||

@@ -17,7 +17,7 @@ func TestModelWithLargeOutputs(t *testing.T) {
 	needsONNX(t)
 	const outputs, width = 12, 16 << 10 // 64 KiB each
 	for name, declared := range map[string]int64{"known": width, "open": onnxmodel.Symbolic} {
-		dir, web := t.TempDir(), freePort(t)
+		dir := t.TempDir()
 		g := onnxmodel.NewGraph("large").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 4).
 			InitializerInt64("times", []int64{1, width / 4}, 2)
 		for k := range outputs {
@@ -28,14 +28,9 @@ func TestModelWithLargeOutputs(t *testing.T) {
 		if err := g.Write(filepath.Join(dir, "large.onnx")); err != nil {
 			t.Fatal(err)
 		}
-		var said lockedBuffer
-		address := fmt.Sprintf("127.0.0.1:%d", web)
-		sluiceWith(t, func(c *exec.Cmd) {
-			c.Stdout, c.Stderr = &said, &said
-			c.Env = append(c.Env, "XDG_CACHE_HOME="+dir)
-		}, "serve", filepath.Join(dir, "large.onnx"), "--http", address, "--grpc", "off", "--admin", "off",
-			"--output-limit", "200KiB")
-		listening(t, address)
+		server := serveWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, "XDG_CACHE_HOME="+dir) },
+			filepath.Join(dir, "large.onnx"), "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off", "--output-limit",
+			"200KiB")
 		call := func(names ...string) (int, string) {
 			asks := ""
 			for _, n := range names {
@@ -44,7 +39,7 @@ func TestModelWithLargeOutputs(t *testing.T) {
 			if asks != "" {
 				asks = `"outputs":[` + asks[1:] + `],`
 			}
-			return postTo(t, fmt.Sprintf("http://%s/v2/models/large/infer", address), fmt.Sprintf(
+			return postTo(t, server.url()+"/v2/models/large/infer", fmt.Sprintf(
 				`{%s"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`, asks))
 		}
 		until(t, func() bool { status, _ := call("y3"); return status == http.StatusOK })
@@ -58,8 +53,8 @@ func TestModelWithLargeOutputs(t *testing.T) {
 				t.Errorf("%s: outputs %q: %d %.300s", name, names, status, body)
 			}
 		}
-		if known := strings.Contains(said.String(), "bytes=786432 limit=204800"); known != (name == "known") {
-			t.Errorf("%s: the log: %s", name, said.String())
+		if known := strings.Contains(server.said.String(), "bytes=786432 limit=204800"); known != (name == "known") {
+			t.Errorf("%s: the log: %s", name, server.said.String())
 		}
 	}
 }

@@ -96,9 +96,8 @@ apps:
 	if status != 0 || strings.Count(out, "keep") < 2 || strings.Count(out, "detector") < 2 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
-	port := freePort(t)
-	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	c := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
+	base := c.url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 
 	ask := func(parameters string, scenes ...[]float32) map[string][]int {

@@ -89,9 +89,9 @@ func share(r *report.Report, variant string) float64 {
 }
 
 // metric reads one series of a server.
-func metric(t *testing.T, admin int, series string) float64 {
+func metric(t *testing.T, admin string, series string) float64 {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", admin))
+	resp, err := http.Get("http://" + admin + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,6 @@ func TestPoliciesLive(t *testing.T) {
 	dir := t.TempDir()
 	products(t, filepath.Join(dir, "models", "big", "1", "model.onnx"), 1000)
 	products(t, filepath.Join(dir, "models", "small", "1", "model.onnx"), 10)
-	port, web, admin := freePort(t), freePort(t), freePort(t)
 	file := write(t, dir, "sluice.yaml", `
 version: 1
 device_types: [{name: core, cores: 1}]
@@ -127,11 +126,11 @@ apps:
   - name: app
     slo: {latency: 200ms}
     variants: [{name: big, accuracy: 0.9, max_batch: 4}, {name: small, accuracy: 0.6, max_batch: 4}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
-`, web, port, admin)
-	server := sluice(t, "serve", "-f", file, "--profile-first")
-	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
-	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+`)
+	server := serve(t, "-f", file, "--profile-first")
+	until(t, func() bool { return get(server.url()+"/v2/health/ready") == 200 })
+	client, err := loadgen.DialGRPC(server.grpc, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,12 +140,12 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.
 	// Policies hold from when every variant is loaded.
 	until(t, func() bool {
 		poisson(t, client, width, 10, time.Second)
-		return metric(t, admin, `sluice_policy_rate{app="app"}`) > 0
+		return metric(t, server.admin, `sluice_policy_rate{app="app"}`) > 0
 	})
 	calm := poisson(t, client, width, min(0.05*big, 20), 3*time.Second)
-	low := metric(t, admin, `sluice_policy_rate{app="app"}`)
+	low := metric(t, server.admin, `sluice_policy_rate{app="app"}`)
 	busy := poisson(t, client, width, min(2*big, 1500), 3*time.Second)
-	high := metric(t, admin, `sluice_policy_rate{app="app"}`)
+	high := metric(t, server.admin, `sluice_policy_rate{app="app"}`)
 	t.Logf("big carries %.0f/s and gives %.3f and %.3f of the answers; policies for %v and %v/s", big,
 		share(calm, "big"), share(busy, "big"), low, high)
 	if c, b := share(calm, "big"), share(busy, "big"); !(c > b) {
@@ -156,11 +155,11 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.
 	if !(high > low) {
 		t.Errorf("the policy in force is for %v/s after little load and for %v/s after much", low, high)
 	}
-	if n, a := metric(t, admin, `sluice_promised_queries_total{app="app"}`),
-		metric(t, admin, `sluice_promised_accuracy_sum{app="app"}`); n < float64(calm.Overall.Served) || !(a > 0) {
+	if n, a := metric(t, server.admin, `sluice_promised_queries_total{app="app"}`),
+		metric(t, server.admin, `sluice_promised_accuracy_sum{app="app"}`); n < float64(calm.Overall.Served) || !(a > 0) {
 		t.Errorf("%v queries were promised an accuracy, %v in sum", n, a)
 	}
-	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/decisions?limit=4000", admin))
+	resp, err := http.Get("http://" + server.admin + "/debug/decisions?limit=4000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +226,6 @@ func carries(t *testing.T, path, variant string) float64 {
 func TestUncoveredLoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	port, web, admin := freePort(t), freePort(t), freePort(t)
 	file := write(t, dir, "sluice.yaml", `
 version: 1
 device_types: [{name: d}]
@@ -238,11 +236,11 @@ apps:
     slo: {latency: 200ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: big, accuracy: 0.9, max_batch: 8}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
-`, web, port, admin)
-	sluice(t, "serve", "-f", file)
-	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
-	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+`)
+	server := serve(t, "-f", file)
+	until(t, func() bool { return get(server.url()+"/v2/health/ready") == 200 })
+	client, err := loadgen.DialGRPC(server.grpc, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +255,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.
 	if n := kept(); n != 1 {
 		t.Fatalf("%d policies before any load, want the one asked for", n)
 	}
-	rate := func() float64 { return metric(t, admin, `sluice_policy_rate{app="app"}`) }
+	rate := func() float64 { return metric(t, server.admin, `sluice_policy_rate{app="app"}`) }
 	until(t, func() bool {
 		poisson(t, client, 4, 200, 2*time.Second)
 		return rate() > 100

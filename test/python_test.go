@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/internal/heldport"
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
@@ -70,7 +71,7 @@ class Sums:
 // alone, clients read no secret, and after kill -9 of the server nothing is left.
 func TestPythonClass(t *testing.T) {
 	needsPython(t, "numpy")
-	dir, web := t.TempDir(), freePort(t)
+	dir := t.TempDir()
 	write(t, dir, "sums.py", "%s", ten)
 	file := write(t, dir, "sluice.yaml", `
 version: 1
@@ -82,8 +83,8 @@ apps:
     slo: {latency: 2s}
     late: serve-late
     variants: [{python: "sums.py:Sums", max_batch: 8}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
-`, web)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
+`)
 	status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"), "--max-time",
 		"10ms", "--precision", "10")
 	if status != 0 || !strings.Contains(out, "Sums") {
@@ -96,9 +97,8 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 		"--duration", "1s"); status != 0 {
 		t.Errorf("%d %s%s", status, out, errs)
 	}
-	server := sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2/models/sums/infer", web)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", web))
+	server := serve(t, "-f", file)
+	url := server.url() + "/v2/models/sums/infer"
 	call := func(a, b int) (int, string) {
 		return postTo(t, url, fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[%d,%d]}]}`,
 			a, b))
@@ -147,7 +147,7 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 // and come back.
 func TestPythonTorch(t *testing.T) {
 	needsPython(t, "torch")
-	dir, web := t.TempDir(), freePort(t)
+	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", dir)
 	file := write(t, dir, "net.py", `
 import torch
@@ -163,10 +163,9 @@ class Net:
         with torch.no_grad():
             return {"y": self.net(torch.from_numpy(inputs["x"].copy()))}
 `)
-	server := sluice(t, "serve", file+":Net", "--http", fmt.Sprintf("127.0.0.1:%d", web), "--grpc", "off", "--admin",
-		"off")
+	server := serve(t, file+":Net", "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
 	answered := func() bool {
-		resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/v2/models/Net/infer", web), "application/json",
+		resp, err := http.Post(server.url()+"/v2/models/Net/infer", "application/json",
 			strings.NewReader(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`))
 		if err != nil {
 			return false
@@ -187,7 +186,7 @@ class Net:
 // a server that is killed. A package that holds 64 MiB stands in for a framework.
 func TestPythonSpares(t *testing.T) {
 	needsPython(t, "numpy")
-	dir, web := t.TempDir(), freePort(t)
+	dir := t.TempDir()
 	lib := filepath.Join(dir, "lib")
 	if err := os.Mkdir(lib, 0o700); err != nil {
 		t.Fatal(err)
@@ -202,8 +201,8 @@ workers: [{name: w, backend: {kind: python, spare_processes: 1, environment: {PY
 profiles: [profile.json]
 apps:
   - {name: sums, slo: {latency: 2s}, late: serve-late, variants: [{python: "sums.py:Sums", max_batch: 8}]}
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
-`, lib, web)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
+`, lib)
 	status, out, errs := run(t.Context(), "profile", "-f", file, "-o", profile, "--max-time", "10ms", "--precision",
 		"10")
 	if status != 0 || !strings.Contains(out, "Spare processes on any take") {
@@ -219,13 +218,12 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 	if loaded, _ := measured.MemoryOf("Sums"); loaded < 64<<20 {
 		t.Errorf("the model takes %d bytes, want 64 MiB and more", loaded)
 	}
-	server := sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2/models/sums/infer", web)
+	server := serve(t, "-f", file)
+	url := server.url() + "/v2/models/sums/infer"
 	answered := func() bool {
 		status, text := postTo(t, url, `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`)
 		return status == http.StatusOK && strings.Contains(text, `"data":[3]`)
 	}
-	listening(t, fmt.Sprintf("127.0.0.1:%d", web))
 	until(t, answered)
 	four := func() bool { return len(descendants(server.Process.Pid)) == 4 } // a guardian and a worker, twice
 	until(t, four)
@@ -248,15 +246,13 @@ server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
 // The example of a text pipeline in Python is served as it lies, and tells moods.
 func TestPythonExample(t *testing.T) {
 	needsPython(t, "numpy")
-	dir, web := t.TempDir(), freePort(t)
+	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../examples/python")); err != nil {
 		t.Fatal(err)
 	}
-	sluice(t, "serve", "-f", filepath.Join(dir, "sluice.yaml"), "--http", fmt.Sprintf("127.0.0.1:%d", web), "--grpc",
-		"off", "--admin", "off")
-	listening(t, fmt.Sprintf("127.0.0.1:%d", web))
+	server := serve(t, "-f", filepath.Join(dir, "sluice.yaml"), "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
 	until(t, func() bool {
-		status, text := postTo(t, fmt.Sprintf("http://127.0.0.1:%d/v2/models/mood/infer", web),
+		status, text := postTo(t, server.url()+"/v2/models/mood/infer",
 			`{"inputs":[{"name":"text","datatype":"BYTES","shape":[3],`+
 				`"data":["a lovely film, I liked it","this was not good","hm"]}]}`)
 		return status == http.StatusOK && strings.Contains(text, `"data":["good","bad","unsure"]`)
@@ -286,7 +282,7 @@ func TestPythonMistakes(t *testing.T) {
 // code answers until the new one is warm. Where no worker is for Python, it is refused.
 func TestPythonDeployed(t *testing.T) {
 	needsPython(t, "numpy")
-	dir, web, admin := t.TempDir(), freePort(t), freePort(t)
+	dir, admin := t.TempDir(), heldport.Address(t)
 	server := func(kind string) string {
 		return write(t, dir, kind+".yaml", `
 version: 1
@@ -294,8 +290,8 @@ device_types: [{name: any, cores: 1}]
 workers: [{name: w, backend: {kind: %s}}]
 store: store-%s
 system: {late: serve-late}
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
-`, kind, kind, web, admin)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: %q}
+`, kind, kind, admin)
 	}
 	deploy := func(config, factor string) (int, string) {
 		write(t, dir, "times.py", `
@@ -311,13 +307,12 @@ class Times:
 		return status, out + errs
 	}
 	config := server("python")
-	sluice(t, "serve", "-f", config)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", admin))
+	url := serve(t, "-f", config).url() + "/v2/models/times/infer"
 	if status, text := deploy(config, "2"); status != 0 {
 		t.Fatal(status, text)
 	}
 	call := func() (int, string) {
-		return postTo(t, fmt.Sprintf("http://127.0.0.1:%d/v2/models/times/infer", web),
+		return postTo(t, url,
 			`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[1]}]}`)
 	}
 	until(t, func() bool { status, text := call(); return status == http.StatusOK && strings.Contains(text, "[2]") })

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,12 +10,11 @@ import (
 // may, and are refused where too many wait.
 func TestAnAppsQueueRulesHold(t *testing.T) {
 	dir := t.TempDir()
-	port := freePort(t)
 	file := write(t, dir, "sluice.yaml", `version: 1
 device_types: [{name: local, cores: 1}]
 workers: [{name: here, backend: {kind: fake, latency: 300ms}}]
 system: {router: fcfs, batcher: greedy}
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
 apps:
   - name: together
     slo: {latency: 10s}
@@ -30,9 +28,8 @@ apps:
     queue: {levels: [{timeout: 30ms, limit: 1}]}
     variants: [{name: impatient, max_batch: 1}]
 placement: [{worker: here, app: together}, {worker: here, app: impatient}]
-`, port)
-	sluice(t, "serve", "-f", file)
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+`)
+	base := serve(t, "-f", file).url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	ask := func(app string, n int) (codes []int, texts []string) {
 		var mu sync.Mutex

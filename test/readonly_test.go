@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,23 +44,20 @@ apps: [{name: echo, slo: {latency: 1s}, variants: [{name: echo, max_batch: 2}]}]
 		"file": {"-f", "/proc/self/fd/3"}, "models": {filepath.Join(dir, "models")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			port := freePort(t)
-			c := sluiceWith(t, func(c *exec.Cmd) {
+			c := serveWith(t, func(c *exec.Cmd) {
 				c.Dir = "/proc"
 				c.ExtraFiles = []*os.File{f}
 				c.Env = append(c.Env, "HOME=/proc", "XDG_CACHE_HOME=/proc/cache",
 					native.EnvONNXRuntime+"="+library.Path)
-			}, append([]string{
-				"serve", "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off",
-			}, args...)...)
-			base := fmt.Sprintf("http://127.0.0.1:%d", port)
+			}, append([]string{"--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off"}, args...)...)
+			base := c.url()
 			until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 			code, body := answered("POST", base+"/v2/models/echo/infer",
 				`{"inputs":[{"name":"input","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`)
 			if code != 200 {
 				t.Errorf("%d %s", code, body)
 			}
-			if out := c.Stdout.(*lockedBuffer).String(); !strings.Contains(out, "kept") {
+			if out := c.said.String(); !strings.Contains(out, "kept") {
 				t.Errorf("it does not say what it cannot keep:\n%s", out)
 			}
 		})

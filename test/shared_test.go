@@ -93,9 +93,7 @@ func TestMachineSharedLive(t *testing.T) {
 		}
 	}
 	t.Logf("seconds of a query alone: %v", alone)
-	port := freePort(t)
-	sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	base := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off").url()
 	until(t, func() bool { // the variants that are loaded last are there, too
 		return get(base+"/v2/health/ready") == 200 && get(base+"/v2/models/animals/versions/2/ready") == 200 &&
 			get(base+"/v2/models/signs/versions/2/ready") == 200

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluice-serving/sluice/internal/heldport"
 )
 
 // Ten scripts of the fault campaign with processes and signals: a server in front of two others, which are stopped,
@@ -31,18 +32,17 @@ server: {not_ready: 0s, http: "off", admin: "off"}
 	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [{"variant": "m",
  "device_type": "any", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 4000, "stddev_us": 500, "p50_us": 4000,
  "p90_us": 5000, "p95_us": 6000, "p99_us": 9000}], "loads": []}`)
-	ports := []int{freePort(t), freePort(t)}
+	at := []string{heldport.Address(t), heldport.Address(t)}
 	start := func(k int) *exec.Cmd {
-		return sluice(t, "serve", "-f", dir+"/back.yaml", "--grpc", fmt.Sprintf("127.0.0.1:%d", ports[k]))
+		return sluice(t, "serve", "-f", dir+"/back.yaml", "--grpc", at[k])
 	}
 	backs := []*exec.Cmd{start(0), start(1)}
-	port := freePort(t)
 	file := write(t, dir, "front.yaml", `
 version: 1
 device_types: [{name: any}]
 workers:
-  - {name: a, backend: {kind: openinference, address: "127.0.0.1:%d"}}
-  - {name: b, backend: {kind: openinference, address: "127.0.0.1:%d"}}
+  - {name: a, backend: {kind: openinference, address: %q}}
+  - {name: b, backend: {kind: openinference, address: %q}}
 profiles: [profile.json]
 system: {router: shortestqueue, batcher: greedy}
 apps:
@@ -51,11 +51,9 @@ apps:
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: m, max_batch: 1}]
 placement: [{worker: a, app: app}, {worker: b, app: app}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "off"}
-`, ports[0], ports[1], port)
-	sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2/models/app", port)
-	listening(t, fmt.Sprintf("127.0.0.1:%d", port))
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
+`, at[0], at[1])
+	url := serve(t, "-f", file).url() + "/v2/models/app"
 	untilStatus(t, url+"/ready", http.StatusOK)
 
 	for seed := range uint64(10) {

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -26,8 +25,8 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers := []*modelServer{{}, {}}
-	admin := freePort(t)
-	url := "http://" + twoServers(t, servers[0], servers[1], fmt.Sprintf("127.0.0.1:%d", admin)) + "/v2"
+	server := twoServers(t, servers[0], servers[1])
+	url := server.url() + "/v2"
 
 	end := time.Now().Add(lasts)
 	var sent, good, gone atomic.Int64
@@ -82,7 +81,7 @@ func TestSoak(t *testing.T) {
 		}
 	})
 	metrics := func() (memory, goroutines, descriptors float64) {
-		code, page := bodyOf(t, fmt.Sprintf("http://127.0.0.1:%d/metrics", admin))
+		code, page := bodyOf(t, "http://"+server.admin+"/metrics")
 		if code != http.StatusOK {
 			t.Fatalf("metrics: %d", code)
 		}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -59,11 +58,10 @@ func untilStatus(t *testing.T, url string, status int) {
 // After SIGTERM a server says that it is not ready while it still answers on new connections, so that load balancers
 // notice. A second signal has it go on at once.
 func TestReadinessTurnsFalseBeforeSilence(t *testing.T) {
-	port := freePort(t)
 	file := write(t, t.TempDir(), "sluice.yaml", echo+"server: {not_ready: 1h, grpc: \"off\", admin: \"off\", "+
-		"http: \"127.0.0.1:%d\"}\n", port)
-	c := sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+		"http: \"127.0.0.1:0\"}\n")
+	c := serve(t, "-f", file)
+	url := c.url()
 	untilStatus(t, url+"/v2/health/ready", 200)
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

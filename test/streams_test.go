@@ -36,11 +36,10 @@ apps:
 		"--max-batch", "1", "--max-time", "20ms"); status != 0 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
-	port := freePort(t)
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	var base string
 	start := func() (stop func(how syscall.Signal)) {
-		c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin",
-			"off")
+		c := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
+		base = c.url()
 		until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 		return func(how syscall.Signal) {
 			if err := c.Process.Signal(how); err != nil {

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -54,7 +53,7 @@ func send(t *testing.T, c *http.Client, method, url, key, body string) int {
 
 // A quiet tenant keeps its objective while another sends ten times its share, live. Its own clients wait for nobody.
 func TestNoisyTenantLive(t *testing.T) {
-	dir, port := t.TempDir(), freePort(t)
+	dir := t.TempDir()
 	quiet, first := keyOf(t, "--tenant", "quiet", "q")
 	noisy, second := keyOf(t, "--tenant", "noisy", "n")
 	write(t, dir, "keys", "%s", first+second)
@@ -70,10 +69,9 @@ apps:
     variants: [{name: echo, max_batch: 8}]
 access: {keys: keys}
 tenants: [{name: quiet}, {name: noisy}]
-server: {not_ready: 0s, grpc: "off", admin: "off", http: "127.0.0.1:%d"}
-`, port)
-	sluice(t, "serve", "-f", file)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2/", port)
+server: {not_ready: 0s, grpc: "off", admin: "off", http: "127.0.0.1:0"}
+`)
+	url := serve(t, "-f", file).url() + "/v2/"
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 400}}
 	defer client.CloseIdleConnections()
 	untilStatus(t, url+"health/ready", 200)
@@ -173,7 +171,7 @@ func (a *authority) issue(name string) (cert, key string) {
 // With mutual TLS a client's certificate says who it is. A new certificate of the server, and a key that is withdrawn,
 // count without a restart. Changes are in the audit log.
 func TestMutualTLSAndRotation(t *testing.T) {
-	dir, port, admin := t.TempDir(), freePort(t), freePort(t)
+	dir := t.TempDir()
 	a := newAuthority(t)
 	put := func(name, text string) { write(t, dir, name, "%s", text) }
 	cert, key := a.issue("server one")
@@ -196,10 +194,10 @@ server:
   tls: {cert: server.pem, key: server.key, client_ca: ca.pem, client_optional: true, admin: true}
   not_ready: 0s
   grpc: "off"
-  http: "127.0.0.1:%d"
-  admin: "127.0.0.1:%d"
-`, port, admin)
-	sluice(t, "serve", "-f", file)
+  http: "127.0.0.1:0"
+  admin: "127.0.0.1:0"
+`)
+	server := serve(t, "-f", file)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	with := func(pairs ...tls.Certificate) *http.Client {
@@ -215,7 +213,7 @@ server:
 		return pair
 	}
 	bare := with()
-	https := fmt.Sprintf("https://127.0.0.1:%d", port)
+	https := "https://" + server.http
 	until(t, func() bool {
 		resp, err := bare.Get(https + "/v2/health/ready")
 		if err != nil {
@@ -233,7 +231,7 @@ server:
 			t.Errorf("%s: %d, want %d", x.who, got, x.want)
 		}
 	}
-	prices := fmt.Sprintf("https://127.0.0.1:%d/prices", admin)
+	prices := "https://" + server.admin + "/prices"
 	r, _ := http.NewRequest("PUT", prices, strings.NewReader(`{"device_type":"any","price_per_hour":2}`))
 	r.Header.Set("Authorization", "Bearer "+operator)
 	r.Header.Set("Content-Type", "application/json")
@@ -251,7 +249,7 @@ server:
 	put("server.key", key)
 	put("server.pem", cert)
 	until(t, func() bool {
-		c, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{RootCAs: roots})
+		c, err := tls.Dial("tcp", server.http, &tls.Config{RootCAs: roots})
 		if err != nil {
 			return false
 		}

@@ -102,9 +102,9 @@ func TestTracesOverHTTP(t *testing.T) {
 	got := &spans{}
 	to := httptest.NewServer(got)
 	defer to.Close()
-	web, admin, dir := freePort(t), freePort(t), t.TempDir()
+	dir := t.TempDir()
 	write(t, dir, "headers", "x-key: secret\n")
-	sluice(t, "serve", "-f", write(t, dir, "sluice.yaml", `
+	server := serve(t, "-f", write(t, dir, "sluice.yaml", `
 version: 1
 device_types: [{name: any}]
 workers: [{name: w, backend: {kind: fake, latency: 2ms}}]
@@ -116,12 +116,12 @@ apps:
       - {name: find, variants: [{name: find, max_batch: 8}], next: [{to: read}]}
       - {name: read, variants: [{name: read, max_batch: 8}]}
 server:
-  {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d",
+  {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "127.0.0.1:0",
    tracing: {endpoint: "%s", sample: 0, headers: headers}}
-`, web, admin, to.URL))
+`, to.URL))
 	ask := func(flags string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-			fmt.Sprintf("http://127.0.0.1:%d/v2/models/scenes/infer", web),
+			server.url()+"/v2/models/scenes/infer",
 			strings.NewReader(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,2]}]}`))
 		if err != nil {
 			t.Fatal(err)
@@ -170,8 +170,7 @@ server:
 	if got.keys[0] != "secret" {
 		t.Errorf("deliveries have the header %q", got.keys)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-		fmt.Sprintf("http://127.0.0.1:%d/metrics", admin), nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.admin+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +192,7 @@ func TestTracesOfABatch(t *testing.T) {
 	collector.RegisterTraceServiceServer(to, got)
 	go func() { _ = to.Serve(l) }()
 	defer to.Stop()
-	port := freePort(t)
-	sluice(t, "serve", "-f", write(t, t.TempDir(), "sluice.yaml", `
+	server := serve(t, "-f", write(t, t.TempDir(), "sluice.yaml", `
 version: 1
 device_types: [{name: any}]
 workers: [{name: w, backend: {kind: fake, latency: 30ms}}]
@@ -203,10 +201,9 @@ apps:
     slo: {latency: 2s}
     inputs: [{name: x, datatype: FP32, shape: [-1, 2]}]
     variants: [{name: v, max_batch: 8}]
-server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:%d", admin: "off", tracing: {endpoint: "grpc://%s", sample: 1}}
-`, port, l.Addr()))
-	c, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:0", admin: "off", tracing: {endpoint: "grpc://%s", sample: 1}}
+`, l.Addr()))
+	c, err := grpc.NewClient(server.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestUnsteadyModelServers(t *testing.T) {
 	t.Parallel()
 	bad, good := &modelServer{}, &modelServer{}
-	url := "http://" + twoServers(t, bad, good, "off") + "/v2"
+	url := twoServers(t, bad, good).url() + "/v2"
 	infer := func() int { code, _ := answered(http.MethodPost, url+"/models/app/infer", oneQuery); return code }
 	waitForBoth(t, bad, good, func() (int, string) { return infer(), "" })
 
@@ -75,9 +75,8 @@ func TestUnsteadyModelServers(t *testing.T) {
 }
 
 // twoServers are two remote servers behind one process of sluice, with a profile for both.
-func twoServers(t *testing.T, a, b *modelServer, admin string) (address string) {
+func twoServers(t *testing.T, a, b *modelServer) *server {
 	t.Helper()
-	port := freePort(t)
 	dir := t.TempDir()
 	file := write(t, dir, "sluice.yaml", `
 version: 1
@@ -93,17 +92,15 @@ apps:
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: m, max_batch: 8}]
 placement: [{worker: a, app: app}, {worker: b, app: app}]
-server: {not_ready: 0s, http: "127.0.0.1:%d", grpc: "off", admin: %q}
-`, startModelServer(t, a), startModelServer(t, b), port, admin)
+server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "127.0.0.1:0"}
+`, startModelServer(t, a), startModelServer(t, b))
 	point := func(batch int) string {
 		return fmt.Sprintf(`{"variant": "m", "device_type": "any", "batch": %d, "concurrency": 1, "samples": 100,
  "mean_us": 2000, "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000}`, batch)
 	}
 	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s,%s], "loads": []}`,
 		point(1), point(8))
-	sluice(t, "serve", "-f", file)
-	address = fmt.Sprintf("127.0.0.1:%d", port)
-	listening(t, address)
-	untilStatus(t, "http://"+address+"/v2/models/app/ready", 200)
-	return address
+	s := serve(t, "-f", file)
+	untilStatus(t, s.url()+"/v2/models/app/ready", 200)
+	return s
 }
