@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
@@ -315,14 +316,8 @@ func renumbered(load []workload.Arrival) []workload.Arrival {
 	return load
 }
 
-// twins are the seeds of the tests below. The race detector takes twenty times as long, and two seeds are enough for
-// it.
-func twins() []uint64 {
-	if testing.Short() {
-		return []uint64{1, 4}
-	}
-	return []uint64{1, 2, 3, 4}
-}
+// twins are the seeds of the tests below.
+func twins() []uint64 { return longtest.Of([]uint64{1, 4}, []uint64{1, 2, 3, 4}) }
 
 // seedsOf are the seeds of the k-th of many compositions. The race detector runs every third with one seed: it watches
 // goroutines, which compositions do not change.

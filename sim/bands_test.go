@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -170,7 +171,7 @@ func TestBandsFollowTheLoad(t *testing.T) {
 // Instances stay for the linger time after the load has fallen, and the last one for the app's keep-alive. 600
 // queries/s need at least eight instances, 100 need two.
 func TestBandsLinger(t *testing.T) {
-	for seed := uint64(1); seed <= 5; seed++ {
+	for seed := uint64(1); seed <= longtest.Of(uint64(2), 5); seed++ {
 		for _, linger := range []int{0, 30, 60} {
 			rng := rand.New(rand.NewPCG(seed, 11))
 			b := runKeeping(t, systems.Keeping{
@@ -194,7 +195,7 @@ func TestBandsLinger(t *testing.T) {
 // A load that jumps to many times the capacity leads, within half a second and not after the usual pause, to a plan for
 // at least half of it.
 func TestBandsSeeJumps(t *testing.T) {
-	for seed := uint64(1); seed <= 10; seed++ {
+	for seed := uint64(1); seed <= longtest.Of(uint64(3), 10); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		b := runBanded(t, "lsth", stepped(rng, 20, 30, 800, 30), 60e9)
 		at := serving.Never
@@ -212,7 +213,7 @@ func TestBandsSeeJumps(t *testing.T) {
 // The queue that builds up during a start does not count as load. From zero to a steady rate, plans never exceed that
 // rate and its random variation, and every query that can be answered is.
 func TestBandsDoNotCountTheQueueAsLoad(t *testing.T) {
-	for seed := uint64(1); seed <= 10; seed++ {
+	for seed := uint64(1); seed <= longtest.Of(uint64(3), 10); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		b := runBanded(t, "keepalive", stepped(rng, 200, 60), 60e9)
 		for k, d := range b.demands {
@@ -232,7 +233,7 @@ func TestBandsDoNotCountTheQueueAsLoad(t *testing.T) {
 // A steady load leads to no plans, wherever it lies in the band of its instances.
 func TestBandsDoNotOscillate(t *testing.T) {
 	total := 0
-	for seed := uint64(1); seed <= 12; seed++ {
+	for seed := uint64(1); seed <= longtest.Of(uint64(4), 12); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		rate := 20 * math.Pow(50, rng.Float64())
 		b := runBanded(t, "lsth", stepped(rng, rate, 120), 120e9)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -24,7 +25,7 @@ import (
 
 // campaignSeeds is how many random scripts of faults are run; SLUICE_CAMPAIGN sets another number. SLUICE_CAMPAIGN_SEED
 // is the first seed, and runs it alone unless SLUICE_CAMPAIGN says how many.
-const campaignSeeds = 300
+var campaignSeeds = longtest.Of(uint64(100), 300)
 
 // The fault campaign: random worlds under random compositions of rules, with workers that are lost, flap, are slow,
 // fail or give wrong answers, hang, and load for ever, planners that fail, clients that give up, and pauses in which

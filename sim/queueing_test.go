@@ -228,7 +228,7 @@ func TestBatchService(t *testing.T) {
 			n := newNetwork()
 			n.station(1, c.b, service, 0)
 			rate := c.rho * float64(c.b) / service.Seconds()
-			source := arrivals(rate, longtest.Of(200_000, 600_000))
+			source := arrivals(rate, longtest.Of(120_000, 600_000))
 			got := n.run(t, route.NewRoundRobin(), batch.EarlyDrop{}, truth.Exact, &source)[0]
 			agrees(t, "the mean wait", got.wait, batchWait(c.b, rate, service.Seconds()))
 		})
@@ -283,7 +283,7 @@ func TestTandem(t *testing.T) {
 			a := n.station(1, 1, service, 0)
 			b := n.station(2, 1, 2*service, 0, a)
 			n.station(1, 1, service/2, 0, b)
-			source := arrivals(rho/service.Seconds(), longtest.Of(200_000, 600_000))
+			source := arrivals(rho/service.Seconds(), longtest.Of(120_000, 600_000))
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Exponential, &source)[0]
 			d := service.Seconds()
 			want := d*(1+mmcWait(1, rho)) + 2*d*(1+mmcWait(2, rho)) + d/2*(1+mmcWait(1, rho/2))
@@ -305,7 +305,7 @@ func TestForkAndJoin(t *testing.T) {
 			a := n.station(1, 1, service, 0, fork)
 			b := n.station(1, 1, service, 0, fork)
 			n.station(1, 1, time.Microsecond, 0, a, b)
-			source := arrivals(rho/service.Seconds(), longtest.Of(200_000, 600_000))
+			source := arrivals(rho/service.Seconds(), longtest.Of(120_000, 600_000))
 			got := n.run(t, route.NewFCFS(), batch.Single{}, truth.Exponential, &source)[0]
 			one := service.Seconds() / (1 - rho)
 			agrees(t, "the mean time until both are done", got.response, (12-rho)/8*one)

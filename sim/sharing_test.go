@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
@@ -106,7 +107,7 @@ func TestBatchesAtOnceShareTheMachine(t *testing.T) {
 			t.Run(fmt.Sprintf("noise %d, loads %v", noise, loads), func(t *testing.T) {
 				t.Parallel()
 				times := [2]float64{1, 3}
-				got := meanTimes(t, times, loads, 256, noise, 400_000)
+				got := meanTimes(t, times, loads, 256, noise, longtest.Of(200_000, 400_000))
 				for a := range got {
 					want := times[a] / (1 - loads[0] - loads[1])
 					if math.Abs(got[a]-want) > 0.03*want {
@@ -128,7 +129,7 @@ func TestInstancesTakeTurnsAsTheConservationLawHasIt(t *testing.T) {
 			t.Run(fmt.Sprintf("noise %d, loads %v", noise, loads), func(t *testing.T) {
 				t.Parallel()
 				times := [2]float64{1, 3}
-				got := meanTimes(t, times, loads, 1, noise, 500_000)
+				got := meanTimes(t, times, loads, 1, noise, longtest.Of(250_000, 500_000))
 				second := 1.0 // E[S^2] / E[S]^2 of each kind
 				if noise == truth.Exponential {
 					second = 2

@@ -252,7 +252,7 @@ func (x *changing) run(s systems.System) error {
 // not grow with the apps that ever were.
 func TestPlacesAreUsedAgain(t *testing.T) {
 	routers, scalers, saved := systems.Routers(), systems.Scalers(), 0
-	for seed := uint64(1); seed <= longtest.Of(uint64(24), 400); seed++ {
+	for seed := uint64(1); seed <= longtest.Of(uint64(10), 400); seed++ {
 		var runs [2]*changing
 		name := ""
 		for k := range runs {

@@ -120,15 +120,15 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 	}
 }
 
-// queriesFor returns so many queries that the standard error of the mean wait is about half a per cent: waits are
-// correlated over about 1/(1-rho)^2 services, and at low load only some queries wait. The highest load gets fewer in
-// the short form, and an error of about one per cent.
+// queriesFor returns so many queries that the standard error of the mean wait is about half a per cent, in the short
+// form 0.8 %: waits are correlated over about 1/(1-rho)^2 services, and at low load only some queries wait. The highest
+// load gets fewer in the short form, and an error of 1.4 %.
 func queriesFor(wait, rho float64) int {
-	n := 80_000 / (1 - rho) / (1 - rho)
+	n := longtest.Of(30_000.0, 80_000) / (1 - rho) / (1 - rho)
 	if wait < 0.1 {
-		n = max(n, 40_000/wait)
+		n = max(n, longtest.Of(15_000.0, 40_000)/wait)
 	}
-	return int(min(n, longtest.Of(2_000_000.0, 6_000_000)))
+	return int(min(n, longtest.Of(1_500_000.0, 6_000_000)))
 }
 
 // The textbook formulas themselves: M/M/1 and M/D/1 have closed forms, and M/D/c tends to half of M/M/c near

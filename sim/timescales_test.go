@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -34,7 +35,7 @@ func drawShared(rng *rand.Rand) shared {
 // Where objectives and batches differ a thousandfold, the default's rule is ahead of others' on the same machines.
 func TestRulesAcrossTimescales(t *testing.T) {
 	others := []string{"symphony", "superserve", "nexus-batching", "proteus-batching", "greedy"}
-	const worlds = 60
+	worlds := longtest.Of(30, 60)
 	sum, behind := make(map[string]float64), 0
 	for seed := range uint64(worlds) {
 		w := drawShared(rand.New(rand.NewPCG(seed, 1)))
@@ -54,14 +55,14 @@ func TestRulesAcrossTimescales(t *testing.T) {
 		}
 	}
 	for _, name := range others {
-		t.Logf("%s: %.3f", name, sum[name]/worlds)
-		if sum[systems.Default] < sum[name]+0.05*worlds {
-			t.Errorf("%s has %.3f on average, the default %.3f: it was ahead by 0.1", name, sum[name]/worlds,
-				sum[systems.Default]/worlds)
+		t.Logf("%s: %.3f", name, sum[name]/float64(worlds))
+		if sum[systems.Default] < sum[name]+0.05*float64(worlds) {
+			t.Errorf("%s has %.3f on average, the default %.3f: it was ahead by 0.1", name, sum[name]/float64(worlds),
+				sum[systems.Default]/float64(worlds))
 		}
 	}
 	t.Logf("%s: %.3f; 1.5 %% or more behind the best other in %d of %d worlds", systems.Default,
-		sum[systems.Default]/worlds, behind, worlds)
+		sum[systems.Default]/float64(worlds), behind, worlds)
 	if behind > worlds/8 {
 		t.Errorf("behind in %d worlds", behind)
 	}

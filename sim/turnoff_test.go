@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -136,7 +137,7 @@ func TestTurnOffDelay(t *testing.T) {
 		}
 		return out
 	}
-	for seed := range uint64(3) {
+	for seed := range longtest.Of(uint64(1), 3) {
 		none, half, long := run(seed, 0), run(seed, 10*time.Second), run(seed, time.Minute)
 		t.Logf("seed %d: without %+v, ten seconds %+v, a minute %+v", seed, none, half, long)
 		if long.loads >= none.loads || long.missed >= none.missed || long.dollars <= none.dollars {

@@ -19,7 +19,7 @@ type variation struct {
 // addVariations adds the comparisons of variations and of Figure 8, and a report that compares them.
 func (run *runner) addVariations(figure string, all []*variation) error {
 	for _, x := range all {
-		for _, m := range models {
+		for _, m := range run.varied {
 			changed := paperSetup(m.name)
 			if x.change != nil {
 				x.change(&changed)

@@ -23,13 +23,14 @@ type runner struct {
 	deployments map[setup]*deployment
 	cache       map[trialKey]*cachedThroughput
 	rentals     map[ownKey]*cachedPool
+	varied      []model // that Figures 15 and 16 have
 	// rentalResolution is how near the highest rate that a planner rents machines for is found, relative to it.
 	rentalResolution float64
 }
 
 func newRunner(r reproduce.Request) *runner {
 	return &runner{
-		Runner: reproduce.NewRunner(r), draws: 3,
+		Runner: reproduce.NewRunner(r), draws: 3, varied: models,
 		fine:        precision{queries: 5000, runs: 8, resolution: 0.02},
 		large:       precision{queries: 4000, runs: 6, resolution: 0.03},
 		coarse:      precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
@@ -21,6 +22,7 @@ func TestEveryFigure(t *testing.T) {
 	ask := func(parallel, seeds int, names ...string) (*reproduce.Outcome, error) {
 		run := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
 		run.draws, run.rentalResolution = 1, 0.25
+		run.varied = models[:longtest.Of(1, len(models))]
 		run.fine = precision{queries: 150, runs: 1, resolution: 0.5, rough: true}
 		run.large = run.fine
 		run.coarse = precision{queries: 100, runs: 1, resolution: 0.5, rough: true}

@@ -22,8 +22,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// worldsToTry is 40, or what SLUICE_WORLDS says: 1000 is for the night.
-func worldsToTry(t *testing.T) int { return fromEnvironment(t, "SLUICE_WORLDS", longtest.Of(40, 50)) }
+// worldsToTry is 10, in the long form 50, or what SLUICE_WORLDS says: 1000 is for the night.
+func worldsToTry(t *testing.T) int { return fromEnvironment(t, "SLUICE_WORLDS", longtest.Of(10, 50)) }
 
 // fromEnvironment is the natural number that a variable of the environment holds; otherwise where it is not set.
 func fromEnvironment(t *testing.T, name string, otherwise int) int {
@@ -39,7 +39,7 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// slow are planners that take seconds for a world. They run in one of SLUICE_SLOW_EVERY worlds, by default 40.
+// slow are planners that take seconds for a world. They run in one of SLUICE_SLOW_EVERY worlds, by default 10.
 var slow = []string{"ramsis", "tidal", "modelswitching"}
 
 // searching are planners that take tenths of a second for a world. Each of their systems but the default one runs in
@@ -112,7 +112,7 @@ func (c *tally) log(t *testing.T) {
 func TestNoRunIsAboveItsBound(t *testing.T) {
 	s := highstest.Solver(t)
 	from := fromEnvironment(t, "SLUICE_FIRST_WORLD", 0)
-	slowEvery := max(1, fromEnvironment(t, "SLUICE_SLOW_EVERY", longtest.Of(40, 25)))
+	slowEvery := max(1, fromEnvironment(t, "SLUICE_SLOW_EVERY", longtest.Of(10, 25)))
 	searchEvery := max(1, fromEnvironment(t, "SLUICE_SEARCHING_EVERY", longtest.Of(5, 1)))
 	counts := newTally()
 	defer counts.log(t)
@@ -286,15 +286,16 @@ func TestWorldsTwice(t *testing.T) {
 		}
 		list = append(list, x)
 	}
+	worlds := longtest.Of([]int{13}, []int{10, 13, 27})
 	o := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) {
-		r := newRunner(reproduce.Request{Parallel: parallel, Solver: s, Seeds: 1}, []int{10, 13, 27}, list)
+		r := newRunner(reproduce.Request{Parallel: parallel, Solver: s, Seeds: 1}, worlds, list)
 		return r.runFigures(context.Background())
 	})
 	figures := make(map[string]int)
 	for _, r := range o.Rows {
 		figures[r.Figure]++
 	}
-	if figures["U"] < 3*(3+5) || figures["M"] == 0 || figures["T"] == 0 || len(o.Charts) != 2 {
+	if figures["U"] < len(worlds)*(3+5) || figures["M"] == 0 || figures["T"] == 0 || len(o.Charts) != 2 {
 		t.Errorf("rows by figure: %v; %d charts", figures, len(o.Charts))
 	}
 }
