@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/host/planning"
+	"github.com/sluice-serving/sluice/internal/longtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -513,7 +514,10 @@ func TestPlanExamples(t *testing.T) {
 			}
 		}
 		if strings.Contains(line, "--budget") {
-			args = append(args, "--queries", "300", "--runners-up", "1")
+			args = append(args, "--queries", longtest.Of("100", "300"), "--runners-up", "1")
+			if strings.Contains(line, "--frontier") {
+				args = append(args, "--points", longtest.Of("2", "5"))
+			}
 		}
 		want := ExitOK
 		if strings.Contains(line, "images=6500") || strings.Contains(line, "--demand 640") {

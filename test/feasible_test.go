@@ -202,7 +202,7 @@ func (w *smallWorld) files(t *testing.T) string {
 
 // load is the demand that the configuration expects, for a few seconds.
 func (w *smallWorld) load() *workload.Spec {
-	out := &workload.Spec{Seed: 1, DurationS: longtest.Of(4.0, 10)}
+	out := &workload.Spec{Seed: 1, DurationS: longtest.Of(2.0, 10)}
 	for _, a := range w.apps {
 		x := workload.AppSpec{App: a.name, Rate: a.rate}
 		if a.largest > 1 {

@@ -77,7 +77,7 @@ func packWorld(rng *rand.Rand) (*serving.Spec, profile.Profile, []float64) {
 // serves everything there is a program's solution, and the bound on what a cluster carries says so too.
 func TestPackingAgainstLeastResources(t *testing.T) {
 	t.Parallel()
-	cases := longtest.Of(80, 200)
+	cases := longtest.Of(30, 200)
 	solver := highstest.Solver(t)
 	ctx := context.Background()
 	limits := milp.Limits{Gap: 1e-6, Nodes: 300}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/planner/proteus"
@@ -22,7 +23,7 @@ import (
 func TestProteusPlansAreSound(t *testing.T) {
 	t.Parallel()
 	plans, whole, shed, refused := 0, 0, 0, 0
-	for seed := range uint64(30) {
+	for seed := range uint64(longtest.Of(20, 30)) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		c := simtest.Random(rng)
 		for range rng.IntN(8) {

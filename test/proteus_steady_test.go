@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -97,7 +98,8 @@ func leastLoads(w planWorld, now, wanted []int) int {
 // fleet of this size and saves a quarter; a point settles it, for less than a point of accuracy.
 func TestProteusHysteresis(t *testing.T) {
 	t.Parallel()
-	const plans, seed = 200, 0
+	const seed = 0
+	plans := longtest.Of(100, 200)
 	rng := rand.New(rand.NewPCG(seed, 52))
 	w := randomPlanWorld(rng, 2, 40, 4)
 	p := &proteus.Planner{Profile: w.profile, Solver: highstest.Solver(t)}
@@ -120,7 +122,7 @@ func TestProteusHysteresis(t *testing.T) {
 			if n > 0 {
 				l += got.Loads
 			}
-			a += got.Forecast.Accuracy / plans
+			a += got.Forecast.Accuracy / float64(plans)
 			r.Snapshot = inForce(got)
 		}
 		loads, accuracy = append(loads, l), append(accuracy, a)
