@@ -29,8 +29,8 @@ func TestModelWithLargeOutputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := serveWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, "XDG_CACHE_HOME="+dir) },
-			filepath.Join(dir, "large.onnx"), "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off", "--output-limit",
-			"200KiB")
+			filepath.Join(dir, "large.onnx"), "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off",
+			"--output-limit", "200KiB")
 		call := func(names ...string) (int, string) {
 			asks := ""
 			for _, n := range names {

@@ -250,7 +250,8 @@ func TestPythonExample(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../examples/python")); err != nil {
 		t.Fatal(err)
 	}
-	server := serve(t, "-f", filepath.Join(dir, "sluice.yaml"), "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off")
+	server := serve(t, "-f", filepath.Join(dir, "sluice.yaml"), "--http", "127.0.0.1:0", "--grpc", "off",
+		"--admin", "off")
 	until(t, func() bool {
 		status, text := postTo(t, server.url()+"/v2/models/mood/infer",
 			`{"inputs":[{"name":"text","datatype":"BYTES","shape":[3],`+
