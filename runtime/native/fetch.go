@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -69,34 +68,45 @@ func Folder() (string, error) {
 	return filepath.Join(cache, "sluice", "onnxruntime-"+Version), nil
 }
 
-// Fetch fetches the library of this machine from an npm registry into a folder. Nothing is written under the library's
-// name but the very file of native.sha256.
-func Fetch(ctx context.Context, client *http.Client, registry, folder string) error {
-	file, err := packaged(runtime.GOOS, runtime.GOARCH)
+// Source is where the library for a kind of machine is fetched from.
+type Source struct {
+	Client   *http.Client
+	Registry string // of npm packages
+	OS, Arch string // as Go names them
+}
+
+// Fetch fetches the library into a folder and returns its path. Nothing is written under the library's name but the very
+// file of native.sha256; where that is there already, nothing is fetched.
+func (s Source) Fetch(ctx context.Context, folder string) (path string, err error) {
+	file, err := packaged(s.OS, s.Arch)
 	if err != nil {
-		return err
+		return "", err
 	}
 	want, err := digest(file)
 	if err != nil {
-		return err
+		return "", err
 	}
-	from, err := url.JoinPath(registry, npmPackage, "-", npmPackage+"-"+Version+".tgz")
+	path = filepath.Join(folder, fileName(s.OS))
+	if got, err := sumOf(path); err == nil && got == want {
+		return path, nil
+	}
+	from, err := url.JoinPath(s.Registry, npmPackage, "-", npmPackage+"-"+Version+".tgz")
 	if err != nil {
-		return fmt.Errorf("native: registry %q: %w", registry, err)
+		return "", fmt.Errorf("native: registry %q: %w", s.Registry, err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
+		return "", err
 	}
 	f, err := os.CreateTemp(folder, ".fetched-*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.Remove(f.Name())
-	err = fetch(ctx, client, from, "package/"+file, want, f)
+	err = fetch(ctx, s.Client, from, "package/"+file, want, f)
 	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
-		return fmt.Errorf("native: %s: %w", from, err)
+		return "", fmt.Errorf("native: %s: %w", from, err)
 	}
-	return os.Rename(f.Name(), filepath.Join(folder, fileName(runtime.GOOS)))
+	return path, os.Rename(f.Name(), path)
 }
 
 // fetch writes one file of a package to out and checks its sum. It reads no more of the package than it needs.
@@ -141,4 +151,17 @@ func fetch(ctx context.Context, client *http.Client, from, file, want string, ou
 		}
 		return nil
 	}
+}
+
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -73,7 +73,7 @@ func TestFetchTakesTheLibraryAlone(t *testing.T) {
 		{"a refusal", nil, 403, "403"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			asked := ""
+			asked, from := "", Source{OS: runtime.GOOS, Arch: runtime.GOARCH}
 			registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked = r.URL.Path
 				w.WriteHeader(x.status)
@@ -82,7 +82,8 @@ func TestFetchTakesTheLibraryAlone(t *testing.T) {
 			defer registry.Close()
 			folder := filepath.Join(t.TempDir(), "onnxruntime")
 			path := write(t, filepath.Join(folder, fileName(runtime.GOOS)), "of before")
-			err := Fetch(context.Background(), registry.Client(), registry.URL+"/npm/", folder)
+			from.Client, from.Registry = registry.Client(), registry.URL+"/npm/"
+			_, err := from.Fetch(context.Background(), folder)
 			if want := "/npm/onnxruntime-node/-/onnxruntime-node-" + Version + ".tgz"; asked != want {
 				t.Errorf("it asked for %s, want %s", asked, want)
 			}
@@ -98,6 +99,12 @@ func TestFetchTakesTheLibraryAlone(t *testing.T) {
 			}
 			if got, err := os.ReadFile(path); err != nil || string(got) != kept {
 				t.Errorf("the file has %q, %v, want %q", got, err, kept)
+			}
+			if x.want == "" {
+				asked = ""
+				if _, err := from.Fetch(context.Background(), folder); err != nil || asked != "" {
+					t.Errorf("it was fetched again: %q, %v", asked, err)
+				}
 			}
 			if left, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(left) > 0 {
 				t.Errorf("%v is left, %v", left, err)

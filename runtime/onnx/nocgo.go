@@ -60,6 +60,9 @@ func (*Backend) Provider(serving.WorkerID) (name string, passed, err error) { re
 // Version returns "": there is no library.
 func Version() string { return "" }
 
+// Linked says whether the program can load the library at all.
+const Linked = false
+
 // Find always fails.
 func Find() (native.Library, error) { return native.Library{}, errNoCgo }
 

@@ -57,6 +57,9 @@ func initRuntime(library string) error {
 	return nil
 }
 
+// Linked says whether the program can load the library at all.
+const Linked = true
+
 // Find returns the library that New loads unless its configuration names one.
 func Find() (native.Library, error) { return native.ONNXRuntime() }
 
