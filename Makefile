@@ -104,6 +104,13 @@ image: tools setup ## build the container image into out/image, without a daemon
 	$(call say,image)
 	@scripts/image.sh
 
+.PHONY: release
+release: tools ## make the files of VERSION into out/release: archives, packages, images, chart; and try the archive
+	$(call say,release)
+	@scripts/release.sh "$(VERSION)"
+	$(call say,the archive in an empty root)
+	SLUICE_RELEASE=$(CURDIR)/out/release $(GO) test -count=1 -run TestInstalled ./test
+
 .PHONY: demo
 demo: ## serve three apps under a load that rises, and compare with the simulator (two minutes the first time)
 	@$(MAKE) --no-print-directory -j 2 build setup

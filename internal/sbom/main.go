@@ -1,7 +1,9 @@
 // Sbom writes what a program is made of, as CycloneDX 1.6: the modules that a binary was built from, and the packages
 // of an npm lock file. The same inputs give the same bytes: it writes no time and no serial number.
 //
-//	go run ./internal/sbom BINARY package-lock.json > sbom.json
+//	go run ./internal/sbom BINARY package-lock.json [VERSION] > sbom.json
+//
+// VERSION is that of a release; without it the version is the one that the binary was built with.
 package main
 
 import (
@@ -45,24 +47,31 @@ type hash struct {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: sbom BINARY package-lock.json")
+	if len(os.Args) != 3 && len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: sbom BINARY package-lock.json [VERSION]")
 		os.Exit(2)
 	}
-	if err := write(os.Stdout, os.Args[1], os.Args[2]); err != nil {
+	version := ""
+	if len(os.Args) == 4 {
+		version = os.Args[3]
+	}
+	if err := write(os.Stdout, os.Args[1], os.Args[2], version); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func write(to io.Writer, binary, lock string) error {
+func write(to io.Writer, binary, lock, version string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return err
 	}
+	if version == "" {
+		version = info.Main.Version
+	}
 	b := bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{
 		component{
-			Type: "application", Name: info.Main.Path, Version: info.Main.Version, PURL: "pkg:golang/" + info.Main.Path,
+			Type: "application", Name: info.Main.Path, Version: version, PURL: "pkg:golang/" + info.Main.Path + "@" + version,
 		},
 	}}
 	b.Components = append(b.Components, component{

@@ -15,7 +15,7 @@ func TestBill(t *testing.T) {
 	}
 	var first, second bytes.Buffer
 	for _, to := range []*bytes.Buffer{&first, &second} {
-		if err := write(to, own, "../../package-lock.json"); err != nil {
+		if err := write(to, own, "../../package-lock.json", "1.2.3"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -25,6 +25,9 @@ func TestBill(t *testing.T) {
 	var b bill
 	if err := json.Unmarshal(first.Bytes(), &b); err != nil {
 		t.Fatal(err)
+	}
+	if b.Metadata.Component.Version != "1.2.3" {
+		t.Errorf("%+v", b.Metadata)
 	}
 	found := map[string]component{}
 	for _, c := range b.Components {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -18,13 +17,15 @@ import (
 // User is who the programs run as: the number that images without root agree on.
 const User = 65532
 
-// Contents names the files of this machine that go into the image. All but Version are needed.
+// Contents names the files of this machine that go into the image. All but Version and Sysroot are needed.
 type Contents struct {
 	Sluice      string // program `sluice`
 	Operator    string // program `sluice-operator`
 	ONNXRuntime string // libonnxruntime
 	// Authorities is a file of PEM certificates, for models that are fetched over TLS.
 	Authorities string
+	// Sysroot is where the C libraries of another kind of machine are; empty for those of this one.
+	Sysroot string
 	// Version is put into the image's labels.
 	Version string
 	// Created is the time of everything in it. Zero is the beginning of 1970, so that only contents count.
@@ -40,7 +41,11 @@ const (
 // Build makes the image. Libraries that rarely change are in a layer below the programs.
 func Build(c Contents) (v1.Image, error) {
 	base, programs := tree{}, tree{}
-	if err := base.libraries(c.Sluice, c.Operator, c.ONNXRuntime); err != nil {
+	arch, err := architecture(c.Sluice)
+	if err != nil {
+		return nil, err
+	}
+	if err := base.libraries(c.Sysroot, c.Sluice, c.Operator, c.ONNXRuntime); err != nil {
 		return nil, err
 	}
 	base.text("/etc/passwd", fmt.Sprintf("root:x:0:0:root:/root:/sbin/nologin\nsluice:x:%d:%d:sluice:/home/sluice:"+
@@ -76,7 +81,7 @@ func Build(c Contents) (v1.Image, error) {
 		return nil, err
 	}
 	config := old.DeepCopy()
-	config.Created, config.OS, config.Architecture = v1.Time{Time: at}, "linux", runtime.GOARCH
+	config.Created, config.OS, config.Architecture = v1.Time{Time: at}, "linux", arch
 	config.Config = v1.Config{
 		User: fmt.Sprintf("%d:%d", User, User), WorkingDir: "/home/sluice",
 		Entrypoint: []string{binaries + "sluice"},

@@ -11,8 +11,9 @@ import (
 var libraryFolders = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
 	"/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
-// libraries adds the shared libraries and the loader that programs need, at the places where they are here.
-func (t tree) libraries(of ...string) error {
+// libraries adds the shared libraries and the loader that programs need. They are below sysroot here, "" for the machine's
+// own, and at the same places in the image.
+func (t tree) libraries(sysroot string, of ...string) error {
 	for len(of) > 0 {
 		path := of[0]
 		of = of[1:]
@@ -25,26 +26,40 @@ func (t tree) libraries(of ...string) error {
 			return fmt.Errorf("image: %s: %w", path, err)
 		}
 		for _, name := range needs {
-			at, err := findLibrary(name)
+			at, err := findLibrary(sysroot, name)
 			if err != nil {
 				return fmt.Errorf("image: %s needs %w", path, err)
 			}
-			of = append(of, t.library(at)...)
+			of = append(of, t.library(sysroot, at)...)
 		}
 		if loader != "" {
-			of = append(of, t.library(loader)...)
+			of = append(of, t.library(sysroot, loader)...)
 		}
 	}
 	return nil
 }
 
-// library adds one library and returns it where it is new.
-func (t tree) library(at string) []string {
+// library adds one library and returns where it is here if it is new.
+func (t tree) library(sysroot, at string) []string {
 	if _, ok := t[clean(at)]; ok {
 		return nil
 	}
-	t.file(at, at, 0o755)
-	return []string{at}
+	here := filepath.Join(sysroot, at)
+	t.file(at, here, 0o755)
+	return []string{here}
+}
+
+// architecture is the name that images have for the machine of a program.
+func architecture(program string) (string, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return "", fmt.Errorf("image: %s: %w", program, err)
+	}
+	name, ok := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine]
+	if !ok {
+		err = fmt.Errorf("image: %s is for %v, which images have no name for here", program, f.Machine)
+	}
+	return name, closing(f, err)
 }
 
 func needed(f *elf.File) (libraries []string, loader string, err error) {
@@ -63,14 +78,14 @@ func needed(f *elf.File) (libraries []string, loader string, err error) {
 	return libraries, loader, nil
 }
 
-func findLibrary(name string) (string, error) {
+func findLibrary(sysroot, name string) (string, error) {
 	for _, folder := range libraryFolders {
 		at := filepath.Join(folder, name)
-		if st, err := os.Stat(at); err == nil && st.Mode().IsRegular() {
+		if st, err := os.Stat(filepath.Join(sysroot, at)); err == nil && st.Mode().IsRegular() {
 			return at, nil
 		}
 	}
-	return "", fmt.Errorf("library %s, which is in none of %v", name, libraryFolders)
+	return "", fmt.Errorf("library %s, which is in none of %v below %q", name, libraryFolders, sysroot)
 }
 
 func closing(f *elf.File, err error) error {

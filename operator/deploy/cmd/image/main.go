@@ -29,6 +29,7 @@ func run(args []string) error {
 	flags.StringVar(&c.Operator, "operator", "", "program sluice-operator")
 	flags.StringVar(&c.ONNXRuntime, "onnxruntime", "", "libonnxruntime")
 	flags.StringVar(&c.Authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "PEM file to trust")
+	flags.StringVar(&c.Sysroot, "sysroot", "", "folder of the C libraries of another kind of machine")
 	flags.StringVar(&c.Version, "version", "dev", "version in the labels, and tag")
 	repository := flags.String("repository", "ghcr.io/sluice-serving/sluice", "name of the image")
 	out := flags.String("o", "", "folder to write to: the OCI layout `oci`, and `image.tar` for docker load")
