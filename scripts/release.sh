@@ -83,7 +83,7 @@ licences() {
       for file in "$dir"/{LICEN[CS]E,NOTICE,COPYING,PATENTS}*; do
         [ ! -f "$file" ] || install -m 644 "$file" "$to/licences/$name/"
       done
-      rmdir "$to/licences/$name" 2>/dev/null && die "module $name has no licence that can be handed on"
+      ! rmdir "$to/licences/$name" 2>/dev/null || die "module $name has no licence that can be handed on"
     done
 }
 
