@@ -10,7 +10,8 @@ version=${1:-}
 out=$(realpath -m "${2:-out/release}")
 platforms=${RELEASE_PLATFORMS-linux/amd64 linux/arm64 darwin/arm64 darwin/amd64}
 parts=${RELEASE_PARTS-packages images chart}
-nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
+# Later versions need modules that not every module proxy has.
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 oldest_glibc=2.28 # that of ONNX Runtime's library
 module=$($go list -m)
 
