@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -30,6 +31,10 @@ func values(e *Env, fs *flag.FlagSet, kind string) (out []candidate) {
 	case "PAPER":
 		for k := range papers {
 			out = append(out, candidate{papers[k].Name, papers[k].Title})
+		}
+	case "SCHEMA":
+		for _, name := range docs.Schemas() {
+			out = append(out, candidate{name, "kind of file"})
 		}
 	case "APP":
 		for _, name := range appNames(e, fs) {

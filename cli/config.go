@@ -3,15 +3,18 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/host/fault"
 )
 
 func configCommand() command {
 	return command{
 		name: "config", summary: "check a sluice.yaml, or write one from a model repository",
-		usage: "check [--production] FILE | init REPOSITORY | objectives FILE | template",
+		usage: "check [--production] FILE | init REPOSITORY | objectives FILE | template | schema [SCHEMA]",
 		about: `
 check reads a file, resolves its models and prints every problem with its line and field. With --production it
 lists what is open to strangers, with the lines that close it, and fails while there is anything.
@@ -19,10 +22,13 @@ init prints a commented file for a model repository laid out as MODEL/VERSION/mo
 second or so, to propose objectives; what cannot be served is named and left out.
 objectives prints a file with the proposed objectives in it (slo.proposed) as a running server has corrected them;
 --server is its admin address.
-template prints a file with every setting and its default.`,
+template prints a file with every setting and its default.
+schema prints the JSON Schema of sluice.yaml, or of "workload" or "function" files, for editors: init names
+sluice.schema.json in the file that it prints where there is one in the current folder.`,
 		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\n" +
 			"sluice config check --production sluice.yaml\nsluice config objectives sluice.yaml > corrected.yaml\n" +
-			"sluice config template",
+			"sluice config template\n" +
+			"sluice config schema > sluice.schema.json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asIs := fs.Bool("no-measure", false, "with init, do not run the models to propose objectives")
 			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
@@ -41,9 +47,11 @@ template prints a file with every setting and its default.`,
 				case len(args) == 1 && args[0] == "template":
 					_, err := e.Stdout.Write(config.Template())
 					return err
+				case len(args) > 0 && len(args) < 3 && args[0] == "schema":
+					return printSchema(e, append(args, docs.Schemas()[0])[1])
 				}
 				return fault.Errorf(fault.Usage,
-					"say what to do: check FILE, init REPOSITORY, objectives FILE or template")
+					"say what to do: check FILE, init REPOSITORY, objectives FILE, template or schema")
 			}
 		},
 	}
@@ -89,4 +97,28 @@ func checkProduction(e *Env, path string) error {
 	}
 	fmt.Fprintf(e.Stdout, "%s: nothing is open\n", path)
 	return nil
+}
+
+// printSchema prints the JSON Schema of a kind of file.
+func printSchema(e *Env, name string) error {
+	text, err := docs.Schema(name)
+	if err != nil {
+		return fault.Errorf(fault.Usage, "there is no schema %q: name %s", name, strings.Join(docs.Schemas(), ", "))
+	}
+	_, err = e.Stdout.Write(text)
+	return err
+}
+
+// schemaFile is where editors find the schema of a sluice.yaml that lies beside it.
+const schemaFile = "sluice.schema.json"
+
+// forEditors puts the line before a configuration from which editors know its schema. Where the schema is not there yet
+// they would complain: then the line is a remark that says how to get it.
+func forEditors(text []byte) []byte {
+	line := "# yaml-language-server: $schema=" + schemaFile + "\n"
+	if _, err := os.Stat(schemaFile); err != nil {
+		line = "# Editors complete and check this file after `sluice config schema > " + schemaFile + "`,\n" +
+			"# when the next line begins with one mark.\n#" + line
+	}
+	return append([]byte(line), text...)
 }

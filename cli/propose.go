@@ -35,7 +35,7 @@ func initConfig(e *Env, dir string, measure bool) error {
 			return fault.Wrap(fault.Config, err)
 		}
 	}
-	_, err = e.Stdout.Write(text)
+	_, err = e.Stdout.Write(forEditors(text))
 	return err
 }
 

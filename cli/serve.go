@@ -162,7 +162,7 @@ func modelFlags(fs *flag.FlagSet) *config.Models {
 func printConfig(e *Env, p *host.Profiled) error {
 	text, err := os.ReadFile(p.Name())
 	if err == nil {
-		_, err = e.Stdout.Write(text)
+		_, err = e.Stdout.Write(forEditors(text))
 	}
 	return err
 }

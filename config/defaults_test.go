@@ -30,7 +30,7 @@ func TestServerDefaultsAreAsDocumented(t *testing.T) {
 		typ := v.Type()
 		for i := range typ.NumField() {
 			field, got := typ.Field(i), v.Field(i)
-			want, ok := documented(docs[typ.Name()].fields[field.Name])
+			want, ok := documented(docs[typ.Name()].Fields[field.Name])
 			switch {
 			case !ok && got.Kind() == reflect.Struct, field.Name == "AdminToken", field.Name == "LatencyBuckets",
 				field.Name == "Hosts", field.Name == "ConnectionsPerAddress",

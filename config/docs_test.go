@@ -3,15 +3,13 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/sluice-serving/sluice/internal/schema"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
@@ -31,44 +29,23 @@ Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB
 of bytes. Relative paths start from the directory of the file. Unknown keys are errors, and so is a key given twice.
 YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are not read. A file may hold at most 1 MiB.
 
+Editors with a YAML language server complete the file and check it as it is written, without a network:
+` + "`sluice config schema > sluice.schema.json`" + ` writes its JSON Schema beside it, and its first line names that:
+
+` + "```yaml\n# yaml-language-server: $schema=sluice.schema.json\n```" + `
+
+` + "`sluice config init`" + ` writes the line where there is such a file. ` + "`sluice config schema workload`" + ` and
+` + "`function`" + ` are for [workload](workload.md) and [function](functions.md) files.
+
 [options.md](options.md) lists the options of systems.
 
 This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
 `
 
-// typeDoc holds the doc comments of one struct.
-type typeDoc struct {
-	text   string
-	fields map[string]string
-}
-
-// comments reads the doc comments of file.go.
-func comments(t *testing.T) map[string]typeDoc {
+// comments reads the doc comments of the structs of files.
+func comments(t *testing.T) map[string]schema.Comment {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "file.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]typeDoc{}
-	for _, d := range file.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok || g.Tok != token.TYPE {
-			continue
-		}
-		spec := g.Specs[0].(*ast.TypeSpec)
-		s, ok := spec.Type.(*ast.StructType)
-		if !ok {
-			continue
-		}
-		doc := typeDoc{text: strings.TrimSpace(g.Doc.Text()), fields: map[string]string{}}
-		for _, f := range s.Fields.List {
-			for _, n := range f.Names {
-				doc.fields[n.Name] = strings.TrimSpace(f.Doc.Text())
-			}
-		}
-		out[spec.Name.Name] = doc
-	}
-	return out
+	return schema.Comments(t, "file.go", "function.go")
 }
 
 // manual renders docs/configuration.md and returns every key path it describes.
@@ -123,13 +100,13 @@ func manual(t *testing.T) (text string, paths []string) {
 	}
 	for _, typ := range order {
 		doc := docs[typ.Name()]
-		if doc.text == "" {
+		if doc.Text == "" {
 			t.Errorf("type %s has no comment", typ.Name())
 		}
 		if typ == order[0] {
 			b.WriteString("\n## The file\n\n")
 		} else {
-			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", strings.Join(where[typ], "`, `"), wrap(paragraph(doc.text), ""))
+			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", strings.Join(where[typ], "`, `"), wrap(paragraph(doc.Text), ""))
 		}
 		for i := range typ.NumField() {
 			f := typ.Field(i)
@@ -137,7 +114,7 @@ func manual(t *testing.T) (text string, paths []string) {
 			if key == "" {
 				continue
 			}
-			text := doc.fields[f.Name]
+			text := doc.Fields[f.Name]
 			if text == "" {
 				t.Errorf("%s.%s has no comment", typ.Name(), f.Name)
 			}
@@ -222,17 +199,7 @@ func TestEveryKeyIsUsable(t *testing.T) {
 			t.Errorf("%s is not in the manual", p)
 		}
 		// A value of a type that fits nowhere is reported at exactly this path when the key is read.
-		yaml, closing := "", ""
-		for _, part := range strings.Split(p, ".") {
-			name, list := strings.CutSuffix(part, "[]")
-			yaml += "{" + name + ": "
-			closing = "}" + closing
-			if list {
-				yaml += "["
-				closing = "]" + closing
-			}
-		}
-		yaml += "[[[]]]" + closing
+		yaml := nestedAt(p, "[[[]]]")
 		_, err := Parse([]byte(yaml), "x.yaml")
 		at := strings.ReplaceAll(p, "[]", "[0]")
 		if err == nil || !strings.Contains(err.Error(), "x.yaml:1: "+at) ||
@@ -240,6 +207,21 @@ func TestEveryKeyIsUsable(t *testing.T) {
 			t.Errorf("%s: %v", yaml, err)
 		}
 	}
+}
+
+// nestedAt is a file with a value at a path and nothing else.
+func nestedAt(path, value string) string {
+	yaml, closing := "", ""
+	for _, part := range strings.Split(path, ".") {
+		name, list := strings.CutSuffix(part, "[]")
+		yaml += "{" + name + ": "
+		closing = "}" + closing
+		if list {
+			yaml += "["
+			closing = "]" + closing
+		}
+	}
+	return yaml + value + closing
 }
 
 const builtinHead = `# Functions of stages
@@ -305,7 +287,7 @@ func TestTheFunctionsAreDocumented(t *testing.T) {
 				row("option", o.Name, o.Doc)
 			}
 		}
-		if doc := comments(t)["Stage"].fields["Function"]; !strings.Contains(doc, "`"+name+"`") {
+		if doc := comments(t)["Stage"].Fields["Function"]; !strings.Contains(doc, "`"+name+"`") {
 			t.Errorf("the comment of Stage.Function does not name %s", name)
 		}
 	}

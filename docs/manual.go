@@ -23,6 +23,15 @@ import (
 //go:embed *.md designs/*.md papers/*.md images/*
 var files embed.FS
 
+//go:embed schema/*.json
+var schemas embed.FS
+
+// Schemas are the names of the files that have a schema.
+func Schemas() []string { return []string{"sluice", "workload", "function"} }
+
+// Schema returns the JSON Schema of a kind of file, one of Schemas.
+func Schema(name string) ([]byte, error) { return schemas.ReadFile("schema/" + name + ".json") }
+
 // Prefix is the path that Handler answers below.
 const Prefix = "/docs/"
 

@@ -17,8 +17,9 @@ type Spec struct {
 	// seconds; 0 means as long as segments or traces last
 	DurationS float64 `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
 	// most queries of all apps; 0 for no limit
-	MaxCount int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"`
-	Apps     []AppSpec `json:"apps" yaml:"apps"`
+	MaxCount int64 `json:"max_count,omitempty" yaml:"max_count,omitempty"`
+	// entries, each the load of one app. Required.
+	Apps []AppSpec `json:"apps" yaml:"apps"`
 
 	// Tenants are the names of the world's tenants, in the order of its table. They are not part of a workload file;
 	// the caller sets them where entries name tenants.
@@ -27,6 +28,7 @@ type Spec struct {
 
 // AppSpec is one entry of a workload: load of one app. Several entries may name the same app.
 type AppSpec struct {
+	// name of the app. Required.
 	App string `json:"app" yaml:"app"`
 	// poisson (default), poisson-ms, uniform, gamma, trace or sessions
 	Process string `json:"process,omitempty" yaml:"process,omitempty"`

@@ -1,0 +1,55 @@
+package schema
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// Comment holds the comments of one struct.
+type Comment struct {
+	Text   string
+	Fields map[string]string
+}
+
+// Comments reads the comments of the structs in Go files, by the names of the types. A field without a comment above it
+// has the one behind it.
+func Comments(t testing.TB, files ...string) map[string]Comment {
+	t.Helper()
+	out := map[string]Comment{}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.TYPE {
+				continue
+			}
+			for _, x := range g.Specs {
+				spec := x.(*ast.TypeSpec)
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					out[spec.Name.Name] = comment(g.Doc, s)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func comment(doc *ast.CommentGroup, s *ast.StructType) Comment {
+	c := Comment{Text: strings.TrimSpace(doc.Text()), Fields: map[string]string{}}
+	for _, f := range s.Fields.List {
+		text := f.Doc
+		if text == nil {
+			text = f.Comment
+		}
+		for _, n := range f.Names {
+			c.Fields[n.Name] = strings.TrimSpace(text.Text())
+		}
+	}
+	return c
+}
