@@ -231,3 +231,27 @@ func TestOptionsThatTheSystemDoesNotTake(t *testing.T) {
 		}
 	}
 }
+
+// A profile that a server would refuse is no good configuration. One that is not there yet is measured.
+func TestConfigCheckReadsProfiles(t *testing.T) {
+	text, err := os.ReadFile(rankingFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sluice.yaml")
+	text = bytes.ReplaceAll(text, []byte("ranking.profile.json"), []byte("later.json"))
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := sluice(t, "config", "check", path); code != ExitOK {
+		t.Fatalf("without its profile: %d %s%s", code, out, errs)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "later.json"), []byte(`{"version": 7}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := sluice(t, "config", "check", path); code != ExitConfig || !strings.Contains(errs,
+		"later.json: profile: version is 7, this program reads 1") {
+		t.Errorf("with a profile of another version: %d %s", code, errs)
+	}
+}

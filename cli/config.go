@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
 func configCommand() command {
@@ -16,8 +19,8 @@ func configCommand() command {
 		name: "config", summary: "check a sluice.yaml, or write one from a model repository",
 		usage: "check [--production] FILE | init REPOSITORY | objectives FILE | template | schema [SCHEMA]",
 		about: `
-check reads a file, resolves its models and prints every problem with its line and field. With --production it
-lists what is open to strangers, with the lines that close it, and fails while there is anything.
+check reads a file, resolves its models, reads its profiles, and prints every problem with its line and field. With
+--production it lists what is open to strangers, with the lines that close it, and fails while there is anything.
 init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx. It runs each model for a
 second or so, to propose objectives; what cannot be served is named and left out.
 objectives prints a file with the proposed objectives in it (slo.proposed) as a running server has corrected them;
@@ -63,6 +66,11 @@ func checkConfig(e *Env, path string, asJSON bool) error {
 		return err
 	}
 	system, spec, tables := o.System(), o.Spec(), o.Tables()
+	for _, profile := range tables.Profiles { // one that is not there yet will be measured
+		if _, err := profiler.ReadFile(profile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fault.Wrap(fault.Config, err)
+		}
+	}
 	if asJSON {
 		return writeJSON(e.Stdout, struct {
 			System   string
