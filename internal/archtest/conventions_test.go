@@ -88,7 +88,7 @@ func TestWorkflowsRunTargets(t *testing.T) {
 			}
 		}
 	}
-	for _, target := range []string{"lint", "test", "race"} {
+	for _, target := range []string{"lint", "test", "race", "release"} {
 		if !seen[target] {
 			t.Errorf("no workflow makes %s", target)
 		}
