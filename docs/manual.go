@@ -114,9 +114,10 @@ func Handler() http.Handler {
 			http.ServeFileFS(w, r, files, name)
 		case q != "":
 			show(w, "Search: "+q, found(q), q)
-		case name == "":
-			show(w, "Documents", contents(), "")
 		default:
+			if name == "" {
+				name = "README"
+			}
 			at := slices.IndexFunc(documents(), func(d document) bool { return d.name == name })
 			if at < 0 {
 				w.WriteHeader(http.StatusNotFound)

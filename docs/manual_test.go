@@ -35,6 +35,14 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
+	// The index leads to every guide, and is what one sees first.
+	index := get(Prefix).Body.String()
+	_, index, _ = strings.Cut(index, "<main>")
+	for _, d := range documents() {
+		if !strings.Contains(d.name, "/") && d.name != "README" && !strings.Contains(index, `href="`+d.name+`"`) {
+			t.Errorf("docs/README.md does not lead to %s.md", d.name)
+		}
+	}
 	if s := get(Prefix + "?q=telemetry.history").Body.String(); !strings.Contains(s, `<h3><a href="/docs/dashboard">`) {
 		t.Errorf("what is in the document is not found: %s", s)
 	}
