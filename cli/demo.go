@@ -43,7 +43,8 @@ stages batches, places and parts of the objective so that they cost least, and f
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			var setting demo.Setting
 			fs.StringVar(&setting.Dir, "dir", "",
-				"`folder` for models, profile, reports and plots; empty takes out/demo, out/ladder, out/pipeline or out/training")
+				"`folder` for models, profile, reports and plots; empty takes out/demo, out/ladder, out/pipeline "+
+					"or out/training")
 			fs.DurationVar(&setting.Length, "duration", 40*time.Second, "length of the load, a `duration`")
 			fs.Uint64Var(&setting.Seed, "seed", demo.Seed, "`seed` of the load")
 			again := fs.Bool("remeasure", false, "measure the models again even if a profile of this machine is there")

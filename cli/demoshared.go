@@ -33,10 +33,13 @@ func sharedDemo(s *demoScreen, setting demo.Setting) error {
 	if err != nil {
 		return err
 	}
-	spec := d.Load(profiled)
-	s.say("3. load: %v of queries to three apps that share %d of the machine's cores. First the camera's load rises,\n"+
-		"   then scenes grow from %d digits to %d, then the uploads' load rises.\n", d.Length, len(opened.Spec().Workers),
-		demo.QuietScene, demo.BusyScene)
+	spec, err := d.Load(profiled)
+	if err != nil {
+		return err
+	}
+	s.say("3. load: %v of queries to three apps that share %d of the machine's cores. First the camera gets more,\n"+
+		"   then scenes do, which grow from %d digits to %d, then the uploads.\n",
+		d.Length, len(opened.Spec().Workers), demo.QuietScene, demo.BusyScene)
 	for a, x := range spec.Apps {
 		low, high := x.Rates[0].Rate, 0.0
 		for _, r := range x.Rates {
@@ -109,10 +112,10 @@ func drawShared(d *demo.Shared, reports []*report.Report) error {
 	story := plot.Story{
 		Title: "sluice demo: load rises, smaller models answer, promises are kept",
 		Lines: []string{
-			"Three apps share a machine. While there is time, each query gets the most accurate model. When there is not, " +
-				"smaller models answer, and every app still answers in time.",
-			"Left: what was measured. Middle: what the simulator says of the same queries. Right: what the best of the " +
-				"published systems does with them.",
+			"Three apps share a machine. While there is time, each query gets the most accurate model. " +
+				"When there is not, smaller models answer, and every app still answers in time.",
+			"Left: what was measured. Middle: what the simulator says of the same queries. " +
+				"Right: what the best of the published systems does with them.",
 		},
 		Apps:    demo.About,
 		Columns: []string{"measured", "predicted", "published system: " + reports[2].Name + ", predicted"},
@@ -138,8 +141,8 @@ func sharedResult(length time.Duration, reports []*report.Report) string {
 	live, predicted, other := &reports[0].Overall, &reports[1].Overall, &reports[2].Overall
 	missed := func(x *report.Summary) float64 { return 100 * x.ViolationRatio }
 	return fmt.Sprintf("%d queries were sent in %v: %.2f %% of them were late or unanswered, and the answers were "+
-		"%.2f %% accurate.\nThe simulator says %.2f %% and %.2f %%: it is off by %.2f and %.2f points. %s, the best of the "+
-		"published systems here,\nwould have missed %.2f %% at an accuracy of %.2f %%.", live.Offered, length,
+		"%.2f %% accurate.\nThe simulator says %.2f %% and %.2f %%: it is off by %.2f and %.2f points. %s, the best "+
+		"of the published systems here,\nwould have missed %.2f %% at an accuracy of %.2f %%.", live.Offered, length,
 		missed(live), accurate(live), missed(predicted), accurate(predicted), math.Abs(missed(predicted)-missed(live)),
 		math.Abs(accurate(predicted)-accurate(live)), reports[2].Name, missed(other), accurate(other))
 }

@@ -50,7 +50,8 @@ func differing(dir string) (differ []string, err error) {
 		if err != nil {
 			return err
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path))); err != nil || !bytes.Equal(got, want) {
+		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
+		if err != nil || !bytes.Equal(got, want) {
 			differ = append(differ, path)
 		}
 		return nil

@@ -96,9 +96,8 @@ func sceneModels(seed uint64) settings {
 				}, 32, 16e-3,
 			},
 			{
-				"fine", "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64", 2, drawPatch, []nn.Stage{
-					{Size: digits.Box, Steps: 500}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60},
-				}, 32, 16e-3,
+				"fine", "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64", 2, drawPatch,
+				[]nn.Stage{{Size: digits.Box, Steps: 500}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60}}, 32, 16e-3,
 			},
 			{"quick", "conv3x16 max2 conv3x32 max2 conv3x48", 10, drawDigit, patches(600), 32, 16e-3},
 			{

@@ -88,7 +88,8 @@ func TestTrainedModelsAreAsAccurateAsTheySay(t *testing.T) {
 				check(v.Name, harmonic(all, there), v.Brief, there)
 			case digits.Read:
 				patches, labels := cutOut(heldOutScenes(l.HeldOut.Seed, l.HeldOut.Brief))
-				_, got := classified(t, session(t, path, "patch", "logits", "label"), slices.Concat(patches...), digits.Box)
+				s := session(t, path, "patch", "logits", "label")
+				_, got := classified(t, s, slices.Concat(patches...), digits.Box)
 				check(v.Name, rightly(got, labels), v.Brief, len(labels))
 			default:
 				images, labels := digits.Set(l.HeldOut.Seed, l.HeldOut.Brief)

@@ -66,8 +66,11 @@ apps:
 	return err
 }
 
-// workers is one worker per core, less one core.
-func workers() int { return max(1, runtime.NumCPU()-1) }
+// mostWorkers is the most cores that serve: with more, maxRate would leave them idle, and nothing would be shown.
+const mostWorkers = 2
+
+// workers is one worker per core that this process may use, less one core.
+func workers() int { return min(max(1, runtime.GOMAXPROCS(0)-1), mostWorkers) }
 
 // Capacity is the batch limit of a variant, in items, and the rate in queries/s that it carries on all workers.
 func (l *Ladder) Capacity(p *host.Profiled, v serving.VariantID) (limit int, rate float64) {

@@ -126,7 +126,7 @@ const (
 func (d *Shared) Events() []Event {
 	at := func(second int) time.Duration { return time.Duration(second) * d.Length / 60 }
 	return []Event{
-		{at(cameraFrom), at(cameraTo), "more for camera"}, {at(scenesFrom), at(scenesTo), "fuller scenes"},
+		{at(cameraFrom), at(cameraTo), "more for camera"}, {at(scenesFrom), at(scenesTo), "more, fuller scenes"},
 		{at(uploadsFrom), at(uploadsTo), "more for uploads"},
 	}
 }
@@ -136,12 +136,17 @@ func (d *Shared) Events() []Event {
 var hills = []struct{ low, high, from, to float64 }{
 	cameraApp:  {0.2, 1.1, cameraFrom, cameraTo},
 	uploadsApp: {0.15, 1.2, uploadsFrom, uploadsTo},
-	scenesApp:  {low: 0.15, high: 0.15},
+	scenesApp:  {0.15, 0.9, scenesFrom, scenesTo},
 }
 
-// Load rises for the camera, then scenes grow busy, then it rises for the uploads.
-func (d *Shared) Load(p *host.Profiled) workload.Spec {
+// Load rises for the camera, then for scenes, which also get fuller, then for the uploads. What the machine carries is
+// taken from medians: it may have been disturbed while it was measured, and plans are made with rarer latencies.
+func (d *Shared) Load(p *host.Profiled) (workload.Spec, error) {
 	spec := p.Spec()
+	typical, err := profile.NewTable(spec, p.Measurements(), profile.P50)
+	if err != nil {
+		return workload.Spec{}, err
+	}
 	out := workload.Spec{Seed: d.Seed, DurationS: d.Length.Seconds()}
 	for a := range hills {
 		app := workload.AppSpec{
@@ -150,22 +155,19 @@ func (d *Shared) Load(p *host.Profiled) workload.Spec {
 		if a == scenesApp {
 			app.Samples = int32(len(d.scenes))
 		}
-		carried := min(float64(len(spec.Workers))/bestTime(p, serving.AppID(a)), maxRate/3)
+		carried := min(float64(len(spec.Workers))/bestTime(spec, typical, serving.AppID(a)), maxRate/3)
 		app.Rates = d.rates(serving.AppID(a), carried)
 		out.Apps = append(out.Apps, app)
 	}
-	return out
+	return out, nil
 }
 
 // rates are the rates of an app of which the machine carries so many queries/s. They rise and fall within ramp.
 func (d *Shared) rates(a serving.AppID, carried float64) (out []workload.Segment) {
 	x := hills[a]
-	points := [][2]float64{{0, x.low}, {60, x.low}}
-	if x.high > x.low {
-		points = slices.Insert(points, 1, [2]float64{x.from, x.low}, [2]float64{x.from + ramp, x.high},
-			[2]float64{x.to - ramp, x.high}, [2]float64{x.to, x.low})
-	}
-	for _, at := range points {
+	for _, at := range [][2]float64{
+		{0, x.low}, {x.from, x.low}, {x.from + ramp, x.high}, {x.to - ramp, x.high}, {x.to, x.low}, {60, x.low},
+	} {
 		out = append(out, workload.Segment{AtS: at[0] * d.Length.Seconds() / 60, Rate: max(at[1]*carried, 0.5)})
 	}
 	return out
@@ -173,16 +175,15 @@ func (d *Shared) rates(a serving.AppID, carried float64) (out []workload.Segment
 
 // bestTime returns the seconds of a worker's time that a query of an app takes with the most accurate variants, in
 // batches that end within half of the objective.
-func bestTime(p *host.Profiled, a serving.AppID) (sum float64) {
-	spec := p.Spec()
+func bestTime(spec *serving.Spec, latencies profile.Profile, a serving.AppID) (sum float64) {
 	rates := make([]float64, len(spec.Apps))
 	rates[a] = 1
 	asked := capacity.StageDemands(spec, rates)
 	for _, s := range spec.Apps[a].Stages {
 		v := spec.Stages[s].Variants[0] // the file lists the most accurate first
 		within := spec.Apps[a].SLO.Latency / time.Duration(2*len(spec.Apps[a].Stages))
-		n := max(profile.BatchLimit(p.Latencies(), spec, v, 0, 1, within), 1)
-		sum += asked[s].FanOut * p.Latencies().Latency(v, 0, n, 1).Seconds() / float64(n)
+		n := max(profile.BatchLimit(latencies, spec, v, 0, 1, within), 1)
+		sum += asked[s].FanOut * latencies.Latency(v, 0, n, 1).Seconds() / float64(n)
 	}
 	return sum
 }

@@ -60,8 +60,9 @@ type Config struct {
 	// samples and 3 seconds.
 	MinSamples, MaxSamples int
 	MaxTime                time.Duration
-	// Within limits the effort for all points together: once so much time has passed, a point ends with the samples that
-	// it has, at least one. Variants that are loaded together take turns, so that it is divided evenly. 0 means no limit.
+	// Within limits the effort for all points together: once so much time has passed, a point ends with the samples
+	// that it has, at least one. Variants that are loaded together take turns, so that it is divided evenly. 0 means no
+	// limit.
 	Within time.Duration
 	// Bound ends the measurement of a variant at the first batch size whose mean is longer: no plan would use a larger
 	// size. Nil means four times the SLO of the variant's app. A result of 0 means no bound.
@@ -116,7 +117,8 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"MeanWidth", c.MeanWidth}, {"P95Width", c.P95Width}, {"MaxTime", float64(c.MaxTime)},
 		{"MinSamples", float64(c.MinSamples)}, {"MaxSamples", float64(c.MaxSamples)},
-		{"Within", float64(c.Within)}, {"MaxBatch", float64(c.MaxBatch)}, {"Slots", float64(c.Slots)}, {"Cores", float64(c.Cores)},
+		{"Within", float64(c.Within)},
+		{"MaxBatch", float64(c.MaxBatch)}, {"Slots", float64(c.Slots)}, {"Cores", float64(c.Cores)},
 		{"LoadedVariants", float64(c.LoadedVariants)},
 	} {
 		if !(x.value >= 0) {

@@ -74,7 +74,8 @@ func (n *Net) Folded() (out []Linear) {
 	return out
 }
 
-// Places returns the scores of all classes at all places for one image, class by place. The network ends in Locate. The result is valid until the next call.
+// Places returns the scores of all classes at all places for one image, class by place. The network ends in Locate. The
+// result is valid until the next call.
 func (r *Runner) Places(x []float32) []float32 {
 	last := len(r.net.layers) - 1
 	r.w.train = false

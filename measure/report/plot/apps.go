@@ -60,18 +60,7 @@ func NewApps(s Story, reports []*report.Report) (*Figure, error) {
 	}
 	end := f.panels[0][0].xEnd
 	f.panels = [][]panel{offeredByApp(reports, end), missed(reports, end)}
-	for a := range reports[0].Apps {
-		if name := reports[0].Apps[a].Name; slices.Contains(s.Ladders, name) {
-			of := make([]*report.Report, len(reports))
-			for i, r := range reports {
-				of[i] = &report.Report{BucketS: r.BucketS, Series: r.Apps[a].Series, Variants: r.Apps[a].Variants}
-			}
-			if row := variantPanels(of, end); row != nil {
-				tellLadder(row, of, name)
-				f.panels = append(f.panels, row)
-			}
-		}
-	}
+	f.panels = append(f.panels, ladders(s.Ladders, reports, end)...)
 	for _, row := range f.panels {
 		for i := range row {
 			row[i].spans = s.Spans
@@ -86,28 +75,48 @@ func NewApps(s Story, reports []*report.Report) (*Figure, error) {
 
 // result is one line about a run.
 func result(s *report.Summary) string {
-	out := fmt.Sprintf("%.1f %% of the queries late or unanswered", 100*s.ViolationRatio)
+	out := fmt.Sprintf("%.2f %% of the queries late or unanswered", 100*s.ViolationRatio)
 	if s.EffectiveAccuracy != nil {
 		out += fmt.Sprintf(", answers %.1f %% accurate", 100**s.EffectiveAccuracy)
 	}
 	return out
 }
 
-// tellLadder names the panels of the variants of an app, and how accurate each is.
-func tellLadder(row []panel, of []*report.Report, app string) {
-	for i := range row {
-		row[i].name = app + ": which model answers (% of the answers)"
-		for k := range row[i].stack {
-			l := &row[i].stack[k]
-			for _, r := range of {
-				v := slices.IndexFunc(r.Variants, func(v report.VariantUse) bool {
-					return strings.HasSuffix(v.Name, l.name) && v.Accuracy > 0
-				})
-				if v >= 0 {
-					l.name = fmt.Sprintf("%s, %.0f %% right", l.name, 100*r.Variants[v].Accuracy)
-					break
-				}
+// ladders shows which variants of apps answered, a row for each app. A variant has the same colour in all of them.
+func ladders(apps []string, reports []*report.Report, end float64) (rows [][]panel) {
+	var of []*report.Report
+	var names []string
+	for a := range reports[0].Apps {
+		if slices.Contains(apps, reports[0].Apps[a].Name) {
+			names = append(names, reports[0].Apps[a].Name)
+			for _, r := range reports {
+				x := &r.Apps[a]
+				of = append(of, &report.Report{BucketS: r.BucketS, Series: x.Series, Variants: x.Variants})
 			}
+		}
+	}
+	panels := variantPanels(of, end)
+	for i := range panels {
+		panels[i].name = names[i/len(reports)] + ": which model answers (% of the answers)"
+		for k := range panels[i].stack {
+			tellAccuracy(&panels[i].stack[k], of)
+		}
+	}
+	for row := range slices.Chunk(panels, len(reports)) {
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// tellAccuracy adds to the name of a variant how accurate it is.
+func tellAccuracy(l *layer, of []*report.Report) {
+	for _, r := range of {
+		v := slices.IndexFunc(r.Variants, func(v report.VariantUse) bool {
+			return strings.HasSuffix(v.Name, l.name) && v.Accuracy > 0
+		})
+		if v >= 0 {
+			l.name = fmt.Sprintf("%s, %.0f %% right", l.name, 100*r.Variants[v].Accuracy)
+			return
 		}
 	}
 }

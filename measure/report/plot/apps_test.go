@@ -12,7 +12,8 @@ func TestApps(t *testing.T) {
 	live, simulated := bursty(1, 1), bursty(2, 1.02)
 	story := Story{
 		Title: "load rises", Lines: []string{"a line"}, Apps: []string{"reads digits"},
-		Columns: []string{"measured", "predicted"}, Spans: []Span{{10, 20, "more queries"}}, Ladders: []string{"digits"},
+		Columns: []string{"measured", "predicted"}, Spans: []Span{{10, 20, "more queries"}},
+		Ladders: []string{"digits"},
 	}
 	f, err := NewApps(story, []*report.Report{live, simulated})
 	if err != nil {
@@ -26,8 +27,8 @@ func TestApps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"load rises", "a line", "reads digits", "measured", "predicted", "more queries", "which model answers", "% right",
-		"of the queries late or unanswered",
+		"load rises", "a line", "reads digits", "measured", "predicted", "more queries", "which model answers",
+		"% right", "of the queries late or unanswered",
 	} {
 		if !strings.Contains(svg.String(), text) {
 			t.Errorf("%q is not in the figure", text)
