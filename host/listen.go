@@ -81,10 +81,10 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 func (s *Server) adminHandlers(token string, o ServerOptions) map[string]http.Handler {
 	f := s.planned.file
 	out := map[string]http.Handler{
-		"/metrics":         s.telemetry.Metrics(),
-		"/debug/decisions": s.telemetry.Decisions(),
-		"/debug/explain":   s.telemetry.Explanations(),
-		"/prices":          server.Prices(s.service.prices, s.service.setPrice),
+		server.MetricsPath:     s.telemetry.Metrics(),
+		"GET /debug/decisions": s.telemetry.Decisions(),
+		"GET /debug/explain":   s.telemetry.Explanations(),
+		"/prices":              server.Prices(s.service.prices, s.service.setPrice),
 	}
 	s.dashboardHandlers(out, token, o)
 	if s.functions != nil {

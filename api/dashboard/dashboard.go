@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sluice-serving/sluice/api/routes"
 	"github.com/sluice-serving/sluice/measure/board"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
@@ -75,7 +76,7 @@ const Prefix = "/api/v1/"
 
 // Handler answers the paths below Prefix.
 func (d *Dashboard) Handler() http.Handler {
-	mux := http.NewServeMux()
+	mux := new(routes.Mux)
 	b := d.c.Board
 	get := func(path string, f func(*http.Request) (any, string)) {
 		mux.HandleFunc("GET "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
@@ -105,10 +106,11 @@ func (d *Dashboard) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET "+Prefix+"stream", d.stream)
 	for path, h := range map[string]http.Handler{
-		"what-if": d.c.WhatIf, "figures": d.c.Figures, "figures/": d.c.Figures, "history": d.c.History,
+		Prefix + "what-if": d.c.WhatIf, "GET " + Prefix + "figures": d.c.Figures,
+		"GET " + Prefix + "figures/": d.c.Figures, "GET " + Prefix + "history": d.c.History,
 	} {
 		if h != nil {
-			mux.Handle(Prefix+path, h)
+			mux.Handle(path, h)
 		}
 	}
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) {

@@ -56,7 +56,8 @@ type Config struct {
 	Hurry <-chan struct{}
 
 	AdminTLS *tls.Config // of the admin address; nil for none
-	// AdminHandlers are served on the admin address by path. PublicMetrics has /metrics on the HTTP address as well.
+	// AdminHandlers are served on the admin address by pattern. PublicMetrics has that of MetricsPath on the HTTP
+	// address as well.
 	AdminHandlers map[string]http.Handler
 	// AdminPage reports whether a path of AdminHandlers holds no data, such as the parts of a page: everybody may read
 	// it. Nil is none.

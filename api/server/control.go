@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/api/routes"
 )
 
 // Parameters of the requests that load and unload models.
@@ -144,7 +145,7 @@ func (s *Server) unloadAsked(w http.ResponseWriter, r *http.Request) error {
 
 // repositoryHandler serves the repository extension on the admin address, whose callers may load and unload models.
 func (s *Server) repositoryHandler() http.Handler { // behind adminEntry
-	mux := http.NewServeMux()
+	mux := new(routes.Mux)
 	s.handle(mux, http.MethodPost, "/v2/repository/index", s.postIndex)
 	s.handle(mux, http.MethodPost, "/v2/repository/models/{model}/load", s.loadAsked)
 	s.handle(mux, http.MethodPost, "/v2/repository/models/{model}/unload", s.unloadAsked)

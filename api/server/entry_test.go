@@ -339,7 +339,9 @@ func TestAccessLog(t *testing.T) {
 
 // Metrics and the description of gRPC services are not for everybody unless somebody says so.
 func TestNotPublic(t *testing.T) {
-	metrics := map[string]http.Handler{"/metrics": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	metrics := map[string]http.Handler{
+		server.MetricsPath: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+	}
 	for _, public := range []bool{false, true} {
 		s := start(t, server.Config{AdminHandlers: metrics, PublicMetrics: public, Reflection: public})
 		want, code := 404, codes.Unimplemented

@@ -6,13 +6,17 @@ import (
 	"net/http"
 
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/routes"
 	"github.com/sluice-serving/sluice/tensor"
 )
+
+// MetricsPath is the pattern of metrics.
+const MetricsPath = "GET /metrics"
 
 // routes are the HTTP paths of the protocol and of Triton's extensions. Query strings are ignored, because some clients
 // add them.
 func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
+	mux := &s.public
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
 		s.handle(mux, http.MethodGet, path, h)
 	}
@@ -43,8 +47,8 @@ func (s *Server) routes() http.Handler {
 	s.regionRoutes(get, post)
 	s.settingRoutes(mux)
 	s.v1Routes(mux, get)
-	if h := s.config.AdminHandlers["/metrics"]; h != nil && s.config.PublicMetrics {
-		mux.Handle("GET /metrics", h)
+	if h := s.config.AdminHandlers[MetricsPath]; h != nil && s.config.PublicMetrics {
+		mux.Handle(MetricsPath, h)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
@@ -57,7 +61,7 @@ func (s *Server) routes() http.Handler {
 }
 
 // handle mounts one method of one path.
-func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
+func (s *Server) handle(mux *routes.Mux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
 	mux.HandleFunc(path, s.only(method, h))
 }
 

@@ -7,10 +7,11 @@ import (
 	"net/http"
 
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/routes"
 )
 
 // settingRoutes mounts Triton's trace and log extensions: GET shows settings, POST changes them.
-func (s *Server) settingRoutes(mux *http.ServeMux) {
+func (s *Server) settingRoutes(mux *routes.Mux) {
 	both := func(path string, h func(http.ResponseWriter, *http.Request, map[string]json.RawMessage) error) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			var change map[string]json.RawMessage

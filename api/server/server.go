@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+
+	"github.com/sluice-serving/sluice/api/routes"
 )
 
 // Server is a set of bound listeners and their handlers.
@@ -30,6 +32,7 @@ type Server struct {
 	tracer   *tracer
 	records  *records
 
+	public, private       routes.Mux // of the HTTP address, and of the admin address
 	handler, adminHandler http.Handler
 	calls                 *grpcService
 	methods               *grpc.ServiceDesc
@@ -132,7 +135,7 @@ func (s *Server) build() {
 
 // adminRoutes are the paths of the admin address.
 func (s *Server) adminRoutes() http.Handler {
-	mux := http.NewServeMux()
+	mux := &s.private
 	for path, h := range s.config.AdminHandlers {
 		mux.Handle(path, h)
 	}
@@ -154,6 +157,11 @@ func (s *Server) Close() {
 		s.grpc.Stop() // its workers run from the beginning
 	}
 	s.tracer.close()
+}
+
+// Patterns lists what is served at the HTTP address and at the admin address.
+func (s *Server) Patterns() (public, admin []string) {
+	return s.public.Patterns(), s.private.Patterns()
 }
 
 // Connections returns how many connections were accepted, refused and closed so far, and why.

@@ -203,7 +203,7 @@ const (
 func TestHTTPPaths(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })
 	s := start(t, server.Config{
-		ModelControl: true, PublicMetrics: true, AdminHandlers: map[string]http.Handler{"/metrics": metrics},
+		ModelControl: true, PublicMetrics: true, AdminHandlers: map[string]http.Handler{server.MetricsPath: metrics},
 	})
 	for _, c := range []struct {
 		method, path, body string

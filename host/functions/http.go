@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/routes"
 )
 
 // Limits of the handler.
@@ -24,7 +25,7 @@ const (
 // Handler serves the admin port. A model has at most largest bytes. It looks at no caller: its server does.
 func Handler(m *Manager, largest int64) http.Handler {
 	h := &handler{m: m, largest: largest}
-	mux := http.NewServeMux()
+	mux := new(routes.Mux)
 	mux.HandleFunc("PUT "+PathModels+"{sum}", jsonHandler(h.putModel))
 	mux.HandleFunc("HEAD "+PathModels+"{sum}", jsonHandler(h.hasModel))
 	mux.HandleFunc("GET "+PathFunctions+"{$}", jsonHandler(func(http.ResponseWriter, *http.Request) (any, error) {

@@ -63,6 +63,7 @@ var floors = []row{
 	{5, "measure/board", false},
 	{5, "api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
 	{5, "api/access", false},            // who calls, what it may do, and what it did
+	{5, "api/routes", false},            // a ServeMux that lists its patterns
 	{5, "models/onnxmodel/...", false},  // reading and writing ONNX files
 	{5, "models/repository/...", false}, // Triton's model repository layout
 	{5, "runtime/native", false},

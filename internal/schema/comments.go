@@ -14,8 +14,8 @@ type Comment struct {
 	Fields map[string]string
 }
 
-// Comments reads the comments of the structs in Go files, by the names of the types. A field without a comment above it
-// has the one behind it.
+// Comments reads the comments of the structs in Go files, by the names of the types, with their package and without. A
+// field without a comment above it has the one behind it.
 func Comments(t testing.TB, files ...string) map[string]Comment {
 	t.Helper()
 	out := map[string]Comment{}
@@ -32,7 +32,8 @@ func Comments(t testing.TB, files ...string) map[string]Comment {
 			for _, x := range g.Specs {
 				spec := x.(*ast.TypeSpec)
 				if s, ok := spec.Type.(*ast.StructType); ok {
-					out[spec.Name.Name] = comment(g.Doc, s)
+					c := comment(g.Doc, s)
+					out[spec.Name.Name], out[file.Name.Name+"."+spec.Name.Name] = c, c
 				}
 			}
 		}

@@ -69,6 +69,11 @@ func (m *Maker) Of(t reflect.Type) Schema {
 		}
 		return s
 	case reflect.Struct:
+		if t.Name() == "" {
+			s := Schema{"type": "object"}
+			m.object(t, s)
+			return s
+		}
 		s := Schema{"$ref": m.Refs + m.define(t)}
 		if short, ok := m.Short[t]; ok {
 			return Schema{"anyOf": []any{short, s}}
@@ -121,15 +126,20 @@ func (m *Maker) define(t reflect.Type) string {
 		m.names, m.Defs = map[reflect.Type]string{}, map[string]Schema{}
 	}
 	name := t.Name()
-	for m.Defs[name] != nil || name == "" { // of another package
-		name = t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:] + "." + name
+	for m.Defs[name] != nil { // of another package
+		name = packageOf(t) + "." + name
 	}
 	s := Schema{"type": "object"}
 	m.names[t], m.Defs[name] = name, s
+	m.object(t, s)
+	return name
+}
+
+// object describes a struct.
+func (m *Maker) object(t reflect.Type, s Schema) {
 	properties, required := Schema{}, []any{}
-	comment := m.Comments[t.Name()]
-	if comment.Text != "" {
-		s["description"] = oneLine(comment.Text)
+	if text := m.comment(t).Text; text != "" {
+		s["description"] = oneLine(text)
 	}
 	m.fields(t, properties, &required)
 	s["properties"] = properties
@@ -139,8 +149,16 @@ func (m *Maker) define(t reflect.Type) string {
 	if len(required) > 0 {
 		s["required"] = required
 	}
-	return name
 }
+
+func (m *Maker) comment(t reflect.Type) Comment {
+	if c, ok := m.Comments[packageOf(t)+"."+t.Name()]; ok {
+		return c
+	}
+	return m.Comments[t.Name()]
+}
+
+func packageOf(t reflect.Type) string { return t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:] }
 
 // fields adds the fields of a struct.
 func (m *Maker) fields(t reflect.Type, properties Schema, required *[]any) {
@@ -166,7 +184,7 @@ func (m *Maker) fields(t reflect.Type, properties Schema, required *[]any) {
 			delete(to, "type")
 			to["enum"] = enum
 		}
-		text := m.Comments[t.Name()].Fields[f.Name]
+		text := m.comment(t).Fields[f.Name]
 		needed := !strings.Contains(options, "omit")
 		if m.Lenient {
 			needed = strings.HasSuffix(text, "Required.") || strings.Contains(text, " Required. ")

@@ -141,6 +141,25 @@ func (e *entry) name(spec *serving.Spec) {
 	}
 }
 
+// DecisionLine is a decision as it is shown.
+type DecisionLine struct {
+	At       float64           `json:"at_s"`
+	Kind     string            `json:"kind"`
+	Reason   string            `json:"reason"`
+	App      string            `json:"app,omitempty"`
+	Query    serving.QueryID   `json:"query,omitempty"`
+	Outcome  string            `json:"outcome,omitempty"`
+	Late     bool              `json:"late,omitempty"`
+	Instance int32             `json:"instance,omitempty"`
+	Batch    uint64            `json:"batch,omitempty"`
+	Variant  string            `json:"variant,omitempty"`
+	Items    int32             `json:"items,omitempty"`
+	Expected float64           `json:"expected_ms,omitempty"`
+	Queue    float64           `json:"queue_ms,omitempty"`
+	Queries  []serving.QueryID `json:"queries,omitempty"`
+	Error    string            `json:"error,omitempty"`
+}
+
 // line writes a decision with names instead of ids.
 func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 	d, variant := &e.decision, e.variant
@@ -151,23 +170,7 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		}
 		return fmt.Appendf(nil, "%12.6f %s\n", e.at.Seconds(), text)
 	}
-	out := struct {
-		At       float64           `json:"at_s"`
-		Kind     string            `json:"kind"`
-		Reason   string            `json:"reason"`
-		App      string            `json:"app,omitempty"`
-		Query    serving.QueryID   `json:"query,omitempty"`
-		Outcome  string            `json:"outcome,omitempty"`
-		Late     bool              `json:"late,omitempty"`
-		Instance int32             `json:"instance,omitempty"`
-		Batch    uint64            `json:"batch,omitempty"`
-		Variant  string            `json:"variant,omitempty"`
-		Items    int32             `json:"items,omitempty"`
-		Expected float64           `json:"expected_ms,omitempty"`
-		Queue    float64           `json:"queue_ms,omitempty"`
-		Queries  []serving.QueryID `json:"queries,omitempty"`
-		Error    string            `json:"error,omitempty"`
-	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
+	out := DecisionLine{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
 		Instance: int32(d.Instance), Batch: uint64(d.Batch),
 		App: e.app, Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6,
 		Queue: float64(d.Queue) / 1e6}
