@@ -20,7 +20,7 @@ else
   library=$PWD/node_modules/onnxruntime-node/bin/napi-v6/linux/${arch/amd64/x64}/libonnxruntime.so.1
   module=$($go list -m)
   # shellcheck disable=SC2086 # flags are several words
-  CGO_ENABLED=1 $go build $flags -buildvcs=false -ldflags "-s -w -buildid= -X $module/host.version=$version" -o "$program" \
+  CGO_ENABLED=1 $go build $flags -buildvcs=false -ldflags "-s -w -buildid= -X $module/host.version=${version:+v$version}" -o "$program" \
     ./cmd/sluice
 fi
 # Where Debian's compilers for another kind of machine have its libraries.
@@ -28,7 +28,7 @@ sysroot=
 case $arch in "$($go env GOHOSTARCH)") ;; arm64) sysroot=/usr/aarch64-linux-gnu ;; *) sysroot=/usr/x86_64-linux-gnu ;; esac
 cd operator
 # shellcheck disable=SC2086
-CGO_ENABLED=0 GOARCH=$arch $go build $flags -buildvcs=false -ldflags "-s -w -buildid= -X main.release=$version" \
+CGO_ENABLED=0 GOARCH=$arch $go build $flags -buildvcs=false -ldflags "-s -w -buildid= -X main.release=${version:+v$version}" \
   -o "$out/sluice-operator" ./cmd/sluice-operator
 cd deploy
 CGO_ENABLED=0 GOARCH='' $go run -buildvcs=false ./cmd/image -o "$out" -sluice "$program" \

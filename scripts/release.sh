@@ -57,7 +57,7 @@ built() {
   fi
   CC=$cc CGO_ENABLED=$cgo GOOS=$os GOARCH=$arch CGO_CFLAGS=$flags \
     $go build -trimpath -buildvcs=true -tags netgo,osusergo -o "$to" \
-    -ldflags "-s -w -buildid= -X $module/host.version=$version -extldflags '$link'" ./cmd/sluice
+    -ldflags "-s -w -buildid= -X $module/host.version=v$version -extldflags '$link'" ./cmd/sluice
 }
 
 # old_enough checks that programs and libraries start with the oldest glibc.
@@ -74,8 +74,9 @@ old_enough() {
 licences() {
   local to=$1 name dir file
   cp LICENSE "$to/"
-  mkdir -p "$to/licences/onnxruntime" "$to/licences/go" "$to/licences/highs"
+  mkdir -p "$to/licences/"{onnxruntime,dashboard,go,highs}
   cp tools/release/onnxruntime.txt "$to/licences/onnxruntime/LICENSE"
+  cp tools/release/dashboard.txt "$to/licences/dashboard/LICENSE"
   cp "$($go env GOROOT)/LICENSE" "$to/licences/go/"
   cp runtime/highs/NOTICE "$to/licences/highs/"
   $go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/sluice | sort -u |
