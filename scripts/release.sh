@@ -158,9 +158,10 @@ main() {
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
   export SOURCE_DATE_EPOCH GOFLAGS=-mod=readonly
   rm -rf "$out" && mkdir -p "$out"
-  # A checkout of its own: what is not committed is not in the release.
-  git worktree add -q --detach "$work/checkout" HEAD
-  trap 'git worktree remove --force "$work/checkout"; rm -rf "$work"' EXIT
+  trap 'rm -rf "$work"' EXIT
+  # A checkout of its own: what is not committed is not in the release, and tags are not in the program's version.
+  git clone -q --shared --no-tags --no-checkout . "$work/checkout"
+  git -C "$work/checkout" checkout -q --detach "$(git rev-parse HEAD)"
   cd "$work/checkout"
   tools=$PWD/tools/release
   CGO_ENABLED=0 $go build -o "$work/host" ./cmd/sluice
