@@ -139,9 +139,29 @@ func unpacked(t *testing.T, made, root string) {
 	if said, err := exec.Command("tar", "xzf", found[0], "--strip-components=1", "-C", to).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
+	packaged(t, made, to)
 	for _, name := range []string{"LICENSE", "licences/onnxruntime/LICENSE", "licences/go/LICENSE", "CHANGELOG.md"} {
 		if _, err := os.Stat(filepath.Join(to, "share", "doc", "sluice", name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// packaged compares what the package for Debian installs below /usr with what the archive unpacked to.
+func packaged(t *testing.T, made, unpacked string) {
+	t.Helper()
+	debs, err := filepath.Glob(filepath.Join(made, "sluice_*_"+runtime.GOARCH+".deb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, deb := range debs {
+		to := t.TempDir()
+		if said, err := exec.Command("dpkg-deb", "-x", deb, to).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		said, err := exec.Command("diff", "-r", filepath.Join(to, "usr"), unpacked).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s is not what is in the archive: %v\n%s", deb, err, said)
 		}
 	}
 }
