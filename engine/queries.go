@@ -222,7 +222,7 @@ func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.W
 // tasks may start late.
 func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	rec := q.records.at(r)
-	w.Record = r
+	w.Record, w.Asking = r, rec.share.asking
 	rec.coldUntil = max(rec.coldUntil, w.ColdUntil)
 	w.ColdUntil = rec.coldUntil
 	x, late := &rec.query, q.spec.Apps[rec.query.App].Late == serving.ServeLate
@@ -232,11 +232,25 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	if late && !q.spec.Apps[x.App].ServesLate(x.Own) {
 		w.Own, q.expires = true, true
 	}
+	if w.Asking && w.ColdUntil == 0 && !late {
+		q.expireWhole(w)
+	}
 	q.keepOrder(w, &rec.query)
 	ref := q.fleet.Add(w)
 	q.records.attach(ref)
 	q.wait(ref)
 	return ref
+}
+
+// expireWhole has a task of a tenant that asks for more than its share start only while a whole batch with it would be
+// in time. Queues of such tenants are as long as their deadlines allow: at their heads stand tasks that a small batch
+// alone serves, one after the other, and small batches waste the time that all tenants share.
+func (q *queries) expireWhole(w *fleet.Work) {
+	batch, each := q.cheapestBatch(w.Stage)
+	by := w.LatestEnd.Add(-time.Duration(batch) * each)
+	if by > q.now && (w.Expires == 0 || by < w.Expires) {
+		w.Expires, q.expires = by, true
+	}
 }
 
 // wait lets a task that is in no place wait at its stage. The end of the step routes it.

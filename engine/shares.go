@@ -21,8 +21,9 @@ const (
 
 // shares divide the machine time of every app among tenants by weight while it is short: max-min fair over what they
 // ask for and have got since the shortage began, older amounts counting less. A query beyond its tenant's share waits
-// behind all that are not, so that an idle machine still takes it. Where time is not short every query is within its
-// share, and what was used then is held against nobody.
+// behind all that are not, so that an idle machine still takes it. What is within the shares takes all of the time, and
+// waits for long: queries of tenants that ask for less than their share go before those of tenants that ask for more.
+// Where time is not short every query is within its share, and what was used then is held against nobody.
 //
 // A query that waits is estimated at what its tenant's items took before. Once it runs it is charged the expected time
 // of its batches, by its part of their items. Expected time is charged rather than measured time, because a machine
@@ -41,6 +42,7 @@ type appShares struct {
 	at       serving.Time  // of the amounts below
 	levelled serving.Time  // when level was computed
 	level    float64       // seconds for each unit of weight that a share comes to
+	modest   bool          // a tenant asks for less than that
 	tenants  []account     // by serving.Query.Tenant
 }
 
@@ -66,6 +68,7 @@ type share struct {
 	begun    int32 // the shortage in which it started
 	waits    bool
 	beyond   bool
+	asking   bool // the tenant asks for more than its share, and another for less
 }
 
 func newShares(w *world) *shares {
@@ -123,6 +126,7 @@ func (s *shares) arrived(x *serving.Query, runs, batch int, least time.Duration)
 			s.fill(a, room)
 		}
 		mine := a.level * s.weight(int(x.Tenant))
+		own.asking = !t.full && a.modest
 		own.beyond = t.asked > mine && t.got+(t.within+own.estimate).Seconds() > mine
 	}
 	if !own.beyond {
@@ -189,7 +193,7 @@ func (s *shares) age(app serving.AppID) {
 // fill computes the level: who asks for less than its weight's worth gets all of it, and the others share what is left
 // by weight (water filling). What there is to share is what was started, and what may wait.
 func (s *shares) fill(a *appShares, room float64) {
-	a.levelled = s.now
+	a.levelled, a.modest = s.now, false
 	left, weights := room, 0.0
 	for k := range a.tenants {
 		t := &a.tenants[k]
@@ -203,7 +207,7 @@ func (s *shares) fill(a *appShares, room float64) {
 		a.level = left / weights
 		for k := range a.tenants {
 			if t := &a.tenants[k]; !t.full && t.asked <= a.level*s.weight(k) {
-				t.full, again = true, true
+				t.full, a.modest, again = true, true, true
 				left -= t.asked
 				weights -= s.weight(k)
 			}

@@ -29,7 +29,9 @@ const (
 	// behind the others of their priority. Other ranks are even.
 	deferred = 1
 	// lowestRank is the rank of queries without an explicit priority: behind every explicit one.
-	lowestRank = beyondRank - 3
+	lowestRank = askingRank - 4
+	// askingRank is added to the ranks of queries of tenants that ask for more than their share while others do not.
+	askingRank = 1 << 30
 )
 
 // BeyondShare is the priority of queries of tenants beyond their share: behind all others. Clients cannot ask for it.
@@ -55,12 +57,13 @@ type Work struct {
 	ColdUntil   serving.Time
 	MinAccuracy float64 // of the variant that serves it, in [0, 1]
 	Priority    int32   // of the query; see serving.Query
+	Asking      bool    // its tenant asks for more than its share: it waits behind those of tenants that do not
 	// StartBy is the latest start that the rules of the stage's queue allow; 0 for none. OwnTimeout tells that the
 	// client set it, so that tasks do not come to it in their order.
 	StartBy    serving.Time
 	OwnTimeout bool
-	// Expires is the latest start that its client allows; 0 where the deadline says as much. Tasks do not come to it in
-	// their order.
+	// Expires is the latest start that its client, or its tenant's share, allows; 0 where the deadline says as much.
+	// Tasks do not come to it in their order.
 	Expires serving.Time
 	// Own says that the deadline is the client's, and is kept although the app serves late.
 	Own    bool
@@ -168,7 +171,13 @@ func (t *Task) Isolated() bool { return t.isolated }
 func (t *Task) Rank() int32 { return t.rank }
 
 // Rank returns the rank of a task of it.
-func (w *Work) Rank() int32 { return rankOf(w.Priority) }
+func (w *Work) Rank() int32 {
+	rank := rankOf(w.Priority)
+	if w.Asking && rank < beyondRank {
+		return rank + askingRank
+	}
+	return rank
+}
 
 // BeyondShare reports whether its query is one beyond its tenant's share.
 func (t *Task) BeyondShare() bool { return t.rank == beyondRank }
@@ -206,7 +215,7 @@ func (f *Fleet) Add(w *Work) Ref {
 		r = Ref(len(f.tasks) - 1)
 	}
 	t := &f.tasks[r]
-	t.w, t.turnAt, t.rank = *w, w.Ready, rankOf(w.Priority)
+	t.w, t.turnAt, t.rank = *w, w.Ready, w.Rank()
 	t.w.LatestEnd = max(w.LatestEnd, w.Deadline)
 	t.constrained = w.Pin != serving.None || w.MinAccuracy > 0 || w.ColdUntil > 0
 	return r
