@@ -469,7 +469,7 @@ func TestPlanExamples(t *testing.T) {
 	graph, graphProfile := read(pipelineFile), read("../examples/pipeline/profile.json")
 	lines := strings.Split(planCommand().examples, "\n")
 	documented, shown := 0, map[string][]string{} // by command, lines of what it prints
-	for _, doc := range []string{"../docs/planning.md", "../docs/pools.md", "../README.md"} {
+	for _, doc := range []string{"../docs/planning.md", "../docs/pools.md", "../docs/sizing.md", "../README.md"} {
 		command := ""
 		for _, line := range strings.Split(read(doc), "\n") {
 			line, _, _ := strings.Cut(strings.TrimPrefix(line, "$ "), "#")
