@@ -84,8 +84,9 @@ func JWT(ctx context.Context, c JWTConfig) (Identifier, error) {
 		t.keys = file.Get
 	default:
 		set, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{c.KeyURL}, keyfunc.Override{
-			// Strangers can name any number of unknown keys: one fetch in a while, and nobody waits for the next.
-			RefreshUnknownKID: rate.NewLimiter(rate.Every(refetch), 1), RateLimitWaitMax: time.Millisecond,
+			// Strangers can name any number of unknown keys: one fetch in a while, and nobody waits for the next but in
+			// the end of that while. The bound must be longer than a busy machine takes to get to the fetch.
+			RefreshUnknownKID: rate.NewLimiter(rate.Every(refetch), 1), RateLimitWaitMax: 100 * time.Millisecond,
 			HTTPTimeout: fetchTimeout,
 			RefreshErrorHandlerFunc: func(u string) func(context.Context, error) {
 				return func(_ context.Context, err error) {
