@@ -45,9 +45,11 @@ func schemaOf(t *testing.T, of reflect.Type, title string, comments map[string]s
 			reflect.TypeFor[Duration](): {
 				"type":    []any{"string", "integer"},
 				"pattern": `^\+?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`, "minimum": 0, "maximum": 0,
+				"patternErrorMessage": "write a number and its unit, such as 50ms, 1.5s or 2m", // for editors
 			},
 			reflect.TypeFor[Size](): {
 				"type": []any{"string", "number"}, "pattern": `^ *\+?([0-9]|\.[0-9]).*$`, "minimum": 0,
+				"patternErrorMessage": "write a number and its unit, such as 512MiB or 2GB",
 			},
 		},
 		Short: map[reflect.Type]schema.Schema{systemType: {"type": []any{"string", "number", "boolean"}}},
