@@ -104,7 +104,7 @@ func (s *Supply) machine(ctx context.Context, w provider.Worker) (*machine, erro
 	if m := s.running[w.Name]; m != nil {
 		return m, nil
 	}
-	port, err := freePort(ctx)
+	port, err := s.port(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -222,15 +222,24 @@ func (s *Supply) PID(worker string) int {
 	return 0
 }
 
-// freePort returns a port that was free a moment ago.
-func freePort(ctx context.Context) (int, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// port returns a port that was free a moment ago and that no machine of this supply was given, whether or not it listens
+// on it yet.
+func (s *Supply) port(ctx context.Context) (int, error) {
+	given := make(map[string]bool, len(s.running))
+	for _, m := range s.running {
+		given[m.address] = true
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	for {
+		var c net.ListenConfig
+		l, err := c.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = l.Close() }() // on return, so that the next is another
+		if at := l.Addr().(*net.TCPAddr); !given[at.String()] {
+			return at.Port, nil
+		}
+	}
 }
 
 // readyEvery is the time between two questions whether a machine is ready.

@@ -190,3 +190,21 @@ func TestNothingSurvivesAKilledServer(t *testing.T) {
 	_ = server.Wait()
 	eventually(t, "the machine has ended", func() bool { return !runs(pid) })
 }
+
+// No port is given to two machines, however many are started before they listen.
+func TestPortsOfMachinesDiffer(t *testing.T) {
+	s := New(Config{Command: command})
+	for k := range 1000 {
+		port, err := s.port(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := "127.0.0.1:" + strconv.Itoa(port)
+		for name, m := range s.running {
+			if m.address == address {
+				t.Fatalf("machines %s and %d have %s", name, k, address)
+			}
+		}
+		s.running[strconv.Itoa(k)] = &machine{address: address}
+	}
+}
