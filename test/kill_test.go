@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -156,8 +157,9 @@ func TestKilledServerRemembers(t *testing.T) {
 		Idle   time.Duration `json:"idle_ns"`
 		Memory []byte        `json:"memory"`
 	}
+	data := filepath.Join(p.dir, "data")
 	open := func() *store.Functions {
-		s, err := store.OpenFunctions(filepath.Join(p.dir, "data"))
+		s, err := store.OpenFunctions(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,15 +194,31 @@ func TestKilledServerRemembers(t *testing.T) {
 	if status, text := p.call(t.Context()); status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
-	time.Sleep(8 * time.Second) // the server saves what has changed every five
+	// kept reads what a folder keeps of the app.
+	kept := func(s *store.Functions) (r record, err error) {
+		b, err = s.Get(store.IdleTable, "heavy")
+		if err == nil {
+			err = json.Unmarshal(b, &r)
+		}
+		return r, err
+	}
+	until(t, func() bool { // a copy of the store, which the server keeps locked, has it: all is saved every few seconds
+		copied := t.TempDir()
+		if os.CopyFS(copied, os.DirFS(data)) != nil {
+			return false
+		}
+		s, err := store.OpenFunctions(copied)
+		if err != nil { // copied while the server wrote
+			return false
+		}
+		defer s.Close()
+		r, err := kept(s)
+		return err == nil && r.Saved.After(called)
+	})
 	kill(c)
 	s = open()
 	defer s.Close()
-	b, err = s.Get(store.IdleTable, "heavy")
-	var r record
-	if err == nil {
-		err = json.Unmarshal(b, &r)
-	}
+	r, err := kept(s)
 	if err != nil || r.Saved.Before(called) || r.Idle > r.Saved.Sub(called) {
 		t.Fatalf("%s: %v, want what was learned after %v", b, err, called)
 	}

@@ -17,7 +17,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 	solver := highstest.Solver(t)
 	figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) {
 		run := newRunner(reproduce.Request{Seeds: 1, Parallel: parallel, Solver: solver})
-		run.steps, run.stressQueries = longtest.Of(2, 4), 3000 // fewer end before any can be late
+		run.steps, run.stressQueries = longtest.Of(1, 4), 3000 // fewer end before any can be late
 		run.callTraces = []callTrace{callTraces[0], callTraces[3]}
 		if err := reproduce.Prepare(run, figures, nil); err != nil {
 			return nil, err

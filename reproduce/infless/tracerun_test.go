@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -170,7 +171,7 @@ func TestFiguresAlongTraces(t *testing.T) {
 	}
 	names := []string{"12a", "12b", "14", "15a", "15b", "T4"}
 	run := newRunner(reproduce.Request{Seeds: 2, Parallel: 2})
-	run.steps = 6
+	run.steps = longtest.Of(3, 6)
 	if err := reproduce.Prepare(run, figures, names); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 		run.batchingSpan, run.sizes = time.Second, sizes[:1]
 		for _, x := range run.traces {
 			for a, c := range x.counts {
-				x.counts[a] = c[:min(len(c), longtest.Of(6, 12))]
+				x.counts[a] = c[:min(len(c), longtest.Of(3, 12))]
 			}
 		}
 		if err := reproduce.Prepare(run, figures, nil); err != nil {

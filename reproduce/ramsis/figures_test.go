@@ -29,7 +29,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 			for i := range run.systems {
 				run.systems[i].Options.Policies.Rates = "1600,2000"
 			}
-			if run.trace, err = newTraceLoad(longtest.Of[time.Duration](2, 3) * time.Second); err != nil {
+			if run.trace, err = newTraceLoad(longtest.Of[time.Duration](1, 3) * time.Second); err != nil {
 				return nil, err
 			}
 			run.trace.policyRates = "1600,2000"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/longtest"
 )
 
 // held is what this process has of the system: open files, mappings of shared memory, and workers.
@@ -50,7 +51,7 @@ func TestRestarts(t *testing.T) {
 		}
 	}
 	first := holds(t)
-	n := 25
+	n := longtest.Of(8, 25)
 	if own, err := strconv.Atoi(os.Getenv("SLUICE_RESTARTS")); err == nil {
 		n = own
 	}
