@@ -120,6 +120,7 @@ release: tools ## make the files of VERSION into out/release: archives, packages
 
 .PHONY: demo
 demo: ## serve three apps under a load that rises, and compare with the simulator (two minutes the first time)
+	@echo 'building the program and fetching ONNX Runtime (a minute the first time), then a minute of demonstration'
 	@$(MAKE) --no-print-directory -j 2 build setup
 	@bin/sluice demo
 

@@ -126,7 +126,8 @@ func (s *demoScreen) build(d *demo.Setting, build func(host.Options) (*host.Open
 func (s *demoScreen) profile(d *demo.Setting, o *host.Opened) (*host.Profiled, error) {
 	if !s.remeasure {
 		if p, ok := d.Measured(o); ok {
-			s.say("2. profile: how fast they are is known from an earlier run, %s\n", d.ProfilePath())
+			s.say("2. profile: how fast they are is known from an earlier run, %s (--remeasure: again)\n",
+				d.ProfilePath())
 			return p, nil
 		}
 	}

@@ -43,6 +43,10 @@ func TestDemoResult(t *testing.T) {
 			t.Errorf("%q is not in %q", text, got)
 		}
 	}
+	quiet, noisy := disturbed(7.6), disturbed(90.2)
+	if quiet != "" || !strings.Contains(noisy, "more than 90 ms late") {
+		t.Errorf("%q and %q", quiet, noisy)
+	}
 }
 
 // The demonstration needs nothing but the program and ONNX Runtime: it runs in an empty folder, and again with what it

@@ -81,7 +81,7 @@ func (s *demoScreen) sharedOutcome(d *demo.Shared, live *loadgen.Result, predict
 	if err := drawShared(d, reports); err != nil {
 		return err
 	}
-	result := sharedResult(d.Length, reports)
+	result := sharedResult(d.Length, reports) + disturbed(live.SendLag.P99)
 	if s.asJSON {
 		return writeJSON(s.Stdout, map[string]any{
 			"result": result, "live": live, "simulated": predicted, "best_of_papers": other,
@@ -145,6 +145,19 @@ func sharedResult(length time.Duration, reports []*report.Report) string {
 		"of the published systems here,\nwould have missed %.2f %% at an accuracy of %.2f %%.", live.Offered, length,
 		missed(live), accurate(live), missed(predicted), accurate(predicted), math.Abs(missed(predicted)-missed(live)),
 		math.Abs(accurate(predicted)-accurate(live)), reports[2].Name, missed(other), accurate(other))
+}
+
+// disturbedLag is the 99th percentile of the time by which queries are sent late, in ms, above which other programs
+// must have used the cores: on quiet ones it is a third of that.
+const disturbedLag = 20
+
+// disturbed says that a run was, if it was, by how late its queries were sent.
+func disturbed(lagMS float64) string {
+	if lagMS <= disturbedLag {
+		return ""
+	}
+	return fmt.Sprintf("\nOther programs used the cores: 1 %% of the queries were sent more than %.0f ms late. The "+
+		"simulator does not know of\nthem. Repeat it on a quiet machine, with --remeasure.", lagMS)
 }
 
 // accurate is the mean accuracy of the models that answered, in percent; 0 where none did.
