@@ -29,8 +29,8 @@ type Query struct {
 	// Expires is when the client no longer waits: nothing of the query starts later, also where late queries are
 	// served. 0 for never.
 	Expires Time
-	// Own says that the deadline is the client's. Where the app's objective is proposed, such a query is
-	// given up when its deadline cannot be met: somebody asked for it.
+	// Own says that the deadline is the client's and the app's objective is proposed. Such a query is given up when its
+	// deadline cannot be met: somebody asked for it.
 	Own bool
 	// Tenant is 1 + the index in Spec.Tenants of the tenant that sends the query; 0 for none.
 	Tenant int32

@@ -68,9 +68,9 @@ func (s *Spec) SetDeadline(q *Query, asked time.Duration) {
 		if r := s.Stages[s.Source(q.App)].Queue; asked > 0 && r.Ends() {
 			asked, q.QueueTimeout = 0, asked
 		}
-		timeout = s.Apps[q.App].SLO.Latency
+		timeout, q.Own = s.Apps[q.App].SLO.Latency, asked > 0 && s.Apps[q.App].SLO.Proposed
 	}
-	if q.Own = asked > 0; q.Own {
+	if asked > 0 {
 		timeout = asked
 	}
 	q.Deadline = q.Arrived.Add(timeout)
