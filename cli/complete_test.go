@@ -28,7 +28,7 @@ func TestComplete(t *testing.T) {
 		want  string // the words, or the first of them before ...
 	}{
 		{nil, "serve node infer ..."},
-		{[]string{"se"}, "serve"},
+		{[]string{"serv"}, "serve"},
 		{[]string{"help", "po"}, "policy"},
 		{[]string{"nonsense", ""}, ""},
 		{[]string{"policy", ""}, "generate show verify"},
