@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Chart packs the chart in a folder as a version whose image has the same tag: as the archive that helm installs, and as
-// an OCI layout in a tar, for a registry. Equal files give equal bytes, which `helm package` does not promise.
+// Chart packs the chart in a folder as a version whose image has the same tag: as the archive that helm installs, and
+// as an OCI layout in a tar, for a registry. Equal files give equal bytes, which `helm package` does not promise.
 func Chart(folder, version string, at time.Time) (archive, oci []byte, err error) {
 	c, err := loader.LoadDir(folder)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 var libraryFolders = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
 	"/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
-// libraries adds the shared libraries and the loader that programs need. They are below sysroot here, "" for the machine's
-// own, and at the same places in the image.
+// libraries adds the shared libraries and the loader that programs need. They are below sysroot here, "" for the
+// machine's own, and at the same places in the image.
 func (t tree) libraries(sysroot string, of ...string) error {
 	for len(of) > 0 {
 		path := of[0]
