@@ -44,7 +44,7 @@ func TestEmbeddedServerAnswersWithoutASocket(t *testing.T) {
 		t.Errorf("the overview is %+v", o)
 	}
 	w = httptest.NewRecorder()
-	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "sluice_") {
 		t.Errorf("metrics answer %d %.200s", w.Code, w.Body)
 	}
