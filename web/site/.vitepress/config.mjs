@@ -29,7 +29,7 @@ export default defineConfig({
       md.renderer.rules.link_open = (tokens, at, options, env, self) => {
         const href = tokens[at].attrGet('href') ?? '';
         const depth = (env.relativePath?.match(/\//g) ?? []).length;
-        const outside = depth === 0 ? /^(\.\.\/|[A-Z]+\.md|LICENSE)/.test(href) && href.replace(/^\.\.\//, '')
+        const outside = depth === 0 ? /^(\.\.\/|(?!README)[A-Z_]+\.md|LICENSE)/.test(href) && href.replace(/^\.\.\//, '')
           : href.startsWith('../'.repeat(depth + 1)) && href.replaceAll('../', '');
         if (outside) tokens[at].attrSet('href', source + outside);
         return rule(tokens, at, options, env, self);
