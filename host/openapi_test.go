@@ -94,7 +94,7 @@ func (d *document) text(t *testing.T, m *schema.Maker) string {
 func (o *operation) described(m *schema.Maker) schema.Schema {
 	words := strings.FieldsFunc(o.path, func(r rune) bool { return strings.ContainsRune("/{}:-_", r) })
 	out := schema.Schema{
-		"summary": o.about, "operationId": strings.ToLower(o.method) + "-" + strings.Join(words, "-"),
+		"summary": o.about, "operationId": strings.Join(append([]string{strings.ToLower(o.method)}, words...), "-"),
 	}
 	var parameters []any
 	for _, found := range wildcard.FindAllStringSubmatch(o.path, -1) {

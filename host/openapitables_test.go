@@ -149,11 +149,13 @@ func publicDocument(m *schema.Maker) *document {
 		file: "../docs/openapi/serving.json", title: "sluice: serving", server: "http://localhost:8000",
 		about: "The Open Inference Protocol v2 with Triton's extensions, and the protocol v1 of TensorFlow Serving " +
 			"and KServe, over HTTP. docs/protocol.md says what parameters and errors mean, and has the binary form.",
-		pages: []string{"/", "/v2/"}, // the latter is /v2
+		pages: []string{"/v2/"}, // the same as /v2
 	}
 	add := func(list ...operation) { d.operations = append(d.operations, list...) }
 	add(
 		operation{method: "GET", path: "/v2", about: "The server", answers: ok(of[serverMetadata]()), ask: "/v2"},
+		operation{method: "GET", path: "/", about: "Whether the server is alive, as KServe answers",
+			answers: ok(object(m, map[string]reflect.Type{"status": of[string]()})), ask: "/"},
 		operation{method: "GET", path: "/v2/health/live", about: "Whether the server is alive", answers: ok(of[live]()),
 			ask: "/v2/health/live"},
 		operation{method: "GET", path: "/v2/health/ready", about: "Whether the server takes queries",

@@ -107,7 +107,7 @@ type need struct {
 func needOf(r *http.Request) need {
 	path := r.URL.Path
 	switch {
-	case strings.HasPrefix(path, "/v2/health/"):
+	case strings.HasPrefix(path, "/v2/health/"), path == "/":
 		return need{open: true}
 	case r.Method == http.MethodGet || r.Method == http.MethodHead || path == "/v2/repository/index":
 		return need{roles: access.Look}

@@ -149,8 +149,10 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
-	if got := s.get(t, "GET", "/v2/health/ready", "", "stranger"); got != 200 {
-		t.Errorf("health asks for a key: %d", got)
+	for _, path := range []string{"/", "/v2/health/ready"} {
+		if got := s.get(t, "GET", path, "", "stranger"); got != 200 {
+			t.Errorf("%s asks for a key: %d", path, got)
+		}
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // v1Routes mounts the protocol v1 of TensorFlow Serving and KServe. The verb of a path stands behind a colon, in the
 // segment of the model or of its version.
 func (s *Server) v1Routes(mux *routes.Mux, get func(string, func(http.ResponseWriter, *http.Request) error)) {
+	get("/{$}", func(w http.ResponseWriter, _ *http.Request) error { // of KServe: whether the server is alive
+		return reply(w, map[string]string{"status": "alive"})
+	})
 	get("/v1/models", s.listV1)
 	for _, segment := range []string{"model", "version"} {
 		path := map[string]string{"model": "/v1/models/{model}", "version": "/v1/models/{model}/versions/{version}"}

@@ -23,6 +23,7 @@ func TestV1Paths(t *testing.T) {
 		status             int
 		want               string
 	}{
+		{"GET", "/", "", 200, `{"status":"alive"}`},
 		{"GET", "/v1/models", "", 200, `{"models":["digits/v1"]}`},
 		{"GET", modelV1, "", 200, `{"name":"digits/v1","ready":true,"model_version_status":[` +
 			`{"version":"1","state":"AVAILABLE",` + available + `,{"version":"2","state":"AVAILABLE",` + available +
