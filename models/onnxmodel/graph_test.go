@@ -2,10 +2,12 @@ package onnxmodel
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCheckNamesWhatIsWrong(t *testing.T) {
@@ -53,6 +55,18 @@ func TestWriteIsWholeAndRepeatable(t *testing.T) {
 	db, _ := os.ReadFile(b)
 	if len(da) == 0 || !bytes.Equal(da, db) {
 		t.Errorf("the same graph gave %d and %d bytes", len(da), len(db))
+	}
+	old := time.Unix(1e9, 0)
+	for _, x := range []struct {
+		g    *Graph
+		kept bool
+	}{{Add(Int64, Symbolic, 2), true}, {Add(Int64, Symbolic, 3), false}} {
+		if err := errors.Join(os.Chtimes(a, old, old), x.g.Write(a)); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := os.Stat(a); err != nil || st.ModTime().Equal(old) != x.kept {
+			t.Errorf("%v: a file was to be kept: %v", err, x.kept)
+		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "a", "1", ".*"))
 	if err != nil || len(left) != 0 {
