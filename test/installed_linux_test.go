@@ -15,11 +15,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/runtime/native"
 )
 
 // inRoot names the root that this binary enters to run the program that is installed there.
 const inRoot = "SLUICE_TEST_IN_ROOT"
+
+// withDemo has the demonstration run there, too, which takes the time to measure its models.
+const withDemo = "SLUICE_TEST_WITH_DEMO"
 
 // release names the folder of a release. Its archive is tried then, instead of the layout of one.
 const release = "SLUICE_RELEASE"
@@ -55,6 +59,13 @@ func TestInstalled(t *testing.T) {
 	}
 	c := exec.Command(own)
 	c.Env = []string{inRoot + "=" + root}
+	wanted := []string{
+		"(in lib/sluice beside the program's folder)", `"data":[11,22,33]`, "found=\"in lib/sluice",
+	}
+	if made != "" || longtest.Of(false, true) {
+		c.Env = append(c.Env, withDemo+"=1")
+		wanted = append(wanted, `"live": {`)
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {
 		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -69,9 +80,7 @@ func TestInstalled(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	t.Logf("%s", said)
-	for _, want := range []string{
-		"(in lib/sluice beside the program's folder)", `"data":[11,22,33]`, "found=\"in lib/sluice",
-	} {
+	for _, want := range wanted {
 		if !strings.Contains(string(said), want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -203,6 +212,11 @@ func enter(root string) error {
 	for _, args := range [][]string{{"version"}, {"example", "adder.onnx"}} {
 		if err := command(args...).Run(); err != nil {
 			return fmt.Errorf("%v: %w", args, err)
+		}
+	}
+	if os.Getenv(withDemo) != "" {
+		if err := command("demo", "--json", "--duration", "5s", "--dir", "/tmp/demo").Run(); err != nil {
+			return fmt.Errorf("demo: %w", err)
 		}
 	}
 	server := command("serve", "adder.onnx")
