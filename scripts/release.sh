@@ -181,7 +181,7 @@ main() {
   notes >"$out/NOTES.md"
   [ ! -f "$work/images" ] || { printf '\nImages:\n\n' && sed 's/^/    /' "$work/images"; } >>"$out/NOTES.md"
   (cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS)
-  say "$(cd "$out" && ls | wc -l) files in $out"
+  say "$(wc -l <"$out/SHA256SUMS") files in $out"
 }
 
 main
