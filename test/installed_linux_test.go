@@ -145,7 +145,8 @@ func unpacked(t *testing.T, made, root string) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.Command("tar", "xzf", found[0], "--strip-components=1", "-C", to).CombinedOutput(); err != nil {
+	unpack := exec.Command("tar", "xzf", found[0], "--strip-components=1", "-C", to)
+	if said, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	packaged(t, made, to)
@@ -205,8 +206,9 @@ func enter(root string) error {
 	}
 	command := func(args ...string) *exec.Cmd {
 		c := exec.Command("/opt/sluice/bin/sluice", args...)
-		c.Env = []string{"PATH=", asProgram + "=1"}                  // the second is for the layout with the binary of the tests
-		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr // there is no /dev/null to open
+		c.Env = []string{"PATH=", asProgram + "=1"} // the second is for the binary of the tests
+		// There is no /dev/null to open.
+		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 		return c
 	}
 	for _, args := range [][]string{{"version"}, {"example", "adder.onnx"}} {
