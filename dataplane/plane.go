@@ -254,7 +254,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	p.spec().SetDeadline(&q, r.Timeout)
 	if r.Within > 0 {
 		if q.Expires = now.Add(r.Within); q.Expires < q.Deadline {
-			q.Deadline, q.Own = q.Expires, true
+			q.Deadline, q.Own = q.Expires, p.spec().Proposes(r.App)
 		}
 	}
 	q.Slack = p.slackOf(r.App, q.Deadline.Sub(now))

@@ -229,7 +229,7 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	if x.Expires > 0 && (w.ColdUntil > 0 || late) {
 		w.Expires, q.expires = x.Expires, true // elsewhere nothing starts after the deadline anyhow
 	}
-	if late && !q.spec.Apps[x.App].ServesLate(x.Own) {
+	if late && x.Own {
 		w.Own, q.expires = true, true
 	}
 	if w.Asking && w.ColdUntil == 0 && !late {

@@ -60,15 +60,20 @@ func (r *QueueRules) Ends() bool {
 	return false
 }
 
-// SetDeadline gives a query of an app its deadline. asked is the timeout that its client asked for, 0 for none. Where the
-// first stage's rules say how long queries wait, the timeout is one for its queue, and the deadline is the app's.
+// Proposes reports whether the objective of an app, which may be unknown, is proposed.
+func (s *Spec) Proposes(a AppID) bool {
+	return a >= 0 && int(a) < len(s.Apps) && s.Apps[a].SLO.Proposed
+}
+
+// SetDeadline gives a query of an app its deadline. asked is the timeout that its client asked for, 0 for none. Where
+// the first stage's rules say how long queries wait, the timeout is one for its queue, and the deadline is the app's.
 func (s *Spec) SetDeadline(q *Query, asked time.Duration) {
 	timeout := asked
 	if q.App >= 0 && int(q.App) < len(s.Apps) {
 		if r := s.Stages[s.Source(q.App)].Queue; asked > 0 && r.Ends() {
 			asked, q.QueueTimeout = 0, asked
 		}
-		timeout, q.Own = s.Apps[q.App].SLO.Latency, asked > 0 && s.Apps[q.App].SLO.Proposed
+		timeout, q.Own = s.Apps[q.App].SLO.Latency, asked > 0 && s.Proposes(q.App)
 	}
 	if asked > 0 {
 		timeout = asked

@@ -117,8 +117,8 @@ type App struct {
 // Composed reports whether clients see an app as a model of its own, and each of its stages as another.
 func (a *App) Composed() bool { return a.Ensemble || len(a.Stages) > 1 }
 
-// ServesLate reports whether a query of the app is served after its deadline; own says that the deadline is the client's.
-func (a *App) ServesLate(own bool) bool { return a.Late == ServeLate && !(own && a.SLO.Proposed) }
+// ServesLate reports whether a query of the app is served after its deadline; own is that of serving.Query.
+func (a *App) ServesLate(own bool) bool { return a.Late == ServeLate && !own }
 
 // Drops reports whether a query of the app that waits too long is dropped in the end.
 func (a *App) Drops() bool { return a.Late == DropLate || a.GiveUp > 0 || a.ColdWait > 0 }

@@ -71,7 +71,8 @@ func write(to io.Writer, binary, lock, version string) error {
 	}
 	b := bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{
 		component{
-			Type: "application", Name: info.Main.Path, Version: version, PURL: "pkg:golang/" + info.Main.Path + "@" + version,
+			Type: "application", Name: info.Main.Path, Version: version,
+			PURL: "pkg:golang/" + info.Main.Path + "@" + version,
 		},
 	}}
 	b.Components = append(b.Components, component{

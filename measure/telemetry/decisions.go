@@ -170,8 +170,8 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		}
 		return fmt.Appendf(nil, "%12.6f %s\n", e.at.Seconds(), text)
 	}
-	out := DecisionLine{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
-		Instance: int32(d.Instance), Batch: uint64(d.Batch),
+	out := DecisionLine{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query,
+		Late: d.Late, Instance: int32(d.Instance), Batch: uint64(d.Batch),
 		App: e.app, Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6,
 		Queue: float64(d.Queue) / 1e6}
 	switch d.Kind {

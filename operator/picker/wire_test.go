@@ -16,7 +16,8 @@ import (
 
 // TestWire compares what is read and written field by field with what the messages' own code does.
 func TestWire(t *testing.T) {
-	for _, seed := range []uint64{1795615977554673965, uint64(time.Now().UnixNano())} { // once a changed message was read
+	const read = 1795615977554673965 // with this seed a changed message was read
+	for _, seed := range []uint64{read, uint64(time.Now().UnixNano())} {
 		t.Logf("seed %d", seed)
 		wireOf(t, seed)
 	}

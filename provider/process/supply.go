@@ -222,8 +222,8 @@ func (s *Supply) PID(worker string) int {
 	return 0
 }
 
-// port returns a port that was free a moment ago and that no machine of this supply was given, whether or not it listens
-// on it yet.
+// port returns a port that was free a moment ago and that no machine of this supply was given, whether or not it
+// listens on it yet.
 func (s *Supply) port(ctx context.Context) (int, error) {
 	given := make(map[string]bool, len(s.running))
 	for _, m := range s.running {

@@ -75,8 +75,8 @@ type Source struct {
 	OS, Arch string // as Go names them
 }
 
-// Fetch fetches the library into a folder and returns its path. Nothing is written under the library's name but the very
-// file of native.sha256; where that is there already, nothing is fetched.
+// Fetch fetches the library into a folder and returns its path. Nothing is written under the library's name but the
+// very file of native.sha256; where that is there already, nothing is fetched.
 func (s Source) Fetch(ctx context.Context, folder string) (path string, err error) {
 	file, err := packaged(s.OS, s.Arch)
 	if err != nil {
