@@ -440,3 +440,17 @@ func TestPlanFailures(t *testing.T) {
 		}
 	}
 }
+
+// Variants of several apps that have one name are one row with what all of them served.
+func TestSharesOfOneNameAreOneRow(t *testing.T) {
+	var b strings.Builder
+	r := &Report{Variants: []VariantUse{
+		{Name: "small", Share: 0.25}, {Name: "large", Share: 0.5}, {Name: "small", Share: 0.25},
+	}}
+	if err := variantTable(&b, []string{"a"}, []*Report{r}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "50.00 %"); n != 2 {
+		t.Errorf("%s\n%d rows of half, want 2", b.String(), n)
+	}
+}

@@ -194,7 +194,7 @@ func variantTable(w io.Writer, names []string, reports []*Report) error {
 			share := 0.0
 			for _, v := range r.Variants {
 				if v.Name == name {
-					share = v.Share
+					share += v.Share // variants of several apps may have one name
 				}
 			}
 			row = append(row, format(Fraction, &share))
