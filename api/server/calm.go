@@ -79,11 +79,7 @@ func (c calming) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	if err != nil {
 		return nil, nil, err
 	}
-	address, _, err := net.SplitHostPort(raw.RemoteAddr().String())
-	if err != nil {
-		address = raw.RemoteAddr().String()
-	}
-	now := time.Now()
+	address, now := addressOf(raw), time.Now()
 	own := &calmConn{
 		Conn: conn, end: conn.Close, strikes: c.strikes, address: address, credit: c.strikes.credit(address, now),
 		at: now,

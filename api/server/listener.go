@@ -100,6 +100,15 @@ func (g *guard) Accept() (net.Conn, error) {
 	}
 }
 
+// addressOf is who is at the other end, without the port.
+func addressOf(c net.Conn) string {
+	remote := c.RemoteAddr().String()
+	if address, _, err := net.SplitHostPort(remote); err == nil {
+		return address
+	}
+	return remote
+}
+
 // silent returns the oldest connection that gives a place to one of an address, or nil.
 func (g *guard) silent(address, why string) (oldest *guardedConn) {
 	for c := range g.asksNothing {
@@ -113,10 +122,7 @@ func (g *guard) silent(address, why string) (oldest *guardedConn) {
 
 // admit returns a connection within the limits, or nil, and one to close for it.
 func (g *guard) admit(c net.Conn) (own, displaced *guardedConn) {
-	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
-	if err != nil {
-		address = c.RemoteAddr().String()
-	}
+	address := addressOf(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	own = &guardedConn{Conn: c, guard: g, address: address, since: time.Now()}

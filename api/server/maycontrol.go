@@ -78,24 +78,21 @@ func (c *Config) checkHost(r *http.Request) error {
 		host = name
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	own, err := os.Hostname()
 	switch {
 	case net.ParseIP(strings.Trim(host, "[]")) != nil, host == "localhost", strings.HasSuffix(host, ".localhost"),
-		err == nil && strings.EqualFold(host, own),
 		slices.ContainsFunc(c.Hosts, func(h string) bool { return strings.EqualFold(h, host) }):
+		return nil
+	}
+	if own, err := os.Hostname(); err == nil && strings.EqualFold(host, own) { // last: the system is asked
 		return nil
 	}
 	return oip.Errorf(oip.Forbidden, "Host", "%.100q is no name of this server: use its address, or list the name in "+
 		"server.hosts", host)
 }
 
-// protected answers requests to the admin address that were not meant for this server with 403.
-func (c *Config) protected(h http.Handler) http.Handler {
+// refusing answers requests with 403 where check returns an error.
+func refusing(check func(*http.Request) error, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		check := c.checkSource
-		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			check = c.checkHost
-		}
 		if err := check(r); err != nil {
 			writeError(w, http.StatusForbidden, err.Error())
 			return
@@ -104,31 +101,34 @@ func (c *Config) protected(h http.Handler) http.Handler {
 	})
 }
 
+// protected refuses requests to the admin address that were not meant for this server.
+func (c *Config) protected(h http.Handler) http.Handler {
+	return refusing(func(r *http.Request) error {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			return c.checkHost(r)
+		}
+		return c.checkSource(r)
+	}, h)
+}
+
 // inPod is set by Kubernetes in every container. Proxies beside the server call it from the same machine there, by the
 // names that clients use, and nobody browses.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// shielded answers requests that a page of another site has a browser send with 403: those that a browser sends without
-// asking, and those for another name of this machine. Who calls from elsewhere may know this server by any name, and
-// TLS has names of its own.
+// shielded refuses requests that a page of another site has a browser send: those that a browser sends without asking,
+// and those for another name of this machine. Who calls from elsewhere may know this server by any name, and TLS has
+// names of its own.
 func (c *Config) shielded(h http.Handler) http.Handler {
 	anyHost := os.Getenv(inPod) != "" || slices.Contains(c.Hosts, anyOrigin)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if origin := r.Header.Get("Origin"); !c.allowsOrigin(origin) {
-			if err := otherSites.Check(r); err != nil {
-				e := oip.Errorf(oip.Forbidden, "Origin", "%.100q is another site: list it in server.origins if its "+
-					"pages may infer", origin)
-				writeError(w, http.StatusForbidden, e.Error())
-				return
-			}
+	return refusing(func(r *http.Request) error {
+		if origin := r.Header.Get("Origin"); !c.allowsOrigin(origin) && otherSites.Check(r) != nil {
+			return oip.Errorf(oip.Forbidden, "Origin", "%.100q is another site: list it in server.origins if its "+
+				"pages may infer", origin)
 		}
 		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		if ok && at.IP.IsLoopback() && r.TLS == nil && !anyHost {
-			if err := c.checkHost(r); err != nil {
-				writeError(w, http.StatusForbidden, err.Error())
-				return
-			}
+			return c.checkHost(r)
 		}
-		h.ServeHTTP(w, r)
-	})
+		return nil
+	}, h)
 }

@@ -15,13 +15,14 @@ func (s *Server) v1Routes(mux *routes.Mux, get func(string, func(http.ResponseWr
 		return reply(w, map[string]string{"status": "alive"})
 	})
 	get("/v1/models", s.listV1)
-	for _, segment := range []string{"model", "version"} {
-		path := map[string]string{"model": "/v1/models/{model}", "version": "/v1/models/{model}/versions/{version}"}
-		mux.HandleFunc(path[segment], func(w http.ResponseWriter, r *http.Request) {
-			name, verb, asked := cutLast(r.PathValue(segment), ":")
+	for _, x := range []struct{ path, segment string }{
+		{"/v1/models/{model}", "model"}, {"/v1/models/{model}/versions/{version}", "version"},
+	} {
+		mux.HandleFunc(x.path, func(w http.ResponseWriter, r *http.Request) {
+			name, verb, asked := cutLast(r.PathValue(x.segment), ":")
 			h, allow := s.statusV1, http.MethodGet
 			if asked && r.Method == http.MethodPost {
-				r.SetPathValue(segment, name)
+				r.SetPathValue(x.segment, name)
 				h, allow = within(s.postPredict), http.MethodPost
 				if verb != "predict" {
 					h = func(http.ResponseWriter, *http.Request) error { return unknownVerb(verb) }
