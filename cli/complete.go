@@ -40,13 +40,11 @@ func candidates(e *Env, among []command, before []string, word string) (out []ca
 	}
 	if len(before) == 0 {
 		for _, c := range among {
-			out = append(out, candidate{c.name[strings.LastIndexByte(c.name, ' ')+1:], c.summary})
+			out = append(out, candidate{c.word(), c.summary})
 		}
 		return out
 	}
-	at := slices.IndexFunc(among, func(c command) bool {
-		return c.name[strings.LastIndexByte(c.name, ' ')+1:] == before[0]
-	})
+	at := slices.IndexFunc(among, func(c command) bool { return c.word() == before[0] })
 	if at < 0 {
 		return nil
 	}
@@ -55,6 +53,9 @@ func candidates(e *Env, among []command, before []string, word string) (out []ca
 	}
 	return candidates(e, among[at].verbs, before[1:], word)
 }
+
+// word is the last word of a command's name: its own, behind that of the command it is a verb of.
+func (c *command) word() string { return c.name[strings.LastIndexByte(c.name, ' ')+1:] }
 
 // candidates are the flags of a command, the values of the flag before the word, or arguments.
 func (c *command) candidates(e *Env, before []string, word string) (out []candidate) {

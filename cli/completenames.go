@@ -106,9 +106,7 @@ func servedNames(e *Env, base string) []string {
 	if err != nil {
 		return nil
 	}
-	if token := e.Getenv("SLUICE_TOKEN"); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
+	authorize(r, e.Getenv("SLUICE_TOKEN"))
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil

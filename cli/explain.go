@@ -47,9 +47,7 @@ parameter query_id; a server remembers the latest ones.`,
 					return fault.Wrap(fault.Usage, err)
 				}
 				req.Header.Set("Accept", "text/plain")
-				if token := e.Getenv("SLUICE_TOKEN"); token != "" {
-					req.Header.Set("Authorization", "Bearer "+token)
-				}
+				authorize(req, e.Getenv("SLUICE_TOKEN"))
 				if *asJSON {
 					req.Header.Set("Accept", "application/json")
 				}

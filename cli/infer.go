@@ -144,9 +144,7 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 	if head != oip.NoBinary {
 		r.Header.Set(oip.HeaderLength, strconv.Itoa(head))
 	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	authorize(r, c.token)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, 0, fault.Errorf(fault.NoServer, "%w: is the server running, and is --url its HTTP address?", err)

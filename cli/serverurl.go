@@ -1,6 +1,9 @@
 package cli
 
-import "strings"
+import (
+	"net/http"
+	"strings"
+)
 
 // serverURL is the base of a server's paths over HTTP for an address as users write it: HOST:PORT, with http:// or
 // https:// before it, with a slash behind it.
@@ -9,4 +12,11 @@ func serverURL(address string) string {
 		address = "http://" + address
 	}
 	return strings.TrimRight(address, "/")
+}
+
+// authorize shows a caller's key to a server, where there is one.
+func authorize(r *http.Request, token string) {
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 }

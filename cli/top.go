@@ -105,9 +105,7 @@ func (t *top) get(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return fault.Wrap(fault.Usage, err)
 	}
-	if t.token != "" {
-		r.Header.Set("Authorization", "Bearer "+t.token)
-	}
+	authorize(r, t.token)
 	resp, err := t.client.Do(r)
 	if err != nil {
 		return fault.Errorf(fault.NoServer, "%w: is the server running, and is --server its admin address?", err)

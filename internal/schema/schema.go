@@ -5,6 +5,7 @@ package schema
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ type Maker struct {
 // Of returns the schema of a type. That of a struct is a reference to one in Defs.
 func (m *Maker) Of(t reflect.Type) Schema {
 	if s, ok := m.Special[t]; ok {
-		return clone(s)
+		return maps.Clone(s)
 	}
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -92,14 +93,6 @@ func (m *Maker) Of(t reflect.Type) Schema {
 		return Schema{}
 	}
 	return Schema{"type": "integer"}
-}
-
-func clone(s Schema) Schema {
-	out := make(Schema, len(s))
-	for k, v := range s {
-		out[k] = v
-	}
-	return out
 }
 
 // orNull also takes null.
