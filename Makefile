@@ -125,7 +125,7 @@ demo: ## serve three apps under a load that rises, and compare with the simulato
 	@bin/sluice demo
 
 .PHONY: test
-test: tools setup vet fmt $(GOTESTSUM) ## vet, check formatting, run all tests, in five minutes on two cores
+test: tools setup vet fmt $(GOTESTSUM) ## vet, check formatting, run all tests, in six minutes on two cores
 	$(call say,test)
 	$(RUN_TESTS) $(LONGEST) ./...
 
@@ -161,19 +161,10 @@ golangci: tools $(GOLANGCI) ## run the linters of .golangci.yml
 	$(call say,golangci-lint)
 	$(GOLANGCI) run ./...
 
-$(GOLANGCI):
-	$(call say,building golangci-lint $(GOLANGCI_VERSION))
-	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
-	mv .tools/golangci-lint $(GOLANGCI)
-
 .PHONY: workflows
 workflows: tools .tools/actionlint-$(ACTIONLINT_VERSION) ## check the workflows of .github
 	$(call say,actionlint)
 	.tools/actionlint-$(ACTIONLINT_VERSION)
-
-.tools/actionlint-$(ACTIONLINT_VERSION):
-	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
-	mv .tools/actionlint $@
 
 .PHONY: onnx-suite
 onnx-suite: tools setup ## serve the ONNX standard's backend cases (Debian's libonnx-testdata) and compare the answers
@@ -220,18 +211,19 @@ reproducible: tools ## build the program twice, in two places, and compare the b
 	$(call say,two builds)
 	scripts/supply.sh reproducible
 
-$(GOTESTSUM):
-	$(call say,building gotestsum $(GOTESTSUM_VERSION))
-	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
-	mv .tools/gotestsum $(GOTESTSUM)
+# A tool is built from the module proxy, once for each version: its name, its version, its package.
+define built
+.tools/$(1)-$(2):
+	$$(call say,building $(1) $(2))
+	GOBIN=$$(CURDIR)/.tools GOFLAGS=-mod=mod $$(GO) install $(3)@$(2)
+	mv .tools/$(1) $$@
 
-.tools/govulncheck-$(GOVULNCHECK_VERSION):
-	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
-	mv .tools/govulncheck $@
-
-.tools/go-licenses-$(GOLICENSES_VERSION):
-	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/google/go-licenses@$(GOLICENSES_VERSION)
-	mv .tools/go-licenses $@
+endef
+$(eval $(call built,golangci-lint,$(GOLANGCI_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call built,gotestsum,$(GOTESTSUM_VERSION),gotest.tools/gotestsum))
+$(eval $(call built,actionlint,$(ACTIONLINT_VERSION),github.com/rhysd/actionlint/cmd/actionlint))
+$(eval $(call built,govulncheck,$(GOVULNCHECK_VERSION),golang.org/x/vuln/cmd/govulncheck))
+$(eval $(call built,go-licenses,$(GOLICENSES_VERSION),github.com/google/go-licenses))
 
 .PHONY: guard
 guard: tools ## compare what the program does with what scripts/guard recorded (FULL=1 for every figure)
@@ -242,8 +234,8 @@ bench: tools setup ## benchmarks in Go's format (BENCH=regexp, BENCHTIME=1s)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
 
 .PHONY: check
-check: ## all that CI runs: lint, test, race, a second of each fuzz target
-	@$(MAKE) --no-print-directory lint vulncheck licences test race fuzz FUZZTIME=1s
+check: ## all that CI runs: lint, test, race, two seconds of each fuzz target
+	@$(MAKE) --no-print-directory lint vulncheck licences test race fuzz FUZZTIME=2s
 	$(call say,check passed)
 
 .PHONY: upgrade-highs
