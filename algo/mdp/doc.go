@@ -1,4 +1,3 @@
-// Package mdp solves finite Markov and semi-Markov decision processes (Puterman, Markov Decision Processes, 1994,
-// chapters 4, 6, 8 and 11): value iteration, policy iteration, the long-run average reward per unit of time, and
-// stationary distributions.
+// Package mdp solves finite Markov decision processes over a number of decisions, and finds the stationary distribution
+// of a policy (Puterman, Markov Decision Processes, 1994, chapter 4 and appendix A).
 package mdp

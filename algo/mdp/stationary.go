@@ -141,13 +141,3 @@ func (p *Process) step(policy Policy, share, next, nodes []float64) {
 		}
 	}
 }
-
-// Mean returns the mean of a quantity of actions over the decisions of a policy. share is by state, as Stationary
-// returns it.
-func (p *Process) Mean(policy Policy, share []float64, of func(action int32) float64) float64 {
-	sum := 0.0
-	for s, x := range share {
-		sum += x * of(policy[s])
-	}
-	return sum
-}

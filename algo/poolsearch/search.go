@@ -46,10 +46,3 @@ func (s *Search) Tell(value float64) {
 	s.strategy.observe(point)
 	s.space.trials[len(s.space.trials)-1].Pruned = s.space.pruned - before
 }
-
-// Run searches to the end. value is called with the index of each point to evaluate and returns its value.
-func (s *Search) Run(value func(point int) float64) {
-	for i, ok := s.Next(); ok; i, ok = s.Next() {
-		s.Tell(value(i))
-	}
-}

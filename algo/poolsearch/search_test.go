@@ -203,3 +203,10 @@ func TestTellUnasked(t *testing.T) {
 	}()
 	Random(space(t, [][]int{{1}}, nil), rand.New(rand.NewPCG(1, 1))).Tell(1)
 }
+
+// Run searches to the end. value is called with the index of each point to evaluate and returns its value.
+func (s *Search) Run(value func(point int) float64) {
+	for i, ok := s.Next(); ok; i, ok = s.Next() {
+		s.Tell(value(i))
+	}
+}

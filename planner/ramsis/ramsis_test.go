@@ -67,8 +67,8 @@ func TestByHand(t *testing.T) {
 	p := newProblem(w)
 	// States (1, 0), (1, SLO), overflow. A batch takes 50 ms. With probability exp(-1) no query arrives. With exp(-1)
 	// exactly one does, which then has between 50 and 100 ms left, rounded down to 0. Otherwise the queue is too long.
-	if p.States() != 3 || p.Actions() != 3 {
-		t.Fatalf("%d states and %d actions", p.States(), p.Actions())
+	if p.States() != 3 || len(p.Reward) != 3 {
+		t.Fatalf("%d states and %d actions", p.States(), len(p.Reward))
 	}
 	to := make([]float64, 3)
 	columns, weights := p.Next.Row(1)
@@ -118,8 +118,17 @@ func variety() map[string]*Worker {
 func TestRowsAddUp(t *testing.T) {
 	for name, w := range variety() {
 		p := newProblem(w)
-		if err := p.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
+		for what, rows := range map[string]*mdp.Rows{"action": &p.Next, "node": p.Spread} {
+			for i := range rows.Len() {
+				sum := 0.0
+				_, weights := rows.Row(i)
+				for _, x := range weights {
+					sum += x
+				}
+				if math.Abs(sum-1) > 1e-9 || slices.Min(weights) < 0 {
+					t.Errorf("%s: the probabilities of %s %d add up to %v", name, what, i, sum)
+				}
+			}
 		}
 		x, err := w.Solve(t.Context())
 		if err != nil {
@@ -274,7 +283,7 @@ func TestAgainstMonteCarlo(t *testing.T) {
 	}
 }
 
-// Probabilities of counts add up, agree with the mean, and a trace counted by hand comes out as it went in.
+// Probabilities of counts add up and agree with the mean.
 func TestArrivals(t *testing.T) {
 	for _, a := range []Arrivals{Poisson(40), Gamma{40, 1}, Gamma{40, 5}, Gamma{40, 0.2}} {
 		for _, x := range []float64{0.01, 0.1, 0.7} {
@@ -299,33 +308,6 @@ func TestArrivals(t *testing.T) {
 	for k := range 20 {
 		if p, g := Poisson(40).LogCount(k, 0.2), (Gamma{40, 1}).LogCount(k, 0.2); math.Abs(p-g) > 1e-6 {
 			t.Errorf("%d arrivals: Poisson %v, gamma of shape 1 %v", k, p, g)
-		}
-	}
-	var times []float64
-	rng := rand.New(rand.NewPCG(3, 3))
-	for at := 0.0; len(times) < 200_000; at += rng.ExpFloat64() / 100 {
-		times = append(times, at)
-	}
-	c, err := Count("test", times, []float64{0.01, 0.03, 0.1, 0.3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if math.Abs(c.Rate()-100) > 1 {
-		t.Errorf("counted %v/s, want 100", c.Rate())
-	}
-	for _, x := range []float64{0.01, 0.02, 0.06, 0.2} {
-		for k := range 30 {
-			if got, want := math.Exp(c.LogCount(k, x)), math.Exp(Poisson(100).LogCount(k, x)); math.Abs(got-want) >
-				0.01 {
-				t.Errorf("%d within %v s: %v, want about %v", k, x, got, want)
-			}
-		}
-	}
-	for name, windows := range map[string][]float64{
-		"falling": {0.1, 0.05}, "nothing": {0}, "longer than the trace": {1e9},
-	} {
-		if _, err := Count("test", times, windows); err == nil {
-			t.Errorf("%s: no error", name)
 		}
 	}
 }
