@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/longtest"
-	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/diagnosis"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -275,7 +275,7 @@ func near(got, want float64) bool {
 	return got == want || math.Abs(got-want) <= 0.002*math.Abs(want)+1e-9
 }
 
-func (c *checking) diagnosis(d *capacity.Diagnosis) {
+func (c *checking) diagnosis(d *diagnosis.Diagnosis) {
 	want := multiple(c.fastest, c.workers, c.asked, every, none)
 	if math.Abs(want-1) < 1e-5 {
 		return
@@ -308,7 +308,7 @@ func (c *checking) diagnosis(d *capacity.Diagnosis) {
 	}
 }
 
-func (c *checking) unserved(d *capacity.Diagnosis) {
+func (c *checking) unserved(d *diagnosis.Diagnosis) {
 	at := 0
 	for s := range c.fastest {
 		best := 0.0
@@ -358,7 +358,7 @@ func (c *checking) unserved(d *capacity.Diagnosis) {
 	}
 }
 
-func (c *checking) bottlenecks(d *capacity.Diagnosis) {
+func (c *checking) bottlenecks(d *diagnosis.Diagnosis) {
 	said := make(map[int]float64)
 	for i, b := range d.Bottlenecks {
 		said[int(b.Stage)] = b.Without
@@ -381,7 +381,7 @@ func (c *checking) bottlenecks(d *capacity.Diagnosis) {
 // most is how many workers of a type are tried.
 const most = 4
 
-func (c *checking) additions(d *capacity.Diagnosis) {
+func (c *checking) additions(d *diagnosis.Diagnosis) {
 	single := make(map[int]int)
 	cheapest, largest := math.Inf(1), 0
 	for i, m := range d.Mends {
@@ -469,7 +469,7 @@ func (c *checking) carriedBy(spec *serving.Spec) bool {
 	return multiple(c.f.fastest(spec), c.workers, c.asked, every, none) >= 1-1e-9
 }
 
-func (c *checking) floors(d *capacity.Diagnosis) {
+func (c *checking) floors(d *diagnosis.Diagnosis) {
 	said := make(map[int]float64)
 	for _, m := range d.Mends {
 		if len(m.Floors) == 1 && m.SLOs == nil {
@@ -496,7 +496,7 @@ func (c *checking) floors(d *capacity.Diagnosis) {
 	}
 }
 
-func (c *checking) slos(d *capacity.Diagnosis) {
+func (c *checking) slos(d *diagnosis.Diagnosis) {
 	for _, m := range d.Mends {
 		if m.SLOs == nil || m.Floors != nil {
 			continue
@@ -516,7 +516,7 @@ func (c *checking) slos(d *capacity.Diagnosis) {
 	}
 }
 
-func (c *checking) demands(d *capacity.Diagnosis) {
+func (c *checking) demands(d *diagnosis.Diagnosis) {
 	said := make(map[int]float64)
 	for _, m := range d.Mends {
 		if m.Demand != nil {
@@ -542,7 +542,7 @@ func (c *checking) demands(d *capacity.Diagnosis) {
 }
 
 // works carries out a mend and plans again.
-func (c *checking) works(m *capacity.Mend) {
+func (c *checking) works(m *diagnosis.Mend) {
 	r := plan.Request{Spec: c.f.spec, Rates: append([]float64(nil), c.f.rates...)}
 	if m.Add != nil {
 		change := make([]int, len(c.workers))

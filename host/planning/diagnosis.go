@@ -9,14 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/quantity"
-	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/diagnosis"
 	"github.com/sluice-serving/sluice/planner/fluid"
 	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Diagnosis is a capacity.Diagnosis with names instead of identifiers.
+// Diagnosis is a diagnosis.Diagnosis with names instead of identifiers.
 type Diagnosis struct {
 	Headroom float64 `json:"headroom"` // factor on the demand, included in what follows
 	Carried  bool    `json:"carried"`
@@ -75,7 +75,7 @@ func (a *answerer) diagnose(ctx context.Context, p *host.Profiled, planner plan.
 }
 
 func (a *answerer) find(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.Request, v *Plan) (
-	*capacity.Diagnosis, error) {
+	*diagnosis.Diagnosis, error) {
 	if own := fluidOf(planner); own != nil {
 		return fluid.Diagnose(ctx, own, r)
 	}
@@ -109,7 +109,7 @@ func fluidOf(planner plan.Planner) *fluid.Planner {
 
 // exact is the diagnosis of proteus, which shows its progress.
 func (a *answerer) exact(ctx context.Context, p *host.Profiled, own *proteus.Planner, r plan.Request) (
-	*capacity.Diagnosis, error) {
+	*diagnosis.Diagnosis, error) {
 	watched := *own
 	watched.Solver = &watchedSolver{
 		Solver: own.Solver, most: float64(80 + 2*len(r.Spec.Stages) + 3*len(r.Spec.DeviceTypes)),
@@ -133,7 +133,7 @@ func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limit
 }
 
 // withNames returns a diagnosis with names instead of identifiers.
-func withNames(spec *serving.Spec, found *capacity.Diagnosis, d *Demand) *Diagnosis {
+func withNames(spec *serving.Spec, found *diagnosis.Diagnosis, d *Demand) *Diagnosis {
 	out := &Diagnosis{
 		Headroom: found.Headroom, Carried: found.Carried, Multiple: found.Multiple, Bound: found.Bound,
 	}
@@ -162,12 +162,12 @@ func withNames(spec *serving.Spec, found *capacity.Diagnosis, d *Demand) *Diagno
 }
 
 // limits are the names of limits.
-var limits = map[capacity.LimitKind]string{
-	capacity.BudgetLimit: "the budget", capacity.MostLimit: "how many machines can be rented (most)",
-	capacity.MemoryLimit: "the memory of machines",
+var limits = map[diagnosis.LimitKind]string{
+	diagnosis.BudgetLimit: "the budget", diagnosis.MostLimit: "how many machines can be rented (most)",
+	diagnosis.MemoryLimit: "the memory of machines",
 }
 
-func namedUnserved(spec *serving.Spec, u *capacity.UnservedStage) Unserved {
+func namedUnserved(spec *serving.Spec, u *diagnosis.UnservedStage) Unserved {
 	app := &spec.Apps[u.App]
 	x := Unserved{App: app.Name, Stage: spec.Stages[u.Stage].Name}
 	var ways []string

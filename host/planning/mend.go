@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/measure/quantity"
-	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/diagnosis"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -30,7 +30,7 @@ type Mend struct {
 }
 
 // namedMend returns a mend with names instead of identifiers.
-func namedMend(spec *serving.Spec, m *capacity.Mend, d *Demand) Mend {
+func namedMend(spec *serving.Spec, m *diagnosis.Mend, d *Demand) Mend {
 	x := &naming{spec: spec, out: Mend{Proven: m.Proven}}
 	if len(m.Add) > 0 {
 		x.addition(m)
@@ -111,7 +111,7 @@ func put[V any](to *map[string]V, name string, value V) {
 }
 
 // addition names added workers.
-func (x *naming) addition(m *capacity.Mend) {
+func (x *naming) addition(m *diagnosis.Mend) {
 	x.out.Add, x.out.CostPerHour = make(map[string]int), &m.CostPerHour
 	var parts []string
 	priced := false

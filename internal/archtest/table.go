@@ -166,9 +166,9 @@ var bans = []ban{
 	},
 	{
 		from: []string{"planner/*"}, to: []string{"planner/*", "policy/route", "policy/batch", "policy/scale"},
-		except: []string{"planner/capacity"}, self: true,
+		except: []string{"planner/capacity", "planner/diagnosis"}, self: true,
 		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to " +
-			"planner/capacity when it is about plans",
+			"planner/capacity and planner/diagnosis when it is about plans",
 	},
 	{
 		from: []string{"policy/plan"}, to: []string{"policy/...", "planner/..."}, self: false,

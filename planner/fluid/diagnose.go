@@ -1,12 +1,12 @@
 package fluid
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
 
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/diagnosis"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -19,9 +19,11 @@ import (
 // Every mend is enough by the program with whole machines and with what memory holds; nothing is simulated. Mends are
 // searched to one per cent, assuming that more never carries less. Numbers of machines are the smallest that the
 // program finds; Proven says that memory asks for no more. Diagnose fails when ctx ends or no worker is up.
-func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*capacity.Diagnosis, error) {
+func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*diagnosis.Diagnosis, error) {
 	down, _ := capacity.Unusable(r.Spec, r.Snapshot)
-	d := &diagnoser{ctx: ctx, p: p, r: r, untargeted: true, out: &capacity.Diagnosis{Headroom: 1}}
+	d := &diagnoser{ctx: ctx, p: p, untargeted: true}
+	d.Search = diagnosis.Search{Request: r, Possible: d.possible, Enough: d.enough}
+	d.Out.Headroom = 1
 	any := false
 	for _, workers := range capacity.UsableWorkers(r.Spec, down) {
 		d.listed = append(d.listed, len(workers))
@@ -30,47 +32,24 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*capacity.Diagno
 	if !any {
 		return nil, capacity.Unserved(p.Profile, r.Spec, capacity.Asked{Fraction: 1}, nil, nil)
 	}
-	d.r.Spec = withEveryType(r.Spec)
-	if d.out.Carried = d.enough(&change{}); d.out.Carried {
+	d.Request.Spec = withEveryType(r.Spec)
+	if d.Out.Carried = d.enough(&diagnosis.Change{}); d.Out.Carried {
 		d.untargeted = false
-		d.out.Carried = d.enough(&change{})
+		d.Out.Carried = d.enough(&diagnosis.Change{})
 	}
-	if d.multiples(); d.out.Carried {
-		d.out.Multiple = max(d.out.Multiple, 1)
-		d.out.Bound = max(d.out.Bound, d.out.Multiple)
-		return d.out, ctx.Err()
-	}
-	m := d.problem(&change{})
-	d.findUnserved(m)
-	d.findBottlenecks(m)
-	d.findLimits()
-	for _, find := range []func(){
-		d.addMachines, d.raiseMost, d.raiseBudget, d.addMemory, d.lowerFloors, d.lowerTargets, d.lengthen, d.combine,
-		d.lessDemand,
-	} {
-		if find(); ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	return d.out, nil
+	d.multiples()
+	m := d.problem(&diagnosis.Change{})
+	return d.Run(ctx.Err, func() { d.findUnserved(m) }, func() { d.findBottlenecks(m) }, d.findLimits, d.addMachines,
+		d.raiseMost, d.raiseBudget, d.addMemory, d.LowerFloors, d.lowerTargets, d.Lengthen, d.combine, d.lessDemand)
 }
 
 // diagnoser looks for mends.
 type diagnoser struct {
-	ctx        context.Context
-	p          *Planner
-	r          plan.Request // of a spec in which each device type has a worker
-	listed     []int        // by DeviceTypeID: usable workers of the request's own spec
-	untargeted bool         // targets do not count
-	out        *capacity.Diagnosis
-}
-
-// change is what a mend changes of a request. The zero value changes nothing.
-type change struct {
-	spec   *serving.Spec // nil for the request's
-	rates  []float64     // by AppID, queries/s; nil for the request's
-	add    []int         // machines beyond those that can be used, by DeviceTypeID; nil for none
-	budget float64       // $/h; 0 for the planner's own
+	diagnosis.Search // of a spec in which each device type has a worker
+	ctx              context.Context
+	p                *Planner
+	listed           []int // by DeviceTypeID: usable workers of the request's own spec
+	untargeted       bool  // targets do not count
 }
 
 // unlimited is a budget that limits nothing.
@@ -94,25 +73,17 @@ func withEveryType(spec *serving.Spec) *serving.Spec {
 	return out
 }
 
-// altered returns a change of the apps. do gets a copy of them.
-func (d *diagnoser) altered(do func(apps []serving.App)) *change {
-	spec := *d.r.Spec
-	spec.Apps = slices.Clone(spec.Apps)
-	do(spec.Apps)
-	return &change{spec: &spec}
-}
-
 // problem is the changed request as a problem, whether all apps can be served or not.
-func (d *diagnoser) problem(x *change) *problem {
-	r, p := d.r, *d.p
-	if x.spec != nil {
-		r.Spec = x.spec
+func (d *diagnoser) problem(x *diagnosis.Change) *problem {
+	r, p := d.Request, *d.p
+	if x.Spec != nil {
+		r.Spec = x.Spec
 	}
-	if x.rates != nil {
-		r.Rates = x.rates
+	if x.Rates != nil {
+		r.Rates = x.Rates
 	}
-	if x.budget > 0 {
-		p.Options.Budget = x.budget
+	if x.Budget > 0 {
+		p.Options.Budget = x.Budget
 	}
 	if d.untargeted {
 		spec := *r.Spec
@@ -123,8 +94,8 @@ func (d *diagnoser) problem(x *change) *problem {
 		r.Spec = &spec
 	}
 	return p.problem(&r, func(t serving.DeviceTypeID) int {
-		if x.add != nil {
-			return d.usable(t) + x.add[t]
+		if x.Add != nil {
+			return d.usable(t) + x.Add[t]
 		}
 		return d.usable(t)
 	})
@@ -132,7 +103,7 @@ func (d *diagnoser) problem(x *change) *problem {
 
 // usable is how many machines of a device type the request can use.
 func (d *diagnoser) usable(t serving.DeviceTypeID) int {
-	x := &d.r.Spec.DeviceTypes[t]
+	x := &d.Request.Spec.DeviceTypes[t]
 	if x.Tenure == serving.Rented && x.MaxMachines > 0 {
 		return min(d.listed[t], x.MaxMachines)
 	}
@@ -152,7 +123,7 @@ const centTolerance = 1e-9
 
 // possible tells whether the program carries a changed request with machines in fractions that hold everything. Where
 // it does not, no plan does.
-func (d *diagnoser) possible(x *change) bool {
+func (d *diagnoser) possible(x *diagnosis.Change) bool {
 	m := d.problem(x)
 	if !m.servesAll() {
 		return false
@@ -172,13 +143,13 @@ func (m *problem) servesAll() bool {
 }
 
 // enough tells whether whole machines, with what memory holds, carry a changed request.
-func (d *diagnoser) enough(x *change) bool {
+func (d *diagnoser) enough(x *diagnosis.Change) bool {
 	_, ok := d.pool(x)
 	return ok
 }
 
 // pool returns the cheapest machines found that carry a changed request.
-func (d *diagnoser) pool(x *change) (counts, bool) {
+func (d *diagnoser) pool(x *diagnosis.Change) (counts, bool) {
 	if d.ctx.Err() != nil || !d.possible(x) {
 		return nil, false
 	}
@@ -224,8 +195,8 @@ func (m *problem) carriedBy(sites []site) bool {
 
 // times is the request's demand times a factor, or only that of one app.
 func (d *diagnoser) times(factor float64, only serving.AppID) []float64 {
-	out := make([]float64, len(d.r.Spec.Apps))
-	copy(out, d.r.Rates)
+	out := make([]float64, len(d.Request.Spec.Apps))
+	copy(out, d.Request.Rates)
 	for a := range out {
 		if only == serving.None || only == serving.AppID(a) {
 			out[a] *= factor
@@ -236,27 +207,25 @@ func (d *diagnoser) times(factor float64, only serving.AppID) []float64 {
 
 // multiples fills in how much of the demand can be carried, the same part of each app.
 func (d *diagnoser) multiples() {
-	at := func(x *change, ok func(*change) bool) float64 {
+	at := func(x *diagnosis.Change, ok func(*diagnosis.Change) bool) float64 {
 		return largest(func(by float64) bool {
 			y := *x
-			y.rates = d.times(by, serving.None)
+			y.Rates = d.times(by, serving.None)
 			return ok(&y)
 		})
 	}
-	d.out.Bound = at(&change{}, d.possible)
-	if nearly := (1 - 4*boundTolerance) * d.out.Bound; nearly > 0 && d.enough(&change{
-		rates: d.times(nearly, serving.None),
+	d.Out.Bound = at(&diagnosis.Change{}, d.possible)
+	if nearly := (1 - 4*boundTolerance) * d.Out.Bound; nearly > 0 && d.enough(&diagnosis.Change{
+		Rates: d.times(nearly, serving.None),
 	}) {
-		d.out.Multiple = nearly
+		d.Out.Multiple = nearly
 		return
 	}
-	d.out.Multiple = at(&change{}, d.enough)
+	d.Out.Multiple = at(&diagnosis.Change{}, d.enough)
 }
 
 const (
-	// searchTolerance is the relative precision of searched numbers.
-	searchTolerance = 0.01
-	// boundTolerance is that of bounds, which cost less.
+	// boundTolerance is the relative precision of bounds.
 	boundTolerance = 1e-3
 	// farMultiple bounds multiples.
 	farMultiple = 1 << 12
@@ -279,40 +248,4 @@ func largest(ok func(by float64) bool) float64 {
 		}
 	}
 	return low
-}
-
-// smallest returns about the smallest factor from 1 to most for which something is both possible and enough.
-func smallest(most float64, possible, enough func(float64) bool) (float64, bool) {
-	low := 1.0
-	search := func(step float64, ok func(float64) bool) (float64, bool) {
-		high := low * step
-		for ; !ok(high); step *= step {
-			if low = high; high >= most {
-				return 0, false
-			}
-			high = min(high*step, most)
-		}
-		for high/low > 1+searchTolerance {
-			if middle := math.Sqrt(low * high); ok(middle) {
-				high = middle
-			} else {
-				low = middle
-			}
-		}
-		return high, true
-	}
-	first, ok := search(2, possible)
-	if !ok {
-		return 0, false
-	}
-	if enough(first) {
-		return first, true
-	}
-	low = first
-	return search(1+2*searchTolerance, enough)
-}
-
-// order sorts added machines by what they cost, the cheapest first.
-func order(mends []capacity.Mend) {
-	slices.SortStableFunc(mends, func(a, b capacity.Mend) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
 }

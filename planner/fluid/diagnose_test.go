@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/diagnosis"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-func (w *world) diagnose(t testing.TB, o Options) *capacity.Diagnosis {
+func (w *world) diagnose(t testing.TB, o Options) *diagnosis.Diagnosis {
 	t.Helper()
 	out, err := Diagnose(context.Background(), &Planner{Profile: w, Options: o}, plan.Request{
 		Spec: &w.Spec, Rates: w.rates,
@@ -25,7 +25,7 @@ func (w *world) diagnose(t testing.TB, o Options) *capacity.Diagnosis {
 }
 
 // mended is a world with a mend, and the planner's options with it.
-func (w *world) mended(m *capacity.Mend, o Options) (*world, Options) {
+func (w *world) mended(m *diagnosis.Mend, o Options) (*world, Options) {
 	out := *w
 	out.DeviceTypes, out.Apps = slices.Clone(w.DeviceTypes), slices.Clone(w.Apps)
 	out.Workers, out.rates = slices.Clone(w.Workers), slices.Clone(w.rates)
@@ -78,7 +78,7 @@ func (w *world) lacks(t testing.TB, o Options) (sheds bool, missed float64) {
 	return out.Shed != nil, missed
 }
 
-func kindOf(m *capacity.Mend) string {
+func kindOf(m *diagnosis.Mend) string {
 	switch {
 	case m.Budget > 0:
 		return "budget"
@@ -154,7 +154,7 @@ func TestMendsAreEnough(t *testing.T) {
 			}
 			if m.Proven && len(m.Add) == 1 && len(m.Most) == 0 && m.Add[0].Workers > 1 {
 				less := *m
-				less.Add = []capacity.Addition{{Device: m.Add[0].Device, Workers: m.Add[0].Workers - 1}}
+				less.Add = []diagnosis.Addition{{Device: m.Add[0].Device, Workers: m.Add[0].Workers - 1}}
 				with, _ := w.mended(&less, o)
 				if d := with.diagnose(t, o); d.Carried {
 					t.Errorf("world %d: %+v are enough, too", n, less.Add)
@@ -185,7 +185,7 @@ func TestDiagnosisOfAGraph(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	m := d.Mends[0]
-	if len(m.Add) != 1 || m.Add[0] != (capacity.Addition{Device: 0, Workers: 1}) || !m.Proven {
+	if len(m.Add) != 1 || m.Add[0] != (diagnosis.Addition{Device: 0, Workers: 1}) || !m.Proven {
 		t.Errorf("%+v", m)
 	}
 	if last := d.Mends[len(d.Mends)-1]; len(last.Demand) != 1 || last.Demand[0].To < 98 || last.Demand[0].To > 100 {
@@ -201,14 +201,14 @@ func TestDiagnosisOfARent(t *testing.T) {
 	w.app(time.Second, 250)
 	w.variant(0, 10*ms, 1, 0)
 	d := w.diagnose(t, Options{Budget: 2})
-	if d.Carried || math.Abs(d.Multiple-0.8) > 0.01 || len(d.Limits) != 1 || d.Limits[0].Kind != capacity.BudgetLimit ||
-		math.Abs(d.Limits[0].Without-2) > 0.01 || d.Mends[0].Budget != 3 {
+	if d.Carried || math.Abs(d.Multiple-0.8) > 0.01 || len(d.Limits) != 1 ||
+		d.Limits[0].Kind != diagnosis.BudgetLimit || math.Abs(d.Limits[0].Without-2) > 0.01 || d.Mends[0].Budget != 3 {
 		t.Errorf("%+v", d)
 	}
 	w.DeviceTypes[0].MaxMachines = 2
 	d = w.diagnose(t, Options{})
 	if m := d.Mends[0]; len(m.Add) != 0 || len(m.Most) != 1 || m.Most[0].Workers != 3 || m.CostPerHour != 1 ||
-		d.Limits[0].Kind != capacity.MostLimit {
+		d.Limits[0].Kind != diagnosis.MostLimit {
 		t.Errorf("%+v", d)
 	}
 	// Neither alone is enough of 650/s: machines, what can be rented and the budget together are.

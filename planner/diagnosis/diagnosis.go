@@ -1,4 +1,6 @@
-package capacity
+// Package diagnosis says how much of a demand a fleet carries, why it is not more, and which changes would let it carry
+// all. A planner answers what it carries of a changed request; the search for changes that any planner needs is here.
+package diagnosis
 
 import (
 	"time"
