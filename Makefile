@@ -11,10 +11,10 @@ BENCHTIME ?= 1s
 # An older Go fetches the one go.mod asks for, also where a distribution has turned that off.
 export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
-RACE_DIRS := dataplane api/server api/dashboard host runtime measure/loadgen measure/telemetry
+RACE_DIRS := dataplane internal/api/server internal/api/dashboard host runtime internal/measure/loadgen internal/measure/telemetry
 
 # The packages whose tests take longest begin first, so that none of them runs alone at the end.
-LONGEST := ./test ./sim ./reproduce/... ./cli ./dataplane
+LONGEST := ./test ./sim ./papers/reproduce/... ./internal/cli ./dataplane
 
 # Prints a package as its tests end, failures whole, and these again at the end. Tests of three packages run at once on
 # two cores, since many wait. What go test would vet has been vetted.
@@ -103,7 +103,7 @@ cluster-demo: tools setup ## from an empty Kubernetes cluster on this machine to
 .PHONY: crds
 crds: tools ## make the definitions of sluice's Kubernetes resources from their Go types
 	cd operator && $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION) \
-	  object crd:maxDescLen=2000 paths=./api/... output:crd:dir=config/crd
+	  object crd:maxDescLen=2000 paths=./internal/api/... output:crd:dir=config/crd
 	cp operator/config/crd/sluice.dev_*.yaml operator/deploy/chart/crds/
 
 .PHONY: image
@@ -241,8 +241,8 @@ check: ## all that CI runs: lint, test, race, two seconds of each fuzz target
 .PHONY: upgrade-highs
 upgrade-highs: ## take the newest HiGHS from its npm package, resolve its names anew and test it
 	npm install --ignore-scripts --save-exact highs@latest
-	$(GO) generate ./runtime/highs
-	$(GO) test ./runtime/highs
+	$(GO) generate ./internal/runtime/highs
+	$(GO) test ./internal/runtime/highs
 
 .PHONY: generate
 generate: tools ## regenerate what is generated (go generate)

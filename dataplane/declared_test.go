@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/serving/limits"
+	"github.com/sluice-serving/sluice/internal/limits"
 )
 
 // A query may say at which rate its stream will send. That holds until the stream ends, says otherwise, or has been

@@ -12,8 +12,8 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // A machine that lacks memory for large batches serves all queries all the same, in smaller ones, and says so once for

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/internal/limits"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/limits"
 	"github.com/sluice-serving/sluice/serving/pipeline"
+	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

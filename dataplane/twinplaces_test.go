@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/engine/journal"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // places has one app after the other come, in the place of the one before, get a new version, and go.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // failingPlanner returns an error for every third request, and for every third one a plan that is not valid.

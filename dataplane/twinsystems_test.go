@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/engine/journal"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // Simulator and data plane agree for every system of the list with its own router, batcher, scaler and options, and so

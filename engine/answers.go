@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/report"
 )
 
 // Ended returns the outcome that an EndQuery decision made at now reports to metrics, the same in simulated and live

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/internal/planner/static"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // followed returns an engine whose scaler follows the content of an app of two stages, with a plan for the given

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/serving/report"
 )
 
 // cutMachine is one machine of 4 threads and one accelerator, and parts of it: half, 3 threads, and all of its threads.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/pq"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/algo/pq"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // pool is a driver for many machines: it finds the next end in logarithmic time, so that the engine's own time shows.

@@ -3,10 +3,10 @@ package engine
 import (
 	"time"
 
-	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/report"
 )
 
 // Fleet returns a view of what runs and waits. It shows the engine's present state after every step.

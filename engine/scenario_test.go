@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // Scenarios: scripts with recorded output in testdata. Run with -rewrite to record anew, and commit the change only if

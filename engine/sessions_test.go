@@ -6,8 +6,8 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // When a client joins or leaves, every scaler that plans asks at once for a plan for the declared rates of the present

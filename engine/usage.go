@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/report"
 )
 
 // usage integrates the cost and the load of instances and workers, at the prices in force as time passes.

@@ -78,7 +78,7 @@ licences() {
   cp tools/release/onnxruntime.txt "$to/licences/onnxruntime/LICENSE"
   cp tools/release/dashboard.txt "$to/licences/dashboard/LICENSE"
   cp "$($go env GOROOT)/LICENSE" "$to/licences/go/"
-  cp runtime/highs/NOTICE "$to/licences/highs/"
+  cp internal/runtime/highs/NOTICE "$to/licences/highs/"
   $go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/sluice | sort -u |
     while read -r name dir; do
       mkdir -p "$to/licences/$name"

@@ -2,7 +2,7 @@
 # setup.sh fetches the packages of package-lock.json into node_modules, once, and verifies them: ONNX Runtime, and HiGHS,
 # which is in the program already and is there for `make upgrade-highs`.
 #
-# npm checks the packages against the lock file; runtime/native/native.sha256 then pins the very files we load, so that neither a
+# npm checks the packages against the lock file; internal/runtime/native/native.sha256 then pins the very files we load, so that neither a
 # registry nor a half-written folder can slip another library in. No script of any package is run.
 #
 # SLUICE_ONNXRUNTIME=/path/to/libonnxruntime.so uses a library that is already installed: then npm is optional.
@@ -50,10 +50,10 @@ verified() {
       return 1
     fi
     if [ "$(sha256 "$file" | cut -d' ' -f1)" != "$sum" ]; then
-      wrong="$file has another checksum than runtime/native/native.sha256"
+      wrong="$file has another checksum than internal/runtime/native/native.sha256"
       return 1
     fi
-  done <runtime/native/native.sha256
+  done <internal/runtime/native/native.sha256
 }
 
 current="$(sha256 package-lock.json | cut -d' ' -f1) $platform"

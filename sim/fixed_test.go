@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/internal/planner/static"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // fixed returns an engine with a system's rules for instances that stay as they are, and the plan that places them.

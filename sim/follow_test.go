@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/measure/workload"
-	"github.com/sluice-serving/sluice/planner/scrooge"
+	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/papers/scrooge"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // ballooning is a truth in which batches of one stage take longer for a while. from is called at every batch with the

@@ -8,10 +8,10 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // pipeline is an app of three stages in a row on workers of one type: the things in a frame are cropped, then each is

@@ -10,14 +10,14 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/longtest"
+	"github.com/sluice-serving/sluice/internal/planner/static"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/measure/workload"
-	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 

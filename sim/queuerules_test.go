@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // randomRules are rules of a queue.

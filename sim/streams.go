@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // streamChange is the opening or the closing of a stream.

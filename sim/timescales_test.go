@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/longtest"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/internal/systems"
 )
 
 // drawShared draws apps whose objectives lie between 20 ms and 20 s, at 20 to 120 % of what full batches of their

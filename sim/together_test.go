@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/planner/static"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/measure/workload"
-	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // Two models on one worker, and a batch of each at once. With two slots both run at once: the second is believed to

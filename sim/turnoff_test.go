@@ -9,13 +9,13 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/longtest"
-	"github.com/sluice-serving/sluice/measure/workload"
-	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/internal/planner/capacity"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // rows is a planner that gives every stage of an app a row of workers. It uses the first of them: as many as the rate

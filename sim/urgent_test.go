@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/internal/systems"
 )
 
 // Queries that have 40 ms share machines with ones that have 10 s, and whose batches last from a second on. Machine

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
 )
 
 // A server whose machine lacks memory for large batches answers all queries in smaller ones. Its metrics, its log and

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	triton "github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	triton "github.com/sluice-serving/sluice/internal/models/repository/pb"
 )
 
 // repeating is a model server whose model answers as many times as the first number of a request says, and fails behind

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
 )
 
 // counting has a class that counts the rows of a query, and classes that stand before it: one gives three rows for each

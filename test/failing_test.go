@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/internal/heldport"
 )
 

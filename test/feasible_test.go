@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/longtest"
-	"github.com/sluice-serving/sluice/measure/profiler"
-	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/serving/report"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // smallWorld is a world that a configuration describes.

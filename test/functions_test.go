@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/cli"
-	"github.com/sluice-serving/sluice/host/functions"
-	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/internal/cli"
 	"github.com/sluice-serving/sluice/internal/heldport"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/store"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 )
 
 // serverless is a server of functions in a process of its own.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/engine/journal"
 )
 
 // steps reads a journal, step by step, and returns its header.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 )
 
 // mustJudge makes a missing package of the clients a failure. CI sets it.
@@ -89,8 +89,8 @@ func TestClientsOfOtherMakersAreServed(t *testing.T) {
 		program, plugin := python(t)
 		messages := t.TempDir()
 		judge(t, nil, "protoc", "-I..", "--python_out="+messages, "--grpc_out="+messages,
-			"--plugin=protoc-gen-grpc="+plugin, "../api/oip/pb/open_inference.proto",
-			"../models/repository/pb/model_config.proto")
+			"--plugin=protoc-gen-grpc="+plugin, "../internal/api/oip/pb/open_inference.proto",
+			"../internal/models/repository/pb/model_config.proto")
 		judged(t, judge(t, []string{"PYTHONPATH=" + messages, "PYTHONDONTWRITEBYTECODE=1"}, program,
 			"clients/python/judge.py", http, grpc))
 	})

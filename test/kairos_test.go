@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/measure/loadgen"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/engine/journal"
+	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // placed is a batch as a journal has it, and on which kind of machine it ran.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/internal/heldport"
-	"github.com/sluice-serving/sluice/measure/loadgen"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/host/store"
+	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

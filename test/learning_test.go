@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/engine/journal"
 )
 
 // ran is a batch as a journal has it.

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel"
-	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel/pb"
 )
 
 // A model of a repository that is not even an app, because of its file or config.pbtxt, is known to clients with the

@@ -17,12 +17,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	"github.com/sluice-serving/sluice/host"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
-	"github.com/sluice-serving/sluice/provider"
-	"github.com/sluice-serving/sluice/provider/process"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/provider"
+	"github.com/sluice-serving/sluice/internal/provider/process"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/cli"
-	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/internal/cli"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
 )
 
 // asProgram makes the test binary behave as the sluice program, so that tests have real processes to kill without

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/measure/loadgen"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/measure/loadgen"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 )
 
 var curlLine = regexp.MustCompile(`curl -s (http://\S+/infer) -d '(.*)'`)

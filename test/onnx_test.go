@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 )
 
 // A model repository as a newcomer has it, from `config init` to an answer: real ONNX Runtime, real sockets, a real

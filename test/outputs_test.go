@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 )
 
 // A model whose outputs are together more than an answer takes is served: the log says so, clients get those that they

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
 )
 
 // asShell makes the test binary a shell in a network of its own, in which the default ports are free.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/engine/journal"
 	"github.com/sluice-serving/sluice/serving"
 )
 

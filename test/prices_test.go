@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/highstest"
+	"github.com/sluice-serving/sluice/internal/planner/static"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/planner/proteus"
-	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/papers/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // pricedFleet is workers of two device types at 1 $/h each, counts of each, with one app that both can serve.

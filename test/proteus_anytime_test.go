@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/highstest"
-	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/papers/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/internal/highstest"
-	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/papers/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 

@@ -20,7 +20,7 @@ import (
 // of each of two kinds of GPU, each scaled times.
 func measured(t testing.TB, scale int) (*serving.Spec, serving.Measurements) {
 	t.Helper()
-	f, err := os.Open("../reproduce/proteus/data/profile.csv")
+	f, err := os.Open("../papers/proteus/figures/data/profile.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

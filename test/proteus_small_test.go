@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/planner/capacity"
-	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/internal/planner/capacity"
+	"github.com/sluice-serving/sluice/papers/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/longtest"
-	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/papers/proteus"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )

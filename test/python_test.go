@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/internal/heldport"
-	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
 )
 
 // needsPython skips a test where no interpreter has the package. Where SLUICE_PYTHON_TESTS is "must", that fails.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel"
-	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
 )
 
 // A server whose configuration lies in a folder that cannot be written, with a working directory and a cache that

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/cli"
-	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/internal/cli"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
 )
 
 // A program that lies alone says in one line how to get the library, gets it from a registry of npm packages, and then

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/measure/profiler"
-	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
+	"github.com/sluice-serving/sluice/serving/report"
 )
 
 var (

@@ -21,10 +21,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/internal/longtest"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/sluice-serving/sluice/cli"
+	"github.com/sluice-serving/sluice/internal/cli"
 )
 
 func main() { os.Exit(cli.Main(cli.OS())) }

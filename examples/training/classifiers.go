@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // measureClassifiers measures the accuracy of every variant. The logits of a network for a view are computed once for

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // BenchmarkLadder measures each classifier that the program carries in ONNX Runtime on one thread, at batch sizes 1 to

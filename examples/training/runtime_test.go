@@ -8,8 +8,8 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
-	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/internal/models/digits"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
 )
 
 // startRuntime loads ONNX Runtime, or skips the test where it is not installed.

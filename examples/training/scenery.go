@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // measureSceneModels finds the thresholds of the detectors and measures what the ladder says of all. The accuracy of a

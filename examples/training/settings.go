@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // settings are everything that a ladder depends on, beside the code.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // sameFiles compares all files below two folders.
@@ -50,7 +50,7 @@ func TestTrainingGivesTheModelsOfTheProgram(t *testing.T) {
 	if err := Run(t.Context(), dir, l.Seed, nil); err != nil {
 		t.Fatal(err)
 	}
-	sameFiles(t, os.DirFS(dir), os.DirFS(filepath.Join("..", "..", "models", "digits", "trained")))
+	sameFiles(t, os.DirFS(dir), os.DirFS(filepath.Join("..", "..", "internal", "models", "digits", "trained")))
 }
 
 // The models that the program carries are right, in the runtime that serves them, as often as is written beside them.

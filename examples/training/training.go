@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // These separate the seeds of different uses, so that training never sees a held-out picture.

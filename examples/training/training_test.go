@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/examples/training/nn"
-	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/internal/models/digits"
 )
 
 // reduced are ladders small enough for a test.

@@ -25,78 +25,78 @@ var floors = []row{
 	{8, "test/...", false},
 
 	{7, "host", false}, // the application: it alone knows all that stands below
-	{7, "host/planning", false},
-	{7, "host/policies", false},
-	{7, "host/load", false},
-	{7, "host/worlds", false},
-	{7, "host/resources", false},
-	{7, "host/demo", false},
-	{7, "host/node", false}, // the worker of a fleet
+	{7, "internal/host/planning", false},
+	{7, "internal/host/policies", false},
+	{7, "internal/host/load", false},
+	{7, "internal/host/worlds", false},
+	{7, "internal/host/resources", false},
+	{7, "internal/host/demo", false},
+	{7, "internal/host/node", false}, // the worker of a fleet
 
-	{6, "api/server", false},
-	{6, "api/dashboard", false},
+	{6, "internal/api/server", false},
+	{6, "internal/api/dashboard", false},
 	{6, "operator/...", true},
 	{6, "web/...", false},
 	{6, "docs", false}, // the documents, shown by a server
-	{6, "host/functions", false},
-	{6, "host/store", false},
-	{6, "host/fault", false},
-	{6, "host/files", false},
+	{6, "internal/host/functions", false},
+	{6, "internal/host/store", false},
+	{6, "internal/host/fault", false},
+	{6, "internal/host/files", false},
 	{6, "runtime/*", false},
 	{6, "provider", false},   // how machines are had
 	{6, "provider/*", false}, // and from whom
-	{6, "measure/loadgen", false},
-	{6, "measure/profiler/...", false},
-	{6, "measure/tracing", false},
-	{6, "measure/samples", false},
-	{6, "measure/report/plot", false},
-	{6, "models/digits/...", false},
-	{6, "sim/experiment", false},
+	{6, "internal/measure/loadgen", false},
+	{6, "internal/measure/profiler/...", false},
+	{6, "internal/measure/tracing", false},
+	{6, "internal/measure/samples", false},
+	{6, "internal/measure/plot", false},
+	{6, "internal/models/digits/...", false},
+	{6, "internal/sim/experiment", false},
 	{6, "reproduce/...", false},
 
 	{5, "sim", false},
 	{5, "sim/truth", false},
-	{5, "sim/bounds", false}, // the fluid bound beside a simulated run
+	{5, "internal/sim/bounds", false}, // the fluid bound beside a simulated run
 	{5, "dataplane", false},
 	{5, "config/...", false},
-	{5, "measure/telemetry", false},
-	{5, "measure/board", false},
-	{5, "api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
-	{5, "api/access", false},            // who calls, what it may do, and what it did
-	{5, "api/routes", false},            // a ServeMux that lists its patterns
-	{5, "models/onnxmodel/...", false},  // reading and writing ONNX files
-	{5, "models/repository/...", false}, // Triton's model repository layout
-	{5, "runtime/native", false},
-	{5, "runtime/device", false}, // accelerators of this machine, and who uses which
-	{5, "python", false},         // the files of the package sluice-worker
+	{5, "internal/measure/telemetry", false},
+	{5, "internal/measure/board", false},
+	{5, "internal/api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
+	{5, "internal/api/access", false},            // who calls, what it may do, and what it did
+	{5, "internal/api/routes", false},            // a ServeMux that lists its patterns
+	{5, "internal/models/onnxmodel/...", false},  // reading and writing ONNX files
+	{5, "internal/models/repository/...", false}, // Triton's model repository layout
+	{5, "internal/runtime/native", false},
+	{5, "internal/runtime/device", false}, // accelerators of this machine, and who uses which
+	{5, "python", false},                  // the files of the package sluice-worker
 
 	{4, "systems", false},
 
 	{3, "engine", false},
-	{3, "engine/journal", false}, // encodes over an io.Writer and an io.Reader it is handed
+	{3, "internal/engine/journal", false}, // encodes over an io.Writer and an io.Reader it is handed
 
 	{2, "policy/plan", false},
 	{2, "policy/route", false},
-	{2, "policy/route/priced", false},
+	{2, "internal/policy/priced", false},
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},
 	{2, "planner/*", false},
-	{2, "measure/worlds", false}, // made of tables and loads
+	{2, "internal/measure/worlds", false}, // made of tables and loads
 
 	{1, "serving/fleet", false},
 	{1, "serving/profile", false},
 	{1, "serving/monitor", false},
 	{1, "serving/pipeline", false},
-	{1, "measure/workload", false},
-	{1, "measure/report", false},
-	{1, "measure/bound", false},
+	{1, "serving/workload", false},
+	{1, "serving/report", false},
+	{1, "internal/measure/bound", false},
 
 	{0, "algo/*", false},
 	{0, "serving", false},
-	{0, "serving/limits", false},
-	{0, "measure/quantity", false},
-	{0, "tensor", false},     // data types of payloads
-	{0, "tensor/ops", false}, // functions of them, for stages without a model
+	{0, "internal/limits", false},
+	{0, "internal/measure/quantity", false},
+	{0, "tensor", false},              // data types of payloads
+	{0, "internal/tensor/ops", false}, // functions of them, for stages without a model
 }
 
 // groups are the folders that only group packages by a word. The rules treat each package in them as a folder of its
@@ -106,7 +106,7 @@ var groups = []string{"api", "host", "measure", "models", "runtime"}
 // adapters are the packages that implement the data plane's interfaces. They are named one by one, since a pattern
 // would match the standard library's package runtime.
 var adapters = []string{
-	"runtime/onnx", "runtime/openinference", "runtime/python", "runtime/builtin", "runtime/fake", "provider/*",
+	"internal/runtime/onnx", "internal/runtime/openinference", "internal/runtime/python", "internal/runtime/builtin", "internal/runtime/fake", "provider/*",
 }
 
 // exempt packages have no floor: nothing that ships imports them.
@@ -120,29 +120,29 @@ type edge struct{ from, to, why string }
 
 // sameFloor lists the imports between different folders of one floor. Each widens the rules, so each has a reason.
 var sameFloor = []edge{
-	{"models/repository/...", "models/onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
-	{"api/oip/...", "models/repository/...", "clients are shown a model's configuration as its repository has it"},
-	{"config/...", "models/repository/...", "a first sluice.yaml is made from a model repository"},
-	{"config/...", "models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
-	{"host/functions", "host/store", "deployed functions are kept in the store"},
-	{"host/functions", "measure/profiler/...", "a model is measured when it is deployed, and its profile kept"},
-	{"measure/loadgen", "measure/samples", "an answer to a sample is judged as in a profile"},
-	{"host/files", "host/fault", "a file that cannot be read is a fault of a kind"},
-	{"host/planning", "host", "questions about fleets are asked of a configuration that was opened"},
-	{"host/policies", "host", "policies are made by the planner of a configuration that was opened"},
-	{"host/resources", "host", "resources are made of a configuration that was opened"},
-	{"host/load", "host", "what a load calls are the apps of a configuration that was opened"},
-	{"host/demo", "host", "a demonstration is a program that embeds the host"},
-	{"host/demo", "host/load", "a demonstration sends a load to its server"},
-	{"host/demo", "host/planning", "a demonstration shows its plans"},
+	{"internal/models/repository/...", "internal/models/onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
+	{"internal/api/oip/...", "internal/models/repository/...", "clients are shown a model's configuration as its repository has it"},
+	{"config/...", "internal/models/repository/...", "a first sluice.yaml is made from a model repository"},
+	{"config/...", "internal/models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
+	{"internal/host/functions", "internal/host/store", "deployed functions are kept in the store"},
+	{"internal/host/functions", "internal/measure/profiler/...", "a model is measured when it is deployed, and its profile kept"},
+	{"internal/measure/loadgen", "internal/measure/samples", "an answer to a sample is judged as in a profile"},
+	{"internal/host/files", "internal/host/fault", "a file that cannot be read is a fault of a kind"},
+	{"internal/host/planning", "host", "questions about fleets are asked of a configuration that was opened"},
+	{"internal/host/policies", "host", "policies are made by the planner of a configuration that was opened"},
+	{"internal/host/resources", "host", "resources are made of a configuration that was opened"},
+	{"internal/host/load", "host", "what a load calls are the apps of a configuration that was opened"},
+	{"internal/host/demo", "host", "a demonstration is a program that embeds the host"},
+	{"internal/host/demo", "internal/host/load", "a demonstration sends a load to its server"},
+	{"internal/host/demo", "internal/host/planning", "a demonstration shows its plans"},
 	{"cmd/...", "cli/...", "a program is the command line and nothing else"},
 	{"cli/...", "examples/training/...", "sluice demo --train makes the demonstration's models again"},
-	{"reproduce/...", "sim/experiment", "a paper's experiment is a sweep"},
-	{"reproduce/...", "measure/report/plot", "a paper's figure is a plot"},
-	{"reproduce/...", "measure/profiler/...", "a paper's figure predicts and measures models"},
-	{"reproduce/...", "runtime/fake", "a paper's implementation is the data plane with workers that sleep"},
+	{"reproduce/...", "internal/sim/experiment", "a paper's experiment is a sweep"},
+	{"reproduce/...", "internal/measure/plot", "a paper's figure is a plot"},
+	{"reproduce/...", "internal/measure/profiler/...", "a paper's figure predicts and measures models"},
+	{"reproduce/...", "internal/runtime/fake", "a paper's implementation is the data plane with workers that sleep"},
 	{"planner/*", "policy/plan", "a planner makes a plan"},
-	{"measure/bound", "serving/pipeline", "the stages of a graph share the time of a query"},
+	{"internal/measure/bound", "serving/pipeline", "the stages of a graph share the time of a query"},
 }
 
 // ban says that packages matching from may not import packages matching one of to, wherever they stand.
@@ -166,9 +166,9 @@ var bans = []ban{
 	},
 	{
 		from: []string{"planner/*"}, to: []string{"planner/*", "policy/route", "policy/batch", "policy/scale"},
-		except: []string{"planner/capacity", "planner/diagnosis"}, self: true,
+		except: []string{"internal/planner/capacity", "internal/planner/diagnosis"}, self: true,
 		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to " +
-			"planner/capacity and planner/diagnosis when it is about plans",
+			"internal/planner/capacity and internal/planner/diagnosis when it is about plans",
 	},
 	{
 		from: []string{"policy/plan"}, to: []string{"policy/...", "planner/..."}, self: false,
@@ -206,7 +206,7 @@ var bans = []ban{
 		why: "adapters do not decide",
 	},
 	{
-		from: []string{"api/oip/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
+		from: []string{"internal/api/oip/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
 		why: "a codec turns bytes into messages for client and server alike; it knows nothing of scheduling",
 	},
 	{
@@ -215,7 +215,7 @@ var bans = []ban{
 	},
 	{
 		from: []string{"..."}, to: []string{"github.com/yalue/onnxruntime_go"},
-		why: "ONNX Runtime is one process-wide native library; only runtime/onnx loads it and orders its start and end",
+		why: "ONNX Runtime is one process-wide native library; only internal/runtime/onnx loads it and orders its start and end",
 	},
 }
 
@@ -223,7 +223,7 @@ var bans = []ban{
 var unbanned = []edge{
 	{"operator/...", "k8s.io/...", ""},
 	{"operator/...", "sigs.k8s.io/...", ""},
-	{"runtime/onnx", "github.com/yalue/onnxruntime_go", ""},
+	{"internal/runtime/onnx", "github.com/yalue/onnxruntime_go", ""},
 }
 
 const whyPure = "floors 0 to 4 are one pure state machine and its parts: facts and now go in, decisions come out, " +

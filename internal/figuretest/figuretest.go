@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
 // SameTwice runs figures once with one task at a time and once with several, and fails where the outcomes differ in a

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluice-serving/sluice/runtime/highs"
+	"github.com/sluice-serving/sluice/internal/runtime/highs"
 )
 
 var shared = sync.OnceValues(func() (*highs.Solver, error) {

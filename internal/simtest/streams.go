@@ -3,8 +3,8 @@ package simtest
 import (
 	"math/rand/v2"
 
-	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // makeStateful makes some stages of every other cluster stateful. It draws from a random source of its own, as addParts

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
 

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sluice-serving/sluice/api/server"
-	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/internal/api/server"
+	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/front"

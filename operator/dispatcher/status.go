@@ -10,8 +10,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/sluice-serving/sluice/host"
-	"github.com/sluice-serving/sluice/host/planning"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/planning"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 	"github.com/sluice-serving/sluice/operator/dispatcher/status"
 )

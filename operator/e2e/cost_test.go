@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // lives are the lives of a fleet's machines, as the API server tells them: from a pod's creation until it is gone.
@@ -117,9 +117,9 @@ var rentedKinds = []rentedKind{
 	{"large", 48 * time.Millisecond, 12 * time.Millisecond, 0.2},
 }
 
-// The day: the rates of the trace that reproduce/ramsis has, which its authors squeezed from 24 hours into 27 steps.
+// The day: the rates of the trace that papers/ramsis/figures has, which its authors squeezed from 24 hours into 27 steps.
 const (
-	dayTrace   = "reproduce/ramsis/data/twitter.csv"
+	dayTrace   = "papers/ramsis/figures/data/twitter.csv"
 	daySteps   = 27
 	dayPeak    = 150.0 // queries/s of both apps at the peak of the day
 	dayBatch   = 8

@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sluice-serving/sluice/host"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
 	"github.com/sluice-serving/sluice/operator/render"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // What machines of these tests take for a batch: they wait, since two cores compute no thousand queries a second.

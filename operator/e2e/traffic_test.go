@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
+	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 // outcome is what became of a query.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/internal/models/repository"
 )
 
 // Defaults of Config.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/board"
 )
 
 // Bounds of what is read of a dispatcher.

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
 )

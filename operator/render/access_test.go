@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/internal/config"
+	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/operator/cell"
 )
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 const labelMachine = v1alpha1.LabelMachine

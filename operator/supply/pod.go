@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/utils/ptr"
 
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 // Ports and folders of worker pods.

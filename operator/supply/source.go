@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 // RoleWorker is the value of v1alpha1.LabelRole on pods of machines.

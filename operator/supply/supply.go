@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/cell"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 // Defaults of Config and of what machines.json does not say.

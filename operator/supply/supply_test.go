@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 // The tests of this package share a control plane with a scheduler, controllers and simulated nodes of two types.

@@ -20,12 +20,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	"github.com/sluice-serving/sluice/host"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
-	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

@@ -3,7 +3,7 @@ package route
 import (
 	"math"
 
-	"github.com/sluice-serving/sluice/algo/pq"
+	"github.com/sluice-serving/sluice/internal/algo/pq"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )

@@ -3,7 +3,7 @@ package scale
 import (
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/histogram"
+	"github.com/sluice-serving/sluice/internal/algo/histogram"
 	"github.com/sluice-serving/sluice/serving"
 )
 

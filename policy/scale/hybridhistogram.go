@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/histogram"
+	"github.com/sluice-serving/sluice/internal/algo/histogram"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/histogram"
+	"github.com/sluice-serving/sluice/internal/algo/histogram"
 	"github.com/sluice-serving/sluice/serving"
 )
 

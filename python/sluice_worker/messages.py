@@ -1,6 +1,6 @@
 """The messages of the Open Inference Protocol v2 over gRPC that a worker takes part in: names and numbers of fields.
 
-They are those of api/oip/pb/open_inference.proto; a test of sluice compares the two.
+They are those of internal/api/oip/pb/open_inference.proto; a test of sluice compares the two.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/interp"
+	"github.com/sluice-serving/sluice/internal/algo/interp"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	triton "github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	triton "github.com/sluice-serving/sluice/internal/models/repository/pb"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

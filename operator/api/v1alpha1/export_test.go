@@ -19,7 +19,7 @@ import (
 // tests. The API server refuses fields that it does not know, and must keep every field with its meaning.
 func TestWhatIsExportedIsTaken(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
-	files, err := filepath.Glob("../../../host/resources/testdata/*.yaml")
+	files, err := filepath.Glob("../../../internal/host/resources/testdata/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

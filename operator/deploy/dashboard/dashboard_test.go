@@ -48,7 +48,7 @@ var (
 
 // Every series that dashboard and alerts read is one that a server registers: its name is in the source of telemetry.
 func TestEverySeriesExists(t *testing.T) {
-	sources, err := filepath.Glob("../../../measure/telemetry/*.go")
+	sources, err := filepath.Glob("../../../internal/measure/telemetry/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

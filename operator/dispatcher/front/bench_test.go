@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 )
 
 // BenchmarkPassOn compares a query that the front answers itself with one that it passes on to another front, over HTTP

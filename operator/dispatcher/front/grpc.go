@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/api/server"
 )
 
 // Keys of metadata between the pods of a fleet; those of HTTP in small letters.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/api/oip"
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/server"
 )
 
 // Headers between the pods of a fleet; over gRPC they are metadata.

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/api/oip/pb"
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 )
 

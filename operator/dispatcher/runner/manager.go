@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/provider"
+	"github.com/sluice-serving/sluice/internal/provider"
 )
 
 // Supplier makes the machine supply of a cell, of its machines.json; close ends it and leaves the machines as they are.

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 
-	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/cell"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 // Run is a configuration of a cell that is served.

@@ -1,6 +1,6 @@
 package runner
 
-import "github.com/sluice-serving/sluice/provider"
+import "github.com/sluice-serving/sluice/internal/provider"
 
 // suppliedMachines is a supply that ends with its run. The zero value is none.
 type suppliedMachines struct {

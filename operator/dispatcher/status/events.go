@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/board"
 )
 
 // changesOf says in words what a plan changed for each app: what was, what is, and why the plan was made.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/host"
-	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/measure/board"
 )
 
 // App is how an app does on one cell, over the last minute.

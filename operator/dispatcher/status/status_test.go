@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/board"
 )
 
 func TestNumbersAreShort(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sluice-serving/sluice/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/board"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 )
 

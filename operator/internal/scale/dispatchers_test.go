@@ -17,11 +17,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/cell"
 	"github.com/sluice-serving/sluice/operator/dispatcher"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
 	"github.com/sluice-serving/sluice/operator/supply"
-	"github.com/sluice-serving/sluice/provider"
 )
 
 // calls counts calls of the API server by verb and resource. Watches are not counted, they last; leases are counted

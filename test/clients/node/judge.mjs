@@ -10,7 +10,7 @@ import grpc from "@grpc/grpc-js";
 import loader from "@grpc/proto-loader";
 
 const [http, address, folder] = process.argv.slice(2);
-const definition = loader.loadSync("api/oip/pb/open_inference.proto", {
+const definition = loader.loadSync("internal/api/oip/pb/open_inference.proto", {
   includeDirs: [folder], keepCase: true, longs: String, defaults: true, oneofs: true,
 });
 const { GRPCInferenceService } = grpc.loadPackageDefinition(definition).inference;

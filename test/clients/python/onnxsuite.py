@@ -28,7 +28,7 @@ OURS = re.compile(r"pre-allocated|shape verification failed")
 
 
 # Cases to which ONNX Runtime by itself gives other values than the standard, the first two by chance. The test
-# TestStandardsCases of runtime/onnx compares our answers with its own.
+# TestStandardsCases of internal/runtime/onnx compares our answers with its own.
 OTHERWISE = re.compile(r"bernoulli|training_dropout|FLOAT_to_STRING|test_dft|maxunpool_export|align_corners")
 
 

@@ -1,0 +1,165 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-serving/sluice/internal/api/server"
+)
+
+// Frames that do no work end their connection, whichever they are, and the address begins its next ones with less. A
+// client beside is served all the while.
+func TestFloodsOfFramesAreCut(t *testing.T) {
+	var packed bytes.Buffer
+	e := hpack.NewEncoder(&packed)
+	for _, h := range [][2]string{
+		{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"}, {"content-type", "application/grpc"},
+		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"te", "trailers"},
+	} {
+		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := func(f *http2.Framer, k int) uint32 {
+		id := uint32(2*k + 1)
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed.Bytes(), EndHeaders: true})
+		return id
+	}
+	s := start(t, server.Config{})
+	good, asked := s.client(t), inferMessage()
+	for name, flood := range map[string]func(f *http2.Framer, k int) error{
+		"resets": func(f *http2.Framer, k int) error { return f.WriteRSTStream(begin(f, k), http2.ErrCodeCancel) },
+		"resets after data": func(f *http2.Framer, k int) error {
+			id := begin(f, k)
+			_ = f.WriteData(id, false, make([]byte, 64))
+			return f.WriteRSTStream(id, http2.ErrCodeCancel)
+		},
+		"settings":   func(f *http2.Framer, _ int) error { return f.WriteSettings() },
+		"pings":      func(f *http2.Framer, _ int) error { return f.WritePing(true, [8]byte{}) },
+		"priorities": func(f *http2.Framer, _ int) error { return f.WritePriority(1, http2.PriorityParam{Weight: 1}) },
+		"windows":    func(f *http2.Framer, _ int) error { return f.WriteWindowUpdate(0, 1) },
+		"nothing": func(f *http2.Framer, k int) error {
+			if k == 0 {
+				begin(f, 0)
+			}
+			return f.WriteData(1, false, nil)
+		},
+		"padding": func(f *http2.Framer, k int) error {
+			if k == 0 {
+				begin(f, 0)
+			}
+			return f.WriteDataPadded(1, false, nil, make([]byte, 8))
+		},
+		"unknown": func(f *http2.Framer, _ int) error { return f.WriteRawFrame(0x77, 0, 0, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, calm := floodedBy(t, s.GRPCAddr(), flood)
+			if !calm {
+				t.Error("the client is not told to calm down")
+			}
+			again, _ := floodedBy(t, s.GRPCAddr(), flood)
+			t.Logf("%d and %d frames are read", first, again)
+			if _, err := good.ModelInfer(context.Background(), asked); err != nil {
+				t.Error(err)
+			}
+			isFlood := func(x server.ConnectionCount) bool { return x.Reason == "flood" }
+			if !slices.ContainsFunc(s.Connections(), isFlood) {
+				t.Error("the flood is not counted")
+			}
+		})
+	}
+}
+
+// What a client does beside its work never ends its connection, however much it works: a third of these calls are
+// cancelled, at any point, on one connection.
+func TestClientsThatWorkAreNotCut(t *testing.T) {
+	s := start(t, server.Config{})
+	c, asked := s.client(t), inferMessage()
+	for k := range 6000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if k%3 == 0 {
+			time.AfterFunc(time.Duration(k%200)*time.Microsecond, cancel)
+		}
+		_, err := c.ModelInfer(ctx, asked)
+		if code := status.Code(err); code != codes.OK && (k%3 != 0 || code != codes.Canceled) {
+			t.Fatalf("call %d: %v", k, err)
+		}
+		cancel()
+	}
+}
+
+// floodedBy sends frames until the connection ends, a thousand at a time so that they are read before the next. It
+// returns how many were sent, and whether the server said why.
+func floodedBy(t *testing.T, address string, send func(f *http2.Framer, k int) error) (sent int, calm bool) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended := make(chan bool)
+	acked := make(chan struct{}, 1)
+	go func() {
+		f := http2.NewFramer(io.Discard, c)
+		for {
+			x, err := f.ReadFrame()
+			if err != nil {
+				ended <- false
+				return
+			}
+			switch x := x.(type) {
+			case *http2.GoAwayFrame:
+				if x.ErrCode == http2.ErrCodeEnhanceYourCalm {
+					ended <- true
+					return
+				}
+			case *http2.PingFrame:
+				if x.IsAck() && x.Data == [8]byte{1} {
+					acked <- struct{}{}
+				}
+			}
+		}
+	}()
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	f := http2.NewFramer(&out, nil)
+	f.AllowIllegalWrites = true
+	if err := f.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	for sent < 1<<20 {
+		for range 1000 {
+			if err := send(f, sent); err != nil {
+				t.Fatal(err)
+			}
+			sent++
+		}
+		_ = f.WritePing(false, [8]byte{1})
+		_, err := c.Write(out.Bytes())
+		out.Reset()
+		select {
+		case calm = <-ended:
+			return sent, calm
+		case <-acked:
+			if err != nil {
+				return sent, <-ended
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("neither an answer nor an end")
+		}
+	}
+	t.Errorf("%d frames did not end the connection", sent)
+	return sent, false
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math"
+	"text/tabwriter"
+
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+)
+
+// judging are the flags that have 'profile' measure accuracy.
+type judging struct {
+	host.Judging
+	agree string // folder
+}
+
+func (j *judging) flags(fs *flag.FlagSet) {
+	fs.StringVar(&j.Samples, "samples", "",
+		"`folder` of labelled samples, LABEL/FILE or labels.csv: measure how accurate every variant is")
+	fs.StringVar(&j.Score, "score", "", "with --samples: `command` that scores answers, in place of labels")
+	fs.StringVar(&j.agree, "agree", "",
+		"`folder` of inputs without labels: measure how often variants agree with the most accurate one")
+	fs.StringVar(&j.Reference, "reference", "", "with --agree: the most accurate `variant`; empty takes it from -f")
+	fs.StringVar(&j.App, "app", "", "with --samples or --agree: `app` that the samples are for")
+	fs.IntVar(&j.Most, "most", host.DefaultSamples, "with --samples or --agree: `number` of samples at most")
+}
+
+// asked reports whether accuracy is to be measured.
+func (j *judging) asked() (bool, error) {
+	switch {
+	case j.Samples != "" && j.agree != "":
+		return false, fault.Errorf(fault.Usage, "give --samples or --agree")
+	case j.agree != "":
+		j.Samples, j.Agree = j.agree, true
+	case j.Samples == "" && j.Score != "":
+		return false, fault.Errorf(fault.Usage, "--score needs --samples")
+	}
+	if j.Agree && j.Score != "" {
+		return false, fault.Errorf(fault.Usage, "--score is for --samples")
+	}
+	return j.Samples != "", nil
+}
+
+// run measures accuracies and writes them beside the latencies of a profile file, which latencies measures where there
+// is none.
+func (j *judging) run(e *Env, o *host.Opened, out string, latencies func() (*profiler.File, error)) (*profiler.File,
+	error) {
+	got, err := o.MeasureAccuracy(e.Context, j.Judging)
+	if err != nil {
+		return nil, err
+	}
+	f, err := profiler.ReadFile(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = latencies()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range got {
+		f.SetAccuracy(a)
+	}
+	return f, f.WriteFile(out)
+}
+
+func printAccuracies(e *Env, f *profiler.File) {
+	if len(f.Accuracies) == 0 {
+		return
+	}
+	fmt.Fprintln(e.Stdout, "\nHow accurate they are:")
+	t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "variant\taccuracy\t+/-\tsamples\tby\t")
+	for _, a := range f.Accuracies {
+		by := a.How
+		if a.Reference != "" {
+			by += " with " + a.Reference
+		}
+		// 95 % of a normal approximation; scores vary at most as much.
+		fmt.Fprintf(t, "%s\t%.4f\t%.4f\t%d\t%s\t\n", a.Variant, a.Value,
+			1.96*math.Sqrt(a.Value*(1-a.Value)/float64(a.Samples)), a.Samples, by)
+	}
+	_ = t.Flush()
+}

@@ -1,0 +1,250 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/config"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/provider/process"
+	"github.com/sluice-serving/sluice/internal/provider/supplied"
+	"github.com/sluice-serving/sluice/internal/runtime/builtin"
+	"github.com/sluice-serving/sluice/internal/runtime/fake"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
+	"github.com/sluice-serving/sluice/internal/runtime/onnx"
+	"github.com/sluice-serving/sluice/internal/runtime/openinference"
+	"github.com/sluice-serving/sluice/internal/runtime/python"
+	"github.com/sluice-serving/sluice/internal/tensor/ops"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Kinds of workers.backend in a file.
+const (
+	kindONNX     = "onnx"
+	kindFake     = "fake"
+	kindRemote   = "openinference"
+	kindSupplied = "supplied"
+	kindPython   = "python"
+)
+
+// backends run the models and functions of every worker.
+type backends struct {
+	opened  *Opened
+	models  []dataplane.Backend             // by WorkerID; nil for a worker without models
+	workers []dataplane.Backend             // by WorkerID: the same, and functions on workers that run them
+	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
+	local   *onnx.Backend                   // nil when no worker runs models in this process
+	has     *accelerators
+	python  []*python.Backend // by WorkerID: models in Python; nil for a fake worker
+	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
+	functions *builtin.Functions
+	supplied  []*supplied.Backend // by WorkerID; nil for a worker whose machine is there
+	news      *machineNews        // of supplied machines; nil without any
+	processes *process.Supply     // machines that are started here; nil without any
+}
+
+func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
+
+// unbind forgets what runs as a variant. Instances that run keep it.
+func (b *backends) unbind(v serving.VariantID) {
+	if b.local != nil {
+		b.local.Unbind(v)
+	}
+	for _, p := range b.python {
+		if p != nil {
+			p.Unbind(v)
+		}
+	}
+	if b.functions != nil {
+		b.functions.Unbind(v)
+	}
+}
+
+// backends makes the backends of the file. They connect and load nothing yet. log takes what goes wrong and what models
+// in Python print; nil has the latter shown as notices.
+func (o *Opened) backends(log *slog.Logger) (*backends, error) {
+	kinds := o.tables.Backends
+	if len(kinds) != len(o.Spec().Workers) {
+		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
+			len(o.Spec().Workers), o.Name(), len(kinds))
+	}
+	has, err := o.accelerators(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds)), has: has}
+	out.python = make([]*python.Backend, len(kinds))
+	if own := o.functions(); len(own) > 0 || o.file.Models.Repository != "" {
+		out.functions = builtin.NewFunctions(own)
+	}
+	for at, b := range kinds {
+		var err error
+		switch {
+		case b.Kind == kindFake:
+			out.models[at], err = o.fake(b)
+		case b.Kind == kindRemote:
+			out.models[at], err = o.remote(b, log)
+		case b.Kind == kindSupplied:
+			if err = out.supply(serving.WorkerID(at), log); err == nil {
+				out.models[at] = out.supplied[at]
+			}
+		case b.Kind == kindPython, o.onlyFunctions():
+			// No model of the repository runs here, so no runtime is needed.
+		default:
+			if out.local == nil {
+				if out.local, err = o.onnx(has); err == nil {
+					err = o.checkProviders(out.local, o.teller(log))
+				}
+			}
+			out.models[at] = out.local
+		}
+		if err != nil {
+			return nil, err
+		}
+		worker := out.models[at]
+		if o.runsPython(b) && o.usesPython() {
+			out.python[at] = o.pythonOf(b, has, log)
+			worker = python.Over(out.python[at], worker)
+			if has != nil && has.why != nil && o.wants(serving.WorkerID(at)) {
+				o.teller(log)(fmt.Errorf("worker %q runs its models in Python without an accelerator: %w",
+					o.Spec().Workers[at].Name, has.why))
+			}
+		}
+		if out.functions != nil && b.Kind != kindFake { // a fake worker has no tensors for functions
+			worker = builtin.New(out.functions, worker)
+		}
+		out.workers = append(out.workers, worker)
+	}
+	return out, nil
+}
+
+// teller returns what warnings go to: a server's log, else the user.
+func (o *Opened) teller(log *slog.Logger) func(error) {
+	if log != nil {
+		return func(err error) { log.Warn("trouble", "error", err) }
+	}
+	return func(err error) { o.options.Notice(err.Error()) }
+}
+
+// runsHere reports whether a worker runs models in this process.
+func (o *Opened) runsHere(w serving.WorkerID) bool {
+	kind := o.tables.Backends[w].Kind
+	return kind != kindFake && kind != kindRemote && kind != kindSupplied
+}
+
+// runsPython reports whether models in Python run here, beside a worker's own models.
+func (o *Opened) runsPython(b config.Backend) bool {
+	return b.Kind != kindFake && b.Kind != kindSupplied
+}
+
+// onlyFunctions reports whether no model of the repository runs, and none can come to run: all variants are functions
+// or models in Python.
+func (o *Opened) onlyFunctions() bool {
+	n := len(o.functions())
+	for v := range o.tables.Variants {
+		if o.tables.Variants[v].Python != nil {
+			n++
+		}
+	}
+	return n > 0 && n == len(o.tables.Variants) && o.file.Store == "" && !o.file.Models.Changes()
+}
+
+// functions are the variants that are functions, not models.
+func (o *Opened) functions() map[serving.VariantID]*ops.Function {
+	out := make(map[serving.VariantID]*ops.Function)
+	for v := range o.tables.Variants {
+		if f := o.tables.Variants[v].Function; f != nil {
+			out[serving.VariantID(v)] = f
+		}
+	}
+	return out
+}
+
+// onnxBackend runs models in this process, for a question about it.
+func (o *Opened) onnxBackend(ctx context.Context) (*onnx.Backend, error) {
+	has, err := o.accelerators(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.onnx(has)
+}
+
+// outputShare is the part of the memory that requests may hold which the outputs of one batch take at most: one in so
+// many. The runtime holds as much again and more while it computes them, and several batches run at once.
+const outputShare = 4
+
+// onnx runs models in this process.
+func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
+	models := make(map[serving.VariantID]onnx.Model)
+	for v, b := range o.tables.Variants {
+		if b.Path != "" {
+			models[serving.VariantID(v)] = onnxModel(&o.tables.Variants[v])
+		}
+	}
+	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has), Memory: requestMemory(0) / outputShare})
+	if errors.Is(err, native.ErrMissing) {
+		return nil, fault.Wrap(fault.Missing, err)
+	}
+	return b, err
+}
+
+// logLibrary logs which library runs models in this process, if one does.
+func logLibrary(log *slog.Logger) {
+	if l := onnx.Library(); l.Path != "" {
+		log.Info("ONNX Runtime", "version", onnx.Version(), "library", l.Path, "found", l.Found)
+	}
+}
+
+// onnxModel returns the file of a variant with what its repository says of it.
+func onnxModel(b *config.Binding) onnx.Model {
+	if b.Described == nil {
+		return onnx.Model{Path: b.Path, NoBatch: !b.Batched}
+	}
+	m := onnx.Described(b.Path, b.Described)
+	m.Rows = b.Rows
+	return m
+}
+
+// fake makes a worker that waits as its settings say. Its outputs have as many rows as the stages expect.
+func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
+	finds := make(map[serving.VariantID][]fake.RowOutput)
+	for _, st := range o.Spec().Stages {
+		for _, e := range st.Next {
+			for _, v := range st.Variants {
+				if e.Rows != "" {
+					finds[v] = append(finds[v], fake.RowOutput{Name: e.Rows, PerItem: e.FanOut})
+				}
+			}
+		}
+	}
+	return fake.New(fake.Config{
+		Latency: func(_ serving.VariantID, items int) time.Duration {
+			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
+		},
+		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
+		MostItems: func(serving.VariantID) int { return b.MostItems },
+		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), RowOutputs: finds,
+	})
+}
+
+// remote makes a backend for a server that speaks the Open Inference Protocol.
+func (o *Opened) remote(b config.Backend, log *slog.Logger) (*openinference.Backend, error) {
+	trouble := func(error) {}
+	if log != nil {
+		trouble = func(err error) { log.Warn("trouble", "error", err) }
+	}
+	models := make(map[serving.VariantID]openinference.Model)
+	for v, x := range o.tables.Variants {
+		uri, digest := o.options.Where(x.Model)
+		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest,
+			Whole: x.Rows > 0}
+	}
+	return openinference.New(openinference.Config{
+		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,
+		Trouble: trouble,
+	})
+}

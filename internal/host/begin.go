@@ -1,0 +1,272 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+const (
+	// lookTime is about how long a start looks at models, all together, and leastLook and longestLook how long at one,
+	// beside the time to load it and to run it once.
+	lookTime, leastLook, longestLook = 3 * time.Second, 2 * time.Millisecond, 300 * time.Millisecond
+	// assumedLatency is believed of one item of a model that could not be run for want of inputs that it takes, but no
+	// more than one part in assumedShare of the app's objective: what is believed to be late is not tried.
+	assumedLatency, assumedShare = 10 * time.Millisecond, 8
+)
+
+// cellName is a variant on a device type, by their names.
+type cellName struct{ variant, device string }
+
+func (c cellName) compare(o cellName) int {
+	return cmp.Or(cmp.Compare(c.variant, o.variant), cmp.Compare(c.device, o.device))
+}
+
+// begun is what is known of the models before a server measures them.
+type begun struct {
+	file *profiler.File    // what was measured, seen in a look, and failed
+	rest map[cellName]bool // what is not measured well
+}
+
+// begin gets latencies to begin with: what is known already, what other runs on such a machine have measured of the
+// same models, and what a look shows of the others. Apps whose models cannot be loaded are left out and announced.
+// Models that cannot be run for want of inputs have an assumed latency.
+func (o *Opened) begin(ctx context.Context, known begun) (*Profiled, error) {
+	for {
+		var err error
+		if o, err = o.oneAtATime(known.file.Whole); err != nil {
+			return nil, err
+		}
+		if known, err = o.look(ctx, known); err != nil {
+			return nil, err
+		}
+		names := o.unbatched(known.file)
+		if len(names) == 0 {
+			break
+		}
+		known.file = known.file.Without(names) // they are looked at again, one query at a time
+		known.file.Whole = append(known.file.Whole, names...)
+	}
+	kept, err := o.withoutBroken(known.file)
+	if err != nil {
+		return nil, err
+	}
+	f, _ := known.file.Only(kept.Spec())
+	out, err := kept.ProfileOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return out.assuming(known)
+}
+
+// Again gets latencies for a configuration of the same models as p's, which are not looked at again.
+func (o *Opened) Again(ctx context.Context, p *Profiled) (*Profiled, error) {
+	if p.begun.file == nil {
+		return o.EnsureProfile(ctx)
+	}
+	o.shown = p.shown
+	return o.begin(ctx, p.begun)
+}
+
+// oneAtATime returns the configuration with variants that run one query at a time, since their models do not batch.
+func (o *Opened) oneAtATime(variants []string) (*Opened, error) {
+	models := o.modelsOf(variants)
+	if len(models) == 0 {
+		return o, nil
+	}
+	out := *o
+	var err error
+	out.file, out.single = o.file.WithWhole(models), variants
+	if out.tables, err = out.file.Resolve(); err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return &out, nil
+}
+
+// modelsOf are the models of variants, by their names, that batch.
+func (o *Opened) modelsOf(variants []string) map[string]bool {
+	models := make(map[string]bool)
+	for v := range o.tables.Variants {
+		if o.tables.Variants[v].Batched && slices.Contains(variants, o.Spec().Variants[v].Name) {
+			models[o.tables.Variants[v].Model] = true
+		}
+	}
+	return models
+}
+
+// unbatched lists the variants that do not run with two items, or with one, or whose items change each other's answers,
+// and of which shapes alone say that they batch.
+func (o *Opened) unbatched(f *profiler.File) (names []string) {
+	for _, x := range f.Failures {
+		for v := range o.tables.Variants {
+			if o.Spec().Variants[v].Name == x.Variant && (x.Batch == 1 || x.Batch == 2) &&
+				o.seemsBatched(serving.VariantID(v)) {
+				names = append(names, x.Variant)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// seemsBatched reports whether shapes alone say that the model of a variant batches.
+func (o *Opened) seemsBatched(v serving.VariantID) bool {
+	b := &o.tables.Variants[v]
+	return b.Batched && b.Described != nil && b.Described.Config.MaxBatchSize == nil && b.Path != ""
+}
+
+// look adds what other runs know, and what a look shows, of the variants of which nothing is known.
+func (o *Opened) look(ctx context.Context, known begun) (begun, error) {
+	run, err := o.backends(nil)
+	if err != nil {
+		return known, err
+	}
+	defer run.close()
+	sites, left := o.sites()
+	for _, x := range left {
+		o.say(x)
+	}
+	all := []*profiler.File{known.file}
+	if len(known.file.Points)+len(known.file.Failures) == 0 {
+		all = nil
+	}
+	rest := maps.Clone(known.rest)
+	var looks []profiler.Config
+	var ended []func(*profiler.File)
+	defer func() {
+		for _, end := range ended {
+			end(nil)
+		}
+	}()
+	n := 0
+	for _, s := range sites {
+		c, end := o.measuring(ctx, run, s, "")
+		c.Variants = nil
+		for _, v := range s.variants {
+			cell := cellName{o.Spec().Variants[v].Name, o.Spec().DeviceTypes[s.device].Name}
+			if known.file.Has(cell.variant, cell.device) || known.file.Failure(cell.variant, cell.device) != nil {
+				continue
+			}
+			if kept := o.kept(&c, v); kept != nil {
+				all = append(all, kept)
+				delete(rest, cell)
+				continue
+			}
+			rest[cell] = true
+			c.Variants = append(c.Variants, v)
+			n++
+		}
+		looks, ended = append(looks, c), append(ended, end)
+	}
+	each := min(max(lookTime/time.Duration(max(n, 1)), leastLook), longestLook)
+	for k, c := range looks {
+		if len(c.Variants) == 0 {
+			continue
+		}
+		f, err := profiler.Look(ctx, c, each, o.measuredSoFar("looking at"))
+		if err != nil {
+			return known, err
+		}
+		ended[k](f)
+		ended[k] = func(*profiler.File) {}
+		all = append(all, f)
+	}
+	f, err := profiler.Merge(all...)
+	if err != nil {
+		return known, err
+	}
+	f.Whole = known.file.Whole
+	if len(all) > 1 || all[0] != known.file {
+		f.EachQuery = run.calledForEachQuery(ctx)
+	}
+	return begun{f, rest}, nil
+}
+
+// measuredSoFar shows the progress of measurements.
+func (o *Opened) measuredSoFar(doing string) func(done, total int, what string) {
+	return func(done, total int, what string) {
+		o.options.Progress(float64(done)/float64(max(total, 1)), doing+" "+what)
+	}
+}
+
+// assuming returns a copy that believes a latency of variants that did not run, and that remembers what is to be
+// measured. It announces both.
+func (p *Profiled) assuming(known begun) (*Profiled, error) {
+	for _, x := range known.file.Failures {
+		switch {
+		case len(variantsNamed(p.Spec(), x.Variant)) == 0: // of an app that is left out
+		case x.Batch > 1:
+			p.notice("variant %q runs with fewer than %d items at a time only: %s", x.Variant, x.Batch, x.Reason)
+		default:
+			p.notice("%s", unmeasuredText(&x))
+		}
+	}
+	out, err := p.assumed(known.file)
+	if err != nil {
+		return nil, err
+	}
+	out.begun = known
+	return out, nil
+}
+
+// unmeasuredText says that a variant is served unmeasured, and how to have it measured.
+func unmeasuredText(x *profiler.Failure) string {
+	return fmt.Sprintf("variant %q is served unmeasured, and its latency learned from its first queries: %s; inputs "+
+		"that it takes have it measured: give them as model_warmup in its config.pbtxt (docs/profiling.md)", x.Variant,
+		x.Reason)
+}
+
+// assumed returns a copy that believes a latency of variants that did not run.
+func (p *Profiled) assumed(f *profiler.File) (*Profiled, error) {
+	spec, m := p.Spec(), p.measurements
+	m.Latency = m.Latency[:len(m.Latency):len(m.Latency)]
+	for _, x := range f.Failures {
+		for d := range spec.DeviceTypes {
+			if x.Batch > 1 || spec.DeviceTypes[d].Name != x.DeviceType {
+				continue
+			}
+			for _, v := range variantsNamed(spec, x.Variant) {
+				m.Latency = append(m.Latency, assumedPoint(spec, v, serving.DeviceTypeID(d)))
+			}
+		}
+	}
+	return p.withMeasurements(m, measured)
+}
+
+// variantsNamed are the variants of a name: the same model, in several apps.
+func variantsNamed(spec *serving.Spec, name string) (out []serving.VariantID) {
+	for v := range spec.Variants {
+		if spec.Variants[v].Name == name {
+			out = append(out, serving.VariantID(v))
+		}
+	}
+	return out
+}
+
+// unmeasured lists what of the profile is not measured well, in order.
+func (p *Profiled) unmeasured() (out []cellName) {
+	for cell := range p.begun.rest {
+		if len(variantsNamed(p.Spec(), cell.variant)) > 0 {
+			out = append(out, cell)
+		}
+	}
+	slices.SortFunc(out, cellName.compare)
+	return out
+}
+
+// assumedPoint is what is believed of a variant that did not run: little, and that it scatters widely.
+func assumedPoint(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) serving.LatencyPoint {
+	l := assumedLatency
+	if slo := spec.Apps[spec.Stages[spec.Variants[v].Stage].App].SLO.Latency; slo > 0 {
+		l = max(min(l, slo/assumedShare), time.Microsecond)
+	}
+	return serving.LatencyPoint{Variant: v, DeviceType: d, Items: 1, Concurrency: 1, Mean: l, StdDev: l / 2, P50: l,
+		P90: l, P95: l, P99: l}
+}

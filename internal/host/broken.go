@@ -1,0 +1,106 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/sluice-serving/sluice/internal/api/server"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// brokenApp is an app of the configuration that cannot be served, since a model of it does not load or run.
+type brokenApp struct {
+	app     serving.App
+	version string // that clients know
+	model   string // of the repository
+	reason  error
+}
+
+// LeftOut has the models that cannot be loaded, with the reason.
+func (o *Opened) LeftOut() map[string]string {
+	out := make(map[string]string)
+	for _, x := range o.broken {
+		out[x.model] = x.reason.Error()
+	}
+	return out
+}
+
+// withoutBroken returns the configuration without the apps of models that run here and could not be loaded, which are
+// remembered with the reason, or the configuration itself where all could. f says what happened to them.
+func (o *Opened) withoutBroken(f *profiler.File) (*Opened, error) {
+	spec := o.Spec()
+	out := make(map[string]bool)
+	var broken []brokenApp
+	for a := range spec.Apps {
+		app := &spec.Apps[a]
+		for _, st := range app.Stages {
+			for _, v := range spec.Stages[st].Variants {
+				if err := o.loadFailure(f, v); err != nil && !out[app.Name] {
+					o.say(fmt.Sprintf("app %q is not served: %v", app.Name, err))
+					out[app.Name] = true
+					broken = append(broken, brokenApp{*app, spec.ClientVersion(v), o.tables.Variants[v].Model, err})
+				}
+			}
+		}
+	}
+	switch {
+	case len(broken) == 0:
+		return o, nil
+	case len(broken) == len(spec.Apps):
+		return nil, fault.Errorf(fault.Config, "no app of %s can be served: %w", o.Name(), broken[0].reason)
+	}
+	rest := *o
+	rest.file = o.file.Without(out)
+	var err error
+	if rest.tables, err = rest.file.Resolve(); err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	rest.broken = broken
+	return &rest, nil
+}
+
+// loadFailure says why a variant cannot be loaded on a worker that runs it here; nil where it can. Workers elsewhere
+// may be absent for now.
+func (o *Opened) loadFailure(f *profiler.File, v serving.VariantID) error {
+	for w := range o.tables.Backends {
+		d := &o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType]
+		x := f.Failure(o.Spec().Variants[v].Name, d.Name)
+		if x != nil && x.Batch == 0 && o.runsHere(serving.WorkerID(w)) {
+			return errors.New(x.Reason)
+		}
+	}
+	return nil
+}
+
+// brokenModels are the apps that are not served, as clients see them: as a version of a model that is served, or as a
+// model of its own.
+func (o *Opened) brokenModels(served []*server.Model) []*server.Model {
+	for _, x := range o.broken {
+		m := &server.Model{
+			Name: x.app.ClientName(), App: serving.None, Platform: server.OfONNX, Failed: x.reason.Error(),
+			FailedKind: failedRuntime,
+			Versions:   []server.Version{{Variant: serving.None, Name: x.app.Name, Version: x.version}},
+		}
+		if len(x.app.Stages) > 1 {
+			m.Platform, m.Versions[0].Version = server.Ensemble, strconv.Itoa(1)
+		}
+		joined := false
+		for _, main := range served {
+			if main.Name == m.Name {
+				all := slices.Concat(main.All(), []*server.Model{m})
+				for _, y := range all {
+					y.Family = all
+				}
+				joined = true
+			}
+		}
+		if !joined {
+			served = append(served, m)
+		}
+	}
+	return served
+}

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sluice-serving/sluice/internal/config"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/planner/static"
+	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/papers/ramsis"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Planner builds a system's planner over the latency profile. A planner that makes policies keeps them in
+// PoliciesFolder and finds them there. It is not safe for concurrent use. An error is of kind fault.Config, or of kind
+// fault.Missing when the planner needs a solver and it does not start.
+func (p *Profiled) Planner(s systems.System) (plan.Planner, error) {
+	return p.PlannerWith(s, p.policies.store)
+}
+
+// PlannerWith is Planner with another store of policies.
+func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Planner, error) {
+	open := func() (*systems.Open, error) { return p.openPlanner(s, policies) }
+	if p.file.Store != "" {
+		return open()
+	}
+	first, err := p.plannerOver(p.latencies, s, policies, nil, false)
+	if err != nil || !p.hasCatalog() {
+		return first, err
+	}
+	return &growing{Planner: first, spec: p.Spec(), open: open}, nil
+}
+
+// openPlanner builds a system's planner of what is open of a spec that grows.
+func (p *Profiled) openPlanner(s systems.System, policies ramsis.Store) (*systems.Open, error) {
+	return systems.NewOpen(p.known(), func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
+		return p.plannerOver(latencies, s, policies, open, true)
+	})
+}
+
+// growing is a planner for a spec that may grow: the one that knows all of what was measured until the spec has grown,
+// and then one that knows what is open.
+type growing struct {
+	plan.Planner
+	spec  *serving.Spec // as it was at first
+	open  func() (*systems.Open, error)
+	grown *systems.Open
+}
+
+// Plan implements plan.Planner.
+func (g *growing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	if r.Spec == g.spec || r.Spec.EqualButFanOuts(g.spec) {
+		if len(r.Spec.Apps) == 0 {
+			return plan.Empty(g.Name(), r.Snapshot), nil
+		}
+		return g.Planner.Plan(ctx, r)
+	}
+	if g.grown == nil {
+		made, err := g.open()
+		if err != nil {
+			return nil, err
+		}
+		g.grown = made
+	}
+	return g.grown.Plan(ctx, r)
+}
+
+// known is what is known of the configuration's spec.
+func (p *Profiled) known() plan.Known {
+	return plan.Known{Measurements: p.measurements, Profile: p.latencies}
+}
+
+// plannerOver builds a system's planner over another profile. open is the part of the spec that it plans for, nil for
+// all of it. Where the world grows, it also places stages that the file does not place.
+func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store,
+	open *serving.Open, grows bool) (plan.Planner, error) {
+	inputs := systems.PlannerInputs{
+		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows || p.file.Models.Changes(), Policies: policies,
+		Made: p.policies.made, Trials: experiment.Trials{System: s, Known: p.known()},
+	}
+	for _, i := range p.tables.Placement {
+		if i, ok := placedIn(i, open); ok {
+			inputs.Placement = append(inputs.Placement, static.Instance(i))
+		}
+	}
+	made, err := s.NewPlanner(inputs)
+	if errors.Is(err, systems.ErrNoSolver) {
+		if inputs.Solver, err = Solver(); err != nil {
+			return nil, err
+		}
+		made, err = s.NewPlanner(inputs)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return made, nil
+}
+
+// placedIn is an instance of the placement in the part of the spec that is open; ok is false for one of an app that is
+// closed.
+func placedIn(i config.Instance, open *serving.Open) (_ config.Instance, ok bool) {
+	if open == nil {
+		return i, true
+	}
+	i.Stage = open.StageOf[i.Stage]
+	variants := i.Variants
+	i.Variants = nil
+	for _, v := range variants {
+		if x := open.VariantOf[v]; x != serving.None {
+			i.Variants = append(i.Variants, x)
+		}
+	}
+	return i, i.Stage != serving.None && len(i.Variants) > 0
+}
+
+// hasCatalog reports whether models can come and go in a running server: all run in this process, from a repository.
+func (o *Opened) hasCatalog() bool {
+	return o.file.Models.Repository != "" && !slices.ContainsFunc(o.tables.Backends,
+		func(b config.Backend) bool { return b.Kind != kindONNX })
+}

@@ -1,0 +1,239 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/measure/loadgen"
+	"github.com/sluice-serving/sluice/internal/sim/bounds"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/report"
+	"github.com/sluice-serving/sluice/serving/workload"
+	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
+)
+
+// Simulation are the options of a simulated run. Equal options and configurations give equal reports.
+type Simulation struct {
+	Seed uint64 // of service times; the report repeats it
+	// PlanDelay is the time that planning takes during the run; with 0 plans are ready at once.
+	PlanDelay time.Duration
+	// Overhead is added to the time of every batch, beside the overheads that the profile has.
+	Overhead time.Duration
+	// Exact makes every service time its mean. Otherwise service times scatter as they were measured.
+	Exact bool
+	// Journal is a file that all inputs and decisions are written to; an existing one is replaced. Empty writes none.
+	Journal string
+	// NoBound leaves out the bound beside the report (see report.Bound), which takes up to about a second a run.
+	NoBound bool
+	// Foresight puts the bound by foresight there instead of the fluid bound. It takes ten seconds and more.
+	Foresight bool
+	// Starts is by device type how long a machine takes from being asked for to ready; those of other types are there.
+	// Where all types have one, costs are those of the time in which machines were held, the time to start and to
+	// linger included.
+	Starts map[string]time.Duration
+	// Incidents are what goes wrong.
+	Incidents []Incident
+}
+
+// DefaultPlanDelay exceeds the usual time of the solver for some dozen workers.
+const DefaultPlanDelay = 500 * time.Millisecond
+
+// Simulate runs the configuration on a virtual clock under a load. Machines behave as they were measured; the engine is
+// that of a server. The report has the given name. Planners may remember earlier requests, so that a second simulation
+// of the same Planned may differ: call Plan again for a fresh one. An error is of kind fault.Config when the load does
+// not fit the configuration.
+func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*report.Report, error) {
+	load = p.withTenants(load)
+	src, err := load.Source(p.AppID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	stays, err := load.Clients(p.AppID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return p.simulate(s, name, offered{queries: src, sessions: stays, span: load.Duration()})
+}
+
+// withTenants returns a load whose entries may name the configuration's tenants. As at a server, queries of nobody are
+// those of the tenant named default, if there is one.
+func (p *Planned) withTenants(load *workload.Spec) *workload.Spec {
+	own := *load
+	own.Tenants = []string{}
+	for _, t := range p.Spec().Tenants {
+		own.Tenants = append(own.Tenants, t.Name)
+	}
+	if slices.Contains(own.Tenants, access.DefaultTenant) {
+		own.Apps = slices.Clone(load.Apps)
+		for k := range own.Apps {
+			own.Apps[k].Tenant = cmp.Or(own.Apps[k].Tenant, access.DefaultTenant)
+		}
+	}
+	return &own
+}
+
+// tenantInfo is what a report says of the tenants of a run that has ended; nil where there are none.
+func (p *Planned) tenantInfo(e *engine.Engine) []report.TenantInfo {
+	tenants := p.Spec().Tenants
+	if len(tenants) == 0 {
+		return nil
+	}
+	out := make([]report.TenantInfo, len(tenants)+1)
+	for k := range out {
+		if k > 0 {
+			out[k].Name = tenants[k-1].Name
+		}
+		for a := range p.Spec().Apps {
+			out[k].Machine += e.MachineTime(serving.AppID(a), k)
+		}
+	}
+	return out
+}
+
+// offered is the load of a simulated run.
+type offered struct {
+	queries  workload.Source
+	sessions []workload.Client
+	span     time.Duration // in which queries are offered
+	content  truth.Content // of the queries; nil derives it from the fan-outs
+}
+
+func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Report, error) {
+	e, err := p.engine()
+	if err != nil {
+		return nil, err
+	}
+	noise := truth.Lognormal
+	if s.Exact {
+		noise = truth.Exact
+	}
+	machines, err := truth.NewTable(p.Spec(), p.measurements, noise, workload.Rand(s.Seed, "service times"))
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	machines.Overhead = s.Overhead
+	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
+	watch := bounds.NewWatch(p.Spec(), machines)
+	c := sim.Config{
+		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.queries),
+		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay,
+		Recorder: recorder, Content: load.content, Outside: p.outside(),
+	}
+	if err := p.happen(&s, &c); err != nil {
+		return nil, err
+	}
+	var j *journalFile
+	if s.Journal != "" {
+		if j, err = p.openJournal(s.Journal, 0o666, math.MaxInt64, &journalCounts{}, func(error) {}); err != nil {
+			return nil, err
+		}
+		c.Observe = j.record
+	}
+	result, err := sim.Run(c)
+	if err = errors.Join(err, j.close()); err != nil {
+		return nil, err
+	}
+	meta := report.Meta{
+		Name: name, Seed: s.Seed, Duration: load.span, Usage: p.paid(result.Usage, &s, result.Held),
+		Variants: p.VariantNames(), PlanFailures: result.PlanFailures, Tenants: p.tenantInfo(e),
+	}
+	if !s.NoBound {
+		if meta.Bound, err = p.bound(watch, s.Foresight, recorder.Report(meta), result.Usage.Span); err != nil {
+			return nil, err
+		}
+	}
+	return recorder.Report(meta), nil
+}
+
+// outside is what clients wait beside the time that their queries are with the scheduler: the most that was measured on
+// any device type, and 0 where nothing was.
+func (p *Planned) outside() (out time.Duration) {
+	for _, o := range p.measurements.Overhead {
+		out = max(out, o.Query)
+	}
+	return out
+}
+
+// bound computes what no run could have passed that had the load and the machines of the watched one. The money is per
+// hour of the span over which that of the run was counted.
+func (p *Planned) bound(watch *bounds.Watch, foresight bool, found *report.Report,
+	span time.Duration) (*report.Bound, error) {
+	solver, err := Solver()
+	if err != nil {
+		return &report.Bound{Skipped: err.Error()}, nil //nolint:nilerr // the report says it
+	}
+	ctx := context.Background()
+	options := bounds.Fluid()
+	if foresight {
+		options = bounds.Foresight()
+	}
+	b, err := watch.Utility(ctx, solver, options)
+	if err != nil || b.Skipped != "" {
+		return b, err
+	}
+	b.CostPerHour, err = watch.Cost(ctx, solver, found, span)
+	return b, err
+}
+
+// SimulateRun simulates the arrivals of a run that a load generator has recorded in a file. It returns the report of
+// the recorded run and that of the simulation. An error is of kind fault.Config when the file cannot be read, or names
+// apps or variants that the configuration does not have.
+func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *report.Report, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Config, err)
+	}
+	defer f.Close()
+	pinned := func(a serving.AppID, name string) (serving.VariantID, error) {
+		if v, ok := p.tables.VariantOf(a, name); ok {
+			return v, nil
+		}
+		return serving.None, fmt.Errorf("variant %q is not in %s", name, p.Name())
+	}
+	arrivals, header, err := workload.ReadArrivals(f, p.AppID, pinned)
+	if err != nil {
+		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		return nil, nil, err
+	}
+	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{}); err != nil {
+		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
+	}
+	predicted, err = p.simulate(s, "simulated", offered{
+		queries: workload.FromSlice(arrivals), span: time.Duration(header.DurationNS), content: p.recorded(arrivals),
+	})
+	return live, predicted, err
+}
+
+// recorded returns the content of the queries of a recorded run: how many items each had at each stage. It is nil when
+// the record has none.
+func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
+	spec := p.Spec()
+	known := false
+	seen := make([][]int32, len(arrivals))
+	for k := range arrivals {
+		a := &arrivals[k]
+		if a.Stages == nil {
+			continue
+		}
+		known = true
+		for _, st := range spec.Apps[a.App].Stages {
+			seen[k] = append(seen[k], a.Stages[spec.Stages[st].Name])
+		}
+	}
+	if !known {
+		return nil
+	}
+	return truth.NewRecorded(spec, seen)
+}

@@ -1,0 +1,135 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/internal/config"
+	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// site is a place to measure variants: a worker of a device type, or as many threads of a worker as a part has.
+type site struct {
+	device       serving.DeviceTypeID
+	worker       serving.WorkerID
+	variants     []serving.VariantID
+	slots, cores int
+}
+
+// sites lists the sites of device types that have a worker, in the order of the workers, and then of parts, each with
+// its variants. left has a sentence with the reason for each part that cannot be measured.
+func (o *Opened) sites() (out []site, left []string) {
+	spec := o.Spec()
+	seen := make(map[serving.DeviceTypeID]bool)
+	for at := range o.tables.Backends {
+		id := serving.WorkerID(at)
+		d := spec.Workers[at].DeviceType
+		if seen[d] {
+			continue
+		}
+		seen[d] = true
+		s := site{device: d, worker: id, cores: spec.DeviceTypes[d].Cores}
+		s.variants = o.placed(func(i *config.Instance) bool { return spec.Workers[i.Worker].DeviceType == d })
+		for _, i := range o.tables.Placement {
+			if i.Worker == id && i.Part == 0 {
+				s.slots = max(s.slots, i.Slots)
+			}
+		}
+		out = append(out, s)
+	}
+	for d := range spec.DeviceTypes {
+		t := &spec.DeviceTypes[d]
+		if !t.Part || t.Placed && !systems.Written(o.system.Planner) {
+			continue
+		}
+		s, why := o.partSite(serving.DeviceTypeID(d))
+		if why != "" {
+			left = append(left, fmt.Sprintf("part %q is not measured: %s", t.Name, why))
+			continue
+		}
+		out = append(out, s)
+	}
+	return out, left
+}
+
+// partSite returns the site of a part: the first worker with room for it whose threads this process controls.
+func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
+	spec := o.Spec()
+	t := &spec.DeviceTypes[d]
+	if t.Percent > 0 {
+		return s, fmt.Sprintf("%d %% of an accelerator cannot be given out here; measure where it can be, and list "+
+			"the profile with rows of this device_type", t.Percent)
+	}
+	hosts := spec.Hosts(d)
+	if len(hosts) == 0 {
+		return s, "it fits on no worker"
+	}
+	s = site{device: d, worker: serving.None, slots: 1, cores: t.Cores}
+	for _, c := range o.tables.Cuts {
+		if c.Part == d {
+			s.slots, s.cores = c.Slots, c.Cores
+		}
+	}
+	for _, at := range hosts {
+		if kind := o.tables.Backends[at].Kind; kind != kindRemote && kind != kindSupplied {
+			s.worker = at
+			break
+		}
+	}
+	if s.worker == serving.None {
+		return s, "it fits only on workers that other servers run, which give out their threads as they like"
+	}
+	if t.Placed {
+		s.variants = o.placed(func(i *config.Instance) bool { return i.Part == int32(d)+1 })
+		return s, ""
+	}
+	for v := range spec.Variants {
+		if x := &spec.Variants[v]; t.MemoryBytes == 0 || x.MemoryBytes+x.ItemBytes <= t.MemoryBytes {
+			s.variants = append(s.variants, serving.VariantID(v))
+		}
+	}
+	if len(s.variants) == 0 {
+		return s, "its memory holds no variant"
+	}
+	return s, ""
+}
+
+// placed lists the variants that the chosen instances of the placement are to load.
+func (o *Opened) placed(chosen func(*config.Instance) bool) (out []serving.VariantID) {
+	has := make(map[serving.VariantID]bool)
+	for n := range o.tables.Placement {
+		if i := &o.tables.Placement[n]; chosen(i) {
+			for _, v := range i.Variants {
+				has[v] = true
+			}
+		}
+	}
+	for v := range o.Spec().Variants {
+		if has[serving.VariantID(v)] {
+			out = append(out, serving.VariantID(v))
+		}
+	}
+	return out
+}
+
+// covers reports whether the profile is complete: it has every variant on every device type that is to run it, and some
+// variant on every part that can be measured.
+func (p *Profiled) covers() bool {
+	sites, _ := p.sites()
+	for _, s := range sites {
+		known, needed := 0, len(s.variants)
+		if p.Spec().DeviceTypes[s.device].Part {
+			needed = 1
+		}
+		for _, v := range s.variants {
+			if p.latencies.Latency(v, s.device, 1, 1) < profile.Unknown {
+				known++
+			}
+		}
+		if known < needed {
+			return false
+		}
+	}
+	return true
+}

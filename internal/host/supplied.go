@@ -1,0 +1,179 @@
+package host
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/config"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/provider"
+	"github.com/sluice-serving/sluice/internal/provider/process"
+	"github.com/sluice-serving/sluice/internal/provider/supplied"
+	"github.com/sluice-serving/sluice/internal/runtime/openinference"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// supply makes the backend of a worker whose machine is supplied.
+func (b *backends) supply(w serving.WorkerID, log *slog.Logger) error {
+	o := b.opened
+	worker, c := &o.Spec().Workers[w], o.tables.Backends[w]
+	device := &o.Spec().DeviceTypes[worker.DeviceType]
+	from, err := b.supplyOf(c, worker.Name)
+	if err != nil {
+		return err
+	}
+	if b.supplied == nil {
+		b.supplied, b.news = make([]*supplied.Backend, len(o.tables.Backends)), &machineNews{}
+	}
+	news := b.news
+	b.supplied[w] = supplied.New(supplied.Config{
+		Worker: provider.Worker{Name: worker.Name, DeviceType: device.Name},
+		Supply: from, Linger: time.Duration(c.Linger), Keep: device.Tenure != serving.Rented,
+		ModelOf: func(v serving.VariantID) string { return o.tables.Variants[v].Model },
+		Connect: func(address string) (supplied.Server, error) {
+			return o.remote(config.Backend{Address: address, LoadModels: true}, log)
+		},
+		Had: func(m provider.Machine, err error) {
+			news.tell(func(p *dataplane.Plane) { had(p, w, m, err) })
+		},
+		Trouble: o.teller(log),
+	})
+	return nil
+}
+
+// supplyOf returns what supplies the machine of a worker: the caller of this package, else the worker's command.
+func (b *backends) supplyOf(c config.Backend, worker string) (provider.Supply, error) {
+	switch {
+	case b.opened.options.Machines != nil:
+		return b.opened.options.Machines, nil
+	case len(c.Command) == 0:
+		return nil, fault.Errorf(fault.Config, "worker %q: backend.kind is supplied, and nothing supplies machines "+
+			"here: run it under an operator that does, or write backend.command, which starts one here", worker)
+	case b.processes == nil:
+		o := b.opened
+		b.processes = process.New(process.Config{
+			Command: func(w provider.Worker) []string { return o.commandOf(w.Name) },
+			Log: func(worker, line string) {
+				o.options.Notice("machine " + worker + ": " + line)
+			},
+		})
+	}
+	return b.processes, nil
+}
+
+// commandOf is the command that starts the machine of a worker.
+func (o *Opened) commandOf(worker string) []string {
+	w := slices.IndexFunc(o.Spec().Workers, func(x serving.Worker) bool { return x.Name == worker })
+	return o.tables.Backends[w].Command
+}
+
+// close ends the machines that were started here, and processes that wait for models.
+func (b *backends) close() {
+	for _, p := range b.python {
+		if p != nil {
+			p.Close()
+		}
+	}
+	if b.processes != nil {
+		_ = b.processes.Close()
+	}
+}
+
+// had tells a plane how asking for a machine has ended.
+func had(p *dataplane.Plane, w serving.WorkerID, m provider.Machine, err error) {
+	var none *provider.Unavailable
+	switch {
+	case errors.As(err, &none):
+		p.MachineMissing(w, none.For)
+	case err == nil && m.Started > 0:
+		p.MachineCame(w, m.Started)
+	}
+}
+
+// machineNews hands what happens to machines to the plane, once there is one.
+type machineNews struct {
+	mu      sync.Mutex
+	plane   *dataplane.Plane
+	waiting []func(*dataplane.Plane)
+}
+
+func (n *machineNews) tell(f func(*dataplane.Plane)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.plane == nil {
+		n.waiting = append(n.waiting, f)
+		return
+	}
+	f(n.plane)
+}
+
+// startMachines has the plane hear of machines from now on. starts are by device type how long they took before.
+func (s *Server) startMachines(run *backends, starts map[string]time.Duration) {
+	n := run.news
+	if n == nil {
+		return
+	}
+	s.recallStarts(run, starts)
+	n.mu.Lock()
+	n.plane = s.plane
+	for _, f := range n.waiting {
+		f(s.plane)
+	}
+	n.waiting = nil
+	n.mu.Unlock()
+	var from provider.Supply = run.processes
+	if given := s.planned.options.Machines; given != nil {
+		from = given
+	}
+	stop := from.Watch(func(e provider.Event) { s.machineChanged(run, e) })
+	s.onRelease(func() error { stop(); return nil })
+}
+
+// recallStarts has the plane believe how long machines took to come in an earlier run.
+func (s *Server) recallStarts(run *backends, starts map[string]time.Duration) {
+	spec, told := s.planned.Spec(), make(map[serving.DeviceTypeID]bool)
+	for w := range spec.Workers {
+		kind := spec.Workers[w].DeviceType
+		took := starts[spec.DeviceTypes[kind].Name]
+		if took <= 0 || told[kind] || w >= len(run.supplied) || run.supplied[w] == nil {
+			continue
+		}
+		told[kind] = true
+		s.plane.MachineCame(serving.WorkerID(w), took)
+	}
+}
+
+// closePlane ends the data plane. Supplied machines stay as they are, with their models: who serves next takes them
+// over.
+func (s *Server) closePlane() {
+	s.Detach()
+	s.plane.Close()
+}
+
+// machineChanged passes on what happened to a machine.
+func (s *Server) machineChanged(run *backends, e provider.Event) {
+	workers := s.planned.Spec().Workers
+	w := serving.WorkerID(slices.IndexFunc(workers, func(x serving.Worker) bool { return x.Name == e.Worker }))
+	if w < 0 || run.supplied[w] == nil {
+		s.log.Warn("news of a machine that no worker of this configuration has", "worker", e.Worker, "what", e.Kind)
+		return
+	}
+	s.log.Warn("machine", "worker", e.Worker, "what", e.Kind.String(), "within", e.Within, "why", e.Why)
+	switch e.Kind {
+	case provider.Leaving:
+		s.plane.MachineLeaving(w)
+	case provider.Lost:
+		run.supplied[w].Lose(e.Why)
+		s.plane.MachineLost(w)
+	case provider.Missing:
+		s.plane.MachineMissing(w, e.Within)
+	case provider.Staying:
+		s.plane.MachineStays(w)
+	}
+}
+
+var _ supplied.Server = (*openinference.Backend)(nil)

@@ -1,0 +1,52 @@
+package systems
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/papers/ramsis"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
+)
+
+// RAMSIS (EuroSys 2024): every worker has all variants. Policies made in advance choose among them by the state of the
+// worker's queue; the policy for the present load is in force.
+var ramsisSystems = []System{
+	{
+		Name:   "ramsis",
+		Doc:    "chooses variant and batch by policies made for each arrival rate; queries go to workers in turn",
+		Source: "RAMSIS §3-§5", Planner: "ramsis", Router: "roundrobin", Batcher: "policytable", Scaler: "uncovered",
+	},
+	{
+		Name:   "ramsis-shortestqueue",
+		Doc:    "is ramsis with each query sent to the shortest queue",
+		Source: "RAMSIS App. I", Planner: "ramsis", Router: "shortestqueue", Batcher: "policytable",
+		Scaler:  "uncovered",
+		Options: Options{Policies: Policies{Balance: route.NewShortestQueue().Name()}},
+	},
+	{
+		Name:   "ramsis-variable",
+		Doc:    "is ramsis with batches that may leave queries behind",
+		Source: "RAMSIS §4.3.2", Planner: "ramsis", Router: "roundrobin", Batcher: "policytable", Scaler: "uncovered",
+		Options: Options{Policies: Policies{Variable: true}},
+	},
+}
+
+func newRamsis(w PlannerInputs, o Options) (plan.Planner, error) {
+	p := &o.Policies
+	rates, err := p.rates()
+	if err != nil {
+		return nil, fmt.Errorf("planner ramsis: option rates %w", err)
+	}
+	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, OnMade: w.Made, Options: ramsis.Options{
+		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
+		SingleRate: p.Known, Unpromised: w.Unpromised,
+	}}
+	switch p.Balance {
+	case "", "roundrobin":
+	case "shortestqueue":
+		out.Options.Balance = ramsis.ShortestQueue
+	default:
+		return nil, fmt.Errorf("balance is %q: the planner knows roundrobin and shortestqueue", p.Balance)
+	}
+	return out, nil
+}

@@ -1,0 +1,62 @@
+package systems
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/papers/loadwise"
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// The baselines of RAMSIS (§7, App. H) and the rule that it argues against (§2.2). They choose by the load alone, or by
+// the present batch alone. All variants are loaded on every worker. Workers of the first three share one queue.
+var ramsisBaselines = []System{
+	{
+		Name:   "jellyfish+",
+		Doc:    "runs the most accurate variant that carries the load in batches of half the objective",
+		Source: "Jellyfish, RTSS 2022; RAMSIS §7", Planner: "jellyfish", Router: "eager", Batcher: "policytable",
+		Scaler: fixed,
+	},
+	{
+		Name:   "modelswitching",
+		Doc:    "runs the most accurate variant whose simulated response meets the objective at the load",
+		Source: "ModelSwitching, HotCloud 2020; RAMSIS §7", Planner: "modelswitching", Router: "eager",
+		Batcher: "policytable", Scaler: fixed,
+	},
+	{
+		Name:   "infaas-target",
+		Doc:    "runs the fastest variant that reaches the app's accuracy floor",
+		Source: "INFaaS, ATC 2021; RAMSIS App. H", Planner: "infaas-target", Router: "eager", Batcher: "policytable",
+		Scaler: fixed,
+	},
+	{
+		Name:   "greedy",
+		Doc:    "runs all that waits on the most accurate variant that is in time, whatever comes after",
+		Source: "RAMSIS §2.2", Planner: "allvariants", Router: "roundrobin", Batcher: "greedy", Scaler: fixed,
+	},
+}
+
+// newLoadwise makes a planner that chooses by the load.
+func newLoadwise(rule func(*Planning) loadwise.Rule) func(PlannerInputs, Options) (plan.Planner, error) {
+	return func(w PlannerInputs, o Options) (plan.Planner, error) {
+		rates, err := o.Policies.rates()
+		if err != nil {
+			return nil, fmt.Errorf("option rates %w", err)
+		}
+		return &loadwise.Planner{
+			Profile: w.Profile, Rule: rule(&o.Planning),
+			Options: loadwise.Options{Rates: rates, SingleRate: o.Policies.Known},
+		}, nil
+	}
+}
+
+func jellyfish(p *Planning) loadwise.Rule { return loadwise.Jellyfish{Headroom: p.Headroom} }
+
+func modelSwitching(*Planning) loadwise.Rule {
+	return loadwise.ModelSwitching{}
+}
+
+func infaasTarget(*Planning) loadwise.Rule { return loadwise.Target{} }
+
+func newAllVariants(w PlannerInputs, _ Options) (plan.Planner, error) {
+	return loadwise.AllVariants{Profile: w.Profile}, nil
+}

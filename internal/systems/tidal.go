@@ -1,0 +1,21 @@
+package systems
+
+import (
+	"github.com/sluice-serving/sluice/papers/tidal"
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// Ours, for the setting of RAMSIS with two changes: an objective counted by query rather than by decision, and one
+// queue for all workers.
+var tidalSystems = []System{
+	{
+		Name: "tidal",
+		Doc: "keeps one queue for all workers, and weighs each batch's accuracy against the state in which it leaves " +
+			"the pool",
+		Source: "ours", Planner: "tidal", Router: "tidal", Batcher: "asrouted", Scaler: fixed,
+	},
+}
+
+func newTidal(w PlannerInputs, o Options) (plan.Planner, error) {
+	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{SingleRate: o.Policies.Known}}, nil
+}

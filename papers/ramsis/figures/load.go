@@ -1,0 +1,72 @@
+package ramsis
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/papers/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/workload"
+)
+
+// load is a rate of arrivals over time. Gaps are exponential (§7, "Workloads").
+type load struct {
+	name string
+	rate *workload.Rate
+	span time.Duration
+	// known is the load in queries/s where systems know it exactly (§7.2); 0 where they must estimate it.
+	known float64
+	// grid makes all systems use policies for the authors' loads.
+	grid bool
+	// policyRates are the authors' loads; tests use fewer.
+	policyRates string
+}
+
+const (
+	traceSpan    = 300 * time.Second
+	constantSpan = 30 * time.Second
+	// traceSeconds is the length of the trace in the authors' simulator. It has one entry a second, and the last step
+	// has only one. The run is longer, so the trace starts again.
+	traceSeconds = 261
+)
+
+func newLoad(name string, span time.Duration, points []workload.Point, known float64) (*load, error) {
+	rate, err := workload.NewRate(append(points, workload.Point{At: span.Seconds()}), false)
+	return &load{name: name, rate: rate, span: span, known: known, policyRates: authorsRates}, err
+}
+
+// newConstantLoad returns a constant rate, which systems know.
+func newConstantLoad(name string, rate float64, span time.Duration) (*load, error) {
+	return newLoad(name, span, []workload.Point{{Rate: rate}}, rate)
+}
+
+// newTraceLoad returns the production trace as the authors' simulator plays it, for the time span.
+func newTraceLoad(span time.Duration) (*load, error) {
+	rows, err := data.Records("twitter.csv", "start_s", "queries_per_s")
+	if err != nil {
+		return nil, err
+	}
+	var points []workload.Point
+	for pass := 0; pass*traceSeconds < int(span.Seconds()); pass++ {
+		for n, r := range rows {
+			v, err := reproduce.Numbers("twitter.csv", n, r)
+			if err != nil {
+				return nil, err
+			}
+			if at := v[0] + float64(pass*traceSeconds); at < span.Seconds() {
+				points = append(points, workload.Point{At: at, Rate: v[1]})
+			}
+		}
+	}
+	return newLoad("trace", span, points, 0)
+}
+
+// expected returns the mean number of queries.
+func (l *load) expected() float64 { return l.rate.Expected(serving.Time(l.span)) }
+
+// source returns the queries of a seed. They are the same for every system.
+func (l *load) source(seed uint64) workload.Source {
+	return &workload.App{
+		Times:    workload.NewProcess(l.rate, workload.Poisson{}, workload.Rand(seed, l.name)),
+		Template: workload.Arrival{Items: 1, Variant: serving.None, Sample: -1},
+	}
+}

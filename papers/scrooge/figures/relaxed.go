@@ -1,0 +1,58 @@
+package scrooge
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/papers/reproduce"
+	planner "github.com/sluice-serving/sluice/papers/scrooge"
+)
+
+// sessionCost summarises the allocations of a session.
+type sessionCost struct {
+	cost     float64   // mean $/h; partly used machines count in part
+	rates    []float64 // by stage: items/s of a machine in use
+	bound    float64   // mean bound, $/h
+	reserved []float64 // by stage: mean number of machines in use
+}
+
+// costTask adds a task that allocates exactly for every decision of sessions of a graph. single means without spatial
+// multiplexing.
+func (run *runner) costTask(g *graph, objective time.Duration, single bool) *reproduce.Task {
+	key := fmt.Sprintf("sessions of %s, %v", g.name, objective)
+	if single {
+		key += ", one batch at a time"
+	}
+	return run.AddTask(key, 3, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		s, err := newSession(g, seed)
+		if err != nil {
+			return nil, err
+		}
+		out := &sessionCost{rates: make([]float64, len(g.stages)), reserved: make([]float64, len(g.stages))}
+		all, whole := s.decisions(), 0.0
+		for _, d := range all {
+			whole += d.duration.Seconds()
+		}
+		for _, d := range all {
+			p, part := testbedMarket.problem(g, objective, d.rates), d.duration.Seconds()/whole
+			if single {
+				p = p.Only(planner.OneSlot)
+			}
+			a, err := exact(ctx, p)
+			if err != nil {
+				return nil, fmt.Errorf("%s within %v: %w", g.name, objective, err)
+			}
+			out.cost += a.Cost * part
+			out.bound += planner.Bound(p) * part
+			for k := range g.stages {
+				out.rates[k] += d.rates[k] * part
+				out.reserved[k] += machinesUsed(p, a, k, -1) * part
+			}
+		}
+		for k := range out.rates {
+			out.rates[k] /= max(out.reserved[k], 1e-9)
+		}
+		return out, nil
+	})
+}
