@@ -11,10 +11,11 @@ BENCHTIME ?= 1s
 # An older Go fetches the one go.mod asks for, also where a distribution has turned that off.
 export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
-RACE_DIRS := dataplane internal/api/server internal/api/dashboard host runtime internal/measure/loadgen internal/measure/telemetry
+RACE_DIRS := dataplane internal/api/server internal/api/dashboard internal/host internal/runtime \
+  internal/measure/loadgen internal/measure/telemetry
 
 # The packages whose tests take longest begin first, so that none of them runs alone at the end.
-LONGEST := ./test ./sim ./papers/reproduce/... ./internal/cli ./dataplane
+LONGEST := ./test ./sim ./papers/... ./internal/cli ./dataplane
 
 # Prints a package as its tests end, failures whole, and these again at the end. Tests of three packages run at once on
 # two cores, since many wait. What go test would vet has been vetted.

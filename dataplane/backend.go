@@ -22,8 +22,8 @@ var ErrOutOfMemory = errors.New("the device lacks memory for the batch")
 // shows: the client is told that its request is wrong.
 var ErrUnfit = errors.New("the request does not fit")
 
-// Backend launches model runtimes. Adapters (internal/runtime/onnx, internal/runtime/openinference, internal/runtime/fake) implement it. They
-// decide nothing.
+// Backend launches model runtimes. Adapters (internal/runtime/onnx, internal/runtime/openinference,
+// internal/runtime/fake) implement it. They decide nothing.
 type Backend interface {
 	// Launch prepares an instance and loads its variants. It returns when every variant is warm, so that the next Run
 	// of any of them takes its steady-state time. It fails when ctx ends.

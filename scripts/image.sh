@@ -20,7 +20,7 @@ else
   library=$PWD/node_modules/onnxruntime-node/bin/napi-v6/linux/${arch/amd64/x64}/libonnxruntime.so.1
   module=$($go list -m)
   # shellcheck disable=SC2086 # flags are several words
-  CGO_ENABLED=1 $go build $flags -buildvcs=false -ldflags "-s -w -buildid= -X $module/host.version=${version:+v$version}" -o "$program" \
+  CGO_ENABLED=1 $go build $flags -buildvcs=false -ldflags "-s -w -buildid= -X $module/internal/host.version=${version:+v$version}" -o "$program" \
     ./cmd/sluice
 fi
 # Where Debian's compilers for another kind of machine have its libraries.

@@ -57,7 +57,7 @@ built() {
   fi
   CC=$cc CGO_ENABLED=$cgo GOOS=$os GOARCH=$arch CGO_CFLAGS=$flags \
     $go build -trimpath -buildvcs=true -tags netgo,osusergo -o "$to" \
-    -ldflags "-s -w -buildid= -X $module/host.version=v$version -extldflags '$link'" ./cmd/sluice
+    -ldflags "-s -w -buildid= -X $module/internal/host.version=v$version -extldflags '$link'" ./cmd/sluice
 }
 
 # old_enough checks that programs and libraries start with the oldest glibc.

@@ -130,8 +130,8 @@ func placeOf(table []row, pkg string) int {
 	return best
 }
 
-// match reports whether a package path meets a pattern: "a/b" is that package, "a/*" those one level below a, and
-// "a/..." a itself with all below it. "..." alone is every package.
+// match reports whether a package path meets a pattern: "a/b" is that package, "a/*" those one level below a, "a/*/b"
+// the package b of each of these, and "a/..." a itself with all below it. "..." alone is every package.
 func match(pattern, pkg string) bool {
 	if pattern == "..." {
 		return true
@@ -139,11 +139,8 @@ func match(pattern, pkg string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return pkg == prefix || strings.HasPrefix(pkg, prefix+"/")
 	}
-	if prefix, ok := strings.CutSuffix(pattern, "/*"); ok {
-		rest, below := strings.CutPrefix(pkg, prefix+"/")
-		return below && !strings.Contains(rest, "/")
-	}
-	return pattern == pkg
+	ok, err := path.Match(pattern, pkg) // a star crosses no slash
+	return ok && err == nil
 }
 
 func matchAny(patterns []string, pkg string) bool {
@@ -154,13 +151,13 @@ func listed(edges []edge, from, to string) bool {
 	return slices.ContainsFunc(edges, func(e edge) bool { return match(e.from, from) && match(e.to, to) })
 }
 
-// folder returns the folder of a package that counts for rules between folders: the first one of its path that does not
-// only group.
+// folder returns the folder of a package that counts for rules between folders: the shortest beginning of its path that
+// does not only group.
 func folder(pkg string) string {
-	head, rest, _ := strings.Cut(pkg, "/")
-	if slices.Contains(groups, head) {
-		second, _, _ := strings.Cut(rest, "/")
-		return head + "/" + second
+	for i := range pkg {
+		if pkg[i] == '/' && !slices.Contains(groups, pkg[:i]) {
+			return pkg[:i]
+		}
 	}
-	return head
+	return pkg
 }

@@ -1,5 +1,7 @@
 package archtest
 
+import "slices"
+
 // Module is the path of the module the rules are about.
 const Module = "github.com/sluice-serving/sluice"
 
@@ -20,11 +22,11 @@ type row struct {
 // imports within a floor.
 var floors = []row{
 	{8, "cmd/...", false},
-	{8, "cli/...", false},
+	{8, "internal/cli/...", false},
 	{8, "examples/...", false},
 	{8, "test/...", false},
 
-	{7, "host", false}, // the application: it alone knows all that stands below
+	{7, "internal/host", false}, // the application: it alone knows all that stands below
 	{7, "internal/host/planning", false},
 	{7, "internal/host/policies", false},
 	{7, "internal/host/load", false},
@@ -42,9 +44,9 @@ var floors = []row{
 	{6, "internal/host/store", false},
 	{6, "internal/host/fault", false},
 	{6, "internal/host/files", false},
-	{6, "runtime/*", false},
-	{6, "provider", false},   // how machines are had
-	{6, "provider/*", false}, // and from whom
+	{6, "internal/runtime/*", false},
+	{6, "internal/provider", false},   // how machines are had
+	{6, "internal/provider/*", false}, // and from whom
 	{6, "internal/measure/loadgen", false},
 	{6, "internal/measure/profiler/...", false},
 	{6, "internal/measure/tracing", false},
@@ -52,13 +54,21 @@ var floors = []row{
 	{6, "internal/measure/plot", false},
 	{6, "internal/models/digits/...", false},
 	{6, "internal/sim/experiment", false},
-	{6, "reproduce/...", false},
+
+	{6, "papers/reproduce", false}, // what the papers' figures share
+	{6, "papers/*/figures", false}, // the papers' experiments
+	{6, "papers/infless/operators", false},
+	{6, "papers/infless/predict", false},
+	{6, "papers/kairos/ribbon", false},
+	{6, "papers/later", false},
+	{6, "papers/overload", false},
+	{6, "papers/worlds", false},
 
 	{5, "sim", false},
 	{5, "sim/truth", false},
 	{5, "internal/sim/bounds", false}, // the fluid bound beside a simulated run
 	{5, "dataplane", false},
-	{5, "config/...", false},
+	{5, "internal/config/...", false},
 	{5, "internal/measure/telemetry", false},
 	{5, "internal/measure/board", false},
 	{5, "internal/api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
@@ -70,17 +80,18 @@ var floors = []row{
 	{5, "internal/runtime/device", false}, // accelerators of this machine, and who uses which
 	{5, "python", false},                  // the files of the package sluice-worker
 
-	{4, "systems", false},
+	{4, "internal/systems", false},
 
 	{3, "engine", false},
 	{3, "internal/engine/journal", false}, // encodes over an io.Writer and an io.Reader it is handed
 
 	{2, "policy/plan", false},
 	{2, "policy/route", false},
-	{2, "internal/policy/priced", false},
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},
-	{2, "planner/*", false},
+	{2, "internal/policy/priced", false},
+	{2, "internal/planner/*", false},
+	{2, "papers/*", false},                // planners of papers
 	{2, "internal/measure/worlds", false}, // made of tables and loads
 
 	{1, "serving/fleet", false},
@@ -91,7 +102,7 @@ var floors = []row{
 	{1, "serving/report", false},
 	{1, "internal/measure/bound", false},
 
-	{0, "algo/*", false},
+	{0, "internal/algo/*", false},
 	{0, "serving", false},
 	{0, "internal/limits", false},
 	{0, "internal/measure/quantity", false},
@@ -101,18 +112,40 @@ var floors = []row{
 
 // groups are the folders that only group packages by a word. The rules treat each package in them as a folder of its
 // own.
-var groups = []string{"api", "host", "measure", "models", "runtime"}
+var groups = []string{
+	"internal", "internal/api", "internal/engine", "internal/host", "internal/measure", "internal/models",
+	"internal/policy", "internal/runtime", "internal/sim", "internal/tensor", "papers",
+}
 
 // adapters are the packages that implement the data plane's interfaces. They are named one by one, since a pattern
 // would match the standard library's package runtime.
 var adapters = []string{
-	"internal/runtime/onnx", "internal/runtime/openinference", "internal/runtime/python", "internal/runtime/builtin", "internal/runtime/fake", "provider/*",
+	"internal/runtime/onnx", "internal/runtime/openinference", "internal/runtime/python", "internal/runtime/builtin",
+	"internal/runtime/fake", "internal/provider/*",
 }
+
+// planners are the packages that make plans, ours and those of papers.
+var planners = []string{
+	"internal/planner/*", "papers/infaas", "papers/infless", "papers/ipa", "papers/kairos", "papers/loadwise",
+	"papers/loki", "papers/nexus", "papers/proteus", "papers/ramsis", "papers/scrooge", "papers/tidal",
+}
+
+// rules are the ports of rules and the rules behind them.
+var rules = []string{"policy/...", "internal/policy/..."}
 
 // exempt packages have no floor: nothing that ships imports them.
 var exempt = []row{
-	{0, "internal/*", false}, // test helpers
-	{0, "tools", false},      // pins dependencies behind a build tag
+	{0, "internal/archtest", false},
+	{0, "internal/bounded", false},
+	{0, "internal/figuretest", false},
+	{0, "internal/heldport", false},
+	{0, "internal/highstest", false},
+	{0, "internal/longtest", false},
+	{0, "internal/maporder/...", false},
+	{0, "internal/sbom", false},
+	{0, "internal/schema", false},
+	{0, "internal/simtest", false},
+	{0, "tools", false}, // pins dependencies behind a build tag
 }
 
 // edge is an import that the floors alone would refuse.
@@ -120,28 +153,50 @@ type edge struct{ from, to, why string }
 
 // sameFloor lists the imports between different folders of one floor. Each widens the rules, so each has a reason.
 var sameFloor = []edge{
-	{"internal/models/repository/...", "internal/models/onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
-	{"internal/api/oip/...", "internal/models/repository/...", "clients are shown a model's configuration as its repository has it"},
-	{"config/...", "internal/models/repository/...", "a first sluice.yaml is made from a model repository"},
-	{"config/...", "internal/models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
+	{
+		"internal/models/repository/...", "internal/models/onnxmodel/...",
+		"a model repository describes the ONNX files that lie in it",
+	},
+	{
+		"internal/api/oip/...", "internal/models/repository/...",
+		"clients are shown a model's configuration as its repository has it",
+	},
+	{"internal/config/...", "internal/models/repository/...", "a first sluice.yaml is made from a model repository"},
+	{"internal/config/...", "internal/models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
 	{"internal/host/functions", "internal/host/store", "deployed functions are kept in the store"},
-	{"internal/host/functions", "internal/measure/profiler/...", "a model is measured when it is deployed, and its profile kept"},
+	{
+		"internal/host/functions", "internal/measure/profiler/...",
+		"a model is measured when it is deployed, and its profile kept",
+	},
 	{"internal/measure/loadgen", "internal/measure/samples", "an answer to a sample is judged as in a profile"},
 	{"internal/host/files", "internal/host/fault", "a file that cannot be read is a fault of a kind"},
-	{"internal/host/planning", "host", "questions about fleets are asked of a configuration that was opened"},
-	{"internal/host/policies", "host", "policies are made by the planner of a configuration that was opened"},
-	{"internal/host/resources", "host", "resources are made of a configuration that was opened"},
-	{"internal/host/load", "host", "what a load calls are the apps of a configuration that was opened"},
-	{"internal/host/demo", "host", "a demonstration is a program that embeds the host"},
+	{"internal/host/planning", "internal/host", "questions about fleets are asked of a configuration that was opened"},
+	{"internal/host/policies", "internal/host", "policies are made by the planner of a configuration that was opened"},
+	{"internal/host/resources", "internal/host", "resources are made of a configuration that was opened"},
+	{"internal/host/load", "internal/host", "what a load calls are the apps of a configuration that was opened"},
+	{"internal/host/demo", "internal/host", "a demonstration is a program that embeds the host"},
 	{"internal/host/demo", "internal/host/load", "a demonstration sends a load to its server"},
 	{"internal/host/demo", "internal/host/planning", "a demonstration shows its plans"},
-	{"cmd/...", "cli/...", "a program is the command line and nothing else"},
-	{"cli/...", "examples/training/...", "sluice demo --train makes the demonstration's models again"},
-	{"reproduce/...", "internal/sim/experiment", "a paper's experiment is a sweep"},
-	{"reproduce/...", "internal/measure/plot", "a paper's figure is a plot"},
-	{"reproduce/...", "internal/measure/profiler/...", "a paper's figure predicts and measures models"},
-	{"reproduce/...", "internal/runtime/fake", "a paper's implementation is the data plane with workers that sleep"},
-	{"planner/*", "policy/plan", "a planner makes a plan"},
+	{"cmd/...", "internal/cli/...", "a program is the command line and nothing else"},
+	{"internal/cli/...", "examples/training/...", "sluice demo --train makes the demonstration's models again"},
+	{"papers/...", "internal/sim/experiment", "a paper's experiment is a sweep"},
+	{"papers/...", "internal/measure/plot", "a paper's figure is a plot"},
+	{"papers/...", "internal/measure/profiler/...", "a paper's figure predicts and measures models"},
+	{"papers/...", "internal/runtime/fake", "a paper's implementation is the data plane with workers that sleep"},
+	{"internal/engine/journal", "engine", "a journal records what an engine was told and what it decided"},
+	{"internal/sim/bounds", "sim/truth", "a bound is about what machines truly do"},
+	{"internal/tensor/ops", "tensor", "functions of tensors"},
+	{
+		"internal/host/functions", "papers/infless/operators",
+		"a function is planned in by a prediction before it is measured",
+	},
+	{"papers/reproduce", "papers/infless/operators", "a paper's figure predicts and measures models"},
+	{"internal/planner/*", "policy/plan", "a planner makes a plan"},
+	{"papers/*", "policy/plan", "a planner makes a plan"},
+	{"papers/*", "internal/planner/capacity", "what planners share"},
+	{"papers/*", "internal/planner/diagnosis", "what planners share"},
+	{"papers/...", "papers/reproduce", "the frame of all figures"},
+	{"internal/policy/priced", "policy/...", "a router meets the port"},
 	{"internal/measure/bound", "serving/pipeline", "the stages of a graph share the time of a query"},
 }
 
@@ -156,35 +211,35 @@ type ban struct {
 
 var bans = []ban{
 	{
-		from: []string{"algo/..."}, to: []string{ours}, except: []string{"algo/..."},
+		from: []string{"internal/algo/..."}, to: []string{ours}, except: []string{"internal/algo/..."},
 		why: "an algorithm is tested against textbooks and brute force, so it speaks of matrices and graphs, never " +
 			"of queries",
 	},
 	{
-		from: []string{"serving/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
+		from: []string{"serving/..."}, to: slices.Concat(rules, planners, []string{"engine/..."}),
 		why: "state does not know who decides on it",
 	},
 	{
-		from: []string{"planner/*"}, to: []string{"planner/*", "policy/route", "policy/batch", "policy/scale"},
+		from: planners, to: slices.Concat(planners, []string{"policy/route", "policy/batch", "policy/scale"}),
 		except: []string{"internal/planner/capacity", "internal/planner/diagnosis"}, self: true,
 		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to " +
 			"internal/planner/capacity and internal/planner/diagnosis when it is about plans",
 	},
 	{
-		from: []string{"policy/plan"}, to: []string{"policy/...", "planner/..."}, self: false,
+		from: []string{"policy/plan"}, to: slices.Concat(rules, planners), self: false,
 		why: "a plan is plain data that every rule reads; it knows no planner and no rule",
 	},
 	{
 		from: []string{"policy/route", "policy/batch", "policy/scale"},
-		to:   []string{"policy/...", "planner/..."}, except: []string{"policy/plan"},
+		to:   slices.Concat(rules, planners), except: []string{"policy/plan"},
 		why: "any router must work with any batcher and scaler; what they share is the plan",
 	},
 	{
-		from: []string{"engine/..."}, to: []string{"systems/...", "planner/*"},
+		from: []string{"engine/..."}, to: append([]string{"internal/systems/..."}, planners...),
 		why: "the engine knows ports only; a composition is handed to it",
 	},
 	{
-		from: []string{"systems"}, to: []string{"sim/...", "dataplane/...", "config/..."},
+		from: []string{"internal/systems"}, to: []string{"sim/...", "dataplane/...", "internal/config/..."},
 		why: "a composition must mean the same in the simulator and on the real clock",
 	},
 	{
@@ -202,11 +257,11 @@ var bans = []ban{
 		why: "the data plane defines small interfaces and adapters meet them",
 	},
 	{
-		from: adapters, to: []string{"policy/...", "planner/...", "engine/..."},
+		from: adapters, to: slices.Concat(rules, planners, []string{"engine/..."}),
 		why: "adapters do not decide",
 	},
 	{
-		from: []string{"internal/api/oip/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
+		from: []string{"internal/api/oip/..."}, to: slices.Concat(rules, planners, []string{"engine/..."}),
 		why: "a codec turns bytes into messages for client and server alike; it knows nothing of scheduling",
 	},
 	{
@@ -215,7 +270,8 @@ var bans = []ban{
 	},
 	{
 		from: []string{"..."}, to: []string{"github.com/yalue/onnxruntime_go"},
-		why: "ONNX Runtime is one process-wide native library; only internal/runtime/onnx loads it and orders its start and end",
+		why: "ONNX Runtime is one process-wide native library; only internal/runtime/onnx loads it and orders its " +
+			"start and end",
 	},
 }
 

@@ -128,7 +128,7 @@ func TestPlanGolden(t *testing.T) {
 			t.Fatalf("not JSON: %s %s", out, errs)
 		}
 		if at := differ(a, b); at != "" {
-			t.Errorf("%s differs at %s (go test ./cli -run Golden -update writes it anew)", path, at)
+			t.Errorf("%s differs at %s (go test ./internal/cli -run Golden -update writes it anew)", path, at)
 		}
 	}
 }
@@ -469,7 +469,9 @@ func TestPlanExamples(t *testing.T) {
 	graph, graphProfile := read(pipelineFile), read("../../examples/pipeline/profile.json")
 	lines := strings.Split(planCommand().examples, "\n")
 	documented, shown := 0, map[string][]string{} // by command, lines of what it prints
-	for _, doc := range []string{"../../docs/planning.md", "../../docs/pools.md", "../../docs/sizing.md", "../../README.md"} {
+	for _, doc := range []string{
+		"../../docs/planning.md", "../../docs/pools.md", "../../docs/sizing.md", "../../README.md",
+	} {
 		command := ""
 		for _, line := range strings.Split(read(doc), "\n") {
 			line, _, _ := strings.Cut(strings.TrimPrefix(line, "$ "), "#")
@@ -498,7 +500,7 @@ func TestPlanExamples(t *testing.T) {
 	}
 	for path, text := range map[string]string{"sluice.yaml": renamed, "fleet.profile.json": profile,
 		"examples/fleet.yaml": text, "examples/fleet.profile.json": profile,
-		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile, pipelineFile[3:]: graph,
+		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile, pipelineFile[6:]: graph,
 		"examples/pipeline/profile.json": graphProfile} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -39,7 +39,8 @@ Editors with a YAML language server complete the file and check it as it is writ
 
 [options.md](options.md) lists the options of systems.
 
-This page is made from the comments of ` + "`internal/config/file.go`" + ` by ` + "`go test ./config -update`" + `.
+This page is made from the comments of ` + "`internal/config/file.go`" + ` by
+` + "`go test ./internal/config -update`" + `.
 `
 
 // comments reads the doc comments of the structs of files.
@@ -233,7 +234,7 @@ Boxes are rows of four FP32 numbers: x1, y1, x2, y2, with x to the right and y d
 the picture's number first. Functions run in this process on one core, take the queries of a batch one after the other,
 and give the same answer for the same input. An output holds at most 67,108,864 elements.
 
-This page is made from package ` + "`internal/tensor/ops`" + ` by ` + "`go test ./config -update`" + `.
+This page is made from package ` + "`internal/tensor/ops`" + ` by ` + "`go test ./internal/config -update`" + `.
 `
 
 // TestTheFunctionsAreDocumented renders docs/builtin.md from the documentation of the functions.

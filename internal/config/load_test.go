@@ -28,7 +28,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (go test ./config -update writes it anew); got:\n%s", path, got)
+		t.Errorf("%s differs (go test ./internal/config -update writes it anew); got:\n%s", path, got)
 	}
 }
 

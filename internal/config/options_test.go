@@ -19,7 +19,7 @@ it. ` +
 	"`sluice systems NAME`" + ` shows the options of one system or component, and the values that the system sets. The
 default holds where neither the system nor the file gives a value. A number of 0 stands for the default.
 
-This page is made from the table of package ` + "`systems`" + ` by ` + "`go test ./config -update`" + `.
+This page is made from the table of package ` + "`systems`" + ` by ` + "`go test ./internal/config -update`" + `.
 `
 
 var headings = map[systems.Kind]string{

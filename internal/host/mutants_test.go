@@ -37,7 +37,8 @@ func TestEveryMistakeHasALine(t *testing.T) {
 	}
 	var files []string
 	for _, pattern := range []string{
-		"../../examples/*.yaml", "../../examples/*/sluice.yaml", "../config/testdata/bad/*.yaml", "../config/template.yaml",
+		"../../examples/*.yaml", "../../examples/*/sluice.yaml", "../config/testdata/bad/*.yaml",
+		"../config/template.yaml",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {

@@ -350,7 +350,8 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 		if written, err := os.ReadFile(x.of.file); err != nil || string(written) != text {
-			t.Errorf("%s is not up to date (go test ./host -run OpenAPI -update writes it anew): %v", x.of.file, err)
+			t.Errorf("%s is not up to date (go test ./internal/host -run OpenAPI -update writes it anew): %v",
+				x.of.file, err)
 		}
 		x.of.checkPatterns(t, x.patterns)
 		x.of.checkAnswers(t, text, "http://"+x.address)

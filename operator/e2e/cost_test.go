@@ -117,7 +117,8 @@ var rentedKinds = []rentedKind{
 	{"large", 48 * time.Millisecond, 12 * time.Millisecond, 0.2},
 }
 
-// The day: the rates of the trace that papers/ramsis/figures has, which its authors squeezed from 24 hours into 27 steps.
+// The day: the rates of the trace that papers/ramsis/figures has, which its authors squeezed from 24 hours into 27
+// steps.
 const (
 	dayTrace   = "papers/ramsis/figures/data/twitter.csv"
 	daySteps   = 27

@@ -1,5 +1,5 @@
-// Package worlds runs every system in generated worlds (internal/measure/worlds) and puts what each has reached beside the fluid
-// bound. It is nobody's paper: no world was drawn for a system.
+// Package worlds runs every system in generated worlds (internal/measure/worlds) and puts what each has reached beside
+// the fluid bound. It is nobody's paper: no world was drawn for a system.
 package worlds
 
 import (

@@ -22,7 +22,7 @@ func messages(file string) error {
 		}
 		set.File = append(set.File, protodesc.ToFileDescriptorProto(f))
 	}
-	add(pb.File_api_oip_pb_open_inference_proto)
+	add(pb.File_internal_api_oip_pb_open_inference_proto)
 	data, err := proto.Marshal(set)
 	if err != nil {
 		return err

@@ -75,8 +75,8 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	return total, nil
 }
 
-// Duals returns the dual prices of rows and columns that prove the last solution by complementary slackness. They belong
-// to the Solver and hold until the next call of Solve.
+// Duals returns the dual prices of rows and columns that prove the last solution by complementary slackness. They
+// belong to the Solver and hold until the next call of Solve.
 func (s *Solver) Duals() (rows, cols []float64) { return s.u, s.v }
 
 // largest returns the largest magnitude. It compares bits as integers: infinities and NaN are larger than every number.

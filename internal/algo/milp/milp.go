@@ -1,5 +1,5 @@
-// Package milp defines mixed-integer linear programs as plain data, and the interface of their solvers. internal/runtime/highs
-// implements it.
+// Package milp defines mixed-integer linear programs as plain data, and the interface of their solvers.
+// internal/runtime/highs implements it.
 package milp
 
 import (

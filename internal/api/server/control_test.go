@@ -176,7 +176,7 @@ func TestTheAdminAddressControlsModels(t *testing.T) {
 		{server.Config{}, []string{"Sec-Fetch-Site", "cross-site"}, 403},
 	} {
 		s := start(t, x.config)
-		for _, path := range []string{"internal/models/digits%2Fv1/unload", "internal/models/digits%2Fv1/load"} {
+		for _, path := range []string{"models/digits%2Fv1/unload", "models/digits%2Fv1/load"} {
 			url := "http://" + s.AdminAddr() + "/v2/repository/" + path
 			r, err := http.NewRequest(http.MethodPost, url, strings.NewReader("{}"))
 			if err != nil {

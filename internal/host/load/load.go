@@ -1,6 +1,6 @@
-// Package load sends loads to a running server with package internal/measure/loadgen. The apps are those of a configuration, or
-// one that is known only by its name. Inputs are labelled samples or random tensors of the shapes that the server
-// describes.
+// Package load sends loads to a running server with package internal/measure/loadgen. The apps are those of a
+// configuration, or one that is known only by its name. Inputs are labelled samples or random tensors of the shapes
+// that the server describes.
 package load
 
 import (

@@ -1,5 +1,5 @@
-// Package worlds writes generated worlds (internal/measure/worlds) as the files that every command reads: a sluice.yaml, a
-// profile and a workload.
+// Package worlds writes generated worlds (internal/measure/worlds) as the files that every command reads: a
+// sluice.yaml, a profile and a workload.
 package worlds
 
 import (

@@ -9,8 +9,8 @@ import (
 
 // Config lists the models and says how to run them.
 type Config struct {
-	// Library is the path of the ONNX Runtime library; empty means the one that internal/runtime/native finds. All backends of a
-	// process share the library of the first.
+	// Library is the path of the ONNX Runtime library; empty means the one that internal/runtime/native finds. All
+	// backends of a process share the library of the first.
 	Library string
 	// Models has an entry for every variant that will be launched.
 	Models map[serving.VariantID]Model

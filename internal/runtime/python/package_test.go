@@ -134,7 +134,7 @@ func TestMessagesAgree(t *testing.T) {
 	if err := json.Unmarshal(out, &methods); err != nil {
 		t.Fatal(err)
 	}
-	known := pb.File_api_oip_pb_open_inference_proto.Services().Get(0).Methods()
+	known := pb.File_internal_api_oip_pb_open_inference_proto.Services().Get(0).Methods()
 	for name, m := range methods {
 		d := known.ByName(protoreflect.Name(name))
 		if d == nil {

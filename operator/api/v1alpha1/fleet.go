@@ -7,7 +7,8 @@ import (
 
 // FleetSpec says what a fleet may use and how it decides.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.access) || !has(self.access.certificates) || (has(self.tls) && has(self.tls.clientCA))",message="access.certificates needs tls.clientCA: nobody else checks the certificates"
+// +kubebuilder:validation:XValidation:rule="!has(self.access) || !has(self.access.certificates) || (has(self.tls) &&
+// has(self.tls.clientCA))",message="access.certificates needs tls.clientCA: nobody else checks the certificates"
 type FleetSpec struct {
 	// System that plans and routes, by name; `sluice systems` lists them. The default plans, shares machines between
 	// apps and adapts, and needs no options.
@@ -17,7 +18,8 @@ type FleetSpec struct {
 	// Options are further settings of the system, as in docs/options.md. Default: none.
 	Options map[string]string `json:"options,omitempty"`
 	// Budget is the most that a plan may cost, in $/h, such as `12.50`. Default: not limited.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="budget is in $/h and must be more than 0"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="budget is
+	// in $/h and must be more than 0"
 	Budget *resource.Quantity `json:"budget,omitempty"`
 	// Dispatchers is how many front ends share the apps. One is enough for some 10,000 queries/s; two or more survive
 	// the loss of one. Each deals its apps onto machines of its own.
@@ -62,7 +64,8 @@ type FleetSpec struct {
 // FleetTLS encrypts what clients send to a fleet. Changed Secrets and ConfigMaps count within a minute or two, without
 // a restart; connections that stand are left alone.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.clientOptional) || !self.clientOptional || has(self.clientCA)",message="clientOptional has no effect without clientCA"
+// +kubebuilder:validation:XValidation:rule="!has(self.clientOptional) || !self.clientOptional ||
+// has(self.clientCA)",message="clientOptional has no effect without clientCA"
 type FleetTLS struct {
 	// Secret is the name of a Secret of type kubernetes.io/tls: `tls.crt` has the certificate chain, `tls.key` its key,
 	// as cert-manager and `kubectl create secret tls` write them. The certificate should name the fleet's Service, such
@@ -80,7 +83,8 @@ type FleetTLS struct {
 
 // Authorities are certificates of authorities, as PEM in an entry of a Secret or a ConfigMap.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="authorities are in either a secret or a configMap"
+// +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="authorities are in either
+// a secret or a configMap"
 type Authorities struct {
 	// Secret is the name of the Secret that has them.
 	// +kubebuilder:validation:MinLength=1
@@ -99,7 +103,8 @@ type Authorities struct {
 
 // FleetAccess says who may call: callers show a key, a certificate or a token, whichever of them there are.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.keys) || has(self.certificates) || has(self.jwt)",message="access needs keys, certificates or jwt"
+// +kubebuilder:validation:XValidation:rule="has(self.keys) || has(self.certificates) || has(self.jwt)",message="access
+// needs keys, certificates or jwt"
 type FleetAccess struct {
 	// Keys is the name of a Secret whose entry `keys` has API keys, hashed: the lines that `sluice key` writes. Callers
 	// show theirs as `Authorization: Bearer KEY` or `X-API-Key`. Changes count within a minute or two.
@@ -142,7 +147,8 @@ type Role string
 
 // FleetJWT says which signed tokens are taken.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.keyURL) != has(self.keySet)",message="the issuer's keys are at either keyURL or in a keySet"
+// +kubebuilder:validation:XValidation:rule="has(self.keyURL) != has(self.keySet)",message="the issuer's keys are at
+// either keyURL or in a keySet"
 type FleetJWT struct {
 	// Issuer is the claim `iss` of the tokens.
 	// +kubebuilder:validation:MinLength=1

@@ -9,9 +9,9 @@ import (
 type Objective struct {
 	// Latency within which a query is to be answered, such as `50ms`.
 	Latency metav1.Duration `json:"latency"`
-	// Percentile of the queries that must meet it, such as `99`.
-	// +kubebuilder:default="99"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('100'))",message="percentile must be more than 0 and at most 100"
+	// Percentile of the queries that must meet it, such as `99`. +kubebuilder:default="99"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) &&
+	// !quantity(string(self)).isGreaterThan(quantity('100'))",message="percentile must be more than 0 and at most 100"
 	Percentile *resource.Quantity `json:"percentile,omitempty"`
 }
 
@@ -31,7 +31,8 @@ type Model struct {
 
 // Variant is a trained model that can answer.
 //
-// +kubebuilder:validation:XValidation:rule="!self.model.uri.startsWith('https://') || has(self.model.sha256)",message="a model from https needs sha256, so that what is served is what was meant"
+// +kubebuilder:validation:XValidation:rule="!self.model.uri.startsWith('https://') ||
+// has(self.model.sha256)",message="a model from https needs sha256, so that what is served is what was meant"
 type Variant struct {
 	// Name of the variant, unique in its app.
 	// +kubebuilder:validation:MinLength=1
@@ -42,10 +43,9 @@ type Variant struct {
 	// Accuracy from 0 to 1, as a text such as `"0.913"`. Default: what a profile says, else 1.
 	//
 	// A text of bounded length: the API server refuses a rule about texts of any length for so many variants.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && !quantity(self).isLessThan(quantity('0')) && !quantity(self).isGreaterThan(quantity('1'))",message="accuracy must be from 0 to 1"
+	// +kubebuilder:validation:Schemaless +kubebuilder:validation:Type=string +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && !quantity(self).isLessThan(quantity('0')) &&
+	// !quantity(self).isGreaterThan(quantity('1'))",message="accuracy must be from 0 to 1"
 	Accuracy *resource.Quantity `json:"accuracy,omitempty"`
 	// MaxBatch is the largest number of items of one run. Default: the model's own bound, else 64.
 	// +kubebuilder:validation:Minimum=1
@@ -66,7 +66,8 @@ type Edge struct {
 
 // Stage is one step of an app that has several.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.variants) != has(self.function)",message="a stage has either variants or a function"
+// +kubebuilder:validation:XValidation:rule="has(self.variants) != has(self.function)",message="a stage has either
+// variants or a function"
 type Stage struct {
 	// Name of the step, unique in its app.
 	// +kubebuilder:validation:MinLength=1
@@ -103,9 +104,11 @@ type Tensor struct {
 
 // InferenceAppSpec says what an app is to be.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.variants) != has(self.stages)",message="an app has either variants or stages"
-// +kubebuilder:validation:XValidation:rule="!has(self.accuracyTarget) || !has(self.accuracyFloor) || !quantity(string(self.accuracyTarget)).isLessThan(quantity(string(self.accuracyFloor)))",message="accuracyTarget must not be below accuracyFloor"
-// +kubebuilder:validation:XValidation:rule="!has(self.maxInstances) || self.maxInstances >= self.minInstances",message="maxInstances must not be below minInstances"
+// +kubebuilder:validation:XValidation:rule="has(self.variants) != has(self.stages)",message="an app has either variants
+// or stages" +kubebuilder:validation:XValidation:rule="!has(self.accuracyTarget) || !has(self.accuracyFloor) ||
+// !quantity(string(self.accuracyTarget)).isLessThan(quantity(string(self.accuracyFloor)))",message="accuracyTarget must
+// not be below accuracyFloor" +kubebuilder:validation:XValidation:rule="!has(self.maxInstances) || self.maxInstances >=
+// self.minInstances",message="maxInstances must not be below minInstances"
 type InferenceAppSpec struct {
 	// Fleet that serves the app, in the same namespace.
 	// +kubebuilder:default=default
@@ -114,15 +117,16 @@ type InferenceAppSpec struct {
 	// Objective of the app's queries.
 	Objective Objective `json:"objective"`
 	// AccuracyTarget is the mean accuracy of answers to keep, such as `0.92`. Default: as accurate as the machines
-	// allow.
-	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('1'))",message="accuracyTarget must be from 0 to 1"
+	// allow. +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) &&
+	// !quantity(string(self)).isGreaterThan(quantity('1'))",message="accuracyTarget must be from 0 to 1"
 	AccuracyTarget *resource.Quantity `json:"accuracyTarget,omitempty"`
 	// AccuracyFloor is the least accuracy of a variant that answers. Default: 0.
-	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !quantity(string(self)).isGreaterThan(quantity('1'))",message="accuracyFloor must be from 0 to 1"
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) &&
+	// !quantity(string(self)).isGreaterThan(quantity('1'))",message="accuracyFloor must be from 0 to 1"
 	AccuracyFloor *resource.Quantity `json:"accuracyFloor,omitempty"`
-	// Weight is the importance of the app relative to the others of its fleet.
-	// +kubebuilder:default="1"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="weight must be more than 0"
+	// Weight is the importance of the app relative to the others of its fleet. +kubebuilder:default="1"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="weight
+	// must be more than 0"
 	Weight *resource.Quantity `json:"weight,omitempty"`
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,
 	// `serve-late` serves it all the same.
@@ -130,7 +134,8 @@ type InferenceAppSpec struct {
 	// +kubebuilder:default=drop
 	Late string `json:"late,omitempty"`
 	// Demand in queries/s that the first plan is made for. Default: 0, machines come as queries do.
-	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0'))",message="demand is in queries/s and must not be negative"
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0'))",message="demand is
+	// in queries/s and must not be negative"
 	Demand *resource.Quantity `json:"demand,omitempty"`
 	// MinInstances is the least number of instances of every stage that are ready. `kubectl scale` and autoscalers
 	// set it. Plans have more where the load needs them.

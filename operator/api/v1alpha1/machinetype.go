@@ -47,7 +47,9 @@ type Part struct {
 
 // MachineTypeSpec describes machines of one kind. Each is one worker pod.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.tenure) || self.tenure != 'rented' || (has(self.pricePerHour) && quantity(string(self.pricePerHour)).isGreaterThan(quantity('0')))",message="a rented machine needs pricePerHour, in $/h; say tenure: owned for one that is there anyway"
+// +kubebuilder:validation:XValidation:rule="!has(self.tenure) || self.tenure != 'rented' || (has(self.pricePerHour) &&
+// quantity(string(self.pricePerHour)).isGreaterThan(quantity('0')))",message="a rented machine needs pricePerHour, in
+// $/h; say tenure: owned for one that is there anyway"
 type MachineTypeSpec struct {
 	// Fleet that the machines belong to, in the same namespace.
 	// +kubebuilder:default=default
@@ -57,7 +59,8 @@ type MachineTypeSpec struct {
 	// +kubebuilder:default=rented
 	Tenure Tenure `json:"tenure,omitempty"`
 	// PricePerHour of one machine, in $/h, such as `0.526`.
-	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0'))",message="pricePerHour must not be negative"
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0'))",message="pricePerHour
+	// must not be negative"
 	PricePerHour *resource.Quantity `json:"pricePerHour,omitempty"`
 	// Most is how many there can be.
 	// +kubebuilder:validation:Minimum=0

@@ -1,6 +1,6 @@
-// Package ribbon runs the searches of internal/algo/poolsearch on the tables that Ribbon's authors published (SC 2021). A table
-// has the price of every pool of three machine types and the share of queries that it serves in time. Kairos (§8.3)
-// compares with Ribbon's search.
+// Package ribbon runs the searches of internal/algo/poolsearch on the tables that Ribbon's authors published (SC 2021).
+// A table has the price of every pool of three machine types and the share of queries that it serves in time. Kairos
+// (§8.3) compares with Ribbon's search.
 package ribbon
 
 import (

@@ -6,8 +6,8 @@ import json
 import aiohttp
 import grpc
 import numpy as np
-from api.oip.pb import open_inference_pb2 as pb
-from api.oip.pb import open_inference_pb2_grpc
+from internal.api.oip.pb import open_inference_pb2 as pb
+from internal.api.oip.pb import open_inference_pb2_grpc
 
 from grpccases import adding, ints
 from grpccases import simple as simple_request

@@ -5,8 +5,8 @@ import threading
 
 import grpc
 import numpy as np
-from api.oip.pb import open_inference_pb2 as pb
-from api.oip.pb import open_inference_pb2_grpc
+from internal.api.oip.pb import open_inference_pb2 as pb
+from internal.api.oip.pb import open_inference_pb2_grpc
 
 from wire import ONES, TWOS, check, contains, read_strings, region, strings
 

@@ -2,7 +2,8 @@
 
     judge.py HTTP_ADDRESS GRPC_ADDRESS
 
-PYTHONPATH holds the messages that protoc made of internal/api/oip/pb/open_inference.proto. A line for each case, "ok NAME" or
+PYTHONPATH holds the messages that protoc made of internal/api/oip/pb/open_inference.proto.
+A line for each case, "ok NAME" or
 "FAIL NAME: why", then "judged N". The exit status is 1 when a case has failed.
 """
 

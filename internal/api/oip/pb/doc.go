@@ -2,4 +2,4 @@
 // open_inference.proto.
 package pb
 
-//go:generate protoc -I ../../.. --go_out=../../.. --go_opt=paths=source_relative --go-grpc_out=../../.. --go-grpc_opt=paths=source_relative internal/api/oip/pb/open_inference.proto
+//go:generate protoc -I ../../../.. --go_out=../../../.. --go_opt=paths=source_relative --go-grpc_out=../../../.. --go-grpc_opt=paths=source_relative internal/api/oip/pb/open_inference.proto

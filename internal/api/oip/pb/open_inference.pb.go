@@ -35,7 +35,7 @@ type ServerLiveRequest struct {
 
 func (x *ServerLiveRequest) Reset() {
 	*x = ServerLiveRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[0]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +47,7 @@ func (x *ServerLiveRequest) String() string {
 func (*ServerLiveRequest) ProtoMessage() {}
 
 func (x *ServerLiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[0]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +60,7 @@ func (x *ServerLiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerLiveRequest.ProtoReflect.Descriptor instead.
 func (*ServerLiveRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{0}
 }
 
 type ServerLiveResponse struct {
@@ -72,7 +72,7 @@ type ServerLiveResponse struct {
 
 func (x *ServerLiveResponse) Reset() {
 	*x = ServerLiveResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[1]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -84,7 +84,7 @@ func (x *ServerLiveResponse) String() string {
 func (*ServerLiveResponse) ProtoMessage() {}
 
 func (x *ServerLiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[1]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -97,7 +97,7 @@ func (x *ServerLiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerLiveResponse.ProtoReflect.Descriptor instead.
 func (*ServerLiveResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{1}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ServerLiveResponse) GetLive() bool {
@@ -115,7 +115,7 @@ type ServerReadyRequest struct {
 
 func (x *ServerReadyRequest) Reset() {
 	*x = ServerReadyRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[2]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -127,7 +127,7 @@ func (x *ServerReadyRequest) String() string {
 func (*ServerReadyRequest) ProtoMessage() {}
 
 func (x *ServerReadyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[2]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -140,7 +140,7 @@ func (x *ServerReadyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerReadyRequest.ProtoReflect.Descriptor instead.
 func (*ServerReadyRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{2}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{2}
 }
 
 type ServerReadyResponse struct {
@@ -152,7 +152,7 @@ type ServerReadyResponse struct {
 
 func (x *ServerReadyResponse) Reset() {
 	*x = ServerReadyResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[3]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -164,7 +164,7 @@ func (x *ServerReadyResponse) String() string {
 func (*ServerReadyResponse) ProtoMessage() {}
 
 func (x *ServerReadyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[3]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -177,7 +177,7 @@ func (x *ServerReadyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerReadyResponse.ProtoReflect.Descriptor instead.
 func (*ServerReadyResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{3}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ServerReadyResponse) GetReady() bool {
@@ -197,7 +197,7 @@ type ModelReadyRequest struct {
 
 func (x *ModelReadyRequest) Reset() {
 	*x = ModelReadyRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[4]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -209,7 +209,7 @@ func (x *ModelReadyRequest) String() string {
 func (*ModelReadyRequest) ProtoMessage() {}
 
 func (x *ModelReadyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[4]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -222,7 +222,7 @@ func (x *ModelReadyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelReadyRequest.ProtoReflect.Descriptor instead.
 func (*ModelReadyRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{4}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ModelReadyRequest) GetName() string {
@@ -248,7 +248,7 @@ type ModelReadyResponse struct {
 
 func (x *ModelReadyResponse) Reset() {
 	*x = ModelReadyResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[5]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -260,7 +260,7 @@ func (x *ModelReadyResponse) String() string {
 func (*ModelReadyResponse) ProtoMessage() {}
 
 func (x *ModelReadyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[5]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -273,7 +273,7 @@ func (x *ModelReadyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelReadyResponse.ProtoReflect.Descriptor instead.
 func (*ModelReadyResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{5}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ModelReadyResponse) GetReady() bool {
@@ -291,7 +291,7 @@ type ServerMetadataRequest struct {
 
 func (x *ServerMetadataRequest) Reset() {
 	*x = ServerMetadataRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[6]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +303,7 @@ func (x *ServerMetadataRequest) String() string {
 func (*ServerMetadataRequest) ProtoMessage() {}
 
 func (x *ServerMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[6]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +316,7 @@ func (x *ServerMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerMetadataRequest.ProtoReflect.Descriptor instead.
 func (*ServerMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{6}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{6}
 }
 
 type ServerMetadataResponse struct {
@@ -330,7 +330,7 @@ type ServerMetadataResponse struct {
 
 func (x *ServerMetadataResponse) Reset() {
 	*x = ServerMetadataResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[7]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +342,7 @@ func (x *ServerMetadataResponse) String() string {
 func (*ServerMetadataResponse) ProtoMessage() {}
 
 func (x *ServerMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[7]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +355,7 @@ func (x *ServerMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerMetadataResponse.ProtoReflect.Descriptor instead.
 func (*ServerMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{7}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ServerMetadataResponse) GetName() string {
@@ -389,7 +389,7 @@ type ModelMetadataRequest struct {
 
 func (x *ModelMetadataRequest) Reset() {
 	*x = ModelMetadataRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[8]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +401,7 @@ func (x *ModelMetadataRequest) String() string {
 func (*ModelMetadataRequest) ProtoMessage() {}
 
 func (x *ModelMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[8]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +414,7 @@ func (x *ModelMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelMetadataRequest.ProtoReflect.Descriptor instead.
 func (*ModelMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{8}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ModelMetadataRequest) GetName() string {
@@ -444,7 +444,7 @@ type ModelMetadataResponse struct {
 
 func (x *ModelMetadataResponse) Reset() {
 	*x = ModelMetadataResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[9]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +456,7 @@ func (x *ModelMetadataResponse) String() string {
 func (*ModelMetadataResponse) ProtoMessage() {}
 
 func (x *ModelMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[9]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +469,7 @@ func (x *ModelMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelMetadataResponse.ProtoReflect.Descriptor instead.
 func (*ModelMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{9}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ModelMetadataResponse) GetName() string {
@@ -523,7 +523,7 @@ type InferParameter struct {
 
 func (x *InferParameter) Reset() {
 	*x = InferParameter{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[10]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +535,7 @@ func (x *InferParameter) String() string {
 func (*InferParameter) ProtoMessage() {}
 
 func (x *InferParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[10]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +548,7 @@ func (x *InferParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferParameter.ProtoReflect.Descriptor instead.
 func (*InferParameter) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{10}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *InferParameter) GetParameterChoice() isInferParameter_ParameterChoice {
@@ -653,7 +653,7 @@ type InferTensorContents struct {
 
 func (x *InferTensorContents) Reset() {
 	*x = InferTensorContents{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[11]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +665,7 @@ func (x *InferTensorContents) String() string {
 func (*InferTensorContents) ProtoMessage() {}
 
 func (x *InferTensorContents) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[11]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +678,7 @@ func (x *InferTensorContents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferTensorContents.ProtoReflect.Descriptor instead.
 func (*InferTensorContents) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{11}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *InferTensorContents) GetBoolContents() []bool {
@@ -752,7 +752,7 @@ type ModelInferRequest struct {
 
 func (x *ModelInferRequest) Reset() {
 	*x = ModelInferRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[12]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +764,7 @@ func (x *ModelInferRequest) String() string {
 func (*ModelInferRequest) ProtoMessage() {}
 
 func (x *ModelInferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[12]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +777,7 @@ func (x *ModelInferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelInferRequest.ProtoReflect.Descriptor instead.
 func (*ModelInferRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{12}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelInferRequest) GetModelName() string {
@@ -843,7 +843,7 @@ type ModelInferResponse struct {
 
 func (x *ModelInferResponse) Reset() {
 	*x = ModelInferResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[13]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +855,7 @@ func (x *ModelInferResponse) String() string {
 func (*ModelInferResponse) ProtoMessage() {}
 
 func (x *ModelInferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[13]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +868,7 @@ func (x *ModelInferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelInferResponse.ProtoReflect.Descriptor instead.
 func (*ModelInferResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{13}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ModelInferResponse) GetModelName() string {
@@ -923,7 +923,7 @@ type ModelStreamInferResponse struct {
 
 func (x *ModelStreamInferResponse) Reset() {
 	*x = ModelStreamInferResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[14]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +935,7 @@ func (x *ModelStreamInferResponse) String() string {
 func (*ModelStreamInferResponse) ProtoMessage() {}
 
 func (x *ModelStreamInferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[14]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +948,7 @@ func (x *ModelStreamInferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStreamInferResponse.ProtoReflect.Descriptor instead.
 func (*ModelStreamInferResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{14}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ModelStreamInferResponse) GetErrorMessage() string {
@@ -975,7 +975,7 @@ type ModelConfigRequest struct {
 
 func (x *ModelConfigRequest) Reset() {
 	*x = ModelConfigRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[15]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +987,7 @@ func (x *ModelConfigRequest) String() string {
 func (*ModelConfigRequest) ProtoMessage() {}
 
 func (x *ModelConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[15]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1000,7 @@ func (x *ModelConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfigRequest.ProtoReflect.Descriptor instead.
 func (*ModelConfigRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{15}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ModelConfigRequest) GetName() string {
@@ -1026,7 +1026,7 @@ type ModelConfigResponse struct {
 
 func (x *ModelConfigResponse) Reset() {
 	*x = ModelConfigResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[16]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1038,7 @@ func (x *ModelConfigResponse) String() string {
 func (*ModelConfigResponse) ProtoMessage() {}
 
 func (x *ModelConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[16]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1051,7 @@ func (x *ModelConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfigResponse.ProtoReflect.Descriptor instead.
 func (*ModelConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{16}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ModelConfigResponse) GetConfig() *pb.ModelConfig {
@@ -1071,7 +1071,7 @@ type ModelStatisticsRequest struct {
 
 func (x *ModelStatisticsRequest) Reset() {
 	*x = ModelStatisticsRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[17]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1083,7 @@ func (x *ModelStatisticsRequest) String() string {
 func (*ModelStatisticsRequest) ProtoMessage() {}
 
 func (x *ModelStatisticsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[17]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1096,7 @@ func (x *ModelStatisticsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatisticsRequest.ProtoReflect.Descriptor instead.
 func (*ModelStatisticsRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{17}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ModelStatisticsRequest) GetName() string {
@@ -1123,7 +1123,7 @@ type StatisticDuration struct {
 
 func (x *StatisticDuration) Reset() {
 	*x = StatisticDuration{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[18]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1135,7 @@ func (x *StatisticDuration) String() string {
 func (*StatisticDuration) ProtoMessage() {}
 
 func (x *StatisticDuration) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[18]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1148,7 @@ func (x *StatisticDuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatisticDuration.ProtoReflect.Descriptor instead.
 func (*StatisticDuration) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{18}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StatisticDuration) GetCount() uint64 {
@@ -1181,7 +1181,7 @@ type InferStatistics struct {
 
 func (x *InferStatistics) Reset() {
 	*x = InferStatistics{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[19]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1193,7 @@ func (x *InferStatistics) String() string {
 func (*InferStatistics) ProtoMessage() {}
 
 func (x *InferStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[19]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1206,7 @@ func (x *InferStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferStatistics.ProtoReflect.Descriptor instead.
 func (*InferStatistics) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{19}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *InferStatistics) GetSuccess() *StatisticDuration {
@@ -1277,7 +1277,7 @@ type InferBatchStatistics struct {
 
 func (x *InferBatchStatistics) Reset() {
 	*x = InferBatchStatistics{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[20]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1289,7 @@ func (x *InferBatchStatistics) String() string {
 func (*InferBatchStatistics) ProtoMessage() {}
 
 func (x *InferBatchStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[20]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1302,7 @@ func (x *InferBatchStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferBatchStatistics.ProtoReflect.Descriptor instead.
 func (*InferBatchStatistics) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{20}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *InferBatchStatistics) GetBatchSize() uint64 {
@@ -1348,7 +1348,7 @@ type ModelStatistics struct {
 
 func (x *ModelStatistics) Reset() {
 	*x = ModelStatistics{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[21]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1360,7 @@ func (x *ModelStatistics) String() string {
 func (*ModelStatistics) ProtoMessage() {}
 
 func (x *ModelStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[21]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1373,7 @@ func (x *ModelStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatistics.ProtoReflect.Descriptor instead.
 func (*ModelStatistics) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{21}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ModelStatistics) GetName() string {
@@ -1434,7 +1434,7 @@ type ModelStatisticsResponse struct {
 
 func (x *ModelStatisticsResponse) Reset() {
 	*x = ModelStatisticsResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[22]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1446,7 @@ func (x *ModelStatisticsResponse) String() string {
 func (*ModelStatisticsResponse) ProtoMessage() {}
 
 func (x *ModelStatisticsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[22]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1459,7 @@ func (x *ModelStatisticsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatisticsResponse.ProtoReflect.Descriptor instead.
 func (*ModelStatisticsResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{22}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ModelStatisticsResponse) GetModelStats() []*ModelStatistics {
@@ -1484,7 +1484,7 @@ type ModelRepositoryParameter struct {
 
 func (x *ModelRepositoryParameter) Reset() {
 	*x = ModelRepositoryParameter{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[23]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1496,7 @@ func (x *ModelRepositoryParameter) String() string {
 func (*ModelRepositoryParameter) ProtoMessage() {}
 
 func (x *ModelRepositoryParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[23]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1509,7 @@ func (x *ModelRepositoryParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRepositoryParameter.ProtoReflect.Descriptor instead.
 func (*ModelRepositoryParameter) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{23}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ModelRepositoryParameter) GetParameterChoice() isModelRepositoryParameter_ParameterChoice {
@@ -1593,7 +1593,7 @@ type RepositoryIndexRequest struct {
 
 func (x *RepositoryIndexRequest) Reset() {
 	*x = RepositoryIndexRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[24]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1605,7 @@ func (x *RepositoryIndexRequest) String() string {
 func (*RepositoryIndexRequest) ProtoMessage() {}
 
 func (x *RepositoryIndexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[24]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1618,7 @@ func (x *RepositoryIndexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryIndexRequest.ProtoReflect.Descriptor instead.
 func (*RepositoryIndexRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{24}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RepositoryIndexRequest) GetRepositoryName() string {
@@ -1644,7 +1644,7 @@ type RepositoryIndexResponse struct {
 
 func (x *RepositoryIndexResponse) Reset() {
 	*x = RepositoryIndexResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[25]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1656,7 @@ func (x *RepositoryIndexResponse) String() string {
 func (*RepositoryIndexResponse) ProtoMessage() {}
 
 func (x *RepositoryIndexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[25]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1669,7 @@ func (x *RepositoryIndexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryIndexResponse.ProtoReflect.Descriptor instead.
 func (*RepositoryIndexResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{25}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RepositoryIndexResponse) GetModels() []*RepositoryIndexResponse_ModelIndex {
@@ -1690,7 +1690,7 @@ type RepositoryModelLoadRequest struct {
 
 func (x *RepositoryModelLoadRequest) Reset() {
 	*x = RepositoryModelLoadRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[26]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1702,7 @@ func (x *RepositoryModelLoadRequest) String() string {
 func (*RepositoryModelLoadRequest) ProtoMessage() {}
 
 func (x *RepositoryModelLoadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[26]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1715,7 @@ func (x *RepositoryModelLoadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelLoadRequest.ProtoReflect.Descriptor instead.
 func (*RepositoryModelLoadRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{26}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RepositoryModelLoadRequest) GetRepositoryName() string {
@@ -1747,7 +1747,7 @@ type RepositoryModelLoadResponse struct {
 
 func (x *RepositoryModelLoadResponse) Reset() {
 	*x = RepositoryModelLoadResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[27]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1759,7 @@ func (x *RepositoryModelLoadResponse) String() string {
 func (*RepositoryModelLoadResponse) ProtoMessage() {}
 
 func (x *RepositoryModelLoadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[27]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1772,7 @@ func (x *RepositoryModelLoadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelLoadResponse.ProtoReflect.Descriptor instead.
 func (*RepositoryModelLoadResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{27}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{27}
 }
 
 type RepositoryModelUnloadRequest struct {
@@ -1786,7 +1786,7 @@ type RepositoryModelUnloadRequest struct {
 
 func (x *RepositoryModelUnloadRequest) Reset() {
 	*x = RepositoryModelUnloadRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[28]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1798,7 @@ func (x *RepositoryModelUnloadRequest) String() string {
 func (*RepositoryModelUnloadRequest) ProtoMessage() {}
 
 func (x *RepositoryModelUnloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[28]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1811,7 @@ func (x *RepositoryModelUnloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelUnloadRequest.ProtoReflect.Descriptor instead.
 func (*RepositoryModelUnloadRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{28}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RepositoryModelUnloadRequest) GetRepositoryName() string {
@@ -1843,7 +1843,7 @@ type RepositoryModelUnloadResponse struct {
 
 func (x *RepositoryModelUnloadResponse) Reset() {
 	*x = RepositoryModelUnloadResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[29]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +1855,7 @@ func (x *RepositoryModelUnloadResponse) String() string {
 func (*RepositoryModelUnloadResponse) ProtoMessage() {}
 
 func (x *RepositoryModelUnloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[29]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +1868,7 @@ func (x *RepositoryModelUnloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelUnloadResponse.ProtoReflect.Descriptor instead.
 func (*RepositoryModelUnloadResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{29}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{29}
 }
 
 type SystemSharedMemoryStatusRequest struct {
@@ -1880,7 +1880,7 @@ type SystemSharedMemoryStatusRequest struct {
 
 func (x *SystemSharedMemoryStatusRequest) Reset() {
 	*x = SystemSharedMemoryStatusRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[30]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +1892,7 @@ func (x *SystemSharedMemoryStatusRequest) String() string {
 func (*SystemSharedMemoryStatusRequest) ProtoMessage() {}
 
 func (x *SystemSharedMemoryStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[30]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +1905,7 @@ func (x *SystemSharedMemoryStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemSharedMemoryStatusRequest.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryStatusRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{30}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SystemSharedMemoryStatusRequest) GetName() string {
@@ -1924,7 +1924,7 @@ type SystemSharedMemoryStatusResponse struct {
 
 func (x *SystemSharedMemoryStatusResponse) Reset() {
 	*x = SystemSharedMemoryStatusResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[31]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1936,7 +1936,7 @@ func (x *SystemSharedMemoryStatusResponse) String() string {
 func (*SystemSharedMemoryStatusResponse) ProtoMessage() {}
 
 func (x *SystemSharedMemoryStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[31]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,7 +1949,7 @@ func (x *SystemSharedMemoryStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemSharedMemoryStatusResponse.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryStatusResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{31}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SystemSharedMemoryStatusResponse) GetRegions() map[string]*SystemSharedMemoryStatusResponse_RegionStatus {
@@ -1971,7 +1971,7 @@ type SystemSharedMemoryRegisterRequest struct {
 
 func (x *SystemSharedMemoryRegisterRequest) Reset() {
 	*x = SystemSharedMemoryRegisterRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[32]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +1983,7 @@ func (x *SystemSharedMemoryRegisterRequest) String() string {
 func (*SystemSharedMemoryRegisterRequest) ProtoMessage() {}
 
 func (x *SystemSharedMemoryRegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[32]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +1996,7 @@ func (x *SystemSharedMemoryRegisterRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use SystemSharedMemoryRegisterRequest.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryRegisterRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{32}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SystemSharedMemoryRegisterRequest) GetName() string {
@@ -2035,7 +2035,7 @@ type SystemSharedMemoryRegisterResponse struct {
 
 func (x *SystemSharedMemoryRegisterResponse) Reset() {
 	*x = SystemSharedMemoryRegisterResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[33]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2047,7 @@ func (x *SystemSharedMemoryRegisterResponse) String() string {
 func (*SystemSharedMemoryRegisterResponse) ProtoMessage() {}
 
 func (x *SystemSharedMemoryRegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[33]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2060,7 @@ func (x *SystemSharedMemoryRegisterResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use SystemSharedMemoryRegisterResponse.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryRegisterResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{33}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{33}
 }
 
 type SystemSharedMemoryUnregisterRequest struct {
@@ -2072,7 +2072,7 @@ type SystemSharedMemoryUnregisterRequest struct {
 
 func (x *SystemSharedMemoryUnregisterRequest) Reset() {
 	*x = SystemSharedMemoryUnregisterRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[34]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2084,7 @@ func (x *SystemSharedMemoryUnregisterRequest) String() string {
 func (*SystemSharedMemoryUnregisterRequest) ProtoMessage() {}
 
 func (x *SystemSharedMemoryUnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[34]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2097,7 @@ func (x *SystemSharedMemoryUnregisterRequest) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use SystemSharedMemoryUnregisterRequest.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryUnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{34}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SystemSharedMemoryUnregisterRequest) GetName() string {
@@ -2115,7 +2115,7 @@ type SystemSharedMemoryUnregisterResponse struct {
 
 func (x *SystemSharedMemoryUnregisterResponse) Reset() {
 	*x = SystemSharedMemoryUnregisterResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[35]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2127,7 @@ func (x *SystemSharedMemoryUnregisterResponse) String() string {
 func (*SystemSharedMemoryUnregisterResponse) ProtoMessage() {}
 
 func (x *SystemSharedMemoryUnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[35]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2140,7 @@ func (x *SystemSharedMemoryUnregisterResponse) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use SystemSharedMemoryUnregisterResponse.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryUnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{35}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{35}
 }
 
 type CudaSharedMemoryStatusRequest struct {
@@ -2152,7 +2152,7 @@ type CudaSharedMemoryStatusRequest struct {
 
 func (x *CudaSharedMemoryStatusRequest) Reset() {
 	*x = CudaSharedMemoryStatusRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[36]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2164,7 @@ func (x *CudaSharedMemoryStatusRequest) String() string {
 func (*CudaSharedMemoryStatusRequest) ProtoMessage() {}
 
 func (x *CudaSharedMemoryStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[36]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2177,7 @@ func (x *CudaSharedMemoryStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CudaSharedMemoryStatusRequest.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryStatusRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{36}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CudaSharedMemoryStatusRequest) GetName() string {
@@ -2196,7 +2196,7 @@ type CudaSharedMemoryStatusResponse struct {
 
 func (x *CudaSharedMemoryStatusResponse) Reset() {
 	*x = CudaSharedMemoryStatusResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[37]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2208,7 @@ func (x *CudaSharedMemoryStatusResponse) String() string {
 func (*CudaSharedMemoryStatusResponse) ProtoMessage() {}
 
 func (x *CudaSharedMemoryStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[37]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2221,7 @@ func (x *CudaSharedMemoryStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CudaSharedMemoryStatusResponse.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryStatusResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{37}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CudaSharedMemoryStatusResponse) GetRegions() map[string]*CudaSharedMemoryStatusResponse_RegionStatus {
@@ -2243,7 +2243,7 @@ type CudaSharedMemoryRegisterRequest struct {
 
 func (x *CudaSharedMemoryRegisterRequest) Reset() {
 	*x = CudaSharedMemoryRegisterRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[38]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2255,7 @@ func (x *CudaSharedMemoryRegisterRequest) String() string {
 func (*CudaSharedMemoryRegisterRequest) ProtoMessage() {}
 
 func (x *CudaSharedMemoryRegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[38]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2268,7 @@ func (x *CudaSharedMemoryRegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CudaSharedMemoryRegisterRequest.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryRegisterRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{38}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CudaSharedMemoryRegisterRequest) GetName() string {
@@ -2307,7 +2307,7 @@ type CudaSharedMemoryRegisterResponse struct {
 
 func (x *CudaSharedMemoryRegisterResponse) Reset() {
 	*x = CudaSharedMemoryRegisterResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[39]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2319,7 @@ func (x *CudaSharedMemoryRegisterResponse) String() string {
 func (*CudaSharedMemoryRegisterResponse) ProtoMessage() {}
 
 func (x *CudaSharedMemoryRegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[39]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2332,7 @@ func (x *CudaSharedMemoryRegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CudaSharedMemoryRegisterResponse.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryRegisterResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{39}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{39}
 }
 
 type CudaSharedMemoryUnregisterRequest struct {
@@ -2344,7 +2344,7 @@ type CudaSharedMemoryUnregisterRequest struct {
 
 func (x *CudaSharedMemoryUnregisterRequest) Reset() {
 	*x = CudaSharedMemoryUnregisterRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[40]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2356,7 @@ func (x *CudaSharedMemoryUnregisterRequest) String() string {
 func (*CudaSharedMemoryUnregisterRequest) ProtoMessage() {}
 
 func (x *CudaSharedMemoryUnregisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[40]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2369,7 @@ func (x *CudaSharedMemoryUnregisterRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use CudaSharedMemoryUnregisterRequest.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryUnregisterRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{40}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CudaSharedMemoryUnregisterRequest) GetName() string {
@@ -2387,7 +2387,7 @@ type CudaSharedMemoryUnregisterResponse struct {
 
 func (x *CudaSharedMemoryUnregisterResponse) Reset() {
 	*x = CudaSharedMemoryUnregisterResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[41]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2399,7 @@ func (x *CudaSharedMemoryUnregisterResponse) String() string {
 func (*CudaSharedMemoryUnregisterResponse) ProtoMessage() {}
 
 func (x *CudaSharedMemoryUnregisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[41]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2412,7 @@ func (x *CudaSharedMemoryUnregisterResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use CudaSharedMemoryUnregisterResponse.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryUnregisterResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{41}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{41}
 }
 
 type TraceSettingRequest struct {
@@ -2425,7 +2425,7 @@ type TraceSettingRequest struct {
 
 func (x *TraceSettingRequest) Reset() {
 	*x = TraceSettingRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[42]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2437,7 @@ func (x *TraceSettingRequest) String() string {
 func (*TraceSettingRequest) ProtoMessage() {}
 
 func (x *TraceSettingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[42]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2450,7 @@ func (x *TraceSettingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceSettingRequest.ProtoReflect.Descriptor instead.
 func (*TraceSettingRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{42}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TraceSettingRequest) GetSettings() map[string]*TraceSettingRequest_SettingValue {
@@ -2476,7 +2476,7 @@ type TraceSettingResponse struct {
 
 func (x *TraceSettingResponse) Reset() {
 	*x = TraceSettingResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[43]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2488,7 @@ func (x *TraceSettingResponse) String() string {
 func (*TraceSettingResponse) ProtoMessage() {}
 
 func (x *TraceSettingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[43]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2501,7 @@ func (x *TraceSettingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceSettingResponse.ProtoReflect.Descriptor instead.
 func (*TraceSettingResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{43}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TraceSettingResponse) GetSettings() map[string]*TraceSettingResponse_SettingValue {
@@ -2520,7 +2520,7 @@ type LogSettingsRequest struct {
 
 func (x *LogSettingsRequest) Reset() {
 	*x = LogSettingsRequest{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[44]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2532,7 @@ func (x *LogSettingsRequest) String() string {
 func (*LogSettingsRequest) ProtoMessage() {}
 
 func (x *LogSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[44]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2545,7 @@ func (x *LogSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogSettingsRequest.ProtoReflect.Descriptor instead.
 func (*LogSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{44}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LogSettingsRequest) GetSettings() map[string]*LogSettingsRequest_SettingValue {
@@ -2564,7 +2564,7 @@ type LogSettingsResponse struct {
 
 func (x *LogSettingsResponse) Reset() {
 	*x = LogSettingsResponse{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[45]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2576,7 @@ func (x *LogSettingsResponse) String() string {
 func (*LogSettingsResponse) ProtoMessage() {}
 
 func (x *LogSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[45]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2589,7 @@ func (x *LogSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogSettingsResponse.ProtoReflect.Descriptor instead.
 func (*LogSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{45}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LogSettingsResponse) GetSettings() map[string]*LogSettingsResponse_SettingValue {
@@ -2610,7 +2610,7 @@ type ModelMetadataResponse_TensorMetadata struct {
 
 func (x *ModelMetadataResponse_TensorMetadata) Reset() {
 	*x = ModelMetadataResponse_TensorMetadata{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[46]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2622,7 @@ func (x *ModelMetadataResponse_TensorMetadata) String() string {
 func (*ModelMetadataResponse_TensorMetadata) ProtoMessage() {}
 
 func (x *ModelMetadataResponse_TensorMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[46]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2635,7 @@ func (x *ModelMetadataResponse_TensorMetadata) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use ModelMetadataResponse_TensorMetadata.ProtoReflect.Descriptor instead.
 func (*ModelMetadataResponse_TensorMetadata) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{9, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *ModelMetadataResponse_TensorMetadata) GetName() string {
@@ -2672,7 +2672,7 @@ type ModelInferRequest_InferInputTensor struct {
 
 func (x *ModelInferRequest_InferInputTensor) Reset() {
 	*x = ModelInferRequest_InferInputTensor{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[47]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2684,7 @@ func (x *ModelInferRequest_InferInputTensor) String() string {
 func (*ModelInferRequest_InferInputTensor) ProtoMessage() {}
 
 func (x *ModelInferRequest_InferInputTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[47]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2697,7 @@ func (x *ModelInferRequest_InferInputTensor) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ModelInferRequest_InferInputTensor.ProtoReflect.Descriptor instead.
 func (*ModelInferRequest_InferInputTensor) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{12, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{12, 0}
 }
 
 func (x *ModelInferRequest_InferInputTensor) GetName() string {
@@ -2745,7 +2745,7 @@ type ModelInferRequest_InferRequestedOutputTensor struct {
 
 func (x *ModelInferRequest_InferRequestedOutputTensor) Reset() {
 	*x = ModelInferRequest_InferRequestedOutputTensor{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[48]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2757,7 @@ func (x *ModelInferRequest_InferRequestedOutputTensor) String() string {
 func (*ModelInferRequest_InferRequestedOutputTensor) ProtoMessage() {}
 
 func (x *ModelInferRequest_InferRequestedOutputTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[48]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2770,7 @@ func (x *ModelInferRequest_InferRequestedOutputTensor) ProtoReflect() protorefle
 
 // Deprecated: Use ModelInferRequest_InferRequestedOutputTensor.ProtoReflect.Descriptor instead.
 func (*ModelInferRequest_InferRequestedOutputTensor) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{12, 1}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{12, 1}
 }
 
 func (x *ModelInferRequest_InferRequestedOutputTensor) GetName() string {
@@ -2800,7 +2800,7 @@ type ModelInferResponse_InferOutputTensor struct {
 
 func (x *ModelInferResponse_InferOutputTensor) Reset() {
 	*x = ModelInferResponse_InferOutputTensor{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[52]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2812,7 @@ func (x *ModelInferResponse_InferOutputTensor) String() string {
 func (*ModelInferResponse_InferOutputTensor) ProtoMessage() {}
 
 func (x *ModelInferResponse_InferOutputTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[52]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2825,7 @@ func (x *ModelInferResponse_InferOutputTensor) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use ModelInferResponse_InferOutputTensor.ProtoReflect.Descriptor instead.
 func (*ModelInferResponse_InferOutputTensor) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{13, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{13, 0}
 }
 
 func (x *ModelInferResponse_InferOutputTensor) GetName() string {
@@ -2875,7 +2875,7 @@ type RepositoryIndexResponse_ModelIndex struct {
 
 func (x *RepositoryIndexResponse_ModelIndex) Reset() {
 	*x = RepositoryIndexResponse_ModelIndex{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[55]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +2887,7 @@ func (x *RepositoryIndexResponse_ModelIndex) String() string {
 func (*RepositoryIndexResponse_ModelIndex) ProtoMessage() {}
 
 func (x *RepositoryIndexResponse_ModelIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[55]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +2900,7 @@ func (x *RepositoryIndexResponse_ModelIndex) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use RepositoryIndexResponse_ModelIndex.ProtoReflect.Descriptor instead.
 func (*RepositoryIndexResponse_ModelIndex) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{25, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{25, 0}
 }
 
 func (x *RepositoryIndexResponse_ModelIndex) GetName() string {
@@ -2943,7 +2943,7 @@ type SystemSharedMemoryStatusResponse_RegionStatus struct {
 
 func (x *SystemSharedMemoryStatusResponse_RegionStatus) Reset() {
 	*x = SystemSharedMemoryStatusResponse_RegionStatus{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[58]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +2955,7 @@ func (x *SystemSharedMemoryStatusResponse_RegionStatus) String() string {
 func (*SystemSharedMemoryStatusResponse_RegionStatus) ProtoMessage() {}
 
 func (x *SystemSharedMemoryStatusResponse_RegionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[58]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +2968,7 @@ func (x *SystemSharedMemoryStatusResponse_RegionStatus) ProtoReflect() protorefl
 
 // Deprecated: Use SystemSharedMemoryStatusResponse_RegionStatus.ProtoReflect.Descriptor instead.
 func (*SystemSharedMemoryStatusResponse_RegionStatus) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{31, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{31, 0}
 }
 
 func (x *SystemSharedMemoryStatusResponse_RegionStatus) GetName() string {
@@ -3010,7 +3010,7 @@ type CudaSharedMemoryStatusResponse_RegionStatus struct {
 
 func (x *CudaSharedMemoryStatusResponse_RegionStatus) Reset() {
 	*x = CudaSharedMemoryStatusResponse_RegionStatus{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[60]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3022,7 @@ func (x *CudaSharedMemoryStatusResponse_RegionStatus) String() string {
 func (*CudaSharedMemoryStatusResponse_RegionStatus) ProtoMessage() {}
 
 func (x *CudaSharedMemoryStatusResponse_RegionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[60]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3035,7 @@ func (x *CudaSharedMemoryStatusResponse_RegionStatus) ProtoReflect() protoreflec
 
 // Deprecated: Use CudaSharedMemoryStatusResponse_RegionStatus.ProtoReflect.Descriptor instead.
 func (*CudaSharedMemoryStatusResponse_RegionStatus) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{37, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{37, 0}
 }
 
 func (x *CudaSharedMemoryStatusResponse_RegionStatus) GetName() string {
@@ -3068,7 +3068,7 @@ type TraceSettingRequest_SettingValue struct {
 
 func (x *TraceSettingRequest_SettingValue) Reset() {
 	*x = TraceSettingRequest_SettingValue{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[62]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3080,7 @@ func (x *TraceSettingRequest_SettingValue) String() string {
 func (*TraceSettingRequest_SettingValue) ProtoMessage() {}
 
 func (x *TraceSettingRequest_SettingValue) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[62]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3093,7 @@ func (x *TraceSettingRequest_SettingValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceSettingRequest_SettingValue.ProtoReflect.Descriptor instead.
 func (*TraceSettingRequest_SettingValue) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{42, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{42, 0}
 }
 
 func (x *TraceSettingRequest_SettingValue) GetValue() []string {
@@ -3112,7 +3112,7 @@ type TraceSettingResponse_SettingValue struct {
 
 func (x *TraceSettingResponse_SettingValue) Reset() {
 	*x = TraceSettingResponse_SettingValue{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[64]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3124,7 +3124,7 @@ func (x *TraceSettingResponse_SettingValue) String() string {
 func (*TraceSettingResponse_SettingValue) ProtoMessage() {}
 
 func (x *TraceSettingResponse_SettingValue) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[64]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3137,7 +3137,7 @@ func (x *TraceSettingResponse_SettingValue) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use TraceSettingResponse_SettingValue.ProtoReflect.Descriptor instead.
 func (*TraceSettingResponse_SettingValue) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{43, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{43, 0}
 }
 
 func (x *TraceSettingResponse_SettingValue) GetValue() []string {
@@ -3161,7 +3161,7 @@ type LogSettingsRequest_SettingValue struct {
 
 func (x *LogSettingsRequest_SettingValue) Reset() {
 	*x = LogSettingsRequest_SettingValue{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[66]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3173,7 @@ func (x *LogSettingsRequest_SettingValue) String() string {
 func (*LogSettingsRequest_SettingValue) ProtoMessage() {}
 
 func (x *LogSettingsRequest_SettingValue) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[66]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3186,7 @@ func (x *LogSettingsRequest_SettingValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogSettingsRequest_SettingValue.ProtoReflect.Descriptor instead.
 func (*LogSettingsRequest_SettingValue) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{44, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{44, 0}
 }
 
 func (x *LogSettingsRequest_SettingValue) GetParameterChoice() isLogSettingsRequest_SettingValue_ParameterChoice {
@@ -3262,7 +3262,7 @@ type LogSettingsResponse_SettingValue struct {
 
 func (x *LogSettingsResponse_SettingValue) Reset() {
 	*x = LogSettingsResponse_SettingValue{}
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[68]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3274,7 @@ func (x *LogSettingsResponse_SettingValue) String() string {
 func (*LogSettingsResponse_SettingValue) ProtoMessage() {}
 
 func (x *LogSettingsResponse_SettingValue) ProtoReflect() protoreflect.Message {
-	mi := &file_api_oip_pb_open_inference_proto_msgTypes[68]
+	mi := &file_internal_api_oip_pb_open_inference_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3287,7 @@ func (x *LogSettingsResponse_SettingValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogSettingsResponse_SettingValue.ProtoReflect.Descriptor instead.
 func (*LogSettingsResponse_SettingValue) Descriptor() ([]byte, []int) {
-	return file_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{45, 0}
+	return file_internal_api_oip_pb_open_inference_proto_rawDescGZIP(), []int{45, 0}
 }
 
 func (x *LogSettingsResponse_SettingValue) GetParameterChoice() isLogSettingsResponse_SettingValue_ParameterChoice {
@@ -3349,11 +3349,11 @@ func (*LogSettingsResponse_SettingValue_Uint32Param) isLogSettingsResponse_Setti
 func (*LogSettingsResponse_SettingValue_StringParam) isLogSettingsResponse_SettingValue_ParameterChoice() {
 }
 
-var File_api_oip_pb_open_inference_proto protoreflect.FileDescriptor
+var File_internal_api_oip_pb_open_inference_proto protoreflect.FileDescriptor
 
-const file_api_oip_pb_open_inference_proto_rawDesc = "" +
+const file_internal_api_oip_pb_open_inference_proto_rawDesc = "" +
 	"\n" +
-	"\x1fapi/oip/pb/open_inference.proto\x12\tinference\x1a'internal/models/repository/pb/model_config.proto\"\x13\n" +
+	"(internal/api/oip/pb/open_inference.proto\x12\tinference\x1a0internal/models/repository/pb/model_config.proto\"\x13\n" +
 	"\x11ServerLiveRequest\"(\n" +
 	"\x12ServerLiveResponse\x12\x12\n" +
 	"\x04live\x18\x01 \x01(\bR\x04live\"\x14\n" +
@@ -3647,22 +3647,22 @@ const file_api_oip_pb_open_inference_proto_rawDesc = "" +
 	"\x18CudaSharedMemoryRegister\x12*.inference.CudaSharedMemoryRegisterRequest\x1a+.inference.CudaSharedMemoryRegisterResponse\"\x00\x12{\n" +
 	"\x1aCudaSharedMemoryUnregister\x12,.inference.CudaSharedMemoryUnregisterRequest\x1a-.inference.CudaSharedMemoryUnregisterResponse\"\x00\x12Q\n" +
 	"\fTraceSetting\x12\x1e.inference.TraceSettingRequest\x1a\x1f.inference.TraceSettingResponse\"\x00\x12N\n" +
-	"\vLogSettings\x12\x1d.inference.LogSettingsRequest\x1a\x1e.inference.LogSettingsResponse\"\x00B-Z+github.com/sluice-serving/sluice/internal/api/oip/pbb\x06proto3"
+	"\vLogSettings\x12\x1d.inference.LogSettingsRequest\x1a\x1e.inference.LogSettingsResponse\"\x00B6Z4github.com/sluice-serving/sluice/internal/api/oip/pbb\x06proto3"
 
 var (
-	file_api_oip_pb_open_inference_proto_rawDescOnce sync.Once
-	file_api_oip_pb_open_inference_proto_rawDescData []byte
+	file_internal_api_oip_pb_open_inference_proto_rawDescOnce sync.Once
+	file_internal_api_oip_pb_open_inference_proto_rawDescData []byte
 )
 
-func file_api_oip_pb_open_inference_proto_rawDescGZIP() []byte {
-	file_api_oip_pb_open_inference_proto_rawDescOnce.Do(func() {
-		file_api_oip_pb_open_inference_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_api_oip_pb_open_inference_proto_rawDesc), len(file_api_oip_pb_open_inference_proto_rawDesc)))
+func file_internal_api_oip_pb_open_inference_proto_rawDescGZIP() []byte {
+	file_internal_api_oip_pb_open_inference_proto_rawDescOnce.Do(func() {
+		file_internal_api_oip_pb_open_inference_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_internal_api_oip_pb_open_inference_proto_rawDesc), len(file_internal_api_oip_pb_open_inference_proto_rawDesc)))
 	})
-	return file_api_oip_pb_open_inference_proto_rawDescData
+	return file_internal_api_oip_pb_open_inference_proto_rawDescData
 }
 
-var file_api_oip_pb_open_inference_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
-var file_api_oip_pb_open_inference_proto_goTypes = []any{
+var file_internal_api_oip_pb_open_inference_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_internal_api_oip_pb_open_inference_proto_goTypes = []any{
 	(*ServerLiveRequest)(nil),                            // 0: inference.ServerLiveRequest
 	(*ServerLiveResponse)(nil),                           // 1: inference.ServerLiveResponse
 	(*ServerReadyRequest)(nil),                           // 2: inference.ServerReadyRequest
@@ -3735,7 +3735,7 @@ var file_api_oip_pb_open_inference_proto_goTypes = []any{
 	nil,                                      // 69: inference.LogSettingsResponse.SettingsEntry
 	(*pb.ModelConfig)(nil),                   // 70: sluice.triton.ModelConfig
 }
-var file_api_oip_pb_open_inference_proto_depIdxs = []int32{
+var file_internal_api_oip_pb_open_inference_proto_depIdxs = []int32{
 	46, // 0: inference.ModelMetadataResponse.inputs:type_name -> inference.ModelMetadataResponse.TensorMetadata
 	46, // 1: inference.ModelMetadataResponse.outputs:type_name -> inference.ModelMetadataResponse.TensorMetadata
 	49, // 2: inference.ModelInferRequest.parameters:type_name -> inference.ModelInferRequest.ParametersEntry
@@ -3833,30 +3833,30 @@ var file_api_oip_pb_open_inference_proto_depIdxs = []int32{
 	0,  // [0:50] is the sub-list for field type_name
 }
 
-func init() { file_api_oip_pb_open_inference_proto_init() }
-func file_api_oip_pb_open_inference_proto_init() {
-	if File_api_oip_pb_open_inference_proto != nil {
+func init() { file_internal_api_oip_pb_open_inference_proto_init() }
+func file_internal_api_oip_pb_open_inference_proto_init() {
+	if File_internal_api_oip_pb_open_inference_proto != nil {
 		return
 	}
-	file_api_oip_pb_open_inference_proto_msgTypes[10].OneofWrappers = []any{
+	file_internal_api_oip_pb_open_inference_proto_msgTypes[10].OneofWrappers = []any{
 		(*InferParameter_BoolParam)(nil),
 		(*InferParameter_Int64Param)(nil),
 		(*InferParameter_StringParam)(nil),
 		(*InferParameter_DoubleParam)(nil),
 		(*InferParameter_Uint64Param)(nil),
 	}
-	file_api_oip_pb_open_inference_proto_msgTypes[23].OneofWrappers = []any{
+	file_internal_api_oip_pb_open_inference_proto_msgTypes[23].OneofWrappers = []any{
 		(*ModelRepositoryParameter_BoolParam)(nil),
 		(*ModelRepositoryParameter_Int64Param)(nil),
 		(*ModelRepositoryParameter_StringParam)(nil),
 		(*ModelRepositoryParameter_BytesParam)(nil),
 	}
-	file_api_oip_pb_open_inference_proto_msgTypes[66].OneofWrappers = []any{
+	file_internal_api_oip_pb_open_inference_proto_msgTypes[66].OneofWrappers = []any{
 		(*LogSettingsRequest_SettingValue_BoolParam)(nil),
 		(*LogSettingsRequest_SettingValue_Uint32Param)(nil),
 		(*LogSettingsRequest_SettingValue_StringParam)(nil),
 	}
-	file_api_oip_pb_open_inference_proto_msgTypes[68].OneofWrappers = []any{
+	file_internal_api_oip_pb_open_inference_proto_msgTypes[68].OneofWrappers = []any{
 		(*LogSettingsResponse_SettingValue_BoolParam)(nil),
 		(*LogSettingsResponse_SettingValue_Uint32Param)(nil),
 		(*LogSettingsResponse_SettingValue_StringParam)(nil),
@@ -3865,17 +3865,17 @@ func file_api_oip_pb_open_inference_proto_init() {
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_oip_pb_open_inference_proto_rawDesc), len(file_api_oip_pb_open_inference_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_api_oip_pb_open_inference_proto_rawDesc), len(file_internal_api_oip_pb_open_inference_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_api_oip_pb_open_inference_proto_goTypes,
-		DependencyIndexes: file_api_oip_pb_open_inference_proto_depIdxs,
-		MessageInfos:      file_api_oip_pb_open_inference_proto_msgTypes,
+		GoTypes:           file_internal_api_oip_pb_open_inference_proto_goTypes,
+		DependencyIndexes: file_internal_api_oip_pb_open_inference_proto_depIdxs,
+		MessageInfos:      file_internal_api_oip_pb_open_inference_proto_msgTypes,
 	}.Build()
-	File_api_oip_pb_open_inference_proto = out.File
-	file_api_oip_pb_open_inference_proto_goTypes = nil
-	file_api_oip_pb_open_inference_proto_depIdxs = nil
+	File_internal_api_oip_pb_open_inference_proto = out.File
+	file_internal_api_oip_pb_open_inference_proto_goTypes = nil
+	file_internal_api_oip_pb_open_inference_proto_depIdxs = nil
 }

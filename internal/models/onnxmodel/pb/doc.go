@@ -4,4 +4,4 @@
 // (go build -o DIR google.golang.org/protobuf/cmd/protoc-gen-go), put DIR on PATH and run go generate.
 package pb
 
-//go:generate protoc -I ../../.. --go_out=../../.. --go_opt=paths=source_relative internal/models/onnxmodel/pb/onnx.proto
+//go:generate protoc -I ../../../.. --go_out=../../../.. --go_opt=paths=source_relative internal/models/onnxmodel/pb/onnx.proto

@@ -84,11 +84,11 @@ func (x AttributeProto_AttributeType) String() string {
 }
 
 func (AttributeProto_AttributeType) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_onnxmodel_pb_onnx_proto_enumTypes[0].Descriptor()
+	return file_internal_models_onnxmodel_pb_onnx_proto_enumTypes[0].Descriptor()
 }
 
 func (AttributeProto_AttributeType) Type() protoreflect.EnumType {
-	return &file_models_onnxmodel_pb_onnx_proto_enumTypes[0]
+	return &file_internal_models_onnxmodel_pb_onnx_proto_enumTypes[0]
 }
 
 func (x AttributeProto_AttributeType) Number() protoreflect.EnumNumber {
@@ -97,7 +97,7 @@ func (x AttributeProto_AttributeType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AttributeProto_AttributeType.Descriptor instead.
 func (AttributeProto_AttributeType) EnumDescriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{5, 0}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{5, 0}
 }
 
 type TensorProto_DataType int32
@@ -196,11 +196,11 @@ func (x TensorProto_DataType) String() string {
 }
 
 func (TensorProto_DataType) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_onnxmodel_pb_onnx_proto_enumTypes[1].Descriptor()
+	return file_internal_models_onnxmodel_pb_onnx_proto_enumTypes[1].Descriptor()
 }
 
 func (TensorProto_DataType) Type() protoreflect.EnumType {
-	return &file_models_onnxmodel_pb_onnx_proto_enumTypes[1]
+	return &file_internal_models_onnxmodel_pb_onnx_proto_enumTypes[1]
 }
 
 func (x TensorProto_DataType) Number() protoreflect.EnumNumber {
@@ -209,7 +209,7 @@ func (x TensorProto_DataType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TensorProto_DataType.Descriptor instead.
 func (TensorProto_DataType) EnumDescriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{6, 0}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{6, 0}
 }
 
 type TensorProto_DataLocation int32
@@ -242,11 +242,11 @@ func (x TensorProto_DataLocation) String() string {
 }
 
 func (TensorProto_DataLocation) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_onnxmodel_pb_onnx_proto_enumTypes[2].Descriptor()
+	return file_internal_models_onnxmodel_pb_onnx_proto_enumTypes[2].Descriptor()
 }
 
 func (TensorProto_DataLocation) Type() protoreflect.EnumType {
-	return &file_models_onnxmodel_pb_onnx_proto_enumTypes[2]
+	return &file_internal_models_onnxmodel_pb_onnx_proto_enumTypes[2]
 }
 
 func (x TensorProto_DataLocation) Number() protoreflect.EnumNumber {
@@ -255,7 +255,7 @@ func (x TensorProto_DataLocation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TensorProto_DataLocation.Descriptor instead.
 func (TensorProto_DataLocation) EnumDescriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{6, 1}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{6, 1}
 }
 
 // A whole model file.
@@ -278,7 +278,7 @@ type ModelProto struct {
 
 func (x *ModelProto) Reset() {
 	*x = ModelProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[0]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +290,7 @@ func (x *ModelProto) String() string {
 func (*ModelProto) ProtoMessage() {}
 
 func (x *ModelProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[0]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +303,7 @@ func (x *ModelProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelProto.ProtoReflect.Descriptor instead.
 func (*ModelProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{0}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *ModelProto) GetIrVersion() int64 {
@@ -380,7 +380,7 @@ type OperatorSetIdProto struct {
 
 func (x *OperatorSetIdProto) Reset() {
 	*x = OperatorSetIdProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[1]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +392,7 @@ func (x *OperatorSetIdProto) String() string {
 func (*OperatorSetIdProto) ProtoMessage() {}
 
 func (x *OperatorSetIdProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[1]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +405,7 @@ func (x *OperatorSetIdProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatorSetIdProto.ProtoReflect.Descriptor instead.
 func (*OperatorSetIdProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{1}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *OperatorSetIdProto) GetDomain() string {
@@ -432,7 +432,7 @@ type StringStringEntryProto struct {
 
 func (x *StringStringEntryProto) Reset() {
 	*x = StringStringEntryProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[2]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +444,7 @@ func (x *StringStringEntryProto) String() string {
 func (*StringStringEntryProto) ProtoMessage() {}
 
 func (x *StringStringEntryProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[2]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +457,7 @@ func (x *StringStringEntryProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringStringEntryProto.ProtoReflect.Descriptor instead.
 func (*StringStringEntryProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{2}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StringStringEntryProto) GetKey() string {
@@ -493,7 +493,7 @@ type GraphProto struct {
 
 func (x *GraphProto) Reset() {
 	*x = GraphProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[3]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +505,7 @@ func (x *GraphProto) String() string {
 func (*GraphProto) ProtoMessage() {}
 
 func (x *GraphProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[3]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +518,7 @@ func (x *GraphProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphProto.ProtoReflect.Descriptor instead.
 func (*GraphProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{3}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GraphProto) GetNode() []*NodeProto {
@@ -586,7 +586,7 @@ type NodeProto struct {
 
 func (x *NodeProto) Reset() {
 	*x = NodeProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[4]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +598,7 @@ func (x *NodeProto) String() string {
 func (*NodeProto) ProtoMessage() {}
 
 func (x *NodeProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[4]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +611,7 @@ func (x *NodeProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeProto.ProtoReflect.Descriptor instead.
 func (*NodeProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{4}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NodeProto) GetInput() []string {
@@ -686,7 +686,7 @@ type AttributeProto struct {
 
 func (x *AttributeProto) Reset() {
 	*x = AttributeProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[5]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +698,7 @@ func (x *AttributeProto) String() string {
 func (*AttributeProto) ProtoMessage() {}
 
 func (x *AttributeProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[5]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +711,7 @@ func (x *AttributeProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttributeProto.ProtoReflect.Descriptor instead.
 func (*AttributeProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{5}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AttributeProto) GetName() string {
@@ -838,7 +838,7 @@ type TensorProto struct {
 
 func (x *TensorProto) Reset() {
 	*x = TensorProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[6]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +850,7 @@ func (x *TensorProto) String() string {
 func (*TensorProto) ProtoMessage() {}
 
 func (x *TensorProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[6]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +863,7 @@ func (x *TensorProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TensorProto.ProtoReflect.Descriptor instead.
 func (*TensorProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{6}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TensorProto) GetDims() []int64 {
@@ -969,7 +969,7 @@ type ValueInfoProto struct {
 
 func (x *ValueInfoProto) Reset() {
 	*x = ValueInfoProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[7]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +981,7 @@ func (x *ValueInfoProto) String() string {
 func (*ValueInfoProto) ProtoMessage() {}
 
 func (x *ValueInfoProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[7]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +994,7 @@ func (x *ValueInfoProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValueInfoProto.ProtoReflect.Descriptor instead.
 func (*ValueInfoProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{7}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ValueInfoProto) GetName() string {
@@ -1036,7 +1036,7 @@ type TypeProto struct {
 
 func (x *TypeProto) Reset() {
 	*x = TypeProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[8]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1048,7 @@ func (x *TypeProto) String() string {
 func (*TypeProto) ProtoMessage() {}
 
 func (x *TypeProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[8]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1061,7 @@ func (x *TypeProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeProto.ProtoReflect.Descriptor instead.
 func (*TypeProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TypeProto) GetValue() isTypeProto_Value {
@@ -1167,7 +1167,7 @@ type TensorShapeProto struct {
 
 func (x *TensorShapeProto) Reset() {
 	*x = TensorShapeProto{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[9]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1179,7 @@ func (x *TensorShapeProto) String() string {
 func (*TensorShapeProto) ProtoMessage() {}
 
 func (x *TensorShapeProto) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[9]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1192,7 @@ func (x *TensorShapeProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TensorShapeProto.ProtoReflect.Descriptor instead.
 func (*TensorShapeProto) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{9}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TensorShapeProto) GetDim() []*TensorShapeProto_Dimension {
@@ -1214,7 +1214,7 @@ type TypeProto_Tensor struct {
 
 func (x *TypeProto_Tensor) Reset() {
 	*x = TypeProto_Tensor{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[10]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1226,7 @@ func (x *TypeProto_Tensor) String() string {
 func (*TypeProto_Tensor) ProtoMessage() {}
 
 func (x *TypeProto_Tensor) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[10]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1239,7 @@ func (x *TypeProto_Tensor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeProto_Tensor.ProtoReflect.Descriptor instead.
 func (*TypeProto_Tensor) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 0}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 0}
 }
 
 func (x *TypeProto_Tensor) GetElemType() int32 {
@@ -1265,7 +1265,7 @@ type TypeProto_Sequence struct {
 
 func (x *TypeProto_Sequence) Reset() {
 	*x = TypeProto_Sequence{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[11]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1277,7 @@ func (x *TypeProto_Sequence) String() string {
 func (*TypeProto_Sequence) ProtoMessage() {}
 
 func (x *TypeProto_Sequence) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[11]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1290,7 @@ func (x *TypeProto_Sequence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeProto_Sequence.ProtoReflect.Descriptor instead.
 func (*TypeProto_Sequence) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 1}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 1}
 }
 
 func (x *TypeProto_Sequence) GetElemType() *TypeProto {
@@ -1310,7 +1310,7 @@ type TypeProto_Map struct {
 
 func (x *TypeProto_Map) Reset() {
 	*x = TypeProto_Map{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[12]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1322,7 @@ func (x *TypeProto_Map) String() string {
 func (*TypeProto_Map) ProtoMessage() {}
 
 func (x *TypeProto_Map) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[12]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1335,7 @@ func (x *TypeProto_Map) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeProto_Map.ProtoReflect.Descriptor instead.
 func (*TypeProto_Map) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 2}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 2}
 }
 
 func (x *TypeProto_Map) GetKeyType() int32 {
@@ -1361,7 +1361,7 @@ type TypeProto_Optional struct {
 
 func (x *TypeProto_Optional) Reset() {
 	*x = TypeProto_Optional{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[13]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1373,7 @@ func (x *TypeProto_Optional) String() string {
 func (*TypeProto_Optional) ProtoMessage() {}
 
 func (x *TypeProto_Optional) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[13]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1386,7 @@ func (x *TypeProto_Optional) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeProto_Optional.ProtoReflect.Descriptor instead.
 func (*TypeProto_Optional) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 3}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 3}
 }
 
 func (x *TypeProto_Optional) GetElemType() *TypeProto {
@@ -1406,7 +1406,7 @@ type TypeProto_SparseTensor struct {
 
 func (x *TypeProto_SparseTensor) Reset() {
 	*x = TypeProto_SparseTensor{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[14]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1418,7 @@ func (x *TypeProto_SparseTensor) String() string {
 func (*TypeProto_SparseTensor) ProtoMessage() {}
 
 func (x *TypeProto_SparseTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[14]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1431,7 @@ func (x *TypeProto_SparseTensor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeProto_SparseTensor.ProtoReflect.Descriptor instead.
 func (*TypeProto_SparseTensor) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 4}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{8, 4}
 }
 
 func (x *TypeProto_SparseTensor) GetElemType() int32 {
@@ -1462,7 +1462,7 @@ type TensorShapeProto_Dimension struct {
 
 func (x *TensorShapeProto_Dimension) Reset() {
 	*x = TensorShapeProto_Dimension{}
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[15]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1474,7 @@ func (x *TensorShapeProto_Dimension) String() string {
 func (*TensorShapeProto_Dimension) ProtoMessage() {}
 
 func (x *TensorShapeProto_Dimension) ProtoReflect() protoreflect.Message {
-	mi := &file_models_onnxmodel_pb_onnx_proto_msgTypes[15]
+	mi := &file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1487,7 @@ func (x *TensorShapeProto_Dimension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TensorShapeProto_Dimension.ProtoReflect.Descriptor instead.
 func (*TensorShapeProto_Dimension) Descriptor() ([]byte, []int) {
-	return file_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{9, 0}
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *TensorShapeProto_Dimension) GetValue() isTensorShapeProto_Dimension_Value {
@@ -1538,11 +1538,11 @@ func (*TensorShapeProto_Dimension_DimValue) isTensorShapeProto_Dimension_Value()
 
 func (*TensorShapeProto_Dimension_DimParam) isTensorShapeProto_Dimension_Value() {}
 
-var File_models_onnxmodel_pb_onnx_proto protoreflect.FileDescriptor
+var File_internal_models_onnxmodel_pb_onnx_proto protoreflect.FileDescriptor
 
-const file_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
+const file_internal_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
 	"\n" +
-	"\x1emodels/onnxmodel/pb/onnx.proto\x12\vsluice.onnx\"\x96\x03\n" +
+	"'internal/models/onnxmodel/pb/onnx.proto\x12\vsluice.onnx\"\x96\x03\n" +
 	"\n" +
 	"ModelProto\x12\x1d\n" +
 	"\n" +
@@ -1714,23 +1714,23 @@ const file_models_onnxmodel_pb_onnx_proto_rawDesc = "" +
 	"\n" +
 	"denotation\x18\x03 \x01(\tR\n" +
 	"denotationB\a\n" +
-	"\x05valueB6Z4github.com/sluice-serving/sluice/models/onnxmodel/pbb\x06proto3"
+	"\x05valueB?Z=github.com/sluice-serving/sluice/internal/models/onnxmodel/pbb\x06proto3"
 
 var (
-	file_models_onnxmodel_pb_onnx_proto_rawDescOnce sync.Once
-	file_models_onnxmodel_pb_onnx_proto_rawDescData []byte
+	file_internal_models_onnxmodel_pb_onnx_proto_rawDescOnce sync.Once
+	file_internal_models_onnxmodel_pb_onnx_proto_rawDescData []byte
 )
 
-func file_models_onnxmodel_pb_onnx_proto_rawDescGZIP() []byte {
-	file_models_onnxmodel_pb_onnx_proto_rawDescOnce.Do(func() {
-		file_models_onnxmodel_pb_onnx_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_models_onnxmodel_pb_onnx_proto_rawDesc), len(file_models_onnxmodel_pb_onnx_proto_rawDesc)))
+func file_internal_models_onnxmodel_pb_onnx_proto_rawDescGZIP() []byte {
+	file_internal_models_onnxmodel_pb_onnx_proto_rawDescOnce.Do(func() {
+		file_internal_models_onnxmodel_pb_onnx_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_internal_models_onnxmodel_pb_onnx_proto_rawDesc), len(file_internal_models_onnxmodel_pb_onnx_proto_rawDesc)))
 	})
-	return file_models_onnxmodel_pb_onnx_proto_rawDescData
+	return file_internal_models_onnxmodel_pb_onnx_proto_rawDescData
 }
 
-var file_models_onnxmodel_pb_onnx_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_models_onnxmodel_pb_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
-var file_models_onnxmodel_pb_onnx_proto_goTypes = []any{
+var file_internal_models_onnxmodel_pb_onnx_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_internal_models_onnxmodel_pb_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_internal_models_onnxmodel_pb_onnx_proto_goTypes = []any{
 	(AttributeProto_AttributeType)(0),  // 0: sluice.onnx.AttributeProto.AttributeType
 	(TensorProto_DataType)(0),          // 1: sluice.onnx.TensorProto.DataType
 	(TensorProto_DataLocation)(0),      // 2: sluice.onnx.TensorProto.DataLocation
@@ -1751,7 +1751,7 @@ var file_models_onnxmodel_pb_onnx_proto_goTypes = []any{
 	(*TypeProto_SparseTensor)(nil),     // 17: sluice.onnx.TypeProto.SparseTensor
 	(*TensorShapeProto_Dimension)(nil), // 18: sluice.onnx.TensorShapeProto.Dimension
 }
-var file_models_onnxmodel_pb_onnx_proto_depIdxs = []int32{
+var file_internal_models_onnxmodel_pb_onnx_proto_depIdxs = []int32{
 	6,  // 0: sluice.onnx.ModelProto.graph:type_name -> sluice.onnx.GraphProto
 	4,  // 1: sluice.onnx.ModelProto.opset_import:type_name -> sluice.onnx.OperatorSetIdProto
 	5,  // 2: sluice.onnx.ModelProto.metadata_props:type_name -> sluice.onnx.StringStringEntryProto
@@ -1787,19 +1787,19 @@ var file_models_onnxmodel_pb_onnx_proto_depIdxs = []int32{
 	0,  // [0:28] is the sub-list for field type_name
 }
 
-func init() { file_models_onnxmodel_pb_onnx_proto_init() }
-func file_models_onnxmodel_pb_onnx_proto_init() {
-	if File_models_onnxmodel_pb_onnx_proto != nil {
+func init() { file_internal_models_onnxmodel_pb_onnx_proto_init() }
+func file_internal_models_onnxmodel_pb_onnx_proto_init() {
+	if File_internal_models_onnxmodel_pb_onnx_proto != nil {
 		return
 	}
-	file_models_onnxmodel_pb_onnx_proto_msgTypes[8].OneofWrappers = []any{
+	file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[8].OneofWrappers = []any{
 		(*TypeProto_TensorType)(nil),
 		(*TypeProto_SequenceType)(nil),
 		(*TypeProto_MapType)(nil),
 		(*TypeProto_SparseTensorType)(nil),
 		(*TypeProto_OptionalType)(nil),
 	}
-	file_models_onnxmodel_pb_onnx_proto_msgTypes[15].OneofWrappers = []any{
+	file_internal_models_onnxmodel_pb_onnx_proto_msgTypes[15].OneofWrappers = []any{
 		(*TensorShapeProto_Dimension_DimValue)(nil),
 		(*TensorShapeProto_Dimension_DimParam)(nil),
 	}
@@ -1807,18 +1807,18 @@ func file_models_onnxmodel_pb_onnx_proto_init() {
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_models_onnxmodel_pb_onnx_proto_rawDesc), len(file_models_onnxmodel_pb_onnx_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_models_onnxmodel_pb_onnx_proto_rawDesc), len(file_internal_models_onnxmodel_pb_onnx_proto_rawDesc)),
 			NumEnums:      3,
 			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_models_onnxmodel_pb_onnx_proto_goTypes,
-		DependencyIndexes: file_models_onnxmodel_pb_onnx_proto_depIdxs,
-		EnumInfos:         file_models_onnxmodel_pb_onnx_proto_enumTypes,
-		MessageInfos:      file_models_onnxmodel_pb_onnx_proto_msgTypes,
+		GoTypes:           file_internal_models_onnxmodel_pb_onnx_proto_goTypes,
+		DependencyIndexes: file_internal_models_onnxmodel_pb_onnx_proto_depIdxs,
+		EnumInfos:         file_internal_models_onnxmodel_pb_onnx_proto_enumTypes,
+		MessageInfos:      file_internal_models_onnxmodel_pb_onnx_proto_msgTypes,
 	}.Build()
-	File_models_onnxmodel_pb_onnx_proto = out.File
-	file_models_onnxmodel_pb_onnx_proto_goTypes = nil
-	file_models_onnxmodel_pb_onnx_proto_depIdxs = nil
+	File_internal_models_onnxmodel_pb_onnx_proto = out.File
+	file_internal_models_onnxmodel_pb_onnx_proto_goTypes = nil
+	file_internal_models_onnxmodel_pb_onnx_proto_depIdxs = nil
 }

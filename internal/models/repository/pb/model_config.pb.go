@@ -95,11 +95,11 @@ func (x DataType) String() string {
 }
 
 func (DataType) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[0].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[0].Descriptor()
 }
 
 func (DataType) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[0]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[0]
 }
 
 func (x DataType) Number() protoreflect.EnumNumber {
@@ -108,7 +108,7 @@ func (x DataType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DataType.Descriptor instead.
 func (DataType) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{0}
 }
 
 type ModelInput_Format int32
@@ -144,11 +144,11 @@ func (x ModelInput_Format) String() string {
 }
 
 func (ModelInput_Format) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[1].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[1].Descriptor()
 }
 
 func (ModelInput_Format) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[1]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[1]
 }
 
 func (x ModelInput_Format) Number() protoreflect.EnumNumber {
@@ -157,7 +157,7 @@ func (x ModelInput_Format) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ModelInput_Format.Descriptor instead.
 func (ModelInput_Format) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{2, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{2, 0}
 }
 
 type ModelInstanceGroup_Kind int32
@@ -196,11 +196,11 @@ func (x ModelInstanceGroup_Kind) String() string {
 }
 
 func (ModelInstanceGroup_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[2].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[2].Descriptor()
 }
 
 func (ModelInstanceGroup_Kind) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[2]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[2]
 }
 
 func (x ModelInstanceGroup_Kind) Number() protoreflect.EnumNumber {
@@ -209,7 +209,7 @@ func (x ModelInstanceGroup_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ModelInstanceGroup_Kind.Descriptor instead.
 func (ModelInstanceGroup_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5, 0}
 }
 
 type ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind int32
@@ -239,11 +239,11 @@ func (x ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind) String() string 
 }
 
 func (ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[3].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[3].Descriptor()
 }
 
 func (ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[3]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[3]
 }
 
 func (x ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind) Number() protoreflect.EnumNumber {
@@ -252,7 +252,7 @@ func (x ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind) Number() protore
 
 // Deprecated: Use ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind.Descriptor instead.
 func (ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5, 0, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5, 0, 0}
 }
 
 type BatchInput_Kind int32
@@ -297,11 +297,11 @@ func (x BatchInput_Kind) String() string {
 }
 
 func (BatchInput_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[4].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[4].Descriptor()
 }
 
 func (BatchInput_Kind) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[4]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[4]
 }
 
 func (x BatchInput_Kind) Number() protoreflect.EnumNumber {
@@ -310,7 +310,7 @@ func (x BatchInput_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BatchInput_Kind.Descriptor instead.
 func (BatchInput_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{7, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{7, 0}
 }
 
 type BatchOutput_Kind int32
@@ -340,11 +340,11 @@ func (x BatchOutput_Kind) String() string {
 }
 
 func (BatchOutput_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[5].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[5].Descriptor()
 }
 
 func (BatchOutput_Kind) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[5]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[5]
 }
 
 func (x BatchOutput_Kind) Number() protoreflect.EnumNumber {
@@ -353,7 +353,7 @@ func (x BatchOutput_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BatchOutput_Kind.Descriptor instead.
 func (BatchOutput_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{8, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type ModelOptimizationPolicy_ModelPriority int32
@@ -389,11 +389,11 @@ func (x ModelOptimizationPolicy_ModelPriority) String() string {
 }
 
 func (ModelOptimizationPolicy_ModelPriority) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[6].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[6].Descriptor()
 }
 
 func (ModelOptimizationPolicy_ModelPriority) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[6]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[6]
 }
 
 func (x ModelOptimizationPolicy_ModelPriority) Number() protoreflect.EnumNumber {
@@ -402,7 +402,7 @@ func (x ModelOptimizationPolicy_ModelPriority) Number() protoreflect.EnumNumber 
 
 // Deprecated: Use ModelOptimizationPolicy_ModelPriority.Descriptor instead.
 func (ModelOptimizationPolicy_ModelPriority) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type ModelQueuePolicy_TimeoutAction int32
@@ -435,11 +435,11 @@ func (x ModelQueuePolicy_TimeoutAction) String() string {
 }
 
 func (ModelQueuePolicy_TimeoutAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[7].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[7].Descriptor()
 }
 
 func (ModelQueuePolicy_TimeoutAction) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[7]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[7]
 }
 
 func (x ModelQueuePolicy_TimeoutAction) Number() protoreflect.EnumNumber {
@@ -448,7 +448,7 @@ func (x ModelQueuePolicy_TimeoutAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ModelQueuePolicy_TimeoutAction.Descriptor instead.
 func (ModelQueuePolicy_TimeoutAction) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{14, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type ModelSequenceBatching_Control_Kind int32
@@ -487,11 +487,11 @@ func (x ModelSequenceBatching_Control_Kind) String() string {
 }
 
 func (ModelSequenceBatching_Control_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_models_repository_pb_model_config_proto_enumTypes[8].Descriptor()
+	return file_internal_models_repository_pb_model_config_proto_enumTypes[8].Descriptor()
 }
 
 func (ModelSequenceBatching_Control_Kind) Type() protoreflect.EnumType {
-	return &file_models_repository_pb_model_config_proto_enumTypes[8]
+	return &file_internal_models_repository_pb_model_config_proto_enumTypes[8]
 }
 
 func (x ModelSequenceBatching_Control_Kind) Number() protoreflect.EnumNumber {
@@ -500,7 +500,7 @@ func (x ModelSequenceBatching_Control_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ModelSequenceBatching_Control_Kind.Descriptor instead.
 func (ModelSequenceBatching_Control_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 0, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 0, 0}
 }
 
 // ModelConfig describes one model.
@@ -544,7 +544,7 @@ type ModelConfig struct {
 
 func (x *ModelConfig) Reset() {
 	*x = ModelConfig{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[0]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +556,7 @@ func (x *ModelConfig) String() string {
 func (*ModelConfig) ProtoMessage() {}
 
 func (x *ModelConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[0]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +569,7 @@ func (x *ModelConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfig.ProtoReflect.Descriptor instead.
 func (*ModelConfig) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *ModelConfig) GetName() string {
@@ -750,7 +750,7 @@ type ModelTensorReshape struct {
 
 func (x *ModelTensorReshape) Reset() {
 	*x = ModelTensorReshape{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[1]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +762,7 @@ func (x *ModelTensorReshape) String() string {
 func (*ModelTensorReshape) ProtoMessage() {}
 
 func (x *ModelTensorReshape) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[1]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +775,7 @@ func (x *ModelTensorReshape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelTensorReshape.ProtoReflect.Descriptor instead.
 func (*ModelTensorReshape) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{1}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ModelTensorReshape) GetShape() []int64 {
@@ -803,7 +803,7 @@ type ModelInput struct {
 
 func (x *ModelInput) Reset() {
 	*x = ModelInput{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[2]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +815,7 @@ func (x *ModelInput) String() string {
 func (*ModelInput) ProtoMessage() {}
 
 func (x *ModelInput) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[2]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +828,7 @@ func (x *ModelInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelInput.ProtoReflect.Descriptor instead.
 func (*ModelInput) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{2}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ModelInput) GetName() string {
@@ -910,7 +910,7 @@ type ModelOutput struct {
 
 func (x *ModelOutput) Reset() {
 	*x = ModelOutput{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[3]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +922,7 @@ func (x *ModelOutput) String() string {
 func (*ModelOutput) ProtoMessage() {}
 
 func (x *ModelOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[3]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +935,7 @@ func (x *ModelOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelOutput.ProtoReflect.Descriptor instead.
 func (*ModelOutput) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{3}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ModelOutput) GetName() string {
@@ -1002,7 +1002,7 @@ type ModelVersionPolicy struct {
 
 func (x *ModelVersionPolicy) Reset() {
 	*x = ModelVersionPolicy{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[4]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1014,7 @@ func (x *ModelVersionPolicy) String() string {
 func (*ModelVersionPolicy) ProtoMessage() {}
 
 func (x *ModelVersionPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[4]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1027,7 @@ func (x *ModelVersionPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelVersionPolicy.ProtoReflect.Descriptor instead.
 func (*ModelVersionPolicy) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ModelVersionPolicy) GetPolicyChoice() isModelVersionPolicy_PolicyChoice {
@@ -1104,7 +1104,7 @@ type ModelInstanceGroup struct {
 
 func (x *ModelInstanceGroup) Reset() {
 	*x = ModelInstanceGroup{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[5]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1116,7 @@ func (x *ModelInstanceGroup) String() string {
 func (*ModelInstanceGroup) ProtoMessage() {}
 
 func (x *ModelInstanceGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[5]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1129,7 @@ func (x *ModelInstanceGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelInstanceGroup.ProtoReflect.Descriptor instead.
 func (*ModelInstanceGroup) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ModelInstanceGroup) GetName() string {
@@ -1206,7 +1206,7 @@ type ModelRateLimiter struct {
 
 func (x *ModelRateLimiter) Reset() {
 	*x = ModelRateLimiter{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[6]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1218,7 @@ func (x *ModelRateLimiter) String() string {
 func (*ModelRateLimiter) ProtoMessage() {}
 
 func (x *ModelRateLimiter) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[6]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1231,7 @@ func (x *ModelRateLimiter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRateLimiter.ProtoReflect.Descriptor instead.
 func (*ModelRateLimiter) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{6}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ModelRateLimiter) GetResources() []*ModelRateLimiter_Resource {
@@ -1261,7 +1261,7 @@ type BatchInput struct {
 
 func (x *BatchInput) Reset() {
 	*x = BatchInput{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[7]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1273,7 +1273,7 @@ func (x *BatchInput) String() string {
 func (*BatchInput) ProtoMessage() {}
 
 func (x *BatchInput) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[7]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1286,7 +1286,7 @@ func (x *BatchInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchInput.ProtoReflect.Descriptor instead.
 func (*BatchInput) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{7}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BatchInput) GetKind() BatchInput_Kind {
@@ -1329,7 +1329,7 @@ type BatchOutput struct {
 
 func (x *BatchOutput) Reset() {
 	*x = BatchOutput{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[8]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1341,7 @@ func (x *BatchOutput) String() string {
 func (*BatchOutput) ProtoMessage() {}
 
 func (x *BatchOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[8]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1354,7 @@ func (x *BatchOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchOutput.ProtoReflect.Descriptor instead.
 func (*BatchOutput) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{8}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BatchOutput) GetTargetName() []string {
@@ -1395,7 +1395,7 @@ type ModelOptimizationPolicy struct {
 
 func (x *ModelOptimizationPolicy) Reset() {
 	*x = ModelOptimizationPolicy{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[9]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1407,7 @@ func (x *ModelOptimizationPolicy) String() string {
 func (*ModelOptimizationPolicy) ProtoMessage() {}
 
 func (x *ModelOptimizationPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[9]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1420,7 @@ func (x *ModelOptimizationPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelOptimizationPolicy.ProtoReflect.Descriptor instead.
 func (*ModelOptimizationPolicy) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ModelOptimizationPolicy) GetGraph() *ModelOptimizationPolicy_Graph {
@@ -1489,7 +1489,7 @@ type ModelOperations struct {
 
 func (x *ModelOperations) Reset() {
 	*x = ModelOperations{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[10]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1501,7 @@ func (x *ModelOperations) String() string {
 func (*ModelOperations) ProtoMessage() {}
 
 func (x *ModelOperations) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[10]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1514,7 @@ func (x *ModelOperations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelOperations.ProtoReflect.Descriptor instead.
 func (*ModelOperations) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{10}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModelOperations) GetOpLibraryFilename() []string {
@@ -1534,7 +1534,7 @@ type ModelTransactionPolicy struct {
 
 func (x *ModelTransactionPolicy) Reset() {
 	*x = ModelTransactionPolicy{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[11]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1546,7 +1546,7 @@ func (x *ModelTransactionPolicy) String() string {
 func (*ModelTransactionPolicy) ProtoMessage() {}
 
 func (x *ModelTransactionPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[11]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1559,7 +1559,7 @@ func (x *ModelTransactionPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelTransactionPolicy.ProtoReflect.Descriptor instead.
 func (*ModelTransactionPolicy) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{11}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModelTransactionPolicy) GetDecoupled() bool {
@@ -1579,7 +1579,7 @@ type ModelRepositoryAgents struct {
 
 func (x *ModelRepositoryAgents) Reset() {
 	*x = ModelRepositoryAgents{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[12]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1591,7 @@ func (x *ModelRepositoryAgents) String() string {
 func (*ModelRepositoryAgents) ProtoMessage() {}
 
 func (x *ModelRepositoryAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[12]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1604,7 @@ func (x *ModelRepositoryAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRepositoryAgents.ProtoReflect.Descriptor instead.
 func (*ModelRepositoryAgents) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{12}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelRepositoryAgents) GetAgents() []*ModelRepositoryAgents_Agent {
@@ -1624,7 +1624,7 @@ type ModelResponseCache struct {
 
 func (x *ModelResponseCache) Reset() {
 	*x = ModelResponseCache{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[13]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1636,7 +1636,7 @@ func (x *ModelResponseCache) String() string {
 func (*ModelResponseCache) ProtoMessage() {}
 
 func (x *ModelResponseCache) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[13]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1649,7 +1649,7 @@ func (x *ModelResponseCache) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponseCache.ProtoReflect.Descriptor instead.
 func (*ModelResponseCache) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{13}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ModelResponseCache) GetEnable() bool {
@@ -1672,7 +1672,7 @@ type ModelQueuePolicy struct {
 
 func (x *ModelQueuePolicy) Reset() {
 	*x = ModelQueuePolicy{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[14]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1684,7 @@ func (x *ModelQueuePolicy) String() string {
 func (*ModelQueuePolicy) ProtoMessage() {}
 
 func (x *ModelQueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[14]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1697,7 @@ func (x *ModelQueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelQueuePolicy.ProtoReflect.Descriptor instead.
 func (*ModelQueuePolicy) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{14}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ModelQueuePolicy) GetTimeoutAction() ModelQueuePolicy_TimeoutAction {
@@ -1744,7 +1744,7 @@ type ModelDynamicBatching struct {
 
 func (x *ModelDynamicBatching) Reset() {
 	*x = ModelDynamicBatching{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[15]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1756,7 @@ func (x *ModelDynamicBatching) String() string {
 func (*ModelDynamicBatching) ProtoMessage() {}
 
 func (x *ModelDynamicBatching) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[15]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1769,7 @@ func (x *ModelDynamicBatching) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelDynamicBatching.ProtoReflect.Descriptor instead.
 func (*ModelDynamicBatching) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{15}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ModelDynamicBatching) GetPreferredBatchSize() []int32 {
@@ -1831,7 +1831,7 @@ type ModelParameter struct {
 
 func (x *ModelParameter) Reset() {
 	*x = ModelParameter{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[16]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1843,7 @@ func (x *ModelParameter) String() string {
 func (*ModelParameter) ProtoMessage() {}
 
 func (x *ModelParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[16]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1856,7 @@ func (x *ModelParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelParameter.ProtoReflect.Descriptor instead.
 func (*ModelParameter) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{16}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ModelParameter) GetStringValue() string {
@@ -1879,7 +1879,7 @@ type ModelWarmup struct {
 
 func (x *ModelWarmup) Reset() {
 	*x = ModelWarmup{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[17]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +1891,7 @@ func (x *ModelWarmup) String() string {
 func (*ModelWarmup) ProtoMessage() {}
 
 func (x *ModelWarmup) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[17]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +1904,7 @@ func (x *ModelWarmup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelWarmup.ProtoReflect.Descriptor instead.
 func (*ModelWarmup) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{17}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ModelWarmup) GetName() string {
@@ -1953,7 +1953,7 @@ type ModelSequenceBatching struct {
 
 func (x *ModelSequenceBatching) Reset() {
 	*x = ModelSequenceBatching{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[18]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +1965,7 @@ func (x *ModelSequenceBatching) String() string {
 func (*ModelSequenceBatching) ProtoMessage() {}
 
 func (x *ModelSequenceBatching) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[18]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +1978,7 @@ func (x *ModelSequenceBatching) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSequenceBatching.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ModelSequenceBatching) GetMaxSequenceIdleMicroseconds() uint64 {
@@ -2061,7 +2061,7 @@ type ModelEnsembling struct {
 
 func (x *ModelEnsembling) Reset() {
 	*x = ModelEnsembling{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[19]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2073,7 +2073,7 @@ func (x *ModelEnsembling) String() string {
 func (*ModelEnsembling) ProtoMessage() {}
 
 func (x *ModelEnsembling) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[19]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2086,7 +2086,7 @@ func (x *ModelEnsembling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelEnsembling.ProtoReflect.Descriptor instead.
 func (*ModelEnsembling) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{19}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ModelEnsembling) GetStep() []*ModelEnsembling_Step {
@@ -2113,7 +2113,7 @@ type ModelVersionPolicy_Latest struct {
 
 func (x *ModelVersionPolicy_Latest) Reset() {
 	*x = ModelVersionPolicy_Latest{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[23]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2125,7 @@ func (x *ModelVersionPolicy_Latest) String() string {
 func (*ModelVersionPolicy_Latest) ProtoMessage() {}
 
 func (x *ModelVersionPolicy_Latest) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[23]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2138,7 @@ func (x *ModelVersionPolicy_Latest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelVersionPolicy_Latest.ProtoReflect.Descriptor instead.
 func (*ModelVersionPolicy_Latest) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4, 0}
 }
 
 func (x *ModelVersionPolicy_Latest) GetNumVersions() uint32 {
@@ -2156,7 +2156,7 @@ type ModelVersionPolicy_All struct {
 
 func (x *ModelVersionPolicy_All) Reset() {
 	*x = ModelVersionPolicy_All{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[24]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2168,7 @@ func (x *ModelVersionPolicy_All) String() string {
 func (*ModelVersionPolicy_All) ProtoMessage() {}
 
 func (x *ModelVersionPolicy_All) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[24]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2181,7 @@ func (x *ModelVersionPolicy_All) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelVersionPolicy_All.ProtoReflect.Descriptor instead.
 func (*ModelVersionPolicy_All) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4, 1}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4, 1}
 }
 
 type ModelVersionPolicy_Specific struct {
@@ -2193,7 +2193,7 @@ type ModelVersionPolicy_Specific struct {
 
 func (x *ModelVersionPolicy_Specific) Reset() {
 	*x = ModelVersionPolicy_Specific{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[25]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2205,7 @@ func (x *ModelVersionPolicy_Specific) String() string {
 func (*ModelVersionPolicy_Specific) ProtoMessage() {}
 
 func (x *ModelVersionPolicy_Specific) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[25]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2218,7 @@ func (x *ModelVersionPolicy_Specific) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelVersionPolicy_Specific.ProtoReflect.Descriptor instead.
 func (*ModelVersionPolicy_Specific) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4, 2}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{4, 2}
 }
 
 func (x *ModelVersionPolicy_Specific) GetVersions() []int64 {
@@ -2239,7 +2239,7 @@ type ModelInstanceGroup_SecondaryDevice struct {
 
 func (x *ModelInstanceGroup_SecondaryDevice) Reset() {
 	*x = ModelInstanceGroup_SecondaryDevice{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[26]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2251,7 @@ func (x *ModelInstanceGroup_SecondaryDevice) String() string {
 func (*ModelInstanceGroup_SecondaryDevice) ProtoMessage() {}
 
 func (x *ModelInstanceGroup_SecondaryDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[26]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2264,7 @@ func (x *ModelInstanceGroup_SecondaryDevice) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ModelInstanceGroup_SecondaryDevice.ProtoReflect.Descriptor instead.
 func (*ModelInstanceGroup_SecondaryDevice) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{5, 0}
 }
 
 func (x *ModelInstanceGroup_SecondaryDevice) GetKind() ModelInstanceGroup_SecondaryDevice_SecondaryDeviceKind {
@@ -2292,7 +2292,7 @@ type ModelRateLimiter_Resource struct {
 
 func (x *ModelRateLimiter_Resource) Reset() {
 	*x = ModelRateLimiter_Resource{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[27]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2304,7 @@ func (x *ModelRateLimiter_Resource) String() string {
 func (*ModelRateLimiter_Resource) ProtoMessage() {}
 
 func (x *ModelRateLimiter_Resource) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[27]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2317,7 @@ func (x *ModelRateLimiter_Resource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRateLimiter_Resource.ProtoReflect.Descriptor instead.
 func (*ModelRateLimiter_Resource) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{6, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{6, 0}
 }
 
 func (x *ModelRateLimiter_Resource) GetName() string {
@@ -2350,7 +2350,7 @@ type ModelOptimizationPolicy_Graph struct {
 
 func (x *ModelOptimizationPolicy_Graph) Reset() {
 	*x = ModelOptimizationPolicy_Graph{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[28]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2362,7 @@ func (x *ModelOptimizationPolicy_Graph) String() string {
 func (*ModelOptimizationPolicy_Graph) ProtoMessage() {}
 
 func (x *ModelOptimizationPolicy_Graph) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[28]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2375,7 @@ func (x *ModelOptimizationPolicy_Graph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelOptimizationPolicy_Graph.ProtoReflect.Descriptor instead.
 func (*ModelOptimizationPolicy_Graph) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *ModelOptimizationPolicy_Graph) GetLevel() int32 {
@@ -2396,7 +2396,7 @@ type ModelOptimizationPolicy_Cuda struct {
 
 func (x *ModelOptimizationPolicy_Cuda) Reset() {
 	*x = ModelOptimizationPolicy_Cuda{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[29]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2408,7 @@ func (x *ModelOptimizationPolicy_Cuda) String() string {
 func (*ModelOptimizationPolicy_Cuda) ProtoMessage() {}
 
 func (x *ModelOptimizationPolicy_Cuda) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[29]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2421,7 @@ func (x *ModelOptimizationPolicy_Cuda) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelOptimizationPolicy_Cuda.ProtoReflect.Descriptor instead.
 func (*ModelOptimizationPolicy_Cuda) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 1}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 1}
 }
 
 func (x *ModelOptimizationPolicy_Cuda) GetGraphs() bool {
@@ -2455,7 +2455,7 @@ type ModelOptimizationPolicy_ExecutionAccelerators struct {
 
 func (x *ModelOptimizationPolicy_ExecutionAccelerators) Reset() {
 	*x = ModelOptimizationPolicy_ExecutionAccelerators{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[30]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2467,7 @@ func (x *ModelOptimizationPolicy_ExecutionAccelerators) String() string {
 func (*ModelOptimizationPolicy_ExecutionAccelerators) ProtoMessage() {}
 
 func (x *ModelOptimizationPolicy_ExecutionAccelerators) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[30]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2480,7 @@ func (x *ModelOptimizationPolicy_ExecutionAccelerators) ProtoReflect() protorefl
 
 // Deprecated: Use ModelOptimizationPolicy_ExecutionAccelerators.ProtoReflect.Descriptor instead.
 func (*ModelOptimizationPolicy_ExecutionAccelerators) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 2}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 2}
 }
 
 func (x *ModelOptimizationPolicy_ExecutionAccelerators) GetGpuExecutionAccelerator() []*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator {
@@ -2506,7 +2506,7 @@ type ModelOptimizationPolicy_PinnedMemoryBuffer struct {
 
 func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) Reset() {
 	*x = ModelOptimizationPolicy_PinnedMemoryBuffer{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[31]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +2518,7 @@ func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) String() string {
 func (*ModelOptimizationPolicy_PinnedMemoryBuffer) ProtoMessage() {}
 
 func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[31]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +2531,7 @@ func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) ProtoReflect() protoreflect
 
 // Deprecated: Use ModelOptimizationPolicy_PinnedMemoryBuffer.ProtoReflect.Descriptor instead.
 func (*ModelOptimizationPolicy_PinnedMemoryBuffer) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 3}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 3}
 }
 
 func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) GetEnable() bool {
@@ -2551,7 +2551,7 @@ type ModelOptimizationPolicy_ExecutionAccelerators_Accelerator struct {
 
 func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) Reset() {
 	*x = ModelOptimizationPolicy_ExecutionAccelerators_Accelerator{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[32]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2563,7 @@ func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) String() str
 func (*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) ProtoMessage() {}
 
 func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[32]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2576,7 @@ func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) ProtoReflect
 
 // Deprecated: Use ModelOptimizationPolicy_ExecutionAccelerators_Accelerator.ProtoReflect.Descriptor instead.
 func (*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 2, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{9, 2, 0}
 }
 
 func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) GetName() string {
@@ -2603,7 +2603,7 @@ type ModelRepositoryAgents_Agent struct {
 
 func (x *ModelRepositoryAgents_Agent) Reset() {
 	*x = ModelRepositoryAgents_Agent{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[34]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2615,7 @@ func (x *ModelRepositoryAgents_Agent) String() string {
 func (*ModelRepositoryAgents_Agent) ProtoMessage() {}
 
 func (x *ModelRepositoryAgents_Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[34]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +2628,7 @@ func (x *ModelRepositoryAgents_Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRepositoryAgents_Agent.ProtoReflect.Descriptor instead.
 func (*ModelRepositoryAgents_Agent) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{12, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{12, 0}
 }
 
 func (x *ModelRepositoryAgents_Agent) GetName() string {
@@ -2661,7 +2661,7 @@ type ModelWarmup_Input struct {
 
 func (x *ModelWarmup_Input) Reset() {
 	*x = ModelWarmup_Input{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[37]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2673,7 +2673,7 @@ func (x *ModelWarmup_Input) String() string {
 func (*ModelWarmup_Input) ProtoMessage() {}
 
 func (x *ModelWarmup_Input) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[37]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2686,7 +2686,7 @@ func (x *ModelWarmup_Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelWarmup_Input.ProtoReflect.Descriptor instead.
 func (*ModelWarmup_Input) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{17, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{17, 0}
 }
 
 func (x *ModelWarmup_Input) GetDataType() DataType {
@@ -2775,7 +2775,7 @@ type ModelSequenceBatching_Control struct {
 
 func (x *ModelSequenceBatching_Control) Reset() {
 	*x = ModelSequenceBatching_Control{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[39]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2787,7 @@ func (x *ModelSequenceBatching_Control) String() string {
 func (*ModelSequenceBatching_Control) ProtoMessage() {}
 
 func (x *ModelSequenceBatching_Control) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[39]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2800,7 @@ func (x *ModelSequenceBatching_Control) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSequenceBatching_Control.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching_Control) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 0}
 }
 
 func (x *ModelSequenceBatching_Control) GetKind() ModelSequenceBatching_Control_Kind {
@@ -2849,7 +2849,7 @@ type ModelSequenceBatching_ControlInput struct {
 
 func (x *ModelSequenceBatching_ControlInput) Reset() {
 	*x = ModelSequenceBatching_ControlInput{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[40]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2861,7 +2861,7 @@ func (x *ModelSequenceBatching_ControlInput) String() string {
 func (*ModelSequenceBatching_ControlInput) ProtoMessage() {}
 
 func (x *ModelSequenceBatching_ControlInput) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[40]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2874,7 +2874,7 @@ func (x *ModelSequenceBatching_ControlInput) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ModelSequenceBatching_ControlInput.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching_ControlInput) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 1}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 1}
 }
 
 func (x *ModelSequenceBatching_ControlInput) GetName() string {
@@ -2908,7 +2908,7 @@ type ModelSequenceBatching_InitialState struct {
 
 func (x *ModelSequenceBatching_InitialState) Reset() {
 	*x = ModelSequenceBatching_InitialState{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[41]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +2920,7 @@ func (x *ModelSequenceBatching_InitialState) String() string {
 func (*ModelSequenceBatching_InitialState) ProtoMessage() {}
 
 func (x *ModelSequenceBatching_InitialState) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[41]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +2933,7 @@ func (x *ModelSequenceBatching_InitialState) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ModelSequenceBatching_InitialState.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching_InitialState) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 2}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 2}
 }
 
 func (x *ModelSequenceBatching_InitialState) GetDataType() DataType {
@@ -3016,7 +3016,7 @@ type ModelSequenceBatching_State struct {
 
 func (x *ModelSequenceBatching_State) Reset() {
 	*x = ModelSequenceBatching_State{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[42]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3028,7 @@ func (x *ModelSequenceBatching_State) String() string {
 func (*ModelSequenceBatching_State) ProtoMessage() {}
 
 func (x *ModelSequenceBatching_State) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[42]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3041,7 @@ func (x *ModelSequenceBatching_State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSequenceBatching_State.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching_State) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 3}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 3}
 }
 
 func (x *ModelSequenceBatching_State) GetInputName() string {
@@ -3104,7 +3104,7 @@ type ModelSequenceBatching_StrategyDirect struct {
 
 func (x *ModelSequenceBatching_StrategyDirect) Reset() {
 	*x = ModelSequenceBatching_StrategyDirect{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[43]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3116,7 +3116,7 @@ func (x *ModelSequenceBatching_StrategyDirect) String() string {
 func (*ModelSequenceBatching_StrategyDirect) ProtoMessage() {}
 
 func (x *ModelSequenceBatching_StrategyDirect) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[43]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3129,7 +3129,7 @@ func (x *ModelSequenceBatching_StrategyDirect) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use ModelSequenceBatching_StrategyDirect.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching_StrategyDirect) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 4}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 4}
 }
 
 func (x *ModelSequenceBatching_StrategyDirect) GetMaxQueueDelayMicroseconds() uint64 {
@@ -3159,7 +3159,7 @@ type ModelSequenceBatching_StrategyOldest struct {
 
 func (x *ModelSequenceBatching_StrategyOldest) Reset() {
 	*x = ModelSequenceBatching_StrategyOldest{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[44]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3171,7 @@ func (x *ModelSequenceBatching_StrategyOldest) String() string {
 func (*ModelSequenceBatching_StrategyOldest) ProtoMessage() {}
 
 func (x *ModelSequenceBatching_StrategyOldest) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[44]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3184,7 @@ func (x *ModelSequenceBatching_StrategyOldest) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use ModelSequenceBatching_StrategyOldest.ProtoReflect.Descriptor instead.
 func (*ModelSequenceBatching_StrategyOldest) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 5}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{18, 5}
 }
 
 func (x *ModelSequenceBatching_StrategyOldest) GetMaxCandidateSequences() int32 {
@@ -3231,7 +3231,7 @@ type ModelEnsembling_Step struct {
 
 func (x *ModelEnsembling_Step) Reset() {
 	*x = ModelEnsembling_Step{}
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[45]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3243,7 @@ func (x *ModelEnsembling_Step) String() string {
 func (*ModelEnsembling_Step) ProtoMessage() {}
 
 func (x *ModelEnsembling_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_models_repository_pb_model_config_proto_msgTypes[45]
+	mi := &file_internal_models_repository_pb_model_config_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3256,7 @@ func (x *ModelEnsembling_Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelEnsembling_Step.ProtoReflect.Descriptor instead.
 func (*ModelEnsembling_Step) Descriptor() ([]byte, []int) {
-	return file_models_repository_pb_model_config_proto_rawDescGZIP(), []int{19, 0}
+	return file_internal_models_repository_pb_model_config_proto_rawDescGZIP(), []int{19, 0}
 }
 
 func (x *ModelEnsembling_Step) GetModelName() string {
@@ -3294,11 +3294,11 @@ func (x *ModelEnsembling_Step) GetModelNamespace() string {
 	return ""
 }
 
-var File_models_repository_pb_model_config_proto protoreflect.FileDescriptor
+var File_internal_models_repository_pb_model_config_proto protoreflect.FileDescriptor
 
-const file_models_repository_pb_model_config_proto_rawDesc = "" +
+const file_internal_models_repository_pb_model_config_proto_rawDesc = "" +
 	"\n" +
-	"'internal/models/repository/pb/model_config.proto\x12\rsluice.triton\"\x87\x0e\n" +
+	"0internal/models/repository/pb/model_config.proto\x12\rsluice.triton\"\x87\x0e\n" +
 	"\vModelConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12H\n" +
@@ -3597,23 +3597,23 @@ const file_models_repository_pb_model_config_proto_rawDesc = "" +
 	"\tTYPE_FP32\x10\v\x12\r\n" +
 	"\tTYPE_FP64\x10\f\x12\x0f\n" +
 	"\vTYPE_STRING\x10\r\x12\r\n" +
-	"\tTYPE_BF16\x10\x0eB7Z5github.com/sluice-serving/sluice/models/repository/pbb\x06proto3"
+	"\tTYPE_BF16\x10\x0eB@Z>github.com/sluice-serving/sluice/internal/models/repository/pbb\x06proto3"
 
 var (
-	file_models_repository_pb_model_config_proto_rawDescOnce sync.Once
-	file_models_repository_pb_model_config_proto_rawDescData []byte
+	file_internal_models_repository_pb_model_config_proto_rawDescOnce sync.Once
+	file_internal_models_repository_pb_model_config_proto_rawDescData []byte
 )
 
-func file_models_repository_pb_model_config_proto_rawDescGZIP() []byte {
-	file_models_repository_pb_model_config_proto_rawDescOnce.Do(func() {
-		file_models_repository_pb_model_config_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_models_repository_pb_model_config_proto_rawDesc), len(file_models_repository_pb_model_config_proto_rawDesc)))
+func file_internal_models_repository_pb_model_config_proto_rawDescGZIP() []byte {
+	file_internal_models_repository_pb_model_config_proto_rawDescOnce.Do(func() {
+		file_internal_models_repository_pb_model_config_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_internal_models_repository_pb_model_config_proto_rawDesc), len(file_internal_models_repository_pb_model_config_proto_rawDesc)))
 	})
-	return file_models_repository_pb_model_config_proto_rawDescData
+	return file_internal_models_repository_pb_model_config_proto_rawDescData
 }
 
-var file_models_repository_pb_model_config_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_models_repository_pb_model_config_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
-var file_models_repository_pb_model_config_proto_goTypes = []any{
+var file_internal_models_repository_pb_model_config_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_internal_models_repository_pb_model_config_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_internal_models_repository_pb_model_config_proto_goTypes = []any{
 	(DataType)(0),                // 0: sluice.triton.DataType
 	(ModelInput_Format)(0),       // 1: sluice.triton.ModelInput.Format
 	(ModelInstanceGroup_Kind)(0), // 2: sluice.triton.ModelInstanceGroup.Kind
@@ -3672,7 +3672,7 @@ var file_models_repository_pb_model_config_proto_goTypes = []any{
 	nil,                                          // 55: sluice.triton.ModelEnsembling.Step.InputMapEntry
 	nil,                                          // 56: sluice.triton.ModelEnsembling.Step.OutputMapEntry
 }
-var file_models_repository_pb_model_config_proto_depIdxs = []int32{
+var file_internal_models_repository_pb_model_config_proto_depIdxs = []int32{
 	13, // 0: sluice.triton.ModelConfig.version_policy:type_name -> sluice.triton.ModelVersionPolicy
 	11, // 1: sluice.triton.ModelConfig.input:type_name -> sluice.triton.ModelInput
 	12, // 2: sluice.triton.ModelConfig.output:type_name -> sluice.triton.ModelOutput
@@ -3746,27 +3746,27 @@ var file_models_repository_pb_model_config_proto_depIdxs = []int32{
 	0,  // [0:66] is the sub-list for field type_name
 }
 
-func init() { file_models_repository_pb_model_config_proto_init() }
-func file_models_repository_pb_model_config_proto_init() {
-	if File_models_repository_pb_model_config_proto != nil {
+func init() { file_internal_models_repository_pb_model_config_proto_init() }
+func file_internal_models_repository_pb_model_config_proto_init() {
+	if File_internal_models_repository_pb_model_config_proto != nil {
 		return
 	}
-	file_models_repository_pb_model_config_proto_msgTypes[0].OneofWrappers = []any{}
-	file_models_repository_pb_model_config_proto_msgTypes[4].OneofWrappers = []any{
+	file_internal_models_repository_pb_model_config_proto_msgTypes[0].OneofWrappers = []any{}
+	file_internal_models_repository_pb_model_config_proto_msgTypes[4].OneofWrappers = []any{
 		(*ModelVersionPolicy_Latest_)(nil),
 		(*ModelVersionPolicy_All_)(nil),
 		(*ModelVersionPolicy_Specific_)(nil),
 	}
-	file_models_repository_pb_model_config_proto_msgTypes[18].OneofWrappers = []any{
+	file_internal_models_repository_pb_model_config_proto_msgTypes[18].OneofWrappers = []any{
 		(*ModelSequenceBatching_Direct)(nil),
 		(*ModelSequenceBatching_Oldest)(nil),
 	}
-	file_models_repository_pb_model_config_proto_msgTypes[37].OneofWrappers = []any{
+	file_internal_models_repository_pb_model_config_proto_msgTypes[37].OneofWrappers = []any{
 		(*ModelWarmup_Input_ZeroData)(nil),
 		(*ModelWarmup_Input_RandomData)(nil),
 		(*ModelWarmup_Input_InputDataFile)(nil),
 	}
-	file_models_repository_pb_model_config_proto_msgTypes[41].OneofWrappers = []any{
+	file_internal_models_repository_pb_model_config_proto_msgTypes[41].OneofWrappers = []any{
 		(*ModelSequenceBatching_InitialState_ZeroData)(nil),
 		(*ModelSequenceBatching_InitialState_DataFile)(nil),
 	}
@@ -3774,18 +3774,18 @@ func file_models_repository_pb_model_config_proto_init() {
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_models_repository_pb_model_config_proto_rawDesc), len(file_models_repository_pb_model_config_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_models_repository_pb_model_config_proto_rawDesc), len(file_internal_models_repository_pb_model_config_proto_rawDesc)),
 			NumEnums:      9,
 			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_models_repository_pb_model_config_proto_goTypes,
-		DependencyIndexes: file_models_repository_pb_model_config_proto_depIdxs,
-		EnumInfos:         file_models_repository_pb_model_config_proto_enumTypes,
-		MessageInfos:      file_models_repository_pb_model_config_proto_msgTypes,
+		GoTypes:           file_internal_models_repository_pb_model_config_proto_goTypes,
+		DependencyIndexes: file_internal_models_repository_pb_model_config_proto_depIdxs,
+		EnumInfos:         file_internal_models_repository_pb_model_config_proto_enumTypes,
+		MessageInfos:      file_internal_models_repository_pb_model_config_proto_msgTypes,
 	}.Build()
-	File_models_repository_pb_model_config_proto = out.File
-	file_models_repository_pb_model_config_proto_goTypes = nil
-	file_models_repository_pb_model_config_proto_depIdxs = nil
+	File_internal_models_repository_pb_model_config_proto = out.File
+	file_internal_models_repository_pb_model_config_proto_goTypes = nil
+	file_internal_models_repository_pb_model_config_proto_depIdxs = nil
 }
