@@ -26,6 +26,7 @@ var floors = []row{
 	{8, "examples/...", false},
 	{8, "test/...", false},
 
+	{7, ".", false},             // for programs that embed the application
 	{7, "internal/host", false}, // the application: it alone knows all that stands below
 	{7, "internal/host/planning", false},
 	{7, "internal/host/policies", false},
@@ -170,6 +171,8 @@ var sameFloor = []edge{
 	},
 	{"internal/measure/loadgen", "internal/measure/samples", "an answer to a sample is judged as in a profile"},
 	{"internal/host/files", "internal/host/fault", "a file that cannot be read is a fault of a kind"},
+	{".", "internal/host", "programs embed the application through the root package"},
+	{".", "internal/host/fault", "errors have kinds"},
 	{"internal/host/planning", "internal/host", "questions about fleets are asked of a configuration that was opened"},
 	{"internal/host/policies", "internal/host", "policies are made by the planner of a configuration that was opened"},
 	{"internal/host/resources", "internal/host", "resources are made of a configuration that was opened"},

@@ -1,5 +1,5 @@
 // Package host is the application without a terminal. It opens a configuration, measures its models, plans, serves and
-// simulates. The command line is one program around it; any Go program can embed it.
+// simulates. The command line is one program around it; other programs embed it through package sluice at the root.
 //
 // A configuration goes through stages. Each stage is a type, so that a program that skips one does not compile:
 //
