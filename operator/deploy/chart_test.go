@@ -29,7 +29,6 @@ const all = `
 image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullSecrets: [pull]}
 networkPolicies: {modelPorts: [9000], issuerPorts: [8443]}
 monitoring: {serviceMonitor: true, rules: true, dashboard: true, labels: {release: prometheus}}
-scaler: {enabled: true, externalMetrics: true}
 picker: {fleets: [{namespace: models, fleet: default}]}
 kserve: {servingRuntime: true}
 operator: {nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {nodeAffinity: {}}, args: ["--v=1"]}

@@ -88,11 +88,10 @@ func TestInstall(t *testing.T) {
 		pods    map[string]int // by part
 	}{
 		{"", false, map[string]int{"operator": 2}},
-		{"{operator: {replicas: 1}, scaler: {enabled: true}, " +
-			"picker: {fleets: [{namespace: models, fleet: default}]}}", true,
-			map[string]int{"operator": 1, "scaler": 2, "picker": 2}},
+		{"{operator: {replicas: 1}, picker: {fleets: [{namespace: models, fleet: default}]}}", true,
+			map[string]int{"operator": 1, "picker": 2}},
 		{"{namespaces: [models], networkPolicies: {modelPorts: [9000]}, monitoring: {dashboard: true}}", true,
-			map[string]int{"operator": 2, "scaler": 0}},
+			map[string]int{"operator": 2, "picker": 0}},
 	} {
 		if err := install(t, h, step.values, step.upgrade, true); err != nil {
 			t.Fatalf("as a dry run with %q: %v", step.values, err)

@@ -29,7 +29,6 @@ func (c *Cluster) startControllers(context.Context) error {
 			"--kubeconfig=" + a.path("kube-controller-manager.kubeconfig"), "--leader-elect=false", "--secure-port=0",
 			"--use-service-account-credentials", "--root-ca-file=" + a.path("ca.crt"),
 			"--service-account-private-key-file=" + a.path("service-accounts.key"),
-			"--horizontal-pod-autoscaler-sync-period=1s",
 			fmt.Sprintf("--node-monitor-period=%v", max(time.Second, grace/60)),
 			fmt.Sprintf("--node-monitor-grace-period=%v", grace),
 		}, rate...)},
