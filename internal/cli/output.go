@@ -45,3 +45,12 @@ func saveReports(dir, title string, names []string, reports []*report.Report) ([
 	}
 	return written, save("run.svg", fig.SVG)
 }
+
+// drawn writes a chart into a folder as PNG and SVG, and returns the names of the files.
+func drawn(dir, name string, c *plot.Chart) ([]string, error) {
+	names := []string{filepath.Join(dir, name+".png"), filepath.Join(dir, name+".svg")}
+	if err := files.Write(names[0], c.PNG); err != nil {
+		return nil, err
+	}
+	return names, files.Write(names[1], c.SVG)
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/planning"
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 )
 
 func planCommand() command {
@@ -144,6 +143,7 @@ func (p *planFlags) withFlagName(err error) error {
 const (
 	defaultFrontier = 20 // plans on a frontier, one for each 5 % of the fleet's capacity
 	mostPoints      = 1000
+	maxFrontiers    = 8 // in one chart: more are not told apart
 )
 
 // frontiers makes frontiers and prints them.
@@ -155,10 +155,10 @@ func (p *planFlags) frontiers(e *Env) error {
 	if points < 2 {
 		return fault.Errorf(fault.Usage, "--points is %d, want at least 2 for a frontier", points)
 	}
-	if n := len(p.question.Systems) * (1 + len(p.question.Changed)); p.out != "" && n > plot.MaxFrontiers {
+	if n := len(p.question.Systems) * (1 + len(p.question.Changed)); p.out != "" && n > maxFrontiers {
 		return fault.Errorf(fault.Usage,
 			"%d frontiers do not fit into one plot, %d do: name fewer systems or changes, or leave out --out", n,
-			plot.MaxFrontiers)
+			maxFrontiers)
 	}
 	r, err := planning.Frontiers(e.Context, &p.question, points)
 	if err != nil {

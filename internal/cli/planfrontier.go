@@ -91,36 +91,30 @@ func savePlan(dir string, r any, save func(dir string) ([]string, error)) ([]str
 	return append(names, more...), err
 }
 
-// plotFrontiers draws the frontiers into a folder.
+// plotFrontiers draws the frontiers into a folder: accuracy over throughput, and of a single one that of each app.
 func plotFrontiers(dir string, o *host.Opened, r *planning.Report) ([]string, error) {
-	var list []plot.Frontier
+	c := plot.Chart{Title: "What this fleet gives at every throughput"}
+	p := plot.Panel{Name: "Accuracy (%)", XName: "queries served per second", Low: math.NaN(), High: math.NaN()}
+	names := o.AppNames()
+	apps := p
+	apps.Name, apps.Lines = "Accuracy of each app (%)", make([]plot.Line, len(names))
 	for n := range r.Frontiers {
 		v := &r.Frontiers[n]
-		f := plot.Frontier{Name: title("", v)}
+		f := plot.Line{Name: title("", v)}
 		for _, x := range v.Points {
-			f.Points = append(f.Points, plot.FrontierPoint{
-				Throughput: x.Throughput, Accuracy: x.Accuracy, Apps: x.Apps, Shares: x.Shares,
-			})
+			f.X, f.Y = append(f.X, x.Throughput), append(f.Y, 100*x.Accuracy)
+			for a := range names {
+				l := &apps.Lines[a]
+				l.Name, l.X, l.Y = names[a], append(l.X, x.Throughput), append(l.Y, 100*x.Apps[a])
+			}
 		}
-		if len(f.Points) > 0 {
-			list = append(list, f)
+		if len(v.Points) > 0 {
+			p.Lines = append(p.Lines, f)
 		}
 	}
-	title := "What this fleet gives at every throughput"
-	if len(list) == 1 {
-		title += ", system " + list[0].Name
+	c.Panels = []plot.Panel{p}
+	if len(r.Frontiers) == 1 && len(names) > 1 {
+		c.Panels = append(c.Panels, apps)
 	}
-	legend := plot.Legend{Demand: r.Frontiers[0].Demand, Apps: o.AppNames(), Variants: o.VariantNames()}
-	for _, x := range o.Spec().Variants {
-		legend.Accuracies = append(legend.Accuracies, x.Accuracy)
-	}
-	fig, err := plot.NewFrontier(title, legend, list)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{filepath.Join(dir, "frontier.png"), filepath.Join(dir, "frontier.svg")}
-	if err := files.Write(names[0], fig.PNG); err != nil {
-		return nil, err
-	}
-	return names, files.Write(names[1], fig.SVG)
+	return drawn(dir, "frontier", &c)
 }

@@ -4,15 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sluice-serving/sluice/internal/host/fault"
-	"github.com/sluice-serving/sluice/internal/host/files"
 	"github.com/sluice-serving/sluice/internal/host/policies"
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/measure/quantity"
 )
 
@@ -23,15 +18,14 @@ func policyShowCommand() command {
 		about: `
 Prints the policy that is in force when queries arrive at the rate: a row for each length of the queue, a column
 for each variant, and in it the time left to the first deadline, in ms, with which the variant runs. All that
-waits goes into the batch, unless numbers of queries stand behind the time. --out draws it as a map.`,
-		examples: "sluice policy show -f sluice.yaml --rate 100\nsluice policy show -f sluice.yaml --rate 100 --out " +
-			"plots\nsluice policy show -f sluice.yaml --rate 100 --json",
+waits goes into the batch, unless numbers of queries stand behind the time.`,
+		examples: "sluice policy show -f sluice.yaml --rate 100\nsluice policy " +
+			"show -f sluice.yaml --rate 100 --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			p := declarePolicy(fs, "make or find policies for these `rates` in queries/s only, separated by commas")
 			rate := fs.Float64("rate", 0, "arrival `rate` in queries/s; needed")
 			app := fs.String("app", "", "the `app`, where there are several")
 			workerType := fs.String("worker-type", "", "`name` of the type of worker, where there are several")
-			out := fs.String("out", "", "`folder` for the map, as PNG and SVG")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
 					return fault.Errorf(fault.Usage, "%q is not understood", args)
@@ -49,25 +43,17 @@ waits goes into the batch, unless numbers of queries stand behind the time. --ou
 					return err
 				}
 				if *p.asJSON {
-					err = writeJSON(e.Stdout, tables)
-				} else {
-					for i := range tables {
-						if i > 0 {
-							fmt.Fprintln(e.Stdout)
-						}
-						if err := printPolicy(e.Stdout, &tables[i]); err != nil {
-							return err
-						}
+					return writeJSON(e.Stdout, tables)
+				}
+				for i := range tables {
+					if i > 0 {
+						fmt.Fprintln(e.Stdout)
+					}
+					if err := printPolicy(e.Stdout, &tables[i]); err != nil {
+						return err
 					}
 				}
-				if err != nil || *out == "" {
-					return err
-				}
-				names, err := plotPolicies(*out, tables)
-				if err == nil && !*p.asJSON {
-					fmt.Fprintf(e.Stdout, "\nwritten: %s\n", strings.Join(names, ", "))
-				}
-				return err
+				return nil
 			}
 		},
 	}
@@ -141,61 +127,4 @@ func runsText(runs []policies.Run, queue int) string {
 		return fmt.Sprintf("%s × %d", text, least)
 	}
 	return fmt.Sprintf("%s × %d..%d", text, least, most)
-}
-
-// plotPolicies draws a map of each policy into a folder.
-func plotPolicies(dir string, tables []policies.Table) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	var names []string
-	for i := range tables {
-		t := &tables[i]
-		h := heat(t)
-		name := "policy-" + strings.Map(fileRune, fmt.Sprintf("%s-%s-%g", t.App, t.WorkerType, t.Rate))
-		for ext, write := range map[string]func(io.Writer) error{".png": h.PNG, ".svg": h.SVG} {
-			path := filepath.Join(dir, name+ext)
-			if err := files.Write(path, write); err != nil {
-				return nil, err
-			}
-			names = append(names, path)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// heat returns a policy as a heat map over queue length and slack.
-func heat(t *policies.Table) *plot.Heat {
-	h := &plot.Heat{
-		Title: fmt.Sprintf("Policy for %s, %s on workers of type %s", quantity.Rate(t.Rate), t.App, t.WorkerType),
-		Subtitle: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", quantity.Accuracy(t.Accuracy),
-			quantity.SmallShare(t.Violation), quantity.SmallShare(t.Busy)),
-		XName: "time left to the first deadline (ms)",
-		YName: "queries waiting",
-		X:     t.Slacks,
-	}
-	for _, v := range t.Variants {
-		h.Kinds = append(h.Kinds, fmt.Sprintf("%s  %.1f %%", v.Name, 100*v.Accuracy))
-	}
-	for q, choices := range t.Choices {
-		var row []plot.HeatCell
-		for _, c := range choices {
-			cell := plot.HeatCell{Kind: c.Variant}
-			if c.Queries != q+1 {
-				cell.Pale, cell.Text, h.Pale = true, fmt.Sprint(c.Queries), "takes only so many"
-			}
-			row = append(row, cell)
-		}
-		h.Rows = append(h.Rows, row)
-	}
-	return h
-}
-
-// fileRune replaces characters that must not be in the name of a file.
-func fileRune(r rune) rune {
-	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
-		return r
-	}
-	return '_'
 }

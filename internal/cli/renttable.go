@@ -3,9 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
-	"github.com/sluice-serving/sluice/internal/host/files"
 	"github.com/sluice-serving/sluice/internal/host/planning"
 	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/measure/quantity"
@@ -172,9 +170,5 @@ func plotBudgets(dir string, r *planning.Rent) ([]string, error) {
 		{Name: "queries/s in time", XName: "budget ($/h)", Lines: []plot.Line{expected, same, upper, fluid}},
 		{Name: "$ per million queries", XName: "budget ($/h)", Lines: []plot.Line{cost, costSame}},
 	}}
-	names := []string{filepath.Join(dir, "budget.png"), filepath.Join(dir, "budget.svg")}
-	if err := files.Write(names[0], c.PNG); err != nil {
-		return nil, err
-	}
-	return names, files.Write(names[1], c.SVG)
+	return drawn(dir, "budget", &c)
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/measure/worlds"
 	"github.com/sluice-serving/sluice/internal/sim/bounds"
 	"github.com/sluice-serving/sluice/papers/reproduce"
@@ -18,13 +17,9 @@ const bounded = "bound"
 // rounding is the error of the solver.
 const rounding = 1e-5
 
-// utilities adds a row for every system in every world, and the chart of them.
+// utilities adds a row for every system in every world.
 func (r *runner) utilities(o *reproduce.Outcome) error {
-	chart := &plot.Grid{
-		Title: "Share of the bound that is reached (%)", Columns: r.names(), Low: 0, High: 100, Empty: "refused",
-		Subtitle: "utility by world and system; a red frame: more than is possible",
-	}
-	err := r.each(func(w, k int, p *place, most *limit) error {
+	return r.each(func(w, k int, p *place, most *limit) error {
 		row := func(system, quantity, unit string) reproduce.Row {
 			return reproduce.Row{
 				Paper: "worlds", Figure: "U", System: system, Quantity: quantity, Unit: unit, Setting: setting(p),
@@ -33,27 +28,18 @@ func (r *runner) utilities(o *reproduce.Outcome) error {
 		o.AddRow(row(bounded, "utility", "%"), 100*most.utility)
 		o.AddRow(row(bounded, "of the bound", "%"), 100)
 		o.AddRow(row(bounded, "in time", "%"), 100*most.inTime)
-		var cells []plot.GridCell
 		for s := range r.systems {
 			x, name := r.result(w, k, s), r.systems[s].Name
 			if x.refused != "" {
 				o.AddRow(refusal(row(name, "utility", "%"), x), 0)
-				cells = append(cells, plot.GridCell{Value: math.NaN()})
 				continue
 			}
-			ratio := 100 * share(x, most)
 			o.AddRow(row(name, "utility", "%"), 100*x.utility)
-			o.AddRow(row(name, "of the bound", "%"), ratio)
+			o.AddRow(row(name, "of the bound", "%"), 100*share(x, most))
 			o.AddRow(row(name, "in time", "%"), 100*x.inTime)
-			cells = append(cells, plot.GridCell{
-				Value: ratio, Text: fmt.Sprintf("%.0f", ratio), Marked: exceeds(x, most),
-			})
 		}
-		chart.Rows, chart.Cells = append(chart.Rows, label(p)), append(chart.Cells, cells)
 		return nil
 	})
-	o.Charts = append(o.Charts, reproduce.Chart{Name: "worlds", Drawing: chart})
-	return err
 }
 
 // refusal is the row of a system that refuses a world.
@@ -123,8 +109,7 @@ func (m *mean) add(x *result, most *limit) {
 // all is the row of all worlds.
 const all = "all worlds"
 
-// traits adds, by trait and system, the mean share of the bound in the worlds with the trait, where a refusal counts 0,
-// and the chart of them.
+// traits adds, by trait and system, the mean share of the bound in the worlds with the trait, where a refusal counts 0.
 func (r *runner) traits(o *reproduce.Outcome) error {
 	means := make(map[worlds.Trait][]mean)
 	note := func(t worlds.Trait, s int, x *result, most *limit) {
@@ -145,30 +130,20 @@ func (r *runner) traits(o *reproduce.Outcome) error {
 	}); err != nil {
 		return err
 	}
-	chart := &plot.Grid{
-		Title: "Mean share of the bound (%)", Columns: r.names(), Low: 0, High: 100,
-		Subtitle: "by trait of worlds and system; a world that is refused counts 0",
-	}
 	rows := append([]worlds.Trait{all}, r.traitNames(func(t worlds.Trait) bool { return means[t] != nil })...)
 	for _, t := range rows {
 		list := means[t]
-		chart.Rows = append(chart.Rows, fmt.Sprintf("%s (%d)", t, list[0].n))
-		var cells []plot.GridCell
 		for s := range r.systems {
 			m := &list[s]
-			value := 100 * m.sum / float64(m.n)
 			row := reproduce.Row{
 				Paper: "worlds", Figure: "T", System: r.systems[s].Name, Quantity: "mean share of the bound", Unit: "%",
 				Setting: reproduce.Setting("trait", t, "worlds", m.n),
 			}
-			o.AddRow(row, value)
+			o.AddRow(row, 100*m.sum/float64(m.n))
 			row.Quantity, row.Unit = "refused", "worlds"
 			o.AddRow(row, float64(m.refused))
-			cells = append(cells, plot.GridCell{Value: value, Text: fmt.Sprintf("%.0f", value)})
 		}
-		chart.Cells = append(chart.Cells, cells)
 	}
-	o.Charts = append(o.Charts, reproduce.Chart{Name: "traits", Drawing: chart})
 	return nil
 }
 

@@ -2,7 +2,6 @@ package worlds
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/sluice-serving/sluice/internal/measure/worlds"
@@ -115,17 +114,6 @@ func (r *runner) result(w, k, s int) *result { return r.runs[w][s].Results[k].(*
 // setting names a world in rows.
 func setting(p *place) map[string]string {
 	return reproduce.Setting("world", p.Name, "traits", p.TraitList())
-}
-
-// label names a world in charts.
-func label(p *place) string { return fmt.Sprintf("%s  %s", p.TraitList(), p.Name) }
-
-func (r *runner) names() []string {
-	out := make([]string, len(r.systems))
-	for s := range out {
-		out[s] = r.systems[s].Name
-	}
-	return out
 }
 
 // traitNames are the traits that some world has, in the order of the vocabulary.

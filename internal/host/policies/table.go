@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/sluice-serving/sluice/internal/measure/quantity"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -18,23 +19,12 @@ type Table struct {
 	SLOMS    float64   `json:"slo_ms"`
 	Variants []Variant `json:"variants"` // that the policy uses, the least accurate first
 	Rows     []Row     `json:"rows"`     // by length of the queue
-	// Slacks are the times left to the first deadline, in ms and ascending, at which the policy was made. A choice
-	// holds from its slack to the next.
-	Slacks []float64 `json:"-"`
-	// Choices are by length of the queue, from 1, then by slack.
-	Choices [][]Choice `json:"-"`
 }
 
 // Variant is a variant that a policy uses.
 type Variant struct {
 	Name     string  `json:"name"`
 	Accuracy float64 `json:"accuracy"`
-}
-
-// Choice is the batch of a state.
-type Choice struct {
-	Variant int // index in Table.Variants
-	Queries int // taken into the batch
 }
 
 // Row is the choices for one length of the queue.
@@ -82,17 +72,8 @@ func (s *Sets) table(set *plan.Policies, rate float64) Table {
 		out.To = &p.Rate
 	}
 	order := s.usedVariants(p, &out)
-	for _, x := range p.Slacks {
-		out.Slacks = append(out.Slacks, quantity.Milliseconds(x))
-	}
-	n := len(p.Slacks)
-	for q := 1; q <= len(p.Choices)/n; q++ {
-		var row []Choice
-		for _, c := range p.Choices[(q-1)*n : q*n] {
-			row = append(row, Choice{Variant: order[c.Variant], Queries: int(c.Queries)})
-		}
-		out.Choices = append(out.Choices, row)
-		out.Rows = append(out.Rows, Row{Queue: q, Runs: out.runs(row)})
+	for row := range slices.Chunk(p.Choices, len(p.Slacks)) {
+		out.Rows = append(out.Rows, Row{Queue: len(out.Rows) + 1, Runs: out.runs(p.Slacks, row, order)})
 	}
 	return out
 }
@@ -118,7 +99,7 @@ func (s *Sets) usedVariants(p *plan.Policy, out *Table) map[serving.VariantID]in
 }
 
 // runs joins neighbouring slacks with the same choice.
-func (t *Table) runs(row []Choice) (out []Run) {
+func (t *Table) runs(slacks []time.Duration, row []plan.Choice, order map[serving.VariantID]int) (out []Run) {
 	n := len(row)
 	for from := 0; from < n; {
 		c, to := row[from], from+1
@@ -126,8 +107,8 @@ func (t *Table) runs(row []Choice) (out []Run) {
 			to++
 		}
 		run := Run{
-			FromMS: t.Slacks[from], ToMS: t.Slacks[min(to, n-1)], Variant: t.Variants[c.Variant].Name,
-			Queries: c.Queries, Last: to == n, At: c.Variant,
+			FromMS: quantity.Milliseconds(slacks[from]), ToMS: quantity.Milliseconds(slacks[min(to, n-1)]),
+			Variant: t.Variants[order[c.Variant]].Name, Queries: int(c.Queries), Last: to == n, At: order[c.Variant],
 		}
 		out = append(out, run)
 		from = to

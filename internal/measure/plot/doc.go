@@ -1,3 +1,2 @@
-// Package plot draws reports over time (New), frontiers of accuracy and throughput (NewFrontier), lines and bars
-// (Chart) and maps (Heat), as PNG and SVG.
+// Package plot draws reports over time (New), runs of apps side by side (NewApps), and lines and bars (Chart), as PNG and SVG.
 package plot

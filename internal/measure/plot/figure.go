@@ -19,15 +19,14 @@ import (
 // MaxReports is the most reports in one figure.
 const MaxReports = 4
 
-// Figure is a drawing made by New or NewFrontier.
+// Figure is a drawing made by New or NewApps.
 type Figure struct {
 	title         string
 	names         []string
 	panels        [][]panel // by row, then by report
 	width, height vg.Length
-	legendRoom    vg.Length // further space below the title, for legends of two lines
-	notes         []note    // below the title
-	results       []string  // below the names
+	notes         []note   // below the title
+	results       []string // below the names
 }
 
 // New draws the time series of reports in columns under their names: rates, utility beside its bound, accuracy,
@@ -114,7 +113,7 @@ const header = vg.Length(34)
 func (f *Figure) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Path())
-	top := 14 + f.legendRoom
+	top := vg.Length(14)
 	if f.title != "" {
 		st := style(14, true, ink)
 		c.FillText(st, vg.Point{X: 12, Y: c.Max.Y - 24}, f.title)

@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"cmp"
 	"image/color"
 	"math"
 	"slices"
@@ -20,9 +19,6 @@ type panel struct {
 	curves []curve
 	stack  []layer // drawn instead of curves
 	marks  []mark
-	lines  []line  // drawn instead of curves
-	xName  string  // x axis of the last row; empty means time in s
-	marked float64 // x with a vertical line; 0 for none
 	spans  []Span  // shaded; spanNames writes their names into the panel
 	low    float64 // lowest y of the axis, at most; NaN lets the data choose
 	top    float64 // highest y of the axis, such as 100 %; 0 for no limit
@@ -207,7 +203,7 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	g.X.Tick.Marker = ticks{most: 8}
 	g.Y.Tick.Marker = ticks{most: 5}
 	if last {
-		g.X.Label.Text = cmp.Or(p.xName, "time (s)")
+		g.X.Label.Text = "time (s)"
 		st := g.X.Label.TextStyle
 		g.X.Label.TextStyle = style(9.5, false, muted)
 		g.X.Label.TextStyle.XAlign, g.X.Label.TextStyle.YAlign = st.XAlign, st.YAlign
@@ -234,15 +230,6 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 			continue // no finite level
 		}
 		l.Color, l.Width, l.Dashes = red, 1, []vg.Length{5, 3}
-		g.Add(l)
-	}
-	for i := range p.lines { // the first line is drawn last, over the others
-		p.lines[len(p.lines)-1-i].plot(g, p.yLow)
-	}
-	if l, err := plotter.NewLine(plotter.XYs{
-		{X: p.marked, Y: p.yLow}, {X: p.marked, Y: p.yHigh},
-	}); err == nil && p.marked > 0 {
-		l.Color, l.Width, l.Dashes = muted, 1, []vg.Length{4, 3}
 		g.Add(l)
 	}
 	// Add has widened the ranges to the data. The row's scales count.
@@ -324,10 +311,6 @@ func (c *curve) tint() color.Color {
 func (p *panel) head(c draw.Canvas, data vg.Rectangle) {
 	if p.stack != nil {
 		p.stackHead(c, data)
-		return
-	}
-	if p.lines != nil {
-		p.lineHead(c, data)
 		return
 	}
 	y := data.Max.Y + 7
