@@ -24,6 +24,25 @@ func (d Data) Records(name string, head ...string) ([][]string, error) {
 	return Records(name, text, head...)
 }
 
+// Read calls line for every line of data/NAME. It begins with so many words and continues with numbers. head are the
+// names of its columns, with commas between them.
+func (d Data) Read(name, head string, words int, line func(key []string, v []float64) error) error {
+	rows, err := d.Records(name, strings.Split(head, ",")...)
+	if err != nil {
+		return err
+	}
+	for n, r := range rows {
+		v, err := Numbers(name, n, r[words:])
+		if err != nil {
+			return err
+		}
+		if err := line(r[:words], v); err != nil {
+			return fmt.Errorf("data/%s: record %d: %w", name, n+1, err)
+		}
+	}
+	return nil
+}
+
 // Records parses text as CSV and returns the lines after the first one, which must equal head. Lines that begin with #
 // are comments. name is used in errors only.
 func Records(name string, text []byte, head ...string) ([][]string, error) {

@@ -3,9 +3,8 @@
 package proteus
 
 import (
-	_ "embed" // the published numbers
+	"embed"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -13,14 +12,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-//go:embed data/profile.csv
-var profileCSV []byte
+//go:embed data/*.csv
+var files embed.FS
 
-//go:embed data/arrivals.csv
-var arrivalsCSV []byte
-
-//go:embed data/slo.csv
-var sloCSV []byte
+var data = reproduce.Data{Files: files}
 
 // devices are the types and numbers of workers of the paper's cluster (§6.1.5), named as in data/profile.csv.
 var devices = []struct {
@@ -41,41 +36,37 @@ func readProfile(scale int) (*serving.Spec, serving.Measurements, error) {
 			})
 		}
 	}
-	rows, err := reproduce.Records("data/profile.csv", profileCSV, "family", "variant", "accuracy_pct", "device",
-		"batch", "p50_ms")
-	if err != nil {
-		return nil, m, err
-	}
-	for n, r := range rows {
-		a := slices.IndexFunc(spec.Apps, func(a serving.App) bool { return a.Name == r[0] })
+	err := data.Read("profile.csv", "family,variant,accuracy_pct,device,batch,p50_ms", 4, func(key []string,
+		n []float64) error {
+		a := indexOf(spec.Apps, func(a *serving.App) bool { return a.Name == key[0] })
 		if a < 0 {
 			a = len(spec.Apps)
 			spec.Apps = append(spec.Apps, serving.App{
-				Name: r[0], SLO: serving.SLO{Latency: defaultObjective, Percentile: 99}, Weight: 1, QueueLimit: 100_000,
-				Stages: []serving.StageID{serving.StageID(a)},
+				Name: key[0], SLO: serving.SLO{Latency: defaultObjective, Percentile: 99}, Weight: 1,
+				QueueLimit: 100_000, Stages: []serving.StageID{serving.StageID(a)},
 			})
-			spec.Stages = append(spec.Stages, serving.Stage{Name: r[0], App: serving.AppID(a)})
+			spec.Stages = append(spec.Stages, serving.Stage{Name: key[0], App: serving.AppID(a)})
 		}
-		v := slices.IndexFunc(spec.Variants, func(v serving.Variant) bool { return v.Name == r[1] })
-		accuracy, err1 := strconv.ParseFloat(r[2], 64)
-		batch, err2 := strconv.Atoi(r[4])
-		p50, err3 := strconv.ParseFloat(r[5], 64)
-		d := slices.IndexFunc(spec.DeviceTypes, func(d serving.DeviceType) bool { return d.Name == r[3] })
-		if err1 != nil || err2 != nil || err3 != nil || d < 0 {
-			return nil, m, fmt.Errorf("data/profile.csv: line %d is malformed", n+2)
+		accuracy, err := strconv.ParseFloat(key[2], 64)
+		d := indexOf(spec.DeviceTypes, func(d *serving.DeviceType) bool { return d.Name == key[3] })
+		if err != nil || d < 0 {
+			return fmt.Errorf("accuracy %q or device %q is none", key[2], key[3])
 		}
+		v := indexOf(spec.Variants, func(v *serving.Variant) bool { return v.Name == key[1] })
 		if v < 0 {
 			v = len(spec.Variants)
 			spec.Variants = append(spec.Variants, serving.Variant{
-				Name: r[1], Stage: serving.StageID(a), Accuracy: accuracy / 100, MaxBatch: batches[len(batches)-1],
+				Name: key[1], Stage: serving.StageID(a), Accuracy: accuracy / 100, MaxBatch: batches[len(batches)-1],
 			})
 			spec.Stages[a].Variants = append(spec.Stages[a].Variants, serving.VariantID(v))
 		}
-		took := time.Duration(p50 * float64(time.Millisecond))
-		m.Latency = append(m.Latency, serving.LatencyPoint{
-			Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: batch, Concurrency: 1,
-			Mean: took, P50: took, P90: took, P95: took, P99: took,
-		})
+		m.Latency = append(m.Latency, reproduce.Always(serving.LatencyPoint{
+			Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: int(n[0]), Concurrency: 1,
+		}, time.Duration(n[1]*float64(time.Millisecond))))
+		return nil
+	})
+	if err != nil {
+		return nil, m, err
 	}
 	return spec, m, spec.Validate()
 }
@@ -89,22 +80,18 @@ var batches = []int{1, 2, 4, 8}
 // readObjectives reads the objectives of §6.6. names are the multiples of the fastest CPU variant's latency, in the
 // order of the file. by has the objectives for each multiple, by AppID.
 func readObjectives(spec *serving.Spec) (names []string, by map[string][]time.Duration, err error) {
-	rows, err := reproduce.Records("data/slo.csv", sloCSV, "multiple", "family", "slo_ms")
-	if err != nil {
-		return nil, nil, err
-	}
 	by = make(map[string][]time.Duration)
-	for n, r := range rows {
-		a := slices.IndexFunc(spec.Apps, func(a serving.App) bool { return a.Name == r[1] })
-		ms, err := strconv.ParseFloat(r[2], 64)
-		if err != nil || a < 0 {
-			return nil, nil, fmt.Errorf("data/slo.csv: line %d is malformed", n+2)
+	err = data.Read("slo.csv", "multiple,family,slo_ms", 2, func(key []string, n []float64) error {
+		a := indexOf(spec.Apps, func(a *serving.App) bool { return a.Name == key[1] })
+		if a < 0 {
+			return fmt.Errorf("family %q is not in the profile", key[1])
 		}
-		if by[r[0]] == nil {
-			names = append(names, r[0])
-			by[r[0]] = make([]time.Duration, len(spec.Apps))
+		if by[key[0]] == nil {
+			names = append(names, key[0])
+			by[key[0]] = make([]time.Duration, len(spec.Apps))
 		}
-		by[r[0]][a] = time.Duration(ms * float64(time.Millisecond))
-	}
-	return names, by, nil
+		by[key[0]][a] = time.Duration(n[0] * float64(time.Millisecond))
+		return nil
+	})
+	return names, by, err
 }

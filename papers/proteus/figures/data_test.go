@@ -136,7 +136,7 @@ func BenchmarkTrace(b *testing.B) {
 	}
 	for _, name := range []string{"proteus-batching", "clipper", "nexus-batching"} {
 		b.Run(name, func(b *testing.B) {
-			j := newJob(w, system(name), x)
+			j := newJob(w, reproduce.System(name), x)
 			j.Initial = fixed
 			j.Source = func(uint64) workload.Source { return workload.FromSlice(arrivals) }
 			b.ReportAllocs()

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/papers/proteus"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -37,55 +38,35 @@ const demands = 4
 // solveStats describes planning at one size, by demand.
 type solveStats struct {
 	columns, rows int
-	nodes         []float64
-	gaps          []float64
-	seconds       []float64
+	nodes, gaps   []float64
 }
 
 // figure10 measures the effort of planning by size (§6.8). Seconds depend on the machine, so rows have numbers that do
-// not: nodes of the search, size of the program and gap reached. BenchmarkPlan measures the time.
-func figure10(run *runner) error {
-	var tasks []*task
+// not: nodes of the search, size of the program and gap reached, over demands. BenchmarkPlan measures the time.
+func figure10(run *runner, f *reproduce.Sheet) error {
 	for _, x := range run.sizes {
-		tasks = append(tasks, run.addTask("planning for "+x.what, 400_000*x.types/9, 1,
-			func(ctx context.Context, _ uint64) (any, error) {
-				return run.solve(ctx, x.scale, x.variants, x.types)
-			}))
+		s := reproduce.Add(run.Runner, "planning for "+x.what, 400_000*x.types/9, 1,
+			func(ctx context.Context, _ uint64) (*solveStats, error) { return run.solve(ctx, x) })
+		at := f.At("size", x.what, "devices", 40*x.scale, "variants", x.variants, "query types", x.types)
+		at.Row("proteus", "columns", "", s.Each(func(s *solveStats) float64 { return float64(s.columns) }))
+		at.Row("proteus", "rows", "", s.Each(func(s *solveStats) float64 { return float64(s.rows) }))
+		at.Row("proteus", "nodes of the search", "", func() []float64 { return s.First().nodes }).OneSeed()
+		at.Row("proteus", "gap", "%", func() []float64 { return s.First().gaps }).OneSeed()
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		for i, x := range run.sizes {
-			s := tasks[i].Results[0].(*solveStats)
-			setting := map[string]string{
-				"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants),
-				"query types": strconv.Itoa(x.types),
-			}
-			o.AddRow(row("10", "proteus", "columns", "", setting), float64(s.columns))
-			o.AddRow(row("10", "proteus", "rows", "", setting), float64(s.rows))
-			for _, q := range []struct {
-				name, unit string
-				values     []float64
-			}{{"nodes of the search", "", s.nodes}, {"gap", "%", s.gaps}} {
-				r := row("10", "proteus", q.name, q.unit, setting)
-				o.AddRow(r, q.values...)
-				o.Rows[len(o.Rows)-1].Seeds = 1 // low and high are over demands
-			}
-		}
-		o.Notes = append(o.Notes,
-			"Figure 10 counts nodes, since seconds would differ from run to run: make bench prints them. The paper's "+
-				"solver needs 4.2 s on average, and less than 60 s up to 160 devices, 450 variants or 17 query "+
-				"types, at a gap of 50 % in the authors' release.")
-		return nil
-	})
+	f.Note("Figure 10 counts nodes, since seconds would differ from run to run: make bench prints them. The paper's " +
+		"solver needs 4.2 s on average, and less than 60 s up to 160 devices, 450 variants or 17 query " +
+		"types, at a gap of 50 % in the authors' release.")
 	return nil
 }
 
 // solve plans for several demands up to the reach of the fleet.
-func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solveStats, error) {
-	spec, m, err := readProfile(scale)
+func (run *runner) solve(ctx context.Context, x problemSize) (*solveStats, error) {
+	types := x.types
+	spec, m, err := readProfile(x.scale)
 	if err != nil {
 		return nil, err
 	}
-	enlarge(spec, &m, variants, types)
+	enlarge(spec, &m, x.variants, types)
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
@@ -116,17 +97,35 @@ func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solv
 		for a := range rates {
 			rates[a] = mix[a] * multiple * float64(n+1) / demands / 1.05
 		}
-		before, begun := count.nodes, time.Now()
-		x, err := p.Plan(ctx, plan.Request{Spec: spec, Rates: rates})
+		before := count.nodes
+		made, err := p.Plan(ctx, plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
-			return nil, fmt.Errorf("%d devices, %d variants, %d types at %d %%: %w", len(spec.Workers), variants, types,
-				100*(n+1)/demands, err)
+			return nil, fmt.Errorf("%s at %d %%: %w", x.what, 100*(n+1)/demands, err)
 		}
-		out.nodes, out.gaps = append(out.nodes, float64(count.nodes-before)), append(out.gaps, 100*x.Gap)
-		out.seconds = append(out.seconds, time.Since(begun).Seconds())
+		out.nodes, out.gaps = append(out.nodes, float64(count.nodes-before)), append(out.gaps, 100*made.Gap)
 	}
 	out.columns, out.rows = count.size[0], count.size[1]
 	return out, nil
+}
+
+// countingSolver counts the nodes of branch and bound: the only measure of a solver's work that is the same on every
+// machine.
+type countingSolver struct {
+	milp.Solver
+	mu    sync.Mutex
+	nodes int64
+	size  [2]int // columns and rows of the last program
+}
+
+func (c *countingSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*milp.Solution, error) {
+	s, err := c.Solver.Solve(ctx, p, l)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size = [2]int{len(p.Columns), len(p.Rows)}
+	if s != nil {
+		c.nodes += s.Nodes
+	}
+	return s, err
 }
 
 // enlarge adds query types and variants. A new variant resembles one of its family: a little faster and less accurate,

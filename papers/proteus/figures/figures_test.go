@@ -27,9 +27,6 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 				x.counts[a] = c[:min(len(c), longtest.Of(3, 12))]
 			}
 		}
-		if err := reproduce.Prepare(run, figures, nil); err != nil {
-			return nil, err
-		}
-		return run.Run(t.Context())
+		return study.Run(t.Context(), run)
 	})
 }

@@ -19,7 +19,7 @@ func TestRelations(t *testing.T) {
 	}
 	s := highstest.Solver(t)
 	ask := func(parallel int, names ...string) ([]reproduce.Row, []byte) {
-		run, err := newRunner(reproduce.Request{Seeds: 1, Parallel: parallel, Solver: s})
+		run, err := newRunner(reproduce.Request{Figures: names, Seeds: 1, Parallel: parallel, Solver: s})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,10 +31,7 @@ func TestRelations(t *testing.T) {
 				}
 			}
 		}
-		if err := reproduce.Prepare(run, figures, names); err != nil {
-			t.Fatal(err)
-		}
-		o, err := run.Run(t.Context())
+		o, err := study.Run(t.Context(), run)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,7 @@ package proteus
 
 import (
 	"context"
-	_ "embed" // the placements
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/planner/static"
@@ -14,9 +12,6 @@ import (
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 )
-
-//go:embed data/placements.csv
-var placementsCSV []byte
 
 // The authors' release deviates from the paper in these parameters. The comparison with its figures needs them. The
 // engine stays the project's own.
@@ -33,7 +28,7 @@ var releaseSetup = setup{giveUp: defaultObjective}
 // ten seconds only. Shares are equal within a family, whatever the capacity of a worker. Static systems have the
 // authors' placements.
 func newReleaseJob(w *experiment.Environment, name string, t *trace) (*job, error) {
-	s := system(name)
+	s := reproduce.System(name)
 	j := newJob(w, s, t)
 	j.late, j.PlanDelay = releaseLate, 0
 	j.System.Router = "random"
@@ -57,23 +52,19 @@ func newReleaseJob(w *experiment.Environment, name string, t *trace) (*job, erro
 // readPlacement reads the authors' placement of a system's variants; nil for a system that begins with a plan of its
 // own.
 func readPlacement(spec *serving.Spec, name string) ([]static.Instance, error) {
-	rows, err := reproduce.Records("data/placements.csv", placementsCSV, "system", "device", "variant", "workers")
-	if err != nil {
-		return nil, err
-	}
 	used := make([]bool, len(spec.Workers))
 	var out []static.Instance
-	for n, r := range rows {
-		if r[0] != name {
-			continue
+	err := data.Read("placements.csv", "system,device,variant,workers", 3, func(key []string, n []float64) error {
+		if key[0] != name {
+			return nil
 		}
-		count, err := strconv.Atoi(r[3])
-		v := indexOf(spec.Variants, func(v *serving.Variant) bool { return v.Name == r[2] })
-		if err != nil || v < 0 {
-			return nil, fmt.Errorf("data/placements.csv: line %d is malformed", n+2)
+		v := indexOf(spec.Variants, func(v *serving.Variant) bool { return v.Name == key[2] })
+		if v < 0 {
+			return fmt.Errorf("variant %q is not in the profile", key[2])
 		}
+		count := int(n[0])
 		for w := range spec.Workers {
-			if count > 0 && !used[w] && spec.DeviceTypes[spec.Workers[w].DeviceType].Name == r[1] {
+			if count > 0 && !used[w] && spec.DeviceTypes[spec.Workers[w].DeviceType].Name == key[1] {
 				used[w] = true
 				count--
 				out = append(out, static.Instance{
@@ -83,17 +74,9 @@ func readPlacement(spec *serving.Spec, name string) ([]static.Instance, error) {
 			}
 		}
 		if count > 0 {
-			return nil, fmt.Errorf("data/placements.csv: line %d: %d workers %q too many", n+2, count, r[1])
+			return fmt.Errorf("%d workers %q too many", count, key[1])
 		}
-	}
-	return out, nil
-}
-
-func indexOf[T any](list []T, is func(*T) bool) int {
-	for i := range list {
-		if is(&list[i]) {
-			return i
-		}
-	}
-	return -1
+		return nil
+	})
+	return out, err
 }

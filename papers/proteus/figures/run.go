@@ -51,15 +51,6 @@ const (
 	windowSeconds = 10
 )
 
-// system returns a system by name. It panics for an unknown one: all names are in this package.
-func system(name string) systems.System {
-	s, err := systems.Get(name)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
 // newJob returns the job of a system as this project runs it. Its first plan is for the first ten seconds. For a system
 // that never plans again it is for the busiest ten seconds, as for the paper's Clipper.
 func newJob(w *experiment.Environment, s systems.System, t *trace) *job {

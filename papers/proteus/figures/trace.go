@@ -47,38 +47,49 @@ func (t *trace) level() *trace {
 // renewals returns the queries of a renewal process for each family.
 func (t *trace) renewals(seed uint64) ([]workload.Arrival, error) {
 	var out []workload.Arrival
-	windows, end := t.tenSecondWindows(), serving.Time(t.span())
 	for a := range t.counts {
 		var corners []workload.Point
-		for k, rates := range windows {
+		for k, rates := range t.tenSecondWindows() {
 			corners = append(corners, workload.Point{At: float64(k * windowSeconds), Rate: rates[a]})
 		}
-		rate, err := workload.NewRate(corners, false)
+		r := workload.Rand(seed, fmt.Sprintf("renewals %s %d", t.name, a))
+		more, err := renewals(serving.AppID(a), corners, t.gaps, r, serving.Time(t.span()))
 		if err != nil {
 			return nil, err
 		}
-		gaps, err := t.gaps()
-		if err != nil {
-			return nil, err
-		}
-		p := workload.NewProcess(rate, gaps, workload.Rand(seed, fmt.Sprintf("renewals %s %d", t.name, a)))
-		for at, ok := p.NextTime(); ok && at < end; at, ok = p.NextTime() {
-			out = append(out, query(at, serving.AppID(a)))
-		}
+		out = append(out, more...)
 	}
 	slices.SortStableFunc(out, func(x, y workload.Arrival) int { return cmp.Compare(x.At, y.At) })
 	return out, nil
 }
 
+// renewals returns the queries of an app before end: those of a renewal process with a rate by corners.
+func renewals(a serving.AppID, corners []workload.Point, gaps func() (workload.Gaps, error), r *rand.Rand,
+	end serving.Time) (out []workload.Arrival, err error) {
+	rate, err := workload.NewRate(corners, false)
+	if err != nil {
+		return nil, err
+	}
+	g, err := gaps()
+	if err != nil {
+		return nil, err
+	}
+	p := workload.NewProcess(rate, g, r)
+	for at, ok := p.NextTime(); ok && at < end; at, ok = p.NextTime() {
+		out = append(out, query(at, a))
+	}
+	return out, nil
+}
+
 // readTraces reads the embedded traces, in the order of the file.
 func readTraces(spec *serving.Spec, folder string) ([]*trace, error) {
-	rows, err := reproduce.Records("data/arrivals.csv", arrivalsCSV, "trace", "family", "queries_by_second")
+	rows, err := data.Records("arrivals.csv", "trace", "family", "queries_by_second")
 	if err != nil {
 		return nil, err
 	}
 	var out []*trace
 	for n, r := range rows {
-		a := slices.IndexFunc(spec.Apps, func(a serving.App) bool { return a.Name == r[1] })
+		a := indexOf(spec.Apps, func(a *serving.App) bool { return a.Name == r[1] })
 		if a < 0 {
 			return nil, fmt.Errorf("data/arrivals.csv: line %d: family %q is not in the profile", n+2, r[1])
 		}
@@ -192,22 +203,20 @@ func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
 		}
 		r := workload.Rand(seed, fmt.Sprintf("arrivals %s %d", t.name, a))
 		for s, n := range c {
-			out = spread(out, r, serving.AppID(a), serving.Time(s)*serving.Time(time.Second), n)
+			for range n {
+				within := serving.Time(r.Int64N(int64(time.Second)))
+				out = append(out, query(serving.Time(s)*serving.Time(time.Second)+within, serving.AppID(a)))
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(x, y workload.Arrival) int { return int(x.At - y.At) })
 	return out, nil
 }
 
-func spread(out []workload.Arrival, r *rand.Rand, a serving.AppID, from serving.Time, n int) []workload.Arrival {
-	for range n {
-		out = append(out, query(from+serving.Time(r.Int64N(int64(time.Second))), a))
-	}
-	return out
-}
-
 func query(at serving.Time, a serving.AppID) workload.Arrival {
-	return workload.Arrival{At: at, App: a, Items: 1, Variant: serving.None, Sample: -1}
+	q := reproduce.Query(a)
+	q.At = at
+	return q
 }
 
 func (t *trace) read(out *[]workload.Arrival, a serving.AppID) error {
