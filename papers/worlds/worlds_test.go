@@ -275,7 +275,7 @@ func TestTheDefaultRefusesNothing(t *testing.T) {
 	}
 }
 
-// A few worlds and systems, twice: the same rows, notes and charts.
+// A few worlds and systems, twice: the same rows and notes.
 func TestWorldsTwice(t *testing.T) {
 	s := highstest.Solver(t)
 	var list []systems.System
@@ -295,7 +295,7 @@ func TestWorldsTwice(t *testing.T) {
 	for _, r := range o.Rows {
 		figures[r.Figure]++
 	}
-	if figures["U"] < len(worlds)*(3+5) || figures["M"] == 0 || figures["T"] == 0 || len(o.Charts) != 2 {
-		t.Errorf("rows by figure: %v; %d charts", figures, len(o.Charts))
+	if figures["U"] < len(worlds)*(3+5) || figures["M"] == 0 || figures["T"] == 0 {
+		t.Errorf("rows by figure: %v", figures)
 	}
 }
