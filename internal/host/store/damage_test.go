@@ -232,6 +232,9 @@ func TestWhatCanBeReadIsKept(t *testing.T) {
 		if (damage == nil) != (f.Lost() == "") {
 			t.Errorf("page %d: %v, and %q was told", at/page, damage, f.Lost())
 		}
+		if whole[at+8] == freelistPage && len(list) != functions-1 {
+			t.Errorf("page %d, a list of free pages: %d functions are left of %d", at/page, len(list), functions-1)
+		}
 		if damage != nil && len(list) > 0 && len(list) < functions-1 {
 			some++
 			if !strings.Contains(f.Lost(), "are kept") || !strings.Contains(f.Lost(), "are lost") {

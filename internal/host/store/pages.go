@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,17 +29,25 @@ const (
 	noFreelist  = ^uint64(0)
 	deepest     = 64      // levels of a tree of a file that fits on a disk
 	largestPage = 1 << 16 // bytes
+
+	unknownTable = "?" // a table within a table: there are none in files of this package
 )
 
 var errPages = errors.New("damaged pages")
 
-// pageChecker walks the pages of a bbolt file without trusting any of them. bbolt itself maps the file and follows what
-// it reads: a damaged page ends the process. So does bbolt's own check, which panics on a goroutine of its own.
-type pageChecker struct {
+// pageWalk goes through the pages of a bbolt file without trusting any of them. bbolt itself maps the file and follows
+// what it reads: a damaged page ends the process. So does bbolt's own check, which panics on a goroutine of its own.
+type pageWalk struct {
 	r    io.ReaderAt
 	size uint64 // of a page
 	high uint64 // pages beyond it are not in use
 	seen map[uint64]bool
+
+	damage error // the first
+	unread int   // parts that cannot be read: pages, with whatever is below them, and entries
+	// entry takes the entries of tables; nil only looks for damage, and ends with the first.
+	entry  func(table string, key, value []byte)
+	budget int64 // bytes of entries that are still taken
 }
 
 // checkPages returns an error unless r is a bbolt file of so many bytes of which every page that is in use is whole and
@@ -48,11 +57,26 @@ func checkPages(r io.ReaderAt, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	return c.tree(root, 0)
+	c.tree(root, 0, "")
+	return c.damage
 }
 
-// newestMeta reads the two metas. It returns the root of the newer whole one.
-func newestMeta(r io.ReaderAt, bytes int64) (root uint64, c *pageChecker, err error) {
+// wrong notes damage.
+func (c *pageWalk) wrong(format string, args ...any) {
+	if c.damage == nil {
+		c.damage = fmt.Errorf("%w: "+format, append([]any{errPages}, args...)...)
+	}
+}
+
+// lost notes damage that leaves a part unread.
+func (c *pageWalk) lost(format string, args ...any) {
+	c.unread++
+	c.wrong(format, args...)
+}
+
+// newestMeta reads the two metas. It returns the root of the newer whole one, and a walk from there, also where no more
+// than the list of free pages is damaged.
+func newestMeta(r io.ReaderAt, bytes int64) (root uint64, c *pageWalk, err error) {
 	le := binary.LittleEndian
 	var best, freelist uint64
 	size := uint64(0)
@@ -71,7 +95,7 @@ func newestMeta(r io.ReaderAt, bytes int64) (root uint64, c *pageChecker, err er
 		}
 		if tx := le.Uint64(m[48:]); c == nil || tx > best {
 			best, size, root, freelist = tx, page, le.Uint64(m[16:]), le.Uint64(m[32:])
-			c = &pageChecker{r: r, size: size, high: le.Uint64(m[40:]), seen: make(map[uint64]bool)}
+			c = &pageWalk{r: r, size: size, high: le.Uint64(m[40:]), seen: make(map[uint64]bool)}
 		}
 	}
 	switch {
@@ -81,15 +105,13 @@ func newestMeta(r io.ReaderAt, bytes int64) (root uint64, c *pageChecker, err er
 		return 0, nil, fmt.Errorf("%w: the file has %d bytes, %d pages of %d are in use", errPages, bytes, c.high,
 			c.size)
 	case freelist != noFreelist:
-		if err := c.freelist(freelist); err != nil {
-			return 0, nil, err
-		}
+		err = c.freelist(freelist)
 	}
-	return root, c, nil
+	return root, c, err
 }
 
 // page reads a page with its overflow. A page may be read once.
-func (c *pageChecker) page(id uint64) (b []byte, flags uint16, count int, err error) {
+func (c *pageWalk) page(id uint64) (b []byte, flags uint16, count int, err error) {
 	le := binary.LittleEndian
 	var head [pageHead]byte
 	if id < 2 || id >= c.high {
@@ -115,7 +137,7 @@ func (c *pageChecker) page(id uint64) (b []byte, flags uint16, count int, err er
 	return b, le.Uint16(head[8:]), int(le.Uint16(head[10:])), nil
 }
 
-func (c *pageChecker) freelist(id uint64) error {
+func (c *pageWalk) freelist(id uint64) error {
 	b, flags, n, err := c.page(id)
 	if err != nil {
 		return err
@@ -143,74 +165,96 @@ func (c *pageChecker) freelist(id uint64) error {
 	return nil
 }
 
-// tree checks the page of a tree and everything below it.
-func (c *pageChecker) tree(id uint64, depth int) error {
+// tree goes through the page of a tree and everything below it: of the table with a name, or of the tree of tables for
+// "".
+func (c *pageWalk) tree(id uint64, depth int, table string) {
 	b, flags, n, err := c.page(id)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		c.unread++
+		c.damage = cmp.Or(c.damage, err)
+	case depth > deepest:
+		c.lost("page %d is %d levels deep", id, depth)
+	default:
+		c.elements(b, flags, n, depth, table, fmt.Sprintf("page %d", id))
 	}
-	if depth > deepest {
-		return fmt.Errorf("%w: page %d is %d levels deep", errPages, id, depth)
-	}
-	return c.elements(b, flags, n, depth, fmt.Sprintf("page %d", id))
 }
 
-// elements checks the entries of a page, which may be one that lies within a value.
-func (c *pageChecker) elements(b []byte, flags uint16, n, depth int, name string) error {
+// elements goes through the entries of a page, which may be one that lies within a value.
+func (c *pageWalk) elements(b []byte, flags uint16, n, depth int, table, name string) {
 	le := binary.LittleEndian
 	if flags != branchPage && flags != leafPage || pageHead+n*leafElement > len(b) || flags == branchPage && n == 0 {
-		return fmt.Errorf("%w: %s is no part of a tree", errPages, name)
+		c.lost("%s is no part of a tree", name)
+		return
 	}
 	var before []byte
 	for k := range n {
+		if c.damage != nil && c.entry == nil {
+			return
+		}
 		at := pageHead + k*leafElement
 		e := b[at:]
-		position, size := e[4:], e[8:]
+		position, size, valueSize := e[4:], e[8:], uint64(le.Uint32(e[12:]))
 		if flags == branchPage {
-			position, size = e, e[4:]
+			position, size, valueSize = e, e[4:], 0
 		}
 		from := uint64(at) + uint64(le.Uint32(position))
-		end := from + uint64(le.Uint32(size))
-		if end > uint64(len(b)) {
-			return fmt.Errorf("%w: %s has a key that ends beyond it", errPages, name)
-		}
-		key := b[from:end]
-		if len(key) == 0 || k > 0 && bytes.Compare(before, key) >= 0 {
-			return fmt.Errorf("%w: %s has keys out of order", errPages, name)
-		}
-		before = key
-		if flags == branchPage {
-			if err := c.tree(le.Uint64(e[8:]), depth+1); err != nil {
-				return err
+		middle := from + uint64(le.Uint32(size))
+		end := middle + valueSize
+		whole := middle > from && end <= uint64(len(b))
+		if whole {
+			if k > 0 && bytes.Compare(before, b[from:middle]) >= 0 {
+				c.wrong("%s has keys out of order", name)
 			}
-			continue
+			before = b[from:middle]
+		} else {
+			c.wrong("%s has an entry without a key, or one that ends beyond it", name)
 		}
-		from, end = end, end+uint64(le.Uint32(e[12:]))
-		if end > uint64(len(b)) {
-			return fmt.Errorf("%w: %s has a value that ends beyond it", errPages, name)
-		}
-		if le.Uint32(e)&bucketFlag == 0 {
-			continue
-		}
-		if err := c.bucket(b[from:end], depth, name); err != nil {
-			return err
+		switch {
+		case flags == branchPage:
+			c.tree(le.Uint64(e[8:]), depth+1, table)
+		case !whole:
+			c.unread++
+		case !c.leaf(b[from:middle], b[middle:end], le.Uint32(e)&bucketFlag != 0, depth, table, name):
+			return
 		}
 	}
-	return nil
 }
 
-// bucket checks a nested table: a tree of its own or, if it is small, a page within its entry.
-func (c *pageChecker) bucket(value []byte, depth int, name string) error {
+// leaf takes an entry, or goes through the table that it is. It returns false where there is no budget for it.
+func (c *pageWalk) leaf(key, value []byte, nested bool, depth int, table, name string) bool {
+	if c.entry != nil {
+		if c.budget -= int64(len(key) + len(value)); c.budget < 0 {
+			c.unread++
+			return false
+		}
+	}
+	switch {
+	case nested && table == "":
+		c.bucket(value, depth, string(key), name)
+	case nested:
+		c.bucket(value, depth, unknownTable, name)
+	case c.entry != nil:
+		c.entry(table, key, value)
+	}
+	return true
+}
+
+// bucket goes through a nested table: a tree of its own or, if it is small, a page within its entry.
+func (c *pageWalk) bucket(value []byte, depth int, table, name string) {
 	if len(value) < bucketHead || depth > deepest {
-		return fmt.Errorf("%w: %s has a table that is cut short", errPages, name)
+		c.lost("%s has a table that is cut short", name)
+		return
 	}
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
-		return c.tree(root, depth+1)
+		c.tree(root, depth+1, table)
+		return
 	}
 	inline := value[bucketHead:]
 	if len(inline) < pageHead {
-		return fmt.Errorf("%w: %s has a table that is cut short", errPages, name)
+		c.lost("%s has a table that is cut short", name)
+		return
 	}
 	le := binary.LittleEndian
-	return c.elements(inline, le.Uint16(inline[8:]), int(le.Uint16(inline[10:])), depth+1, name)
+	c.elements(inline, le.Uint16(inline[8:]), int(le.Uint16(inline[10:])), depth+1, table, name)
 }

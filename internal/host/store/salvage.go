@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,8 +13,7 @@ import (
 type salvaged struct {
 	tables map[string][]entry
 	n      int
-	// unread counts the parts that cannot be read: pages, with whatever is below them, and entries.
-	unread int
+	unread int // parts that cannot be read
 }
 
 // entry is a key with its value.
@@ -33,77 +31,17 @@ func salvage(r io.ReaderAt, bytes int64) *salvaged {
 		return s
 	}
 	if err != nil {
-		s.unread++ // the list of free pages: what is in use is found without it
+		c.unread++ // the list of free pages: what is in use is found without it
 		clear(c.seen)
 	}
-	budget := int64(mostSalvaged)
-	s.page(c, root, 0, "", &budget)
+	c.budget = mostSalvaged
+	c.entry = func(table string, key, value []byte) {
+		s.tables[table] = append(s.tables[table], entry{key, value})
+		s.n++
+	}
+	c.tree(root, 0, "")
+	s.unread = c.unread
 	return s
-}
-
-// page salvages a page of a tree: of the table with a name, or of the tree of tables for "".
-func (s *salvaged) page(c *pageChecker, id uint64, depth int, table string, budget *int64) {
-	b, flags, n, err := c.page(id)
-	if err != nil || depth > deepest {
-		s.unread++
-		return
-	}
-	s.elements(c, b, flags, n, depth, table, budget)
-}
-
-func (s *salvaged) elements(c *pageChecker, b []byte, flags uint16, n, depth int, table string, budget *int64) {
-	le := binary.LittleEndian
-	if flags != branchPage && flags != leafPage || pageHead+n*leafElement > len(b) {
-		s.unread++
-		return
-	}
-	for k := range n {
-		at := pageHead + k*leafElement
-		e := b[at:]
-		if flags == branchPage {
-			s.page(c, le.Uint64(e[8:]), depth+1, table, budget)
-			continue
-		}
-		from := uint64(at) + uint64(le.Uint32(e[4:]))
-		end := from + uint64(le.Uint32(e[8:]))
-		last := end + uint64(le.Uint32(e[12:]))
-		if end > uint64(len(b)) || last > uint64(len(b)) || end == from {
-			s.unread++
-			continue
-		}
-		key, value := b[from:end], b[end:last]
-		if *budget -= int64(len(key) + len(value)); *budget < 0 {
-			s.unread++
-			return
-		}
-		switch nested := le.Uint32(e)&bucketFlag != 0; {
-		case nested && table == "":
-			s.table(c, key, value, depth, budget)
-		case !nested && table != "":
-			s.tables[table] = append(s.tables[table], entry{key, value})
-			s.n++
-		default:
-			s.unread++
-		}
-	}
-}
-
-func (s *salvaged) table(c *pageChecker, name, value []byte, depth int, budget *int64) {
-	if len(value) < bucketHead || depth > deepest {
-		s.unread++
-		return
-	}
-	if root := binary.LittleEndian.Uint64(value); root != 0 {
-		s.page(c, root, depth+1, string(name), budget)
-		return
-	}
-	inline := value[bucketHead:]
-	if len(inline) < pageHead {
-		s.unread++
-		return
-	}
-	le := binary.LittleEndian
-	s.elements(c, inline, le.Uint16(inline[8:]), int(le.Uint16(inline[10:])), depth+1, string(name), budget)
 }
 
 // String says what was read and what was not.
