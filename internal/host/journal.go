@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"sync/atomic"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/api/access"
 	"github.com/sluice-serving/sluice/internal/engine/journal"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -114,23 +113,11 @@ func (x *journalFile) close() error {
 	return errors.Join(x.j.Flush(), x.f.Close())
 }
 
-// keptJournals is how many journals of earlier runs are kept.
-const keptJournals = 4
-
-// rotateJournal moves the journal of an earlier run to PATH.1, that one to PATH.2, and so on. A server that starts
-// again must not destroy the record of why it had to.
+// rotateJournal keeps the journals of earlier runs. A server that starts again must not destroy the
+// record of why it had to.
 func rotateJournal(path string) error {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
 		return nil //nolint:nilerr // nothing to keep; what is wrong with the path is found when it is opened
 	}
-	for k := keptJournals; k > 0; k-- {
-		from := path
-		if k > 1 {
-			from = fmt.Sprintf("%s.%d", path, k-1)
-		}
-		if err := os.Rename(from, fmt.Sprintf("%s.%d", path, k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return access.Rotate(path)
 }

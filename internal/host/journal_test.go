@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/api/access"
 	"github.com/sluice-serving/sluice/internal/engine/journal"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -31,8 +32,8 @@ func TestJournalsOfEarlierRunsAreKept(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", name, b, err, want)
 		}
 	}
-	if left, err := filepath.Glob(path + "*"); err != nil || len(left) != keptJournals {
-		t.Errorf("%v, %v: want %d journals", left, err, keptJournals)
+	if left, err := filepath.Glob(path + "*"); err != nil || len(left) != access.KeptFiles {
+		t.Errorf("%v, %v: want %d journals", left, err, access.KeptFiles)
 	}
 }
 

@@ -363,7 +363,7 @@ func TestLinesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, _ := os.ReadDir(dir)
-	if len(files) != keptFiles+1 {
+	if len(files) != KeptFiles+1 {
 		t.Errorf("%d files", len(files))
 	}
 	for _, f := range files {

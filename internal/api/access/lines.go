@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// Bounds of a file of lines: once it is full it becomes NAME.1, what was NAME.1 becomes NAME.2, and so on.
+// Bounds of a file of lines.
 const (
 	fullFile    = 64 << 20 // bytes
-	keptFiles   = 4
-	longestText = 512 // bytes of a text in an entry
+	longestText = 512      // bytes of a text in an entry
 )
 
 // Lines is a file of JSON lines, bounded. A nil Lines writes nothing. Its methods may be called from many goroutines.
@@ -80,17 +79,28 @@ func (l *Lines) rotate() error {
 	if l.file != nil {
 		_ = l.file.Close()
 		l.file = nil
-		for k := keptFiles; k > 0; k-- {
-			from := l.path
-			if k > 1 {
-				from = fmt.Sprintf("%s.%d", l.path, k-1)
-			}
-			if err := os.Rename(from, fmt.Sprintf("%s.%d", l.path, k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		if err := Rotate(l.path); err != nil {
+			return err
 		}
 	}
 	return l.open()
+}
+
+// KeptFiles is how many earlier files Rotate keeps.
+const KeptFiles = 4
+
+// Rotate makes room for a new file at a path: it moves PATH to PATH.1, what was there to PATH.2, and so on.
+func Rotate(path string) error {
+	for k := KeptFiles; k > 0; k-- {
+		from := path
+		if k > 1 {
+			from = fmt.Sprintf("%s.%d", path, k-1)
+		}
+		if err := os.Rename(from, fmt.Sprintf("%s.%d", path, k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close closes the file.
