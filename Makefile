@@ -22,7 +22,7 @@ LONGEST := ./test ./sim ./papers/... ./internal/cli ./dataplane
 GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := .tools/gotestsum-$(GOTESTSUM_VERSION)
 RUN_TESTS = $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg --format-icons text --hide-summary skipped -- \
-  -vet=off -timeout 30m -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 ))
+  -vet=off -timeout 30m -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) -parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))
 
 # The linter is built from the module proxy, once, into a folder that git ignores.
 GOLANGCI_VERSION := v2.15.0

@@ -93,6 +93,7 @@ func torch(t *testing.T) string {
 // The measurement of accelerators goes through, with networks that compute next to nothing on the processor, and what
 // it writes can be read.
 func TestMeasureAccelerator(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts several interpreters")
 	}

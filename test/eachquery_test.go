@@ -42,6 +42,7 @@ class Twice:
 // A class that is called for each query gets all rows of a query at once, also behind a stage that fans out: rows,
 // items, and both. A stage behind it works on what it gives.
 func TestEachQueryBehindFanOut(t *testing.T) {
+	t.Parallel()
 	needsPython(t, "numpy")
 	dir := t.TempDir()
 	write(t, dir, "app.py", "%s", counting)

@@ -58,6 +58,7 @@ func TestExamplesAreSimulated(t *testing.T) {
 
 // The examples that run models answer a query, those with servers elsewhere beside a server that stands for them.
 func TestExamplesAreServed(t *testing.T) {
+	t.Parallel()
 	needsONNX(t)
 	dir := exampleFolder(t)
 	there := serve(t, filepath.Join(dir, "models"), "--http", "off", "--grpc", "127.0.0.1:0", "--admin", "off").grpc

@@ -15,6 +15,7 @@ import (
 // An ensemble of a Triton repository, imported and served: clients call it by the same name with the same tensors, and
 // get the outputs of last steps and of others.
 func TestImportedEnsembleAnswers(t *testing.T) {
+	t.Parallel()
 	needsONNX(t)
 	dir := t.TempDir()
 	double := onnxmodel.NewGraph("double").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).

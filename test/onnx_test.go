@@ -20,6 +20,7 @@ import (
 // process that measures its models at the first start, serves, explains what it did, drains on SIGTERM, and whose
 // journal replays to the same decisions.
 func TestFromRepositoryToAnswer(t *testing.T) {
+	t.Parallel()
 	needsONNX(t)
 	dir := t.TempDir()
 	if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 3).Write(filepath.Join(dir, "models", "echo",

@@ -70,6 +70,7 @@ class Sums:
 // A class of ten lines is profiled, served and called. Its process is killed and comes back, a query that ends it fails
 // alone, clients read no secret, and after kill -9 of the server nothing is left.
 func TestPythonClass(t *testing.T) {
+	t.Parallel()
 	needsPython(t, "numpy")
 	dir := t.TempDir()
 	write(t, dir, "sums.py", "%s", ten)
@@ -185,6 +186,7 @@ class Net:
 // A process waits with what the model imports, is measured, takes the place of one that is killed, and does not outlive
 // a server that is killed. A package that holds 64 MiB stands in for a framework.
 func TestPythonSpares(t *testing.T) {
+	t.Parallel()
 	needsPython(t, "numpy")
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "lib")
@@ -245,6 +247,7 @@ server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
 
 // The example of a text pipeline in Python is served as it lies, and tells moods.
 func TestPythonExample(t *testing.T) {
+	t.Parallel()
 	needsPython(t, "numpy")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../examples/python")); err != nil {
@@ -282,6 +285,7 @@ func TestPythonMistakes(t *testing.T) {
 // A file of Python is deployed, and replaced by a new version of its code while it is called: no query fails, the old
 // code answers until the new one is warm. Where no worker is for Python, it is refused.
 func TestPythonDeployed(t *testing.T) {
+	t.Parallel()
 	needsPython(t, "numpy")
 	dir, admin := t.TempDir(), heldport.Address(t)
 	server := func(kind string) string {
