@@ -28,7 +28,7 @@ import (
 // believed to end too late behind the running batch. The query then goes to another instance, even one without a rate,
 // or waits centrally. The latter is ours: a batch of one may take all of the objective, and then no query may wait
 // behind another.
-type Bands struct{ stages []bandStage }
+type Bands struct{ byStage[bandStage] }
 
 type bandStage struct {
 	weightedStage
@@ -63,10 +63,7 @@ func (*Bands) Traits() Traits { return Traits{} }
 // Route implements Router. A query costs time logarithmic in the stage's instances, or linear where some of them are
 // full, and ten times a second.
 func (o *Bands) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, bandStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	all := v.Instances()
 	if len(all) == 0 {
 		s.built = false

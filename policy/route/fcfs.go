@@ -17,8 +17,8 @@ import (
 type FCFS struct {
 	// Idle restricts it to instances with a free slot that no queued query waits for: one query at a time, as in
 	// Ribbon.
-	Idle   bool
-	stages []fcfsStage
+	Idle bool
+	byStage[fcfsStage]
 }
 
 type fcfsStage struct {
@@ -41,10 +41,7 @@ func (*FCFS) Traits() Traits { return Traits{} }
 
 // Route implements Router.
 func (o *FCFS) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, fcfsStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}

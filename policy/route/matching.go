@@ -28,8 +28,8 @@ import (
 // With several cells (§6, after POP, SOSP 2021) the instances are dealt into that many groups of the same mix. Queries
 // are dealt in turn to the groups that have a free instance. Each group is matched on its own.
 type Matching struct {
-	cells  int
-	stages []matchingStage
+	cells int
+	byStage[matchingStage]
 }
 
 // NewMatching returns the rule with so many cells, at least 1.
@@ -90,10 +90,7 @@ type matchingCell struct {
 
 // Route implements Router.
 func (o *Matching) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, matchingStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v, o.cells)
 	}

@@ -19,7 +19,7 @@ import (
 // authors' code does not look at what waits.
 //
 // The authors' tables also depend on which variants a query has met on its way. Here a query has no such memory.
-type MostAccurateFirst struct{ stages []mostAccurateStage }
+type MostAccurateFirst struct{ byStage[mostAccurateStage] }
 
 // tablePeriod is how often the table is made (the authors' configurations).
 const tablePeriod = time.Second
@@ -39,7 +39,9 @@ type mostAccurateStage struct {
 }
 
 // NewMostAccurateFirst returns the rule.
-func NewMostAccurateFirst() *MostAccurateFirst { return &MostAccurateFirst{} }
+func NewMostAccurateFirst() *MostAccurateFirst {
+	return &MostAccurateFirst{byStage[mostAccurateStage]{fresh: mostAccurateStage{rate: -1}}}
+}
 
 // Name implements Router.
 func (*MostAccurateFirst) Name() string { return "mostaccuratefirst" }
@@ -52,10 +54,7 @@ func (*MostAccurateFirst) Traits() Traits { return Traits{} }
 
 // Route implements Router.
 func (o *MostAccurateFirst) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, mostAccurateStage{rate: -1})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	all := v.Instances()
 	switch elapsed := v.Now.Sub(s.since); {
 	case !s.built || s.epoch != v.Fleet.Epoch():

@@ -30,9 +30,7 @@ func (*Random) Traits() Traits { return Traits{} }
 // Route implements Router.
 func (o *Random) Route(v *View) {
 	all := v.Instances()
-	for r := v.Waiting().Head(); r != fleet.Nil; {
-		next := v.Fleet.Next(r)
-		t := v.Fleet.Task(r)
+	v.each(func(_ fleet.Ref, t *fleet.Task) *fleet.Instance {
 		o.draws = o.draws[:0]
 		total := 0.0
 		for i := range all {
@@ -41,11 +39,11 @@ func (o *Random) Route(v *View) {
 				total += all[i].Share()
 			}
 		}
-		if len(o.draws) > 0 {
-			v.Assign(r, all[o.draw(all, total)])
+		if len(o.draws) == 0 {
+			return nil
 		}
-		r = next
-	}
+		return all[o.draw(all, total)]
+	})
 }
 
 // draw picks one of the candidates, with equal probabilities when their shares add up to 0.

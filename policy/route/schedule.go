@@ -28,7 +28,7 @@ import (
 //     idle, or, once it is very late, when no other waits.
 //
 // Only a number of queries per instance takes part, in the order of the queue.
-type Schedule struct{ stages []scheduleStage }
+type Schedule struct{ byStage[scheduleStage] }
 
 // NewSchedule returns the rule.
 func NewSchedule() *Schedule { return &Schedule{} }
@@ -96,10 +96,7 @@ type placed struct {
 
 // Route implements Router.
 func (o *Schedule) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, scheduleStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}

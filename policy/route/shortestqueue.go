@@ -7,7 +7,7 @@ import (
 
 // ShortestQueue gives each query to the instance with the fewest queries waiting or running (RAMSIS App. I). Ties go to
 // the next one in turn, so that an idle pool is used evenly.
-type ShortestQueue struct{ turn []int } // by stage
+type ShortestQueue struct{ byStage[int] } // index of the next instance in turn
 
 // NewShortestQueue returns the rule.
 func NewShortestQueue() *ShortestQueue { return &ShortestQueue{} }
@@ -23,32 +23,25 @@ func (*ShortestQueue) Traits() Traits { return Traits{} }
 
 // Route implements Router. Each query costs time linear in the stage's instances.
 func (o *ShortestQueue) Route(v *View) {
-	for len(o.turn) <= int(v.Stage) {
-		o.turn = append(o.turn, 0)
-	}
-	all := v.Instances()
-	turn := &o.turn[v.Stage]
-	for r := v.Waiting().Head(); r != fleet.Nil; {
-		next := v.Fleet.Next(r)
-		t := v.Fleet.Task(r)
+	all, turn := v.Instances(), o.of(v.Stage)
+	v.each(func(_ fleet.Ref, t *fleet.Task) *fleet.Instance {
 		best, shortest := -1, 0
-		at := *turn
-		for range all {
-			if at >= len(all) {
-				at = 0
-			}
+		first := *turn
+		if first >= len(all) {
+			first = 0
+		}
+		for k := range all {
+			at := (first + k) % len(all)
 			if n := all[at].Outstanding(); (best < 0 || n < shortest) && v.Fleet.CanServe(all[at], t) {
-				best, shortest = at, n
-				if n == 0 {
+				if best, shortest = at, n; n == 0 {
 					break
 				}
 			}
-			at++
 		}
-		if best >= 0 {
-			v.Assign(r, all[best])
-			*turn = best + 1
+		if best < 0 {
+			return nil
 		}
-		r = next
-	}
+		*turn = best + 1
+		return all[best]
+	})
 }

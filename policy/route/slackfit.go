@@ -18,7 +18,7 @@ import (
 //
 // Of several batches in an interval the one with the most items is kept, then the most accurate, then the fastest.
 // Where fewer queries wait than the batch holds, they run on its variant all the same: the rule never waits.
-type SlackFit struct{ stages []slackFitStage }
+type SlackFit struct{ byStage[slackFitStage] }
 
 // latencyBuckets is the number of intervals. The paper's number is not known to us; more make the variant and the
 // batch follow the slack more finely.
@@ -58,10 +58,7 @@ func (*SlackFit) Traits() Traits { return Traits{Chooses: true} }
 
 // Route implements Router. It costs time linear in the stage's instances and in the queries that it assigns.
 func (o *SlackFit) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, slackFitStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	all := v.Instances()
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v, all)

@@ -13,8 +13,8 @@ import (
 // describes it, DRS). The base type is the one believed fastest for the largest query that all types serve. A query
 // goes to the other class only where no instance of its own class may serve it.
 type Threshold struct {
-	items  int
-	stages []thresholdStage
+	items int
+	byStage[thresholdStage]
 }
 
 type thresholdStage struct {
@@ -38,10 +38,7 @@ func (*Threshold) Traits() Traits { return Traits{} }
 
 // Route implements Router.
 func (o *Threshold) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, thresholdStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.epoch, s.built = v.Fleet.Epoch(), true
 		s.base = base(v)

@@ -26,7 +26,7 @@ import (
 // by waiting. A query that can no longer be in time is served when an instance has nothing better to do, or when there
 // are more instances than needed. The rule ignores priorities and orders by deadlines. A query with several items or
 // requirements of its own goes alone to an idle instance that can serve it.
-type Tidal struct{ stages []tidalStage }
+type Tidal struct{ byStage[tidalStage] }
 
 // NewTidal returns the rule.
 func NewTidal() *Tidal { return &Tidal{} }
@@ -92,10 +92,7 @@ type poolBatch struct {
 
 // Route implements Router. It costs time linear in the stage's instances and in the waiting queries.
 func (o *Tidal) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, tidalStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	if !s.built || s.epoch != v.Fleet.Epoch() || s.plan != v.Plan {
 		s.build(v)
 	}

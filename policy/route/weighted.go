@@ -16,7 +16,7 @@ import (
 // one in general.
 //
 // Proteus §4 routes by the plan's y this way. The authors' release draws instances uniformly.
-type Weighted struct{ stages []weightedStage }
+type Weighted struct{ byStage[weightedStage] }
 
 type weightedStage struct {
 	epoch    uint64
@@ -45,10 +45,7 @@ func (*Weighted) Traits() Traits { return Traits{} }
 
 // Route implements Router. A query without requirements costs time logarithmic in the stage's instances.
 func (o *Weighted) Route(v *View) {
-	for len(o.stages) <= int(v.Stage) {
-		o.stages = append(o.stages, weightedStage{})
-	}
-	s := &o.stages[v.Stage]
+	s := o.of(v.Stage)
 	all := v.Instances()
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(all, v.Fleet.Epoch())
