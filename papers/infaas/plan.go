@@ -12,10 +12,7 @@ import (
 // plan makes the plan from the placement. Shares are in proportion to what instances carry, so that all instances of a
 // stage have the same utilisation.
 func (x *state) plan(r plan.Request) *plan.Plan {
-	out := &plan.Plan{Planner: "infaas", Forecast: plan.Forecast{Violation: -1}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("infaas")
 	groups := make([][]serving.WorkerID, len(x.groups))
 	for g := range x.groups {
 		groups[g] = x.groups[g].workers
@@ -47,34 +44,21 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 
 // fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
 func (x *state) fillForecast(out *plan.Plan) {
-	apps := len(x.spec.Apps)
-	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
-	missing, shed := make([]float64, apps), false
-	var accuracy, queries float64
+	apps := make([]capacity.Outlook, len(x.spec.Apps))
 	for a, app := range x.spec.Apps {
-		rate, right := math.Inf(1), 1.0
+		y := &apps[a]
+		y.Capacity, y.Accuracy = math.Inf(1), 1
 		for _, s := range app.Stages {
 			if st := &x.stages[s]; st.FanOut > 0 {
-				rate = min(rate, st.rate/st.FanOut)
-				right *= st.accuracy() * st.BestAccuracy
+				y.Capacity = min(y.Capacity, st.rate/st.FanOut)
+				y.Accuracy *= st.accuracy() * st.BestAccuracy
 			}
 		}
 		asked := x.stages[app.Stages[0]].Rate
-		out.Demand[a], out.Capacity[a] = asked*x.o.Headroom, rate
-		if missing[a] = max(asked-rate, 0); missing[a] > tolerance*asked {
-			shed = true
-		} else {
-			missing[a] = 0
+		y.Demand, y.Served = asked*x.o.Headroom, min(asked, y.Capacity)
+		if missing := max(asked-y.Capacity, 0); missing > tolerance*asked {
+			y.Missing = missing
 		}
-		served := min(asked, rate)
-		accuracy += served * right
-		queries += served
-		out.Forecast.Throughput += rate
 	}
-	if shed {
-		out.Shed = missing
-	}
-	if queries > 0 {
-		out.Forecast.Accuracy = accuracy / queries
-	}
+	capacity.Foresee(out, apps)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sluice-serving/sluice/internal/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -11,10 +12,7 @@ import (
 // plan makes the plan from the placed instances. Shares are those for a load within the band (§3.2, case ii): the load
 // of each instance lies between its bounds as the load of the function lies between the function's.
 func (x *state) plan(r plan.Request) *plan.Plan {
-	out := &plan.Plan{Planner: "infless", Forecast: plan.Forecast{Violation: -1}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("infless")
 	for k := range x.functions {
 		f := &x.functions[k]
 		low, up := f.low(), f.up()
@@ -66,37 +64,24 @@ func (x *state) place(w serving.WorkerID) int32 {
 
 // fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
 func (x *state) fillForecast(out *plan.Plan) {
-	apps := len(x.spec.Apps)
-	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
-	missing, shed := make([]float64, apps), false
-	var accuracy, queries float64
+	apps := make([]capacity.Outlook, len(x.spec.Apps))
 	for a, app := range x.spec.Apps {
-		able, right := math.Inf(1), 1.0
+		y := &apps[a]
+		y.Capacity, y.Accuracy = math.Inf(1), 1
 		for _, s := range app.Stages {
 			f := &x.functions[s]
 			if f.FanOut > 0 {
-				able = min(able, f.up()/f.FanOut)
+				y.Capacity = min(y.Capacity, f.up()/f.FanOut)
 			}
 			if len(f.running) > 0 {
-				right *= x.spec.Variants[f.running[0].Variant].Accuracy
+				y.Accuracy *= x.spec.Variants[f.running[0].Variant].Accuracy
 			}
 		}
 		f := &x.functions[app.Stages[0]]
-		out.Demand[a], out.Capacity[a] = f.load, able
-		if missing[a] = max(f.load-able, 0) / x.o.Headroom; missing[a] > tolerance*f.load {
-			shed = true
-		} else {
-			missing[a] = 0
+		y.Demand, y.Served = f.load, min(f.load, y.Capacity)
+		if missing := max(f.load-y.Capacity, 0) / x.o.Headroom; missing > tolerance*f.load {
+			y.Missing = missing
 		}
-		served := min(f.load, able)
-		accuracy += served * right
-		queries += served
-		out.Forecast.Throughput += able
 	}
-	if shed {
-		out.Shed = missing
-	}
-	if queries > 0 {
-		out.Forecast.Accuracy = accuracy / queries
-	}
+	capacity.Foresee(out, apps)
 }

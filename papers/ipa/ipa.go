@@ -52,9 +52,6 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// demandTolerance is how near to the largest part of the demand that fits the search comes.
-const demandTolerance = 1.0 / 256
-
 // Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that
 // they carry. Stages for which no worker is left share one. It fails when no variant of a stage is fast enough.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
@@ -69,24 +66,21 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	part := 1.0
 	if best == nil {
 		// First as many stages as workers allow at all, then as much of the demand.
-		part = 0
 		if best, err = x.solve(ctx, 0, len(r.Spec.Stages)); err != nil {
 			return nil, err
 		}
 		if best == nil {
 			return nil, errors.New("planner ipa: no variant of any stage is fast enough on any worker")
 		}
-		for high, left := 1.0, best.left; high-part > demandTolerance; {
-			middle := (part + high) / 2
-			more, err := x.solve(ctx, middle, left)
-			if err != nil {
-				return nil, err
-			}
-			if more == nil {
-				high = middle
-			} else {
-				part, best = middle, more
-			}
+		more, most, err := capacity.LargestPart(func(part float64) (*choice, bool, error) {
+			c, err := x.solve(ctx, part, best.left)
+			return c, c != nil, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if part = most; most > 0 {
+			best = more
 		}
 	}
 	return x.plan(&r, best, part), nil
@@ -122,14 +116,8 @@ func (p *Planner) read(r *plan.Request) (*request, error) {
 	for s := range r.Spec.Stages {
 		x.rankVariants(serving.StageID(s))
 		if !x.offered(serving.StageID(s)) && !r.Spec.Apps[r.Spec.Stages[s].App].Closed {
-			var devices []serving.DeviceTypeID
-			for d := range x.groups {
-				if len(x.groups[d]) > 0 {
-					devices = append(devices, serving.DeviceTypeID(d))
-				}
-			}
 			ask := capacity.Asked{Stage: serving.StageID(s), Budget: demands[s].Budget, Fraction: 1}
-			return nil, capacity.Unserved(x.believed, r.Spec, ask, devices, broken)
+			return nil, capacity.Unserved(x.believed, r.Spec, ask, capacity.TypesOf(x.groups), broken)
 		}
 	}
 	return x, nil

@@ -11,10 +11,7 @@ import (
 
 // plan makes the plan of a choice that carries a part of the demand.
 func (x *request) plan(r *plan.Request, c *choice, part float64) *plan.Plan {
-	out := &plan.Plan{Planner: "ipa", Forecast: plan.Forecast{Violation: -1}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("ipa")
 	var offers []capacity.Offer
 	var counts []int
 	for s := range x.spec.Stages {
@@ -80,37 +77,28 @@ func (x *request) budgets(c *choice) []time.Duration {
 
 // fillForecast fills in demand, capacity, what is left out and the accuracy.
 func (x *request) fillForecast(out *plan.Plan, c *choice, part float64) {
-	n := len(x.spec.Apps)
-	out.Demand, out.Capacity = x.rates, make([]float64, n)
-	var accuracy, served float64
-	for a := range x.spec.Apps {
-		carries, right := math.Inf(1), 1.0
+	apps := make([]capacity.Outlook, len(x.spec.Apps))
+	for a := range apps {
+		y := &apps[a]
+		y.Demand, y.Capacity, y.Accuracy = x.rates[a], math.Inf(1), 1
 		for _, s := range x.spec.Apps[a].Stages {
 			f := x.chosen(c, s)
 			if f == nil {
-				carries = 0
+				y.Capacity = 0
 				continue
 			}
 			if x.items[s] > 0 {
-				carries = min(carries, float64(x.replicas(f, part))*f.Rate/x.items[s]*x.rates[a])
+				y.Capacity = min(y.Capacity, float64(x.replicas(f, part))*f.Rate/x.items[s]*x.rates[a])
 			}
-			right *= x.spec.Variants[f.Variant].Accuracy
+			y.Accuracy *= x.spec.Variants[f.Variant].Accuracy
 		}
-		if math.IsInf(carries, 1) {
-			carries = x.rates[a]
+		if math.IsInf(y.Capacity, 1) {
+			y.Capacity = x.rates[a]
 		}
-		out.Capacity[a] = carries
-		out.Forecast.Throughput += carries
-		accuracy += min(carries, x.rates[a]) * right
-		served += min(carries, x.rates[a])
-	}
-	if served > 0 {
-		out.Forecast.Accuracy = accuracy / served
-	}
-	if part < 1 || c.left > 0 {
-		out.Shed = make([]float64, n)
-		for a := range out.Shed {
-			out.Shed[a] = max(x.rates[a]-out.Capacity[a], 0)
+		y.Served = min(y.Capacity, x.rates[a])
+		if part < 1 || c.left > 0 {
+			y.Missing = max(x.rates[a]-y.Capacity, 0)
 		}
 	}
+	capacity.Foresee(out, apps)
 }

@@ -15,13 +15,8 @@ import (
 func (x *state) plan() (*plan.Plan, error) {
 	spec := x.r.Spec
 	apps := len(spec.Apps)
-	out := &plan.Plan{
-		Planner: "kairos", Forecast: plan.Forecast{Violation: -1}, Demand: make([]float64, apps),
-		Capacity: make([]float64, apps),
-	}
-	if x.r.Snapshot != nil {
-		out.Snapshot = x.r.Snapshot.Seq
-	}
+	out := x.r.NewPlan("kairos")
+	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
 	var hosts []capacity.GroupVariant
 	var counts []int
 	var shares []float64 // of one machine, by host

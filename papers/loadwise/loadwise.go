@@ -51,13 +51,9 @@ func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | 
 // Plan implements plan.Planner. It fails for an app of several stages, and when the variants of a stage do not fit a
 // worker together.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	out := &plan.Plan{
-		Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}, Capacity: make([]float64, len(r.Spec.Apps)),
-	}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
-	stages, split, err := p.stages(r)
+	out := r.NewPlan(p.Name())
+	out.Capacity = make([]float64, len(r.Spec.Apps))
+	x, stages, err := p.stages(&r)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +78,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if carried > 0 {
 		out.Forecast.Accuracy = accuracy / carried
 	}
-	split.Complete(out)
-	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
-	out.Loads = capacity.Loads(r.Snapshot, out)
-	return out, out.Validate(r.Spec)
+	return out, x.Finish(out, &r)
 }
 
 // choice is a variant and its batch limits.
@@ -148,30 +141,22 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 }
 
 // stages makes the input of the rules, by StageID.
-func (p *Planner) stages(r plan.Request) ([]*stage, *capacity.Split, error) {
-	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
-	asked := capacity.StageDemands(r.Spec, r.Rates)
-	split, err := capacity.Splitter{
-		Spec: r.Spec, Believed: r.Believed(p.Profile), Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
-	}.Split()
+func (p *Planner) stages(r *plan.Request) (*capacity.Alone, []*stage, error) {
+	x, err := capacity.ReadAlone(p.Name(), r, p.Profile, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	var out []*stage
-	for id := range r.Spec.Stages {
-		app := &r.Spec.Apps[asked[id].App]
-		if len(app.Stages) > 1 {
-			return nil, nil, fmt.Errorf("app %q has %d stages: planner %s knows the response of one; use planner "+
-				"proteus", app.Name, len(app.Stages), p.Name())
-		}
+	for id, asked := range x.Asked {
 		s := &stage{
-			spec: r.Spec, id: serving.StageID(id), budget: asked[id].Budget, percentile: app.SLO.Percentile,
-			workers: split.Workers[id], demand: asked[id].Rate, part: split.TimePart(serving.StageID(id)),
+			spec: r.Spec, id: serving.StageID(id), budget: asked.Budget, demand: asked.Rate,
+			percentile: r.Spec.Apps[asked.App].SLO.Percentile, workers: x.Workers[id],
+			part: x.TimePart(serving.StageID(id)),
 		}
-		if err := s.measure(r.Believed(p.Profile), split, broken); err != nil {
+		if err := s.measure(x); err != nil {
 			return nil, nil, fmt.Errorf("planner %s: %w", p.Name(), err)
 		}
 		out = append(out, s)
 	}
-	return out, split, nil
+	return x, out, nil
 }

@@ -194,7 +194,7 @@ func TestResponseAgainstTheory(t *testing.T) {
 	spec, p := testSpec(t, 1, []float64{100})
 	spec.Apps[0].SLO.Percentile = 1
 	for _, load := range []float64{0.3, 0.6, 0.9} {
-		stages, _, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
+		_, stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(&plan.Request{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 		workers := 1 + rng.IntN(6)
 		spec, p := testSpec(t, workers, mid)
 		spec.Apps[0].SLO.Percentile = 1
-		stages, _, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
+		_, stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(&plan.Request{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +292,7 @@ func TestModelSwitching(t *testing.T) {
 // with four; at 40/s mid with one.
 func TestModelSwitchingLimits(t *testing.T) {
 	spec, p := testSpec(t, 2, slow, mid, fast)
-	stages, _, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
+	_, stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(&plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/sluice-serving/sluice/internal/planner/capacity"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // oneSlack is the slacks of a policy that does not look at slack.
@@ -104,13 +103,13 @@ func (s *stage) fastestOf(target float64) int {
 }
 
 // measure groups the workers and looks up the believed latencies of every variant.
-func (s *stage) measure(believed profile.Profile, split *capacity.Split, broken []bool) error {
+func (s *stage) measure(x *capacity.Alone) error {
 	for _, w := range s.workers {
 		d := s.spec.Workers[w].DeviceType
 		g := slices.IndexFunc(s.groups, func(g group) bool { return g.device == d })
 		if g < 0 {
 			g = len(s.groups)
-			s.groups = append(s.groups, group{device: d, memory: split.Memory(s.id, d)})
+			s.groups = append(s.groups, group{device: d, memory: x.Memory(s.id, d)})
 		}
 		s.groups[g].workers++
 		s.groupOf = append(s.groupOf, g)
@@ -118,25 +117,17 @@ func (s *stage) measure(believed profile.Profile, split *capacity.Split, broken 
 	floor := s.spec.Apps[s.spec.Stages[s.id].App].Floor
 	s.target = s.spec.AccuracyForTarget(s.id)
 	for _, id := range s.spec.Stages[s.id].Variants {
-		if broken[id] {
+		if x.Broken[id] {
 			continue
 		}
-		x := &s.spec.Variants[id]
-		v := variant{id: id, accuracy: x.Accuracy}
+		y := &s.spec.Variants[id]
+		v := variant{id: id, accuracy: y.Accuracy}
 		for _, g := range s.groups {
-			var took []time.Duration
-			for b := 1; b <= x.MaxBatch; b++ {
-				l := believed.Latency(id, g.device, b, 1)
-				if l >= profile.Unknown {
-					break
-				}
-				took = append(took, l)
-			}
-			if len(took) > 0 {
+			if took := capacity.Latencies(x.Believed, id, g.device, y.MaxBatch); len(took) > 0 {
 				v.latency = append(v.latency, took)
 			}
 		}
-		if len(v.latency) == len(s.groups) && x.Accuracy >= floor {
+		if len(v.latency) == len(s.groups) && y.Accuracy >= floor {
 			s.variants = append(s.variants, v)
 		}
 	}

@@ -25,15 +25,9 @@ func (x *request) findPaths(pl *pipe, r *plan.Request, broken []bool) error {
 			continue
 		}
 		for _, s := range b.stages {
-			var devices []serving.DeviceTypeID
-			for d := range x.groups {
-				if len(x.groups[d]) > 0 {
-					devices = append(devices, serving.DeviceTypeID(d))
-				}
-			}
 			if len(x.choices(s)) == 0 || s == b.stages[len(b.stages)-1] {
 				ask := capacity.StageDemands(r.Spec, x.rates)[s]
-				return capacity.Unservable(x.believed, x.spec, s, ask, devices, broken)
+				return capacity.Unservable(x.believed, x.spec, s, ask, capacity.TypesOf(x.groups), broken)
 			}
 		}
 	}

@@ -12,10 +12,7 @@ import (
 
 // plan makes the plan of a solution.
 func (x *request) plan(r *plan.Request, best *solution) *plan.Plan {
-	out := &plan.Plan{Planner: "loki", Forecast: plan.Forecast{Violation: -1}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("loki")
 	var of []int
 	out.Instances, of, out.Loads = capacity.PlaceOffers(r, x.groups, x.offers, best.counts)
 	carries := make([]float64, len(x.spec.Stages))
@@ -92,29 +89,18 @@ func (x *request) budgets(best *solution) []time.Duration {
 
 // fillForecast fills in demand, capacity, what is left out and the accuracy.
 func (x *request) fillForecast(out *plan.Plan, best *solution, carries []float64) {
-	out.Demand, out.Capacity = x.rates, make([]float64, len(x.spec.Apps))
-	shed := make([]float64, len(x.spec.Apps))
-	var accuracy, served float64
-	some := false
+	apps := make([]capacity.Outlook, len(x.spec.Apps))
+	for a := range apps {
+		apps[a].Demand = x.rates[a]
+	}
 	for n := range x.pipelines {
-		pl := &x.pipelines[n]
-		rate := x.rates[pl.app]
-		carried := math.Inf(1)
-		for _, s := range x.spec.Apps[pl.app].Stages {
+		a := x.pipelines[n].app
+		y, rate := &apps[a], x.rates[a]
+		y.Capacity, y.Accuracy = math.Inf(1), 1
+		for _, s := range x.spec.Apps[a].Stages {
 			if x.items[s] > 0 {
-				carried = min(carried, carries[s]/x.items[s]*rate)
+				y.Capacity = min(y.Capacity, carries[s]/x.items[s]*rate)
 			}
-		}
-		if math.IsInf(carried, 1) {
-			carried = rate
-		}
-		out.Capacity[pl.app] = carried
-		out.Forecast.Throughput += carried
-		if best.shed[n] > 1e-6 {
-			shed[pl.app], some = best.shed[n]*rate, true
-		}
-		right := 1.0
-		for _, s := range x.spec.Apps[pl.app].Stages {
 			mean, sum := 0.0, 0.0
 			for _, i := range out.Instances {
 				if i.Stage == s {
@@ -123,16 +109,15 @@ func (x *request) fillForecast(out *plan.Plan, best *solution, carries []float64
 				}
 			}
 			if sum > 0 {
-				right *= mean / sum
+				y.Accuracy *= mean / sum
 			}
 		}
-		accuracy += rate * (1 - best.shed[n]) * right
-		served += rate * (1 - best.shed[n])
+		if math.IsInf(y.Capacity, 1) {
+			y.Capacity = rate
+		}
+		if y.Served = rate * (1 - best.shed[n]); best.shed[n] > 1e-6 {
+			y.Missing = best.shed[n] * rate
+		}
 	}
-	if served > 0 {
-		out.Forecast.Accuracy = accuracy / served
-	}
-	if some {
-		out.Shed = shed
-	}
+	capacity.Foresee(out, apps)
 }

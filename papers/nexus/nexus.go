@@ -43,9 +43,6 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// demandTolerance is how near to the largest part of the demand that fits the search comes.
-const demandTolerance = 1.0 / 256
-
 // Plan implements plan.Planner. If there are too few workers, all apps get the largest part of their demand for which
 // there are enough. It fails when some stage cannot be served within its budget.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
@@ -60,25 +57,18 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if len(all) <= len(x.backends) {
 		return x.plan(r, all, 1, 0), nil
 	}
-	low, high := 0.0, 1.0
-	var most []Node
-	for high-low > demandTolerance {
-		part := (low + high) / 2
+	most, part, err := capacity.LargestPart(func(part float64) ([]Node, bool, error) {
 		nodes, err := x.pack(part)
-		if err != nil {
-			return nil, err
-		}
-		if len(nodes) <= len(x.backends) {
-			low, most = part, nodes
-		} else {
-			high = part
-		}
+		return nodes, len(nodes) <= len(x.backends), err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if most == nil {
+	if part == 0 {
 		return nil, fmt.Errorf("%d workers can host models and less than %.2f %% of the demand fits on them: it "+
-			"takes %d more", len(x.backends), 100*demandTolerance, len(all)-len(x.backends))
+			"takes %d more", len(x.backends), 100*capacity.DemandTolerance, len(all)-len(x.backends))
 	}
-	return x.plan(r, most, low, len(all)-len(x.backends)), nil
+	return x.plan(r, most, part, len(all)-len(x.backends)), nil
 }
 
 // request is a plan.Request as Nexus sees it.
@@ -195,13 +185,8 @@ func (x *request) chooseFrontends(r *plan.Request, workers [][]serving.WorkerID)
 		}
 	}
 	if best == serving.None {
-		var devices []serving.DeviceTypeID
-		for d := range workers {
-			if len(workers[d]) > 0 {
-				devices = append(devices, serving.DeviceTypeID(d))
-			}
-		}
-		return capacity.Unservable(x.believed, x.spec, stages[0], x.asked[stages[0]], devices, x.broken)
+		s := stages[0]
+		return capacity.Unservable(x.believed, x.spec, s, x.asked[s], capacity.TypesOf(workers), x.broken)
 	}
 	x.frontends = workers[best][:min(max(x.o.Frontends, 1), len(workers[best]))]
 	for _, s := range stages {

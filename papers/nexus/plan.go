@@ -122,12 +122,8 @@ func (x *request) split(app *serving.App, part float64) error {
 // plan makes the plan from nodes whose sessions are stages. part is the part of the demand that they carry. short is
 // the number of machines that are missing to carry all of it.
 func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
-	out := &plan.Plan{
-		Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages)),
-	}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("nexus")
+	out.Budgets = make([]time.Duration, len(x.spec.Stages))
 	sessions := make([]Session, len(x.choices))
 	for s := range x.choices {
 		out.Budgets[s] = x.choices[s].budget
@@ -197,27 +193,25 @@ func (x *request) bundles(nodes []Node) (out []capacity.Bundle, carried []float6
 // fillForecast fills in the demand, the capacity and the shed rates. growth is by AppID the factor by which the load
 // may grow before a node is full. Front-ends do not count, since they are not planned.
 func (x *request) fillForecast(out *plan.Plan, growth []float64, part float64, short int) {
-	out.Demand, out.Capacity = x.rates, make([]float64, len(x.rates))
-	var accuracy, queries float64
+	apps := make([]capacity.Outlook, len(x.rates))
 	for a, app := range x.spec.Apps {
+		y := &apps[a]
 		if math.IsInf(growth[a], 1) {
 			growth[a] = 1 // an app that only front-ends serve
 		}
-		out.Capacity[a] = x.rates[a] * part * growth[a]
-		out.Forecast.Throughput += out.Capacity[a]
-		all := 1.0
+		*y = capacity.Outlook{
+			Demand: x.rates[a], Capacity: x.rates[a] * part * growth[a], Served: x.rates[a] * part, Accuracy: 1,
+		}
 		for _, s := range app.Stages {
-			all *= x.spec.Variants[x.choices[s].variant].Accuracy
+			y.Accuracy *= x.spec.Variants[x.choices[s].variant].Accuracy
 		}
-		accuracy += x.rates[a] * part * all
-		queries += x.rates[a] * part
+		if short > 0 {
+			y.Missing = x.rates[a] * (1 - part)
+		}
 	}
-	out.Forecast.Accuracy = accuracy / queries
+	capacity.Foresee(out, apps)
 	if short > 0 {
-		out.Shed, out.Shortage = make([]float64, len(x.rates)), make([]int, len(x.spec.DeviceTypes))
+		out.Shortage = make([]int, len(x.spec.DeviceTypes))
 		out.Shortage[x.believedType] = short
-		for a := range x.rates {
-			out.Shed[a] = x.rates[a] * (1 - part)
-		}
 	}
 }

@@ -11,10 +11,7 @@ import (
 
 // plan makes the plan of an allocation.
 func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
-	out := &plan.Plan{Planner: "proteus", Forecast: plan.Forecast{Violation: -1}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("proteus")
 	served := make([]float64, len(m.stages)) // items/s
 	for k := range f.counts {
 		served[m.pairs[k].stage] += f.rates[k]
@@ -68,19 +65,17 @@ func (m *problem) addInstances(out *plan.Plan, f *found, served []float64) (able
 
 // fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
 func (m *problem) fillForecast(out *plan.Plan, f *found, served, able []float64) {
-	apps := len(m.spec.Apps)
-	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
-	missing, shed := make([]float64, apps), false
-	var accuracy, queries float64
+	apps := make([]capacity.Outlook, len(m.spec.Apps))
 	for a, app := range m.spec.Apps {
-		out.Capacity[a] = math.Inf(1)
-		fraction, right := 1.0, 1.0
+		x := &apps[a]
+		x.Capacity, x.Accuracy = math.Inf(1), 1
+		fraction := 1.0
 		for _, s := range app.Stages {
 			st := &m.stages[s]
 			if st.FanOut <= 0 {
 				continue
 			}
-			out.Capacity[a] = min(out.Capacity[a], able[s]/st.FanOut)
+			x.Capacity = min(x.Capacity, able[s]/st.FanOut)
 			fraction = min(fraction, served[s]/st.Rate)
 			mean := 0.0
 			for _, k := range st.pairs {
@@ -88,29 +83,18 @@ func (m *problem) fillForecast(out *plan.Plan, f *found, served, able []float64)
 					mean += f.rates[k] / served[s] * m.spec.Variants[m.pairs[k].variant].Accuracy
 				}
 			}
-			right *= mean
+			x.Accuracy *= mean
 		}
-		if math.IsInf(out.Capacity[a], 1) {
-			out.Capacity[a] = 0
+		if math.IsInf(x.Capacity, 1) {
+			x.Capacity = 0
 		}
 		first := &m.stages[app.Stages[0]]
-		out.Demand[a] = first.demand
-		if missing[a] = first.Rate * max(0, 1-fraction); missing[a] > servedTolerance*first.Rate {
-			shed = true
-		} else {
-			missing[a] = 0
+		x.Demand, x.Served = first.demand, first.Rate*fraction
+		if missing := first.Rate * max(0, 1-fraction); missing > servedTolerance*first.Rate {
+			x.Missing = missing
 		}
-		rate := first.Rate * fraction
-		accuracy += rate * right
-		queries += rate
-		out.Forecast.Throughput += out.Capacity[a]
 	}
-	if shed {
-		out.Shed = missing
-	}
-	if queries > 0 {
-		out.Forecast.Accuracy = accuracy / queries
-	}
+	capacity.Foresee(out, apps)
 }
 
 // prove fills in how good the plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest

@@ -133,16 +133,9 @@ func (m *problem) servedProgram(shares []servedTogether) (x *program, fastest []
 	counts := make([][]milp.Term, len(m.groups))
 	carried := make([][]milp.Term, len(m.stages))
 	for s := range m.stages {
-		for g := range m.groups {
-			best := -1
-			for _, k := range m.stages[s].pairs {
-				if p := &m.pairs[k]; p.group == g && (best < 0 || p.rate > m.pairs[best].rate) {
-					best = k
-				}
-			}
-			if best < 0 {
-				continue
-			}
+		pairs, _ := m.fastest(s)
+		for _, best := range pairs {
+			g := m.pairs[best].group
 			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
 			x.workers, fastest = append(x.workers, n), append(fastest, best)
 			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})

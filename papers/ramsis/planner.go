@@ -2,7 +2,6 @@ package ramsis
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -66,55 +65,25 @@ const (
 // one (§3.2.2), and latencies that are believed anew make all of them anew. Making a policy takes about a tenth of a
 // second. It fails for an app of several stages.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: 0}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
-	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
-	believed := r.Believed(p.Profile)
-	p.learned, p.used = r.Beliefs != nil, make(map[string]bool)
-	asked := capacity.StageDemands(r.Spec, r.Rates)
-	split, err := capacity.Splitter{
-		Spec: r.Spec, Believed: believed, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
-	}.Split()
+	x, err := capacity.ReadAlone(p.Name(), &r, p.Profile, false)
 	if err != nil {
 		return nil, err
 	}
-	total := 0.0
-	out.Demand, out.Capacity = make([]float64, len(r.Spec.Apps)), make([]float64, len(r.Spec.Apps))
-	for s := range r.Spec.Stages {
-		app := asked[s].App
-		if len(r.Spec.Apps[app].Stages) > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner ramsis knows the slack of one; use planner proteus",
-				r.Spec.Apps[app].Name, len(r.Spec.Apps[app].Stages))
-		}
-		promise, err := p.stage(ctx, out, r.Spec, believed, serving.StageID(s), asked[s], split, broken)
-		if err != nil {
-			return nil, err
-		}
-		out.Demand[app] = asked[s].Rate
-		out.Forecast.Throughput += out.Capacity[app]
-		out.Forecast.Accuracy += asked[s].Rate * promise.Accuracy
-		out.Forecast.Violation += asked[s].Rate * promise.Violation
-		total += asked[s].Rate
-	}
-	if p.learned {
+	p.learned, p.used = r.Beliefs != nil, make(map[string]bool)
+	out := r.NewPlan(p.Name())
+	err = x.Plan(out, &r, func(s serving.StageID) (plan.Promise, error) { return p.stage(ctx, out, x, s) })
+	if err == nil && p.learned {
 		// Sets for what was believed before are not asked for again.
 		maps.DeleteFunc(p.sets, func(key string, _ *policySet) bool { return !p.used[key] })
 	}
-	split.Complete(out)
-	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
-	out.Forecast.Accuracy /= total
-	out.Forecast.Violation /= total
-	out.Loads = capacity.Loads(r.Snapshot, out)
-	return out, out.Validate(r.Spec)
+	return out, err
 }
 
 // stage gives a stage its workers and the policies for each of their types. Policies of a stage with a part of its
 // workers' time are those for as much higher rates.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, believed profile.Profile,
-	s serving.StageID, asked capacity.StageDemand, split *capacity.Split, broken []bool) (plan.Promise, error) {
-	workers, part := split.Workers[s], split.TimePart(s)
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, x *capacity.Alone, s serving.StageID) (
+	plan.Promise, error) {
+	spec, workers, part, asked := x.Spec, x.Workers[s], x.TimePart(s), x.Asked[s]
 	var types []serving.DeviceTypeID
 	for _, w := range workers {
 		if d := spec.Workers[w].DeviceType; !slices.Contains(types, d) {
@@ -125,9 +94,9 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	models := make(map[serving.DeviceTypeID][]Model)
 	carries := math.Inf(1) // that of the slowest type: round robin gives all the same
 	for _, d := range types {
-		m := p.models(spec, believed, s, d, asked.Budget, split.Memory(s, d), broken)
+		m := p.models(spec, x.Believed, s, d, asked.Budget, x.Memory(s, d), x.Broken)
 		if len(m) == 0 {
-			return plan.Promise{}, capacity.Unservable(believed, spec, s, asked, []serving.DeviceTypeID{d}, broken)
+			return plan.Promise{}, capacity.Unservable(x.Believed, spec, s, asked, []serving.DeviceTypeID{d}, x.Broken)
 		}
 		models[d] = m
 		carries = min(carries, bestRate(m, asked.Budget)*float64(len(workers)))
@@ -160,9 +129,9 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 				share += 1 / float64(len(workers))
 			}
 		}
-		x := set.At(asked.Rate).Promise
-		promised.Accuracy += share * x.Accuracy
-		promised.Violation += share * x.Violation
+		at := set.At(asked.Rate).Promise
+		promised.Accuracy += share * at.Accuracy
+		promised.Violation += share * at.Violation
 	}
 	return promised, nil
 }
@@ -276,15 +245,8 @@ func (p *Planner) models(spec *serving.Spec, believed profile.Profile, s serving
 		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor || believed.Latency(v, d, 1, 1) > within {
 			continue
 		}
-		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= min(x.MaxBatch, p.maxQueue()); b++ {
-			l := believed.Latency(v, d, b, 1)
-			if l >= profile.Unknown {
-				break
-			}
-			m.Latency = append(m.Latency, l)
-		}
-		all = append(all, m)
+		latency := capacity.Latencies(believed, v, d, min(x.MaxBatch, p.maxQueue()))
+		all = append(all, Model{Variant: v, Accuracy: x.Accuracy, Latency: latency})
 	}
 	all = Pareto(all)
 	return capacity.FitMemory(spec, memory, all, func(m *Model) serving.VariantID { return m.Variant })

@@ -54,13 +54,8 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 	if !x.o.AsWritten {
 		c.useSpareCapacity()
 	}
-	out := &plan.Plan{
-		Planner: "scrooge", Forecast: plan.Forecast{Violation: -1, CostPerHour: x.rent(r, c)},
-		Budgets: make([]time.Duration, len(x.spec.Stages)),
-	}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan("scrooge")
+	out.Forecast.CostPerHour, out.Budgets = x.rent(r, c), make([]time.Duration, len(x.spec.Stages))
 	for g := range c.solutions {
 		for i, within := range c.budgets(g) {
 			out.Budgets[x.pipelines[g].stages[i].id] = within
@@ -97,12 +92,8 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 		}
 	}
 	out.Sort()
-	x.fillForecast(out, growth, right, part)
+	x.fillForecast(out, growth, right, part, wanted == nil)
 	if wanted != nil {
-		out.Shed = make([]float64, len(x.rates))
-		for a := range x.rates {
-			out.Shed[a] = x.rates[a] * (1 - part)
-		}
 		out.Shortage = wanted.short()
 	}
 	x.fillBound(out, c, bound)
@@ -117,22 +108,23 @@ func (x *request) rent(r plan.Request, c *candidate) (out float64) {
 	return out
 }
 
-// fillForecast fills in the demand, the capacity and the forecast. growth is by AppID the factor by which the load may
-// grow. right is by StageID the mean accuracy.
-func (x *request) fillForecast(out *plan.Plan, growth, right []float64, part float64) {
-	out.Demand, out.Capacity = slices.Clone(x.rates), make([]float64, len(x.rates))
-	var accuracy, queries float64
+// fillForecast fills in the demand, the capacity, what is left out where not all of it fits, and the forecast. growth
+// is by AppID the factor by which the load may grow. right is by StageID the mean accuracy.
+func (x *request) fillForecast(out *plan.Plan, growth, right []float64, part float64, fits bool) {
+	apps := make([]capacity.Outlook, len(x.rates))
 	for a, app := range x.spec.Apps {
-		out.Capacity[a] = x.rates[a] * part * growth[a]
-		out.Forecast.Throughput += out.Capacity[a]
-		all := 1.0
-		for _, s := range app.Stages {
-			all *= right[s]
+		y := &apps[a]
+		*y = capacity.Outlook{
+			Demand: x.rates[a], Capacity: x.rates[a] * part * growth[a], Served: x.rates[a] * part, Accuracy: 1,
 		}
-		accuracy += x.rates[a] * part * all
-		queries += x.rates[a] * part
+		for _, s := range app.Stages {
+			y.Accuracy *= right[s]
+		}
+		if !fits {
+			y.Missing = x.rates[a] * (1 - part)
+		}
 	}
-	out.Forecast.Accuracy = accuracy / queries
+	capacity.Foresee(out, apps)
 }
 
 // fillBound fills in how good the plan is proven to be, in $/h of rent. No plan uses less than the sum of the

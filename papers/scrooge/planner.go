@@ -78,9 +78,6 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// demandTolerance is how near to the largest part of the demand that fits the search comes.
-const demandTolerance = 1.0 / 256
-
 // Plan implements plan.Planner. If the workers do not carry the demand, all apps get the largest part of it that they
 // carry, and Shortage says what is missing. It fails when some app has a stage that nothing serves within the
 // objective. Accuracy targets are kept where all of the demand is carried with them.
@@ -119,37 +116,24 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *request) (*plan.P
 	if all.fits() {
 		return x.plan(r, all, nil, 1, s.bound(1)), nil
 	}
-	// The part low of the demand is carried, high is not.
-	low, high := 0.0, 1.0
-	var most *candidate
-	for high-low > demandTolerance {
-		part := (low + high) / 2
+	most, part, err := capacity.LargestPart(func(part float64) (*candidate, bool, error) {
 		c, err := s.best(ctx, part)
-		if err != nil {
-			return nil, err
-		}
-		if c.fits() {
-			low, most = part, c
-		} else {
-			high = part
-		}
+		return c, err == nil && c.fits(), err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if most == nil {
+	if part == 0 {
 		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more",
-			100*demandTolerance, x.missing(all))
+			100*capacity.DemandTolerance, x.missing(all))
 	}
-	return x.plan(r, most, all, low, s.bound(low)), nil
+	return x.plan(r, most, all, part, s.bound(part)), nil
 }
 
 // unservable says why a pipeline has no allocation at any rate.
 func (x *request) unservable(g *pipeline, err error) error {
 	app := &x.spec.Apps[g.app]
-	var devices []serving.DeviceTypeID
-	for d := range x.workers {
-		if len(x.workers[d]) > 0 {
-			devices = append(devices, serving.DeviceTypeID(d))
-		}
-	}
+	devices := capacity.TypesOf(x.workers)
 	if len(devices) == 0 {
 		return fmt.Errorf("no worker is left to plan for: all %d are down", len(x.spec.Workers))
 	}

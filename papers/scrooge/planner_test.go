@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/planner/capacity"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -325,7 +326,7 @@ func TestShort(t *testing.T) {
 		if out.Shed != nil {
 			served -= out.Shed[0]
 		}
-		if served < last*(1-2*demandTolerance) || served > rate || out.Capacity[0] < served*(1-1e-9) {
+		if served < last*(1-2*capacity.DemandTolerance) || served > rate || out.Capacity[0] < served*(1-1e-9) {
 			t.Errorf("%v of %v/s are served, %v of less demand; capacity %v", served, rate, last, out.Capacity[0])
 		}
 		last = served

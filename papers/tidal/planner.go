@@ -2,7 +2,6 @@ package tidal
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -52,62 +51,39 @@ func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | 
 // holds those of the latencies believed last. It fails for an app
 // of several stages. Where workers have several types, each app gets workers of one.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	out := &plan.Plan{Planner: p.Name()}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
-	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
-	believed := r.Believed(p.Profile)
-	asked := capacity.StageDemands(r.Spec, r.Rates)
-	split, err := capacity.Splitter{
-		Spec: r.Spec, Believed: believed, Snapshot: r.Snapshot, Asked: asked, Down: down, Broken: broken,
-		OneType: true,
-	}.Split()
+	x, err := capacity.ReadAlone(p.Name(), &r, p.Profile, true)
 	if err != nil {
 		return nil, err
 	}
-	total := 0.0
-	out.Demand, out.Capacity = make([]float64, len(r.Spec.Apps)), make([]float64, len(r.Spec.Apps))
 	p.cache = append(p.cache, make([]cached, max(len(r.Spec.Stages)-len(p.cache), 0))...)
-	for s := range r.Spec.Stages {
-		a := asked[s]
-		if n := len(r.Spec.Apps[a.App].Stages); n > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner tidal knows the slack of one; use planner proteus",
-				r.Spec.Apps[a.App].Name, n)
-		}
-		prices, err := p.stage(ctx, out, r.Spec, believed, serving.StageID(s), a, split, broken)
+	out := r.NewPlan(p.Name())
+	err = x.Plan(out, &r, func(s serving.StageID) (plan.Promise, error) {
+		values, err := p.stage(ctx, out, x, s)
 		if err != nil {
-			return nil, err
+			return plan.Promise{}, err
 		}
-		low, high, part := prices.Between(a.Rate)
-		out.Values = append(out.Values, *prices)
-		out.Demand[a.App] = a.Rate
-		out.Forecast.Throughput += out.Capacity[a.App]
-		out.Forecast.Accuracy += a.Rate * ((1-part)*low.Promise.Accuracy + part*high.Promise.Accuracy)
-		out.Forecast.Violation += a.Rate * ((1-part)*low.Promise.Violation + part*high.Promise.Violation)
-		total += a.Rate
-	}
-	split.Complete(out)
-	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
-	out.Forecast.Accuracy /= total
-	out.Forecast.Violation /= total
-	out.Loads = capacity.Loads(r.Snapshot, out)
-	return out, out.Validate(r.Spec)
+		out.Values = append(out.Values, *values)
+		low, high, part := values.Between(x.Asked[s].Rate)
+		return plan.Promise{
+			Accuracy:  (1-part)*low.Promise.Accuracy + part*high.Promise.Accuracy,
+			Violation: (1-part)*low.Promise.Violation + part*high.Promise.Violation,
+		}, nil
+	})
+	return out, err
 }
 
 // stage gives a stage its workers and its value functions. The value functions of a stage with a part of its workers'
 // time are those for as much higher rates.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, believed profile.Profile,
-	s serving.StageID, a capacity.StageDemand, split *capacity.Split, broken []bool) (*plan.ValueFunctions, error) {
-	workers, part := split.Workers[s], split.TimePart(s)
-	d := spec.Workers[workers[0]].DeviceType
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, x *capacity.Alone, s serving.StageID) (
+	*plan.ValueFunctions, error) {
+	workers, part, a := x.Workers[s], x.TimePart(s), x.Asked[s]
+	d := x.Spec.Workers[workers[0]].DeviceType
 	pool := Pool{
-		Workers: len(workers), SLO: a.Budget,
-		Models:    models(spec, believed, s, d, a.Budget, split.Memory(s, d), broken),
-		LateShare: p.Options.LateShare,
+		Workers: len(workers), SLO: a.Budget, LateShare: p.Options.LateShare,
+		Models: models(x.Spec, x.Believed, s, d, a.Budget, x.Memory(s, d), x.Broken),
 	}
 	if len(pool.Models) == 0 {
-		return nil, capacity.Unservable(believed, spec, s, a, []serving.DeviceTypeID{d}, broken)
+		return nil, capacity.Unservable(x.Believed, x.Spec, s, a, []serving.DeviceTypeID{d}, x.Broken)
 	}
 	if pool.LateShare == 0 {
 		pool.LateShare = 1e-4
@@ -191,14 +167,7 @@ func models(spec *serving.Spec, believed profile.Profile, s serving.StageID, d s
 		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor {
 			continue
 		}
-		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= min(x.MaxBatch, maxBatch); b++ {
-			l := believed.Latency(v, d, b, 1)
-			if l >= profile.Unknown {
-				break
-			}
-			m.Latency = append(m.Latency, l)
-		}
+		m := Model{v, x.Accuracy, capacity.Latencies(believed, v, d, min(x.MaxBatch, maxBatch))}
 		if len(m.Latency) > 0 && m.Latency[0] <= within {
 			all = append(all, m)
 		}

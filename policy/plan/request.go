@@ -122,3 +122,12 @@ type Planner interface {
 	// Plan answers a request, or fails with the reason that makes it impossible.
 	Plan(ctx context.Context, r Request) (*Plan, error)
 }
+
+// NewPlan begins the answer of a planner. It says nothing of violations yet.
+func (r *Request) NewPlan(planner string) *Plan {
+	out := &Plan{Planner: planner, Forecast: Forecast{Violation: -1}}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	return out
+}

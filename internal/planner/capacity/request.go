@@ -33,6 +33,16 @@ func UsableWorkers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	return out
 }
 
+// TypesOf lists the device types of which there is a worker. workers is the result of UsableWorkers.
+func TypesOf(workers [][]serving.WorkerID) (out []serving.DeviceTypeID) {
+	for d := range workers {
+		if len(workers[d]) > 0 {
+			out = append(out, serving.DeviceTypeID(d))
+		}
+	}
+	return out
+}
+
 // Reusable returns the instances of a snapshot that run, start, or are kept loaded. A plan can use them without a load.
 // A nil snapshot has none.
 func Reusable(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {

@@ -11,10 +11,7 @@ import (
 // plan makes the plan of sites with machines: on each machine one instance of every stage that it holds a variant of.
 // They take turns.
 func (m *problem) plan(sites []site, now *running) *plan.Plan {
-	out := &plan.Plan{Planner: "fluid", Forecast: plan.Forecast{Violation: -1}}
-	if m.r.Snapshot != nil {
-		out.Snapshot = m.r.Snapshot.Seq
-	}
+	out := m.r.NewPlan("fluid")
 	rates := m.demand()
 	p := m.newProgram(sites)
 	p.solve(rates)

@@ -59,10 +59,7 @@ func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | 
 // Plan implements plan.Planner. It fails when a placement names what does not exist, or its active variant is too slow
 // to answer a single item within the objective. A proposed placement fails when a stage is left with nothing.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
-	if r.Snapshot != nil {
-		out.Snapshot = r.Snapshot.Seq
-	}
+	out := r.NewPlan(p.Name())
 	all, err := p.given(&r)
 	if err != nil {
 		return nil, err
