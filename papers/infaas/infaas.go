@@ -5,6 +5,7 @@
 package infaas
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/sluice-serving/sluice/internal/planner/capacity"
@@ -46,15 +47,10 @@ const (
 )
 
 func (o Options) filled() Options {
-	or := func(v *float64, d float64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&o.Slack, defaultSlack)
-	or(&o.Factor, 1-o.Slack)
-	or(&o.Headroom, 1/o.Factor)
-	or(&o.Down, defaultDown)
+	o.Slack = cmp.Or(o.Slack, defaultSlack)
+	o.Factor = cmp.Or(o.Factor, 1-o.Slack)
+	o.Headroom = cmp.Or(o.Headroom, 1/o.Factor)
+	o.Down = cmp.Or(o.Down, defaultDown)
 	return o
 }
 

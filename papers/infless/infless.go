@@ -7,6 +7,7 @@
 package infless
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -67,16 +68,11 @@ const (
 )
 
 func (o Options) filled() Options {
-	or := func(v *float64, d float64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&o.Alpha, defaultAlpha)
-	or(&o.Beta, defaultBeta)
-	or(&o.Headroom, 1)
-	or(&o.Latency, 1)
-	or(&o.Merge, defaultMerge)
+	o.Alpha = cmp.Or(o.Alpha, defaultAlpha)
+	o.Beta = cmp.Or(o.Beta, defaultBeta)
+	o.Headroom = cmp.Or(o.Headroom, 1)
+	o.Latency = cmp.Or(o.Latency, 1)
+	o.Merge = cmp.Or(o.Merge, defaultMerge)
 	o.First = o.First || o.Fastest
 	return o
 }

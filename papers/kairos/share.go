@@ -111,7 +111,7 @@ func (x *state) spotOn(n *appRent, w serving.WorkerID, busy float64, memory int6
 	asked := capacity.StageDemands(spec, x.r.Rates)[n.stage]
 	for _, v := range spec.Stages[n.stage].Variants {
 		y := &spec.Variants[v]
-		if x.broken[v] || y.Retired || y.Accuracy < spec.Apps[n.app].Floor || maxItems(spec, v, device) == 0 ||
+		if x.broken[v] || y.Retired || spec.BelowFloor(v) || maxItems(spec, v, device) == 0 ||
 			room > 0 && memory+y.MemoryBytes+y.ItemBytes > room {
 			continue
 		}

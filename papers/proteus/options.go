@@ -4,6 +4,8 @@
 package proteus
 
 import (
+	"cmp"
+
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -102,20 +104,13 @@ const (
 )
 
 func (o Options) filled() Options {
-	or := func(v *float64, d float64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&o.Headroom, defaultHeadroom)
-	or(&o.Gap, defaultGap)
-	or(&o.Tolerance, defaultTolerance)
-	or(&o.Slack, defaultSlack)
-	or(&o.Lambda, defaultLambda)
-	or(&o.Fraction, defaultFraction)
-	if o.Nodes == 0 {
-		o.Nodes = defaultNodes
-	}
+	o.Headroom = cmp.Or(o.Headroom, defaultHeadroom)
+	o.Gap = cmp.Or(o.Gap, defaultGap)
+	o.Tolerance = cmp.Or(o.Tolerance, defaultTolerance)
+	o.Slack = cmp.Or(o.Slack, defaultSlack)
+	o.Lambda = cmp.Or(o.Lambda, defaultLambda)
+	o.Fraction = cmp.Or(o.Fraction, defaultFraction)
+	o.Nodes = cmp.Or(o.Nodes, defaultNodes)
 	o.Tolerance = max(o.Tolerance, 0)
 	return o
 }

@@ -242,7 +242,7 @@ func (p *Planner) models(spec *serving.Spec, believed profile.Profile, s serving
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]
-		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor || believed.Latency(v, d, 1, 1) > within {
+		if broken[v] || spec.BelowFloor(v) || believed.Latency(v, d, 1, 1) > within {
 			continue
 		}
 		latency := capacity.Latencies(believed, v, d, min(x.MaxBatch, p.maxQueue()))

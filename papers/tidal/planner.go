@@ -164,7 +164,7 @@ func models(spec *serving.Spec, believed profile.Profile, s serving.StageID, d s
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]
-		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor {
+		if broken[v] || spec.BelowFloor(v) {
 			continue
 		}
 		m := Model{v, x.Accuracy, capacity.Latencies(believed, v, d, min(x.MaxBatch, maxBatch))}

@@ -28,7 +28,7 @@ const defaultFraction = 0.5
 func (r BatchRule) Capacity(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID,
 	within time.Duration) (limit int, rate float64) {
 	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
-	if x.Accuracy < spec.Apps[spec.Stages[x.Stage].App].Floor {
+	if spec.BelowFloor(v) {
 		return 0, 0
 	}
 	bound := x.MaxBatch

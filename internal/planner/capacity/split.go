@@ -279,7 +279,7 @@ func (x *Splitter) fastestNeeds(s serving.StageID, d serving.DeviceTypeID) (need
 	least := profile.Unknown
 	for _, v := range x.Spec.Stages[s].Variants {
 		y := &x.Spec.Variants[v]
-		if x.Broken[v] || y.Retired || y.Accuracy < x.Spec.Apps[x.Spec.Stages[s].App].Floor {
+		if x.Broken[v] || y.Retired || x.Spec.BelowFloor(v) {
 			continue
 		}
 		if took := x.Believed.Latency(v, d, 1, 1); took < least {
@@ -373,7 +373,7 @@ func bestRate(believed profile.Profile, spec *serving.Spec, s serving.StageID, d
 	broken []bool) float64 {
 	out := 0.0
 	for _, v := range spec.Stages[s].Variants {
-		if broken[v] || spec.Variants[v].Accuracy < spec.Apps[spec.Stages[s].App].Floor {
+		if broken[v] || spec.BelowFloor(v) {
 			continue
 		}
 		for b := 1; b <= spec.Variants[v].MaxBatch; b++ {
