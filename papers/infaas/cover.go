@@ -73,28 +73,19 @@ func (x *state) obtainWorker(s serving.StageID, seen []bool) bool {
 // bestOnFree returns the option that a stage should host on an idle worker: the most accurate variant that carries its
 // need alone, else the fastest; -1 when no idle worker suits.
 func (x *state) bestOnFree(s serving.StageID) int {
-	best := -1
-	for _, k := range x.stages[s].options {
-		o := &x.options[k]
-		if x.idle[o.group] == 0 {
-			continue
-		}
-		if x.stages[s].carries(o.rate, 1) {
-			return k
-		}
-		if best < 0 || o.rate > x.options[best].rate {
-			best = k
-		}
-	}
-	return best
+	return x.best(s, func(group int) bool { return x.idle[group] > 0 })
 }
 
 // bestInGroup returns the option that a stage should host on a worker of group g, chosen like bestOnFree.
 func (x *state) bestInGroup(s serving.StageID, g int) int {
+	return x.best(s, func(group int) bool { return group == g })
+}
+
+func (x *state) best(s serving.StageID, usable func(group int) bool) int {
 	best := -1
 	for _, k := range x.stages[s].options {
 		o := &x.options[k]
-		if o.group != g {
+		if !usable(o.group) {
 			continue
 		}
 		if x.stages[s].carries(o.rate, 1) {
