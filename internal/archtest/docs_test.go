@@ -253,7 +253,7 @@ func TestTheGlossaryNamesEachWordOnce(t *testing.T) {
 			t.Errorf("line %d: %q is not one sentence", n, m[2])
 		}
 	})
-	if len(seen) < 80 {
+	if len(seen) < 30 || len(seen) > 50 { // one screen: words of one page alone are explained there
 		t.Errorf("%d words", len(seen))
 	}
 }
