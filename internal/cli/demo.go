@@ -116,10 +116,18 @@ func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
 	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry, &slog.LevelVar{})}
 }
 
-// build writes what a demonstration needs.
-func (s *demoScreen) build(d *demo.Setting, build func(host.Options) (*host.Opened, error)) (*host.Opened, error) {
+// plan makes the models, knows or measures how fast they are, and plans.
+func (s *demoScreen) plan(d *demo.Setting, build func(host.Options) (*host.Opened, error)) (
+	o *host.Opened, profiled *host.Profiled, planned *host.Planned, err error) {
 	s.say("1. models: small networks that the program carries, written to %s, and pictures to send them\n", d.Models())
-	return build(s.options())
+	if o, err = build(s.options()); err != nil {
+		return nil, nil, nil, err
+	}
+	if profiled, err = s.profile(d, o); err != nil {
+		return nil, nil, nil, err
+	}
+	planned, err = profiled.Plan(s.Context)
+	return o, profiled, planned, err
 }
 
 // profile measures the models unless there is a profile of these models on this machine.
@@ -149,15 +157,7 @@ func (s *demoScreen) written(d *demo.Setting, names []string, another string) {
 func ladderDemo(s *demoScreen, setting demo.Setting) error {
 	d := &demo.Ladder{Setting: setting}
 	d.Objective = demo.LadderObjective
-	opened, err := s.build(&d.Setting, d.Build)
-	if err != nil {
-		return err
-	}
-	profiled, err := s.profile(&d.Setting, opened)
-	if err != nil {
-		return err
-	}
-	planned, err := profiled.Plan(s.Context)
+	opened, profiled, planned, err := s.plan(&d.Setting, d.Build)
 	if err != nil {
 		return err
 	}

@@ -14,15 +14,7 @@ import (
 func scenesDemo(s *demoScreen, setting demo.Setting) error {
 	d := &demo.Scenes{Setting: setting}
 	d.Objective = demo.ScenesObjective
-	opened, err := s.build(&d.Setting, d.Build)
-	if err != nil {
-		return err
-	}
-	profiled, err := s.profile(&d.Setting, opened)
-	if err != nil {
-		return err
-	}
-	planned, err := profiled.Plan(s.Context)
+	opened, profiled, planned, err := s.plan(&d.Setting, d.Build)
 	if err != nil {
 		return err
 	}

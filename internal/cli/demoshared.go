@@ -21,15 +21,7 @@ func sharedDemo(s *demoScreen, setting demo.Setting) error {
 	d := &demo.Shared{}
 	d.Setting = setting
 	d.Objective = demo.SharedObjective
-	opened, err := s.build(&d.Setting, d.Build)
-	if err != nil {
-		return err
-	}
-	profiled, err := s.profile(&d.Setting, opened)
-	if err != nil {
-		return err
-	}
-	planned, err := profiled.Plan(s.Context)
+	opened, profiled, planned, err := s.plan(&d.Setting, d.Build)
 	if err != nil {
 		return err
 	}
