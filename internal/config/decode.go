@@ -80,18 +80,12 @@ func (d *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	known := keys(v.Type())
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k := n.Content[i]
-		at := join(path, shown(k.Value))
-		if !d.key(k, at, seen) {
-			continue
-		}
+	d.entries(n, path, func(k, value *yaml.Node, at string) {
 		found := false
 		for j := range v.NumField() {
 			if v.Type().Field(j).Tag.Get("yaml") == k.Value {
 				found = true
-				d.value(n.Content[i+1], v.Field(j), at)
+				d.value(value, v.Field(j), at)
 				break
 			}
 		}
@@ -104,6 +98,17 @@ func (d *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 			if best != "" {
 				d.c.bad[join(path, best)] = true // do not also complain that it is missing
 			}
+		}
+	})
+}
+
+// entries calls f with each entry of a mapping whose value is to be read, and where it stands.
+func (d *decoder) entries(n *yaml.Node, path string, f func(k, value *yaml.Node, at string)) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if at := join(path, shown(k.Value)); d.key(k, at, seen) {
+			f(k, n.Content[i+1], at)
 		}
 	}
 }
@@ -153,17 +158,11 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k := n.Content[i]
-		at := join(path, shown(k.Value))
-		if !d.key(k, at, seen) {
-			continue
-		}
+	d.entries(n, path, func(k, value *yaml.Node, at string) {
 		x := reflect.New(v.Type().Elem()).Elem()
-		d.value(n.Content[i+1], x, at)
+		d.value(value, x, at)
 		v.SetMapIndex(reflect.ValueOf(k.Value), x)
-	}
+	})
 }
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
