@@ -56,7 +56,7 @@ func importTriton(e *Env, dir, out string, how config.Importing, measure bool) e
 	if where == "" {
 		where = "sluice.yaml" // in the current folder, where the user will put it
 	}
-	text, notes, err := config.ImportTritonFor(dir, where, how)
+	text, notes, err := config.ImportTriton(dir, where, how)
 	if err != nil {
 		return fault.Wrap(fault.Config, err)
 	}
@@ -66,14 +66,14 @@ func importTriton(e *Env, dir, out string, how config.Importing, measure bool) e
 			if err != nil {
 				return nil, err
 			}
-			text, _, err := config.ImportTritonFor(whole, path, how)
+			text, _, err := config.ImportTriton(whole, path, how)
 			return text, err
 		})
 		if err != nil {
 			return err
 		}
 		how.Objectives = found.Objectives
-		if text, notes, err = config.ImportTritonFor(dir, where, how); err != nil {
+		if text, notes, err = config.ImportTriton(dir, where, how); err != nil {
 			return fault.Wrap(fault.Config, err)
 		}
 	}

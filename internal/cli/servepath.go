@@ -52,7 +52,7 @@ func configuredFrom(e *Env, path string, objectives map[string]time.Duration, mo
 		return "", err
 	}
 	file := filepath.Join(folder, "sluice.yaml")
-	text, notes, err := config.ImportTritonFor(repository, file, config.Importing{
+	text, notes, err := config.ImportTriton(repository, file, config.Importing{
 		Objectives: objectives, Here: true, Models: *models,
 	})
 	if err != nil {

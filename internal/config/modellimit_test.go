@@ -43,7 +43,7 @@ ensemble_scheduling { step { model_name: "m0" input_map { key: "x" value: "x" }
 func TestModelLimit(t *testing.T) {
 	dir := manyModels(t, 4)
 	apps := func(o Importing) string {
-		text, _, err := ImportTritonFor(dir, filepath.Join(dir, "sluice.yaml"), o)
+		text, _, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"), o)
 		if err != nil {
 			return err.Error()
 		}

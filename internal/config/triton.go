@@ -16,15 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// ImportTriton makes a commented sluice.yaml of a Triton model repository. Each ensemble becomes an app whose stages
-// are its steps; each other model that is no step becomes an app of its own. notes list what has no counterpart, a
-// sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
-// to it. It returns an error when no model of the repository can be served.
-func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
-	return ImportTritonFor(dir, out, Importing{})
-}
-
-// Importing are the options of ImportTritonFor.
+// Importing are the options of ImportTriton.
 type Importing struct {
 	// Objectives are latency objectives, by app. Other apps get one that is not thought of.
 	Objectives map[string]time.Duration
@@ -41,8 +33,11 @@ type Importing struct {
 	Models Models
 }
 
-// ImportTritonFor is ImportTriton with options.
-func ImportTritonFor(dir, out string, o Importing) (text []byte, notes []string, err error) {
+// ImportTriton makes a commented sluice.yaml of a Triton model repository. Each ensemble becomes an app whose stages
+// are its steps; each other model that is no step becomes an app of its own. notes list what has no counterpart, a
+// sentence each; the file contains them as comments. out is the path of the file: a relative dir is rewritten relative
+// to it. It returns an error when no model of the repository can be served.
+func ImportTriton(dir, out string, o Importing) (text []byte, notes []string, err error) {
 	return importTriton(dir, out, o, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
 

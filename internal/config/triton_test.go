@@ -117,7 +117,7 @@ func TestImportedPathsStartFromTheFile(t *testing.T) {
 			filepath.Join(root, "models"), "sluice.yaml", "repository: " + filepath.Join(root, "models"),
 		},
 	} {
-		text, _, err := ImportTriton(c.dir, c.out)
+		text, _, err := ImportTriton(c.dir, c.out, Importing{})
 		if err != nil || !strings.Contains(string(text), c.want+"\n") {
 			t.Errorf("%v, want %s in\n%s", err, c.want, text)
 		}
@@ -194,12 +194,12 @@ func TestSettingsWithoutACounterpart(t *testing.T) {
 			t.Fatalf("%q is not there", c.old)
 		}
 		write(t, root, filepath.Join("models", c.file, "config.pbtxt"), text)
-		_, notes, err := ImportTriton(filepath.Join(root, "models"), filepath.Join(root, "sluice.yaml"))
+		_, notes, err := ImportTriton(filepath.Join(root, "models"), filepath.Join(root, "sluice.yaml"), Importing{})
 		if all := fmt.Sprint(notes, err); !strings.Contains(all, c.want) {
 			t.Errorf("%s:\n%s\nwant %s", c.new, all, c.want)
 		}
 	}
-	if _, _, err := ImportTriton(t.TempDir(), "sluice.yaml"); err == nil ||
+	if _, _, err := ImportTriton(t.TempDir(), "sluice.yaml", Importing{}); err == nil ||
 		!strings.Contains(err.Error(), "nothing of model repository") {
 		t.Errorf("an empty repository: %v", err)
 	}
@@ -227,7 +227,7 @@ func TestModelsThatTritonMustRun(t *testing.T) {
 	write(t, root, "m/one/config.pbtxt", whole(out("OUT"), step("py", "IN", "OUT")))
 	// no tensor of the request is called x
 	write(t, root, "m/pass/config.pbtxt", whole(out("y"), strings.Replace(step("py", "x", "y"), `"IN"`, `"x"`, 1)))
-	text, notes, err := ImportTriton(filepath.Join(root, "m"), filepath.Join(root, "sluice.yaml"))
+	text, notes, err := ImportTriton(filepath.Join(root, "m"), filepath.Join(root, "sluice.yaml"), Importing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestImportedQueues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, notes, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"))
+	text, notes, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"), Importing{})
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%v, %q", err, notes)
 	}
@@ -399,7 +399,7 @@ input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } output { name: "y" data_typ
 input { name: "x" data_type: TYPE_FP32 dims: [ 5 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
 ensemble_scheduling { step { model_name: "plain" input_map { key: "x" value: "x" }
   output_map { key: "y" value: "y" } } }`)
-	text, notes, err := ImportTritonFor(dir, filepath.Join(dir, "sluice.yaml"), Importing{Here: true})
+	text, notes, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"), Importing{Here: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +413,7 @@ ensemble_scheduling { step { model_name: "plain" input_map { key: "x" value: "x"
 	if err := os.RemoveAll(filepath.Join(dir, "plain")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ImportTritonFor(dir, filepath.Join(dir, "sluice.yaml"), Importing{Here: true}); err == nil {
+	if _, _, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"), Importing{Here: true}); err == nil {
 		t.Error("a repository of which nothing can be served was imported")
 	}
 }

@@ -50,7 +50,7 @@ func TestRemarksOnTritonsModels(t *testing.T) {
 			}
 		}
 		for _, kept := range []bool{true, false} {
-			_, notes, err := ImportTritonFor(dir, filepath.Join(dir, "sluice.yaml"), Importing{Remarks: kept})
+			_, notes, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"), Importing{Remarks: kept})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestQueuesThatAreNotApplied(t *testing.T) {
 		}
 		return strings.Count(strings.Join(w.Warnings, "\n"), "dynamic_batching is not applied")
 	}
-	imported, _, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"))
+	imported, _, err := ImportTriton(dir, filepath.Join(dir, "sluice.yaml"), Importing{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 		f = own.WithWhole(whole)
 	} else {
 		d.imported = true
-		text, notes, err := config.ImportTritonFor(d.repo.Dir(), c.base.Name(), config.Importing{
+		text, notes, err := config.ImportTriton(d.repo.Dir(), c.base.Name(), config.Importing{
 			Here: true, Only: name, Repository: d.repo,
 		})
 		if err != nil {

@@ -76,9 +76,6 @@ func (s *Sliding) Advance(at int64) {
 	s.newest = n
 }
 
-// Bins returns the number of bins.
-func (s *Sliding) Bins() int { return len(s.counts) }
-
 // Count returns how many values a bin holds, over all slices.
 func (s *Sliding) Count(bin int) int64 { return int64(s.counts[bin]) }
 

@@ -113,7 +113,7 @@ func TestKeyFilesThatAreRefused(t *testing.T) {
 		good + " until=2030":                        "expires=TIME",
 		"a b":                                       "want NAME TENANT",
 	} {
-		if _, err := ParseKeys([]byte(text), TenantNumber(two)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseKeys([]byte(text), TenantNumber(two)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

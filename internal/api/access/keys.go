@@ -70,17 +70,9 @@ type keyRing struct {
 	shown shownKeys
 }
 
-// ParseKeys reads a key file: lines of NAME TENANT ROLE,ROLE... sha256:HASH [expires=TIME], TENANT - for none. Lines
+// parseKeys reads a key file: lines of NAME TENANT ROLE,ROLE... sha256:HASH [expires=TIME], TENANT - for none. Lines
 // that begin with # are remarks. Several lines may have one name, so that a key can be replaced: add the new one, have
 // its callers change, remove the old one. tenant returns the number of a tenant, and false for an unknown one.
-func ParseKeys(b []byte, tenant func(string) (int, bool)) (int, error) {
-	ring, err := parseKeys(b, tenant)
-	if err != nil {
-		return 0, err
-	}
-	return len(ring.lines), nil
-}
-
 func parseKeys(b []byte, tenant func(string) (int, bool)) (*keyRing, error) {
 	ring := &keyRing{lines: make(map[[sha256.Size]byte]*keyLine)}
 	lines := bufio.NewScanner(bytes.NewReader(b))
