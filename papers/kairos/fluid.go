@@ -3,6 +3,11 @@ package kairos
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/sluice-serving/sluice/internal/algo/lp"
 )
 
 // Fluid is an upper bound on the queries/s that a pool serves in time, for any number of types and any routing rule. It
@@ -24,40 +29,31 @@ import (
 // this is column generation: the simplex method runs on the assignments found last, for whatever pool, and looks for
 // another when they gain nothing more.
 //
-// A Fluid keeps the assignments that it has found for the next pool. It is not for concurrent use.
+// A Fluid keeps the assignments that it has found for the next pool of the same types. It is not for concurrent use.
 type Fluid struct {
 	lateShare float64
-	types     int // number of types; each has a row of the program, and the last row is lateness
+	types     int // number of types
 	classes   int
 	share     []float64 // by class
 	took      []float64 // by class, then type, in unit
 	inTime    []float64 // by class, then type
 	unit      float64   // seconds; chosen to bring the numbers of the program near 1
-	// by the set of a pool's types: whether they serve as much of the mix as must be in time
-	servable       map[uint64]bool
-	slacks         []column  // by row
-	assignments    []column  // found for any pool before; a new one replaces the oldest
-	assignmentRows []float64 // the rows of assignments, one column after the other
-	filled         int       // number of entries of assignments in use
-	next           int       // index of the entry of assignments that is replaced next
-	basis          []column
-	inverse        [][]float64 // of the matrix of the basis, by position in the basis, then row
-	prices         []float64   // dual prices by row, as the basis implies them
-	violation      float64     // of the dual constraint that the prices violate most
-	amounts        []float64   // of the columns of the basis
-	pivots         int         // number since the basis was made of slacks
-	direction      []float64   // the entering column in terms of the basis
-	set            uint64      // types that are priced, one bit each; no queries are sent to others
-	active         []int       // the types of set
+	programs  map[uint64]*program
 }
 
-// column is a variable of the program: the queries/s that are sent by one assignment. Its rows are the time of each
-// type and the lateness that one query/s takes. A slack sends none and has reward 0.
-type column struct {
-	rows   []float64
-	reward float64
-	at     []float64 // the prices at which this assignment was found
-	set    uint64    // types that it sends queries to
+// program is the program of pools with machines of some types, one bit of a set each.
+type program struct {
+	lp       lp.Program
+	f        *Fluid
+	types    []int
+	servable bool // they serve as much of the mix as must be in time
+	// assignments are by column the type of each class, an index into types, or none. A column is the queries/s that
+	// are sent so. Its rows are the time of each type and the lateness that one query/s takes.
+	assignments [][]int8
+	prices      []float64 // dual prices by row
+	violation   float64   // of the dual constraint that the prices violate most
+	found       []int8    // that assignment
+	terms       []lp.Term // of its column
 }
 
 // maxTypes is the number of types that a set has bits for.
@@ -65,17 +61,16 @@ const maxTypes = 64
 
 const (
 	none = -1
-	// zeroTolerance is the largest number that the simplex method treats as 0. It decides when to stop; the bound is
-	// valid for any value of it.
+	// reward is what a query/s brings in the program: so much that the tolerance of algo/lp is zeroTolerance of it.
+	reward = 1e3
+	// zeroTolerance is the largest violation that counts as none. It decides when to stop; the bound is valid for any
+	// value of it.
 	zeroTolerance = 1e-12
-	// perturbation is added to the machines of each type while a basis is looked for. It makes the program
-	// nondegenerate, and gives a type without machines the price that its first machine is worth.
-	perturbation = 1e-9
-	// maxPivotsPerBasis is the number of pivots after which the basis is made anew, so that rounding errors do not add
-	// up.
-	maxPivotsPerBasis = 100
-	// keptColumns is the number of assignments that are kept. After maxPivots pivots the prices are taken as they are.
-	keptColumns, maxPivots = 64, 1000
+	// servedTolerance is the part of the mix that may be missing in time because of rounding.
+	servedTolerance = 1e-9
+	// keptColumns is how many assignments a program keeps from pool to pool, keptPrograms how many programs are kept.
+	// After mostColumns for one pool the prices are taken as they are.
+	keptColumns, keptPrograms, mostColumns = 64, 512, 1000
 )
 
 // NewFluid prepares the bound for a market, which it does not keep. late is the share of the queries that may miss the
@@ -90,7 +85,7 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 	}
 	f := &Fluid{
 		lateShare: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1),
-		servable: make(map[uint64]bool),
+		programs: make(map[uint64]*program),
 	}
 	for t := range m.Types {
 		sum, in := 0.0, 0.0
@@ -115,83 +110,71 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 			f.took, f.inTime = append(f.took, took), append(f.inTime, chance)
 		}
 	}
-	rows := f.types + 1
-	for r := range rows {
-		slack := newColumn(rows)
-		slack.rows[r] = 1
-		f.slacks, f.basis = append(f.slacks, slack), append(f.basis, newColumn(rows))
-		f.inverse = append(f.inverse, make([]float64, rows))
-	}
-	f.assignmentRows = make([]float64, keptColumns*rows)
-	for i := range keptColumns {
-		c := newColumn(rows)
-		c.rows = f.assignmentRows[i*rows:][:rows:rows]
-		f.assignments = append(f.assignments, c) // its reward is 0 until one is found
-	}
-	f.prices, f.amounts, f.direction = make([]float64, rows), make([]float64, rows), make([]float64, rows)
-	f.restart()
 	return f, nil
 }
 
-func newColumn(rows int) column {
-	return column{rows: make([]float64, rows), at: make([]float64, rows)}
+// program returns the program of a set of types.
+func (f *Fluid) program(set uint64) *program {
+	if x, ok := f.programs[set]; ok {
+		return x
+	}
+	if len(f.programs) >= keptPrograms {
+		clear(f.programs)
+	}
+	x := &program{f: f, found: make([]int8, f.classes)}
+	f.programs[set] = x
+	for t := range f.types {
+		if set&(1<<t) != 0 {
+			x.types = append(x.types, t)
+		}
+	}
+	served := 0.0
+	for c, share := range f.share {
+		most := 0.0
+		for _, t := range x.types {
+			most = max(most, f.inTime[c*f.types+t])
+		}
+		served += share * most
+	}
+	x.servable = served >= 1-f.lateShare-servedTolerance
+	x.prices, x.terms = make([]float64, len(x.types)+1), make([]lp.Term, len(x.types)+1)
+	return x
+}
+
+// of returns the program of the types of a pool.
+func (f *Fluid) of(p Pool) *program {
+	set := uint64(0)
+	for t, n := range p {
+		if n > 0 {
+			set |= 1 << t
+		}
+	}
+	return f.program(set)
 }
 
 // Of returns the bound of a pool in queries/s. It is 0 when the pool's types cannot serve the share of the mix that
 // must be in time.
 func (f *Fluid) Of(p Pool) float64 {
-	set := uint64(0)
-	for t, n := range p {
-		if n > 0 {
-			set |= 1 << t
-		}
-	}
-	return f.boundOver(p, set)
-}
-
-// boundOver is Of with prices for the types of a set only, which includes those of the pool. Pricing a type without
-// machines takes time and does not change the bound.
-func (f *Fluid) boundOver(p Pool, set uint64) float64 {
-	if !f.servesEnough(p) {
+	x := f.of(p)
+	if !x.servable {
 		return 0
 	}
-	f.solve(p, set)
+	return x.bound(p)
+}
+
+// bound is Of for a program of more types than the pool has as well.
+func (x *program) bound(p Pool) float64 {
+	x.solve(p)
 	sum := 0.0
-	for t, n := range p {
-		sum += float64(n) * max(f.prices[t], 0)
+	for r, t := range x.types {
+		sum += float64(p[t]) * x.prices[r]
 	}
-	if f.violation >= 1 {
+	if x.violation >= 1 {
 		return math.Inf(1) // the search was cut short, and its prices bound nothing
 	}
 	// All constraints hold for these prices divided by 1 less the largest violation, so this bounds whatever the search
 	// has overlooked.
-	return sum / (1 - max(f.violation, 0)) / f.unit
-}
-
-// servesEnough reports whether the types of a pool, with enough machines, serve as much as must be in time.
-func (f *Fluid) servesEnough(p Pool) bool {
-	set := uint64(0)
-	for t, n := range p {
-		if n > 0 {
-			set |= 1 << t
-		}
-	}
-	known, ok := f.servable[set]
-	if !ok {
-		served := 0.0
-		for c, share := range f.share {
-			most := 0.0
-			for t, n := range p {
-				if n > 0 {
-					most = max(most, f.inTime[c*f.types+t])
-				}
-			}
-			served += share * most
-		}
-		known = served >= 1-f.lateShare-perturbation
-		f.servable[set] = known
-	}
-	return known
+	return sum / (1 - max(x.violation, 0)) / x.f.unit
 }
 
 // Optimum is the bound of a pool with the solution of the linear program that reaches it.
@@ -207,26 +190,21 @@ type Optimum struct {
 
 // Solve returns the optimum of the linear program for a pool. The slices belong to the caller.
 func (f *Fluid) Solve(p Pool) Optimum {
-	out := Optimum{Bound: f.boundOver(p, 1<<f.types-1)}
-	if out.Bound == 0 {
-		return out
+	if !f.of(p).servable {
+		return Optimum{}
 	}
+	x := f.program(1<<f.types - 1) // a type without machines has the price that its first one is worth
+	out := Optimum{Bound: x.bound(p)}
 	for t := range f.types {
-		out.MarginalRates = append(out.MarginalRates, max(f.prices[t], 0)/f.unit)
+		out.MarginalRates = append(out.MarginalRates, x.prices[t]/f.unit)
 		out.Use = append(out.Use, make([]float64, f.classes))
 	}
-	all := 0.0
-	for k := range f.basis {
-		all += f.basis[k].reward * max(f.amounts[k], 0)
-	}
-	to, spare := make([]int, f.classes), newColumn(f.types+1)
-	for k := range f.basis {
-		if b := &f.basis[k]; b.reward > 0 {
-			f.solvePricing(b.at, &spare, to)
-			for c, t := range to {
-				if t != none {
-					out.Use[t][c] += max(f.amounts[k], 0) / all
-				}
+	amounts := x.lp.Solution(nil)
+	all := floats.Sum(amounts)
+	for k, amount := range amounts {
+		for c, t := range x.assignments[k] {
+			if t != none {
+				out.Use[t][c] += amount / all
 			}
 		}
 	}
@@ -246,164 +224,57 @@ func (f *Fluid) shares(use [][]float64) (each []float64, sum float64) {
 	return each, sum
 }
 
-// solve finds the optimal basis of a pool and its prices by the revised simplex method. It starts from the basis of the
-// previous pool if that is feasible for this one, else from the basis in which nothing is served.
-func (f *Fluid) solve(p Pool, set uint64) {
-	if set != f.set {
-		f.set, f.active = set, f.active[:0]
-		for t := range f.types {
-			if set&(1<<t) != 0 {
-				f.active = append(f.active, t)
-			}
-		}
-		f.pivots = maxPivotsPerBasis
+// solve finds the dual prices of a pool, from the assignments and the basis of the previous one.
+func (x *program) solve(p Pool) {
+	if len(x.assignments) >= keptColumns || x.assignments == nil {
+		x.lp.Reset(len(x.types) + 1)
+		x.assignments, x.violation = x.assignments[:0], 1
 	}
-	if f.pivots >= maxPivotsPerBasis || !f.basicSolution(p) {
-		f.restart()
-		f.basicSolution(p)
+	for r, t := range x.types {
+		x.lp.Limit(r, float64(p[t]))
 	}
-	for range maxPivots {
-		c, most := f.entering()
-		if most <= zeroTolerance {
-			if f.violation <= zeroTolerance {
-				return // the prices of the previous pool are optimal here, too
-			}
-			c = &f.assignments[f.next]
-			f.violation = f.solvePricing(f.prices, c, nil)
-			f.filled = max(f.filled, f.next+1)
-			if f.violation <= zeroTolerance {
-				return
-			}
-			f.next = (f.next + 1) % keptColumns
-			most = f.violation
+	for range mostColumns {
+		x.lp.Solve(0)
+		same := x.violation <= zeroTolerance
+		for r, y := range x.prices {
+			x.prices[r] = max(x.lp.Dual(r)/reward, 0)
+			same = same && x.prices[r] == y
 		}
-		leaves, least := none, math.Inf(1)
-		for k, row := range f.inverse {
-			f.direction[k] = dot(row, c.rows)
-			if x := f.direction[k]; x > zeroTolerance && max(f.amounts[k], 0) < least*x {
-				leaves, least = k, max(f.amounts[k], 0)/x
-			}
+		if same {
+			return // the prices of the previous pool are optimal here, too
 		}
-		if leaves == none {
-			return // every assignment takes time or lateness, so only rounding leads here
+		if x.violation = x.find(); x.violation <= zeroTolerance {
+			return
 		}
-		f.pivot(leaves, c, most, least)
+		x.lp.Add(reward, math.Inf(1), x.terms...)
+		x.assignments = append(x.assignments, slices.Clone(x.found))
 	}
 }
 
-// restart makes the slacks the basis: nothing is served, at prices of 0.
-func (f *Fluid) restart() {
-	for k := range f.basis {
-		f.basis[k].reward = 0
-		copy(f.basis[k].rows, f.slacks[k].rows)
-		clear(f.inverse[k])
-		f.inverse[k][k] = 1
+// find finds the assignment whose constraint the prices violate most, and returns the violation: every class goes to
+// the type where it gains most.
+func (x *program) find() float64 {
+	f, last := x.f, len(x.types)
+	for r := range x.terms {
+		x.terms[r] = lp.Term{Row: r}
 	}
-	clear(f.prices)
-	f.violation, f.pivots = 1, 0
-}
-
-// basicSolution computes the amount of each column of the basis for a slightly enlarged pool, and reports whether all
-// are at least 0.
-func (f *Fluid) basicSolution(p Pool) bool {
-	least := 0.0
-	for k, row := range f.inverse {
-		x := perturbation * row[f.types]
-		for t, n := range p {
-			x += (float64(n) + perturbation*float64(t+2)) * row[t]
-		}
-		f.amounts[k] = x
-		least = min(least, x)
-	}
-	return least >= 0
-}
-
-// entering returns the column, a slack or an assignment found before, with the largest reduced cost at the present
-// prices, and that cost.
-func (f *Fluid) entering() (c *column, most float64) {
-	for r, y := range f.prices {
-		if -y > most {
-			c, most = &f.slacks[r], -y
-		}
-	}
-	at, rows := none, len(f.prices)
-	for i := range f.filled {
-		if f.assignments[i].set&^f.set != 0 {
-			continue
-		}
-		gain := 1 - dot(f.prices, f.assignmentRows[i*rows:])
-		if gain > most {
-			at, most = i, gain
-		}
-	}
-	if at != none {
-		c = &f.assignments[at]
-	}
-	return c, most
-}
-
-// solvePricing makes c the assignment whose constraint the prices violate most, and returns the violation. to, unless
-// nil, gets the type of every class.
-func (f *Fluid) solvePricing(prices []float64, c *column, to []int) float64 {
-	for r, y := range prices {
-		c.at[r], c.rows[r] = max(y, 0), 0
-	}
-	c.reward, c.set = 1, 0
-	y, late := c.at[:f.types], c.at[f.types]
+	late := x.prices[last]
 	gained, served := 0.0, 0.0
 	for k, share := range f.share {
-		took := f.took[k*f.types:][:len(y)]
-		chance := f.inTime[k*f.types:][:len(y)]
+		took := f.took[k*f.types:][:f.types]
+		chance := f.inTime[k*f.types:][:f.types]
 		at, most := none, 0.0
-		for _, t := range f.active {
-			if gain := chance[t]*late - took[t]*y[t]; gain > most {
-				at, most = t, gain
+		for r, t := range x.types {
+			if gain := chance[t]*late - took[t]*x.prices[r]; gain > most {
+				at, most = r, gain
 			}
 		}
-		if to != nil {
-			to[k] = at
-		}
-		if at != none {
+		if x.found[k] = int8(at); at != none {
 			gained += share * most
-			served += share * chance[at]
-			c.rows[at] += share * took[at]
-			c.set |= 1 << at
+			served += share * chance[x.types[at]]
+			x.terms[at].Coef += share * took[x.types[at]]
 		}
 	}
-	c.rows[f.types] = 1 - f.lateShare - served
+	x.terms[last].Coef = 1 - f.lateShare - served
 	return 1 - late*(1-f.lateShare) + gained
-}
-
-// pivot brings a column with the given reduced cost into the basis, in the place of the one that leaves, in the given
-// amount.
-func (f *Fluid) pivot(leaves int, c *column, gain, amount float64) {
-	b := &f.basis[leaves]
-	b.reward = c.reward
-	copy(b.rows, c.rows)
-	copy(b.at, c.at)
-	row, by := f.inverse[leaves], 1/f.direction[leaves]
-	f.pivots++
-	f.violation = 1
-	for r := range row {
-		row[r] *= by
-		f.prices[r] += gain * row[r]
-	}
-	for k, x := range f.direction {
-		if k != leaves && x != 0 {
-			other := f.inverse[k]
-			for r := range other {
-				other[r] -= x * row[r]
-			}
-			f.amounts[k] -= x * amount
-		}
-	}
-	f.amounts[leaves] = amount
-}
-
-func dot(a, b []float64) (sum float64) {
-	b = b[:len(a)]
-	for i, x := range a {
-		sum += x * b[i]
-	}
-	return sum
 }

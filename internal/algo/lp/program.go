@@ -28,6 +28,7 @@ type Program struct {
 	inverse   []float64 // of the basis, row by row
 	prices    []float64 // by row, of the present basis
 	direction []float64 // scratch: the entering column in terms of the basis
+	ratios    []float64 // scratch: by row how far the entering column can go
 	ready     bool      // the basis and its inverse belong to the program as it is
 	pivots    int       // since the inverse was computed afresh
 	fresh     []float64 // scratch of refactor

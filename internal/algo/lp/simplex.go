@@ -70,7 +70,7 @@ func (p *Program) start() {
 	p.basis = p.basis[:m]
 	p.inverse = zeroed(p.inverse, m*m)
 	p.values, p.prices, p.direction = zeroed(p.values, m), zeroed(p.prices, m), zeroed(p.direction, m)
-	p.shifted = zeroed(p.shifted, m)
+	p.shifted, p.ratios = zeroed(p.shifted, m), zeroed(p.ratios, m)
 	p.perturb()
 	for r := range m {
 		p.basis[r] = int32(-1 - r)
@@ -120,8 +120,10 @@ func (p *Program) reduced(j int) float64 {
 		return -p.prices[j-n]
 	}
 	d := p.cost[j]
-	for k := p.starts[j]; k < p.starts[j+1]; k++ {
-		d -= p.prices[p.rows[k]] * p.coefs[k]
+	rows := p.rows[p.starts[j]:p.starts[j+1]]
+	coefs := p.coefs[p.starts[j]:][:len(rows)]
+	for k, r := range rows {
+		d -= p.prices[r] * coefs[k]
 	}
 	return d
 }
@@ -130,16 +132,20 @@ func (p *Program) reduced(j int) float64 {
 // columns. It returns -1 where none improves.
 func (p *Program) entering() (column int) {
 	best, column := optimalityTolerance, -1
+	upper, cost, starts := p.upper[:len(p.at)], p.cost[:len(p.at)], p.starts[:len(p.at)+1]
+	rows, coefs, prices := p.rows, p.coefs[:len(p.rows)], p.prices
 	for j, at := range p.at {
-		if at == basic {
+		if at == basic || upper[j] <= 0 {
 			continue
 		}
-		d := p.reduced(j)
-		gain := d
-		if at == atUpper {
-			gain = -d
+		gain := cost[j] // the reduced cost
+		for k := starts[j]; k < starts[j+1]; k++ {
+			gain -= prices[rows[k]] * coefs[k]
 		}
-		if gain > best && p.upper[j] > 0 {
+		if at == atUpper {
+			gain = -gain
+		}
+		if gain > best {
 			best, column = gain, j
 		}
 	}
@@ -208,22 +214,24 @@ func (p *Program) setDirection(j int) (up, limit float64) {
 func (p *Program) leaving(up, limit float64) (leaves int, theta float64) {
 	theta = limit
 	for r, v := range p.direction {
-		theta = min(theta, p.relaxedRatio(r, up*v))
+		p.ratios[r] = p.ratio(r, up*v)
+		if x := p.ratios[r]; !math.IsInf(x, 1) {
+			theta = min(theta, max(x, 0)+harrisTolerance/math.Abs(v)*1e-3)
+		}
 	}
 	if math.IsInf(theta, 1) {
 		return -1, theta
 	}
 	leaves, size := -1, pivotTolerance
 	for r, v := range p.direction {
-		v *= up
-		if math.Abs(v) > size && p.ratio(r, v) <= theta {
+		if math.Abs(v) > size && p.ratios[r] <= theta {
 			leaves, size = r, math.Abs(v)
 		}
 	}
 	if leaves < 0 {
 		return -1, limit
 	}
-	theta = max(min(p.ratio(leaves, up*p.direction[leaves]), limit), 0)
+	theta = max(min(p.ratios[leaves], limit), 0)
 	if theta >= limit {
 		return -1, theta
 	}
@@ -263,15 +271,6 @@ func (p *Program) ratio(r int, v float64) float64 {
 		return (p.values[r] - p.upper[b]) / v
 	}
 	return math.Inf(1)
-}
-
-// relaxedRatio is ratio with Harris's tolerance.
-func (p *Program) relaxedRatio(r int, v float64) float64 {
-	x := p.ratio(r, v)
-	if math.IsInf(x, 1) {
-		return x
-	}
-	return max(x, 0) + harrisTolerance/math.Abs(v)*1e-3
 }
 
 // pivot brings the inverse up to date after the entering column has taken row r.
