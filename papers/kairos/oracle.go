@@ -1,10 +1,10 @@
 package kairos
 
 import (
-	"cmp"
-	"container/heap"
 	"slices"
 	"time"
+
+	"github.com/sluice-serving/sluice/internal/algo/pq"
 )
 
 // Oracle is ORCL of §7: the queries/s that a pool serves when the sequence of queries is known in advance and no query
@@ -50,57 +50,39 @@ func (m *Market) Quantiles(n int) []int {
 // Of returns the queries/s that a pool serves; 0 when it cannot serve the whole sequence. It takes O(q log m) for q
 // queries and m machines.
 func (o *Oracle) Of(p Pool) float64 {
-	free := make(machines, 0, p.Machines())
+	var free pq.Heap // machines, by when they are free
+	var kinds []int
 	for t, n := range p {
 		for range n {
-			free = append(free, machine{number: len(free), kind: t})
+			free.Set(len(kinds), 0)
+			kinds = append(kinds, t)
 		}
 	}
 	low, high := 0, len(o.sequence)
 	last := time.Duration(0)
 	for low < high {
-		if len(free) == 0 {
+		next, at, ok := free.Min()
+		if !ok {
 			return 0
 		}
-		next := &free[0]
-		at := low
-		switch {
-		case o.base[next.kind]:
+		var class int
+		switch kind := kinds[next]; {
+		case o.base[kind]:
 			high--
-			at = high
-		case o.sequence[low] < o.region[next.kind]:
+			class = o.sequence[high]
+		case o.sequence[low] < o.region[kind]:
+			class = o.sequence[low]
 			low++
 		default:
-			heap.Pop(&free)
+			free.Remove(next)
 			continue
 		}
-		next.at += o.market.Types[next.kind].Latency[o.sequence[at]]
-		last = max(last, next.at)
-		heap.Fix(&free, 0)
+		at += int64(o.market.Types[kinds[next]].Latency[class])
+		last = max(last, time.Duration(at))
+		free.Set(next, at)
 	}
 	if last == 0 {
 		return 0
 	}
 	return float64(len(o.sequence)) / last.Seconds()
-}
-
-// machine is busy until at.
-type machine struct {
-	at           time.Duration
-	number, kind int
-}
-
-// machines is a heap: the machine that is free first, of several the one with the smallest number.
-type machines []machine
-
-func (h machines) Len() int { return len(h) }
-func (h machines) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].at, h[j].at), h[i].number-h[j].number) < 0
-}
-func (h machines) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *machines) Push(x any)   { *h = append(*h, x.(machine)) }
-func (h *machines) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }
