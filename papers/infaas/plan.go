@@ -17,25 +17,17 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 	for g := range x.groups {
 		groups[g] = x.groups[g].workers
 	}
-	hosts := make([]capacity.GroupVariant, len(x.options))
+	offers := make([]capacity.Offer, len(x.options))
 	for k, o := range x.options {
-		hosts[k] = capacity.GroupVariant{Group: o.group, Stage: o.stage, Variant: o.variant}
+		offers[k] = capacity.Offer{Group: o.group, Stage: o.stage, Variant: o.variant, Limit: o.limit}
 	}
-	at, loads := capacity.PlaceCounts(groups, hosts, x.counts, x.running)
-	out.Loads = loads
-	for w, worker := range x.spec.Workers {
-		k, ok := at[serving.WorkerID(w)]
-		if !ok {
-			continue
-		}
-		o, device := &x.options[k], &x.spec.DeviceTypes[worker.DeviceType]
+	var of []int
+	out.Instances, of, out.Loads = capacity.PlaceOffers(&r, groups, offers, x.counts)
+	for n, k := range of {
+		o := &x.options[k]
 		st := &x.stages[o.stage]
 		run := time.Duration(float64(o.limit) / o.rate * float64(time.Second))
-		out.Instances = append(out.Instances, plan.Instance{
-			Worker: serving.WorkerID(w), Place: 1, Stage: o.stage,
-			Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
-			Cores: device.Cores, Share: o.rate / st.rate, Hold: max(st.Budget-run, 0),
-		})
+		out.Instances[n].Share, out.Instances[n].Hold = o.rate/st.rate, max(st.Budget-run, 0)
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	x.fillForecast(out)

@@ -17,9 +17,9 @@ func (x *state) plan() (*plan.Plan, error) {
 	apps := len(spec.Apps)
 	out := x.r.NewPlan("kairos")
 	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
-	var hosts []capacity.GroupVariant
+	var offers []capacity.Offer
 	var counts []int
-	var shares []float64 // of one machine, by host
+	var shares []float64 // of one machine, by offer
 	for a := range x.apps {
 		n := &x.apps[a]
 		out.Mixes = append(out.Mixes, *x.r.Mix(n.app))
@@ -37,7 +37,10 @@ func (x *state) plan() (*plan.Plan, error) {
 		out.MarginalRates[n.stage] = marginal
 		for d, k := range machines {
 			if k > 0 {
-				hosts = append(hosts, capacity.GroupVariant{Group: d, Stage: n.stage, Variant: n.variant})
+				offers = append(offers, capacity.Offer{
+					Group: d, Stage: n.stage, Variant: n.variant,
+					Limit: maxItems(spec, n.variant, serving.DeviceTypeID(d)),
+				})
 				counts, shares = append(counts, k), append(shares, parts[d])
 			}
 		}
@@ -47,19 +50,10 @@ func (x *state) plan() (*plan.Plan, error) {
 			out.Capacity[n.app] = n.bound.Of(n.pool) / (1 - n.excluded)
 		}
 	}
-	at, loads := capacity.PlaceCounts(x.workers, hosts, counts, capacity.RunningByWorker(x.r.Snapshot))
-	out.Loads = loads
-	for w, worker := range spec.Workers {
-		k, ok := at[serving.WorkerID(w)]
-		if !ok {
-			continue
-		}
-		h := hosts[k]
-		out.Instances = append(out.Instances, plan.Instance{
-			Worker: serving.WorkerID(w), Place: 1, Stage: h.Stage, Slots: 1,
-			Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
-			Variants: []plan.Variant{{Variant: h.Variant, Limit: maxItems(spec, h.Variant, worker.DeviceType)}},
-		})
+	var of []int
+	out.Instances, of, out.Loads = capacity.PlaceOffers(&x.r, x.workers, offers, counts)
+	for n, k := range of {
+		out.Instances[n].Share = shares[k]
 	}
 	if err := x.share(out); err != nil {
 		return nil, err

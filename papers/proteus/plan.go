@@ -16,7 +16,7 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 	for k := range f.counts {
 		served[m.pairs[k].stage] += f.rates[k]
 	}
-	able := m.addInstances(out, f, served)
+	able := m.addInstances(out, &r, f, served)
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	m.fillForecast(out, f, served, able)
 	m.prove(out, f)
@@ -25,9 +25,7 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 
 // addInstances gives the workers their variants and shares. It returns by StageID the items/s that the stage carries
 // while each instance gets its share. served is by StageID in items/s.
-func (m *problem) addInstances(out *plan.Plan, f *found, served []float64) (able []float64) {
-	var hosts map[serving.WorkerID]int
-	hosts, out.Loads = m.placeCounts(f.counts)
+func (m *problem) addInstances(out *plan.Plan, r *plan.Request, f *found, served []float64) (able []float64) {
 	instances := make([]int, len(m.stages))
 	for k, n := range f.counts {
 		instances[m.pairs[k].stage] += n
@@ -36,29 +34,28 @@ func (m *problem) addInstances(out *plan.Plan, f *found, served []float64) (able
 	for s := range able {
 		able[s] = math.Inf(1)
 	}
-	for w := range m.spec.Workers {
-		k, ok := hosts[serving.WorkerID(w)]
-		if !ok {
-			continue
-		}
-		p := &m.pairs[k]
-		device := m.spec.Workers[w].DeviceType
-		share := 0.0
+	groups := make([][]serving.WorkerID, len(m.groups))
+	for g := range m.groups {
+		groups[g] = m.groups[g].workers
+	}
+	offers := make([]capacity.Offer, len(m.pairs))
+	for k, p := range m.pairs {
+		offers[k] = capacity.Offer{Group: p.group, Stage: p.stage, Variant: p.variant, Limit: p.limit}
+	}
+	var of []int
+	out.Instances, of, out.Loads = capacity.PlaceOffers(r, groups, offers, f.counts)
+	for n, k := range of {
+		p, i := &m.pairs[k], &out.Instances[n]
 		switch {
 		case m.o.Uniform:
-			share = 1 / float64(instances[p.stage])
+			i.Share = 1 / float64(instances[p.stage])
 		case served[p.stage] > 0:
-			share = f.rates[k] / float64(f.counts[k]) / served[p.stage]
+			i.Share = f.rates[k] / float64(f.counts[k]) / served[p.stage]
 		}
-		if share > 0 {
-			able[p.stage] = min(able[p.stage], p.rate/share)
+		if i.Share > 0 {
+			able[p.stage] = min(able[p.stage], p.rate/i.Share)
 		}
-		run := float64(p.limit) / p.rate
-		out.Instances = append(out.Instances, plan.Instance{
-			Worker: serving.WorkerID(w), Place: 1, Stage: p.stage,
-			Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
-			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].Budget-seconds(run), 0),
-		})
+		i.Hold = max(m.stages[p.stage].Budget-seconds(float64(p.limit)/p.rate), 0)
 	}
 	return able
 }
@@ -110,19 +107,6 @@ func (m *problem) prove(out *plan.Plan, f *found) {
 	}
 	out.Bound, out.Proven = max(bound, value), true
 	out.Gap = (out.Bound - value) / max(math.Abs(value), 1e-9)
-}
-
-// placeCounts distributes counts over the workers with the fewest loads.
-func (m *problem) placeCounts(counts []int) (hosts map[serving.WorkerID]int, loads int) {
-	groups := make([][]serving.WorkerID, len(m.groups))
-	for g := range m.groups {
-		groups[g] = m.groups[g].workers
-	}
-	list := make([]capacity.GroupVariant, len(m.pairs))
-	for k, p := range m.pairs {
-		list[k] = capacity.GroupVariant{Group: p.group, Stage: p.stage, Variant: p.variant}
-	}
-	return capacity.PlaceCounts(groups, list, counts, m.byWorker)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -159,10 +159,10 @@ func TestPlaceAgainstAll(t *testing.T) {
 			groups[g] = append(groups[g], serving.WorkerID(w))
 			group = append(group, g)
 		}
-		var hosts []capacity.GroupVariant
+		var hosts []capacity.Offer
 		for g := range groups {
 			for v := range 4 { // two variants of each of two stages
-				hosts = append(hosts, capacity.GroupVariant{Group: g, Stage: serving.StageID(v / 2),
+				hosts = append(hosts, capacity.Offer{Group: g, Stage: serving.StageID(v / 2),
 					Variant: serving.VariantID(v)})
 			}
 		}

@@ -71,11 +71,7 @@ func Offers(r *plan.Request, believed profile.Profile, groups [][]serving.Worker
 // instances by worker, without shares, and the offer of each. loads counts the variants that have to be loaded.
 func PlaceOffers(r *plan.Request, groups [][]serving.WorkerID, offers []Offer, counts []int) (
 	instances []plan.Instance, of []int, loads int) {
-	hosts := make([]GroupVariant, len(offers))
-	for k, o := range offers {
-		hosts[k] = GroupVariant{Group: o.Group, Stage: o.Stage, Variant: o.Variant}
-	}
-	at, loads := PlaceCounts(groups, hosts, counts, RunningByWorker(r.Snapshot))
+	at, loads := PlaceCounts(groups, offers, counts, RunningByWorker(r.Snapshot))
 	for w, worker := range r.Spec.Workers {
 		k, ok := at[serving.WorkerID(w)]
 		if !ok {

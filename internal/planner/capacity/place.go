@@ -8,28 +8,21 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// GroupVariant is a variant on workers of one group.
-type GroupVariant struct {
-	Group   int
-	Stage   serving.StageID
-	Variant serving.VariantID
-}
-
-// PlaceCounts distributes counts of variants over the workers of each group with the fewest loads. groups list workers,
-// hosts say which variant counts[k] is of, and running is the result of RunningByWorker. It returns the index into
-// hosts of every worker that gets one, and the number of variants that have to be loaded.
+// PlaceCounts distributes counts of offers over the workers of each group with the fewest loads. groups list workers,
+// counts[k] is of offers[k], and running is the result of RunningByWorker. It returns the index into offers of every
+// worker that gets one, and the number of variants that have to be loaded.
 //
 // Per group this is a transportation problem. A worker that already runs the variant costs nothing. All others cost the
 // same, a little less if the worker stays with its stage, since then the instance stays. So the optimum keeps all
 // variants that can be kept, then fills from workers of the same stage, then from all others. Ties go to the smaller
-// worker and host.
-func PlaceCounts(groups [][]serving.WorkerID, hosts []GroupVariant, counts []int,
+// worker and offer.
+func PlaceCounts(groups [][]serving.WorkerID, offers []Offer, counts []int,
 	running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
 	at = make(map[serving.WorkerID]int)
 	want := append([]int(nil), counts...)
 	of := make([][]int, len(groups))
-	for k, h := range hosts {
-		of[h.Group] = append(of[h.Group], k)
+	for k := range offers {
+		of[offers[k].Group] = append(of[offers[k].Group], k)
 	}
 	fill := func(suits func(w serving.WorkerID, k int) bool) (n int) {
 		for g, workers := range groups {
@@ -55,11 +48,11 @@ func PlaceCounts(groups [][]serving.WorkerID, hosts []GroupVariant, counts []int
 			return false
 		}
 		v, ok := HostedVariant(i)
-		return ok && v == hosts[k].Variant
+		return ok && v == offers[k].Variant
 	})
 	loads = fill(func(w serving.WorkerID, k int) bool {
 		i, ok := running[w]
-		return ok && i.Stage == hosts[k].Stage
+		return ok && i.Stage == offers[k].Stage
 	})
 	loads += fill(func(serving.WorkerID, int) bool { return true })
 	return at, loads
