@@ -110,7 +110,7 @@ func TestForesightAgainstAllSchedules(t *testing.T) {
 
 // allSchedules returns the highest utility of any schedule of an app with one stage on machines of one type.
 func allSchedules(w *world, m *Model, queries []Query) float64 {
-	best := m.best(0)
+	best := m.Spec.BestAccuracy(0)
 	free := make([]serving.Time, len(m.Spec.Workers))
 	var try func(left uint) float64
 	try = func(left uint) (most float64) {

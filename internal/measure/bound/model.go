@@ -2,7 +2,6 @@ package bound
 
 import (
 	"iter"
-	"math"
 	"slices"
 	"time"
 
@@ -212,22 +211,4 @@ func (w *Model) accuracy(p *path, items []float64) float64 {
 		}
 	}
 	return out
-}
-
-// best returns the highest accuracy that an app's answers can have.
-func (w *Model) best(a serving.AppID) float64 {
-	best := 1.0
-	for _, s := range w.Spec.Apps[a].Stages {
-		most := 0.0
-		for _, v := range w.Spec.Stages[s].Variants {
-			if !w.Spec.Variants[v].Retired {
-				most = max(most, w.Spec.Variants[v].Accuracy)
-			}
-		}
-		best *= most
-	}
-	if best <= 0 {
-		return math.SmallestNonzeroFloat64
-	}
-	return best
 }

@@ -3,6 +3,7 @@ package bound
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
@@ -33,7 +34,7 @@ type Window struct {
 func Utility(ctx context.Context, solver milp.Solver, w Model, queries []Query, o Options) (*Result, error) {
 	best := make([]float64, len(w.Spec.Apps))
 	for a := range best {
-		best[a] = w.best(serving.AppID(a))
+		best[a] = max(w.Spec.BestAccuracy(serving.AppID(a)), math.SmallestNonzeroFloat64)
 	}
 	p, err := fit(&w, queries, o, func(a serving.AppID, accuracy float64) float64 {
 		return weight(w.Spec, a) * accuracy / best[a]
