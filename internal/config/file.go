@@ -1,11 +1,15 @@
 package config
 
+// The structs of this file are the one place where a setting is declared. Its comment is its sentence on the page and
+// in the JSON Schema, its tags say the rest: yaml is the key, resource the field of a resource of Kubernetes (package
+// internal/host/resources) or - where a resource says it in another way.
+
 // File is a whole sluice.yaml.
 //
 // The comments of this file's types are the reference manual: docs/configuration.md is made from them.
 type File struct {
 	// Version of this format. Always 1. Required.
-	Version int `yaml:"version"`
+	Version int `yaml:"version" resource:"-"`
 	// DeviceTypes lists the kinds of machine there are. Required.
 	DeviceTypes []DeviceType `yaml:"device_types"`
 	// Workers lists the machines, or groups of equal machines. Required.
@@ -14,7 +18,7 @@ type File struct {
 	Models Models `yaml:"models"`
 	// Profiles lists profile files as `sluice profile` writes them, relative to this file. Later files win where two
 	// measure the same thing. Default: none.
-	Profiles []string `yaml:"profiles"`
+	Profiles []string `yaml:"profiles" resource:"-"`
 	// System says how queries are routed and batched in every app that does not choose for itself.
 	// Default: `sluice`.
 	System System `yaml:"system"`
@@ -38,7 +42,7 @@ type File struct {
 	// Tenants lists the parties that share the server. While an app's machine time is short each gets its share of it,
 	// by weight. Callers without a tenant have that named `default`, if it is listed. Default: none, all queries are
 	// alike.
-	Tenants []Tenant `yaml:"tenants"`
+	Tenants []Tenant `yaml:"tenants" resource:"tenants"`
 	// Telemetry says what is logged and recorded.
 	Telemetry Telemetry `yaml:"telemetry"`
 
@@ -51,40 +55,40 @@ type File struct {
 // DeviceType is a kind of machine, or a share of one.
 type DeviceType struct {
 	// Name by which workers refer to it. Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"name"`
 	// PricePerHour is what one machine costs, in $/h. Default: 0.
-	PricePerHour float64 `yaml:"price_per_hour"`
+	PricePerHour float64 `yaml:"price_per_hour" resource:"pricePerHour"`
 	// Tenure says whether leaving a machine idle saves its price: `owned` machines are there anyway, `rented` ones are
 	// paid for while they are used. Default: they count as owned, but systems whose paper rents every machine
 	// (`kairos`, `scrooge` and their kin) keep its rule.
-	Tenure string `yaml:"tenure"`
+	Tenure string `yaml:"tenure" resource:"tenure"`
 	// Cores is the number of threads a machine, or a part of one, can run at once. Default: 1.
-	Cores int `yaml:"cores"`
+	Cores int `yaml:"cores" resource:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
-	Memory Size `yaml:"memory"`
+	Memory Size `yaml:"memory" resource:"memory"`
 	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
 	// --budget`). Default: not limited.
-	Most int `yaml:"most"`
+	Most int `yaml:"most" resource:"most"`
 	// Accelerators is how many accelerators a machine has. Default: 0. Where models run on them, memory is that of the
 	// accelerators.
-	Accelerators int `yaml:"accelerators"`
+	Accelerators int `yaml:"accelerators" resource:"-"`
 	// Part says that this is no machine but a share of one, which an instance gets for itself: cores of its threads,
 	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
 	// profiles list under its name, and no worker is of such a type. Systems that pack (`infless` and others) give
 	// instances parts wherever there is room. Default: false.
-	Part bool `yaml:"part"`
+	Part bool `yaml:"part" resource:"-"`
 	// Percent of one accelerator that a part takes, 0 to 100. Default: 0.
-	Percent int `yaml:"percent"`
+	Percent int `yaml:"percent" resource:"percent"`
 }
 
 // Worker is a machine, or a group of equal machines.
 type Worker struct {
 	// Name of the machine. A group of n machines is called NAME-0 to NAME-(n-1). Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"-"`
 	// DeviceType is the name of one of device_types that is not a part. Default: the only one there is.
-	DeviceType string `yaml:"device_type"`
+	DeviceType string `yaml:"device_type" resource:"-"`
 	// Count is the number of machines. Default: 1.
-	Count int `yaml:"count"`
+	Count int `yaml:"count" resource:"-"`
 	// Backend says what runs the models.
 	Backend Backend `yaml:"backend"`
 	// Accelerators names those that the worker has, as `sluice devices` lists them: by index or UUID. The machines of a
@@ -99,7 +103,7 @@ type Backend struct {
 	// same, on a machine that is had when a plan needs it and given back after) or `fake` (no model: waits and echoes,
 	// for tests). Variants in Python run on workers of every kind; on a `fake` one they are fake, too, and on a
 	// `supplied` one its server runs them. Default: `onnx`.
-	Kind string `yaml:"kind"`
+	Kind string `yaml:"kind" resource:"-"`
 	// Interpreter runs the variants in Python: Python 3.9 or newer with numpy. Default: `SLUICE_PYTHON` of the
 	// environment, an active virtual environment's, `python3`, or `/usr/bin/python3`, the first that has numpy.
 	Interpreter string `yaml:"interpreter"`
@@ -131,7 +135,7 @@ type Backend struct {
 	// CA is a file of PEM certificates to trust instead of the system's, with tls.
 	CA string `yaml:"ca"`
 	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
-	LoadModels bool `yaml:"load_models"`
+	LoadModels bool `yaml:"load_models" resource:"-"`
 	// Command starts the machine of a `supplied` worker, as a process on this computer: a program and its arguments.
 	// `{port}` stands for a free port, on which the process has to serve the protocol over gRPC at 127.0.0.1, with
 	// models loaded and unloaded as asked, and `{worker}` for the worker's name. Default: none, the program that embeds
@@ -164,7 +168,7 @@ type Backend struct {
 type Models struct {
 	// Repository is a directory laid out as Triton lays one out, `MODEL/VERSION/model.onnx`, relative to this file.
 	// Required when a worker's backend is `onnx`, unless there are no apps but those of a store.
-	Repository string `yaml:"repository"`
+	Repository string `yaml:"repository" resource:"-"`
 	// Control says which models of the repository a running server has: `none`, those that it began with, `poll`, those
 	// that lie there, which is looked up every so often, or `explicit`, those that clients have loaded. With `poll` and
 	// `explicit` models that no app names are served, too, as apps of their own. Default: `none`.
@@ -181,7 +185,7 @@ type Models struct {
 // System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.
 type System struct {
 	// Name of a system; `sluice systems` lists them.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"system"`
 	// Router is the rule that gives queries to instances. With batcher, instead of name.
 	Router string `yaml:"router"`
 	// Batcher is the rule that forms batches. With router, instead of name.
@@ -202,30 +206,30 @@ type System struct {
 	Slack Duration `yaml:"slack"`
 	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`, and
 	// `serve-late` for apps with a proposed objective.
-	Late string `yaml:"late"`
+	Late string `yaml:"late" resource:"-"`
 	// Replan is how often plans are made, or the least time between two plans for scalers that plan when something has
 	// changed. Default: the system's own.
-	Replan Duration `yaml:"replan"`
+	Replan Duration `yaml:"replan" resource:"replan"`
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
-	Budget float64 `yaml:"budget"`
+	Budget float64 `yaml:"budget" resource:"budget"`
 	// Options are further settings of the system's components. docs/options.md lists them all, `sluice systems NAME`
 	// those of one system. One that no component of the system reads is an error.
-	Options map[string]string `yaml:"options"`
+	Options map[string]string `yaml:"options" resource:"options"`
 }
 
 // App is what clients call: its name is the model name of the Open Inference Protocol.
 type App struct {
 	// Name that clients use. Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"-"`
 	// VersionOf is the app of which clients see this one as a version, under the number of its model's directory; it
 	// then has no name of its own for them. Both have variants and no stages. Default: none.
 	VersionOf string `yaml:"version_of"`
 	// SLO is the latency objective. Required.
-	SLO SLO `yaml:"slo"`
+	SLO SLO `yaml:"slo" resource:"objective"`
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,
 	// `serve-late` serves it all the same. Default: the system's; when that does not say, `serve-late` where the
 	// objective is proposed, else `drop`.
-	Late string `yaml:"late"`
+	Late string `yaml:"late" resource:"late"`
 	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped.
 	// Default: 0s, which never gives up.
 	GiveUp Duration `yaml:"give_up"`
@@ -234,22 +238,22 @@ type App struct {
 	// are answered late. Default: 30s; 0s treats them as any other.
 	ColdWait Duration `yaml:"cold_wait"`
 	// Weight is the importance of the app relative to the others. Default: 1.
-	Weight float64 `yaml:"weight"`
+	Weight float64 `yaml:"weight" default:"1" resource:"weight"`
 	// AccuracyFloor is the least accuracy of a variant that answers, in [0, 1], whatever the system. A client that asks
 	// for a variant by its name gets it all the same, where it is loaded. Default: 0.
-	AccuracyFloor float64 `yaml:"accuracy_floor"`
+	AccuracyFloor float64 `yaml:"accuracy_floor" resource:"accuracyFloor"`
 	// AccuracyTarget is the mean accuracy of the app's answers to keep, from accuracy_floor to that of the most
 	// accurate variants; with several stages, their product. Serving in time comes before it, and cost after it.
 	// Default: none, as accurate as the machines allow.
-	AccuracyTarget float64 `yaml:"accuracy_target"`
+	AccuracyTarget float64 `yaml:"accuracy_target" resource:"accuracyTarget"`
 	// MinInstances of each stage are there at the least, even without any calls, for planners that read it: `fluid`
 	// (the default system's), `infless` and `static`. Default: 0.
-	MinInstances int `yaml:"min_instances"`
+	MinInstances int `yaml:"min_instances" resource:"minInstances"`
 	// MaxInstances of each stage are there at the most, for `fluid` and `infless`. Default: 0, which sets no limit.
-	MaxInstances int `yaml:"max_instances"`
+	MaxInstances int `yaml:"max_instances" resource:"maxInstances"`
 	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets
 	// planners begin with the most accurate variants.
-	Demand float64 `yaml:"demand"`
+	Demand float64 `yaml:"demand" resource:"demand"`
 	// Items says how large queries are expected to be, for planners that ask before any was seen. Default: one item
 	// each.
 	Items Items `yaml:"items"`
@@ -260,9 +264,9 @@ type App struct {
 	// System serves this app. Default: the file's.
 	System *System `yaml:"system"`
 	// Variants lists the models that can answer, when the app has one stage. Either variants or stages is required.
-	Variants []Variant `yaml:"variants"`
+	Variants []Variant `yaml:"variants" resource:"variants"`
 	// Stages lists the steps of an app that has several. Exactly one of them is fed by no other.
-	Stages []Stage `yaml:"stages"`
+	Stages []Stage `yaml:"stages" resource:"stages"`
 	// Whole hands every tensor of a query from step to step as a whole, with its batch dimension, and runs the queries
 	// one at a time at every model: for steps of which some batch and others do not. A step's model still refuses more
 	// rows than its max_batch. Default: false.
@@ -271,10 +275,10 @@ type App struct {
 	// the app, and the app anew when they change. Default: none.
 	Ensembles []string `yaml:"ensembles"`
 	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
-	Inputs []Tensor `yaml:"inputs"`
+	Inputs []Tensor `yaml:"inputs" resource:"inputs"`
 	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the
 	// repository.
-	Outputs []Tensor `yaml:"outputs"`
+	Outputs []Tensor `yaml:"outputs" resource:"outputs"`
 }
 
 // Items is how many items queries bring, as in workload files (docs/workload.md).
@@ -308,9 +312,9 @@ type Items struct {
 // SLO is a latency objective.
 type SLO struct {
 	// Latency within which a query is to be answered, such as `50ms`. Required.
-	Latency Duration `yaml:"latency"`
+	Latency Duration `yaml:"latency" resource:"latency"`
 	// Percentile of the queries that must meet it, in (0, 100]. Default: 99.
-	Percentile float64 `yaml:"percentile"`
+	Percentile float64 `yaml:"percentile" default:"99" resource:"percentile"`
 	// Proposed says that nobody asked for this latency: it follows from measurements. Answers that take longer are
 	// served all the same unless `late` is written, no plan leaves the app out for it, and a running server raises it
 	// to what it sees. `sluice config objectives` writes what a server has found. Take it away once the latency is
@@ -321,25 +325,25 @@ type SLO struct {
 // Stage is one step of an app. docs/pipelines.md explains how tensors get from step to step.
 type Stage struct {
 	// Name of the step, unique in its app. Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"name"`
 	// Variants lists the models that can do the step. Either variants or function is required.
-	Variants []Variant `yaml:"variants"`
+	Variants []Variant `yaml:"variants" resource:"variants"`
 	// Function does the step without a model, in this process: `argmax`, `crop`, `identity`, `nms`, `reshape`,
 	// `resize`, `threshold`, `topk` or `track`. Profiles list it under the name of the step.
-	Function string `yaml:"function"`
+	Function string `yaml:"function" resource:"function"`
 	// With holds the options of the function; docs/builtin.md lists them.
-	With map[string]string `yaml:"with"`
+	With map[string]string `yaml:"with" resource:"with"`
 	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in
 	// the order of their arrival. Default: true for the function `track`, false for all others and for models.
-	Stateful bool `yaml:"stateful"`
+	Stateful bool `yaml:"stateful" resource:"stateful"`
 	// Inputs says which tensors of the query the inputs of the model or function are. Default: those of the same name.
-	Inputs map[string]string `yaml:"inputs"`
+	Inputs map[string]string `yaml:"inputs" resource:"inputs"`
 	// Outputs gives the outputs of the model or function other names in the query. Default: they keep theirs.
-	Outputs map[string]string `yaml:"outputs"`
+	Outputs map[string]string `yaml:"outputs" resource:"outputs"`
 	// Queue sets limits of the step's queue. Default: none.
 	Queue *Queue `yaml:"queue"`
 	// Next lists the steps that this one feeds.
-	Next []Edge `yaml:"next"`
+	Next []Edge `yaml:"next" resource:"next"`
 }
 
 // Queue sets limits of a queue, as `dynamic_batching` of a Triton model does. They hold whatever the system decides.
@@ -374,36 +378,36 @@ type QueueLevel struct {
 // Edge feeds one stage with the results of another.
 type Edge struct {
 	// To is the name of the stage that is fed. Required.
-	To string `yaml:"to"`
+	To string `yaml:"to" resource:"to"`
 	// FanOut is how many items are expected to be passed on for each item served. Default: 1.
-	FanOut float64 `yaml:"fan_out"`
+	FanOut float64 `yaml:"fan_out" default:"1" resource:"fanOut"`
 	// Rows names the tensor that the stage gives whose rows become the items of the next one: as many as there are.
 	// Default: every item is handed on as one.
-	Rows string `yaml:"rows"`
+	Rows string `yaml:"rows" resource:"rows"`
 }
 
 // Variant is a trained model that can answer.
 type Variant struct {
 	// Name of the variant, unique in its app. Default: the model, or the class or file in python.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"name"`
 	// Python is a model in Python, relative to this file: `FILE.py` or `FILE.py:CLASS`, or a file or folder that is
 	// loaded without a class of one's own: TorchScript (`.pt`), `torch.export` (`.pt2`), scikit-learn (`.joblib`),
 	// XGBoost (`.json`, `.ubj`), or a folder as Hugging Face's `save_pretrained` writes it (docs/python.md). Instead of
 	// model.
-	Python string `yaml:"python"`
+	Python string `yaml:"python" resource:"-"`
 	// Options are texts for the class in python. Default: none.
 	Options map[string]string `yaml:"options"`
 	// Model is its directory in the repository, or its name on a remote server. Default: the variant's name.
-	Model string `yaml:"model"`
+	Model string `yaml:"model" resource:"-"`
 	// Version is the version directory. Default: the highest one that the model's version policy serves.
-	Version string `yaml:"version"`
+	Version string `yaml:"version" resource:"-"`
 	// Accuracy in [0, 1]. Default: what `sluice profile --samples` or `--agree` has measured, when the stage has
 	// several variants; otherwise 1.
-	Accuracy float64 `yaml:"accuracy"`
+	Accuracy float64 `yaml:"accuracy" resource:"accuracy"`
 	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
-	MaxBatch int `yaml:"max_batch"`
+	MaxBatch int `yaml:"max_batch" resource:"maxBatch"`
 	// Memory the variant needs when loaded. Default: the size of its model file.
-	Memory Size `yaml:"memory"`
+	Memory Size `yaml:"memory" resource:"memory"`
 	// ItemMemory is the additional memory of every item of a batch. Default: not known.
 	ItemMemory Size `yaml:"item_memory"`
 }
@@ -411,11 +415,11 @@ type Variant struct {
 // Tensor describes one input or output.
 type Tensor struct {
 	// Name of the tensor. Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"name"`
 	// DataType is the protocol's name of the element type, such as `FP32`. Required.
-	DataType string `yaml:"datatype"`
+	DataType string `yaml:"datatype" resource:"dataType"`
 	// Shape with -1 for variable dimensions; the first dimension is the batch. Required.
-	Shape []int64 `yaml:"shape"`
+	Shape []int64 `yaml:"shape" resource:"shape"`
 }
 
 // Placement is an instance to run, or one on each worker of a group.
@@ -584,14 +588,14 @@ type Limits struct {
 // certificates or tokens, callers of every address must show one, but for health.
 type Access struct {
 	// Keys is a file of API keys, hashed, as `sluice key` writes them. It is read again when it changes.
-	Keys string `yaml:"keys"`
+	Keys string `yaml:"keys" resource:"-"`
 	// Certificates lists callers by the names in their certificates. It needs server.tls.client_ca.
-	Certificates []Certificate `yaml:"certificates"`
+	Certificates []Certificate `yaml:"certificates" resource:"certificates"`
 	// JWT takes signed tokens of an issuer, such as an OpenID provider.
-	JWT JWT `yaml:"jwt"`
+	JWT JWT `yaml:"jwt" resource:"jwt"`
 	// Anonymous lists what callers may do who show nothing: `look`, `infer`, `deploy` or `administer`. Default: nothing
 	// where there are keys, certificates or tokens, else `look` and `infer`.
-	Anonymous []string `yaml:"anonymous"`
+	Anonymous []string `yaml:"anonymous" resource:"anonymous"`
 	// Audit is a file that every call that changes something is written to, as JSON lines: who, what, when, result.
 	// Once it has 64 MiB it is kept as NAME.1 to NAME.4. Default: those lines are in the server's log.
 	Audit string `yaml:"audit"`
@@ -604,45 +608,45 @@ type Access struct {
 // Certificate is a caller with a certificate.
 type Certificate struct {
 	// Name is a common name, a DNS name or a URI of the certificate. Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"name"`
 	// Tenant is the name of one of tenants. Default: none.
-	Tenant string `yaml:"tenant"`
+	Tenant string `yaml:"tenant" resource:"tenant"`
 	// Roles lists what the caller may do: `look`, `infer`, `deploy`, `administer`. Required.
-	Roles []string `yaml:"roles"`
+	Roles []string `yaml:"roles" resource:"roles"`
 }
 
 // JWT says which signed tokens are taken.
 type JWT struct {
 	// Issuer is the claim `iss` of the tokens. Required with the other settings of jwt.
-	Issuer string `yaml:"issuer"`
+	Issuer string `yaml:"issuer" resource:"issuer"`
 	// Audience is what the claim `aud` must name. Required with issuer.
-	Audience string `yaml:"audience"`
+	Audience string `yaml:"audience" resource:"audience"`
 	// KeyFile is a file with the issuer's keys, a JSON Web Key Set. It is read again when it changes.
-	KeyFile string `yaml:"key_file"`
+	KeyFile string `yaml:"key_file" resource:"-"`
 	// KeyURL is where the issuer publishes its keys, instead of key_file. It is fetched at the start, every hour, and
 	// for unknown keys.
-	KeyURL string `yaml:"key_url"`
+	KeyURL string `yaml:"key_url" resource:"keyURL"`
 	// TenantClaim is the claim with the caller's tenant. Default: none, callers have no tenant.
-	TenantClaim string `yaml:"tenant_claim"`
+	TenantClaim string `yaml:"tenant_claim" resource:"tenantClaim"`
 	// RolesClaim is the claim with the caller's roles, as a list or as words: `infer` or `sluice:infer`. Others are not
 	// looked at. Default: `scope`.
-	RolesClaim string `yaml:"roles_claim"`
+	RolesClaim string `yaml:"roles_claim" resource:"rolesClaim"`
 	// Roles lists what callers may do whose token lacks the claim. Default: nothing.
-	Roles []string `yaml:"roles"`
+	Roles []string `yaml:"roles" resource:"roles"`
 }
 
 // Tenant is a party that shares the server with others.
 type Tenant struct {
 	// Name by which keys, certificates and tokens refer to it. Required.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" resource:"name"`
 	// Weight is its share of machine time, relative to the other tenants, while that is short. Default: 1.
-	Weight float64 `yaml:"weight"`
+	Weight float64 `yaml:"weight" resource:"weight,whole"`
 	// Rate is the most queries/s that are taken of it. Further ones are answered with 429. Default: not limited.
-	Rate float64 `yaml:"rate"`
+	Rate float64 `yaml:"rate" resource:"rate,whole"`
 	// Burst is how many queries may come at once beyond rate. Default: those of a second.
 	Burst int `yaml:"burst"`
 	// Concurrency is how many of its queries may be under way at once. Default: not limited.
-	Concurrency int `yaml:"concurrency"`
+	Concurrency int `yaml:"concurrency" resource:"concurrency"`
 	// Timeout is the longest timeout that counts of its queries. Default: not limited.
 	Timeout Duration `yaml:"timeout"`
 	// Priority is the highest (smallest) priority that counts of its queries. Default: 0, its priorities do not count.
@@ -655,15 +659,15 @@ type Tenant struct {
 // TLS names the files of an encrypted server, relative to this file. They are read again when they change.
 type TLS struct {
 	// Cert is a PEM file with the certificate chain. With key.
-	Cert string `yaml:"cert"`
+	Cert string `yaml:"cert" resource:"-"`
 	// Key is a PEM file with the private key. With cert.
-	Key string `yaml:"key"`
+	Key string `yaml:"key" resource:"-"`
 	// ClientCA is a PEM file of authorities; clients must then show a certificate of one of them. Default: clients need
 	// none.
-	ClientCA string `yaml:"client_ca"`
+	ClientCA string `yaml:"client_ca" resource:"-"`
 	// ClientOptional lets clients without a certificate connect all the same; they show a key or a token instead. With
 	// client_ca. Default: false.
-	ClientOptional bool `yaml:"client_optional"`
+	ClientOptional bool `yaml:"client_optional" resource:"-"`
 	// Admin encrypts the admin address in the same way. Default: false.
 	Admin bool `yaml:"admin"`
 }

@@ -2,7 +2,7 @@ package render
 
 import (
 	"github.com/sluice-serving/sluice/internal/config"
-	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
+	"github.com/sluice-serving/sluice/internal/host/resources"
 	"github.com/sluice-serving/sluice/operator/cell"
 )
 
@@ -25,38 +25,19 @@ func (r *rendering) access() (out config.Access) {
 	if a == nil {
 		return out
 	}
+	resources.Take(&out, a)
 	if a.Keys != "" {
 		out.Keys = cell.FileKeys
 	}
-	for _, x := range a.Certificates {
-		out.Certificates = append(out.Certificates, config.Certificate{
-			Name: x.Name, Tenant: x.Tenant, Roles: words(x.Roles),
-		})
-	}
-	if j := a.JWT; j != nil {
-		out.JWT = config.JWT{Issuer: j.Issuer, Audience: j.Audience, KeyURL: j.KeyURL, TenantClaim: j.TenantClaim,
-			RolesClaim: j.RolesClaim, Roles: words(j.Roles)}
-		if j.KeySet != "" {
-			out.JWT.KeyFile = cell.FileTokenKeys
-		}
-	}
-	out.Anonymous = words(a.Anonymous)
-	return out
-}
-
-func words[R v1alpha1.Role | v1alpha1.AnonymousRole](roles []R) (out []string) {
-	for _, x := range roles {
-		out = append(out, string(x))
+	if a.JWT != nil && a.JWT.KeySet != "" {
+		out.JWT.KeyFile = cell.FileTokenKeys
 	}
 	return out
 }
 
 // tenants are the fleet's.
 func (r *rendering) tenants() (out []config.Tenant) {
-	for _, t := range r.in.Fleet.Spec.Tenants {
-		out = append(out, config.Tenant{
-			Name: t.Name, Weight: float64(max(t.Weight, 1)), Rate: float64(t.Rate), Concurrency: int(t.Concurrency),
-		})
-	}
-	return out
+	var f config.File
+	resources.Take(&f, &r.in.Fleet.Spec)
+	return f.Tenants
 }

@@ -40,7 +40,7 @@ func TestAccess(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "access") || strings.Contains(err.Error(), "tls") {
 		t.Errorf("without apps and machines the configuration's only mistakes are theirs: %v", err)
 	}
-	if got := r.tenants(); got[0].Weight != 3 || got[0].Concurrency != 8 || got[1].Weight != 1 {
+	if got := r.tenants(); got[0].Weight != 3 || got[0].Concurrency != 8 || got[1].Weight != 0 { // its default
 		t.Errorf("tenants are %+v", got)
 	}
 }

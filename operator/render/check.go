@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/resources"
 	"github.com/sluice-serving/sluice/operator/cell"
 )
 
@@ -48,14 +49,20 @@ func (r *rendering) refuse(err error) (again bool, _ error) {
 		switch {
 		case err != nil:
 		case m[1] == "apps" && n < len(r.apps):
-			again = r.note(r.out.RefusedApps, r.apps[n].Name, m[3], p.Text) || again
+			path, _ := resources.Path(config.App{}, m[3])
+			again = r.note(r.out.RefusedApps, r.apps[n].Name, path, p.Text) || again
 		case m[1] == "device_types" && n < len(r.types):
-			again = r.note(r.out.RefusedTypes, r.types[n].Name, r.partPath(n)+m[3], p.Text) || again
+			path, _ := resources.Path(config.DeviceType{}, m[3])
+			again = r.note(r.out.RefusedTypes, r.types[n].Name, r.partPath(n)+path, p.Text) || again
 		}
 	}
 	if !again {
+		path, _ := resources.Path(config.File{}, problems[0].Path)
+		if in, ok := strings.CutPrefix(problems[0].Path, "system."); ok {
+			path, _ = resources.Path(config.System{}, in) // the fleet's own fields
+		}
 		return false, fmt.Errorf("the fleet cannot be used: %s",
-			sentence("", strings.TrimPrefix(problems[0].Path, "system."), problems[0].Text))
+			sentence(path, problems[0].Text))
 	}
 	return true, nil
 }
@@ -63,7 +70,10 @@ func (r *rendering) refuse(err error) (again bool, _ error) {
 // note keeps the first problem of a name.
 func (r *rendering) note(refused map[string]string, name, path, text string) bool {
 	if refused[name] == "" {
-		refused[name] = sentence("spec.", path, r.explained(text))
+		if path != "" {
+			path = "spec." + path
+		}
+		refused[name] = sentence(path, r.explained(text))
 	}
 	return true
 }
@@ -95,21 +105,12 @@ func (r *rendering) explained(text string) string {
 	})
 }
 
-// fields are the names of a configuration's fields in resources, where those differ by more than their case.
-var fields = strings.NewReplacer("slo.", "objective.", "price_per_hour", "pricePerHour", "datatype", "dataType")
-
-// sentence says a problem in the words of the resource.
-func sentence(prefix, path, text string) string {
+// sentence says a problem with a field of the resource.
+func sentence(path, text string) string {
 	if path == "" {
 		return text
 	}
-	words := strings.Split(fields.Replace(path), "_")
-	for i, w := range words[1:] {
-		if w != "" {
-			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
-		}
-	}
-	return prefix + strings.Join(words, "") + " " + text
+	return path + " " + text
 }
 
 // sorted returns a list by name.

@@ -4,10 +4,10 @@ import (
 	"math"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluice-serving/sluice/internal/config"
+	"github.com/sluice-serving/sluice/internal/host/resources"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
 )
@@ -119,9 +119,9 @@ func (r *rendering) file() *config.File {
 		f.DeviceTypes = append(f.DeviceTypes, deviceType(t, most))
 		r.types = append(r.types, t)
 		for _, p := range t.Spec.Parts {
-			f.DeviceTypes = append(f.DeviceTypes, config.DeviceType{
-				Name: p.Name, Cores: int(p.Cores), Memory: size(p.Memory), Part: true, Percent: int(p.Percent),
-			})
+			part := config.DeviceType{Part: true}
+			resources.Take(&part, p)
+			f.DeviceTypes = append(f.DeviceTypes, part)
 			r.types = append(r.types, t)
 		}
 		w := config.Worker{Name: t.Name, DeviceType: t.Name, Count: int(most)}
@@ -145,13 +145,9 @@ func (r *rendering) file() *config.File {
 
 func (r *rendering) system() config.System {
 	spec := &r.in.Fleet.Spec
-	s := config.System{Name: spec.System, Budget: r.in.Budget, Options: map[string]string{learnOption: "true"}}
-	for k, v := range spec.Options {
-		s.Options[k] = v
-	}
-	if spec.Replan != nil {
-		s.Replan = config.Duration(spec.Replan.Duration)
-	}
+	s := config.System{Options: map[string]string{learnOption: "true"}}
+	resources.Take(&s, spec)
+	s.Budget = r.in.Budget
 	return s
 }
 
@@ -174,10 +170,9 @@ func (r *rendering) part(a config.App) config.App {
 const rounding = 1e-9
 
 func deviceType(t *v1alpha1.MachineType, most int32) config.DeviceType {
-	d := config.DeviceType{
-		Name: t.Name, PricePerHour: float(t.Spec.PricePerHour), Tenure: string(t.Spec.Tenure),
-		Cores: int(max(t.Spec.Cores, 1)), Memory: size(t.Spec.Memory), Most: int(most),
-	}
+	var d config.DeviceType
+	resources.Take(&d, &t.Spec)
+	d.Name, d.Most = t.Name, int(most)
 	for _, n := range t.Spec.Accelerators {
 		d.Accelerators += int(n)
 	}
@@ -185,25 +180,16 @@ func deviceType(t *v1alpha1.MachineType, most int32) config.DeviceType {
 }
 
 func app(a *v1alpha1.InferenceApp) config.App {
-	s := &a.Spec
-	out := config.App{
-		Name: a.Name,
-		SLO: config.SLO{
-			Latency: config.Duration(s.Objective.Latency.Duration), Percentile: float(s.Objective.Percentile),
-		},
-		Late: s.Late, Weight: float(s.Weight), AccuracyFloor: float(s.AccuracyFloor),
-		AccuracyTarget: float(s.AccuracyTarget), Demand: float(s.Demand), MinInstances: int(s.MinInstances),
-		Variants: variants(a.Name, "", s.Variants), Inputs: tensors(s.Inputs), Outputs: tensors(s.Outputs),
-	}
-	if s.MaxInstances != nil {
-		out.MaxInstances = int(*s.MaxInstances)
-	}
-	for i := range s.Stages {
-		st := &s.Stages[i]
-		out.Stages = append(out.Stages, config.Stage{
-			Name: stageName(a, st.Name), Variants: variants(a.Name, st.Name, st.Variants), Function: st.Function,
-			With: st.With, Stateful: st.Stateful, Inputs: st.Inputs, Outputs: st.Outputs, Next: edges(a, st.Next),
-		})
+	out := config.App{Name: a.Name}
+	resources.Take(&out, &a.Spec)
+	named(out.Variants, a.Name, "")
+	for i := range out.Stages {
+		st := &out.Stages[i]
+		named(st.Variants, a.Name, st.Name)
+		for k := range st.Next {
+			st.Next[k].To = stageName(a, st.Next[k].To)
+		}
+		st.Name = stageName(a, st.Name)
 	}
 	return out
 }
@@ -219,31 +205,12 @@ func stageName(a *v1alpha1.InferenceApp, name string) string {
 	return name
 }
 
-func edges(a *v1alpha1.InferenceApp, list []v1alpha1.Edge) (out []config.Edge) {
-	for _, e := range list {
-		out = append(out, config.Edge{To: stageName(a, e.To), FanOut: float(e.FanOut), Rows: e.Rows})
-	}
-	return out
-}
-
-// variants have the names of their models on workers: profiles know variants by name, and those of several apps may be
-// called the same.
-func variants(app, stage string, list []v1alpha1.Variant) (out []config.Variant) {
+// named gives variants the names of their models on workers: profiles know variants by name, and those of several apps
+// may be called the same.
+func named(list []config.Variant, app, stage string) {
 	for i := range list {
-		v := &list[i]
-		out = append(out, config.Variant{
-			Name: cell.ModelName(app, stage, v.Name), Accuracy: float(v.Accuracy), MaxBatch: int(v.MaxBatch),
-			Memory: size(v.Memory),
-		})
+		list[i].Name = cell.ModelName(app, stage, list[i].Name)
 	}
-	return out
-}
-
-func tensors(list []v1alpha1.Tensor) (out []config.Tensor) {
-	for _, t := range list {
-		out = append(out, config.Tensor{Name: t.Name, DataType: t.DataType, Shape: t.Shape})
-	}
-	return out
 }
 
 // machines says what machine supply needs.
@@ -284,18 +251,4 @@ func eachVariant(a *v1alpha1.InferenceApp, f func(stage string, v *v1alpha1.Vari
 			f(st.Name, &st.Variants[k])
 		}
 	}
-}
-
-func float(q *resource.Quantity) float64 {
-	if q == nil {
-		return 0
-	}
-	return q.AsApproximateFloat64()
-}
-
-func size(q *resource.Quantity) config.Size {
-	if q == nil {
-		return 0
-	}
-	return config.Size(q.Value())
 }

@@ -1,8 +1,8 @@
 package resources
 
 import (
+	"cmp"
 	"slices"
-	"time"
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host"
@@ -147,9 +147,8 @@ func (e *exporter) fleet() {
 	if s.Name == "" {
 		s.Name = "sluice" // the router and the batcher are in the list of what was left out
 	}
-	e.add("Fleet", e.meta(e.how.Fleet), &fleet{System: s.Name, Options: s.Options, Budget: given(s.Budget),
-		Dispatchers: e.how.Dispatchers, Replan: span(time.Duration(s.Replan)), TLS: e.tls(), Access: e.access(),
-		Tenants: e.tenants()})
+	e.add("Fleet", e.meta(e.how.Fleet), object(field{"", &s}, field{"dispatchers", e.how.Dispatchers},
+		field{"tls", e.tls()}, field{"access", e.access()}, field{"tenants", e.tenants()}))
 }
 
 // machineTypes makes one of each device type that is no part.
@@ -199,30 +198,26 @@ func (e *exporter) machineType(d serving.DeviceTypeID) {
 			"dashes", x.Name, name)
 	}
 	e.resource[d] = name
-	m := &machineType{Fleet: e.how.Fleet, Tenure: "owned", PricePerHour: given(x.PricePerHour), Most: most,
-		Cores: x.Cores, Memory: memory(x.MemoryBytes), Backend: backend}
-	if backend == "" {
-		m.Backend = "sluice"
+	m := e.file.DeviceTypes[d]
+	m.Name, m.Most, m.Tenure = "", most, cmp.Or(m.Tenure, "owned")
+	if x.Tenure == serving.Rented && x.PricePerHour == 0 {
+		m.Tenure = "owned"
+		e.lost(path+".tenure", "a rented machine needs a price: it becomes an owned one")
 	}
-	if x.Tenure == serving.Rented {
-		m.Tenure = "rented"
-		if x.PricePerHour == 0 {
-			m.Tenure = "owned"
-			e.lost(path+".tenure", "a rented machine needs a price: it becomes an owned one")
-		}
-	}
+	accelerators := map[string]int{}
 	if x.Accelerators > 0 {
-		m.Accelerators = map[string]int{e.how.Resource: x.Accelerators}
+		accelerators[e.how.Resource] = x.Accelerators
 		e.note("accelerators are asked for as %s", e.how.Resource)
 	}
+	var parts []config.DeviceType
 	for p := range e.spec.DeviceTypes {
-		y := &e.spec.DeviceTypes[p]
 		fits := func(w serving.WorkerID) bool { return e.spec.Workers[w].DeviceType == d }
-		if y.Part && slices.ContainsFunc(e.spec.Hosts(serving.DeviceTypeID(p)), fits) {
-			m.Parts = append(m.Parts, part{y.Name, y.Cores, y.Percent, memory(y.MemoryBytes)})
+		if e.spec.DeviceTypes[p].Part && slices.ContainsFunc(e.spec.Hosts(serving.DeviceTypeID(p)), fits) {
+			parts = append(parts, e.file.DeviceTypes[p])
 		}
 	}
-	e.add("MachineType", e.meta(name), m)
+	e.add("MachineType", e.meta(name), object(field{"fleet", e.how.Fleet}, field{"", &m},
+		field{"accelerators", accelerators}, field{"parts", parts}, field{"backend", cmp.Or(backend, "sluice")}))
 }
 
 // backendOf is the backend of a machine type by the kind of its workers' backend.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/sluice-serving/sluice/internal/config"
 )
 
@@ -25,79 +27,75 @@ func (e *exporter) needed(suffix, format string, files ...string) string {
 	return name
 }
 
-func (e *exporter) tls() *fleetTLS {
+func (e *exporter) tls() *yaml.Node {
 	t := &e.file.Server.TLS
 	if t.Cert == "" {
 		return nil
 	}
-	out := &fleetTLS{Secret: e.needed("tls", "secret tls NAME --cert=FILE --key=FILE", t.Cert, t.Key)}
+	list := []field{{"secret", e.needed("tls", "secret tls NAME --cert=FILE --key=FILE", t.Cert, t.Key)}}
 	if t.ClientCA != "" {
 		name := e.needed("client-ca", "configmap NAME --from-file=ca.crt=FILE", t.ClientCA)
-		out.ClientCA, out.ClientOptional = &authorities{ConfigMap: name}, t.ClientOptional
+		list = append(list, field{"clientCA", map[string]string{"configMap": name}},
+			field{"clientOptional", t.ClientOptional})
 	}
 	e.note("the certificate of the fleet has to name its service, %s", e.how.Fleet)
-	return out
+	return object(list...)
 }
 
-func (e *exporter) access() *fleetAccess {
-	a := &e.file.Access
-	out := &fleetAccess{}
+func (e *exporter) access() *yaml.Node {
+	a := e.file.Access
+	keys := ""
 	if a.Keys != "" {
-		out.Keys = e.needed("keys", "secret generic NAME --from-file=keys=FILE", a.Keys)
+		keys = e.needed("keys", "secret generic NAME --from-file=keys=FILE", a.Keys)
 	}
-	for _, x := range a.Certificates {
-		out.Certificates = append(out.Certificates, certificate{x.Name, x.Tenant, x.Roles})
-	}
-	out.JWT = e.tokens(&a.JWT)
-	for _, r := range a.Anonymous {
-		if r == "look" || r == "infer" {
-			out.Anonymous = append(out.Anonymous, r)
-		}
-	}
-	if len(out.Anonymous) < len(a.Anonymous) {
+	a.Anonymous = slices.DeleteFunc(slices.Clone(a.Anonymous), func(r string) bool {
+		return r != "look" && r != "infer"
+	})
+	if len(a.Anonymous) < len(e.file.Access.Anonymous) {
 		e.lost("access.anonymous", "callers who show nothing may look and infer at most")
 	}
-	if out.Keys == "" && out.Certificates == nil && out.JWT == nil {
-		if len(a.Anonymous) > 0 {
+	jwt := e.tokens(&a.JWT)
+	a.JWT = config.JWT{}
+	if keys == "" && a.Certificates == nil && jwt == nil {
+		if len(e.file.Access.Anonymous) > 0 {
 			e.lost("access.anonymous", "access of a Fleet needs keys, certificates or jwt: without them everybody may "+
 				"look and infer")
 		}
 		return nil
 	}
-	return out
+	return object(field{"keys", keys}, field{"jwt", jwt}, field{"", &a})
 }
 
-func (e *exporter) tokens(j *config.JWT) *fleetJWT {
+func (e *exporter) tokens(j *config.JWT) *yaml.Node {
 	if j.Issuer == "" {
 		return nil
 	}
-	out := &fleetJWT{Issuer: j.Issuer, Audience: j.Audience, KeyURL: j.KeyURL, TenantClaim: j.TenantClaim,
-		RolesClaim: j.RolesClaim, Roles: j.Roles}
+	keySet := ""
 	switch {
 	case j.KeyFile != "":
-		out.KeySet = e.needed("jwks", "configmap NAME --from-file=jwks.json=FILE", j.KeyFile)
+		keySet = e.needed("jwks", "configmap NAME --from-file=jwks.json=FILE", j.KeyFile)
 	case !strings.HasPrefix(j.KeyURL, "https://"):
 		e.lost("access.jwt.key_url", "a Fleet fetches an issuer's keys over https alone: tokens are not taken")
 		return nil
 	}
-	return out
+	return object(field{"", j}, field{"keySet", keySet})
 }
 
-func (e *exporter) tenants() (out []tenant) {
-	whole := func(x float64, path string) int {
+func (e *exporter) tenants() []config.Tenant {
+	whole := func(x float64, path string) float64 {
 		n := min(max(math.Ceil(x), 0), math.MaxInt32)
 		if n != x {
 			e.lost(path, "a Fleet has whole numbers: %v becomes %v", x, n)
 		}
-		return int(n)
+		return n
 	}
-	scale := e.weightScale()
-	for i, t := range e.file.Tenants {
-		path := at("tenants", i)
-		out = append(out, tenant{t.Name, whole(t.Weight*scale, path+".weight"), whole(t.Rate, path+".rate"),
-			whole(float64(t.Concurrency), path+".concurrency")})
+	scale, out := e.weightScale(), slices.Clone(e.file.Tenants)
+	for i := range out {
+		t, path := &out[i], at("tenants", i)
+		t.Weight, t.Rate = whole(t.Weight*scale, path+".weight"), whole(t.Rate, path+".rate")
+		t.Concurrency = int(whole(float64(t.Concurrency), path+".concurrency"))
 	}
-	if slices.ContainsFunc(out, func(t tenant) bool { return t.Rate > 0 || t.Concurrency > 0 }) {
+	if slices.ContainsFunc(out, func(t config.Tenant) bool { return t.Rate > 0 || t.Concurrency > 0 }) {
 		e.note("rate and concurrency of tenants count in each cell, of which there are as many as dispatchers")
 	}
 	return out

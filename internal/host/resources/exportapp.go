@@ -2,8 +2,10 @@ package resources
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/serving"
@@ -21,17 +23,7 @@ func (e *exporter) app(id serving.AppID) error {
 	if !same {
 		e.lost(path+".name", "Kubernetes takes lower-case letters, digits and dashes: clients call it %q now", name)
 	}
-	out := &inferenceApp{
-		Fleet: e.how.Fleet,
-		Objective: objective{Latency: time.Duration(a.SLO.Latency).String(),
-			Percentile: quantity(a.SLO.Percentile)},
-		AccuracyTarget: given(a.AccuracyTarget), AccuracyFloor: given(a.AccuracyFloor), Late: a.Late,
-		MinInstances: a.MinInstances, MaxInstances: a.MaxInstances,
-		Demand: given(a.Demand), Inputs: shown(a.Inputs), Outputs: shown(a.Outputs),
-	}
-	if a.Weight != 1 {
-		out.Weight = quantity(a.Weight)
-	}
+	var all, staged []*yaml.Node // variants of the app, or its stages
 	stages := e.spec.Apps[id].Stages
 	for i := range stages {
 		st := e.stageOf(id, i)
@@ -40,9 +32,11 @@ func (e *exporter) app(id serving.AppID) error {
 			return err
 		}
 		if st.whole == nil {
-			out.Variants = variants
+			all = variants
 		} else {
-			out.Stages = append(out.Stages, stageOf(st.whole, variants))
+			out := *st.whole
+			out.Variants = nil
+			staged = append(staged, object(field{"", &out}, field{"variants", variants}))
 		}
 		if len(variants) == 0 && (st.whole == nil || st.whole.Function == "") {
 			e.lost(path, "stage %q has no variant that a resource can say: the app is left out", st.name)
@@ -50,7 +44,10 @@ func (e *exporter) app(id serving.AppID) error {
 		}
 	}
 	e.apps[id] = name
-	e.add("InferenceApp", e.meta(name), out)
+	out := *a
+	out.Variants, out.Stages, out.Inputs, out.Outputs = nil, nil, shown(a.Inputs), shown(a.Outputs)
+	e.add("InferenceApp", e.meta(name), object(field{"fleet", e.how.Fleet}, field{"", &out},
+		field{"variants", all}, field{"stages", staged}))
 	return nil
 }
 
@@ -77,27 +74,14 @@ func (e *exporter) stageOf(id serving.AppID, i int) oneStage {
 	return oneStage{} // names are unique in an app, and the tables have all of them
 }
 
-func stageOf(s *config.Stage, variants []variant) stage {
-	out := stage{Name: s.Name, Variants: variants, Function: s.Function, With: s.With, Stateful: s.Stateful,
-		Inputs: s.Inputs, Outputs: s.Outputs}
-	for _, n := range s.Next {
-		x := edge{To: n.To, Rows: n.Rows}
-		if n.FanOut != 1 {
-			x.FanOut = quantity(n.FanOut)
-		}
-		out.Next = append(out.Next, x)
-	}
-	return out
-}
-
 // variants makes those of a stage.
-func (e *exporter) variants(of []config.Variant, st serving.StageID, path string) ([]variant, error) {
+func (e *exporter) variants(of []config.Variant, st serving.StageID, path string) ([]*yaml.Node, error) {
 	if len(of) == 0 {
 		return nil, nil // a function
 	}
-	var out []variant
+	var out []*yaml.Node
 	for j, id := range e.spec.Stages[st].Variants {
-		v, p := &of[j], at(path+".variants", j)
+		v, p := of[j], at(path+".variants", j)
 		if v.Python != "" {
 			e.lost(p+".python", "a resource names a model by its files alone: export it as ONNX, or add it to the "+
 				"image of a Triton")
@@ -112,9 +96,8 @@ func (e *exporter) variants(of []config.Variant, st serving.StageID, path string
 			continue
 		}
 		e.models[id] = m
-		accuracy := e.accuracy(id)
-		out = append(out, variant{Name: v.Name, Model: m, Accuracy: given(accuracy), MaxBatch: v.MaxBatch,
-			Memory: memory(int64(v.Memory))})
+		v.Accuracy = e.accuracy(id)
+		out = append(out, object(field{"", &v}, field{"model", m}))
 	}
 	return out, nil
 }
@@ -136,11 +119,13 @@ func (e *exporter) accuracy(id serving.VariantID) float64 {
 	return measured
 }
 
-func shown(list []config.Tensor) (out []tensor) {
-	for _, t := range list {
-		out = append(out, tensor{t.Name, strings.ToUpper(t.DataType), t.Shape})
+// shown returns tensors with their types as a resource writes them.
+func shown(list []config.Tensor) []config.Tensor {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].DataType = strings.ToUpper(list[i].DataType)
 	}
-	return out
+	return list
 }
 
 func at(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

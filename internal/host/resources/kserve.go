@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 )
 
@@ -60,11 +61,12 @@ func ImportKServe(text []byte, how Importing) (*List, error) {
 		if s.onTriton() {
 			list.note("%s: runs on a MachineType with backend triton", s.Name)
 		}
-		list.add("InferenceApp", Meta{s.Name, s.Namespace}, &inferenceApp{
-			Fleet: how.Fleet, Objective: objective{Latency: how.Objective.String()}, Demand: given(s.Demand),
-			MinInstances: s.Least, MaxInstances: s.Most,
-			Variants: []variant{{Name: s.Name, Model: model{URI: s.URI}, MaxBatch: s.MaxBatch}},
-		})
+		a := config.App{SLO: config.SLO{Latency: config.Duration(how.Objective)}, Demand: s.Demand,
+			MinInstances: s.Least, MaxInstances: s.Most}
+		v := config.Variant{Name: s.Name, MaxBatch: s.MaxBatch}
+		variants := []*yaml.Node{object(field{"", &v}, field{"model", model{URI: s.URI}})}
+		list.add("InferenceApp", Meta{s.Name, s.Namespace}, object(field{"fleet", how.Fleet}, field{"", &a},
+			field{"variants", variants}))
 	}
 	return list.sorted(), nil
 }

@@ -20,15 +20,15 @@ func items(doc *yaml.Node) []*yaml.Node {
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]
 	}
-	if list := field(n, "items"); list != nil && list.Kind == yaml.SequenceNode &&
-		strings.HasSuffix(word(field(n, "kind")), "List") {
+	if list := valueAt(n, "items"); list != nil && list.Kind == yaml.SequenceNode &&
+		strings.HasSuffix(word(valueAt(n, "kind")), "List") {
 		return list.Content
 	}
 	return []*yaml.Node{n}
 }
 
-// field returns the value of a key; nil where n is no mapping or lacks it.
-func field(n *yaml.Node, path ...string) *yaml.Node {
+// valueAt returns the value of a key; nil where n is no mapping or lacks it.
+func valueAt(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		if n = followed(n); n == nil || n.Kind != yaml.MappingNode {
 			return nil
@@ -103,7 +103,7 @@ var whys = []struct{ below, why string }{
 
 // service reads one resource. It returns nil for one of another kind.
 func (l *List) service(n *yaml.Node) (*Service, error) {
-	kind, version := word(field(n, "kind")), word(field(n, "apiVersion"))
+	kind, version := word(valueAt(n, "kind")), word(valueAt(n, "apiVersion"))
 	switch {
 	case n.Kind == yaml.ScalarNode && word(n) == "":
 		return nil, nil // an empty document
@@ -112,15 +112,15 @@ func (l *List) service(n *yaml.Node) (*Service, error) {
 			"and "+
 			"spec", n.Line)
 	case kind != "InferenceService":
-		l.leave(fmt.Sprintf("%s %s", kind, word(field(n, "metadata", "name"))), n.Line,
+		l.leave(fmt.Sprintf("%s %s", kind, word(valueAt(n, "metadata", "name"))), n.Line,
 			"only InferenceServices are read")
 		return nil, nil
 	case version != "serving.kserve.io/v1beta1":
 		return nil, fault.Errorf(fault.Config, "line %d: an InferenceService of %q: serving.kserve.io/v1beta1 is read",
 			n.Line, version)
 	}
-	p := predictor{at: field(n, "spec", "predictor")}
-	s := &Service{Name: word(field(n, "metadata", "name")), Namespace: word(field(n, "metadata", "namespace")),
+	p := predictor{at: valueAt(n, "spec", "predictor")}
+	s := &Service{Name: word(valueAt(n, "metadata", "name")), Namespace: word(valueAt(n, "metadata", "namespace")),
 		Line: n.Line}
 	if !label(s.Name) {
 		return nil, fault.Errorf(fault.Config, "line %d: metadata.name is %q: lower-case letters, digits and "+

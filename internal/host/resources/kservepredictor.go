@@ -17,12 +17,12 @@ type predictor struct {
 
 // read fills in what the predictor says.
 func (p *predictor) read(s *Service) error {
-	m := field(p.at, "model")
-	s.Format, s.Runtime = word(field(m, "modelFormat", "name")), word(field(m, "runtime"))
-	s.URI = word(field(m, "storageUri"))
+	m := valueAt(p.at, "model")
+	s.Format, s.Runtime = word(valueAt(m, "modelFormat", "name")), word(valueAt(m, "runtime"))
+	s.URI = word(valueAt(m, "storageUri"))
 	for _, f := range formats {
-		if old := field(p.at, f); old != nil && m == nil {
-			s.Format, s.URI = f, word(field(old, "storageUri"))
+		if old := valueAt(p.at, f); old != nil && m == nil {
+			s.Format, s.URI = f, word(valueAt(old, "storageUri"))
 		}
 	}
 	// KServe keeps one replica where nothing is said, and none for 0.
@@ -32,7 +32,7 @@ func (p *predictor) read(s *Service) error {
 		return fmt.Errorf("line %d: maxReplicas is %d, below minReplicas, which is %d", p.at.Line, s.Most, s.Least)
 	}
 	s.MaxBatch = p.number("batcher.maxBatchSize", 0)
-	if target := p.number("scaleTarget", 0); word(field(p.at, "scaleMetric")) == "rps" {
+	if target := p.number("scaleTarget", 0); word(valueAt(p.at, "scaleMetric")) == "rps" {
 		s.Demand = float64(target) * float64(max(s.Least, 1))
 	}
 	return p.err
@@ -40,7 +40,7 @@ func (p *predictor) read(s *Service) error {
 
 // number reads a whole number from 0, or what holds where nothing is said.
 func (p *predictor) number(key string, otherwise int) int {
-	n := field(p.at, strings.Split(key, ".")...)
+	n := valueAt(p.at, strings.Split(key, ".")...)
 	if n == nil || n.Tag == "!!null" {
 		return otherwise
 	}

@@ -17,14 +17,6 @@ func quantity(v float64) string {
 	return s
 }
 
-// given is quantity, and the empty text for 0.
-func given(v float64) string {
-	if v == 0 {
-		return ""
-	}
-	return quantity(v)
-}
-
 // memory writes a number of bytes with the largest unit that gives a whole number; the empty text for 0.
 func memory(bytes int64) string {
 	if bytes == 0 {

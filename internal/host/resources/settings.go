@@ -3,36 +3,9 @@ package resources
 import (
 	"regexp"
 	"strings"
+
+	"github.com/sluice-serving/sluice/internal/config"
 )
-
-// taken are the settings of a sluice.yaml that resources can say. [] stands for any place of a list; a pattern that
-// ends in a dot stands for all names below it.
-var taken = []string{
-	"version", "profiles[]", "models.repository",
-	"device_types[].name", "device_types[].price_per_hour", "device_types[].tenure", "device_types[].cores",
-	"device_types[].memory", "device_types[].most", "device_types[].accelerators", "device_types[].part",
-	"device_types[].percent",
-	"workers[].name", "workers[].device_type", "workers[].count", "workers[].backend.kind",
-	"workers[].backend.load_models",
-	"system.name", "system.options.", "system.replan", "system.budget", "system.late",
-	"apps[].system.name", "apps[].system.options.", "apps[].system.replan", "apps[].system.budget",
-	"apps[].system.late",
-	"server.tls.cert", "server.tls.key", "server.tls.client_ca", "server.tls.client_optional", "access.keys",
-	"access.certificates", "access.jwt.", "access.anonymous", "tenants[].name", "tenants[].weight", "tenants[].rate",
-	"tenants[].concurrency",
-	"apps[].name", "apps[].slo.", "apps[].late", "apps[].weight", "apps[].accuracy_floor", "apps[].accuracy_target",
-	"apps[].min_instances", "apps[].max_instances", "apps[].demand", "apps[].inputs", "apps[].outputs",
-	"apps[].variants[].name", "apps[].variants[].model", "apps[].variants[].version", "apps[].variants[].accuracy",
-	"apps[].variants[].max_batch", "apps[].variants[].memory",
-	"apps[].stages[].name", "apps[].stages[].function", "apps[].stages[].with.", "apps[].stages[].stateful",
-	"apps[].stages[].inputs.", "apps[].stages[].outputs.", "apps[].stages[].next",
-	"apps[].stages[].variants[].name", "apps[].stages[].variants[].model", "apps[].stages[].variants[].version",
-	"apps[].stages[].variants[].accuracy", "apps[].stages[].variants[].max_batch",
-	"apps[].stages[].variants[].memory",
-}
-
-// said are settings that are explained where they are met.
-var said = []string{"apps[].variants[].python", "apps[].stages[].variants[].python"}
 
 // reasons say why settings below a path have no counterpart; the first that fits counts.
 var reasons = []struct{ below, why string }{
@@ -59,14 +32,10 @@ var inList = regexp.MustCompile(`\[[0-9]+\]`)
 
 // reason returns why a setting has no counterpart; the empty text for one that has.
 func reason(path string) string {
-	p := inList.ReplaceAllString(path, "[]")
-	for _, list := range [][]string{taken, said} {
-		for _, t := range list {
-			if below(p, t) {
-				return ""
-			}
-		}
+	if _, had := Path(config.File{}, path); had {
+		return ""
 	}
+	p := inList.ReplaceAllString(path, "[]")
 	for _, r := range reasons {
 		if below(p, r.below) {
 			return r.why
