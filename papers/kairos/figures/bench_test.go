@@ -13,7 +13,7 @@ func BenchmarkRun(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, rule := range comparedRules() {
+	for _, rule := range comparedRules {
 		b.Run(rule, func(b *testing.B) {
 			p, err := s.probe(trial{
 				setup: s.setup, pool: pool{2, 0, 9, 0}, system: rule, threshold: 200,

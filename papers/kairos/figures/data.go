@@ -43,23 +43,21 @@ const maxItems, itemStep = 1000, 10
 
 // readLatencies reads the measured latencies of a model. They are of variant 0.
 func readLatencies(name string) (m serving.Measurements, err error) {
-	rows, err := data.Records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
+	err = data.Read("latency.csv", "model,type,items,mean_ns,stddev_ns", 2, func(key []string, v []float64) error {
+		d := slices.IndexFunc(machineTypes, func(t serving.DeviceType) bool { return t.Name == key[1] })
+		if d < 0 {
+			return fmt.Errorf("there is no type %q", key[1])
+		}
+		if key[0] == name {
+			m.Latency = append(m.Latency, serving.LatencyPoint{
+				DeviceType: serving.DeviceTypeID(d), Items: int(v[0]), Concurrency: 1, Mean: time.Duration(v[1]),
+				StdDev: time.Duration(v[2]),
+			})
+		}
+		return nil
+	})
 	if err != nil {
 		return m, err
-	}
-	for n, r := range rows {
-		if r[0] != name {
-			continue
-		}
-		d := slices.IndexFunc(machineTypes, func(t serving.DeviceType) bool { return t.Name == r[1] })
-		v, err := reproduce.Numbers("latency.csv", n, r[2:])
-		if err != nil || d < 0 {
-			return m, fmt.Errorf("data/latency.csv: record %d: type %q: %w", n+1, r[1], err)
-		}
-		m.Latency = append(m.Latency, serving.LatencyPoint{
-			DeviceType: serving.DeviceTypeID(d), Items: int(v[0]), Concurrency: 1, Mean: time.Duration(v[1]),
-			StdDev: time.Duration(v[2]),
-		})
 	}
 	if want := len(machineTypes) * maxItems / itemStep; len(m.Latency) != want {
 		return m, fmt.Errorf("data/latency.csv: %d points of %s, want %d", len(m.Latency), name, want)

@@ -21,14 +21,12 @@ type searchResult struct {
 	best      int
 }
 
-// percent returns the evaluated part of a space of so many pools, in %.
-func (s *searchResult) percent(space int) float64 {
-	return 100 * float64(len(s.evaluated)) / float64(space)
-}
+// found returns the best pool.
+func (s *searchResult) found() experiment.EvaluatedPool { return s.evaluated[s.best] }
 
 // figure11Live runs Algorithm 1 with pools evaluated on the data plane (§5.2: "online evaluation") and in the
 // simulator, and compares the throughputs of pools in both.
-func figure11Live(run *runner) error {
+func figure11Live(run *runner, f *reproduce.Sheet) error {
 	tr := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis}
 	s, err := run.deployment(tr.setup)
 	if err != nil {
@@ -38,13 +36,32 @@ func figure11Live(run *runner) error {
 	if err != nil {
 		return err
 	}
-	task := run.AddTask("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
-		return run.searchLive(ctx, s, tr, ranked, seed)
-	})
-	run.Report(func(o *reproduce.Outcome) error {
-		addLiveRows(o, tr, ranked, task.Results[0].(*liveSearch))
-		return nil
-	})
+	got := reproduce.Add(run.Runner, "search on the data plane", 0, 1,
+		func(ctx context.Context, seed uint64) (*liveSearch, error) {
+			return run.searchLive(ctx, s, tr, ranked, seed)
+		})
+	at := f.At("model", tr.model, "rule", kairosRule, "arrivals", tr.arrivals)
+	add := func(name string, of func(*liveSearch) *searchResult) {
+		number := func(n func(*searchResult) float64) reproduce.Values {
+			return got.Each(func(x *liveSearch) float64 { return n(of(x)) })
+		}
+		addMachines(at, name, func() []pool { return []pool{pool(of(got.First()).found().Pool)} })
+		at.Row(name, throughputRow, "queries/s", number(func(x *searchResult) float64 { return x.found().Rate }))
+		at.Row(name, "evaluated", "% of the pools", number(func(x *searchResult) float64 {
+			return 100 * float64(len(x.evaluated)) / float64(len(ranked))
+		}))
+		at.Row(name, "evaluated", "pools", number(func(x *searchResult) float64 { return float64(len(x.evaluated)) }))
+	}
+	add("kairos+, live", func(x *liveSearch) *searchResult { return &x.live })
+	add("kairos+, simulated", func(x *liveSearch) *searchResult { return &x.simulated })
+	for i, r := range ranked[:liveAtOnce] {
+		at := f.At("model", tr.model, "rule", kairosRule, "arrivals", tr.arrivals, "pool", pool(r.Pool))
+		at.Row(kairosRule, "bound", "queries/s", reproduce.Const(r.Bound))
+		at.Row(kairosRule, "throughput, live", "queries/s",
+			got.Each(func(x *liveSearch) float64 { return x.liveTop[i].Rate }))
+		at.Row(kairosRule, "throughput, simulated", "queries/s",
+			got.Each(func(x *liveSearch) float64 { return x.simulatedTop[i].Rate }))
+	}
 	return nil
 }
 
@@ -102,26 +119,4 @@ func (run *runner) searchLive(ctx context.Context, s *deployment, tr trial, rank
 		out.liveTop, out.simulatedTop = append(out.liveTop, a), append(out.simulatedTop, b)
 	}
 	return out, nil
-}
-
-func addLiveRows(o *reproduce.Outcome, tr trial, ranked []planner.Ranked, out *liveSearch) {
-	setting := map[string]string{"model": tr.model, "rule": kairosRule, "arrivals": tr.arrivals.String()}
-	for _, x := range []struct {
-		name string
-		*searchResult
-	}{{"kairos+, live", &out.live}, {"kairos+, simulated", &out.simulated}} {
-		best := x.evaluated[x.best]
-		addMachines(o, "11L", x.name, setting, pool(best.Pool))
-		o.AddRow(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
-		o.AddRow(row("11L", x.name, "evaluated", "% of the pools", setting), x.percent(len(ranked)))
-		o.AddRow(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.evaluated)))
-	}
-	for i, r := range ranked[:liveAtOnce] {
-		setting := map[string]string{
-			"model": tr.model, "rule": kairosRule, "arrivals": tr.arrivals.String(), "pool": pool(r.Pool).String(),
-		}
-		o.AddRow(row("11L", kairosRule, "bound", "queries/s", setting), r.Bound)
-		o.AddRow(row("11L", kairosRule, "throughput, live", "queries/s", setting), out.liveTop[i].Rate)
-		o.AddRow(row("11L", kairosRule, "throughput, simulated", "queries/s", setting), out.simulatedTop[i].Rate)
-	}
 }

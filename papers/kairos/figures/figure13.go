@@ -3,8 +3,8 @@ package kairos
 import (
 	"fmt"
 	"math"
+	"slices"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	planner "github.com/sluice-serving/sluice/papers/kairos"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -36,98 +36,113 @@ func (s *deployment) topPools() (*topPools, error) {
 }
 
 // figure13 measures the pools with the highest bounds under Kairos's rule, for every model (§8.5).
-func figure13(run *runner) error {
-	ladders := make(map[string]*topPools)
-	all := make(map[trial]throughputs)
-	ask := func(model string, r planner.Ranked) trial {
-		return trial{setup: paperSetup(model), pool: pool(r.Pool), system: kairosRule, arrivals: wholeMillis}
-	}
+func figure13(run *runner, f *reproduce.Sheet) error {
+	chart := f.Chart("13", "Kairos, Figure 13: pools with the highest bounds, and what they carry", 2)
 	for _, m := range models {
 		s, err := run.deployment(paperSetup(m.name))
 		if err != nil {
 			return err
 		}
-		if ladders[m.name], err = s.topPools(); err != nil {
+		x, err := s.topPools()
+		if err != nil {
 			return err
 		}
-		for _, r := range ladders[m.name].ranked {
-			all[ask(m.name, r)] = run.throughputTask(ask(m.name, r), run.coarse)
-		}
-	}
-	run.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		for _, m := range models {
-			x := ladders[m.name]
-			p := plot.Panel{Name: m.name + ": queries/s", XName: "by upper bound", Low: 0, High: math.NaN()}
-			bound, ours, got, star := plot.Line{Name: "upper bound", Faint: true}, plot.Line{Name: "linear program"},
-				plot.Line{Name: "kairos"}, plot.Line{Name: "chosen"}
-			rates := make([][]float64, len(x.ranked))
-			for i, r := range x.ranked {
-				setting := map[string]string{"model": m.name, "arrivals": wholeMillis.String()}
-				system := fmt.Sprintf("%d. %v", i+1, pool(r.Pool))
-				rates[i] = all[ask(m.name, r)].rates()
-				o.AddRow(row("13", system, throughputRow, "queries/s", setting), rates[i]...)
-				o.AddRow(row("13", system, "upper bound", "queries/s", setting), r.Bound)
-				o.AddRow(row("13", system, "linear program", "queries/s", setting), x.fluid[i])
-				at := float64(i + 1)
-				bound.X, bound.Y = append(bound.X, at), append(bound.Y, r.Bound)
-				ours.X, ours.Y = append(ours.X, at), append(ours.Y, x.fluid[i])
-				got.X, got.Y = append(got.X, at), append(got.Y, reproduce.Mean(rates[i]))
-				y := math.NaN()
-				if i == x.chosen {
-					y = reproduce.Mean(rates[i])
-				}
-				star.X, star.Y = append(star.X, at), append(star.Y, y)
+		at := f.At("model", m.name, "arrivals", wholeMillis)
+		p := chart.Panel(m.name+": queries/s", "by upper bound", 0, reproduce.Auto).Faint("upper bound")
+		rates := make([]reproduce.Values, len(x.ranked))
+		for i, r := range x.ranked {
+			system, place := fmt.Sprintf("%d. %v", i+1, pool(r.Pool)), float64(i+1)
+			tr := trial{setup: s.setup, pool: pool(r.Pool), system: kairosRule, arrivals: wholeMillis}
+			rates[i] = run.throughput(tr, run.coarse).rates()
+			upper, fluid, star := reproduce.Const(r.Bound), reproduce.Const(x.fluid[i]), reproduce.Const(math.NaN())
+			if i == x.chosen {
+				star = rates[i]
 			}
-			x.addSummary(o, m.name, rates)
-			p.Lines = []plot.Line{bound, ours, got, star}
-			panels = append(panels, p)
+			at.Row(system, throughputRow, "queries/s", rates[i])
+			at.Row(system, "upper bound", "queries/s", upper)
+			at.Row(system, "linear program", "queries/s", fluid)
+			p.Point("upper bound", place, upper)
+			p.Point("linear program", place, fluid)
+			p.Point("kairos", place, rates[i])
+			p.Point("chosen", place, star)
 		}
-		addChart(o, "13", "13: pools with the highest bounds, and what they carry", 2, panels...)
-		return nil
-	})
+		x.addSummary(f.At("model", m.name, "arrivals", wholeMillis, "of the pools", "all above"), rates)
+	}
 	return nil
 }
 
 // addSummary adds the rank of the best pool by either bound, and by how much the chosen pool is below the best.
-func (x *topPools) addSummary(o *reproduce.Outcome, model string, rates [][]float64) {
-	setting := map[string]string{"model": model, "arrivals": wholeMillis.String(), "of the pools": "all above"}
+func (x *topPools) addSummary(at reproduce.Place, rates []reproduce.Values) {
 	program := 0
 	for i := range x.fluid {
 		if x.fluid[i] > x.fluid[program] {
 			program = i
 		}
 	}
-	var place, ours, chosen, misses, first, byProgram, most []float64
-	for seed := range rates[0] {
-		best := 0
-		for i := range rates {
-			if rates[i][seed] > rates[best][seed] {
-				best = i
-			}
-		}
-		before := 1
-		for i := range x.fluid {
-			if x.fluid[i] > x.fluid[best] {
-				before++
-			}
-		}
-		place, ours = append(place, float64(best+1)), append(ours, float64(before))
-		chosen = append(chosen, float64(x.chosen+1))
-		below := func(i int) float64 { return 100 * (1 - rates[i][seed]/rates[best][seed]) }
-		misses, first, byProgram = append(misses, below(x.chosen)), append(first, below(0)),
-			append(byProgram, below(program))
-		part := 0.0
-		for i := range rates {
-			part = max(part, rates[i][seed]/x.fluid[i])
-		}
-		most = append(most, part)
+	add := func(quantity, unit string, of func(rate []float64, best int) float64) *reproduce.Entry {
+		return at.Row(kairosRule, quantity, unit, ofPools(rates, of))
 	}
-	o.AddRow(row("13", "kairos", "place of the best", "", setting).WithPublished(10, "§8.5, at most"), place...)
-	o.AddRow(row("13", "kairos", "its place by the linear program", "", setting), ours...)
-	o.AddRow(row("13", "kairos", "place of the chosen", "", setting), chosen...)
-	o.AddRow(row("13", "kairos", "chosen below the best", "%", setting), misses...)
-	o.AddRow(row("13", "kairos", "highest bound below the best", "%", setting), first...)
-	o.AddRow(row("13", "kairos", "linear program's first below the best", "%", setting), byProgram...)
-	o.AddRow(row("13", "kairos", "most of the linear program", "x", setting), most...)
+	below := func(pool int) func(rate []float64, best int) float64 {
+		return func(rate []float64, best int) float64 { return 100 * (1 - rate[pool]/rate[best]) }
+	}
+	add("place of the best", "", func(_ []float64, best int) float64 { return float64(best + 1) }).
+		Published(10, "§8.5, at most")
+	add("its place by the linear program", "", func(_ []float64, best int) float64 {
+		return float64(ranks(x.fluid)[best])
+	})
+	add("place of the chosen", "", func([]float64, int) float64 { return float64(x.chosen + 1) })
+	add("chosen below the best", "%", below(x.chosen))
+	add("highest bound below the best", "%", below(0))
+	add("linear program's first below the best", "%", below(program))
+	add("most of the linear program", "x", func(rate []float64, _ int) float64 {
+		return slices.Max(reproduce.Ratios(rate, x.fluid))
+	})
+}
+
+// ofPools returns a number for each seed that of finds from the rates of pools and the position of the best of them.
+func ofPools(rates []reproduce.Values, of func(rate []float64, best int) float64) reproduce.Values {
+	return func() (out []float64) {
+		for seed := range rates[0]() {
+			rate, best := make([]float64, len(rates)), 0
+			for i := range rates {
+				if rate[i] = rates[i]()[seed]; rate[i] > rate[best] {
+					best = i
+				}
+			}
+			out = append(out, of(rate, best))
+		}
+		return out
+	}
+}
+
+// figure14 measures the pools of Figure 13 under every rule, for RM2 (§8.5).
+func figure14(run *runner, f *reproduce.Sheet) error {
+	s, err := run.deployment(paperSetup("rm2"))
+	if err != nil {
+		return err
+	}
+	x, err := s.topPools()
+	if err != nil {
+		return err
+	}
+	most, err := s.oracle()
+	if err != nil {
+		return err
+	}
+	p := f.Chart("14", "Kairos, Figure 14: RM2 by pool and rule", 1).
+		Panel("throughput (queries/s)", "by upper bound", 0, reproduce.Auto).Faint("upper bound")
+	for i, r := range x.ranked {
+		at := f.At("model", "rm2", "arrivals", wholeMillis, "pool", fmt.Sprintf("%d. %v", i+1, pool(r.Pool)))
+		place, upper := float64(i+1), reproduce.Const(r.Bound)
+		at.Row("upper bound", throughputRow, "queries/s", upper)
+		p.Point("upper bound", place, upper)
+		p.Point("oracle", place, reproduce.Const(most.rates[most.best]))
+		for _, rule := range comparedRules {
+			tr := trial{setup: s.setup, pool: pool(r.Pool), system: rule, arrivals: wholeMillis}
+			rates := run.throughput(tr, run.coarse).rates()
+			at.Row(rule, throughputRow, "queries/s", rates)
+			p.Point(rule, place, rates)
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/systems"
 	planner "github.com/sluice-serving/sluice/papers/kairos"
 	"github.com/sluice-serving/sluice/papers/reproduce"
@@ -36,18 +35,20 @@ func (s *deployment) fluidPool(budget float64) (pool, error) {
 	return pool(ranked[0].Pool), nil
 }
 
-// poolComparison compares Kairos on the pool that it chooses with the best homogeneous pool under the same budget.
+// contender is a system with its pools.
+type contender struct {
+	name  string
+	pools func() []pool
+	carried
+}
+
+// poolComparison compares systems on the pools that they choose with the best homogeneous pool under the same budget.
 type poolComparison struct {
 	setup       setup
 	arrivals    arrivals
 	budget      float64
-	pool        pool
-	homogeneous throughputs
-	kairos      throughputs
-	fluidPool   pool // chosen by our linear program
-	fluid       throughputs
-	schedule    throughputs
-	own         *ownPool // of the default system
+	homogeneous reproduce.Values // its throughput, scaled up to the whole budget
+	contenders  []contender      // Kairos first
 }
 
 // comparePools adds the tasks of a comparison of pools.
@@ -56,120 +57,132 @@ func (run *runner) comparePools(at setup, by arrivals, budget float64) (*poolCom
 	if err != nil {
 		return nil, err
 	}
-	c := &poolComparison{setup: at, arrivals: by, budget: budget}
-	if c.pool, err = s.chosenPool(budget); err != nil {
+	chosen, err := s.chosenPool(budget)
+	if err != nil {
 		return nil, err
 	}
-	if c.fluidPool, err = s.fluidPool(budget); err != nil {
+	fluid, err := s.fluidPool(budget)
+	if err != nil {
 		return nil, err
 	}
-	g := run.fine
-	if slices.Max(c.pool[:]) > 30 {
+	g, alone := run.fine, homogeneous(budget)
+	if slices.Max(chosen[:]) > 30 {
 		g = run.large
 	}
-	c.homogeneous = run.throughputTask(trial{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, g)
-	c.kairos = run.throughputTask(trial{setup: at, pool: c.pool, system: kairosRule, arrivals: by}, g)
-	c.fluid = run.throughputTask(trial{setup: at, pool: c.fluidPool, system: kairosRule, arrivals: by}, g)
-	c.schedule = run.throughputTask(trial{setup: at, pool: c.fluidPool, system: scheduleRule, arrivals: by}, g)
-	c.own = run.ownPoolTask(at, by, budget, g)
+	on := func(p pool, system string) carried {
+		return run.throughput(trial{setup: at, pool: p, system: system, arrivals: by}, g)
+	}
+	c := &poolComparison{setup: at, arrivals: by, budget: budget}
+	c.homogeneous = on(alone, "fcfs").rates().Times(budgetScale(alone, budget))
+	own := run.rented(at, by, budget, g)
+	c.contenders = []contender{
+		{kairosRule, always(chosen), on(chosen, kairosRule)}, {fluidLabel, always(fluid), on(fluid, kairosRule)},
+		{scheduleRule, always(fluid), on(fluid, scheduleRule)}, {systems.Default, own.pools, own},
+	}
 	return c, nil
 }
 
-// scaled returns the throughput of the homogeneous pool, scaled up to the whole budget, by seed.
-func (c *poolComparison) scaled() []float64 {
-	return reproduce.Scaled(c.homogeneous.rates(), budgetScale(homogeneous(c.budget), c.budget))
+// gain returns the throughput of a contender over that of the scaled homogeneous pool.
+func (c *poolComparison) gain(contender int) reproduce.Values {
+	return c.contenders[contender].rates().Over(c.homogeneous)
 }
 
-// gain returns the throughput of Kairos over that of the scaled homogeneous pool, by seed.
-func (c *poolComparison) gain() []float64 { return reproduce.Ratios(c.kairos.rates(), c.scaled()) }
-
-// addRows adds the rows of a comparison of pools. It adds model and arrivals to setting. published, which may be nil,
-// adds the published number to the row of the gain.
-func (c *poolComparison) addRows(o *reproduce.Outcome, figure string, setting map[string]string,
-	published func(reproduce.Row) reproduce.Row) {
-	setting["model"], setting["arrivals"] = c.setup.model, c.arrivals.String()
-	o.AddRow(row(figure, "homogeneous, scaled", throughputRow, "queries/s", setting), c.scaled()...)
-	addMachines(o, figure, "homogeneous, scaled", setting, homogeneous(c.budget))
-	addThroughput(o, figure, "kairos", setting, c.kairos.bySeed())
-	addMachines(o, figure, "kairos", setting, c.pool)
-	gain := row(figure, "kairos", "over homogeneous", "x", setting)
-	if published != nil {
-		gain = published(gain)
+// addRows adds the rows of a comparison, and its group of bars. It returns Kairos's gain.
+func (c *poolComparison) addRows(at reproduce.Place, bars *reproduce.Panel) (gain *reproduce.Entry) {
+	at.Row("homogeneous, scaled", throughputRow, "queries/s", c.homogeneous)
+	addMachines(at, "homogeneous, scaled", always(homogeneous(c.budget)))
+	for i, x := range c.contenders {
+		addThroughput(at, x.name, x.carried)
+		addMachines(at, x.name, x.pools)
+		if e := at.Row(x.name, "over homogeneous", "x", c.gain(i)); i == 0 {
+			gain = e
+		}
+		bars.Bar(x.name, c.setup.model, c.gain(i))
 	}
-	o.AddRow(gain, c.gain()...)
-	addThroughput(o, figure, fluidLabel, setting, c.fluid.bySeed())
-	addMachines(o, figure, fluidLabel, setting, c.fluidPool)
-	o.AddRow(row(figure, fluidLabel, "over homogeneous", "x", setting),
-		reproduce.Ratios(c.fluid.rates(), c.scaled())...)
-	addThroughput(o, figure, scheduleRule, setting, c.schedule.bySeed())
-	addMachines(o, figure, scheduleRule, setting, c.fluidPool)
-	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting),
-		reproduce.Ratios(c.schedule.rates(), c.scaled())...)
-	addThroughput(o, figure, systems.Default, setting, c.own.bySeed())
-	addMachines(o, figure, systems.Default, setting, c.own.pools()...)
-	o.AddRow(row(figure, systems.Default, "over homogeneous", "x", setting),
-		reproduce.Ratios(c.own.rates(), c.scaled())...)
+	return gain
 }
 
-const (
-	// fluidLabel names Kairos's rule on the pool that our linear program chooses.
-	fluidLabel = "kairos, linear program"
-	// scheduleRule is our rule, which plans ahead; it runs on the pool that our linear program chooses.
-	scheduleRule = "kairos-schedule"
-)
+// gainBars names the bars of comparisons.
+const gainBars = "times the homogeneous throughput"
 
 // figure8 compares Kairos with the best homogeneous pool (§8.1).
-func figure8(run *runner) error {
-	var all []*poolComparison
+func figure8(run *runner, f *reproduce.Sheet) error {
+	chart := f.Chart("8", "Kairos, Figure 8: throughput over the best homogeneous pool", 1)
 	for _, by := range bothArrivals {
+		bars := chart.Bars(gainBars + ", " + by.String())
 		for _, m := range models {
 			c, err := run.comparePools(paperSetup(m.name), by, budget)
 			if err != nil {
 				return err
 			}
-			all = append(all, c)
+			at := f.At("model", m.name, "arrivals", by)
+			gain := c.addRows(at, bars)
+			if m.name == "rm2" {
+				gain.Published(2, "§8.1, up to")
+			} else {
+				gain.Published(1.25, "§8.1, more than")
+			}
+			rates := c.contenders[0].rates()
+			at.Row(kairosRule, "deviation of gaps over their mean", "", rates.Map(func(rate float64) float64 {
+				vary, _ := by.burstiness(rate)
+				return vary
+			}))
+			at.Row(kairosRule, "queries at once", "", rates.Map(func(rate float64) float64 {
+				_, together := by.burstiness(rate)
+				return together
+			}))
 		}
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		for _, c := range all {
-			setting := map[string]string{}
-			c.addRows(o, "8", setting, func(r reproduce.Row) reproduce.Row {
-				if c.setup.model == "rm2" {
-					return r.WithPublished(2, "§8.1, up to")
-				}
-				return r.WithPublished(1.25, "§8.1, more than")
-			})
-			var vary, together []float64
-			for _, rate := range c.kairos.rates() {
-				v, n := c.arrivals.burstiness(rate)
-				vary, together = append(vary, v), append(together, n)
-			}
-			o.AddRow(row("8", "kairos", "deviation of gaps over their mean", "", setting), vary...)
-			o.AddRow(row("8", "kairos", "queries at once", "", setting), together...)
-		}
-		var panels []plot.Panel
-		for n, by := range bothArrivals {
-			p := gainPanel(all[n*len(models):][:len(models)])
-			p.Name += ", " + by.String()
-			panels = append(panels, p)
-		}
-		addChart(o, "8", "8: throughput over the best homogeneous pool", 1, panels...)
-		return nil
-	})
 	return nil
 }
 
-// gainPanel draws comparisons, a group of bars for each.
-func gainPanel(all []*poolComparison) plot.Panel {
-	var groups []string
-	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: fluidLabel}, plot.Line{Name: scheduleRule}
-	own := plot.Line{Name: systems.Default}
-	for _, c := range all {
-		groups = append(groups, c.setup.model)
-		taken.Y = append(taken.Y, reproduce.Mean(c.gain()))
-		program.Y = append(program.Y, reproduce.Mean(reproduce.Ratios(c.fluid.rates(), c.scaled())))
-		planned.Y = append(planned.Y, reproduce.Mean(reproduce.Ratios(c.schedule.rates(), c.scaled())))
-		own.Y = append(own.Y, reproduce.Mean(reproduce.Ratios(c.own.rates(), c.scaled())))
+// variation is a setup that differs in one thing from Figure 8.
+type variation struct {
+	name, value string // in the rows' setting
+	budget      float64
+	change      func(*setup)
+}
+
+// vary compares variations with Figure 8.
+func (run *runner) vary(f *reproduce.Sheet, all ...variation) error {
+	chart := f.Chart(f.Figure, "Kairos, Figure "+f.Figure+": throughput over the best homogeneous pool", 1)
+	for _, x := range all {
+		bars := chart.Bars(x.name + " " + x.value + ": " + gainBars)
+		for _, m := range run.varied {
+			changed := paperSetup(m.name)
+			x.change(&changed)
+			c, err := run.comparePools(changed, wholeMillis, x.budget)
+			if err != nil {
+				return err
+			}
+			plain, err := run.comparePools(paperSetup(m.name), wholeMillis, budget)
+			if err != nil {
+				return err
+			}
+			at := f.At(x.name, x.value, "model", m.name, "arrivals", wholeMillis)
+			c.addRows(at, bars)
+			at.Row(kairosRule, "over homogeneous in Figure 8", "x", plain.gain(0))
+			bars.Faint("kairos in Figure 8").Bar("kairos in Figure 8", m.name, plain.gain(0))
+		}
 	}
-	return reproduce.Bars("times the homogeneous throughput", groups, taken, program, planned, own)
+	return nil
+}
+
+// figure15 varies Figure 8: four times the budget, and QoS targets 20 % higher (§8.6).
+func figure15(run *runner, f *reproduce.Sheet) error {
+	return run.vary(f,
+		variation{name: "budget", value: "10 $/h", budget: 4 * budget, change: func(*setup) {}},
+		variation{name: "QoS", value: "x 1.2", budget: budget, change: func(s *setup) { s.qos = 1.2 }})
+}
+
+// figure16 varies Figure 8: Gaussian sizes, and latencies that deviate by 5 % from their prediction (§8.6). The paper
+// says 5 % variance; here it is the standard deviation.
+func figure16(run *runner, f *reproduce.Sheet) error {
+	var all []variation
+	for _, to := range gaussians {
+		all = append(all, variation{name: "sizes", value: to.String(), budget: budget,
+			change: func(s *setup) { s.sizes = to }})
+	}
+	return run.vary(f, append(all, variation{name: "noise", value: "5 %", budget: budget,
+		change: func(s *setup) { s.noise = 0.05 }})...)
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	planner "github.com/sluice-serving/sluice/papers/kairos"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -16,34 +15,29 @@ const sampledPools = 20
 
 // boundComparison holds both bounds of all pools under the budget.
 type boundComparison struct {
-	model     string
 	pools     []pool // by falling upper bound of the paper
 	upper     []float64
 	fluid     []float64
 	oracle    *oraclePools
-	simulated []int // indices into pools
-	runs      []throughputs
+	simulated []int              // indices into pools
+	rates     []reproduce.Values // of the simulated
 }
 
 // figureB compares the paper's bound with our linear program: how far they lie apart, which of them simulation and the
 // oracle exceed, and whose highest pools are the best.
-func figureB(run *runner) error {
-	var all []*boundComparison
+func figureB(run *runner, f *reproduce.Sheet) error {
+	chart := f.Chart("B", "Kairos, Figure B: both bounds, all pools by the upper bound", 2)
 	for _, m := range models {
 		x, err := run.compareBounds(m.name)
 		if err != nil {
 			return err
 		}
-		all = append(all, x)
+		at := f.At("model", m.name, "arrivals", wholeMillis)
+		x.addBoundRatios(at)
+		x.addBoundQuality(at, "upper bound", x.upper)
+		x.addBoundQuality(at, "linear program", x.fluid)
+		x.draw(chart.Panel(m.name+": queries/s", "by upper bound", 0, reproduce.Auto))
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		for _, x := range all {
-			panels = append(panels, x.addRows(o))
-		}
-		addChart(o, "B", "B: both bounds, all pools by the upper bound", 2, panels...)
-		return nil
-	})
 	return nil
 }
 
@@ -60,7 +54,7 @@ func (run *runner) compareBounds(model string) (*boundComparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &boundComparison{model: model}
+	x := &boundComparison{}
 	if x.oracle, err = s.oracle(); err != nil {
 		return nil, err
 	}
@@ -73,9 +67,9 @@ func (run *runner) compareBounds(model string) (*boundComparison, error) {
 	for i := range x.pools {
 		if i < topCount || second[i] <= topCount || i%every == 0 {
 			x.simulated = append(x.simulated, i)
-			x.runs = append(x.runs, run.throughputTask(trial{
+			x.rates = append(x.rates, run.throughput(trial{
 				setup: paperSetup(model), pool: x.pools[i], system: kairosRule, arrivals: wholeMillis,
-			}, run.coarse))
+			}, run.coarse).rates())
 		}
 	}
 	return x, nil
@@ -95,17 +89,8 @@ func ranks(v []float64) []int {
 	return out
 }
 
-// addRows adds the rows of a model and returns its panel.
-func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
-	setting := map[string]string{"model": x.model, "arrivals": wholeMillis.String()}
-	x.addBoundRatios(o, setting)
-	x.addBoundQuality(o, "upper bound", x.upper, setting)
-	x.addBoundQuality(o, "linear program", x.fluid, setting)
-	return x.panel()
-}
-
 // addBoundRatios adds how far the two bounds lie apart.
-func (x *boundComparison) addBoundRatios(o *reproduce.Outcome, setting map[string]string) {
+func (x *boundComparison) addBoundRatios(at reproduce.Place) {
 	least, most, above := 0, 0, 0
 	part := make([]float64, len(x.pools))
 	for i := range x.pools {
@@ -119,22 +104,17 @@ func (x *boundComparison) addBoundRatios(o *reproduce.Outcome, setting map[strin
 			above++
 		}
 	}
-	for _, i := range []int{least, most} {
-		name := fmt.Sprintf("least, %v", x.pools[i])
-		if i == most {
-			name = fmt.Sprintf("most, %v", x.pools[i])
-		}
-		o.AddRow(row("B", name, "upper bound over linear program", "x", setting), part[i])
-	}
-	o.AddRow(row("B", "all", "pools", "", setting), float64(len(x.pools)))
-	o.AddRow(row("B", "all", "upper bound above the linear program", "pools", setting), float64(above))
-	o.AddRow(row("B", "all", "measured", "pools", setting), float64(len(x.simulated)))
+	const quantity = "upper bound over linear program"
+	at.Row(fmt.Sprintf("least, %v", x.pools[least]), quantity, "x", reproduce.Const(part[least]))
+	at.Row(fmt.Sprintf("most, %v", x.pools[most]), quantity, "x", reproduce.Const(part[most]))
+	at.Row("all", "pools", "", reproduce.Const(float64(len(x.pools))))
+	at.Row("all", "upper bound above the linear program", "pools", reproduce.Const(float64(above)))
+	at.Row("all", "measured", "pools", reproduce.Const(float64(len(x.simulated))))
 }
 
 // addBoundQuality adds how well a bound, given by pool, ranks the measured pools, and whether Kairos and the oracle
 // exceed it.
-func (x *boundComparison) addBoundQuality(o *reproduce.Outcome, name string, bounds []float64,
-	setting map[string]string) {
+func (x *boundComparison) addBoundQuality(at reproduce.Place, name string, bounds []float64) {
 	place := ranks(bounds)
 	oracleMost, oracleAbove := 0.0, 0
 	for i, p := range x.pools {
@@ -145,50 +125,46 @@ func (x *boundComparison) addBoundQuality(o *reproduce.Outcome, name string, bou
 		}
 	}
 	first := slices.Index(place, 1)
-	var best, below, reached, passed []float64
-	for seed := range x.runs[0].Results {
-		top, n, share := 0, 0, 0.0
-		firstRate := 0.0 // of the pool with the highest bound
+	add := func(quantity, unit string, of func(rate []float64, best int) float64) {
+		at.Row(name, quantity, unit, ofPools(x.rates, of))
+	}
+	add("place of the best", "", func(_ []float64, best int) float64 { return float64(place[x.simulated[best]]) })
+	add("its first below the best", "%", func(rate []float64, best int) float64 {
+		of := 0.0 // the rate of the pool with the highest bound
+		if k := slices.Index(x.simulated, first); k >= 0 {
+			of = rate[k]
+		}
+		return 100 * (1 - of/rate[best])
+	})
+	add("most reached by kairos", "x", func(rate []float64, _ int) (most float64) {
 		for k, i := range x.simulated {
-			rate := x.runs[k].rates()[seed]
-			if rate > x.runs[top].rates()[seed] {
-				top = k
-			}
-			if i == first {
-				firstRate = rate
-			}
-			share = max(share, rate/bounds[i])
-			if rate > bounds[i] {
+			most = max(most, rate[k]/bounds[i])
+		}
+		return most
+	})
+	add("passed by kairos", "pools", func(rate []float64, _ int) (n float64) {
+		for k, i := range x.simulated {
+			if rate[k] > bounds[i] {
 				n++
 			}
 		}
-		best = append(best, float64(place[x.simulated[top]]))
-		below = append(below, 100*(1-firstRate/x.runs[top].rates()[seed]))
-		reached, passed = append(reached, share), append(passed, float64(n))
-	}
-	o.AddRow(row("B", name, "place of the best", "", setting), best...)
-	o.AddRow(row("B", name, "its first below the best", "%", setting), below...)
-	o.AddRow(row("B", name, "most reached by kairos", "x", setting), reached...)
-	o.AddRow(row("B", name, "passed by kairos", "pools", setting), passed...)
-	o.AddRow(row("B", name, "most reached by the oracle", "x", setting), oracleMost)
-	o.AddRow(row("B", name, "passed by the oracle", "pools", setting), float64(oracleAbove))
+		return n
+	})
+	at.Row(name, "most reached by the oracle", "x", reproduce.Const(oracleMost))
+	at.Row(name, "passed by the oracle", "pools", reproduce.Const(float64(oracleAbove)))
 }
 
-// panel draws bounds, oracle and measured throughputs by rank of the upper bound.
-func (x *boundComparison) panel() plot.Panel {
-	p := plot.Panel{Name: x.model + ": queries/s", XName: "by upper bound", Low: 0, High: math.NaN()}
-	upper, fluid, oracle, measured := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"},
-		plot.Line{Name: "oracle", Faint: true}, plot.Line{Name: "kairos"}
+// draw draws bounds, oracle and measured throughputs by rank of the upper bound.
+func (x *boundComparison) draw(p *reproduce.Panel) {
+	p.Faint("oracle")
 	for i, pool := range x.pools {
-		at := float64(i + 1)
-		upper.X, upper.Y = append(upper.X, at), append(upper.Y, x.upper[i])
-		fluid.X, fluid.Y = append(fluid.X, at), append(fluid.Y, x.fluid[i])
-		oracle.X, oracle.Y = append(oracle.X, at), append(oracle.Y, x.oracle.rates[pool])
+		place := float64(i + 1)
+		p.Point("oracle", place, reproduce.Const(x.oracle.rates[pool]))
+		p.Point("linear program", place, reproduce.Const(x.fluid[i]))
+		p.Point("upper bound", place, reproduce.Const(x.upper[i]))
 	}
 	for k, i := range x.simulated { // points: a gap follows each
-		measured.X = append(measured.X, float64(i+1), float64(i)+1.5)
-		measured.Y = append(measured.Y, reproduce.Mean(x.runs[k].rates()), math.NaN())
+		p.Point("kairos", float64(i+1), x.rates[k])
+		p.Point("kairos", float64(i)+1.5, reproduce.Const(math.NaN()))
 	}
-	p.Lines = []plot.Line{oracle, fluid, upper, measured}
-	return p
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
 	planner "github.com/sluice-serving/sluice/papers/kairos"
@@ -38,10 +36,7 @@ var choosers = []chooser{
 // planned chooses by the planner of a system with other options; change may be nil.
 func planned(system string, change func(*systems.Options)) func(context.Context, *deployment, float64) (pool, error) {
 	return func(ctx context.Context, s *deployment, budget float64) (pool, error) {
-		x, err := systems.Get(system)
-		if err != nil {
-			return pool{}, err
-		}
+		x := reproduce.System(system)
 		x.Options.Renting.Budget = budget
 		if change != nil {
 			change(&x.Options)
@@ -51,20 +46,12 @@ func planned(system string, change func(*systems.Options)) func(context.Context,
 		if err != nil {
 			return pool{}, err
 		}
-		var counts []int
-		for _, t := range machineTypes {
-			counts = append(counts, int(budget/t.PricePerHour))
-		}
-		spec := s.spec.WithWorkers(counts)
+		spec := s.affordable(budget)
 		chosen, err := made.Plan(ctx, plan.Request{Spec: spec, Rates: []float64{1}})
 		if err != nil {
 			return pool{}, err
 		}
-		var out pool
-		for _, i := range chosen.Instances {
-			out[spec.Workers[i.Worker].DeviceType]++
-		}
-		return out, nil
+		return poolOf(spec, chosen), nil
 	}
 }
 
@@ -76,27 +63,27 @@ const searchSeeds = 1000
 
 // searchBest looks for the pool that carries most under a system: among the highest by either bound and by the
 // estimate, then among the neighbours of the best, until none of them carries more.
-func (run *runner) searchBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (*bestFound,
-	error) {
+func (run *runner) searchBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (out measured,
+	err error) {
 	s, err := run.deployment(tr.setup)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	f, err := s.fluid()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	q, err := planner.NewQueueing(s.market, violationLimit)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	byProgram, err := s.ranked(f, budget)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	byUpper, err := s.ranked(planner.NewUpper(s.market), budget)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	var open []pool
 	for _, e := range q.Highest(byProgram, searchedPools) {
@@ -106,7 +93,6 @@ func (run *runner) searchBest(ctx context.Context, tr trial, budget float64, g p
 		byUpper[:min(searchedPools, len(byUpper))]) {
 		open = append(open, pool(r.Pool))
 	}
-	out := &bestFound{pools: len(byProgram)}
 	done := make(map[pool]bool)
 	for len(open) > 0 {
 		before := out.pool
@@ -115,8 +101,8 @@ func (run *runner) searchBest(ctx context.Context, tr trial, budget float64, g p
 				continue
 			}
 			done[p] = true
-			if err := run.challenge(ctx, out, tr, p, g, seed); err != nil {
-				return nil, err
+			if err := run.challenge(ctx, &out, tr, p, g, seed); err != nil {
+				return out, err
 			}
 		}
 		open = nil
@@ -128,9 +114,8 @@ func (run *runner) searchBest(ctx context.Context, tr trial, budget float64, g p
 }
 
 // challenge makes p the best pool if it carries more.
-func (run *runner) challenge(ctx context.Context, best *bestFound, tr trial, p pool, g precision, seed uint64) error {
+func (run *runner) challenge(ctx context.Context, best *measured, tr trial, p pool, g precision, seed uint64) error {
 	tr.pool = p
-	best.evaluated++
 	if best.Rate > 0 {
 		s, err := run.deployment(tr.setup)
 		if err != nil {
@@ -186,154 +171,89 @@ func neighbours(p pool, budget float64) (out []pool) {
 
 // budgetContest is what is compared for a model and a budget.
 type budgetContest struct {
-	model  string
-	budget float64
-	tasks  map[string]*reproduce.Task            // by chooser; the result is a poolMeasured
-	best   map[string]*reproduce.Task            // by system
-	search map[uint64]func() (*bestFound, error) // by seed
-}
-
-// poolMeasured is a chosen pool and what it carries.
-type poolMeasured struct {
-	pool
-	experiment.Throughput
+	chosen map[string]carried // by chooser
+	best   map[string]carried // by system, of a search
 }
 
 // figureBudgets compares the pools that planners choose at five budgets with the best of a search.
-func figureBudgets(run *runner) error {
-	var all []*budgetContest
+func figureBudgets(run *runner, f *reproduce.Sheet) error {
+	chart := f.Chart("budgets", "Kairos, Figure budgets: the chosen pools", 1)
 	for _, b := range comparedBudgets {
+		bars := chart.Bars(fmt.Sprintf("%v $/h: %% below the best", b))
 		for _, m := range models {
-			x := &budgetContest{model: m.name, budget: b, tasks: make(map[string]*reproduce.Task),
-				best: make(map[string]*reproduce.Task), search: make(map[uint64]func() (*bestFound, error))}
-			run.addBudgetTasks(x)
-			all = append(all, x)
+			x := run.contest(m.name, b)
+			at := f.At("model", m.name, "budget", fmt.Sprintf("%v $/h", b), "arrivals", poisson)
+			add := func(name string, c carried) {
+				at.Row(name, throughputRow, "queries/s", c.rates())
+				addMachines(at, name, c.pools)
+			}
+			for _, system := range []string{kairosRule, scheduleRule} {
+				add("best of a search, "+system, x.best[system])
+			}
+			for _, c := range choosers {
+				add(c.name, x.chosen[c.name])
+				at.Row(c.name, "below the best", "%", x.below(c))
+				bars.Bar(c.name, m.name, x.below(c))
+			}
 		}
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		for _, x := range all {
-			x.addRows(o)
-		}
-		var panels []plot.Panel
-		for _, b := range comparedBudgets {
-			var groups []string
-			lines := make([]plot.Line, len(choosers))
-			for _, x := range all {
-				if x.budget != b {
-					continue
-				}
-				groups = append(groups, x.model)
-				for n, c := range choosers {
-					lines[n].Name = c.name
-					lines[n].Y = append(lines[n].Y, reproduce.Mean(x.below(c)))
-				}
-			}
-			panels = append(panels, reproduce.Bars(fmt.Sprintf("%v $/h: %% below the best", b), groups, lines...))
-		}
-		addChart(o, "budgets", "budgets: the chosen pools", 1, panels...)
-		return nil
-	})
 	return nil
 }
 
-// addBudgetTasks adds the search and the choices of a contest, each measured afterwards with seeds of its own.
-func (run *runner) addBudgetTasks(x *budgetContest) {
+// contest adds the search and the choices for a model at a budget. All pools are measured with seeds of their own.
+// Both systems get the pools of a search with Kairos's rule: one with the other takes twice as long, and what is better
+// for one is for the other.
+func (run *runner) contest(model string, budget float64) *budgetContest {
+	x := &budgetContest{chosen: make(map[string]carried), best: make(map[string]carried)}
 	g := run.chosen
-	weight := g.queries * g.runs * max(int(x.budget), 1)
-	measured := func(ctx context.Context, p pool, system string, seed uint64) (poolMeasured, error) {
-		got, err := run.measure(ctx, trial{
-			setup: paperSetup(x.model), system: system, arrivals: poisson, pool: p,
-		}, g, seed)
-		return poolMeasured{p, got}, err
+	weight := g.queries * g.runs * max(int(budget), 1)
+	var searches reproduce.Memo[uint64, pool] // by seed
+	add := func(key string, weight int, system string,
+		find func(ctx context.Context, seed uint64) (pool, error)) carried {
+		return carried{reproduce.Add(run.Runner, fmt.Sprintf("%s %s at %v $/h", key, model, budget), weight, run.Seeds,
+			func(ctx context.Context, seed uint64) (measured, error) {
+				p, err := find(ctx, seed)
+				if err != nil {
+					return measured{}, err
+				}
+				got, err := run.measure(ctx, trial{
+					setup: paperSetup(model), system: system, arrivals: poisson, pool: p,
+				}, g, seed)
+				return measured{p, got, 0}, err
+			})}
 	}
 	for _, c := range choosers {
-		x.tasks[c.name] = run.AddTask(fmt.Sprintf("the pool of %s for %s at %v $/h", c.name, x.model, x.budget), weight,
-			run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-				s, err := run.deployment(paperSetup(x.model))
+		x.chosen[c.name] = add("the pool of "+c.name+" for", weight, c.system,
+			func(ctx context.Context, _ uint64) (pool, error) {
+				s, err := run.deployment(paperSetup(model))
 				if err != nil {
-					return nil, err
+					return pool{}, err
 				}
-				p, err := c.choose(ctx, s, x.budget)
-				if err != nil {
-					return nil, err
-				}
-				return measured(ctx, p, c.system, seed)
+				return c.choose(ctx, s, budget)
 			})
 	}
 	for _, system := range []string{kairosRule, scheduleRule} {
-		x.best[system] = run.AddTask(fmt.Sprintf("search for %s of %s at %v $/h", system, x.model, x.budget), 10*weight,
-			run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-				found, err := run.searchOnce(ctx, x, run.coarse, seed)
-				if err != nil {
-					return nil, err
-				}
-				return measured(ctx, found.pool, system, seed)
+		x.best[system] = add("search for "+system+" of", 10*weight, system,
+			func(ctx context.Context, seed uint64) (pool, error) {
+				return searches.Get(seed, func() (pool, error) {
+					found, err := run.searchBest(ctx, trial{
+						setup: paperSetup(model), system: kairosRule, arrivals: poisson,
+					}, budget, run.coarse, searchSeeds+seed)
+					return found.pool, err
+				})
 			})
 	}
+	return x
 }
 
-// searchOnce searches with Kairos's rule, once for both systems: a search with the other rule takes twice as long, and
-// what is better for one is for the other.
-func (run *runner) searchOnce(ctx context.Context, x *budgetContest, g precision, seed uint64) (*bestFound, error) {
-	run.mu.Lock()
-	search := x.search[seed]
-	if search == nil {
-		search = sync.OnceValues(func() (*bestFound, error) {
-			return run.searchBest(ctx, trial{
-				setup: paperSetup(x.model), system: kairosRule, arrivals: poisson,
-			}, x.budget, g, searchSeeds+seed)
-		})
-		x.search[seed] = search
-	}
-	run.mu.Unlock()
-	return search()
-}
-
-func (x *budgetContest) rates(t *reproduce.Task) []float64 {
-	return reproduce.Each(t, func(m poolMeasured) float64 { return m.Rate })
-}
-
-// bestRates returns by seed the most that any pool of a system was found to carry, in queries/s: the search's pool may
-// carry a little less than another with the seeds of the measurement.
-func (x *budgetContest) bestRates(system string) []float64 {
-	out := slices.Clone(x.rates(x.best[system]))
-	for _, c := range choosers {
-		if c.system == system {
-			for i, r := range x.rates(x.tasks[c.name]) {
-				out[i] = max(out[i], r)
-			}
+// below returns how many per cent less a chosen pool carries than the best that was found for its system: the search's
+// pool may carry a little less than another with the seeds of the measurement.
+func (x *budgetContest) below(c chooser) reproduce.Values {
+	best := x.best[c.system].rates()
+	for _, other := range choosers {
+		if other.system == c.system {
+			best = best.With(x.chosen[other.name].rates(), func(a, b float64) float64 { return max(a, b) })
 		}
 	}
-	return out
-}
-
-// below returns by seed how many per cent less a chosen pool carries than the best.
-func (x *budgetContest) below(c chooser) []float64 {
-	out := x.rates(x.tasks[c.name])
-	for i, best := range x.bestRates(c.system) {
-		out[i] = 100 * (1 - out[i]/best)
-	}
-	return out
-}
-
-// addRows adds the rows of a contest.
-func (x *budgetContest) addRows(o *reproduce.Outcome) {
-	setting := map[string]string{
-		"model": x.model, "budget": fmt.Sprintf("%v $/h", x.budget), "arrivals": poisson.String(),
-	}
-	add := func(name string, t *reproduce.Task) {
-		o.AddRow(row("budgets", name, throughputRow, "queries/s", setting), x.rates(t)...)
-		var pools []pool
-		for _, r := range t.Results {
-			pools = append(pools, r.(poolMeasured).pool)
-		}
-		addMachines(o, "budgets", name, setting, pools...)
-	}
-	for _, system := range []string{kairosRule, scheduleRule} {
-		add("best of a search, "+system, x.best[system])
-	}
-	for _, c := range choosers {
-		add(c.name, x.tasks[c.name])
-		o.AddRow(row("budgets", c.name, "below the best", "%", setting), x.below(c)...)
-	}
+	return x.chosen[c.name].rates().With(best, func(v, most float64) float64 { return 100 * (1 - v/most) })
 }

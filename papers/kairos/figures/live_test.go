@@ -49,7 +49,8 @@ func TestLiveProbe(t *testing.T) {
 // carry the same.
 func TestFigure11Live(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := run(t.Context(), reproduce.Request{Figures: []string{"11L"}, Seeds: 1, Parallel: 1})
+		o, err := study.Run(t.Context(),
+			newRunner(reproduce.Request{Figures: []string{"11L"}, Seeds: 1, Parallel: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}

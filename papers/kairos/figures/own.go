@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
@@ -16,51 +15,31 @@ import (
 // ownPlanner is the planner of the default system.
 const ownPlanner = "fluid"
 
-// ownPool is the task that finds, by seed, the pool that the default system's planner rents and what it carries there.
-type ownPool struct{ *reproduce.Task }
-
-// ownPoolTask adds the task for a budget in $/h.
-func (run *runner) ownPoolTask(at setup, by arrivals, budget float64, g precision) *ownPool {
-	key := fmt.Sprintf("the pool of %s for %v at %v $/h, %v", systems.Default, at, budget, by)
-	weight := 2 * g.queries * g.runs
-	return &ownPool{run.AddTask(key, weight, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		p, err := run.ownPool(ctx, at, budget)
-		if err != nil {
-			return nil, err
-		}
-		got, err := run.measure(ctx, trial{setup: at, pool: p, system: systems.Default, arrivals: by}, g, seed)
-		return poolMeasured{p, got}, err
-	})}
-}
-
-// ownKey identifies a pool that the default system's planner rents.
-type ownKey struct {
+// rentalKey identifies a pool that the default system's planner rents. It does not depend on the seed, and figures share
+// it.
+type rentalKey struct {
 	setup
 	budget float64 // $/h
 }
 
-// cachedPool is a rented pool. It does not depend on the seed, and figures share it.
-type cachedPool struct {
-	once sync.Once
-	pool
-	err error
-}
-
-// ownPool returns the pool that the default system's planner rents. Calls with equal arguments share one search.
-func (run *runner) ownPool(ctx context.Context, at setup, budget float64) (pool, error) {
-	s, err := run.deployment(at)
-	if err != nil {
-		return pool{}, err
-	}
-	run.mu.Lock()
-	c := run.rentals[ownKey{at, budget}]
-	if c == nil {
-		c = &cachedPool{}
-		run.rentals[ownKey{at, budget}] = c
-	}
-	run.mu.Unlock()
-	c.once.Do(func() { c.pool, c.err = s.mostCarried(ctx, systems.Default, budget, run.rentalResolution) })
-	return c.pool, c.err
+// rented adds a task that finds the pool that the default system's planner rents, and what it carries there.
+func (run *runner) rented(at setup, by arrivals, budget float64, g precision) carried {
+	key := fmt.Sprintf("the pool of %s for %v at %v $/h, %v", systems.Default, at, budget, by)
+	return carried{reproduce.Add(run.Runner, key, 2*g.queries*g.runs, run.Seeds,
+		func(ctx context.Context, seed uint64) (measured, error) {
+			p, err := run.rentals.Get(rentalKey{at, budget}, func() (pool, error) {
+				s, err := run.deployment(at)
+				if err != nil {
+					return pool{}, err
+				}
+				return s.mostCarried(ctx, systems.Default, budget, run.rentalResolution)
+			})
+			if err != nil {
+				return measured{}, err
+			}
+			got, err := run.measure(ctx, trial{setup: at, pool: p, system: systems.Default, arrivals: by}, g, seed)
+			return measured{p, got, 0}, err
+		})}
 }
 
 // mostCarried returns the pool that the planner of a system rents for the highest rate that it says to serve in time
@@ -96,10 +75,7 @@ func (s *deployment) mostCarried(ctx context.Context, system string, budget, res
 // leaves queries out, or expects more late ones than the objective allows.
 func (s *deployment) rented(ctx context.Context, system string, budget, rate float64) (out pool, served bool,
 	err error) {
-	x, err := systems.Get(system)
-	if err != nil {
-		return pool{}, false, err
-	}
+	x := reproduce.System(system)
 	x.Options.Renting.Budget = budget
 	made, err := x.NewPlanner(systems.PlannerInputs{
 		Profile: s.careful, Proposed: true,
@@ -108,11 +84,7 @@ func (s *deployment) rented(ctx context.Context, system string, budget, rate flo
 	if err != nil {
 		return pool{}, false, err
 	}
-	var counts []int
-	for _, t := range machineTypes {
-		counts = append(counts, int(budget/t.PricePerHour))
-	}
-	spec := s.spec.WithWorkers(counts)
+	spec := s.affordable(budget)
 	spec.DeviceTypes = slices.Clone(spec.DeviceTypes)
 	for d := range spec.DeviceTypes {
 		spec.DeviceTypes[d].Tenure = serving.Rented
@@ -121,26 +93,22 @@ func (s *deployment) rented(ctx context.Context, system string, budget, rate flo
 	if err != nil {
 		return pool{}, false, err
 	}
-	for _, i := range chosen.Instances {
+	return poolOf(spec, chosen), chosen.Shed == nil && chosen.Forecast.Violation <= violationLimit, nil
+}
+
+// affordable returns the spec with as many machines of each type as a budget in $/h pays of it alone.
+func (s *deployment) affordable(budget float64) *serving.Spec {
+	var counts []int
+	for _, t := range machineTypes {
+		counts = append(counts, int(budget/t.PricePerHour))
+	}
+	return s.spec.WithWorkers(counts)
+}
+
+// poolOf returns the machines on which a plan has instances.
+func poolOf(spec *serving.Spec, p *plan.Plan) (out pool) {
+	for _, i := range p.Instances {
 		out[spec.Workers[i.Worker].DeviceType]++
 	}
-	return out, chosen.Shed == nil && chosen.Forecast.Violation <= violationLimit, nil
-}
-
-func (o *ownPool) bySeed() (out []experiment.Throughput) {
-	for _, r := range o.Results {
-		out = append(out, r.(poolMeasured).Throughput)
-	}
 	return out
-}
-
-func (o *ownPool) pools() (out []pool) {
-	for _, r := range o.Results {
-		out = append(out, r.(poolMeasured).pool)
-	}
-	return out
-}
-
-func (o *ownPool) rates() []float64 {
-	return reproduce.Each(o.Task, func(m poolMeasured) float64 { return m.Rate })
 }

@@ -26,7 +26,7 @@ func TestEveryFigure(t *testing.T) {
 		run.fine = precision{queries: 150, runs: 1, resolution: 0.5, rough: true}
 		run.large = run.fine
 		run.coarse = precision{queries: 100, runs: 1, resolution: 0.5, rough: true}
-		return run.runFigures(t.Context())
+		return study.Run(t.Context(), run)
 	}
 	of := func(o *reproduce.Outcome, figure string) (rows []reproduce.Row) {
 		for _, r := range o.Rows {
@@ -37,8 +37,8 @@ func TestEveryFigure(t *testing.T) {
 		return rows
 	}
 	all := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) { return ask(parallel, 1) })
-	figures := slices.DeleteFunc(slices.Clone(figures),
-		func(f reproduce.Experiment[*runner]) bool { return f.OnRequest })
+	figures := slices.DeleteFunc(slices.Clone(study.Figures),
+		func(f reproduce.Declaration[*runner]) bool { return f.OnRequest })
 	for _, f := range figures {
 		if len(of(all, f.Name)) == 0 {
 			t.Errorf("figure %s has no row", f.Name)

@@ -3,56 +3,11 @@ package kairos
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
-	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
-
-// runner collects what the figures need, and keeps what they share.
-type runner struct {
-	*reproduce.Runner
-	fine        precision
-	large       precision // for large pools, whose runs take long
-	coarse      precision // where whole spaces of pools are measured
-	chosen      precision // where pools are compared that nearly carry the same
-	draws       uint64    // runs of a random search with every seed
-	mu          sync.Mutex
-	deployments map[setup]*deployment
-	cache       map[trialKey]*cachedThroughput
-	rentals     map[ownKey]*cachedPool
-	varied      []model // that Figures 15 and 16 have
-	// rentalResolution is how near the highest rate that a planner rents machines for is found, relative to it.
-	rentalResolution float64
-}
-
-func newRunner(r reproduce.Request) *runner {
-	return &runner{
-		Runner: reproduce.NewRunner(r), draws: 3, varied: models,
-		fine:        precision{queries: 5000, runs: 8, resolution: 0.02},
-		large:       precision{queries: 4000, runs: 6, resolution: 0.03},
-		coarse:      precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},
-		chosen:      precision{queries: 3000, runs: 3, resolution: 0.02, rough: true},
-		deployments: make(map[setup]*deployment), cache: make(map[trialKey]*cachedThroughput),
-		rentals: make(map[ownKey]*cachedPool), rentalResolution: 0.02,
-	}
-}
-
-// deployment returns a model in a setup, prepared once.
-func (run *runner) deployment(s setup) (*deployment, error) {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	if x := run.deployments[s]; x != nil {
-		return x, nil
-	}
-	x, err := newDeployment(s)
-	if err == nil {
-		run.deployments[s] = x
-	}
-	return x, err
-}
 
 // trial is one measurement of throughput: of a system on a pool under a load.
 type trial struct {
@@ -77,6 +32,8 @@ type precision struct {
 	rough      bool // without bounds
 }
 
+func (g precision) String() string { return fmt.Sprintf("%d x %d queries", g.runs, g.queries) }
+
 // trialKey identifies a measurement, which is made once.
 type trialKey struct {
 	trial
@@ -84,25 +41,11 @@ type trialKey struct {
 	seed uint64
 }
 
-// cachedThroughput is a measurement that several figures share.
-type cachedThroughput struct {
-	once sync.Once
-	experiment.Throughput
-	err error
-}
-
 // measure finds the allowable throughput of a trial with a seed. Calls with equal arguments share one measurement.
 func (run *runner) measure(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput, error) {
-	at := trialKey{tr, g, seed}
-	run.mu.Lock()
-	t := run.cache[at]
-	if t == nil {
-		t = &cachedThroughput{}
-		run.cache[at] = t
-	}
-	run.mu.Unlock()
-	t.once.Do(func() { t.Throughput, t.err = run.findThroughput(ctx, tr, g, seed) })
-	return t.Throughput, t.err
+	return run.throughputs.Get(trialKey{tr, g, seed}, func() (experiment.Throughput, error) {
+		return run.findThroughput(ctx, tr, g, seed)
+	})
 }
 
 func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput,
@@ -183,10 +126,7 @@ func (s *deployment) cases(tr trial) (func(rate *workload.Rate) *experiment.Case
 	if err != nil {
 		return nil, err
 	}
-	system, err := systems.Get(tr.system)
-	if err != nil {
-		return nil, err
-	}
+	system := reproduce.System(tr.system)
 	if system.Planner == ownPlanner {
 		w.Beliefs = s.careful
 	}
@@ -199,44 +139,4 @@ func (s *deployment) cases(tr trial) (func(rate *workload.Rate) *experiment.Case
 			return tr.arrivals.source(rate, drawn, seed)
 		}}
 	}, nil
-}
-
-// throughputs is the task of a trial. Its methods are valid when the task has run.
-type throughputs struct{ *reproduce.Task }
-
-// throughputTask adds a task that measures a trial with every seed.
-func (run *runner) throughputTask(tr trial, g precision) throughputs {
-	return throughputs{run.AddTask(fmt.Sprintf("%v, %d x %d queries", tr, g.runs, g.queries), g.queries*g.runs,
-		run.Seeds,
-		func(ctx context.Context, seed uint64) (any, error) {
-			return run.measure(ctx, tr, g, seed)
-		})}
-}
-
-// bySeed returns the results.
-func (m throughputs) bySeed() []experiment.Throughput {
-	out := make([]experiment.Throughput, len(m.Results))
-	for i := range out {
-		out[i] = m.Results[i].(experiment.Throughput)
-	}
-	return out
-}
-
-// rates returns the estimates by seed, in queries/s.
-func (m throughputs) rates() []float64 {
-	out := make([]float64, len(m.Results))
-	for i, a := range m.bySeed() {
-		out[i] = a.Rate
-	}
-	return out
-}
-
-// paperSetup returns the setup in which the paper runs a model.
-func paperSetup(model string) setup { return setup{model: model, qos: 1} }
-
-// row returns a row of this paper.
-func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{
-		Paper: "kairos", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
-	}
 }
