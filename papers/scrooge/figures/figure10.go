@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	planner "github.com/sluice-serving/sluice/papers/scrooge"
 )
@@ -53,32 +52,53 @@ func (c *costRatios) checkBrute(ctx context.Context, p *planner.Problem) error {
 
 // figure10 compares the costs of allocations with the least possible, over the decisions of sessions. Exact allocation
 // proves the least. It is checked against brute force on the same decisions with few modes.
-func figure10(run *runner) error {
+func figure10(run *runner, f *reproduce.Sheet) error {
 	methods := run.methods()
-	var tasks []*reproduce.Task // by index in nexusGraphs
+	var all []compared // by index in nexusGraphs
 	for _, name := range nexusGraphs {
 		g := run.graph(name)
-		tasks = append(tasks, run.AddTask("allocations of "+name+" over the least", 20, run.Seeds,
-			func(ctx context.Context, seed uint64) (any, error) {
+		all = append(all, reproduce.Add(run.Runner, "allocations of "+name+" over the least", 20, run.Seeds,
+			func(ctx context.Context, seed uint64) (*costRatios, error) {
 				return run.compareCosts(ctx, g, methods, seed)
 			}))
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		p := plot.Panel{Name: "share of the decisions (%)", XName: "cost over the least", Low: math.NaN(), High: 100}
-		for k, m := range methods {
-			all := pooledRatios(tasks, k)
-			p.Lines = append(p.Lines, distribution(m.name, all[0]))
-			addRatios10(o, m.name, "all three", all)
-			for t, name := range nexusGraphs {
-				addRatios10(o, m.name, name, pooledRatios(tasks[t:t+1], k))
-			}
+	p := f.Chart("10", "Scrooge, Figure 10: cost over the least, over the decisions of sessions", 1).
+		Panel("share of the decisions (%)", "cost over the least", reproduce.Auto, 100)
+	for k, m := range methods {
+		p.Curve(m.name, func() (x, y []float64) { return distribution(pooledRatios(all, k)[0]) })
+		equal, most := addRatios10(f.At("graph", "all three"), m.name, all, k)
+		if v, ok := published10[m.name]; ok {
+			equal.Published(v[0], "§4.3, Figure 10")
+			most.Published(v[1], "§4.3, Figure 10")
 		}
-		run.addChecked10(o, tasks)
-		addChart(o, "10", "10: cost over the least, over the decisions of sessions", 1, p)
-		return nil
-	})
+		for t, name := range nexusGraphs {
+			addRatios10(f.At("graph", name), m.name, all[t:t+1], k)
+		}
+	}
+	// how far exact allocation is above brute force, over all decisions that brute force can handle
+	checked := func(of func([]float64) float64) reproduce.Values {
+		return func() (out []float64) {
+			for seed := range run.Seeds {
+				var v []float64
+				for _, c := range all {
+					v = append(v, c.Results()[seed].checked...)
+				}
+				if len(v) > 0 {
+					out = append(out, of(v))
+				}
+			}
+			return out
+		}
+	}
+	at := f.At("modes", "thinned for brute force")
+	at.Row("exact", "decisions tried by brute force", "", checked(func(v []float64) float64 { return float64(len(v)) }))
+	at.Row("exact", "most over brute force", "%",
+		checked(func(v []float64) float64 { return 100 * (slices.Max(v) - 1) }))
 	return nil
 }
+
+// compared are the relative costs of a graph's sessions.
+type compared = reproduce.Runs[*costRatios]
 
 // compareCosts allocates with every method for decisions of a session.
 func (run *runner) compareCosts(ctx context.Context, g *graph, methods []method, seed uint64) (*costRatios, error) {
@@ -108,63 +128,47 @@ func (run *runner) compareCosts(ctx context.Context, g *graph, methods []method,
 	return out, nil
 }
 
-// pooledRatios returns the ratios of methods[k] in all tasks together, by seed, in rising order.
-func pooledRatios(tasks []*reproduce.Task, k int) [][]float64 {
-	out := make([][]float64, len(tasks[0].Results))
+// pooledRatios returns the ratios of methods[k] in all graphs together, by seed, in rising order.
+func pooledRatios(all []compared, k int) [][]float64 {
+	out := make([][]float64, len(all[0].Results()))
 	for seed := range out {
-		for _, t := range tasks {
-			out[seed] = append(out[seed], t.Results[seed].(*costRatios).ratios[k]...)
+		for _, c := range all {
+			out[seed] = append(out[seed], c.Results()[seed].ratios[k]...)
 		}
 		slices.Sort(out[seed])
 	}
 	return out
 }
 
-// distribution draws the share of numbers, which are in rising order, that are at most x, in per cent.
-func distribution(name string, sorted []float64) plot.Line {
-	line := plot.Line{Name: name}
-	for i, x := range sorted {
-		line.X, line.Y = append(line.X, x), append(line.Y, 100*float64(i+1)/float64(len(sorted)))
+// distribution returns the share of numbers, which are in rising order, that are at most x, in per cent.
+func distribution(sorted []float64) (x, y []float64) {
+	for i, v := range sorted {
+		x, y = append(x, v), append(y, 100*float64(i+1)/float64(len(sorted)))
 	}
-	return line
+	return x, y
 }
 
-// addRatios10 adds the rows of a method for a graph, or for all of them. ratios are by seed, in rising order.
-func addRatios10(o *reproduce.Outcome, method, graph string, ratios [][]float64) {
-	var equal, most []float64
-	for _, sorted := range ratios {
+// addRatios10 adds the rows of methods[k] for graphs.
+func addRatios10(at reproduce.Place, method string, all []compared, k int) (equal, most *reproduce.Entry) {
+	of := func(number func(sorted []float64) float64) reproduce.Values {
+		return func() (out []float64) {
+			for _, sorted := range pooledRatios(all, k) {
+				out = append(out, number(sorted))
+			}
+			return out
+		}
+	}
+	equal = at.Row(method, "decisions as cheap as the least", "%", of(func(sorted []float64) float64 {
 		n := 0
 		for n < len(sorted) && sorted[n] == 1 {
 			n++
 		}
-		equal = append(equal, 100*float64(n)/float64(len(sorted)))
-		most = append(most, 100*(sorted[len(sorted)-1]-1))
-	}
-	setting := reproduce.Setting("graph", graph)
-	e := row("10", method, "decisions as cheap as the least", "%", setting)
-	m := row("10", method, "most over the least", "%", setting)
-	if v, ok := published10[method]; ok && graph == "all three" {
-		e, m = e.WithPublished(v[0], "§4.3, Figure 10"), m.WithPublished(v[1], "§4.3, Figure 10")
-	}
-	o.AddRow(e, equal...)
-	o.AddRow(m, most...)
-}
-
-// addChecked10 adds how far exact allocation is above brute force, over all decisions that brute force can handle.
-func (run *runner) addChecked10(o *reproduce.Outcome, tasks []*reproduce.Task) {
-	var worst, tried []float64
-	for seed := range run.Seeds {
-		var checked []float64
-		for _, t := range tasks {
-			checked = append(checked, t.Results[seed].(*costRatios).checked...)
-		}
-		if len(checked) > 0 {
-			worst, tried = append(worst, 100*(slices.Max(checked)-1)), append(tried, float64(len(checked)))
-		}
-	}
-	setting := reproduce.Setting("modes", "thinned for brute force")
-	o.AddRow(row("10", "exact", "decisions tried by brute force", "", setting), tried...)
-	o.AddRow(row("10", "exact", "most over brute force", "%", setting), worst...)
+		return 100 * float64(n) / float64(len(sorted))
+	}))
+	most = at.Row(method, "most over the least", "%", of(func(sorted []float64) float64 {
+		return 100 * (sorted[len(sorted)-1] - 1)
+	}))
+	return equal, most
 }
 
 // sampleDecisions returns at most run.sampled decisions, evenly spread over a session.

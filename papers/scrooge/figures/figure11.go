@@ -3,11 +3,9 @@ package scrooge
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
@@ -15,70 +13,70 @@ import (
 var published11 = []float64{100, 130}
 
 // figure11 measures how long allocations take on this machine.
-func figure11(run *runner) error {
+func figure11(run *runner, f *reproduce.Sheet) error {
 	methods := run.methods()
-	worlds := []struct {
+	c := f.Chart("11", "Scrooge, Figure 11: how long allocations take", 1)
+	for n, w := range []struct {
 		types int
 		*market
-	}{{2, &testbedMarket}, {30, &wideMarket}}
-	var tasks []*reproduce.Task
-	for _, w := range worlds {
+	}{{2, &testbedMarket}, {30, &wideMarket}} {
 		// One task, so that nothing else of it runs while times are measured.
-		tasks = append(tasks, run.AddTask(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
-			func(ctx context.Context, seed uint64) (any, error) {
-				out := make([][]float64, len(methods))
-				for i := range run.graphs {
-					g := &run.graphs[i]
-					all, err := run.sampleDecisions(g, seed)
-					if err != nil {
-						return nil, err
-					}
-					for n, d := range all {
-						p := w.problem(g, g.objective, d.rates)
-						for k, m := range methods {
-							if w.types > 2 && m.solves && n%8 > 0 {
-								continue // HiGHS in WebAssembly takes seconds where Gurobi took a tenth of one
-							}
-							begun := time.Now()
-							if _, err := m.by(ctx, p); err != nil {
-								return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.rates, m.name,
-									w.types, err)
-							}
-							out[k] = append(out[k], 1000*time.Since(begun).Seconds())
-						}
-					}
-				}
-				return out, nil
-			}))
-	}
-	run.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		for t, w := range worlds {
-			p := plot.Panel{
-				Name: fmt.Sprintf("share of the decisions (%%), %d types", w.types), XName: "ms", Low: 0, High: 100,
+		took := reproduce.Add(run.Runner, fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
+			func(ctx context.Context, seed uint64) ([][]float64, error) {
+				return run.allocationTimes(ctx, w.market, methods, w.types > 2, seed)
+			})
+		p := c.Panel(fmt.Sprintf("share of the decisions (%%), %d types", w.types), "ms", 0, 100)
+		for k, m := range methods {
+			at := f.At("types", w.types)
+			add := func(quantity string, of func(sorted []float64) float64) *reproduce.Entry {
+				return at.Row(m.name, quantity, "ms", took.Each(func(all [][]float64) float64 { return of(all[k]) }))
 			}
-			for k, m := range methods {
-				all := tasks[t].Results[0].([][]float64)[k]
-				slices.Sort(all)
-				at := reproduce.Setting("types", w.types)
-				most := row("11", m.name, "longest", "ms", at)
-				if m.name == "as written" {
-					most = most.WithPublished(published11[t], "§4.3, Figure 11: within")
-				}
-				o.AddRow(row("11", m.name, "median", "ms", at), all[len(all)/2])
-				o.AddRow(row("11", m.name, "99th percentile", "ms", at), all[min(len(all)*99/100, len(all)-1)])
-				o.AddRow(most, all[len(all)-1])
-				line := plot.Line{Name: m.name}
-				for i, x := range all {
-					line.X, line.Y = append(line.X, math.Max(x, 1e-3)),
-						append(line.Y, 100*float64(i+1)/float64(len(all)))
-				}
-				p.Lines = append(p.Lines, line)
+			add("median", func(v []float64) float64 { return v[len(v)/2] })
+			add("99th percentile", func(v []float64) float64 { return v[min(len(v)*99/100, len(v)-1)] })
+			most := add("longest", func(v []float64) float64 { return v[len(v)-1] })
+			if m.name == "as written" {
+				most.Published(published11[n], "§4.3, Figure 11: within")
 			}
-			panels = append(panels, p)
+			p.Curve(m.name, func() (x, y []float64) {
+				x, y = distribution(took.First()[k])
+				for i := range x {
+					x[i] = max(x[i], 1e-3)
+				}
+				return x, y
+			})
 		}
-		addChart(o, "11", "11: how long allocations take", 1, panels...)
-		return nil
-	})
+	}
 	return nil
+}
+
+// allocationTimes returns how long allocations for decisions of sessions take, by method, in ms and in rising order. few
+// has integer programs solved for every eighth decision only: HiGHS in WebAssembly takes seconds where Gurobi took a
+// tenth of one.
+func (run *runner) allocationTimes(ctx context.Context, w *market, methods []method, few bool, seed uint64) (
+	[][]float64, error) {
+	out := make([][]float64, len(methods))
+	for i := range run.graphs {
+		g := &run.graphs[i]
+		all, err := run.sampleDecisions(g, seed)
+		if err != nil {
+			return nil, err
+		}
+		for n, d := range all {
+			p := w.problem(g, g.objective, d.rates)
+			for k, m := range methods {
+				if few && m.solves && n%8 > 0 {
+					continue
+				}
+				begun := time.Now()
+				if _, err := m.by(ctx, p); err != nil {
+					return nil, fmt.Errorf("%s asked for %v, %s: %w", g.name, d.rates, m.name, err)
+				}
+				out[k] = append(out[k], 1000*time.Since(begun).Seconds())
+			}
+		}
+	}
+	for k := range out {
+		slices.Sort(out[k])
+	}
+	return out, nil
 }

@@ -2,10 +2,9 @@ package scrooge
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -66,72 +65,52 @@ func withHeadroom(by float64) contender {
 // over Scrooge's and its finish rate.
 var published6 = map[string]struct {
 	ours  float64
-	nexus map[int][2]float64 // 0 for numbers that are not given
+	nexus map[int][2]float64
 }{
 	"traffic": {97.7, map[int][2]float64{0: {1.218, 86.3}}},
-	"face":    {98.2, map[int][2]float64{1: {0.456, 30.6}, 3: {0, 75.7}, 6: {1.319, 90.5}}},
-	"tracker": {0, map[int][2]float64{1: {0.740, 31.9}, 4: {1.160, 97.6}}},
+	"face":    {98.2, map[int][2]float64{1: {0.456, 30.6}, 3: {none, 75.7}, 6: {1.319, 90.5}}},
+	"tracker": {none, map[int][2]float64{1: {0.740, 31.9}, 4: {1.160, 97.6}}},
+}
+
+// publishedOf returns what was published of a contender: its cost over Scrooge's, and its finish rate.
+func publishedOf(e contender, graph string) (cost, finish float64) {
+	known := published6[graph]
+	switch {
+	case e.headroom > 0 || e == ours:
+		// Head-room and the default system are ours: nothing was published.
+		return none, none
+	case e.system != "nexus":
+		return none, known.ours
+	}
+	if p, ok := known.nexus[e.frontends]; ok {
+		return p[0], p[1]
+	}
+	return none, none
 }
 
 // figure6 shows the cost of sessions and the share of frames in time.
-func figure6(run *runner) error {
+func figure6(run *runner, f *reproduce.Sheet) error {
 	for _, name := range nexusGraphs {
 		g, contenders := run.graph(name), contendersOf(name)
-		var tasks []*reproduce.Task
+		at := f.At("graph", name, "objective", g.objective)
+		bars := f.Chart("6-"+name, "Scrooge, Figure 6: "+name, 1).
+			Bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room")
+		base := run.session(contenders[0], g).Each((*sessionRun).mean)
 		for _, e := range contenders {
-			tasks = append(tasks, run.simulationTask(e, g))
+			s := run.session(e, g)
+			cost, finish := s.Each((*sessionRun).mean), s.Each((*sessionRun).finishRate)
+			publishedCost, publishedFinish := publishedOf(e, name)
+			at.Row(e.name, "cost", "$/h", cost)
+			at.Row(e.name, "cost over scrooge's", "", cost.Over(base)).Published(publishedCost, "§4.2, Figure 6")
+			at.Row(e.name, "finish rate", "%", finish).Published(publishedFinish, "§4.2, Figure 6")
+			at.Row(e.name, "cost of frames in time", "$ a million", s.Each(func(s *sessionRun) float64 {
+				return s.mean() * float64(len(s.cost)) / 3600 / reproduce.Sum(s.inTime) * 1e6
+			}))
+			at.Row(e.name, "least cost of what was asked", "$/h", s.Each(func(s *sessionRun) float64 { return s.bound }))
+			at.Row(e.name, "cost over the least", "", s.Each((*sessionRun).overLeast))
+			bars.Bar("cost over scrooge's", e.shortName(), cost.Over(base).First())
+			bars.Bar("finish rate", e.shortName(), finish.First().Map(func(v float64) float64 { return v / 100 }))
 		}
-		run.Report(func(o *reproduce.Outcome) error {
-			at, known := reproduce.Setting("graph", name, "objective", g.objective), published6[name]
-			cost, finish := plot.Line{Name: "cost over scrooge's"}, plot.Line{Name: "finish rate (%)"}
-			base := reproduce.Each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
-			for k, e := range contenders {
-				costs, finishes := reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-					return s.mean()
-				}),
-					reproduce.Each(tasks[k], func(s *sessionRun) float64 { return s.finishRate() })
-				r, f := row("6", e.name, "cost over scrooge's", "", at), row("6", e.name, "finish rate", "%", at)
-				switch {
-				case e.headroom > 0 || e == ours:
-					// Head-room and the default system are ours: nothing was published.
-				case e.system == "nexus":
-					if p := known.nexus[e.frontends]; p[0] > 0 {
-						r = r.WithPublished(p[0], "§4.2, Figure 6")
-					}
-					if p := known.nexus[e.frontends]; p[1] > 0 {
-						f = f.WithPublished(p[1], "§4.2, Figure 6")
-					}
-				case known.ours > 0:
-					f = f.WithPublished(known.ours, "§4.2, Figure 6")
-				}
-				o.AddRow(row("6", e.name, "cost", "$/h", at), costs...)
-				o.AddRow(r, reproduce.Ratios(costs, base)...)
-				o.AddRow(f, finishes...)
-				o.AddRow(row("6", e.name, "cost of frames in time", "$ a million", at),
-					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-						return s.mean() * float64(len(s.cost)) / 3600 / reproduce.Sum(s.inTime) * 1e6
-					})...)
-				o.AddRow(row("6", e.name, "least cost of what was asked", "$/h", at),
-					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-						return s.bound
-					})...)
-				o.AddRow(row("6", e.name, "cost over the least", "", at),
-					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-						return s.mean() / s.bound
-					})...)
-				cost.Y, finish.Y = append(cost.Y, reproduce.Ratios(costs, base)[0]), append(finish.Y, finishes[0]/100)
-			}
-			var names []string
-			for _, e := range contenders {
-				names = append(names, e.shortName())
-			}
-			finish.Name = "finish rate"
-			addChart(o, "6-"+name, "6: "+name, 1,
-				reproduce.Bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room",
-					names, cost,
-					finish))
-			return nil
-		})
 	}
 	return nil
 }
@@ -140,62 +119,41 @@ func figure6(run *runner) error {
 const smoothSeconds = 5
 
 // overTime returns the figure that draws a session of a graph second by second (Figures 7 to 9).
-func overTime(figure, name string) func(*runner) error {
-	return func(run *runner) error {
-		g, contenders := run.graph(name), contendersOf(name)
-		var tasks []*reproduce.Task
-		for _, e := range contenders {
-			tasks = append(tasks, run.simulationTask(e, g))
-		}
-		run.Report(func(o *reproduce.Outcome) error {
-			rates := plot.Panel{Name: "items/s that stages began", XName: "s", Low: 0, High: math.NaN()}
-			cost := plot.Panel{Name: "cost ($/h)", XName: "s", Low: 0, High: math.NaN()}
-			finish := plot.Panel{Name: "finish rate (%)", XName: "s", Low: 0, High: 100}
-			for k, e := range contenders {
-				first := tasks[k].Results[0].(*sessionRun)
+func overTime(name string) func(*runner, *reproduce.Sheet) error {
+	return func(run *runner, f *reproduce.Sheet) error {
+		g, at := run.graph(name), f.At("graph", name)
+		c := f.Chart(f.Figure+"-"+name, "Scrooge, Figure "+f.Figure+": a session of "+name, 1)
+		rates := c.Panel("items/s that stages began", "s", 0, reproduce.Auto)
+		cost := c.Panel("cost ($/h)", "s", 0, reproduce.Auto)
+		finish := c.Panel("finish rate (%)", "s", 0, 100)
+		for k, e := range contendersOf(name) {
+			s := run.session(e, g)
+			for stage := range g.stages {
 				if k == 0 {
-					for s := range g.stages {
-						rates.Lines = append(rates.Lines, smoothedLine(g.stages[s].name, first.begun[s], nil))
-					}
+					rates.Curve(g.stages[stage].name, func() (x, y []float64) { return smoothed(s.First().begun[stage], nil) })
 				}
-				if e.headroom == 0 { // as in the paper: more lines could not be told apart
-					cost.Lines = append(cost.Lines, smoothedLine(e.shortName(), first.cost, nil))
-					finish.Lines = append(finish.Lines, smoothedLine(e.shortName(), first.inTime, first.sent))
-				}
-				at := reproduce.Setting("graph", name)
-				o.AddRow(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at),
-					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-						return s.secondsWithFinish(98)
-					})...)
-				o.AddRow(row(figure, e.name, "highest cost", "$/h", at),
-					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-						return highest(s.cost)
-					})...)
 			}
-			addChart(o, figure+"-"+name, figure+": a session of "+name, 1, rates, cost, finish)
-			return nil
-		})
+			if e.headroom == 0 { // as in the paper: more lines could not be told apart
+				cost.Curve(e.shortName(), func() (x, y []float64) { return smoothed(s.First().cost, nil) })
+				finish.Curve(e.shortName(), func() (x, y []float64) { return smoothed(s.First().inTime, s.First().sent) })
+			}
+			at.Row(e.name, "seconds with at least 98 % of their frames in time", "%",
+				s.Each(func(s *sessionRun) float64 { return s.secondsWithFinish(98) }))
+			at.Row(e.name, "highest cost", "$/h", s.Each(func(s *sessionRun) float64 { return slices.Max(s.cost) }))
+		}
 		return nil
 	}
 }
 
-// smoothedLine draws means of y over smoothSeconds. With of it draws y as a share of it, in per cent.
-func smoothedLine(name string, y, of []float64) plot.Line {
-	out := plot.Line{Name: name}
+// smoothed returns means of y over smoothSeconds. With of it returns y as a share of it, in per cent.
+func smoothed(y, of []float64) (at, mean []float64) {
 	for k := 0; k+smoothSeconds <= len(y); k += smoothSeconds {
 		v := reproduce.Sum(y[k:k+smoothSeconds]) / smoothSeconds
 		if of != nil {
 			// NaN, and so a gap, where nothing was sent
 			v = 100 * reproduce.Sum(y[k:k+smoothSeconds]) / reproduce.Sum(of[k:k+smoothSeconds])
 		}
-		out.X, out.Y = append(out.X, float64(k)), append(out.Y, v)
+		at, mean = append(at, float64(k)), append(mean, v)
 	}
-	return out
-}
-
-func highest(x []float64) (out float64) {
-	for _, v := range x {
-		out = max(out, v)
-	}
-	return out
+	return at, mean
 }

@@ -17,14 +17,18 @@ type sessionCost struct {
 	reserved []float64 // by stage: mean number of machines in use
 }
 
-// costTask adds a task that allocates exactly for every decision of sessions of a graph. single means without spatial
+func (c *sessionCost) mean() float64 { return c.cost }
+
+func scaleDuration(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
+
+// allocated adds a task that allocates exactly for every decision of sessions of a graph. single means without spatial
 // multiplexing.
-func (run *runner) costTask(g *graph, objective time.Duration, single bool) *reproduce.Task {
+func (run *runner) allocated(g *graph, objective time.Duration, single bool) reproduce.Runs[*sessionCost] {
 	key := fmt.Sprintf("sessions of %s, %v", g.name, objective)
 	if single {
 		key += ", one batch at a time"
 	}
-	return run.AddTask(key, 3, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return reproduce.Add(run.Runner, key, 3, run.Seeds, func(ctx context.Context, seed uint64) (*sessionCost, error) {
 		s, err := newSession(g, seed)
 		if err != nil {
 			return nil, err

@@ -33,10 +33,13 @@ type sessionRun struct {
 	plans int
 }
 
-// simulationTask adds a task that runs a contender on sessions of a graph, with every seed.
-func (run *runner) simulationTask(e contender, g *graph) *reproduce.Task {
-	return run.AddTask(g.name+" by "+e.name, int(g.low+g.high), run.Seeds,
-		func(ctx context.Context, seed uint64) (any, error) {
+// overLeast returns the cost over the least possible.
+func (s *sessionRun) overLeast() float64 { return s.mean() / s.bound }
+
+// session adds a task that runs a contender on sessions of a graph, with every seed.
+func (run *runner) session(e contender, g *graph) reproduce.Runs[*sessionRun] {
+	return reproduce.Add(run.Runner, g.name+" by "+e.name, int(g.low+g.high), run.Seeds,
+		func(ctx context.Context, seed uint64) (*sessionRun, error) {
 			s, err := newSession(g, seed)
 			if err != nil {
 				return nil, err

@@ -28,10 +28,10 @@ func TestEveryFigure(t *testing.T) {
 			return nil, err
 		}
 		run.sampled, run.span = longtest.Of(1, 2), longtest.Of[time.Duration](100, 200)*time.Second
-		return run.runFigures(t.Context())
+		return study.Run(t.Context(), run)
 	}
 	all := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) { return ask(parallel) })
-	for _, f := range figures {
+	for _, f := range study.Figures {
 		if has := slices.ContainsFunc(all.Rows, func(r reproduce.Row) bool {
 			return r.Figure == f.Name || r.Figure == f.Name+"a"
 		}); has == f.OnRequest {
