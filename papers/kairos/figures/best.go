@@ -14,9 +14,9 @@ import (
 // cannot serve in time. Under the other rules a pool within an evaluated one is not evaluated (§5.2).
 var nonMonotone = map[string]bool{"fcfs": true}
 
-// findBest finds the best pool for a system by measuring pools (§8.2 gives the rules other than Kairos theirs). It goes through the pools by falling bound of the linear program. A pool
-// is measured only when it carries a little more than the best so far. The search ends at the first bound that is not
-// higher.
+// findBest finds the best pool for a system by measuring pools (§8.2 gives the rules other than Kairos theirs). It goes
+// through the pools by falling bound of the linear program. A pool is measured only when it carries a little more than
+// the best so far. The search ends at the first bound that is not higher.
 func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (out measured,
 	err error) {
 	s, err := run.deployment(tr.setup)

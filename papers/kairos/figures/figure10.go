@@ -131,7 +131,8 @@ func (run *runner) repeatedSearch(model string, x namedSearch, deterministic boo
 		draws = 1
 	}
 	return reproduce.Add(run.Runner, fmt.Sprintf("%d searches %s for %v", draws, x.name, tr),
-		100*run.coarse.queries*run.coarse.runs, run.Seeds, func(ctx context.Context, seed uint64) ([]*searchRun, error) {
+		100*run.coarse.queries*run.coarse.runs, run.Seeds,
+		func(ctx context.Context, seed uint64) ([]*searchRun, error) {
 			out := make([]*searchRun, draws)
 			for d := range out {
 				var err error

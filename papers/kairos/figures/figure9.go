@@ -58,7 +58,8 @@ func (run *runner) compareRules(at setup, by arrivals) (*ruleComparison, error) 
 		x.others = append(x.others, contender{tr.system, c.pools, c})
 	}
 	on := func(name string, p pool, system string) contender {
-		return contender{name, always(p), run.throughput(trial{setup: at, arrivals: by, pool: p, system: system}, run.fine)}
+		c := run.throughput(trial{setup: at, arrivals: by, pool: p, system: system}, run.fine)
+		return contender{name, always(p), c}
 	}
 	x.kairos = []contender{on(kairosRule, x.chosen, kairosRule), on(fluidLabel, x.fluid, kairosRule),
 		on(scheduleRule, x.fluid, scheduleRule)}

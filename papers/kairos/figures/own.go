@@ -15,8 +15,7 @@ import (
 // ownPlanner is the planner of the default system.
 const ownPlanner = "fluid"
 
-// rentalKey identifies a pool that the default system's planner rents. It does not depend on the seed, and figures share
-// it.
+// rentalKey identifies a pool that the default system's planner rents. It does not depend on the seed.
 type rentalKey struct {
 	setup
 	budget float64 // $/h

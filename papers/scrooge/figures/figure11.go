@@ -49,9 +49,9 @@ func figure11(run *runner, f *reproduce.Sheet) error {
 	return nil
 }
 
-// allocationTimes returns how long allocations for decisions of sessions take, by method, in ms and in rising order. few
-// has integer programs solved for every eighth decision only: HiGHS in WebAssembly takes seconds where Gurobi took a
-// tenth of one.
+// allocationTimes returns how long allocations for decisions of sessions take, by method, in ms and in rising order.
+// few has integer programs solved for every eighth decision only: HiGHS in WebAssembly takes seconds where Gurobi took
+// a tenth of one.
 func (run *runner) allocationTimes(ctx context.Context, w *market, methods []method, few bool, seed uint64) (
 	[][]float64, error) {
 	out := make([][]float64, len(methods))

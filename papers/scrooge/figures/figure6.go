@@ -130,12 +130,16 @@ func overTime(name string) func(*runner, *reproduce.Sheet) error {
 			s := run.session(e, g)
 			for stage := range g.stages {
 				if k == 0 {
-					rates.Curve(g.stages[stage].name, func() (x, y []float64) { return smoothed(s.First().begun[stage], nil) })
+					rates.Curve(g.stages[stage].name, func() (x, y []float64) {
+						return smoothed(s.First().begun[stage], nil)
+					})
 				}
 			}
 			if e.headroom == 0 { // as in the paper: more lines could not be told apart
 				cost.Curve(e.shortName(), func() (x, y []float64) { return smoothed(s.First().cost, nil) })
-				finish.Curve(e.shortName(), func() (x, y []float64) { return smoothed(s.First().inTime, s.First().sent) })
+				finish.Curve(e.shortName(), func() (x, y []float64) {
+					return smoothed(s.First().inTime, s.First().sent)
+				})
 			}
 			at.Row(e.name, "seconds with at least 98 % of their frames in time", "%",
 				s.Each(func(s *sessionRun) float64 { return s.secondsWithFinish(98) }))
