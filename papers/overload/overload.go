@@ -5,12 +5,10 @@ package overload
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/planner/static"
 	"github.com/sluice-serving/sluice/internal/runtime/fake"
 	"github.com/sluice-serving/sluice/internal/systems"
@@ -191,80 +189,39 @@ type runner struct{ *reproduce.Runner }
 // do returns the share of the capacity that a system answers in time.
 type do func(ctx context.Context, system string, k int, times float64, seed uint64) (float64, error)
 
-// figure adds the runs of a figure with one panel for each process, its rows and its chart.
-func (r *runner) figure(name, how string, weight int, loads []float64, names []string, run do) {
-	tasks := make([][][]*reproduce.Task, len(processes))
-	for k := range processes {
-		for _, system := range names {
-			var list []*reproduce.Task
-			for _, x := range loads {
-				key := fmt.Sprintf("%s %s %s %v", how, processes[k].name, system, x)
-				list = append(list, r.AddTask(key, weight, r.Seeds,
-					func(ctx context.Context, seed uint64) (any, error) { return run(ctx, system, k, x, seed) }))
-			}
-			tasks[k] = append(tasks[k], list)
-		}
-	}
-	r.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		for k := range processes {
-			p := plot.Panel{
-				Name: "in time, % of capacity", XName: "offered, in capacities: " + processes[k].title,
-				Low: 0, High: 105,
-			}
-			for s, system := range names {
-				line := plot.Line{Name: system, X: slices.Clone(loads)}
-				for x, times := range loads {
-					var values []float64
-					for _, v := range tasks[k][s][x].Results {
-						values = append(values, 100*v.(float64))
-					}
-					o.AddRow(reproduce.Row{
-						Paper: "overload", Figure: name, System: system, Quantity: "in time", Unit: "% of capacity",
-						Setting: reproduce.Setting("run", how, "arrivals", processes[k].name, "offered", times),
-					}, values...)
-					line.Y = append(line.Y, o.Rows[len(o.Rows)-1].Measured)
+// figure runs systems under loads, with one panel for each process.
+func figure(how string, weight int, loads []float64, names []string, run do) func(*runner, *reproduce.Sheet) error {
+	return func(r *runner, f *reproduce.Sheet) error {
+		c := f.Chart(f.Figure, fmt.Sprintf("Goodput under overload, %s: 50 ms + 1 ms an item, batches of %d, 500 ms", how,
+			maxBatch), len(processes))
+		for k, p := range processes {
+			panel := c.Panel("in time, % of capacity", "offered, in capacities: "+p.title, 0, 105)
+			for _, system := range names {
+				for _, x := range loads {
+					key := fmt.Sprintf("%s %s %s %v", how, p.name, system, x)
+					in := reproduce.All(reproduce.Add(r.Runner, key, weight, r.Seeds,
+						func(ctx context.Context, seed uint64) (float64, error) { return run(ctx, system, k, x, seed) }))
+					f.At("run", how, "arrivals", p.name, "offered", x).
+						Row(system, "in time", "% of capacity", in.Times(100))
+					panel.Point(system, x, in.Times(100))
 				}
-				p.Lines = append(p.Lines, line)
 			}
-			panels = append(panels, p)
 		}
-		o.AddChart(name, fmt.Sprintf("Goodput under overload, %s: 50 ms + 1 ms an item, batches of %d, 500 ms", how,
-			maxBatch), len(panels), panels...)
 		return nil
-	})
+	}
 }
 
-var figures = []reproduce.Experiment[*runner]{
-	{
-		Figure: reproduce.Figure{Name: "G", Doc: "what is answered in time from half to twenty times the capacity"},
-		Prepare: func(r *runner) error {
-			r.figure("G", "simulated", 1, times, compared, simulated)
-			return nil
-		},
-	},
-	{
-		Figure: reproduce.Figure{Name: "L", Doc: "the same on the real clock, through the real data plane"},
+var study = reproduce.Study[*runner]{
+	Name: "overload", Title: "Overload: what is answered in time when more comes than a machine can serve",
+	New: func(q reproduce.Request) (*runner, error) { return &runner{reproduce.NewRunner(q)}, nil },
+	Figures: []reproduce.Declaration[*runner]{
+		{Name: "G", Doc: "what is answered in time from half to twenty times the capacity",
+			Declare: figure("simulated", 1, times, compared, simulated)},
 		// Its runs take ten seconds each, and need a machine that is not busy.
-		OnRequest: true,
-		Prepare: func(r *runner) error {
-			r.figure("L", "live", 100, liveTimes, []string{systems.Default}, live)
-			return nil
-		},
+		{Name: "L", Doc: "the same on the real clock, through the real data plane", OnRequest: true,
+			Declare: figure("live", 100, liveTimes, []string{systems.Default}, live)},
 	},
 }
 
 // Paper returns the experiments.
-func Paper() reproduce.Paper {
-	return reproduce.Paper{
-		Name: "overload", Title: "Overload: what is answered in time when more comes than a machine can serve",
-		Figures: reproduce.Figures(figures),
-		Run: func(ctx context.Context, q reproduce.Request) (*reproduce.Outcome, error) {
-			r := &runner{reproduce.NewRunner(q)}
-			if err := reproduce.Prepare(r, figures, q.Figures); err != nil {
-				return nil, err
-			}
-			return r.Run(ctx)
-		},
-	}
-}
+func Paper() reproduce.Paper { return study.Paper() }
