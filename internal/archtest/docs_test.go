@@ -157,6 +157,20 @@ func TestLinesOfPagesAreShort(t *testing.T) {
 	}
 }
 
+// TestNumbersHaveCommands refuses the sign that pages used for numbers that no command prints: such a number goes.
+func TestNumbersHaveCommands(t *testing.T) {
+	for _, page := range pages(t) {
+		if page == "docs/papers/sluice.md" {
+			continue // its last ones go with the measurements of the rule that is being rewritten
+		}
+		prose(t, page, func(n int, line string) {
+			if strings.Contains(line, "†") {
+				t.Errorf("%s:%d has a number that no command prints; name the command, or leave the number out", page, n)
+			}
+		})
+	}
+}
+
 // foreign are the first elements of paths that are not the project's. Those with a dot in them are modules.
 var foreign = []string{
 	"out",     // what `sluice demo` writes
