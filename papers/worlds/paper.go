@@ -66,9 +66,8 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	return newRunner(r, all, quickened()).runFigures(ctx)
 }
 
-// count is how many worlds there are for a seed: each number gives a world two traits, and three times as many numbers
-// as there are traits that numbers give have each of these meet three others at least.
-var count = 3 * worlds.Crossed()
+// count is how many worlds there are for a seed.
+var count = worlds.Count()
 
 func (r *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Prepare(r, figures, r.Figures); err != nil {

@@ -34,6 +34,7 @@ type generator struct {
 	models []model   // by VariantID
 	items  []float64 // mean items of a query at each stage, by StageID
 	share  []float64 // of the offered queries, by AppID
+	span   float64   // s for which queries arrive
 }
 
 // run draws everything, and tells whether the world is feasible.

@@ -2,31 +2,45 @@ package worlds
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
 
 const (
-	// span is how long queries arrive, in seconds.
-	span = 30.0
+	// span is how long queries arrive, in seconds, and largeSpan that of large worlds.
+	span, largeSpan = 30.0, 10.0
 	// leastQueries and mostQueries bound the queries of a world. Where the machines carry more, everything takes
 	// longer; where they carry less, everything is faster.
 	leastQueries, mostQueries = 2000, 7000
+	// mostLargeQueries bounds those of a large one, whose machines are to have some tens of batches each all the same.
+	mostLargeQueries = 20_000
 	// leastObjective keeps objectives well above the rounding of files, in seconds.
 	leastObjective = 0.010
 )
 
 // load draws how much is offered and how it arrives.
 func (g *generator) load() {
-	rate := g.offered()
-	if slower := max(rate*span/mostQueries, 1); slower > 1 {
+	rate, most := g.offered(), float64(mostQueries)
+	g.span = span
+	if g.w.Has(Large) {
+		g.span, most = largeSpan, mostLargeQueries
+	}
+	var levels []float64
+	if g.w.Has(Ramp) {
+		levels = g.ramp()
+		if !g.w.Has(Overload) {
+			rate *= peak / slices.Max(levels)
+		}
+	}
+	if slower := max(rate*g.span/most, 1); slower > 1 {
 		rate = g.stretch(slower, rate)
-	} else if faster := max(rate*span/leastQueries, leastObjective/g.shortest()); faster < 1 {
+	} else if faster := max(rate*g.span/leastQueries, leastObjective/g.shortest()); faster < 1 {
 		rate = g.stretch(faster, rate)
 	}
 	w := g.w
-	w.Workload = workload.Spec{Seed: w.Seed*1_000_003 + uint64(w.Number), DurationS: span}
+	w.Workload = workload.Spec{Seed: w.Seed*1_000_003 + uint64(w.Number), DurationS: g.span}
 	w.Demand = make([]float64, len(w.Spec.Apps))
 	for a := range w.Demand {
 		w.Demand[a] = max(to(rate*g.share[a], 100), 0.01)
@@ -44,8 +58,11 @@ func (g *generator) load() {
 		default:
 			g.gaps(&x)
 			x.Rate = w.Demand[a]
-			if w.Has(Moving) {
+			switch {
+			case w.Has(Moving):
 				x.Rate, x.Rates = 0, g.moving(w.Demand[a], phase+float64(a)/float64(len(w.Demand)))
+			case w.Has(Ramp):
+				x.Rate, x.Rates = 0, g.follows(levels, w.Demand[a])
 			}
 		}
 		w.Workload.Apps = append(w.Workload.Apps, x)
@@ -111,9 +128,56 @@ const steps = 10
 // differs from app to app, so that the sum moves little.
 func (g *generator) moving(mean, phase float64) (out []workload.Segment) {
 	for k := range steps {
-		at := span * float64(k) / steps
+		at := g.span * float64(k) / steps
 		rate := mean * (1 + 0.95*math.Sin(2*math.Pi*(phase+(float64(k)+0.5)/steps)))
 		out = append(out, workload.Segment{AtS: at, Rate: max(to(rate, 100), 0.01)})
+	}
+	return out
+}
+
+const (
+	// peak is the highest demand of a ramp, relative to what a world without has throughout.
+	peak = 1.25
+	// lowest is the lowest level of a ramp, relative to its highest, and rampSteps into how many steps it is cut, of
+	// which a change takes one at half.
+	lowest, rampSteps = 0.25, 60
+)
+
+// ramp draws levels of demand, one for each step, with a mean of 1. One of them is the peak.
+func (g *generator) ramp() []float64 {
+	n := g.whole(4, 6)
+	high := g.rng.IntN(n)
+	out := make([]float64, rampSteps)
+	was := 0.0
+	for l := range n {
+		level := math.Pow(lowest, g.rng.Float64())
+		if l == high {
+			level = 1
+		}
+		from, to := l*rampSteps/n, (l+1)*rampSteps/n
+		for k := from; k < to; k++ {
+			out[k] = level
+		}
+		if l > 0 {
+			out[from] = (was + level) / 2
+		}
+		was = level
+	}
+	sum := 0.0
+	for _, x := range out {
+		sum += x
+	}
+	for k := range out {
+		out[k] *= rampSteps / sum
+	}
+	return out
+}
+
+// follows is a rate that follows levels around a mean.
+func (g *generator) follows(levels []float64, mean float64) (out []workload.Segment) {
+	for k, level := range levels {
+		at := to(g.span*float64(k)/float64(len(levels)), 1000)
+		out = append(out, workload.Segment{AtS: at, Rate: max(to(mean*level, 100), 0.01)})
 	}
 	return out
 }
@@ -138,7 +202,7 @@ func (g *generator) follow(x *workload.AppSpec, s *series, mean float64) {
 	}
 	for k, c := range part {
 		x.Rates = append(x.Rates, workload.Segment{
-			AtS: to(span*float64(k)/float64(n), 1000), Rate: to(mean*c*float64(n)/sum, 100),
+			AtS: to(g.span*float64(k)/float64(n), 1000), Rate: to(mean*c*float64(n)/sum, 100),
 		})
 	}
 }
@@ -149,7 +213,7 @@ const mostSteps = 60
 // scaledTimes returns arrival times with the gaps of a series, all by the same factor, at a mean rate. Queries come in
 // whole microseconds, which trace files keep.
 func (g *generator) scaledTimes(s *series, mean float64) (out []serving.Time) {
-	n := max(int(mean*span), 1)
+	n := max(int(mean*g.span), 1)
 	from := g.rng.IntN(len(s.numbers))
 	sum := 0.0
 	for k := range n {
@@ -157,8 +221,8 @@ func (g *generator) scaledTimes(s *series, mean float64) (out []serving.Time) {
 	}
 	at := 0.0
 	for k := range n {
-		at += s.numbers[(from+k)%len(s.numbers)] / max(sum, 1) * span
-		if at >= span {
+		at += s.numbers[(from+k)%len(s.numbers)] / max(sum, 1) * g.span
+		if at >= g.span {
 			break
 		}
 		out = append(out, serving.Time(math.Round(at*1e6))*1000)

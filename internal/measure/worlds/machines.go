@@ -13,8 +13,12 @@ type kind struct {
 	fixed  float64 // share of the time of a batch of one that does not grow with the batch
 }
 
-// workers is how many machines a world has at most: simulating more says little else and takes longer.
-const workers = 16
+const (
+	// workers is how many machines a world has at most that is not large: simulating more takes longer.
+	workers = 16
+	// leastLarge and mostLarge are how many a large one has.
+	leastLarge, mostLarge = 50, 200
+)
 
 // machines draws the kinds of machine and their numbers. Memory comes later.
 func (g *generator) machines() {
@@ -23,8 +27,11 @@ func (g *generator) machines() {
 		n = g.whole(2, 3)
 	}
 	total := g.whole(max(n, 2), workers)
-	if g.w.Has(Crowded) {
+	switch {
+	case g.w.Has(Crowded):
 		total = g.whole(max(n, 2), 5)
+	case g.w.Has(Large):
+		total = g.whole(leastLarge, mostLarge)
 	}
 	for d := range n {
 		k := kind{factor: 1, fixed: g.between(0.2, 0.8)}

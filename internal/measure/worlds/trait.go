@@ -31,6 +31,8 @@ const (
 	Scatter       Trait = "scatter"
 	RealTrace     Trait = "trace"
 	Targets       Trait = "targets"
+	Large         Trait = "large"
+	Ramp          Trait = "ramp"
 )
 
 // Meaning is a trait in words.
@@ -40,10 +42,23 @@ type Meaning struct {
 }
 
 // Vocabulary lists the traits and what they mean.
-func Vocabulary() []Meaning { return slices.Concat(vocabulary, beside) }
+func Vocabulary() []Meaning { return slices.Concat(vocabulary, later, beside) }
 
-// Crossed is the number of traits that numbers give to worlds: so many numbers in a row give each of them once first.
-func Crossed() int { return len(vocabulary) }
+// Count is how many numbers a seed has to be asked for: each number below plain gives a world two traits, and those
+// have each trait meet three others at least. Two for each of the crossings follow.
+func Count() int { return plain() + 2*len(crossings) }
+
+// plain is from which number on worlds have traits of later. Those below are as they were before these traits came.
+func plain() int { return 3 * len(vocabulary) }
+
+// later are traits that worlds of numbers from plain on have, beside those that their number gives them.
+var later = []Meaning{
+	{Large, "50 to 200 machines, and a load of 10 s instead of 30; without it at most 16"},
+	{Ramp, "demand of all apps that goes from level to level within a second, from a quarter of its peak to all of it"},
+}
+
+// crossings are which of them a world has, by its number in turn, and what makes them hard.
+var crossings = [...][]Trait{{Large}, {Ramp}, {Large, Ramp, LittleMemory}}
 
 // beside are traits that worlds have beside those of their number. Each is drawn from chance of its own, so that worlds
 // are otherwise as they would be without it.
@@ -71,7 +86,10 @@ var vocabulary = []Meaning{
 }
 
 // exclude lists traits that contradict each other. The first of a pair that is drawn stays.
-var exclude = [][2]Trait{{Overload, LowLoad}, {RealTrace, Moving}, {RealTrace, Clumps}, {Overload, Rent}}
+var exclude = [][2]Trait{
+	{Overload, LowLoad}, {RealTrace, Moving}, {RealTrace, Clumps}, {Overload, Rent}, {Large, Crowded}, {Ramp, Moving},
+	{Ramp, RealTrace},
+}
 
 // chance is the probability of a trait that a world's number does not give it.
 const chance = 0.17
@@ -88,6 +106,11 @@ func draw(r *rand.Rand, number int) (out []Trait) {
 		}
 		if !has(t) {
 			out = append(out, t)
+		}
+	}
+	if number >= plain() {
+		for _, t := range crossings[(number-plain())%len(crossings)] {
+			add(t)
 		}
 	}
 	first := number % n
@@ -138,5 +161,5 @@ func (g *generator) targets() {
 
 // place is a trait's position in the vocabulary.
 func place(t Trait) int {
-	return slices.IndexFunc(vocabulary, func(m Meaning) bool { return m.Trait == t })
+	return slices.IndexFunc(Vocabulary(), func(m Meaning) bool { return m.Trait == t })
 }

@@ -42,8 +42,9 @@ func TestTraitsCross(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range vocabulary {
-		for _, b := range vocabulary {
+	crossed := slices.Concat(vocabulary, later)
+	for _, a := range crossed {
+		for _, b := range crossed {
 			pair := [2]Trait{a.Trait, b.Trait}
 			if !met[pair] && !slices.Contains(exclude, pair) && !slices.Contains(exclude, [2]Trait{pair[1], pair[0]}) {
 				t.Errorf("no world has %s and %s", pair[0], pair[1])
@@ -94,6 +95,7 @@ func TestWorldsHaveTheirTraits(t *testing.T) {
 			{MixedMachines, kinds > 1}, {Sizes, largest > 1}, {Graphs, graphs}, {Rent, rent}, {OneVariant, one},
 			{Targets, targets},
 			{Overload, w.Offered() > 1.1*w.Reach},
+			{Large, len(w.Spec.Workers) >= leastLarge}, {Ramp, len(w.Workload.Apps[0].Rates) == rampSteps && !w.Has(RealTrace)},
 		} {
 			if w.Has(c.trait) != c.is {
 				t.Errorf("world %s: %s is %v, want %v", w.Name, c.trait, c.is, w.Has(c.trait))
@@ -165,7 +167,11 @@ func TestLoads(t *testing.T) {
 		for _, a := range all {
 			offered[a.App]++
 		}
-		if len(all) > 3*mostQueries || len(all) < 50 {
+		most, span := 3*mostQueries, w.Workload.DurationS
+		if w.Has(Large) {
+			most = 2 * mostLargeQueries
+		}
+		if len(all) > most || len(all) < 50 {
 			t.Errorf("world %s (%s) has %d queries", w.Name, w.TraitList(), len(all))
 		}
 		for a, d := range w.Demand {
