@@ -16,7 +16,7 @@ import (
 //	            sum_so time_sog u_sog   <= supply_g        in the time of the group's machines
 //
 // A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at stages that follow.
-// demand is the rate of arrivals with head-room, and what waits beyond the usual spread over the horizon. supply is the
+// demand is the rate of arrivals with head-room, and what waits, spread over the horizon. supply is the
 // group's slots, in seconds as they are believed to be needed (pace.go): what runs takes some of their time first, as
 // what is begun within the horizon takes some behind its end. time_sog is the time for an item in the best batch that
 // can fill within the objective at the present flow. loss is what the option's accuracy falls short of the best.
@@ -47,11 +47,6 @@ const (
 	headroom = 0.1
 	// horizon is over how long what waits is spread, in mean objectives.
 	horizon = 0.8
-	// usual is how much of what comes within an objective waits where nothing is amiss.
-	usual = 0.5
-	// usualGain is by which part of its difference what usually waits follows what waits, at each update. lessWaits is
-	// how much fewer count beside more, leastDemand what is left of the rate at the least.
-	usualGain, lessWaits, leastDemand = 0.01, 0.3, 0.05
 	// mostSpread bounds the standard deviation of the demands that prices are computed for.
 	mostSpread = 0.5
 	// borrowed is the part of what a stage may take beyond its own part of the objective (stage.within) that batches
@@ -113,7 +108,7 @@ func (r *Rule) solve() {
 		x := &r.stages[s]
 		for c := range x.classes {
 			y := &x.classes[c]
-			if d := grow*y.rate + x.backlog(c)/span; d > leastDemand*y.rate {
+			if d := grow*y.rate + y.waits/span; d > 0 {
 				p.dual.addFlow(d, x.value)
 				r.addItems(x, c, y.mean)
 			}
@@ -123,23 +118,6 @@ func (r *Rule) solve() {
 		return
 	}
 	r.solveAround()
-}
-
-// backlog is by how many tasks of a class more wait than usually do, or less: a lower price while few wait has queues
-// filled again. More than usual is half of what comes within the stage's part of the objective.
-func (x *stage) backlog(c int) float64 {
-	for len(x.usual) <= c {
-		x.usual = append(x.usual, 0)
-	}
-	y := &x.classes[c]
-	if y.rate > 0 {
-		x.usual[c] += usualGain * (y.waits/y.rate - x.usual[c])
-	}
-	more := y.waits - min(x.usual[c], usual*x.budget)*y.rate
-	if more < 0 {
-		more *= lessWaits
-	}
-	return more
 }
 
 // solveAround solves the program for the demand and for some around it, as far away as chance brings it within an

@@ -43,7 +43,6 @@ type stage struct {
 	beside   bool // batches may begin beside those of other stages
 
 	classes []class
-	usual   []float64 // by class: s for which what usually waits has waited
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
 	until   []float64 // by class: s until another machine is free than the one that is given a batch now
 	rate    float64   // items/s that arrive
