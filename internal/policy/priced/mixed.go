@@ -8,13 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-const (
-	// mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
-	mostSeeds = 12
-	// mixedWait is how much longer than until the next machine a task that is left behind is taken to wait: others may
-	// suit that machine better.
-	mixedWait = 1.5
-)
+// mostSeeds is how many tasks of a queue are tried as the first of a batch: they lie ever further apart.
+const mostSeeds = 12
 
 // collectMixed lists the tasks of a queue that wait and can be in time, and what they are worth if they are left
 // behind.
@@ -30,7 +25,7 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 		y := &x.differing[k]
 		if !y.cold {
 			c := x.classOf(y.items)
-			y.later = x.worthOf(a, c, y.due-mixedWait*x.waitFor(c, x.fastest(c)), y.part)
+			y.later = x.worthOf(a, c, y.due-x.waitFor(c, x.fastest(c)), y.part)
 		}
 	}
 	r.lookAhead(v, x)
