@@ -47,9 +47,6 @@ const (
 	headroom = 0.1
 	// horizon is over how long what waits is spread, in mean objectives.
 	horizon = 0.8
-	// borrowed is the part of what a stage may take beyond its own part of the objective (stage.within) that batches
-	// may where prices are computed.
-	borrowed = 0.25
 	// fill is how much of a batch arrives in the time that its objective leaves for it.
 	fill = 0.7
 )
@@ -196,7 +193,6 @@ func (r *Rule) addNode(x *stage, c int) {
 	p := &r.prices
 	a := &r.apps[x.app]
 	mean, least := x.classes[c].mean, math.Inf(1)
-	within := x.budget + borrowed*(x.within-x.budget)
 	p.dual.addNode(x.value / mean)
 	for _, g := range x.groups {
 		options := r.machines.groups[g].serving(x)
@@ -205,7 +201,7 @@ func (r *Rule) addNode(x *stage, c int) {
 			if o.pinned {
 				continue
 			}
-			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), within, a.slo); t > 0 {
+			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
 				p.dual.addEntry(int(g), t, x.loss(o)/mean)
 				least = min(least, t)
 			}
