@@ -47,8 +47,6 @@ const (
 	headroom = 0.1
 	// horizon is over how long what waits is spread, in mean objectives.
 	horizon = 0.8
-	// fill is how much of a batch arrives in the time that its objective leaves for it.
-	fill = 0.7
 )
 
 // updatePrices computes prices and worth when they are due.
@@ -232,7 +230,7 @@ func (o *option) timePerItem(size int, flow, within, slo float64) float64 {
 // fills reports whether a batch of b items that takes t seconds can fill and run within a time. One task alone always
 // can, if the objective leaves it time.
 func fills(b, size int, t, flow, within, slo float64) bool {
-	return t <= slo && (b <= size || float64(b) <= fill*flow*(within-t))
+	return t <= slo && (b <= size || float64(b) <= flow*(within-t))
 }
 
 // more returns the next batch size to look at: every one up to 16, then an eighth more.
