@@ -16,7 +16,7 @@ import (
 //	            sum_so time_sog u_sog   <= supply_g        in the time of the group's machines
 //
 // A flow is the tasks of a class that enter at a stage; items_fs are what they need there and at stages that follow.
-// demand is the rate of arrivals with head-room, and what waits, spread over the horizon. supply is the
+// demand is the rate of arrivals and what waits, spread over the horizon. supply is the
 // group's slots, in seconds as they are believed to be needed (pace.go): what runs takes some of their time first, as
 // what is begun within the horizon takes some behind its end. time_sog is the time for an item in the best batch that
 // can fill within the objective at the present flow. loss is what the option's accuracy falls short of the best.
@@ -42,9 +42,6 @@ const (
 	// objectives are long it is everyObjective of the shortest: little changes in less.
 	every, everyEntry = 10 * time.Millisecond, 10 * time.Microsecond
 	everyObjective    = 1. / 100
-	// headroom is by what part the rate that is planned for exceeds that seen, times the number of slots: the fewer
-	// there are, the more does chance matter.
-	headroom = 0.1
 	// horizon is over how long what waits is spread, in mean objectives.
 	horizon = 0.8
 )
@@ -78,15 +75,12 @@ func (r *Rule) solve() {
 	groups := r.machines.groups
 	p.dual.reset(len(groups))
 	p.nodes = p.nodes[:0]
-	slots := 0.0
 	for g := range groups {
 		x := &groups[g]
-		slots += float64(x.all())
 		y := &r.machines.paces[x.device]
 		y.update()
 		p.dual.supply[g], p.dual.price[g] = float64(x.all())/y.ratio(), x.dual
 	}
-	grow := 1 + headroom/max(slots, 1)
 	for s := range r.stages {
 		p.nodes = append(p.nodes, len(p.dual.nodes))
 		for c := range r.stages[s].classes {
@@ -97,7 +91,7 @@ func (r *Rule) solve() {
 		x := &r.stages[s]
 		for c := range x.classes {
 			y := &x.classes[c]
-			if d := grow*y.rate + y.waits/span; d > 0 {
+			if d := y.rate + y.waits/span; d > 0 {
 				p.dual.addFlow(d, x.value)
 				r.addItems(x, c, y.mean)
 			}
