@@ -29,6 +29,6 @@ func (l *leftBehind) worth(x *stage, a *app, now serving.Time, i, n int, t float
 
 // later returns what the k-th task that waits is worth if it is left behind and waits so many seconds for a machine.
 func (x *stage) later(a *app, now serving.Time, k int, wait float64) float64 {
-	y, before := &x.waiting[k], float64(k+1)/max(x.rate, 1e-9)
-	return x.worthOf(a, x.single, y.dueIn(now)-wait-queueShare*min(before, a.slo), y.part)
+	y := &x.waiting[k]
+	return x.worthOf(a, x.single, y.dueIn(now)-wait, y.part)
 }

@@ -113,8 +113,6 @@ const (
 	// siblingsShare is the part of an objective that the batches of all of a query's siblings may take on the longest
 	// path.
 	siblingsShare = 0.6
-	// queueShare is how much of the time in which the tasks before it came it waits besides.
-	queueShare = 0.2
 	// served is what an answer in time is worth beside its accuracy while all objectives are kept (press.go).
 	served = 0.25
 	// steps divide an objective where worth is tabulated.
