@@ -20,21 +20,7 @@ const (
 	classesEvery = time.Second
 	// mostCounted bounds the waiting tasks whose sizes are looked at. The others count as the mean of these.
 	mostCounted = 512
-	// rareWindow is over how long arrivals are counted at most of an app of which fewer than fewArrivals came in
-	// rateWindow: few say little of a rate, and what comes once in a while wants a machine when it does.
-	rareWindow, fewArrivals = 30 * time.Second, 10
 )
-
-// usualRate returns the rate of an app in queries/s: over rateWindow or, where few came, over the first of its doubles
-// in which enough did.
-func usualRate(v *route.View, a serving.AppID) float64 {
-	for window := rateWindow; ; window *= 2 {
-		rate := v.Monitor.Rate(v.Now, a, min(window, rareWindow))
-		if window >= rareWindow || rate*window.Seconds() >= fewArrivals {
-			return rate
-		}
-	}
-}
 
 // observe counts what arrives and what waits, by stage and class.
 func (r *Rule) observe(v *route.View) {
@@ -44,7 +30,7 @@ func (r *Rule) observe(v *route.View) {
 	}
 	for a := range r.apps {
 		x := &r.apps[a]
-		rate := usualRate(v, x.id)
+		rate := v.Monitor.Rate(v.Now, x.id, rateWindow)
 		if anew {
 			r.stages[x.graph.Stage(0)].clump = max(v.Monitor.Dispersion(v.Now, x.id)-1, 0) / 2
 		}
