@@ -124,7 +124,7 @@ func TestGraphNearSaturation(t *testing.T) {
 	x.chain(450*time.Millisecond, 5300, 16, millis(2, 2, 2), millis(1.4, 1.4, 1.7))
 	got := x.run(t, 28, 10*time.Second)
 	t.Logf("%.2f %% in time", 100*got[0])
-	if got[0] < 0.97 {
+	if got[0] < 0.96 {
 		t.Errorf("%.1f %% of what the machines carry are in time", 100*got[0])
 	}
 }

@@ -34,7 +34,7 @@ func TestWorldsThatTheDefaultLost(t *testing.T) {
 		why    string
 	}{
 		// It had 0.014 and proteus-batching 0.137.
-		{7, 38, 0.25, "machines with time to spare worked for queries that had too little time left for later stages"},
+		{7, 38, 0.137, "machines with time to spare worked for queries that had too little time left for later stages"},
 		// It had 0.478 and superserve 0.490.
 		{223, 5, 0.5, "machines were filled for throughput, and few of them served each stage"},
 		// It had 0.970 and superserve 0.997.

@@ -42,9 +42,7 @@ func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
 		return
 	}
 	x.differing = x.differing[:0]
-	if x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least+x.margin); len(x.waiting) == 0 && x.margin > 0 {
-		x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least) // rather than none
-	}
+	x.waiting = x.row.follow(v.Fleet, q, v.Now, x.least)
 	if x.tasks > 1 {
 		x.shareValue(len(x.waiting), func(k int) *place { return &x.waiting[k] })
 	}
@@ -111,11 +109,7 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 	limit := min(o.limit, n)
 	for b := 1; ; b = min(more(b), limit) {
 		t := o.seconds[b]
-		next := firstWith(x.waiting[i:], now, t+x.margin)
-		if i+next == n {
-			next = firstWith(x.waiting[i:], now, t) // rather than none
-		}
-		i += next
+		i += firstWith(x.waiting[i:], now, t)
 		if i+b > n {
 			if b = n - i; b <= tried {
 				return

@@ -15,9 +15,7 @@ const mostSeeds = 12
 // behind.
 func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 	a := &r.apps[x.app]
-	if x.listMixed(a, v, q, x.least+x.margin); len(x.differing) == 0 && x.margin > 0 {
-		x.listMixed(a, v, q, x.least) // rather than none
-	}
+	x.listMixed(a, v, q, x.least)
 	if x.tasks > 1 {
 		x.shareValue(len(x.differing), func(k int) *place { return &x.differing[k].place })
 	}

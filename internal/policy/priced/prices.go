@@ -61,9 +61,7 @@ func (r *Rule) updatePrices(v *route.View) {
 	for a := range r.apps {
 		x := &r.apps[a]
 		for at := x.graph.Len() - 1; at >= 0; at-- {
-			s := &r.stages[x.graph.Stage(at)]
-			r.tabulate(x, s)
-			s.margin = r.marginOf(x, s)
+			r.tabulate(x, &r.stages[x.graph.Stage(at)])
 		}
 	}
 }

@@ -53,8 +53,6 @@ type stage struct {
 	clump   float64     // queries that are expected to follow on one at once, of an app whose first stage it is
 	delta   float64     // s that a task waits here, beyond the batch before it
 	behind  float64     // s that a task left behind waits here, beyond the next free machine
-	tail    float64     // s that the stages that follow take at the least
-	margin  float64     // s beyond tail that a query should have left for them; 0 while machine time is not scarce
 
 	collected  bool
 	mixed      bool // tasks differ in more than their deadlines
@@ -203,7 +201,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	before, behind := dag.Around(a.graph.Following(), least)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
-		x.longest, x.tail = a.slo-before[at]-behind[at], behind[at]
+		x.longest = a.slo - before[at] - behind[at]
 	}
 	r.setSiblings(a)
 	before, behind = dag.Around(a.graph.Following(), needs)

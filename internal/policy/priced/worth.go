@@ -1,9 +1,6 @@
 package priced
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // tabulate computes what a task of each class is worth by the time that its query has left: the best that a batch which
 // can fill will bring for it, less the machine time that the batch costs for it; 0 where nothing is in time or worth
@@ -18,7 +15,7 @@ func (r *Rule) tabulate(a *app, x *stage) {
 			then := j - int(math.Ceil(to.delta/a.slo*steps))
 			left := 0.0
 			if then >= 0 {
-				left = max(to.worth[0][then]+nearlyPaid*to.costs[0][then], 0)
+				left = max(to.worth[0][then], 0)
 			}
 			x.after[j] -= x.next[k].share * max(to.value-left, 0)
 		}
@@ -51,39 +48,6 @@ func (r *Rule) tabulate(a *app, x *stage) {
 			}
 		}
 	}
-}
-
-// nearlyPaid is the part of a later stage's costs that its worth may fall short of them. Prices are known to about
-// that part. Under overload a query is worth what it costs, or a little less: then no stage would tell queries with
-// much time left from those that have too little for the stages that follow.
-const nearlyPaid = 0.015
-
-// goesOn is the part of what a query brings with all of its time that one should bring to go on from stage to stage
-// while machine time is scarce. Without it machines under overload begin queries that others have to give up.
-const goesOn = 0.8
-
-// marginOf returns how many seconds beyond the least a query should have left for the stages that follow; 0 where time
-// is scarce neither at the stage nor at one of those.
-func (r *Rule) marginOf(a *app, x *stage) float64 {
-	enough := goesOn * x.after[steps]
-	if len(x.next) == 0 || enough <= 0 || !r.scarceFrom(x) {
-		return 0
-	}
-	for j := range x.after {
-		if x.after[j] > enough {
-			return max(float64(j)/steps*a.slo-x.tail, 0)
-		}
-	}
-	return 0
-}
-
-// scarceFrom reports whether the time of all machines is scarce that serve a stage, or one that follows it.
-func (r *Rule) scarceFrom(x *stage) bool {
-	all := true
-	for _, g := range x.groups {
-		all = all && r.machines.groups[g].scarce()
-	}
-	return all || slices.ContainsFunc(x.next, func(f following) bool { return r.scarceFrom(&r.stages[f.stage]) })
 }
 
 // addWorth raises the worth of a class to what an option brings.
