@@ -36,11 +36,8 @@ type group struct {
 	free     int      // free slots
 	ends     pq.Heap  // by place among machines: believed end of the first of its batches
 	dual     float64  // price by the program; 0 where time is not scarce
-	trust    float64  // part of it that counts: less while machines idle for long although work waits for them
-	idleFrom serving.Time
-	longest  float64 // s that its longest batch takes
-	price    float64 // of a second of a slot, in queries served at best accuracy; at least least
-	least    float64 // a price that decides only between batches that are worth the same
+	price    float64  // of a second of a slot, in queries served at best accuracy; at least least
+	least    float64  // a price that decides only between batches that are worth the same
 	blocked  []blocked
 	lateFrom serving.Time // from when on late tasks may take a machine of it though others are busy
 }
@@ -150,7 +147,7 @@ func (x *group) priceLike(before []group, key string) {
 	}
 	if found >= 0 {
 		y := &before[found]
-		x.dual, x.trust, x.idleFrom, x.lateFrom = y.dual, y.trust, y.idleFrom, y.lateFrom
+		x.dual, x.lateFrom = y.dual, y.lateFrom
 	}
 }
 
@@ -212,7 +209,7 @@ func (x *machine) appendKey(key []byte) []byte {
 
 func newGroup(v *route.View, x *machine) group {
 	spec := v.Fleet.Spec()
-	g := group{device: x.instances[0].DeviceType(), slots: x.slots, trust: 1, of: make([][2]int32, len(spec.Stages))}
+	g := group{device: x.instances[0].DeviceType(), slots: x.slots, of: make([][2]int32, len(spec.Stages))}
 	for at, i := range x.instances {
 		s := i.Stage()
 		best := spec.BestOfStage(s)
@@ -243,7 +240,6 @@ func newGroup(v *route.View, x *machine) group {
 				o.measureTogether(v, g.device, x.slots)
 			}
 			if o.limit = len(o.seconds) - 1; o.limit > 0 {
-				g.longest = max(g.longest, o.seconds[o.limit])
 				g.options = append(g.options, o)
 			}
 		}
@@ -338,7 +334,6 @@ func (f *fleetOfMachines) take(g int, position int32, now serving.Time, seconds 
 				continue
 			}
 			f.set(m, f.list[m].running+1)
-			x.idleFrom = now
 			f.started = append(f.started, m)
 			end := int64(now.Add(time.Duration(seconds * 1e9)))
 			place := int(m) - x.first

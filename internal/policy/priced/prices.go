@@ -56,7 +56,6 @@ func (r *Rule) updatePrices(v *route.View) {
 	r.solve()
 	wait := max(every+time.Duration(len(p.dual.entries))*everyEntry, time.Duration(everyObjective*r.shortest()*1e9))
 	p.due, p.outdated = v.Now.Add(wait), false
-	r.trust(v)
 	r.findNeeds()
 	for a := range r.apps {
 		x := &r.apps[a]
@@ -100,46 +99,10 @@ func (r *Rule) solve() {
 	}
 	p.dual.solve()
 	for g := range groups {
-		groups[g].dual = p.dual.price[g]
+		x := &groups[g]
+		x.dual = p.dual.price[g]
+		x.price = max(x.dual, x.least)
 	}
-}
-
-const (
-	// lessTrust and moreTrust are the factors by which the trust in a price changes at a time, leastTrust the least.
-	lessTrust, moreTrust, leastTrust = 0.8, 1.25, 1e-4
-)
-
-// trust corrects prices by what is seen. Time that is left over although work waits for it has no price; the program
-// may say otherwise where several groups would serve the same items at about the same cost, and where rates are wrong.
-func (r *Rule) trust(v *route.View) {
-	for g := range r.machines.groups {
-		x := &r.machines.groups[g]
-		if x.free == 0 || !r.waitsFor(v, x) {
-			x.idleFrom = v.Now
-		}
-		if v.Now.Sub(x.idleFrom).Seconds() > x.longest {
-			x.trust = max(x.trust*lessTrust, leastTrust)
-		} else {
-			x.trust = min(x.trust*moreTrust, 1)
-		}
-		x.price = max(x.dual*x.trust, x.least)
-	}
-}
-
-// waitsFor reports whether any task waits that a group's machines serve. Where they serve graphs as well it does not
-// count: machines that idle for the stages that follow do so with reason.
-func (r *Rule) waitsFor(v *route.View, x *group) (waits bool) {
-	for k := range x.options {
-		if x.options[k].pinned {
-			continue
-		}
-		s := x.options[k].stage
-		if r.apps[r.stages[s].app].graph.Len() > 1 {
-			return false
-		}
-		waits = waits || v.Fleet.Central(s).Len() > 0
-	}
-	return waits
 }
 
 // span returns the horizon in seconds.
