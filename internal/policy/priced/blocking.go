@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
@@ -15,7 +14,6 @@ import (
 type blocked struct {
 	stage serving.StageID
 	rate  float64 // value of those tasks, per second
-	burst float64 // value of those that are expected to follow at once on the one that came last
 	slack float64 // s that one of them can wait for the machine
 	until float64 // s after which enough other machines are free again
 	// beside is set where they can begin beside a batch of another stage: only one of their own blocks them.
@@ -93,15 +91,13 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	if needs >= float64(r.machines.slots(x)) {
 		needs = 1
 	}
-	follow := r.follow(x, c, v)
-	wants := max(needs, machinesFor(follow, x.classes[c].serves))
-	if wants > mostNeeded {
+	if needs > mostNeeded {
 		return
 	}
 	free := 0
 	for k, g := range x.groups {
 		if x.takes(c, k) <= x.longest {
-			if free += r.machines.groups[g].free; float64(free-1) >= wants {
+			if free += r.machines.groups[g].free; float64(free-1) >= needs {
 				return
 			}
 		}
@@ -113,7 +109,7 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	for k, g := range x.groups {
 		if took := x.takes(c, k); took <= x.longest {
 			from := len(r.ends)
-			r.ends = r.machines.groups[g].ends.AppendSmallest(r.ends, int(wants)+2)
+			r.ends = r.machines.groups[g].ends.AppendSmallest(r.ends, int(needs)+2)
 			for i := from; i < len(r.ends); i++ {
 				r.ends[i] -= int64((x.longest - took) * 1e9)
 			}
@@ -122,18 +118,11 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	slices.Sort(r.ends)
 	soon, _ := slices.BinarySearch(r.ends, int64(v.Now)+1)
 	others := float64(free - 1 + soon)
-	if others >= wants {
+	if others >= needs {
 		return
 	}
 	y := blocked{stage: x.id, until: math.Inf(1), beside: r.mayBeside(x, c)}
-	if others < needs {
-		y.rate = x.tasksOf(c) * x.value * (min(others+1, needs) - others) / needs
-	}
-	if follow > 0 {
-		serves := x.classes[c].serves
-		fresh := x.worthOf(&r.apps[x.app], c, r.apps[x.app].slo, 1)
-		y.burst = fresh * serves * math.Pow(follow/(1+follow), others*serves)
-	}
+	y.rate = x.tasksOf(c) * x.value * (min(others+1, needs) - others) / needs
 	if more := soon + max(int(math.Ceil(needs-others)), 1) - 1; more < len(r.ends) {
 		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
 	}
@@ -147,35 +136,6 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	}
 }
 
-// leastClump is how many queries have to follow on one, on average, for clumps to count. burstShare is the part of an
-// objective within which they follow.
-const leastClump, burstShare = 0.5, 0.2
-
-// rareBurst is the chance of a clump so large that it does not count.
-const rareBurst = 0.01
-
-// machinesFor returns how many machines are wanted for the tasks that follow at once, if their number is geometric with
-// a mean and each machine serves so many of them in time.
-func machinesFor(mean, serves float64) float64 {
-	if mean <= 0 || serves <= 0 {
-		return 0
-	}
-	return math.Ceil(math.Log(rareBurst) / math.Log(mean/(1+mean)) / serves)
-}
-
-// follow returns how many tasks of a class are expected to follow at once on one that has just come: where queries come
-// in clumps, half of the others of a clump on average.
-func (r *Rule) follow(x *stage, c int, v *route.View) float64 {
-	q := v.Fleet.Central(x.id)
-	if x.clump < leastClump || q.Len() == 0 {
-		return 0
-	}
-	if v.Fleet.Task(q.Tail()).Due().Sub(v.Now).Seconds() < r.apps[x.app].slo-burstShare*x.longest {
-		return 0 // what was to follow has come
-	}
-	return x.clump * x.classes[c].share
-}
-
 // blocks returns what a batch of a stage that takes t seconds on a group's machine is expected to cost by blocking, and
 // what of that is lost of other stages.
 func (r *Rule) blocks(g int, t float64, own *stage) (cost, others float64) {
@@ -186,9 +146,6 @@ func (r *Rule) blocks(g int, t float64, own *stage) (cost, others float64) {
 			continue
 		}
 		z := y.rate * max(min(t-y.slack, y.until), 0)
-		if t > y.slack {
-			z += y.burst
-		}
 		if cost += z; y.stage != own.id {
 			others += z
 		}
@@ -202,20 +159,16 @@ func (x *stage) measure(r *Rule) {
 	x.times = x.times[:0]
 	for c := range x.classes {
 		items := max(x.classes[c].most, 1)
-		serves := 0
 		for _, g := range x.groups {
 			least := math.Inf(1)
 			options := r.machines.groups[g].serving(x)
 			for k := range options {
 				if o := &options[k]; !o.pinned && items <= o.limit {
 					least = min(least, o.seconds[items])
-					most := sort.Search(o.limit, func(n int) bool { return o.seconds[n+1] > x.longest })
-					serves = max(serves, most/items)
 				}
 			}
 			x.times = append(x.times, least)
 		}
-		x.classes[c].serves = float64(serves)
 	}
 }
 

@@ -31,9 +31,6 @@ func (r *Rule) observe(v *route.View) {
 	for a := range r.apps {
 		x := &r.apps[a]
 		rate := v.Monitor.Rate(v.Now, x.id, rateWindow)
-		if anew {
-			r.stages[x.graph.Stage(0)].clump = max(v.Monitor.Dispersion(v.Now, x.id)-1, 0) / 2
-		}
 		for at := range x.graph.Len() {
 			s := &r.stages[x.graph.Stage(at)]
 			if anew {

@@ -50,7 +50,6 @@ type stage struct {
 	worth   [][]float64
 	costs   [][]float64 // what of worth a task costs: of the batch that brings it
 	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
-	clump   float64     // queries that are expected to follow on one at once, of an app whose first stage it is
 	delta   float64     // s that a task waits here, beyond the batch before it
 	behind  float64     // s that a task left behind waits here, beyond the next free machine
 
@@ -73,15 +72,14 @@ type following struct {
 
 // class is tasks of about the same size.
 type class struct {
-	upTo   int     // items
-	most   int     // items of the largest task that is expected
-	mean   float64 // items
-	share  float64 // of the tasks that arrive
-	rate   float64 // tasks/s that enter the app here
-	waits  float64 // tasks that wait here
-	serves float64 // tasks that a machine can serve in time if they come at once
-	takes  float64 // machines that it keeps busy, at the least
-	needs  float64 // the same together with the classes that are as urgent on the same machines
+	upTo  int     // items
+	most  int     // items of the largest task that is expected
+	mean  float64 // items
+	share float64 // of the tasks that arrive
+	rate  float64 // tasks/s that enter the app here
+	waits float64 // tasks that wait here
+	takes float64 // machines that it keeps busy, at the least
+	needs float64 // the same together with the classes that are as urgent on the same machines
 }
 
 // task is one of a stage whose tasks differ in more than their deadlines.
