@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/planner/static"
@@ -11,6 +12,11 @@ import (
 // Pool is a cluster of machines of three types that take turns between apps of some variants each, all of them loaded
 // everywhere. Carries is about what it serves, in queries/s, with the fastest variants in batches of 16.
 func Pool(machines, apps, variants int, slo time.Duration) *Cluster {
+	return PartPool(machines, apps, variants, 0, slo)
+}
+
+// PartPool is a Pool whose machines of a type hold a quarter of the apps each, in so many ways; 0 for all of them.
+func PartPool(machines, apps, variants, ways int, slo time.Duration) *Cluster {
 	spec := &serving.Spec{}
 	var place []static.Instance
 	var m serving.Measurements
@@ -49,6 +55,12 @@ func Pool(machines, apps, variants int, slo time.Duration) *Cluster {
 		}
 		spec.Stages = append(spec.Stages, stage)
 		for w := range spec.Workers {
+			if ways > 0 {
+				way := w / 3 % ways
+				if way != a%ways && rand.New(rand.NewPCG(uint64(way), uint64(a))).IntN(4) > 0 {
+					continue
+				}
+			}
 			place = append(place, static.Instance{
 				Worker: serving.WorkerID(w), Stage: s, Variants: stage.Variants, Slots: 1, Limit: 32,
 			})
