@@ -38,7 +38,9 @@ type place struct {
 
 // open reads a world from its file, as every command does. The second result says why it is refused; "" where it is
 // not.
-func open(seed uint64, number int) (*place, string, error) { return read(worlds.Generate(seed, number)) }
+func open(seed uint64, number int) (*place, string, error) {
+	return read(worlds.Generate(seed, number))
+}
 
 func read(w *worlds.World) (*place, string, error) {
 	f, err := config.Parse([]byte(w.ConfigFile()), w.Name)
