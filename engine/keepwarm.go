@@ -13,7 +13,7 @@ import (
 // keepWarm keeps instances that a plan drops loaded for a while, without queries: the turn-off delay (Scrooge §3.6).
 // Their worker is paid for until they stop. A plan that wants their variant on their worker resumes them without a
 // load, at whichever place. A plan that needs their room evicts them at once. It differs from keeping demand up after
-// the load has fallen (scale.RateBands): kept instances serve no query.
+// the load has fallen (scaler ratebands): kept instances serve no query.
 type keepWarm struct {
 	*world
 	agenda    *agenda

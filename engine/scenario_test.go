@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/systems"
+	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -309,7 +308,7 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "unplanned":
 			x.Kind, x.Failure = engine.PlanFailed, &engine.PlanFailure{Seq: s.seq, Err: args["why"]}
 		case "recall":
-			keeper := scale.NewRateBands(func() scale.Keeper { return systems.NewKeeper(s.keeping) })
+			keeper := inflessrules.NewRateBands(func() inflessrules.Keeper { return systems.NewKeeper(s.keeping) })
 			every, now := duration(args["every"], time.Minute), serving.Time(0)
 			for range number(args["calls"], 10) {
 				now = now.Add(every)

@@ -7,6 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/internal/systems"
+	proteusrules "github.com/sluice-serving/sluice/papers/proteus/rules"
+	tidalrules "github.com/sluice-serving/sluice/papers/tidal/rules"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
@@ -89,7 +91,7 @@ func TestLearningSurvivesAWrapper(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
 	e, err := engine.New(engine.Config{
 		Spec: c.Spec, Profile: wrappedProfile{profile.NewLearned(c.Spec, c.Profile)}, Router: route.NewRoundRobin(),
-		Batcher: wrappedRule{batch.AIMD{}}, Provides: c.Planner.Provides(),
+		Batcher: wrappedRule{proteusrules.AIMD{}}, Provides: c.Planner.Provides(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +139,7 @@ func TestChoicesNeedARouterThatChooses(t *testing.T) {
 		})
 		return err
 	}
-	if err := build(route.NewTidal()); err != nil {
+	if err := build(tidalrules.NewTidal()); err != nil {
 		t.Errorf("a router that chooses is refused: %v", err)
 	}
 	want := `engine: batcher "asrouted" runs the variants that a router chooses, and router "roundrobin" chooses ` +

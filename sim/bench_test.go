@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/batch"
+	proteusrules "github.com/sluice-serving/sluice/papers/proteus/rules"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/serving/workload"
@@ -30,7 +30,7 @@ func BenchmarkTraffic(b *testing.B) {
 				believed = profile.NewLearned(c.Spec, c.Profile)
 			}
 			e, err := engine.New(engine.Config{
-				Spec: c.Spec, Profile: believed, Router: route.NewWeighted(), Batcher: batch.Adaptive{},
+				Spec: c.Spec, Profile: believed, Router: route.NewWeighted(), Batcher: proteusrules.Adaptive{},
 				Provides: c.Planner.Provides(),
 			})
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/heldport"
 	"github.com/sluice-serving/sluice/internal/host/store"
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
-	"github.com/sluice-serving/sluice/policy/scale"
+	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/tensor"
@@ -145,7 +145,7 @@ func answers(t *testing.T, client loadgen.Target) {
 func TestKilledServerRemembers(t *testing.T) {
 	t.Parallel()
 	p := newPacked(t, "keep: lsth")
-	learned := scale.NewRateBands(func() scale.Keeper { return scale.NewLSTH() })
+	learned := inflessrules.NewRateBands(func() inflessrules.Keeper { return inflessrules.NewLSTH() })
 	const every = 90 * time.Second
 	now := serving.Time(0)
 	for range 8 {
@@ -222,7 +222,7 @@ func TestKilledServerRemembers(t *testing.T) {
 	if err != nil || r.Saved.Before(called) || r.Idle > r.Saved.Sub(called) {
 		t.Fatalf("%s: %v, want what was learned after %v", b, err, called)
 	}
-	before, after := scale.NewRateBands(nil), scale.NewRateBands(nil)
+	before, after := inflessrules.NewRateBands(nil), inflessrules.NewRateBands(nil)
 	if err := errors.Join(before.Recall(heavy, learned.Remember(heavy, now), 0, 0),
 		after.Recall(heavy, r.Memory, 0, 0)); err != nil {
 		t.Fatal(err)

@@ -93,6 +93,7 @@ var floors = []row{
 	{2, "internal/policy/priced", false},
 	{2, "internal/planner/*", false},
 	{2, "papers/*", false},                // planners of papers
+	{2, "papers/*/rules", false},          // routers, batchers and scalers of papers
 	{2, "internal/measure/worlds", false}, // made of tables and loads
 
 	{1, "serving/fleet", false},
@@ -132,7 +133,16 @@ var planners = []string{
 }
 
 // rules are the ports of rules and the rules behind them.
-var rules = []string{"policy/...", "internal/policy/..."}
+var rules = []string{"policy/...", "internal/policy/...", "papers/*/rules"}
+
+// product are the packages that decide, drive and serve. They know no paper. Of what ships only internal/systems, which
+// registers the papers' systems, and internal/cli, which runs their figures, may.
+var product = []string{
+	".", "cmd/...", "dataplane/...", "engine/...", "internal/algo/...", "internal/api/...", "internal/config/...",
+	"internal/engine/...", "internal/host/...", "internal/limits", "internal/measure/...", "internal/models/...",
+	"internal/planner/...", "internal/policy/...", "internal/provider/...", "internal/runtime/...",
+	"internal/sim/...", "internal/tensor/...", "policy/...", "serving/...", "sim/...", "tensor/...",
+}
 
 // exempt packages have no floor: nothing that ships imports them.
 var exempt = []row{
@@ -143,6 +153,7 @@ var exempt = []row{
 	{0, "internal/highstest", false},
 	{0, "internal/longtest", false},
 	{0, "internal/maporder/...", false},
+	{0, "internal/ruletest", false},
 	{0, "internal/sbom", false},
 	{0, "internal/schema", false},
 	{0, "internal/simtest", false},
@@ -196,6 +207,7 @@ var sameFloor = []edge{
 	{"papers/reproduce", "papers/infless/operators", "a paper's figure predicts and measures models"},
 	{"internal/planner/*", "policy/plan", "a planner makes a plan"},
 	{"papers/*", "policy/plan", "a planner makes a plan"},
+	{"papers/*/rules", "policy/...", "a rule meets its port"},
 	{"papers/*", "internal/planner/capacity", "what planners share"},
 	{"papers/*", "internal/planner/diagnosis", "what planners share"},
 	{"papers/...", "papers/reproduce", "the frame of all figures"},
@@ -238,6 +250,11 @@ var bans = []ban{
 		why: "any router must work with any batcher and scaler; what they share is the plan",
 	},
 	{
+		from: []string{"papers/*/rules"}, to: slices.Concat(rules, planners),
+		except: []string{"policy/..."}, self: true,
+		why: "a paper's rules meet the ports and know no planner, so that any of them works with any other",
+	},
+	{
 		from: []string{"engine/..."}, to: append([]string{"internal/systems/..."}, planners...),
 		why: "the engine knows ports only; a composition is handed to it",
 	},
@@ -268,6 +285,11 @@ var bans = []ban{
 		why: "a codec turns bytes into messages for client and server alike; it knows nothing of scheduling",
 	},
 	{
+		from: product, to: []string{"papers/..."},
+		why: "the default system depends on no paper: what both need belongs to the product, and only " +
+			"internal/systems says which systems of papers can be chosen",
+	},
+	{
 		from: []string{"..."}, to: []string{"k8s.io/...", "sigs.k8s.io/..."},
 		why: "Kubernetes is a heavy dependency that only operator carries",
 	},
@@ -278,11 +300,20 @@ var bans = []ban{
 	},
 }
 
-// unbanned names the packages that are exempt from a ban on all packages ("...").
+// unbanned names the imports that are exempt from a ban. Those of papers have reasons.
 var unbanned = []edge{
 	{"operator/...", "k8s.io/...", ""},
 	{"operator/...", "sigs.k8s.io/...", ""},
 	{"internal/runtime/onnx", "github.com/yalue/onnxruntime_go", ""},
+
+	{"internal/sim/experiment", "papers/kairos", "a trial compares the pools that Kairos' planner asks about"},
+	{"internal/sim/experiment", "papers/ramsis", "a case may be given policies that were made before"},
+	{"internal/host", "papers/ramsis", "policies that were made are kept between runs"},
+	{"internal/host/policies", "papers/ramsis", "policies are made, described and verified"},
+	{"internal/host/planning", "papers/kairos", "machines to rent or buy are chosen among pools"},
+	{"internal/host/planning", "papers/proteus", "a frontier of plans is drawn, a demand that is not carried explained"},
+	{"internal/host", "papers/infless/operators", "models are predicted by their operators before they are measured"},
+	{"internal/host/functions", "papers/infless/operators", "a function is predicted before it is measured"},
 }
 
 const whyPure = "floors 0 to 4 are one pure state machine and its parts: facts and now go in, decisions come out, " +

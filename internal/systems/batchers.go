@@ -1,17 +1,17 @@
 package systems
 
-import "github.com/sluice-serving/sluice/policy/batch"
+import (
+	"cmp"
+	"slices"
 
-var batchers = []registered[func(Options) batch.Rule]{
-	{
-		"adaptive", "waits for one more query as long as the first one can still be in time", "Proteus §5",
-		func(Options) batch.Rule { return batch.Adaptive{} },
-	},
-	{
-		"aimd", "runs at once, up to a size that grows by one after a batch in time and shrinks by a tenth after a " +
-			"late one", "Clipper, NSDI 2017, §4.3.1",
-		func(o Options) batch.Rule { return batch.AIMD{Release: o.Release} },
-	},
+	"github.com/sluice-serving/sluice/policy/batch"
+)
+
+// batchers are in the order of their names.
+var batchers = slices.SortedFunc(slices.Values(slices.Concat(generalBatchers, proteusBatchers, ramsisBatchers)),
+	func(a, b registered[func(Options) batch.Rule]) int { return cmp.Compare(a.name, b.name) })
+
+var generalBatchers = batcherTable{
 	{
 		"asrouted", "runs at once what the router has queued, on the variant that the router chose", "ours",
 		func(Options) batch.Rule { return batch.AsRouted{} },
@@ -36,11 +36,6 @@ var batchers = []registered[func(Options) batch.Rule]{
 	{
 		"mostaccurate", "runs at once, on the most accurate variant with which all that waits is in time", "ours",
 		func(Options) batch.Rule { return batch.MostAccurate{} },
-	},
-	{
-		"policytable", "runs what a policy made in advance says for the queue's length and the time left",
-		"RAMSIS §3.2.2",
-		func(Options) batch.Rule { return batch.PolicyTable{} },
 	},
 	{
 		"single", "runs one query at a time", "Kairos §4",

@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/internal/algo/spelling"
+	"github.com/sluice-serving/sluice/policy/batch"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/policy/scale"
 )
 
 // Kind is a role of components in a system.
@@ -65,6 +69,14 @@ type registered[M any] struct {
 	name, doc, source string
 	make              M
 }
+
+// The tables of components. Each paper's file has its own.
+type (
+	plannerTable = []registered[func(PlannerInputs, Options) (plan.Planner, error)]
+	routerTable  = []registered[func(Options) route.Router]
+	batcherTable = []registered[func(Options) batch.Rule]
+	scalerTable  = []registered[func(Options) scale.Scaler]
+)
 
 func componentsOf[M any](k Kind, list []registered[M]) []Component {
 	return each(list, func(r registered[M]) Component { return Component{k, r.name, r.doc, r.source} })

@@ -10,6 +10,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
+var fluidPlanners = plannerTable{
+	{
+		"fluid", "chooses which machines are used and what each holds loaded, by a linear program over their time, " +
+			"and tries plans before they are adopted", "ours", newFluid,
+	},
+}
+
 // newFluid keeps a placement that somebody has written down as it is.
 func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 	if !w.Proposed && len(w.Placement) > 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
+	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
@@ -116,7 +117,7 @@ func built(t *testing.T, p Component, c *simtest.Cluster, o Options) (out any) {
 		var s scale.Scaler
 		s, err = NewScaler(p.Name, o)
 		out = s
-		if b, ok := s.(*scale.RateBands); ok {
+		if b, ok := s.(*inflessrules.RateBands); ok {
 			bands := *b
 			bands.Keeper = nil
 			out = []any{&bands, b.Keeper().Name()}

@@ -2,8 +2,9 @@ package systems
 
 import (
 	"github.com/sluice-serving/sluice/papers/infless"
+	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/policy/route"
 )
 
 // INFless, its baselines (§5.1), and infless without one of its ideas each (§5.2, Figure 11).
@@ -35,6 +36,28 @@ var inflessSystems = []System{
 		"INFless §5.3 (BATCH+RS)", Options{Packing: Packing{Uniform: true, Merge: -1}})),
 }
 
+var inflessPlanners = plannerTable{
+	{
+		"infless", "gives each instance a batch size and a part of a machine, and packs them where they serve most " +
+			"for what they take", "INFless §3.2, §3.4", newInfless,
+	},
+}
+
+var inflessRouters = routerTable{
+	{
+		"bands", "keeps every instance's rate where its batches fill and do not wait for each other", "INFless §3.2",
+		func(Options) route.Router { return inflessrules.NewBands() },
+	},
+}
+
+var inflessScalers = scalerTable{
+	{
+		ratebands, "plans again when a rate leaves the band that its instances work well in, and lets idle apps " +
+			"go", "INFless §3.2, §3.5",
+		newRateBands,
+	},
+}
+
 func packing(name, doc, source string, o Options) System {
 	router := "bands"
 	if o.Packing.Uniform {
@@ -50,7 +73,7 @@ func packing(name, doc, source string, o Options) System {
 // aliveFor300s keeps functions for 300 seconds, as OpenFaaS+ and BATCH do: the last instance without calls, and all
 // instances after the load has fallen.
 func aliveFor300s(s System) System {
-	s.Options.Keeping.Rule, s.Options.Keeping.Linger = "keepalive", scale.Alive
+	s.Options.Keeping.Rule, s.Options.Keeping.Linger = "keepalive", inflessrules.Alive
 	return s
 }
 

@@ -21,6 +21,13 @@ var ipaSystems = []System{
 	},
 }
 
+var ipaPlanners = plannerTable{
+	{
+		"ipa", "chooses one variant, one batch size and a number of workers for each stage by an integer program",
+		"IPA, JSys 2024", newIPA,
+	},
+}
+
 // ipaInterval is that of the authors' configurations (adaptation_interval).
 const ipaInterval = 10 * time.Second
 

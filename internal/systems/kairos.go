@@ -4,7 +4,10 @@ import (
 	"fmt"
 
 	"github.com/sluice-serving/sluice/papers/kairos"
+	kairosrules "github.com/sluice-serving/sluice/papers/kairos/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/policy/scale"
 )
 
 // Kairos rents machines by upper bounds of pools, without trials (§5.2), and plans again when the sizes of queries
@@ -36,6 +39,40 @@ var kairosSystems = []System{
 		Doc:     "sends queries above a size to the base type and the others to cheaper types",
 		Source:  "DeepRecSys, ISCA 2020; Kairos §7 (DRS)",
 		Planner: asWritten, Router: "threshold", Batcher: "single", Scaler: fixed,
+	},
+}
+
+var kairosPlanners = plannerTable{
+	{
+		"kairos", "chooses which machines to rent under a budget, by upper bounds on what pools serve", "Kairos §5.2",
+		newKairos,
+	},
+}
+
+var kairosRouters = routerTable{
+	{
+		"matching", "keeps one queue and pairs queries with instances at the least machine time, weighted by its worth",
+		"Kairos §5.1, §6",
+		func(o Options) route.Router { return kairosrules.NewMatching(o.Routing.Cells) },
+	},
+	{
+		"schedule", "keeps one queue and schedules queries ahead on all instances at the least machine time, " +
+			"weighted by its worth; where not all can be in time, it leaves out those that take most",
+		"ours",
+		func(Options) route.Router { return kairosrules.NewSchedule() },
+	},
+	{
+		"threshold", "keeps one queue and gives large queries to the base device type and small ones to the others",
+		"DeepRecSys, ISCA 2020; Kairos §7 (DRS)",
+		func(o Options) route.Router { return kairosrules.NewThreshold(o.Routing.Threshold) },
+	},
+}
+
+var kairosScalers = scalerTable{
+	{
+		"mixshift", "plans again when the sizes of queries shift, when a worker is lost or back, and when a price or " +
+			"a latency changes", "Kairos §8.4",
+		func(o Options) scale.Scaler { return kairosrules.NewMixShift(o.Replan) },
 	},
 }
 

@@ -3,6 +3,7 @@ package systems
 import (
 	"cmp"
 
+	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
@@ -14,16 +15,16 @@ const (
 	cheapest  = "cheapest"
 )
 
-var keepers = []registered[func(*Keeping) scale.Keeper]{
+var keepers = []registered[func(*Keeping) inflessrules.Keeper]{
 	{
 		cheapest, "keeps an app warm as long as that is expected to cost less than a cold start", "ours",
-		func(o *Keeping) scale.Keeper { return scale.NewCheapest(o.Price) },
+		func(o *Keeping) inflessrules.Keeper { return inflessrules.NewCheapest(o.Price) },
 	},
 	{
 		lsth, "keeps an app warm when calls are likely by its idle times of the last day and the last hour",
 		"INFless §3.5",
-		func(o *Keeping) scale.Keeper {
-			k := scale.NewLSTH()
+		func(o *Keeping) inflessrules.Keeper {
+			k := inflessrules.NewLSTH()
 			k.Gamma, k.Head, k.Tail = o.Gamma, o.Head, o.Tail
 			return k
 		},
@@ -31,15 +32,15 @@ var keepers = []registered[func(*Keeping) scale.Keeper]{
 	{
 		"hybridhistogram", "keeps an app warm when calls are likely by its idle times of the last hours",
 		"Shahrad et al., ATC 2020, §4.2; INFless §3.5",
-		func(o *Keeping) scale.Keeper {
-			k := scale.NewHybridHistogram(o.Tracked)
+		func(o *Keeping) inflessrules.Keeper {
+			k := inflessrules.NewHybridHistogram(o.Tracked)
 			k.Head, k.Tail = o.Head, o.Tail
 			return k
 		},
 	},
 	{
 		"keepalive", "keeps an app warm for a fixed time after its last query", "INFless §5.1 (OpenFaaS+)",
-		func(o *Keeping) scale.Keeper { return &scale.KeepAlive{For: o.Alive} },
+		func(o *Keeping) inflessrules.Keeper { return &inflessrules.KeepAlive{For: o.Alive} },
 	},
 }
 
@@ -47,16 +48,16 @@ var keepers = []registered[func(*Keeping) scale.Keeper]{
 func Keepers() []string { return namesOf(keepers) }
 
 // NewKeeper returns a new rule by the options. An unknown name counts as cheapest.
-func NewKeeper(o Keeping) scale.Keeper {
+func NewKeeper(o Keeping) inflessrules.Keeper {
 	fresh, err := find(Keeper, keepers, cmp.Or(o.Rule, cheapest))
 	if err != nil {
-		return scale.NewCheapest(o.Price)
+		return inflessrules.NewCheapest(o.Price)
 	}
 	return fresh(&o)
 }
 
 func newRateBands(o Options) scale.Scaler {
-	s := scale.NewRateBands(func() scale.Keeper { return NewKeeper(o.Keeping) })
+	s := inflessrules.NewRateBands(func() inflessrules.Keeper { return NewKeeper(o.Keeping) })
 	s.Alpha, s.Pause, s.Linger = o.Keeping.Alpha, o.Replan, o.Keeping.Linger
 	return s
 }

@@ -3,7 +3,7 @@ package systems
 import (
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/scale"
+	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 )
 
 // Keeping tunes how idle apps are kept warm, by scalers that let apps go.
@@ -54,13 +54,13 @@ var keepingOptions = []Option{
 	{
 		Name:    "alive",
 		Doc:     "is how long an app stays warm after its last query",
-		Readers: by(Keeper, short(scale.Alive), "keepalive"),
+		Readers: by(Keeper, short(inflessrules.Alive), "keepalive"),
 		field:   span(time.Millisecond, week, func(o *Options) *time.Duration { return &o.Keeping.Alive }),
 	},
 	{
 		Name:    "cold_price",
 		Doc:     "is the idle time that a cold start is worth",
-		Readers: by(Keeper, short(scale.ColdPrice), cheapest),
+		Readers: by(Keeper, short(inflessrules.ColdPrice), cheapest),
 		field:   span(time.Millisecond, week, func(o *Options) *time.Duration { return &o.Keeping.Price }),
 	},
 	{

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/papers/loki"
+	lokirules "github.com/sluice-serving/sluice/papers/loki/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
 )
 
 // Loki (HPDC 2024): pipelines on the fewest servers while the most accurate variants carry the demand, and with the
@@ -25,6 +27,21 @@ var lokiSystems = []System{
 		Source: "Loki, HPDC 2024 (hardware scaling)", Planner: "loki", Router: "mostaccuratefirst",
 		Batcher: "earlydrop", Scaler: "replan",
 		Options: Options{Replan: lokiInterval, Planning: Planning{Select: "most-accurate"}},
+	},
+}
+
+var lokiPlanners = plannerTable{
+	{
+		"loki", "chooses variants by paths through a pipeline: the fewest machines with the most accurate ones, or " +
+			"the highest accuracy on all machines", "Loki, HPDC 2024", newLoki,
+	},
+}
+
+var lokiRouters = routerTable{
+	{
+		"mostaccuratefirst", "fills the most accurate instances up to what they carry, then the next, and sends " +
+			"late queries to faster ones with capacity left", "Loki, HPDC 2024",
+		func(Options) route.Router { return lokirules.NewMostAccurateFirst() },
 	},
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/papers/proteus"
+	proteusrules "github.com/sluice-serving/sluice/papers/proteus/rules"
+	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -75,6 +77,25 @@ var proteusSystems = []System{
 		Doc:    "is proteus with the batches of nexus-batching",
 		Source: "Proteus §6.4 (Nexus)", Planner: "proteus", Router: "weighted", Batcher: "earlydrop", Scaler: "replan",
 		Options: Options{Replan: proteusInterval},
+	},
+}
+
+var proteusPlanners = plannerTable{
+	{
+		"proteus", "chooses each worker's variant and share of the queries by a mixed-integer program", "Proteus §4",
+		newProteus,
+	},
+}
+
+var proteusBatchers = batcherTable{
+	{
+		"adaptive", "waits for one more query as long as the first one can still be in time", "Proteus §5",
+		func(Options) batch.Rule { return proteusrules.Adaptive{} },
+	},
+	{
+		"aimd", "runs at once, up to a size that grows by one after a batch in time and shrinks by a tenth after a " +
+			"late one", "Clipper, NSDI 2017, §4.3.1",
+		func(o Options) batch.Rule { return proteusrules.AIMD{Release: o.Release} },
 	},
 }
 

@@ -4,8 +4,11 @@ import (
 	"fmt"
 
 	"github.com/sluice-serving/sluice/papers/ramsis"
+	ramsisrules "github.com/sluice-serving/sluice/papers/ramsis/rules"
+	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/policy/scale"
 )
 
 // RAMSIS (EuroSys 2024): every worker has all variants. Policies made in advance choose among them by the state of the
@@ -28,6 +31,37 @@ var ramsisSystems = []System{
 		Doc:    "is ramsis with batches that may leave queries behind",
 		Source: "RAMSIS §4.3.2", Planner: "ramsis", Router: "roundrobin", Batcher: "policytable", Scaler: "uncovered",
 		Options: Options{Policies: Policies{Variable: true}},
+	},
+}
+
+var ramsisPlanners = plannerTable{
+	{
+		"ramsis", "loads every variant on every worker and makes policies for choosing among them", "RAMSIS §4",
+		newRamsis,
+	},
+}
+
+var ramsisRouters = routerTable{
+	{
+		"eager", "keeps one queue, from which an idle instance takes the batch that the policy in force says",
+		"RAMSIS §7",
+		func(Options) route.Router { return ramsisrules.Eager{} },
+	},
+}
+
+var ramsisBatchers = batcherTable{
+	{
+		"policytable", "runs what a policy made in advance says for the queue's length and the time left",
+		"RAMSIS §3.2.2",
+		func(Options) batch.Rule { return ramsisrules.PolicyTable{} },
+	},
+}
+
+var ramsisScalers = scalerTable{
+	{
+		"uncovered", "plans again when the load exceeds the rates that the plan has policies for, and when a worker " +
+			"is lost or back", "RAMSIS §3.2.2",
+		func(Options) scale.Scaler { return ramsisrules.Uncovered{} },
 	},
 }
 

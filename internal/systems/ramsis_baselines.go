@@ -35,6 +35,25 @@ var ramsisBaselines = []System{
 	},
 }
 
+var loadwisePlanners = plannerTable{
+	{
+		"jellyfish", "loads all variants everywhere and takes, by the load, the most accurate with enough throughput",
+		"Jellyfish, RTSS 2022; RAMSIS §7", newLoadwise(jellyfish),
+	},
+	{
+		"modelswitching", "loads all variants everywhere and takes, by the load, the most accurate whose simulated " +
+			"response meets the objective", "ModelSwitching, HotCloud 2020; RAMSIS §7", newLoadwise(modelSwitching),
+	},
+	{
+		"infaas-target", "loads all variants everywhere and takes the fastest that reaches the app's accuracy floor",
+		"INFaaS, ATC 2021; RAMSIS App. H", newLoadwise(infaasTarget),
+	},
+	{
+		"allvariants", "loads all variants everywhere and leaves the choice to the batcher", "RAMSIS §2.2",
+		newAllVariants,
+	},
+}
+
 // newLoadwise makes a planner that chooses by the load.
 func newLoadwise(rule func(*Planning) loadwise.Rule) func(PlannerInputs, Options) (plan.Planner, error) {
 	return func(w PlannerInputs, o Options) (plan.Planner, error) {

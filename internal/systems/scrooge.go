@@ -9,7 +9,9 @@ import (
 
 	"github.com/sluice-serving/sluice/papers/nexus"
 	"github.com/sluice-serving/sluice/papers/scrooge"
+	scroogerules "github.com/sluice-serving/sluice/papers/scrooge/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 )
 
 // Scrooge (SoCC 2021) and its baselines (§4): graphs of models at the lowest cost within one objective. A query that
@@ -34,6 +36,25 @@ var scroogeSystems = []System{
 			"come together; all machines count as one type",
 		Source: "Nexus, SOSP 2019, §6; Scrooge §4.2", Planner: "nexus", Router: "weighted", Batcher: "earlydrop",
 		Scaler: "complexity", Options: Options{Replan: nexusPause},
+	},
+}
+
+var scroogePlanners = plannerTable{
+	{
+		"scrooge", "chooses device types, batch sizes and concurrency for every stage of a graph, on the fewest " +
+			"machines that meet the objective", "Scrooge §3.3, §3.4", newScrooge,
+	},
+	{
+		"nexus", "gives every stage of a graph an objective of its own, and shares machines by the cycles in which " +
+			"batches come together", "Nexus, SOSP 2019, §6; Scrooge §4.2", newNexus,
+	},
+}
+
+var scroogeScalers = scalerTable{
+	{
+		"complexity", "plans again when the content of queries makes more or less work, when the demand changes, and " +
+			"when a worker is lost or back", "Scrooge §3.5",
+		func(o Options) scale.Scaler { return scroogerules.NewComplexity(o.Replan, o.Following.Change) },
 	},
 }
 

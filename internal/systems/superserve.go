@@ -2,7 +2,9 @@ package systems
 
 import (
 	"github.com/sluice-serving/sluice/internal/planner/static"
+	superserverules "github.com/sluice-serving/sluice/papers/superserve/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
 )
 
 // SuperServe (NSDI 2025) with SlackFit. There the variants are parts of one network that share weights; here they are
@@ -14,6 +16,21 @@ var superServeSystems = []System{
 			"the variant and the size of each batch",
 		Source: "SuperServe, NSDI 2025 (SlackFit)", Planner: "resident", Router: "slackfit", Batcher: "asrouted",
 		Scaler: fixed,
+	},
+}
+
+var superServePlanners = plannerTable{
+	{
+		"resident", "loads every variant that fits on every worker, for batches as long as the objective allows",
+		"SuperServe, NSDI 2025", newResident,
+	},
+}
+
+var superServeRouters = routerTable{
+	{
+		"slackfit", "keeps one queue, from which a free instance takes the slowest of the kept batches that is in " +
+			"time for its first query", "SuperServe, NSDI 2025",
+		func(Options) route.Router { return superserverules.NewSlackFit() },
 	},
 }
 

@@ -2,7 +2,9 @@ package systems
 
 import (
 	"github.com/sluice-serving/sluice/internal/planner/static"
+	symphonyrules "github.com/sluice-serving/sluice/papers/symphony/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
 )
 
 // Symphony (arXiv 2308.07470): every model is on every machine, a central scheduler waits with batches as long as they
@@ -14,6 +16,21 @@ var symphonySystems = []System{
 			"it on the first free machine, so that the last ones stay idle",
 		Source: "Symphony, arXiv 2308.07470", Planner: "replicated", Router: "deferred", Batcher: "asrouted",
 		Scaler: "replan",
+	},
+}
+
+var symphonyPlanners = plannerTable{
+	{
+		"replicated", "loads every stage on every worker, to run the most accurate variant that carries the demand, " +
+			"on as many rented machines as that takes", "Symphony, arXiv 2308.07470", newReplicated,
+	},
+}
+
+var symphonyRouters = routerTable{
+	{
+		"deferred", "keeps one queue for each stage, waits with a batch until one more query would make it late, and " +
+			"gives it to the free machine of the lowest number", "Symphony, arXiv 2308.07470",
+		func(Options) route.Router { return symphonyrules.NewDeferred() },
 	},
 }
 

@@ -22,7 +22,7 @@ func (AsRouted) Traits() Traits { return Traits{NeedsChoice: true, Chooses: true
 // New implements Rule.
 func (AsRouted) New() Batcher { return asRouted{} }
 
-type asRouted struct{ noLearning }
+type asRouted struct{ NoLearning }
 
 func (asRouted) Decide(v *View) Decision {
 	c := v.Instance.Choice()

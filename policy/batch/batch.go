@@ -48,11 +48,11 @@ type Traits struct {
 	Chooses bool
 }
 
-// noLearning is a Batcher's Finished that ignores its batches.
-type noLearning struct{}
+// NoLearning is a Batcher's Finished that ignores its batches.
+type NoLearning struct{}
 
 // Finished implements Batcher.
-func (noLearning) Finished(int, bool) {}
+func (NoLearning) Finished(int, bool) {}
 
 // Action is the kind of a Decision.
 type Action uint8
@@ -149,16 +149,19 @@ func (v *View) InTime(deadline serving.Time, cap int) int {
 	return lo
 }
 
-// run starts the first n queries.
-func (v *View) run(n int, why Reason) Decision {
+// RunFirst starts the first n queries.
+func (v *View) RunFirst(n int, why Reason) Decision {
 	return Decision{Action: Run, N: n, Variant: v.Variant, Reason: why}
 }
 
-func wait(until serving.Time) Decision { return Decision{Action: Wait, Until: until, Reason: Filling} }
+// WaitUntil waits for more queries until a time.
+func WaitUntil(until serving.Time) Decision {
+	return Decision{Action: Wait, Until: until, Reason: Filling}
+}
 
-// earliest returns the first deadline among the first n queries. Within a priority, queues are ordered by deadline. So
+// Earliest returns the first deadline among the first n queries. Within a priority, queues are ordered by deadline. So
 // it is the head's unless priorities differ.
-func (v *View) earliest(n int) serving.Time {
+func (v *View) Earliest(n int) serving.Time {
 	head := v.Head()
 	first := head.Deadline()
 	if v.Instance.Queue().Unconstrained() && v.Instance.Queue().SingleItems() && v.Fleet.Uniform(v.Instance.Queue()) {

@@ -19,27 +19,27 @@ func (EarlyDrop) Traits() Traits { return Traits{} }
 // New implements Rule. The rule keeps no state.
 func (EarlyDrop) New() Batcher { return earlyDrop{} }
 
-type earlyDrop struct{ noLearning }
+type earlyDrop struct{ NoLearning }
 
 func (earlyDrop) Decide(v *View) Decision {
 	all, items := v.Fit(v.Limit)
-	n, _ := v.Fit(v.InTime(v.earliest(all), items))
+	n, _ := v.Fit(v.InTime(v.Earliest(all), items))
 	switch {
 	case n == all && (n < v.Ready || items >= v.Limit):
-		return v.run(n, Full)
+		return v.RunFirst(n, Full)
 	case n > 0:
-		return v.run(n, Idle)
+		return v.RunFirst(n, Idle)
 	case v.MayDrop:
 		// When priorities differ, the earliest deadline may belong to a query behind the head. The head may still be in
 		// time.
 		if n, _ = v.Fit(v.InTime(v.Head().Deadline(), items)); n > 0 {
-			return v.run(n, Idle)
+			return v.RunFirst(n, Idle)
 		}
 		// A query that has used up its stage's budget may still be in time at the end.
 		if n, _ = v.Fit(v.InTime(v.Head().LatestEnd(), items)); n > 0 {
-			return v.run(n, Idle)
+			return v.RunFirst(n, Idle)
 		}
 		return Decision{Action: Drop, Reason: TooLate}
 	}
-	return v.run(all, Idle)
+	return v.RunFirst(all, Idle)
 }

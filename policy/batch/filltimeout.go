@@ -29,14 +29,14 @@ func (FillTimeout) Traits() Traits { return Traits{} }
 func (f FillTimeout) New() Batcher { return fillTimeout{timeout: f.Timeout} }
 
 type fillTimeout struct {
-	noLearning
+	NoLearning
 	timeout time.Duration
 }
 
 func (f fillTimeout) Decide(v *View) Decision {
 	n, items := v.Fit(v.Limit)
 	if n < v.Ready || items >= v.Limit {
-		return v.run(n, Full)
+		return v.RunFirst(n, Full)
 	}
 	hold := f.timeout
 	if hold == 0 {
@@ -45,7 +45,7 @@ func (f fillTimeout) Decide(v *View) Decision {
 	// The head waits longest unless clients set deadlines or priorities. A head that overtook others may start the
 	// batch later than their time-outs, but never later than its own.
 	if until := v.Head().ReadyAt().Add(hold); v.Now < until {
-		return wait(until)
+		return WaitUntil(until)
 	}
-	return v.run(n, TimedOut)
+	return v.RunFirst(n, TimedOut)
 }

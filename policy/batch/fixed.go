@@ -20,7 +20,7 @@ func (Fixed) Traits() Traits { return Traits{} }
 func (f Fixed) New() Batcher { return fixed{size: f.Size} }
 
 type fixed struct {
-	noLearning
+	NoLearning
 	size int
 }
 
@@ -31,10 +31,10 @@ func (f fixed) Decide(v *View) Decision {
 	}
 	n, items := v.Fit(size)
 	if n < v.Ready || items >= size {
-		return v.run(n, Full)
+		return v.RunFirst(n, Full)
 	}
-	if last := v.earliest(n).Add(-v.Latency(items)); v.Now < last {
-		return wait(last)
+	if last := v.Earliest(n).Add(-v.Latency(items)); v.Now < last {
+		return WaitUntil(last)
 	}
-	return v.run(n, MustStart)
+	return v.RunFirst(n, MustStart)
 }

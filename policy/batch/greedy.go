@@ -21,7 +21,7 @@ func (Greedy) Traits() Traits { return Traits{Chooses: true} }
 // New implements Rule. The rule keeps no state.
 func (Greedy) New() Batcher { return greedy{} }
 
-type greedy struct{ noLearning }
+type greedy struct{ NoLearning }
 
 func (greedy) Decide(v *View) Decision {
 	if !v.Instance.Queue().Unconstrained() || !v.Instance.Queue().SingleItems() {
@@ -34,7 +34,7 @@ func (greedy) Decide(v *View) Decision {
 		}
 	}
 	n := min(v.Ready, largest)
-	left := v.earliest(n).Sub(v.Now)
+	left := v.Earliest(n).Sub(v.Now)
 	best, fastest := -1, -1
 	for at := range v.Instance.Variants() {
 		l := v.Instance.Variant(at)

@@ -28,7 +28,7 @@ func (MostAccurate) Traits() Traits { return Traits{Chooses: true} }
 // New implements Rule. The rule keeps no state.
 func (MostAccurate) New() Batcher { return mostAccurate{} }
 
-type mostAccurate struct{ noLearning }
+type mostAccurate struct{ NoLearning }
 
 func (mostAccurate) Decide(v *View) Decision {
 	if !v.Instance.Queue().Unconstrained() {
@@ -36,7 +36,7 @@ func (mostAccurate) Decide(v *View) Decision {
 		return earlyDrop{}.Decide(v)
 	}
 	all := v.Ready
-	first := v.earliest(min(all, v.maxLimit()))
+	first := v.Earliest(min(all, v.maxLimit()))
 	best := -1
 	for at := range v.Instance.Variants() {
 		l := v.Instance.Variant(at)

@@ -1,10 +1,12 @@
-package batch
+package batch_test
 
 import (
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/ruletest"
+	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -12,200 +14,108 @@ import (
 
 const ms = serving.Time(time.Millisecond)
 
-// situation is an instance with queries in its queue, due at the given times in ms.
-type situation struct {
-	base, perItem int // of the latency, ms
-	limit         int
-	now           int   // ms
-	due           []int // ms
-	items         []int // nil: one each
-	ready         []int // when each began to wait, ms; nil: 0
-	keep          bool  // late queries are served
-	hold          int   // ms
-	last          int   // ms: LatestEnd of each; 0: due
+type situation = ruletest.Situation
+
+func run(n int) batch.Decision { return batch.Decision{Action: batch.Run, N: n} }
+func until(at int) batch.Decision {
+	return batch.Decision{Action: batch.Wait, Until: serving.Time(at) * ms}
+}
+func same(a, b batch.Decision) bool {
+	return a.Action == b.Action && a.N == b.N && a.Until == b.Until
 }
 
-func (s situation) view() *View {
-	spec := &serving.Spec{
-		Apps: []serving.App{{}}, Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 64}},
-		Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
-	}
-	f := fleet.New(spec, profile.Constant{
-		Base: time.Duration(s.base) * time.Millisecond, PerItem: time.Duration(s.perItem) * time.Millisecond,
-	})
-	i := f.Launch(fleet.Placement{
-		Terms:    fleet.Terms{Slots: 1, Hold: time.Duration(s.hold) * time.Millisecond},
-		Variants: []fleet.Loaded{{Limit: s.limit, Wanted: true}},
-	}, 0)
-	f.Warm(i, 0)
-	total := 0
-	for k, d := range s.due {
-		items, ready := 1, 0
-		if s.items != nil {
-			items = s.items[k]
-		}
-		if s.ready != nil {
-			ready = s.ready[k]
-		}
-		total += items
-		r := f.Add(&fleet.Work{
-			Query: serving.QueryID(k + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(d) * ms,
-			LatestEnd: serving.Time(s.last) * ms, Ready: serving.Time(ready) * ms,
-		})
-		f.Wait(r)
-		f.Assign(r, i, serving.Time(ready)*ms)
-	}
-	return &View{
-		Now: serving.Time(s.now) * ms, Fleet: &f.View, Instance: i, MayDrop: !s.keep, Variant: 0, Limit: s.limit,
-		Ready: len(s.due), Items: total,
-	}
-}
-
-func run(n int) Decision                  { return Decision{Action: Run, N: n} }
-func until(at int) Decision               { return Decision{Action: Wait, Until: serving.Time(at) * ms} }
-func same(a, b Decision) bool             { return a.Action == b.Action && a.N == b.N && a.Until == b.Until }
-func drop() Decision                      { return Decision{Action: Drop} }
-func decide(r Rule, s situation) Decision { return r.New().Decide(s.view()) }
+func drop() batch.Decision                            { return batch.Decision{Action: batch.Drop} }
+func decide(r batch.Rule, s situation) batch.Decision { return r.New().Decide(s.View()) }
 
 func TestRules(t *testing.T) {
 	five := []int{100, 100, 100, 100, 100}
 	for _, c := range []struct {
 		name string
-		rule Rule
+		rule batch.Rule
 		s    situation
-		want Decision
+		want batch.Decision
 	}{
-		// Proteus §5. T_process(q) = 10 + 5q; one query expires at 100: T_max_wait(2) = 100 - 20 = 80.
-		{
-			"adaptive waits for the second query until T_max_wait(2)", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 8, due: []int{100},
-			}, until(80),
-		},
-		{
-			"case 1: nobody came until T_max_wait(2), so the one runs", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 8, now: 80, due: []int{100},
-			}, run(1),
-		},
-		// Two queries: T_max_wait(3) = 100 - 25 = 75.
-		{
-			"case 2: the second came before T_max_wait(3), so it waits for a third", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 8, now: 70, due: []int{100, 120},
-			}, until(75),
-		},
-		{
-			"case 2: the second came after T_max_wait(3), so both run", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 8, now: 78, due: []int{100, 120},
-			}, run(2),
-		},
-		{"a full batch does not wait", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, due: five}, run(4)},
-		{
-			"after a long batch: the first can be saved and the rest follow in time", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 200, 200, 200},
-			}, run(1),
-		},
-		{
-			"after a long batch: saving the first would make the others late", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 111, 111, 111},
-			}, drop(),
-		},
-		{
-			"a first query that nothing can save is given up", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200},
-			}, drop(),
-		},
 		{
 			"a first query that is behind its stage's part of the objective runs while later stages may make up for it",
-			Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105}, run(1),
-		},
-		{
-			"and is given up when they cannot", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105,
-			}, drop(),
-		},
-		{
-			"the same without waiting for others", EarlyDrop{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105,
+			batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 5, Limit: 4, Now: 90, Due: []int{96}, Last: 105,
 			}, run(1),
 		},
 		{
-			"and when they cannot", EarlyDrop{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105,
+			"and when they cannot", batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 5, Limit: 4, Now: 91, Due: []int{96}, Last: 105,
 			}, drop(),
-		},
-		{
-			"with serve-late it runs with the largest batch", Adaptive{}, situation{
-				base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200}, keep: true,
-			}, run(2),
 		},
 
 		// Nexus: work-conserving, the largest batch in time for the first.
-		{"earlydrop runs at once", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 8, due: []int{100}}, run(1)},
 		{
-			"earlydrop takes the largest batch that is in time", EarlyDrop{}, situation{
-				base: 10, perItem: 5, limit: 8, now: 75, due: five,
+			"earlydrop runs at once", batch.EarlyDrop{}, situation{Base: 10, PerItem: 5, Limit: 8, Due: []int{100}}, run(1),
+		},
+		{
+			"earlydrop takes the largest batch that is in time", batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Now: 75, Due: five,
 			}, run(3),
 		},
 		{
-			"earlydrop gives up what cannot make it", EarlyDrop{}, situation{
-				base: 10, perItem: 5, limit: 8, now: 86, due: five,
+			"earlydrop gives up what cannot make it", batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Now: 86, Due: five,
 			}, drop(),
 		},
 		{
-			"earlydrop serves late when it must", EarlyDrop{}, situation{
-				base: 10, perItem: 5, limit: 8, now: 86, due: five, keep: true,
+			"earlydrop serves late when it must", batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Now: 86, Due: five, Keep: true,
 			}, run(5),
 		},
 
 		// INFless §3.2 with its numbers: SLO 200 ms, execution 50 ms, batch 4: the time-out is 150 ms.
 		{
-			"filltimeout waits for the batch to fill", FillTimeout{}, situation{
-				base: 50, limit: 4, now: 10, due: []int{200, 210}, hold: 150,
+			"filltimeout waits for the batch to fill", batch.FillTimeout{}, situation{
+				Base: 50, Limit: 4, Now: 10, Due: []int{200, 210}, Hold: 150,
 			}, until(150),
 		},
 		{
-			"filltimeout runs what there is at the time-out", FillTimeout{}, situation{
-				base: 50, limit: 4, now: 150, due: []int{200, 210}, hold: 150,
+			"filltimeout runs what there is at the time-out", batch.FillTimeout{}, situation{
+				Base: 50, Limit: 4, Now: 150, Due: []int{200, 210}, Hold: 150,
 			}, run(2),
 		},
 		{
-			"filltimeout runs a full batch at once", FillTimeout{}, situation{
-				base: 50, limit: 4, now: 10, due: five, hold: 150,
+			"filltimeout runs a full batch at once", batch.FillTimeout{}, situation{
+				Base: 50, Limit: 4, Now: 10, Due: five, Hold: 150,
 			}, run(4),
 		},
 		{
-			"filltimeout with a time-out of its own", FillTimeout{Timeout: 5 * time.Millisecond}, situation{
-				base: 50, limit: 4, now: 3, due: []int{200}, hold: 150,
+			"filltimeout with a time-out of its own", batch.FillTimeout{Timeout: 5 * time.Millisecond}, situation{
+				Base: 50, Limit: 4, Now: 3, Due: []int{200}, Hold: 150,
 			}, until(5),
 		},
 
 		{
-			"fixed waits for its size", Fixed{Size: 3}, situation{
-				base: 10, perItem: 5, limit: 8, due: []int{100, 100},
+			"fixed waits for its size", batch.Fixed{Size: 3}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Due: []int{100, 100},
 			}, until(80),
 		},
-		{"fixed runs its size", Fixed{Size: 3}, situation{base: 10, perItem: 5, limit: 8, due: five}, run(3)},
+		{"fixed runs its size", batch.Fixed{Size: 3}, situation{Base: 10, PerItem: 5, Limit: 8, Due: five}, run(3)},
 		{
-			"fixed does not let the first be late", Fixed{Size: 3}, situation{
-				base: 10, perItem: 5, limit: 8, now: 80, due: []int{100, 100},
+			"fixed does not let the first be late", batch.Fixed{Size: 3}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Now: 80, Due: []int{100, 100},
 			}, run(2),
 		},
 
-		{"single runs one", Single{}, situation{base: 10, limit: 8, due: five}, run(1)},
-		{"aimd starts with one", AIMD{}, situation{base: 10, limit: 8, due: five}, run(1)},
+		{"single runs one", batch.Single{}, situation{Base: 10, Limit: 8, Due: five}, run(1)},
 
 		{
-			"queries of several items: as many as the limit holds", EarlyDrop{}, situation{
-				base: 10, perItem: 1, limit: 8, due: five, items: []int{3, 4, 5, 1, 1},
+			"queries of several Items: as many as the limit holds", batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 1, Limit: 8, Due: five, Items: []int{3, 4, 5, 1, 1},
 			}, run(2),
 		},
 		{
-			"mostaccurate with one variant takes all", MostAccurate{}, situation{
-				base: 10, perItem: 5, limit: 8, due: five,
+			"mostaccurate with one variant takes all", batch.MostAccurate{}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Due: five,
 			}, run(5),
 		},
 		{
-			"mostaccurate takes its limit when more wait", MostAccurate{}, situation{
-				base: 10, perItem: 5, limit: 4, due: five,
+			"mostaccurate takes its limit when more wait", batch.MostAccurate{}, situation{
+				Base: 10, PerItem: 5, Limit: 4, Due: five,
 			}, run(4),
 		},
 	} {
@@ -215,25 +125,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Clipper §4.3.1: one more after each batch in time, a tenth less after a late one.
-func TestAIMDMoves(t *testing.T) {
-	b := AIMD{}.New()
-	sizes := func() int {
-		return b.Decide(situation{base: 1, limit: 32, due: make([]int, 32)}.view()).N
-	}
-	for want := 1; want <= 10; want++ {
-		if got := sizes(); got != want {
-			t.Fatalf("batch %d has %d queries", want, got)
-		}
-		b.Finished(want, false)
-	}
-	b.Finished(11, true) // 11 -> 9.9
-	if got := sizes(); got != 9 {
-		t.Errorf("after a late batch of 11: %d, want 9", got)
-	}
-}
-
-// MostAccurate lowers accuracy as the queue grows, no further than it must.
+// batch.MostAccurate lowers accuracy as the queue grows, no further than it must.
 func TestMostAccurateFollowsTheQueue(t *testing.T) {
 	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
 		Variants: []serving.Variant{
@@ -262,10 +154,10 @@ func TestMostAccurateFollowsTheQueue(t *testing.T) {
 			f.Dequeue(r)
 			f.Release(r)
 		}
-		d := MostAccurate{}.New().Decide(&View{
+		d := batch.MostAccurate{}.New().Decide(&batch.View{
 			Fleet: &f.View, Instance: i, MayDrop: true, Variant: 0, Limit: 5, Ready: n, Items: n,
 		})
-		if d.Action != Run || d.Variant != want || d.N != min(n, 64) {
+		if d.Action != batch.Run || d.Variant != want || d.N != min(n, 64) {
 			t.Errorf("%d queries wait: %+v, want variant %d", n, d, want)
 		}
 	}
@@ -280,55 +172,27 @@ func (perVariant) Learner() profile.Learner { return nil }
 
 func (p perVariant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// On random situations, InTime and Fit equal a search by counting. Adaptive neither starts a batch that it believes to
-// end after the first deadline, nor waits beyond T_max_wait(q+1).
+// On random situations, InTime and Fit equal a search by counting.
 func TestAgainstBruteForce(t *testing.T) {
 	for seed := uint64(1); seed <= 3000; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		s := situation{base: rng.IntN(20), perItem: 1 + rng.IntN(8), limit: 1 + rng.IntN(12), now: rng.IntN(80)}
-		due := 20 + rng.IntN(80)
-		for range 1 + rng.IntN(15) {
-			s.due = append(s.due, due)
-			due += rng.IntN(20)
-			items := 1
-			if rng.IntN(4) == 0 {
-				items = 1 + rng.IntN(s.limit)
-			}
-			s.items = append(s.items, items)
-		}
-		v := s.view()
+		s := ruletest.RandomSituation(rng)
+		v := s.View()
 		at := serving.Time(rng.IntN(150)) * ms
 		want := 0
-		for b := 1; b <= s.limit && v.Now+serving.Time(v.Latency(b)) <= at; b++ {
+		for b := 1; b <= s.Limit && v.Now+serving.Time(v.Latency(b)) <= at; b++ {
 			want = b
 		}
-		if got := v.InTime(at, s.limit); got != want {
+		if got := v.InTime(at, s.Limit); got != want {
 			t.Fatalf("seed %d: InTime = %d, counting says %d", seed, got, want)
 		}
 		n, items := 0, 0
-		for n < len(s.items) && items+s.items[n] <= s.limit {
-			items += s.items[n]
+		for n < len(s.Items) && items+s.Items[n] <= s.Limit {
+			items += s.Items[n]
 			n++
 		}
-		if gn, gi := v.Fit(s.limit); gn != n || gi != items {
+		if gn, gi := v.Fit(s.Limit); gn != n || gi != items {
 			t.Fatalf("seed %d: Fit = %d queries, %d items, counting says %d, %d", seed, gn, gi, n, items)
-		}
-		d := Adaptive{}.New().Decide(v)
-		first := serving.Time(s.due[0]) * ms
-		switch d.Action {
-		case Run:
-			ran := 0
-			for k := range d.N {
-				ran += s.items[k]
-			}
-			if v.Now+serving.Time(v.Latency(ran)) > first {
-				t.Fatalf("seed %d: adaptive starts %d items at %v, believed to end after the first deadline %v", seed,
-					ran, v.Now, first)
-			}
-		case Wait:
-			if d.Until > first-serving.Time(v.Latency(items+1)) || d.Until <= v.Now {
-				t.Fatalf("seed %d: adaptive waits until %v", seed, d.Until)
-			}
 		}
 	}
 }

@@ -17,6 +17,6 @@ func (Single) Traits() Traits { return Traits{Unbatched: true} }
 // New implements Rule. The rule keeps no state.
 func (Single) New() Batcher { return single{} }
 
-type single struct{ noLearning }
+type single struct{ NoLearning }
 
-func (single) Decide(v *View) Decision { return v.run(1, Idle) }
+func (single) Decide(v *View) Decision { return v.RunFirst(1, Idle) }

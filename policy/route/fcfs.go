@@ -1,7 +1,6 @@
 package route
 
 import (
-	"math"
 	"slices"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -18,7 +17,7 @@ type FCFS struct {
 	// Idle restricts it to instances with a free slot that no queued query waits for: one query at a time, as in
 	// Ribbon.
 	Idle bool
-	byStage[fcfsStage]
+	ByStage[fcfsStage]
 }
 
 type fcfsStage struct {
@@ -41,7 +40,7 @@ func (*FCFS) Traits() Traits { return Traits{} }
 
 // Route implements Router.
 func (o *FCFS) Route(v *View) {
-	s := o.of(v.Stage)
+	s := o.Of(v.Stage)
 	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}
@@ -52,8 +51,8 @@ func (o *FCFS) Route(v *View) {
 		t := v.Fleet.Task(r)
 		for at := from; at < len(s.order); at++ {
 			i := s.order[at]
-			if o.Idle && !hasSpareSlot(i) || !Free(v.Fleet, i, t) {
-				if at == from && (i.FreeSlots() == 0 || i.Queue().Items() >= i.Limit() || o.Idle && !hasSpareSlot(i)) {
+			if o.Idle && !HasSpareSlot(i) || !Free(v.Fleet, i, t) {
+				if at == from && (i.FreeSlots() == 0 || i.Queue().Items() >= i.Limit() || o.Idle && !HasSpareSlot(i)) {
 					from++
 				}
 				continue
@@ -77,7 +76,7 @@ func (s *fcfsStage) build(v *View) {
 		}
 		return len(v.Plan.Prefer)
 	}
-	big := fleet.Work{Items: int32(largest(v)), Pin: serving.None}
+	big := fleet.Work{Items: int32(Largest(v)), Pin: serving.None}
 	slices.SortStableFunc(s.order, func(a, b *fleet.Instance) int {
 		if d := rank(a) - rank(b); d != 0 {
 			return d
@@ -91,35 +90,4 @@ func (s *fcfsStage) build(v *View) {
 		}
 		return int(a.ID() - b.ID())
 	})
-}
-
-// largest returns the items of the largest query that every ready instance of the stage serves on its active variant,
-// at least 1.
-func largest(v *View) int {
-	n := math.MaxInt32
-	for _, i := range v.Instances() {
-		if i.Active() >= 0 {
-			n = min(n, i.Limit())
-		}
-	}
-	return max(n, 1)
-}
-
-// hasSpareSlot reports whether i has a free slot that no queued query waits for.
-func hasSpareSlot(i *fleet.Instance) bool { return i.FreeSlots() > i.Queue().Len() }
-
-// Free reports whether instance i has a free slot, and room for t in the batch that it is filling.
-func Free(f *fleet.View, i *fleet.Instance, t *fleet.Task) bool {
-	if i.FreeSlots() == 0 {
-		return false
-	}
-	limit := i.Limit()
-	if t.Constrained() || t.Items() > limit { // a variant that is not active may take it
-		at := f.Choose(i, t)
-		if at < 0 {
-			return false
-		}
-		limit = i.Variant(at).Limit
-	}
-	return i.Queue().Items()+t.Items() <= limit
 }

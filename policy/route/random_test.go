@@ -1,9 +1,12 @@
-package route
+package route_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sluice-serving/sluice/internal/ruletest"
+	"github.com/sluice-serving/sluice/policy/route"
 )
 
 // Over many draws every instance gets its share, within four standard deviations. Without shares all get the same.
@@ -11,7 +14,7 @@ func TestRandomFollowsTheShares(t *testing.T) {
 	const n = 20000
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		o := NewRandom(rng)
+		o := route.NewRandom(rng)
 		shares := make([]float64, 2+rng.IntN(5))
 		total := 0.0
 		for i := range shares {
@@ -19,13 +22,11 @@ func TestRandomFollowsTheShares(t *testing.T) {
 				shares[i] = rng.Float64()
 			}
 			total += shares[i]
-			o.draws = append(o.draws, i)
 		}
-		all := pool(shares, 8).Ready(0)
-		got := make([]int, len(shares))
-		for range n {
-			got[o.draw(all, total)]++
-		}
+		f := ruletest.Pool(shares, 8)
+		ruletest.Arrive(f, 1, n)
+		o.Route(ruletest.ViewOf(f))
+		got := ruletest.Lengths(f)
 		for i := range shares {
 			p := 1 / float64(len(shares))
 			if total > 0 {

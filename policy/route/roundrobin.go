@@ -7,7 +7,7 @@ import (
 
 // RoundRobin gives each query to the next instance in turn (RAMSIS §4.1's dispatcher). It skips instances that cannot
 // serve the query, and reads neither queues nor shares.
-type RoundRobin struct{ byStage[int] } // index of the next instance
+type RoundRobin struct{ ByStage[int] } // index of the next instance
 
 // NewRoundRobin returns the rule at the start of its first turn.
 func NewRoundRobin() *RoundRobin { return &RoundRobin{} }
@@ -23,7 +23,7 @@ func (*RoundRobin) Traits() Traits { return Traits{} }
 
 // Route implements Router.
 func (o *RoundRobin) Route(v *View) {
-	all, turn := v.Instances(), o.of(v.Stage)
+	all, turn := v.Instances(), o.Of(v.Stage)
 	v.each(func(_ fleet.Ref, t *fleet.Task) *fleet.Instance {
 		for k := range all {
 			if at := (*turn + k) % len(all); v.Fleet.CanServe(all[at], t) {

@@ -1,59 +1,27 @@
-package route
+package route_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/ruletest"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// viewOf is a router's view of a fleet at the start of a run, viewAt at a time, viewWith with a plan in force and the
-// demand seen.
-func viewOf(f *fleet.Fleet) *View { return viewAt(f, 0) }
-
-func viewAt(f *fleet.Fleet, now serving.Time) *View {
-	return viewWith(f, now, nil, monitor.NewRates(1))
-}
-
-func viewWith(f *fleet.Fleet, now serving.Time, p *plan.Plan, m *monitor.Rates) *View {
-	v := &View{}
-	v.Open(f, &m.View)
-	v.Begin(now, 0, p)
-	return v
-}
-
-func lengths(f *fleet.Fleet) []int {
-	var out []int
-	for _, i := range f.Ready(0) {
-		out = append(out, i.Queue().Len())
-	}
-	return out
-}
-
-func equal(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
 func TestRoundRobinTakesTurns(t *testing.T) {
-	f := pool([]float64{1, 1, 1}, 8)
-	o := NewRoundRobin()
-	arrive(f, 1, 2)
-	o.Route(viewOf(f))
-	arrive(f, 3, 5)
-	o.Route(viewOf(f))
-	if got := lengths(f); !equal(got, []int{3, 2, 2}) {
+	f := ruletest.Pool([]float64{1, 1, 1}, 8)
+	o := route.NewRoundRobin()
+	ruletest.Arrive(f, 1, 2)
+	o.Route(ruletest.ViewOf(f))
+	ruletest.Arrive(f, 3, 5)
+	o.Route(ruletest.ViewOf(f))
+	if got := ruletest.Lengths(f); !slices.Equal(got, []int{3, 2, 2}) {
 		t.Errorf("7 queries in turns over 3 instances: %v", got)
 	}
 }
@@ -61,8 +29,8 @@ func TestRoundRobinTakesTurns(t *testing.T) {
 // Against a scan: every query goes to an instance with the fewest queries waiting or running.
 func TestShortestQueueIsShortest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	f := pool([]float64{1, 1, 1, 1, 1}, 8)
-	o := NewShortestQueue()
+	f := ruletest.Pool([]float64{1, 1, 1, 1, 1}, 8)
+	o := route.NewShortestQueue()
 	batch := serving.BatchID(0)
 	for n := 1; n < 500; n++ {
 		before := make(map[serving.InstanceID]int)
@@ -71,8 +39,8 @@ func TestShortestQueueIsShortest(t *testing.T) {
 			before[i.ID()] = i.Outstanding()
 			least = min(least, i.Outstanding())
 		}
-		arrive(f, n, 1)
-		o.Route(viewOf(f))
+		ruletest.Arrive(f, n, 1)
+		o.Route(ruletest.ViewOf(f))
 		for _, i := range f.Ready(0) {
 			if i.Outstanding() > before[i.ID()] && before[i.ID()] != least {
 				t.Fatalf("query %d went to an instance with %d queries, the shortest had %d", n, before[i.ID()], least)
@@ -96,22 +64,22 @@ func TestShortestQueueIsShortest(t *testing.T) {
 
 // Idle instances of the preferred device type come first. An instance takes no more than the batch that it fills.
 func TestFCFSPrefersAndFills(t *testing.T) {
-	f := pool([]float64{1, 1}, 2)
+	f := ruletest.Pool([]float64{1, 1}, 2)
 	f.Spec().DeviceTypes = append(f.Spec().DeviceTypes, serving.DeviceType{Name: "base"})
 	f.Warm(f.Launch(fleet.Placement{
 		Key: fleet.Key{Ordinal: 2}, DeviceType: 1, Terms: fleet.Terms{Slots: 1, Share: 1},
 		Variants: []fleet.Loaded{{Limit: 2, Wanted: true}},
 	}, 0), 0)
-	o := NewFCFS()
-	v := viewWith(f, 0, &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}, monitor.NewRates(1))
-	arrive(f, 1, 3)
+	o := route.NewFCFS()
+	v := ruletest.ViewWith(f, 0, &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}, monitor.NewRates(1))
+	ruletest.Arrive(f, 1, 3)
 	o.Route(v)
-	if got := lengths(f); !equal(got, []int{1, 0, 2}) {
+	if got := ruletest.Lengths(f); !slices.Equal(got, []int{1, 0, 2}) {
 		t.Errorf("3 queries, batches of 2, the third instance preferred: %v", got)
 	}
-	arrive(f, 4, 5)
+	ruletest.Arrive(f, 4, 5)
 	o.Route(v)
-	if got := lengths(f); !equal(got, []int{2, 2, 2}) || f.Central(0).Len() != 2 {
+	if got := ruletest.Lengths(f); !slices.Equal(got, []int{2, 2, 2}) || f.Central(0).Len() != 2 {
 		t.Errorf("8 queries for 6 places: %v and %d wait, want 2 2 2 and 2", got, f.Central(0).Len())
 	}
 	f.Start(f.Ready(0)[0], 1, 0, 2, 0, time.Millisecond)
@@ -125,7 +93,7 @@ func TestFCFSPrefersAndFills(t *testing.T) {
 // first, so a query is late only if it would be late on every instance.
 func TestEarliestFinishAgainstBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
-	f := pool([]float64{1, 1, 1, 1}, 1)
+	f := ruletest.Pool([]float64{1, 1, 1, 1}, 1)
 	now := serving.Time(0)
 	batch := serving.BatchID(0)
 	for n := 1; n < 400; n++ {
@@ -157,8 +125,8 @@ func TestEarliestFinishAgainstBruteForce(t *testing.T) {
 			}
 		}
 		before := f.Instance(first).Queue().Len()
-		arrive(f, n, 1)
-		NewEarliestFinish().Route(viewAt(f, now))
+		ruletest.Arrive(f, n, 1)
+		route.NewEarliestFinish().Route(ruletest.ViewAt(f, now))
 		if f.Instance(first).Queue().Len() != before+1 {
 			t.Fatalf("query %d did not go to instance %d, where it ends first", n, first)
 		}

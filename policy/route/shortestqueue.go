@@ -7,7 +7,7 @@ import (
 
 // ShortestQueue gives each query to the instance with the fewest queries waiting or running (RAMSIS App. I). Ties go to
 // the next one in turn, so that an idle pool is used evenly.
-type ShortestQueue struct{ byStage[int] } // index of the next instance in turn
+type ShortestQueue struct{ ByStage[int] } // index of the next instance in turn
 
 // NewShortestQueue returns the rule.
 func NewShortestQueue() *ShortestQueue { return &ShortestQueue{} }
@@ -23,7 +23,7 @@ func (*ShortestQueue) Traits() Traits { return Traits{} }
 
 // Route implements Router. Each query costs time linear in the stage's instances.
 func (o *ShortestQueue) Route(v *View) {
-	all, turn := v.Instances(), o.of(v.Stage)
+	all, turn := v.Instances(), o.Of(v.Stage)
 	v.each(func(_ fleet.Ref, t *fleet.Task) *fleet.Instance {
 		best, shortest := -1, 0
 		first := *turn

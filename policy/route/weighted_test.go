@@ -1,50 +1,15 @@
-package route
+package route_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
+	"github.com/sluice-serving/sluice/internal/ruletest"
+	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
-	"github.com/sluice-serving/sluice/serving/profile"
 )
-
-// pool is a fleet of ready instances with the given shares, all of one variant.
-func pool(shares []float64, limit int) *fleet.Fleet {
-	spec := &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
-		Apps: []serving.App{
-			{
-				Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 1,
-				Stages: []serving.StageID{0},
-			},
-		},
-		Stages:   []serving.Stage{{Name: "s", Variants: []serving.VariantID{0}}},
-		Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: limit}},
-	}
-	f := fleet.New(spec, profile.Constant{Base: time.Millisecond, PerItem: time.Millisecond})
-	for k, w := range shares {
-		i := f.Launch(fleet.Placement{
-			Key: fleet.Key{Ordinal: int32(k)}, Terms: fleet.Terms{Slots: 1, Share: w},
-			Variants: []fleet.Loaded{{Limit: limit, Wanted: true}},
-		}, 0)
-		f.Warm(i, 0)
-	}
-	return f
-}
-
-// arrive lets n plain queries wait centrally.
-func arrive(f *fleet.Fleet, from, n int) {
-	for k := range n {
-		r := f.Add(&fleet.Work{
-			Query: serving.QueryID(from + k), Items: 1, Pin: serving.None, Deadline: serving.Time(time.Second) +
-				serving.Time(from+k),
-		})
-		f.Wait(r)
-	}
-}
 
 // After n queries an instance of share w has received n*w to within less than one, for random shares, however the
 // queries are grouped. Over any window the deviation stays below two.
@@ -64,13 +29,13 @@ func TestWeightedDeviation(t *testing.T) {
 		if total == 0 {
 			continue
 		}
-		f := pool(shares, 8)
-		o := NewWeighted()
+		f := ruletest.Pool(shares, 8)
+		o := route.NewWeighted()
 		low, high := make([]float64, k), make([]float64, k) // of given - n*w, over all prefixes
 		for n := 0; n < 3000; {
 			group := 1 + rng.IntN(5)
-			arrive(f, n+1, group)
-			o.Route(viewOf(f))
+			ruletest.Arrive(f, n+1, group)
+			o.Route(ruletest.ViewOf(f))
 			n += group
 			for i, in := range f.Ready(0) {
 				d := float64(in.Queue().Len()) - float64(n)*shares[i]/total
@@ -94,7 +59,7 @@ func TestWeightedDeviation(t *testing.T) {
 
 // Queries with requirements go where they can be served, also to an instance without a share.
 func TestWeightedRespectsRequirements(t *testing.T) {
-	f := pool([]float64{1, 0}, 8)
+	f := ruletest.Pool([]float64{1, 0}, 8)
 	f.Spec().Variants = append(f.Spec().Variants, serving.Variant{Name: "better", Accuracy: 0.99, MaxBatch: 8})
 	second := f.Ready(0)[1]
 	f.RemoveVariant(second, 0)
@@ -102,7 +67,7 @@ func TestWeightedRespectsRequirements(t *testing.T) {
 	f.Refresh(second)
 	r := f.Add(&fleet.Work{Query: 1, Items: 1, Pin: serving.None, MinAccuracy: 0.95, Deadline: 1e9})
 	f.Wait(r)
-	NewWeighted().Route(viewOf(f))
+	route.NewWeighted().Route(ruletest.ViewOf(f))
 	if second.Queue().Len() != 1 {
 		t.Errorf("the query that wants 0.95 did not go to the only instance that has it")
 	}

@@ -1,9 +1,11 @@
 package scale
 
 import (
+	"cmp"
 	"math"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/algo/slidingmax"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -57,14 +59,14 @@ type Anticipate struct {
 	// Certain takes the rate of the last seconds for the demand, without what may come.
 	Certain bool
 
-	most     []slidingMax // by app: the forecasts of the last seconds
-	longMost []slidingMax // by app: those of the last patientRelease
-	patience []patience   // by app
-	seasonal []seasonal   // by app
-	strained []strain     // by app
-	risen    bool         // some strain has, since the last request
-	now      []float64    // by app, queries/s
-	sizesAt  []uint64     // by app: how many sizes have to be seen for the next comparison
+	most     []slidingmax.Max // by app: the forecasts of the last seconds
+	longMost []slidingmax.Max // by app: those of the last patientRelease
+	patience []patience       // by app
+	seasonal []seasonal       // by app
+	strained []strain         // by app
+	risen    bool             // some strain has, since the last request
+	now      []float64        // by app, queries/s
+	sizesAt  []uint64         // by app: how many sizes have to be seen for the next comparison
 }
 
 // Name implements Scaler.
@@ -72,8 +74,8 @@ func (*Anticipate) Name() string { return "anticipate" }
 
 // Forget implements engine.Forgetter.
 func (x *Anticipate) Forget(now serving.Time, f *serving.Fresh) {
-	serving.Forget(x.most, f.Apps, slidingMax{})
-	serving.Forget(x.longMost, f.Apps, slidingMax{})
+	serving.Forget(x.most, f.Apps, slidingmax.Max{})
+	serving.Forget(x.longMost, f.Apps, slidingmax.Max{})
 	serving.Forget(x.patience, f.Apps, patience{})
 	serving.Forget(x.seasonal, f.Apps, seasonal{from: now / tenth})
 	serving.Forget(x.strained, f.Apps, strain{})
@@ -85,21 +87,21 @@ func (x *Anticipate) Forget(now serving.Time, f *serving.Fresh) {
 func (*Anticipate) Needs() plan.Sections { return 0 }
 
 // Traits implements Scaler.
-func (*Anticipate) Traits() Traits { return Traits{Follows: true, Least: minDemand} }
+func (*Anticipate) Traits() Traits { return Traits{Follows: true, Least: MinDemand} }
 
 // Decide implements Scaler.
 func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 	x.look(v)
-	wake := v.Now.Add(poll)
-	from := v.LastRequest.Add(positiveOr(x.Pause, Pause))
-	due := v.LastRequest.Add(positiveOr(x.Interval, anticipateInterval))
+	wake := v.Now.Add(Poll)
+	from := v.LastRequest.Add(cmp.Or(x.Pause, Pause))
+	due := v.LastRequest.Add(cmp.Or(x.Interval, anticipateInterval))
 	if v.LastRequest == 0 {
-		due, from = serving.Time(firstLook), serving.Time(positiveOr(x.Pause, Pause))
+		due, from = serving.Time(firstLook), serving.Time(cmp.Or(x.Pause, Pause))
 	}
 	switch {
 	case v.Requested:
 		return false, wake
-	case v.Now >= v.basisDue() || v.Plan == nil:
+	case v.Now >= v.BasisDue() || v.Plan == nil:
 		return true, wake
 	case v.Now >= due && x.changed(v):
 		return true, wake
@@ -109,7 +111,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 		v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, contentChange):
 		return true, wake
 	}
-	return v.Now >= from && (x.risen || x.exceeds(v) || v.backlogged()), wake
+	return v.Now >= from && (x.risen || x.exceeds(v) || v.Backlogged()), wake
 }
 
 // exceeds tells whether an app's forecast is beyond what the plan in force was made for, and what it carries. The plan
@@ -117,7 +119,7 @@ func (x *Anticipate) Decide(v *View) (bool, serving.Time) {
 func (x *Anticipate) exceeds(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
-		if _, asked := v.planned(app); x.now[a] > beyond*asked && v.rateExceeds(app, asked) && v.surely(app, asked) {
+		if _, asked := v.Planned(app); x.now[a] > beyond*asked && v.RateExceeds(app, asked) && v.surely(app, asked) {
 			return true
 		}
 	}
@@ -131,7 +133,7 @@ func (x *Anticipate) changed(v *View) bool {
 		if a < len(v.Plan.Demand) {
 			asked = v.Plan.Demand[a]
 		}
-		if math.Abs(x.now[a]-asked) > clear*asked+clearRate && max(x.now[a], asked) > minDemand &&
+		if math.Abs(x.now[a]-asked) > clear*asked+clearRate && max(x.now[a], asked) > MinDemand &&
 			v.surely(serving.AppID(a), asked) {
 			return true
 		}
@@ -168,8 +170,8 @@ func (x *Anticipate) resized(v *View) (some bool) {
 // look brings the forecasts up to date.
 func (x *Anticipate) look(v *View) {
 	for len(x.most) < len(v.Spec.Apps) {
-		x.most, x.now = append(x.most, slidingMax{}), append(x.now, 0)
-		x.longMost, x.patience = append(x.longMost, slidingMax{}), append(x.patience, patience{})
+		x.most, x.now = append(x.most, slidingmax.Max{}), append(x.now, 0)
+		x.longMost, x.patience = append(x.longMost, slidingmax.Max{}), append(x.patience, patience{})
 		x.sizesAt = append(x.sizesAt, sizesKnown)
 		x.seasonal, x.strained = append(x.seasonal, seasonal{from: v.Now / tenth}), append(x.strained, strain{})
 	}
@@ -178,7 +180,7 @@ func (x *Anticipate) look(v *View) {
 		app := serving.AppID(a)
 		x.risen = x.strained[a].look(v, app) || x.risen
 		x.seasonal[a].count(v.Now, func(window time.Duration) float64 { return v.Monitor.Rate(v.Now, app, window) })
-		if d := v.Monitor.Declared(app); d > 0 && !v.burstAbove(app, d) {
+		if d := v.Monitor.Declared(app); d > 0 && !v.BurstAbove(app, d) {
 			x.now[a] = d // clients say how much comes, and when it ends
 			continue
 		}
@@ -195,8 +197,9 @@ func (x *Anticipate) look(v *View) {
 			continue
 		}
 		start := inSteps(v.Start)
-		x.now[a] = x.most[a].highest(v.Now, release+start, coming)
-		long := x.longMost[a].highest(v.Now, patientRelease+start, coming) // kept up to date, also where it is not used
+		x.now[a] = x.most[a].Highest(int64(v.Now), int64(release+start), coming)
+		// It is kept up to date, also where it is not used.
+		long := x.longMost[a].Highest(int64(v.Now), int64(patientRelease+start), coming)
 		x.patience[a].look(v, app)
 		if canAdd && x.patience[a].tried(v.Spec.Apps[a].SLO.Allowed()) && !v.sheds(app) {
 			x.now[a] = long
@@ -267,7 +270,7 @@ func inSteps(d time.Duration) time.Duration { return (d + startStep - 1) / start
 func (x *Anticipate) Demand(v *View, rates []float64) {
 	x.look(v)
 	for a := range rates {
-		rates[a] = max(x.now[a], minDemand)
+		rates[a] = max(x.now[a], MinDemand)
 	}
 	x.risen = false
 }

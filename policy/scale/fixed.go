@@ -22,11 +22,11 @@ func (Fixed) Traits() Traits { return Traits{} }
 // Decide implements Scaler.
 func (Fixed) Decide(*View) (bool, serving.Time) { return false, serving.Never }
 
-// Demand implements Scaler: the mean rate of the last ten seconds, and at least minDemand, since it cannot wake an app
+// Demand implements Scaler: the mean rate of the last ten seconds, and at least MinDemand, since it cannot wake an app
 // that has lost its last instance.
 func (Fixed) Demand(v *View, rates []float64) {
 	for a := range rates {
 		rates[a] = v.Monitor.Rate(v.Now, serving.AppID(a), 10*time.Second)
-		rates[a] = max(rates[a], minDemand)
+		rates[a] = max(rates[a], MinDemand)
 	}
 }

@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -18,10 +19,11 @@ const (
 	// does not show yet.
 	Pause = time.Second
 
-	poll        = 100 * time.Millisecond // how often rules look at rates
-	burstWindow = time.Second            // over which a burst shows
-	burstSigmas = 3                      // standard deviations of a Poisson count that are not yet a burst
-	minDemand   = 0.1                    // queries/s: an app without calls keeps an instance for its first one
+	Poll         = 100 * time.Millisecond // how often rules look at rates
+	burstWindow  = time.Second            // over which a burst shows
+	steadyWindow = 5 * time.Second        // over which a small excess shows
+	burstSigmas  = 3                      // standard deviations of a Poisson count that are not yet a burst
+	MinDemand    = 0.1                    // queries/s: an app without calls keeps an instance for its first one
 )
 
 // Replan asks for a plan periodically. With Bursts it also asks as soon as the demand exceeds what the plan in force
@@ -52,19 +54,19 @@ func (Replan) Traits() Traits { return Traits{} }
 
 // Decide implements Scaler.
 func (r Replan) Decide(v *View) (bool, serving.Time) {
-	interval, pause := positiveOr(r.Interval, Interval), positiveOr(r.Pause, Pause)
+	interval, pause := cmp.Or(r.Interval, Interval), cmp.Or(r.Pause, Pause)
 	due := v.LastRequest.Add(interval)
-	due = min(due, v.basisDue())
+	due = min(due, v.BasisDue())
 	wake := max(due, v.Now+1)
 	if r.Bursts {
 		from := v.LastRequest.Add(pause)
 		if v.Now >= from && v.Now < due && Overloaded(v) {
 			due = v.Now
 		}
-		wake = min(wake, max(from, v.Now.Add(poll)))
+		wake = min(wake, max(from, v.Now.Add(Poll)))
 	}
 	if v.Requested {
-		return false, max(wake, v.Now.Add(poll)) // the plan that comes leads to another call
+		return false, max(wake, v.Now.Add(Poll)) // the plan that comes leads to another call
 	}
 	if v.Now >= due {
 		return true, v.Now.Add(min(pause, interval))
@@ -72,23 +74,15 @@ func (r Replan) Decide(v *View) (bool, serving.Time) {
 	return false, wake
 }
 
-// positiveOr returns x where it is positive, else otherwise.
-func positiveOr[T time.Duration | float64](x, otherwise T) T {
-	if x > 0 {
-		return x
-	}
-	return otherwise
-}
-
 // Overloaded reports whether some app has a demand beyond what the plan in force carries and was made for, by more than
 // chance, or has more queries waiting than could be served within its objective. It is true before the first plan.
 func Overloaded(v *View) bool {
-	return v.Plan == nil || v.demandExceeded() || v.backlogged()
+	return v.Plan == nil || v.demandExceeded() || v.Backlogged()
 }
 
-// planned returns the capacity that the plan in force has for an app, and the larger of that and the demand it was made
+// Planned returns the capacity that the plan in force has for an app, and the larger of that and the demand it was made
 // for, in queries/s.
-func (v *View) planned(app serving.AppID) (capacity, asked float64) {
+func (v *View) Planned(app serving.AppID) (capacity, asked float64) {
 	a := int(app)
 	if a < len(v.Plan.Capacity) {
 		capacity = v.Plan.Capacity[a]
@@ -103,25 +97,25 @@ func (v *View) planned(app serving.AppID) (capacity, asked float64) {
 // more than chance.
 func (v *View) demandExceeded() bool {
 	for a := range v.Spec.Apps {
-		_, asked := v.planned(serving.AppID(a))
-		if v.burstAbove(serving.AppID(a), asked) {
+		_, asked := v.Planned(serving.AppID(a))
+		if v.BurstAbove(serving.AppID(a), asked) {
 			return true
 		}
 	}
 	return false
 }
 
-// burstAbove reports whether the rate of an app over the last second exceeds another rate by more than chance.
-func (v *View) burstAbove(app serving.AppID, than float64) bool {
+// BurstAbove reports whether the rate of an app over the last second exceeds another rate by more than chance.
+func (v *View) BurstAbove(app serving.AppID, than float64) bool {
 	n := than * burstWindow.Seconds()
 	return v.Monitor.Rate(v.Now, app, burstWindow)*burstWindow.Seconds() > n+burstSigmas*math.Sqrt(n)+1
 }
 
-// backlogged reports whether more queries of some app wait than the plan in force could serve within its objective.
+// Backlogged reports whether more queries of some app wait than the plan in force could serve within its objective.
 // Apps that the plan sheds do not count: their excess waits until it is dropped.
-func (v *View) backlogged() bool {
+func (v *View) Backlogged() bool {
 	for a := range v.Spec.Apps {
-		capacity, _ := v.planned(serving.AppID(a))
+		capacity, _ := v.Planned(serving.AppID(a))
 		stages := float64(max(len(v.Spec.Apps[a].Stages), 1)) // queries may wait at each
 		shed := a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0
 		if !shed && float64(v.Waiting[a]) > max(capacity*v.Spec.Apps[a].SLO.Latency.Seconds(), 8)*stages {
@@ -139,7 +133,7 @@ func (r Replan) Demand(v *View, rates []float64) {
 	}
 	for a := range rates {
 		app := serving.AppID(a)
-		rates[a] = max(v.Monitor.EWMA(v.Now, app, com), minDemand)
+		rates[a] = max(v.Monitor.EWMA(v.Now, app, com), MinDemand)
 		if r.Plain {
 			continue
 		}

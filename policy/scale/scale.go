@@ -55,6 +55,17 @@ type Waker interface {
 	Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool
 }
 
+// Recaller is a Scaler whose learned idle times outlive a run.
+type Recaller interface {
+	// Learned counts what was learned of an app in this run. Remember returns something new only after it has changed.
+	Learned(app serving.AppID) int
+	// Remember returns a record of what is known of an app at now; nil for nothing. The slice is the caller's.
+	Remember(app serving.AppID, now serving.Time) []byte
+	// Recall reads what Remember of an earlier run wrote, older before now. On an error the app's rule starts from
+	// nothing. It does not keep b.
+	Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error
+}
+
 // View is what a rule may read. Rules must not change what it points to, and must not keep it.
 type View struct {
 	Now     serving.Time
@@ -79,13 +90,13 @@ type View struct {
 	Factors *monitor.FactorView
 }
 
-// changed is when an input of planning last changed, what clients declare included.
-func (v *View) changed() serving.Time { return max(v.BasisChanged, v.Declared) }
+// Changed is when an input of planning last changed, what clients declare included.
+func (v *View) Changed() serving.Time { return max(v.BasisChanged, v.Declared) }
 
-// basisDue is from when on a change of the basis since the last request is a reason to ask; serving.Never where there
+// BasisDue is from when on a change of the basis since the last request is a reason to ask; serving.Never where there
 // was none. Clients that declare their rates may come and go by thousands: for them no plan is asked for within Pause
 // of the last request, so that one is made for all of them.
-func (v *View) basisDue() serving.Time {
+func (v *View) BasisDue() serving.Time {
 	switch {
 	case v.BasisChanged > v.LastRequest, v.Declared > v.LastRequest && v.LastRequest == 0:
 		return v.Now
@@ -95,17 +106,17 @@ func (v *View) basisDue() serving.Time {
 	return serving.Never
 }
 
-// rateAbove is a lower bound of an app's arrival rate in queries/s: the rate over a window, less so many standard
+// RateAbove is a lower bound of an app's arrival rate in queries/s: the rate over a window, less so many standard
 // deviations of the count.
-func (v *View) rateAbove(app serving.AppID, window time.Duration, deviations float64) float64 {
+func (v *View) RateAbove(app serving.AppID, window time.Duration, deviations float64) float64 {
 	s := min(window, max(time.Duration(v.Now), 1)).Seconds()
 	n := v.Monitor.Rate(v.Now, app, window) * s
 	return max(n-deviations*math.Sqrt(n), 0) / s
 }
 
-// rateExceeds reports whether an app's rate exceeds up, in queries/s, by more than chance, over one second or over
+// RateExceeds reports whether an app's rate exceeds up, in queries/s, by more than chance, over one second or over
 // five.
-func (v *View) rateExceeds(app serving.AppID, up float64) bool {
+func (v *View) RateExceeds(app serving.AppID, up float64) bool {
 	for _, o := range [...]struct {
 		window time.Duration
 		sigmas float64

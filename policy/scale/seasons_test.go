@@ -22,7 +22,7 @@ func foreseen(span time.Duration, seed uint64, clump int, rate func(s float64) f
 	}
 	x := &Anticipate{}
 	arrival := serving.Time(0)
-	for now := serving.Time(0); now < serving.Time(span); now = now.Add(poll) {
+	for now := serving.Time(0); now < serving.Time(span); now = now.Add(Poll) {
 		for ; arrival < now; arrival = arrival.Add(time.Duration(rng.ExpFloat64() /
 			max(rate(arrival.Seconds()), 0.01) * float64(clump) * 1e9)) {
 			for range clump {

@@ -22,7 +22,7 @@ const (
 	// anywhere is the group of a task that any group may serve.
 	anywhere = -1
 	// aheadWait is what a second of waiting costs beside one of running: it keeps no machine, but raises the risk to be
-	// late (route.Schedule).
+	// late (router schedule).
 	aheadWait = 0.5
 	// mostAhead bounds the tasks that are given a slot, by the order of the queue.
 	mostAhead = 32

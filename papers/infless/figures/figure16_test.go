@@ -8,20 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/papers/reproduce"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // spans is a keeper that keeps an app warm in given spans and remembers the idle times that it is told.
 type spans struct {
-	warm []scale.Span
+	warm []rules.Span
 	told []time.Duration
 }
 
 func (*spans) Name() string                            { return "spans" }
 func (s *spans) Idled(_ serving.Time, d time.Duration) { s.told = append(s.told, d) }
-func (s *spans) Warm(serving.Time) []scale.Span        { return s.warm }
+func (s *spans) Warm(serving.Time) []rules.Span        { return s.warm }
 
 func (*spans) Remember(b []byte, _ serving.Time) []byte         { return b }
 func (*spans) Recall([]byte, serving.Time, time.Duration) error { return nil }
@@ -33,7 +33,7 @@ func TestReplayAgainstSeconds(t *testing.T) {
 		s := &spans{}
 		for at := rng.IntN(30); at < 200; at += 1 + rng.IntN(60) {
 			to := at + 1 + rng.IntN(40)
-			s.warm = append(s.warm, scale.Span{
+			s.warm = append(s.warm, rules.Span{
 				From: time.Duration(at) * time.Second, To: time.Duration(to) * time.Second,
 			})
 			at = to
@@ -148,9 +148,9 @@ func TestHoursAt(t *testing.T) {
 // On mixtures, over three seeds, LSTH has fewer cold starts than HHP. Ours has fewer than HHP on less idle time where
 // instances are kept.
 func TestPoliciesOnMixtures(t *testing.T) {
-	fresh := map[string]func() scale.Keeper{}
+	fresh := map[string]func() rules.Keeper{}
 	for _, k := range keepPolicies {
-		fresh[k.name] = func() scale.Keeper { return k.make(k.at) }
+		fresh[k.name] = func() rules.Keeper { return k.make(k.at) }
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		for _, mean := range []float64{0.3, 1} {
@@ -203,7 +203,7 @@ var seeds = flag.Int("seeds", 0, "runs of each case of TestBusyMixtures, 3 in th
 func TestBusyMixtures(t *testing.T) {
 	at := func(name string, calls []serving.Time, of string) coldIdle {
 		k := keepPolicies[slices.IndexFunc(keepPolicies, func(k keepPolicy) bool { return k.name == name })]
-		return evaluate(of, calls, func() scale.Keeper { return k.make(k.at) })
+		return evaluate(of, calls, func() rules.Keeper { return k.make(k.at) })
 	}
 	means, runs := []float64{10, 30}, *seeds
 	if runs == 0 {

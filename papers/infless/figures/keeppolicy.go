@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -18,7 +18,7 @@ type keepPolicy struct {
 	name  string
 	at    float64
 	sweep []float64 // values of the parameter for the trade-off curve
-	make  func(at float64) scale.Keeper
+	make  func(at float64) rules.Keeper
 }
 
 // referenceIndex is the index of the reference in keepPolicies.
@@ -27,20 +27,20 @@ func referenceIndex() int {
 }
 
 var keepPolicies = []keepPolicy{
-	{reference, 0.99, tails, func(tail float64) scale.Keeper { return hybrid(0, tail) }},
-	{reference + "-week", 0.99, tails, func(tail float64) scale.Keeper { return hybrid(days*24*time.Hour, tail) }},
+	{reference, 0.99, tails, func(tail float64) rules.Keeper { return hybrid(0, tail) }},
+	{reference + "-week", 0.99, tails, func(tail float64) rules.Keeper { return hybrid(days*24*time.Hour, tail) }},
 	{"lsth-0.7", 0.99, tails, longShort(0.7)},
 	{"lsth-0.5", 0.99, tails, longShort(0.5)},
 	{"lsth-0.3", 0.99, tails, longShort(0.3)},
 	{"keepalive", 5, []float64{
 		1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480,
-	}, func(at float64) scale.Keeper {
-		return &scale.KeepAlive{For: minutes(at)}
+	}, func(at float64) rules.Keeper {
+		return &rules.KeepAlive{For: minutes(at)}
 	}},
-	{"cheapest", scale.ColdPrice.Minutes(), []float64{
+	{"cheapest", rules.ColdPrice.Minutes(), []float64{
 		2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 960,
-	}, func(at float64) scale.Keeper {
-		return scale.NewCheapest(minutes(at))
+	}, func(at float64) rules.Keeper {
+		return rules.NewCheapest(minutes(at))
 	}},
 }
 
@@ -48,15 +48,15 @@ var tails = []float64{0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 
 
 func minutes(x float64) time.Duration { return time.Duration(x * float64(time.Minute)) }
 
-func hybrid(tracked time.Duration, tail float64) scale.Keeper {
-	k := scale.NewHybridHistogram(tracked)
+func hybrid(tracked time.Duration, tail float64) rules.Keeper {
+	k := rules.NewHybridHistogram(tracked)
 	k.Tail = tail
 	return k
 }
 
-func longShort(gamma float64) func(float64) scale.Keeper {
-	return func(tail float64) scale.Keeper {
-		k := scale.NewLSTH()
+func longShort(gamma float64) func(float64) rules.Keeper {
+	return func(tail float64) rules.Keeper {
+		k := rules.NewLSTH()
 		k.Gamma, k.Tail = gamma, tail
 		return k
 	}
@@ -74,10 +74,10 @@ type policyResults struct {
 // evaluatePolicies replays calls under every policy, with its chosen parameter and with those of its sweep.
 func evaluatePolicies(of string, calls []serving.Time) (out policyResults) {
 	for _, k := range keepPolicies {
-		out.chosen = append(out.chosen, evaluate(of, calls, func() scale.Keeper { return k.make(k.at) }))
+		out.chosen = append(out.chosen, evaluate(of, calls, func() rules.Keeper { return k.make(k.at) }))
 		var curve []coldIdle
 		for _, at := range k.sweep {
-			curve = append(curve, evaluate(of, calls, func() scale.Keeper { return k.make(at) }))
+			curve = append(curve, evaluate(of, calls, func() rules.Keeper { return k.make(at) }))
 		}
 		out.curve = append(out.curve, curve)
 	}
@@ -86,7 +86,7 @@ func evaluatePolicies(of string, calls []serving.Time) (out policyResults) {
 
 // evaluate replays calls under a policy: those of an app, which run for no time, or those of each of its instances,
 // which are busy for whole minutes.
-func evaluate(of string, calls []serving.Time, keeper func() scale.Keeper) coldIdle {
+func evaluate(of string, calls []serving.Time, keeper func() rules.Keeper) coldIdle {
 	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
 	if of == "app" {
 		t := replay(keeper(), calls, 0, day, end)

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
 	planner "github.com/sluice-serving/sluice/papers/infless"
+	"github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/papers/reproduce"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/sim/truth"
@@ -48,7 +48,7 @@ var contenders = []contender{
 	{name: "batch on 50 %", system: "batch", bound: wholeObjective, percent: 50}, // as in the authors' own runs
 	{name: "infless", system: "infless", offset: predictionOffset},
 	// with the linger of the baselines
-	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive},
+	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: rules.Alive},
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
 	{name: systems.Default, system: systems.Default, bound: wholeObjective},
 }

@@ -1,0 +1,2 @@
+// Package rules has the router of Loki (HPDC 2024).
+package rules

@@ -1,0 +1,2 @@
+// Package rules has SlackFit, the router of SuperServe (NSDI 2025).
+package rules

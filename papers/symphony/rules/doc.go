@@ -1,0 +1,2 @@
+// Package rules has the router of Symphony (arXiv 2308.07470).
+package rules

@@ -1,0 +1,2 @@
+// Package rules has the router of tidal.
+package rules
