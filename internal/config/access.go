@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"net/url"
 	"strings"
 
@@ -27,17 +26,9 @@ func (c *checker) tenants() {
 			longestName)
 		c.need(!seen[t.Name], path+".name", "%q is the name of an earlier tenant", t.Name)
 		seen[t.Name] = true
-		c.need(t.Weight > 0 && t.Weight <= mostNumber, path+".weight", "is %v, want more than 0, at most %g", t.Weight,
-			mostNumber)
-		c.number(t.Rate, path+".rate")
-		c.need(t.Rate <= 1e9, path+".rate", "is %v, want at most 1e9 queries/s", t.Rate)
 		c.need(t.SequenceRate >= 0 && t.SequenceRate <= limits.SequenceRate, path+".sequence_rate",
 			"is %v, want 0 to %g queries/s", t.SequenceRate, limits.SequenceRate)
-		c.need(t.Burst >= 0 && t.Burst <= 1e9, path+".burst", "is %d, want 0 to 1e9", t.Burst)
 		c.need(t.Burst == 0 || t.Rate > 0, path+".burst", "has no effect without rate")
-		c.need(t.Concurrency >= 0, path+".concurrency", "is %d, want at least 0", t.Concurrency)
-		c.need(t.Timeout >= 0, path+".timeout", "is %v, want at least 0", t.Timeout)
-		c.need(t.Priority >= 0 && t.Priority <= math.MaxInt32, path+".priority", "is %d, want at least 0", t.Priority)
 	}
 }
 
@@ -75,7 +66,6 @@ func (c *checker) access() {
 			j.KeyURL)
 	}
 	c.roles(j.Roles, "access.jwt.roles")
-	c.need(a.LogEvery >= 1, "access.log_every", "is %d, want at least 1", a.LogEvery)
 	t := &c.f.Server.TLS
 	c.need(!t.ClientOptional || t.ClientCA != "", "server.tls.client_optional", "has no effect without client_ca")
 	c.need(!t.Admin || t.Cert != "", "server.tls.admin", "has no effect without cert and key")

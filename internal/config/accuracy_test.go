@@ -32,7 +32,7 @@ apps:
 	for _, c := range []struct{ text, want string }{
 		{
 			head + "    accuracy_target: 1.2\n",
-			"sluice.yaml:8: apps[0].accuracy_target: is 1.2, want a number in [0, 1]",
+			"sluice.yaml:8: apps[0].accuracy_target: is 1.2, want 0 to 1",
 		},
 		{
 			head + "    accuracy_target: 0.95\n",

@@ -17,11 +17,10 @@ import (
 
 // Bounds on what a file may describe.
 const (
-	maxWorkers      = 10_000 // groups expanded
-	maxStages       = 256    // of one app
-	maxSlots        = 1024   // of one instance
-	maxHints        = 500    // names that are compared for a similar one
-	maxAccelerators = 1024   // of one machine
+	maxWorkers = 10_000 // groups expanded
+	maxStages  = 256    // of one app
+	maxSlots   = 1024   // of one instance
+	maxHints   = 500    // names that are compared for a similar one
 )
 
 // file checks everything that needs no other file.
@@ -43,6 +42,7 @@ func (c *checker) file() {
 	c.tenants()
 	c.access()
 	c.telemetry()
+	c.ranges(f)
 	for i, p := range f.Profiles {
 		c.need(p != "", at("profiles", i), "is empty")
 	}
@@ -64,14 +64,9 @@ func (c *checker) deviceTypes() {
 	for i, d := range f.DeviceTypes {
 		path := at("device_types", i)
 		c.name(seen, d.Name, path+".name")
-		c.number(d.PricePerHour, path+".price_per_hour")
 		c.known(d.Tenure, serving.Tenures(), path+".tenure", "tenure")
-		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
 		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
 		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
-		c.need(d.Accelerators >= 0 && d.Accelerators <= maxAccelerators, path+".accelerators", "is %d, want 0 to %d",
-			d.Accelerators, maxAccelerators)
-		c.need(d.Percent >= 0 && d.Percent <= 100, path+".percent", "is %d, want 0 to 100", d.Percent)
 		if !d.Part {
 			c.need(d.Percent == 0, path+".percent", "belongs to parts of machines: write `part: true`, or leave it out")
 			continue
@@ -164,8 +159,6 @@ func (c *checker) backend(w *Worker, path string) {
 	only(kindSupplied, "command", "linger")
 	c.supplied(b, path)
 	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "most_items", "seed")
-	c.need(b.MostItems >= 0, path+".most_items", "is %d, want at least 0", b.MostItems)
-	c.need(b.ErrorRate >= 0 && b.ErrorRate <= 1, path+".error_rate", "is %v, want 0 to 1", b.ErrorRate)
 	c.need(b.CA == "" || b.TLS, path+".ca", "has no effect without `tls: true`")
 	if b.Kind != "openinference" {
 		return
@@ -199,9 +192,7 @@ func (c *checker) system(s *System, path string) {
 		c.addf(path+".batcher", "is missing: a composition needs router and batcher")
 	}
 	c.late(s.Late, path+".late")
-	c.need(s.Batch >= 0, path+".batch", "is %d, want at least 1", s.Batch)
 	c.need(s.Batch > 0 || !c.f.has(path+".batch"), path+".batch", "is 0, want at least 1, or leave it out")
-	c.number(s.Budget, path+".budget")
 }
 
 func (c *checker) late(s, path string) {
@@ -232,27 +223,15 @@ func (c *checker) apps() {
 		if !f.has(path + ".slo.latency") {
 			c.addf(path+".slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 		}
-		c.need(a.SLO.Latency > 0, path+".slo.latency", "is %v, want more than 0", a.SLO.Latency)
-		c.need(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100, path+".slo.percentile",
-			"is %v, want more than 0 and at most 100", a.SLO.Percentile)
 		c.late(a.Late, path+".late")
-		c.need(a.GiveUp >= 0, path+".give_up", "is %v, want at least 0s", a.GiveUp)
-		c.need(a.ColdWait >= 0, path+".cold_wait", "is %v, want at least 0s", a.ColdWait)
 		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up",
 			"needs late: serve-late; here late queries are dropped at once")
-		c.need(a.Weight > 0 && a.Weight <= mostNumber, path+".weight", "is %v, want more than 0, at most %g", a.Weight,
-			mostNumber)
-		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
-			a.AccuracyFloor)
-		c.need(a.AccuracyTarget >= 0 && a.AccuracyTarget <= 1, path+".accuracy_target",
-			"is %v, want a number in [0, 1]", a.AccuracyTarget)
 		c.instances(a.MinInstances, a.MaxInstances, path+".")
 		c.need(a.Demand >= 0 && a.Demand <= limits.Demand, path+".demand",
 			"is %v, want the queries/s that the app is expected to get, 0 to %g", a.Demand, limits.Demand)
 		if _, err := a.Items.mix(); err != nil {
 			c.addf(path+".items", "%v", err)
 		}
-		c.need(a.QueueLimit >= 1 && a.QueueLimit <= 1<<30, path+".queue_limit", "is %d, want at least 1", a.QueueLimit)
 		c.need(a.Queue == nil || len(a.Stages) == 0, path+".queue",
 			"belongs to apps of one stage: write it at the stages")
 		c.queue(a.Queue, path+".queue")
@@ -333,9 +312,6 @@ func (c *checker) stages(a *App, path string) {
 			default:
 				c.known(e.To, others, p+".to", "stage of this app")
 			}
-			c.need(e.FanOut >= 0 && e.FanOut <= mostFanOut, p+".fan_out",
-				"is %v, want the items for each item, 0 to %g",
-				e.FanOut, float64(mostFanOut))
 			c.need(e.Rows != "" || !f.has(p+".rows"), p+".rows",
 				"is empty: name the tensor whose rows become the items of %q, or leave it out", e.To)
 			for k := range j {
@@ -455,10 +431,6 @@ func (c *checker) placement() {
 		path := at("placement", i)
 		c.need(p.Worker != "", path+".worker", "is missing: name a worker or a group of workers")
 		c.known(p.Worker, workers, path+".worker", "worker")
-		c.need(p.Slots >= 1 && p.Slots <= maxSlots, path+".slots", "is %d, want 1 to %d", p.Slots, maxSlots)
-		c.need(p.Cores >= 0, path+".cores", "is %d, want at least 1", p.Cores)
-		c.need(p.BatchLimit >= 0, path+".batch_limit", "is %d, want at least 1", p.BatchLimit)
-		c.number(p.Weight, path+".weight")
 		if p.App == "" {
 			c.addf(path+".app", "is missing: there is %s", oneOf(apps))
 			continue
@@ -528,8 +500,6 @@ func (c *checker) server() {
 	c.need(s.HTTP != "off" || s.GRPC != "off", "server.http", "http and grpc are both off: no client could connect")
 	c.need((s.TLS.Cert == "") == (s.TLS.Key == ""), "server.tls", "give both cert and key, or neither")
 	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
-	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
-	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
 	c.need(!s.AdminAnywhere || s.AdminToken != "" || c.f.Access.Identifies(), "server.admin_anywhere",
 		"needs server.admin_token, or callers who say who they are (access): any caller of the admin port "+
 			"could change prices and functions")
@@ -541,49 +511,23 @@ func (c *checker) server() {
 			at("server.origins", i), "is %q, want an origin such as https://example.org, or *", o)
 	}
 	c.tracing(&s.Tracing)
-	c.need(s.Record.Share >= 0 && s.Record.Share <= 1, "server.record.share", "is %v, want 0 to 1", s.Record.Share)
-	c.need(s.Record.Size >= 1<<10, "server.record.size", "is %v, want at least 1KiB", s.Record.Size)
-	c.need(s.Shadow >= 0 && s.Shadow <= 1, "server.shadow", "is %v, want 0 to 1", s.Shadow)
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)
-	c.need(l.Output >= 1, "server.limits.output", "is %v, want at least 1 byte", l.Output)
 	c.need(l.Memory == 0 && !c.f.has("server.limits.memory") || l.Memory >= l.Request, "server.limits.memory",
 		"is %v, want at least that of one request, %v", l.Memory, l.Request)
-	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
-	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
-	c.need(l.Streams >= 1 && l.Streams <= 1<<20, "server.limits.streams", "is %d, want 1 to %d", l.Streams, 1<<20)
-	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
 	c.need(l.JSON >= 1<<10 && l.JSON <= max(l.Request, 1<<10), "server.limits.json",
 		"is %v, want 1KiB to that of a request, %v", l.JSON, l.Request)
-	c.need(l.Tensors >= 1 && l.Tensors <= 1<<16, "server.limits.tensors", "is %d, want 1 to %d", l.Tensors, 1<<16)
-	c.need(l.Parameters >= 1 && l.Parameters <= 1<<16, "server.limits.parameters", "is %d, want 1 to %d", l.Parameters,
-		1<<16)
-	c.need(l.Elements >= 1 && l.Elements <= 1<<30, "server.limits.elements", "is %d, want 1 to %d", l.Elements, 1<<30)
-	c.need(l.UnpackRatio >= 1 && l.UnpackRatio <= 1<<20, "server.limits.unpack_ratio", "is %d, want 1 to %d",
-		l.UnpackRatio, 1<<20)
-	c.need(l.Rows >= 1 && l.Rows <= 1<<20, "server.limits.rows", "is %d, want 1 to %d", l.Rows, 1<<20)
-	c.need(l.State >= 1 && l.State <= 64<<20, "server.limits.state", "is %v, want 1 byte to 64MiB", l.State)
 	c.need(l.AllStates >= l.State, "server.limits.all_states", "is %v, want at least that of one state, %v",
 		l.AllStates, l.State)
-	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)
-	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
 	c.need(l.ConnectionsPerAddress >= 1 || l.Connections < 1, "server.limits.connections_per_address",
 		"is %d, want at least 1", l.ConnectionsPerAddress)
-	c.need(l.WriteTimeout > 0, "server.limits.write_timeout", "is %v, want more than 0", l.WriteTimeout)
-	c.need(l.StreamIdle > 0, "server.limits.stream_idle", "is %v, want more than 0", l.StreamIdle)
-	c.need(l.ConnectionAge > 0, "server.limits.connection_age", "is %v, want more than 0", l.ConnectionAge)
-	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)
 }
 
 func (c *checker) telemetry() {
 	t := &c.f.Telemetry
 	c.known(t.LogLevel, []string{"debug", "info", "warn", "error"}, "telemetry.log_level", "log level")
 	c.known(t.LogFormat, []string{"text", "json"}, "telemetry.log_format", "log format")
-	c.need(t.JournalLimit >= 1<<20, "telemetry.journal_limit", "is %v, want at least 1MiB", t.JournalLimit)
-	c.need(t.Decisions >= 0 && t.Decisions <= 1<<24, "telemetry.decisions", "is %d, want 0 to %d", t.Decisions, 1<<24)
-	c.need(t.MetricsApps >= 1 && t.MetricsApps <= 1e5, "telemetry.metrics_apps", "is %d, want 1 to %d", t.MetricsApps,
-		int(1e5))
 	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100",
 		len(t.LatencyBuckets))
 	for i, b := range t.LatencyBuckets {
@@ -600,14 +544,6 @@ func (c *checker) need(ok bool, path, format string, args ...any) {
 		c.addf(path, format, args...)
 	}
 }
-
-func (c *checker) number(v float64, path string) {
-	c.need(v >= 0 && v <= mostNumber, path, "is %v, want a number from 0 to %g", v, mostNumber)
-}
-
-// mostNumber and mostFanOut bound numbers that rates, costs and values are multiplied with: no product of a few of them
-// is beyond what a number can be.
-const mostNumber, mostFanOut = 1e12, 1e6
 
 // known reports a problem with a word that is not known, and whether it is known. An empty word is a problem only when
 // the file gives it.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/internal/limits"
 )
 
 // documented returns the default in a comment: the text between "Default: " and the end of the clause.
@@ -64,5 +66,22 @@ func TestAdminAnywhereNeedsAToken(t *testing.T) {
 	}
 	if _, err := Parse([]byte(small+fmt.Sprintf(anywhere, ", admin_token: token")), "x.yaml"); err != nil {
 		t.Errorf("with a token: %v", err)
+	}
+}
+
+// Constants that other packages use agree with what is declared.
+func TestDeclaredDefaultsAgree(t *testing.T) {
+	f, err := Parse([]byte(small), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ got, want any }{
+		{f.Server.HTTP, DefaultHTTP}, {f.Server.GRPC, DefaultGRPC}, {f.Server.Admin, DefaultAdmin},
+		{f.Server.Name, DefaultName}, {f.Models.Poll, Duration(DefaultPoll)}, {f.Models.Limit, limits.Models},
+		{f.Models.Control, ControlNone}, {f.Apps[0].QueueLimit, DefaultQueueLimit},
+	} {
+		if x.got != x.want {
+			t.Errorf("declared is %v, the constant %v", x.got, x.want)
+		}
 	}
 }

@@ -2,7 +2,8 @@ package config
 
 // The structs of this file are the one place where a setting is declared. Its comment is its sentence on the page and
 // in the JSON Schema, its tags say the rest: yaml is the key, resource the field of a resource of Kubernetes (package
-// internal/host/resources) or - where a resource says it in another way.
+// internal/host/resources) or - where a resource says it in another way, default what holds where the
+// file says nothing, and range what is allowed (see ranges).
 
 // File is a whole sluice.yaml.
 //
@@ -57,13 +58,13 @@ type DeviceType struct {
 	// Name by which workers refer to it. Required.
 	Name string `yaml:"name" resource:"name"`
 	// PricePerHour is what one machine costs, in $/h. Default: 0.
-	PricePerHour float64 `yaml:"price_per_hour" resource:"pricePerHour"`
+	PricePerHour float64 `yaml:"price_per_hour" range:"0..1e12" resource:"pricePerHour"`
 	// Tenure says whether leaving a machine idle saves its price: `owned` machines are there anyway, `rented` ones are
 	// paid for while they are used. Default: they count as owned, but systems whose paper rents every machine
 	// (`kairos`, `scrooge` and their kin) keep its rule.
 	Tenure string `yaml:"tenure" resource:"tenure"`
-	// Cores is the number of threads a machine, or a part of one, can run at once. Default: 1.
-	Cores int `yaml:"cores" resource:"cores"`
+	// Cores is the number of threads a machine, or a part of one, can run at once.
+	Cores int `yaml:"cores" default:"1" range:"1.." resource:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory" resource:"memory"`
 	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
@@ -71,14 +72,14 @@ type DeviceType struct {
 	Most int `yaml:"most" resource:"most"`
 	// Accelerators is how many accelerators a machine has. Default: 0. Where models run on them, memory is that of the
 	// accelerators.
-	Accelerators int `yaml:"accelerators" resource:"-"`
+	Accelerators int `yaml:"accelerators" range:"0..1024" resource:"-"`
 	// Part says that this is no machine but a share of one, which an instance gets for itself: cores of its threads,
 	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
 	// profiles list under its name, and no worker is of such a type. Systems that pack (`infless` and others) give
 	// instances parts wherever there is room. Default: false.
 	Part bool `yaml:"part" resource:"-"`
 	// Percent of one accelerator that a part takes, 0 to 100. Default: 0.
-	Percent int `yaml:"percent" resource:"percent"`
+	Percent int `yaml:"percent" range:"0..100" resource:"percent"`
 }
 
 // Worker is a machine, or a group of equal machines.
@@ -87,8 +88,8 @@ type Worker struct {
 	Name string `yaml:"name" resource:"-"`
 	// DeviceType is the name of one of device_types that is not a part. Default: the only one there is.
 	DeviceType string `yaml:"device_type" resource:"-"`
-	// Count is the number of machines. Default: 1.
-	Count int `yaml:"count" resource:"-"`
+	// Count is the number of machines.
+	Count int `yaml:"count" default:"1" resource:"-"`
 	// Backend says what runs the models.
 	Backend Backend `yaml:"backend"`
 	// Accelerators names those that the worker has, as `sluice devices` lists them: by index or UUID. The machines of a
@@ -102,8 +103,8 @@ type Backend struct {
 	// `openinference` (a server that speaks the Open Inference Protocol v2 over gRPC, such as Triton), `supplied` (the
 	// same, on a machine that is had when a plan needs it and given back after) or `fake` (no model: waits and echoes,
 	// for tests). Variants in Python run on workers of every kind; on a `fake` one they are fake, too, and on a
-	// `supplied` one its server runs them. Default: `onnx`.
-	Kind string `yaml:"kind" resource:"-"`
+	// `supplied` one its server runs them.
+	Kind string `yaml:"kind" default:"onnx" resource:"-"`
 	// Interpreter runs the variants in Python: Python 3.9 or newer with numpy. Default: `SLUICE_PYTHON` of the
 	// environment, an active virtual environment's, `python3`, or `/usr/bin/python3`, the first that has numpy.
 	Interpreter string `yaml:"interpreter"`
@@ -157,9 +158,9 @@ type Backend struct {
 	// LoadTime is how long a variant takes to come up on a `fake` backend. Default: 0s.
 	LoadTime Duration `yaml:"load_time"`
 	// ErrorRate is the probability in [0, 1] that a batch fails on a `fake` backend. Default: 0.
-	ErrorRate float64 `yaml:"error_rate"`
+	ErrorRate float64 `yaml:"error_rate" range:"0..1"`
 	// MostItems is the size of the largest batch that a `fake` backend has memory for. Default: 0, no limit.
-	MostItems int `yaml:"most_items"`
+	MostItems int `yaml:"most_items" range:"0.."`
 	// Seed chooses which batches fail on a `fake` backend. Default: 0.
 	Seed int64 `yaml:"seed"`
 }
@@ -169,17 +170,17 @@ type Models struct {
 	// Repository is a directory laid out as Triton lays one out, `MODEL/VERSION/model.onnx`, relative to this file.
 	// Required when a worker's backend is `onnx`, unless there are no apps but those of a store.
 	Repository string `yaml:"repository" resource:"-"`
-	// Control says which models of the repository a running server has: `none`, those that it began with, `poll`, those
-	// that lie there, which is looked up every so often, or `explicit`, those that clients have loaded. With `poll` and
-	// `explicit` models that no app names are served, too, as apps of their own. Default: `none`.
-	Control string `yaml:"control"`
+	// Control says which models of the repository a running server has: `none`, those that it began with, `poll`,
+	// those that lie there, which is looked up every so often, or `explicit`, those that clients have loaded. With
+	// `poll` and `explicit` models that no app names are served, too, as apps of their own.
+	Control string `yaml:"control" default:"none"`
 	// Load lists the models that a server with control `explicit` begins with; `*` is all. Default: none.
 	Load []string `yaml:"load"`
-	// Poll is how often a server with control `poll` looks for changes. Default: 15s.
-	Poll Duration `yaml:"poll"`
+	// Poll is how often a server with control `poll` looks for changes.
+	Poll Duration `yaml:"poll" default:"15s"`
 	// Limit is how many models of the repository a server has at most at once. A repository with more is not served,
-	// and a model beyond it not loaded; what lies there and is not loaded does not count. Default: 2000.
-	Limit int `yaml:"limit"`
+	// and a model beyond it not loaded; what lies there and is not loaded does not count.
+	Limit int `yaml:"limit" default:"2000"`
 }
 
 // System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.
@@ -196,7 +197,7 @@ type System struct {
 	// Scaler is what decides when to plan again. Default: the system's own, or `fixed` for a router and a batcher.
 	Scaler string `yaml:"scaler"`
 	// Batch is the size that the batcher `fixed` fills. Default: the batch limit of the instance.
-	Batch int `yaml:"batch"`
+	Batch int `yaml:"batch" range:"0.."`
 	// Timeout is how long the batcher `filltimeout` lets the first query of a batch wait. Default: the objective less
 	// the run time.
 	Timeout Duration `yaml:"timeout"`
@@ -211,7 +212,7 @@ type System struct {
 	// changed. Default: the system's own.
 	Replan Duration `yaml:"replan" resource:"replan"`
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
-	Budget float64 `yaml:"budget" resource:"budget"`
+	Budget float64 `yaml:"budget" range:"0..1e12" resource:"budget"`
 	// Options are further settings of the system's components. docs/options.md lists them all, `sluice systems NAME`
 	// those of one system. One that no component of the system reads is an error.
 	Options map[string]string `yaml:"options" resource:"options"`
@@ -236,16 +237,16 @@ type App struct {
 	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets
 	// idle apps go (`ratebands`): starting a model takes longer than most objectives allow. Such queries
 	// are answered late. Default: 30s; 0s treats them as any other.
-	ColdWait Duration `yaml:"cold_wait"`
-	// Weight is the importance of the app relative to the others. Default: 1.
-	Weight float64 `yaml:"weight" default:"1" resource:"weight"`
+	ColdWait Duration `yaml:"cold_wait" default:"30s"`
+	// Weight is the importance of the app relative to the others.
+	Weight float64 `yaml:"weight" range:">0..1e12" default:"1" resource:"weight"`
 	// AccuracyFloor is the least accuracy of a variant that answers, in [0, 1], whatever the system. A client that asks
 	// for a variant by its name gets it all the same, where it is loaded. Default: 0.
-	AccuracyFloor float64 `yaml:"accuracy_floor" resource:"accuracyFloor"`
+	AccuracyFloor float64 `yaml:"accuracy_floor" range:"0..1" resource:"accuracyFloor"`
 	// AccuracyTarget is the mean accuracy of the app's answers to keep, from accuracy_floor to that of the most
 	// accurate variants; with several stages, their product. Serving in time comes before it, and cost after it.
 	// Default: none, as accurate as the machines allow.
-	AccuracyTarget float64 `yaml:"accuracy_target" resource:"accuracyTarget"`
+	AccuracyTarget float64 `yaml:"accuracy_target" range:"0..1" resource:"accuracyTarget"`
 	// MinInstances of each stage are there at the least, even without any calls, for planners that read it: `fluid`
 	// (the default system's), `infless` and `static`. Default: 0.
 	MinInstances int `yaml:"min_instances" resource:"minInstances"`
@@ -257,8 +258,8 @@ type App struct {
 	// Items says how large queries are expected to be, for planners that ask before any was seen. Default: one item
 	// each.
 	Items Items `yaml:"items"`
-	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
-	QueueLimit int `yaml:"queue_limit"`
+	// QueueLimit is how many queries may wait before new ones are refused.
+	QueueLimit int `yaml:"queue_limit" default:"1000" range:"1..1073741824"`
 	// Queue sets further limits of the queue of an app of one stage. Default: none.
 	Queue *Queue `yaml:"queue"`
 	// System serves this app. Default: the file's.
@@ -312,9 +313,9 @@ type Items struct {
 // SLO is a latency objective.
 type SLO struct {
 	// Latency within which a query is to be answered, such as `50ms`. Required.
-	Latency Duration `yaml:"latency" resource:"latency"`
-	// Percentile of the queries that must meet it, in (0, 100]. Default: 99.
-	Percentile float64 `yaml:"percentile" default:"99" resource:"percentile"`
+	Latency Duration `yaml:"latency" range:">0s.." resource:"latency"`
+	// Percentile of the queries that must meet it, in (0, 100].
+	Percentile float64 `yaml:"percentile" range:">0..100" default:"99" resource:"percentile"`
 	// Proposed says that nobody asked for this latency: it follows from measurements. Answers that take longer are
 	// served all the same unless `late` is written, no plan leaves the app out for it, and a running server raises it
 	// to what it sees. `sluice config objectives` writes what a server has found. Take it away once the latency is
@@ -372,15 +373,15 @@ type QueueLevel struct {
 	// sets a timeout those of requests do not count.
 	OwnTimeout bool `yaml:"own_timeout"`
 	// Limit is how many queries of the level may wait before new ones are refused. Default: 0, only queue_limit counts.
-	Limit int `yaml:"limit"`
+	Limit int `yaml:"limit" range:"0.."`
 }
 
 // Edge feeds one stage with the results of another.
 type Edge struct {
 	// To is the name of the stage that is fed. Required.
 	To string `yaml:"to" resource:"to"`
-	// FanOut is how many items are expected to be passed on for each item served. Default: 1.
-	FanOut float64 `yaml:"fan_out" default:"1" resource:"fanOut"`
+	// FanOut is how many items are expected to be passed on for each item served.
+	FanOut float64 `yaml:"fan_out" range:"0..1e6" default:"1" resource:"fanOut"`
 	// Rows names the tensor that the stage gives whose rows become the items of the next one: as many as there are.
 	// Default: every item is handed on as one.
 	Rows string `yaml:"rows" resource:"rows"`
@@ -432,27 +433,27 @@ type Placement struct {
 	Stage string `yaml:"stage"`
 	// Variants to load, by name; the first one is active. Default: all variants of the stage.
 	Variants []string `yaml:"variants"`
-	// Slots is the number of batches that may run at once. Default: 1.
-	Slots int `yaml:"slots"`
+	// Slots is the number of batches that may run at once.
+	Slots int `yaml:"slots" default:"1" range:"1..1024"`
 	// Cores that a run has for itself. Default: the instances of a worker share it, and take turns; on a worker where
 	// others ask for cores, an equal part of those that they leave.
-	Cores int `yaml:"cores"`
+	Cores int `yaml:"cores" range:"0.."`
 	// BatchLimit is the largest number of items of a batch. Default: the largest that takes half the objective.
-	BatchLimit int `yaml:"batch_limit"`
+	BatchLimit int `yaml:"batch_limit" range:"0.."`
 	// Weight is its part of the stage's traffic relative to the other instances. Default: in proportion to what each
 	// can carry. Give it for all instances of a stage or for none.
-	Weight float64 `yaml:"weight"`
+	Weight float64 `yaml:"weight" range:"0..1e12"`
 }
 
 // Server says where and how clients are answered.
 type Server struct {
-	// HTTP is the HOST:PORT of the Open Inference Protocol over HTTP, or `off`. Default: `:8000`.
-	HTTP string `yaml:"http"`
-	// GRPC is the HOST:PORT of the Open Inference Protocol over gRPC, or `off`. Default: `:8001`.
-	GRPC string `yaml:"grpc"`
+	// HTTP is the HOST:PORT of the Open Inference Protocol over HTTP, or `off`.
+	HTTP string `yaml:"http" default:":8000"`
+	// GRPC is the HOST:PORT of the Open Inference Protocol over gRPC, or `off`.
+	GRPC string `yaml:"grpc" default:":8001"`
 	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only
 	// this machine can reach.
-	Admin string `yaml:"admin"`
+	Admin string `yaml:"admin" default:"127.0.0.1:8002"`
 	// AdminToken is a file with the token that callers must send to load and unload models, and callers of the admin
 	// port to change anything, relative to this file. Only its owner may be able to read it. It is made, with a
 	// token in it, where there is none. Default: `admin.token` in the store; without a store the admin port asks for
@@ -476,18 +477,18 @@ type Server struct {
 	// Origins are the origins whose web pages may call over HTTP, such as `https://example.org`, or `*` for all of
 	// them. Those pages read and infer; what changes something is refused to them. Default: `[]`.
 	Origins []string `yaml:"origins"`
-	// Name is the server's name in its metadata: some clients ask for `triton`. Default: `sluice`.
-	Name string `yaml:"name"`
+	// Name is the server's name in its metadata: some clients ask for `triton`.
+	Name string `yaml:"name" default:"sluice"`
 	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
 	// streams continue after a restart. Default: none, states are kept in memory only.
 	States string `yaml:"states"`
 	// Limits bound what clients may ask for.
 	Limits Limits `yaml:"limits"`
-	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
-	DrainTimeout Duration `yaml:"drain_timeout"`
+	// DrainTimeout is how long accepted queries may take to finish after a signal to stop.
+	DrainTimeout Duration `yaml:"drain_timeout" default:"30s" range:">0s.."`
 	// NotReady is how long the server says that it is not ready, and still answers, after a signal to stop, so that
-	// load balancers notice before connections are refused. A second signal ends this time. Default: 5s.
-	NotReady Duration `yaml:"not_ready"`
+	// load balancers notice before connections are refused. A second signal ends this time.
+	NotReady Duration `yaml:"not_ready" default:"5s"`
 	// PublicMetrics has `/metrics` on the HTTP address as well, where whoever may look reads it. Default: false, it is
 	// on the admin address alone.
 	PublicMetrics bool `yaml:"public_metrics"`
@@ -501,7 +502,7 @@ type Server struct {
 	Record Record `yaml:"record"`
 	// Shadow is the part of the queries, from 0 to 1, whose answers are compared with those of the most accurate
 	// variant that is loaded. That runs only while no other query waits or runs. Default: 0, none.
-	Shadow float64 `yaml:"shadow"`
+	Shadow float64 `yaml:"shadow" range:"0..1"`
 }
 
 // Record keeps the inputs of some requests in files, for `sluice profile --agree`. They are clients' data: only the
@@ -509,10 +510,10 @@ type Server struct {
 type Record struct {
 	// Folder to write to, relative to this file, with a folder for each app. Default: none, nothing is recorded.
 	Folder string `yaml:"folder"`
-	// Share is the part of the requests that is recorded, from 0 to 1. Default: 0.01.
-	Share float64 `yaml:"share"`
-	// Size is the most bytes that all files may have; the oldest go first. Default: 256MiB.
-	Size Size `yaml:"size"`
+	// Share is the part of the requests that is recorded, from 0 to 1.
+	Share float64 `yaml:"share" default:"0.01" range:"0..1"`
+	// Size is the most bytes that all files may have; the oldest go first.
+	Size Size `yaml:"size" default:"256MiB" range:"1KiB.."`
 }
 
 // Tracing sends OpenTelemetry spans of requests to a collector. Callers' W3C trace context is continued. Serving never
@@ -522,8 +523,8 @@ type Tracing struct {
 	// `grpc://localhost:4317` (OTLP over gRPC; `grpcs` with TLS). Default: none, tracing is off.
 	Endpoint string `yaml:"endpoint"`
 	// Sample is the part of the requests that is traced, from 0 to 1, of those whose callers do not decide it in their
-	// `traceparent`. Default: 0.01.
-	Sample float64 `yaml:"sample"`
+	// `traceparent`.
+	Sample float64 `yaml:"sample" default:"0.01" range:"0..1"`
 	// Headers is a file with headers for the collector, such as for authentication, one `NAME: VALUE` on each line,
 	// relative to this file. Default: none.
 	Headers string `yaml:"headers"`
@@ -531,57 +532,57 @@ type Tracing struct {
 
 // Limits bound what clients may ask for.
 type Limits struct {
-	// Request is the largest request, after decompression. Default: 64MiB.
-	Request Size `yaml:"request"`
+	// Request is the largest request, after decompression.
+	Request Size `yaml:"request" default:"64MiB"`
 	// Output is the most bytes that the outputs of one query may have: those that the client names, all where it names
-	// none. Default: 64MiB.
-	Output Size `yaml:"output"`
+	// none.
+	Output Size `yaml:"output" default:"64MiB" range:"1.."`
 	// Memory is the most that all requests may hold at once: their bodies and tensors, from their arrival to the end of
 	// their answer. A request beyond it is refused at once. Default: half of the machine's memory, or of what its
 	// control group allows.
 	Memory Size `yaml:"memory"`
-	// Header is the largest header. Default: 1MiB.
-	Header Size `yaml:"header"`
-	// Connections is how many may be open at once, of each protocol. Further ones are closed at once, but for some that
-	// answer health and metadata. Default: 1024.
-	Connections int `yaml:"connections"`
+	// Header is the largest header.
+	Header Size `yaml:"header" default:"1MiB" range:"1KiB..64MiB"`
+	// Connections is how many may be open at once, of each protocol. Further ones are closed at once, but for some
+	// that answer health and metadata.
+	Connections int `yaml:"connections" default:"1024" range:"1.."`
 	// ConnectionsPerAddress is how many of them one address may have. Default: half of them.
 	ConnectionsPerAddress int `yaml:"connections_per_address"`
-	// Streams is how many calls may be under way at once on one gRPC connection. Default: 4096.
-	Streams int `yaml:"streams"`
-	// Items is the largest number of inputs in one request. Default: 1024.
-	Items int `yaml:"items"`
+	// Streams is how many calls may be under way at once on one gRPC connection.
+	Streams int `yaml:"streams" default:"4096" range:"1..1048576"`
+	// Items is the largest number of inputs in one request.
+	Items int `yaml:"items" default:"1024" range:"1..1073741824"`
 	// JSON is the largest JSON of a request over HTTP, without the data of its tensors. Default: 1MiB.
 	JSON Size `yaml:"json"`
-	// Tensors is the largest number of inputs of one request, and of outputs that it asks for. Default: 256.
-	Tensors int `yaml:"tensors"`
-	// Parameters is the largest number of parameters of one request, and of each of its tensors. Default: 256.
-	Parameters int `yaml:"parameters"`
+	// Tensors is the largest number of inputs of one request, and of outputs that it asks for.
+	Tensors int `yaml:"tensors" default:"256" range:"1..65536"`
+	// Parameters is the largest number of parameters of one request, and of each of its tensors.
+	Parameters int `yaml:"parameters" default:"256" range:"1..65536"`
 	// Elements is the largest number of elements of all tensors of one request that come as JSON or in typed contents.
-	// Binary tensors do not count. Default: 8388608.
-	Elements int `yaml:"elements"`
-	// UnpackRatio is how many times its own size a compressed request may unpack to, once that is more than 1 MiB. Over
-	// gRPC the ratio can be raised, not lowered. Default: 100.
-	UnpackRatio int `yaml:"unpack_ratio"`
-	// Rows is the largest number of rows of a tensor that one query may send from stage to stage. Default: 1024.
-	Rows int `yaml:"rows"`
-	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
-	State Size `yaml:"state"`
-	// AllStates is the most that all of them take, in memory and also in the folder of states. Those that were not used
-	// for longest are forgotten first. Default: 256MiB.
-	AllStates Size `yaml:"all_states"`
-	// Model is the largest model file that may be deployed. Default: 2GiB.
-	Model Size `yaml:"model"`
-	// ReadTimeout is how long a request may take to arrive. Default: 30s.
-	ReadTimeout Duration `yaml:"read_timeout"`
-	// WriteTimeout is how long a client may take to read the next 64 KiB of an answer. Default: 30s.
-	WriteTimeout Duration `yaml:"write_timeout"`
-	// StreamIdle is how long a gRPC stream may be without a message. Default: 10m.
-	StreamIdle Duration `yaml:"stream_idle"`
-	// ConnectionAge is how long a gRPC connection may live; clients then connect anew. Default: 1h.
-	ConnectionAge Duration `yaml:"connection_age"`
-	// IdleTimeout is how long a connection may be silent between requests. Default: 2m.
-	IdleTimeout Duration `yaml:"idle_timeout"`
+	// Binary tensors do not count.
+	Elements int `yaml:"elements" default:"8388608" range:"1..1073741824"`
+	// UnpackRatio is how many times its own size a compressed request may unpack to, once that is more than 1 MiB.
+	// Over gRPC the ratio can be raised, not lowered.
+	UnpackRatio int `yaml:"unpack_ratio" default:"100" range:"1..1048576"`
+	// Rows is the largest number of rows of a tensor that one query may send from stage to stage.
+	Rows int `yaml:"rows" default:"1024" range:"1..1048576"`
+	// State is the most that a stateful stage may keep of one stream.
+	State Size `yaml:"state" default:"1MiB" range:"1..64MiB"`
+	// AllStates is the most that all of them take, in memory and also in the folder of states. Those that were not
+	// used for longest are forgotten first.
+	AllStates Size `yaml:"all_states" default:"256MiB"`
+	// Model is the largest model file that may be deployed.
+	Model Size `yaml:"model" default:"2GiB" range:"1.."`
+	// ReadTimeout is how long a request may take to arrive.
+	ReadTimeout Duration `yaml:"read_timeout" default:"30s" range:">0s.."`
+	// WriteTimeout is how long a client may take to read the next 64 KiB of an answer.
+	WriteTimeout Duration `yaml:"write_timeout" default:"30s" range:">0s.."`
+	// StreamIdle is how long a gRPC stream may be without a message.
+	StreamIdle Duration `yaml:"stream_idle" default:"10m" range:">0s.."`
+	// ConnectionAge is how long a gRPC connection may live; clients then connect anew.
+	ConnectionAge Duration `yaml:"connection_age" default:"1h" range:">0s.."`
+	// IdleTimeout is how long a connection may be silent between requests.
+	IdleTimeout Duration `yaml:"idle_timeout" default:"2m" range:">0s.."`
 }
 
 // Access says who may call, and what is written down of it. Files are relative to this file. Where there are keys,
@@ -601,8 +602,8 @@ type Access struct {
 	Audit string `yaml:"audit"`
 	// Log is a file that calls are written to, as JSON lines, bounded like that of audit. Default: none.
 	Log string `yaml:"log"`
-	// LogEvery is of how many calls one is written to log. Default: 100.
-	LogEvery int `yaml:"log_every"`
+	// LogEvery is of how many calls one is written to log.
+	LogEvery int `yaml:"log_every" default:"100" range:"1.."`
 }
 
 // Certificate is a caller with a certificate.
@@ -628,9 +629,9 @@ type JWT struct {
 	KeyURL string `yaml:"key_url" resource:"keyURL"`
 	// TenantClaim is the claim with the caller's tenant. Default: none, callers have no tenant.
 	TenantClaim string `yaml:"tenant_claim" resource:"tenantClaim"`
-	// RolesClaim is the claim with the caller's roles, as a list or as words: `infer` or `sluice:infer`. Others are not
-	// looked at. Default: `scope`.
-	RolesClaim string `yaml:"roles_claim" resource:"rolesClaim"`
+	// RolesClaim is the claim with the caller's roles, as a list or as words: `infer` or `sluice:infer`. Others are
+	// not looked at.
+	RolesClaim string `yaml:"roles_claim" default:"scope" resource:"rolesClaim"`
 	// Roles lists what callers may do whose token lacks the claim. Default: nothing.
 	Roles []string `yaml:"roles" resource:"roles"`
 }
@@ -639,18 +640,18 @@ type JWT struct {
 type Tenant struct {
 	// Name by which keys, certificates and tokens refer to it. Required.
 	Name string `yaml:"name" resource:"name"`
-	// Weight is its share of machine time, relative to the other tenants, while that is short. Default: 1.
-	Weight float64 `yaml:"weight" resource:"weight,whole"`
+	// Weight is its share of machine time, relative to the other tenants, while that is short.
+	Weight float64 `yaml:"weight" default:"1" range:">0..1e12" resource:"weight,whole"`
 	// Rate is the most queries/s that are taken of it. Further ones are answered with 429. Default: not limited.
-	Rate float64 `yaml:"rate" resource:"rate,whole"`
+	Rate float64 `yaml:"rate" range:"0..1e9" resource:"rate,whole"`
 	// Burst is how many queries may come at once beyond rate. Default: those of a second.
-	Burst int `yaml:"burst"`
+	Burst int `yaml:"burst" range:"0..1000000000"`
 	// Concurrency is how many of its queries may be under way at once. Default: not limited.
-	Concurrency int `yaml:"concurrency" resource:"concurrency"`
+	Concurrency int `yaml:"concurrency" range:"0.." resource:"concurrency"`
 	// Timeout is the longest timeout that counts of its queries. Default: not limited.
 	Timeout Duration `yaml:"timeout"`
 	// Priority is the highest (smallest) priority that counts of its queries. Default: 0, its priorities do not count.
-	Priority int `yaml:"priority"`
+	Priority int `yaml:"priority" range:"0..2147483647"`
 	// SequenceRate is the highest rate in queries/s that one of its sequences may announce, at most 100000. All of its
 	// sequences together announce rate at most. Default: 100000.
 	SequenceRate float64 `yaml:"sequence_rate"`
@@ -674,18 +675,18 @@ type TLS struct {
 
 // Telemetry says what is logged and recorded.
 type Telemetry struct {
-	// LogLevel is `debug`, `info`, `warn` or `error`. Default: `info`.
-	LogLevel string `yaml:"log_level"`
-	// LogFormat is `text` or `json`. Default: `text`.
-	LogFormat string `yaml:"log_format"`
-	// Decisions is how many of the latest decisions are kept for explanations. Default: 65536.
-	Decisions int `yaml:"decisions"`
+	// LogLevel is `debug`, `info`, `warn` or `error`.
+	LogLevel string `yaml:"log_level" default:"info"`
+	// LogFormat is `text` or `json`.
+	LogFormat string `yaml:"log_format" default:"text"`
+	// Decisions is how many of the latest decisions are kept for explanations.
+	Decisions int `yaml:"decisions" default:"65536" range:"0..16777216"`
 	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the
 	// last four runs are kept beside it, as NAME.1 to NAME.4. Default: none.
 	Journal string `yaml:"journal"`
 	// JournalLimit is the most bytes of the journal. Steps beyond it are counted in sluice_journal_missed_steps_total
-	// and not recorded: what is there still replays. Default: 4GiB.
-	JournalLimit Size `yaml:"journal_limit"`
+	// and not recorded: what is there still replays.
+	JournalLimit Size `yaml:"journal_limit" default:"4GiB" range:"1MiB.."`
 	// Traces is a folder for files of traced requests, relative to this file. Clients who may load models say which
 	// requests (Triton's trace extension), and name the files in it. Default: none, nothing is traced.
 	Traces string `yaml:"traces"`
@@ -694,8 +695,8 @@ type Telemetry struct {
 	// happened since the start.
 	History string `yaml:"history"`
 	// MetricsApps is how many apps have series of their own in /metrics: those that are called first. The others are
-	// counted together, as app, variant and model `(other)`. Default: 500.
-	MetricsApps int `yaml:"metrics_apps"`
+	// counted together, as app, variant and model `(other)`.
+	MetricsApps int `yaml:"metrics_apps" default:"500" range:"1..100000"`
 	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
 	LatencyBuckets []Duration `yaml:"latency_buckets"`
 }

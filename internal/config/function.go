@@ -29,7 +29,7 @@ type Function struct {
 	MaxInstances int `yaml:"max_instances"`
 	// ColdWait is how long a query may wait for an instance when there is none. It is then late, but answered.
 	// Default: 30s; 0s lets it wait for as long as its objective allows.
-	ColdWait Duration `yaml:"cold_wait"`
+	ColdWait Duration `yaml:"cold_wait" default:"30s"`
 	// Profile says how the model's latency is found out: measure, by running it before it is ready, or predict, by its
 	// operators, which takes less time where they have been seen before. It is then measured when nothing is served.
 	// Default: measure.
@@ -65,12 +65,7 @@ func ParseFunction(data []byte, path string) (*Function, error) {
 	if !c.read(data, &fn) {
 		return nil, c.err()
 	}
-	if fn.SLO.Percentile == 0 && !f.has("slo.percentile") {
-		fn.SLO.Percentile = defaultPercentile
-	}
-	if fn.ColdWait == 0 && !f.has("cold_wait") {
-		fn.ColdWait = Duration(defaultColdWait)
-	}
+	f.declaredDefaults(&fn)
 	c.function(&fn)
 	if err := c.err(); err != nil {
 		return nil, err
@@ -90,10 +85,8 @@ func (c *checker) function(fn *Function) {
 	if !c.f.has("slo.latency") {
 		c.addf("slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 	}
-	c.need(fn.SLO.Latency > 0, "slo.latency", "is %v, want more than 0", fn.SLO.Latency)
 	c.need(!fn.SLO.Proposed, "slo.proposed", "is true: the objective of a function is what its file says")
-	c.need(fn.SLO.Percentile > 0 && fn.SLO.Percentile <= 100, "slo.percentile",
-		"is %v, want more than 0 and at most 100", fn.SLO.Percentile)
+	c.ranges(fn)
 	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch",
 		"is %d, want 1 to %d, or leave it out", fn.MaxBatch, repository.MaxMaxBatch)
 	c.need(fn.MaxBatch > 0 || !c.f.has("max_batch"), "max_batch", "is 0, want at least 1, or leave it out")

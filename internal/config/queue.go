@@ -43,7 +43,6 @@ func (c *checker) queue(q *Queue, path string) {
 	if q == nil {
 		return
 	}
-	c.need(q.Delay >= 0, path+".delay", "is %v, want at least 0s", q.Delay)
 	for k, n := range q.Preferred {
 		c.need(n >= 1, fmt.Sprintf("%s.preferred[%d]", path, k), "is %d, want at least 1", n)
 	}
@@ -52,8 +51,6 @@ func (c *checker) queue(q *Queue, path string) {
 		"is %d, want 1 to %d, the number of levels", q.DefaultPriority, len(q.Levels))
 	for k := range q.Levels {
 		l, path := &q.Levels[k], at(path+".levels", k)
-		c.need(l.Timeout >= 0, path+".timeout", "is %v, want at least 0s", l.Timeout)
 		c.known(l.OnTimeout, []string{"", onTimeoutReject, onTimeoutDelay}, path+".on_timeout", "rule")
-		c.need(l.Limit >= 0, path+".limit", "is %d, want at least 0", l.Limit)
 	}
 }

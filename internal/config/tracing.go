@@ -8,7 +8,6 @@ import (
 // tracing checks where traces go.
 func (c *checker) tracing(t *Tracing) {
 	const path = "server.tracing"
-	c.need(t.Sample >= 0 && t.Sample <= 1, path+".sample", "is %v, want 0 to 1", t.Sample)
 	if t.Endpoint == "" {
 		for _, key := range []string{".sample", ".headers"} {
 			c.need(!c.f.has(path+key), path+key, "has no effect without an endpoint: give server.tracing.endpoint")

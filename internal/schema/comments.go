@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -49,8 +50,23 @@ func comment(doc *ast.CommentGroup, s *ast.StructType) Comment {
 			text = f.Comment
 		}
 		for _, n := range f.Names {
-			c.Fields[n.Name] = strings.TrimSpace(text.Text())
+			c.Fields[n.Name] = strings.TrimSpace(text.Text()) + defaultOf(f, text.Text())
 		}
 	}
 	return c
+}
+
+// defaultOf says what a field's tag `default` has, where the comment does not.
+func defaultOf(f *ast.Field, comment string) string {
+	if f.Tag == nil || strings.Contains(comment, "Default: ") {
+		return ""
+	}
+	text, ok := reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Lookup("default")
+	if !ok {
+		return ""
+	}
+	if typ, ok := f.Type.(*ast.Ident); ok && typ.Name == "string" {
+		text = "`" + text + "`"
+	}
+	return " Default: " + text + "."
 }

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -48,12 +47,12 @@ func object(list ...field) *yaml.Node {
 	return out
 }
 
-// settings writes those of a struct that resources have. Defaults are left out: a resource has the same.
+// settings writes those of a struct that resources have.
 func settings(v reflect.Value) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode}
 	for i := range v.NumField() {
 		e := entryOf(v.Type().Field(i))
-		if e.name == "" || e.name == "-" || fmt.Sprint(v.Field(i)) == e.Tag.Get("default") {
+		if e.name == "" || e.name == "-" {
 			continue
 		}
 		if n := written(v.Field(i), e.whole); n != nil {
