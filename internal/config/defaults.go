@@ -23,10 +23,6 @@ const (
 	DefaultHTTP = ":8000"
 	// DefaultGRPC is where gRPC is answered.
 	DefaultGRPC = ":8001"
-	// DefaultName is the server's name in its metadata.
-	DefaultName = "sluice"
-	// DefaultPoll is how often a model repository is looked at.
-	DefaultPoll = 15 * time.Second
 	// DefaultAdmin is where metrics, decisions and administration are.
 	DefaultAdmin = "127.0.0.1:8002"
 )

@@ -77,7 +77,7 @@ func TestDeclaredDefaultsAgree(t *testing.T) {
 	}
 	for _, x := range []struct{ got, want any }{
 		{f.Server.HTTP, DefaultHTTP}, {f.Server.GRPC, DefaultGRPC}, {f.Server.Admin, DefaultAdmin},
-		{f.Server.Name, DefaultName}, {f.Models.Poll, Duration(DefaultPoll)}, {f.Models.Limit, limits.Models},
+		{f.Models.Limit, limits.Models},
 		{f.Models.Control, ControlNone}, {f.Apps[0].QueueLimit, DefaultQueueLimit},
 	} {
 		if x.got != x.want {
