@@ -49,7 +49,9 @@ func TestRules(t *testing.T) {
 
 		// Nexus: work-conserving, the largest batch in time for the first.
 		{
-			"earlydrop runs at once", batch.EarlyDrop{}, situation{Base: 10, PerItem: 5, Limit: 8, Due: []int{100}}, run(1),
+			"earlydrop runs at once", batch.EarlyDrop{}, situation{
+				Base: 10, PerItem: 5, Limit: 8, Due: []int{100},
+			}, run(1),
 		},
 		{
 			"earlydrop takes the largest batch that is in time", batch.EarlyDrop{}, situation{

@@ -64,8 +64,8 @@ func (*Bands) Needs() plan.Sections { return plan.Bands }
 // Traits implements route.Router.
 func (*Bands) Traits() route.Traits { return route.Traits{} }
 
-// Route implements route.Router. A query costs time logarithmic in the stage's instances, or linear where some of them are
-// full, and ten times a second.
+// Route implements route.Router. A query costs time logarithmic in the stage's instances, or linear where some of them
+// are full, and ten times a second.
 func (o *Bands) Route(v *route.View) {
 	s := o.Of(v.Stage)
 	all := v.Instances()
