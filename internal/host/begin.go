@@ -35,6 +35,35 @@ type begun struct {
 	rest map[cellName]bool // what is not measured well
 }
 
+// Begin is Profile for a server that must start even without a profile, within seconds. If there is none, it
+// takes what MeasuredProfile of an earlier start has, and has a look at the other models: how long they take is not
+// known well then, and the server measures it while it is idle. An app with a model that cannot be loaded is left out and announced; the server then says why it is not ready. A system
+// that learns latency while it serves starts without a profile, unless there is a functions' store: functions are
+// planned for before they run.
+func (o *Opened) Begin(ctx context.Context, paths ...string) (*Profiled, error) {
+	if len(o.Spec().Apps) == 0 {
+		return o.withMeasurements(serving.Measurements{}, measured)
+	}
+	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
+		return o.Profile(paths...)
+	}
+	known := begun{o.earlier(), make(map[cellName]bool)}
+	if o.system.Options.Learn && o.file.Store == "" {
+		if p, err := o.ProfileOf(known.file); err == nil && p.covers() {
+			return p, nil
+		}
+		return o.withMeasurements(serving.Measurements{}, unknown)
+	}
+	p, err := o.begin(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.unmeasured()) > 0 {
+		return p, nil
+	}
+	return p, p.keepKnown()
+}
+
 // begin gets latencies to begin with: what is known already, what other runs on such a machine have measured of the
 // same models, and what a look shows of the others. Apps whose models cannot be loaded are left out and announced.
 // Models that cannot be run for want of inputs have an assumed latency.
@@ -66,15 +95,6 @@ func (o *Opened) begin(ctx context.Context, known begun) (*Profiled, error) {
 	return out.assuming(known)
 }
 
-// Again gets latencies for a configuration of the same models as p's, which are not looked at again.
-func (o *Opened) Again(ctx context.Context, p *Profiled) (*Profiled, error) {
-	if p.begun.file == nil {
-		return o.EnsureProfile(ctx)
-	}
-	o.shown = p.shown
-	return o.begin(ctx, p.begun)
-}
-
 // oneAtATime returns the configuration with variants that run one query at a time, since their models do not batch.
 func (o *Opened) oneAtATime(variants []string) (*Opened, error) {
 	models := o.modelsOf(variants)
@@ -89,6 +109,9 @@ func (o *Opened) oneAtATime(variants []string) (*Opened, error) {
 	}
 	return &out, nil
 }
+
+// Single are the variants that were found not to batch.
+func (o *Opened) Single() []string { return o.single }
 
 // modelsOf are the models of variants, by their names, that batch.
 func (o *Opened) modelsOf(variants []string) map[string]bool {

@@ -3,10 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
-	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
@@ -76,31 +73,12 @@ func (o *Opened) loadFailure(f *profiler.File, v serving.VariantID) error {
 	return nil
 }
 
-// brokenModels are the apps that are not served, as clients see them: as a version of a model that is served, or as a
-// model of its own.
-func (o *Opened) brokenModels(served []*server.Model) []*server.Model {
-	for _, x := range o.broken {
-		m := &server.Model{
-			Name: x.app.ClientName(), App: serving.None, Platform: server.OfONNX, Failed: x.reason.Error(),
-			FailedKind: failedRuntime,
-			Versions:   []server.Version{{Variant: serving.None, Name: x.app.Name, Version: x.version}},
-		}
-		if len(x.app.Stages) > 1 {
-			m.Platform, m.Versions[0].Version = server.Ensemble, strconv.Itoa(1)
-		}
-		joined := false
-		for _, main := range served {
-			if main.Name == m.Name {
-				all := slices.Concat(main.All(), []*server.Model{m})
-				for _, y := range all {
-					y.Family = all
-				}
-				joined = true
-			}
-		}
-		if !joined {
-			served = append(served, m)
-		}
-	}
-	return served
+// Broken are the apps that are left out.
+func (o *Opened) Broken() []brokenApp { return o.broken }
+
+// WithoutLeftOut returns a copy that tells of no app that is left out.
+func (o *Opened) WithoutLeftOut() *Opened {
+	out := *o
+	out.broken = nil
+	return &out
 }

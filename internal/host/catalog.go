@@ -58,7 +58,7 @@ func newCatalog(p *Profiled, run *backends, s *service, m *functions.Manager, r 
 	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log,
 		entries: make(map[string]*catalogEntry)}
 	for _, m := range s.Models() {
-		e := &catalogEntry{model: m, parts: partsOf(p.whole, m.Name)}
+		e := &catalogEntry{model: m, parts: partsOf(p.Whole(), m.Name)}
 		for _, x := range m.All() {
 			if x.Failed == "" {
 				e.apps = append(e.apps, x.App)
@@ -156,9 +156,9 @@ func (c *catalog) belongs(name string) bool {
 	if c.base.options.Imported {
 		return false
 	}
-	for i := range c.base.whole.Apps {
-		a := &c.base.whole.Apps[i]
-		if a.Name != name && slices.Contains(partsOf(c.base.whole, a.Name), name) {
+	for i := range c.base.Whole().Apps {
+		a := &c.base.Whole().Apps[i]
+		if a.Name != name && slices.Contains(partsOf(c.base.Whole(), a.Name), name) {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0", not_rea
 // Where it cannot be in time it is refused at once.
 func TestClientsDeadlinesHold(t *testing.T) {
 	var started atomic.Int32
-	s := running(t, slow, ServerOptions{observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
+	s := running(t, slow, ServerOptions{Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 		for k := range out {
 			started.Add(int32(len(out[k].Tasks)))
 		}

@@ -85,7 +85,7 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 	for model := range whole {
 		d.repo.Whole(model)
 	}
-	f := c.base.whole
+	f := c.base.Whole()
 	if own := f.Only(name); !c.base.options.Imported && len(own.Apps) > 0 {
 		f = own.WithWhole(whole)
 	} else {
@@ -112,9 +112,7 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 			return nil, asNotFound(d.repo, name, err)
 		}
 	}
-	opened := *c.base.Opened
-	opened.file, opened.tables, opened.broken = f, d.tables, nil
-	d.opened = &opened
+	d.opened = c.base.WithFile(f, d.tables).WithoutLeftOut()
 	return d, nil
 }
 

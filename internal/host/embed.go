@@ -98,7 +98,7 @@ func (s *Server) Machines() *board.Machines { return s.board.Machines(new(board.
 // Expecting returns a copy whose first plan is made for these rates, in queries/s by app, instead of those that the
 // configuration expects. Other apps keep theirs. It is for a server that goes on where another one stopped.
 func (p *Profiled) Expecting(rates map[string]float64) *Profiled {
-	return p.with(func(t *config.Resolved) {
+	return p.With(func(t *config.Resolved) {
 		t.Apps = slices.Clone(t.Apps)
 		for a := range t.Apps {
 			if rate, ok := rates[t.Spec.Apps[a].Name]; ok && rate >= 0 {

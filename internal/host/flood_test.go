@@ -23,7 +23,7 @@ func TestAFloodOfSequencesOnRentedMachines(t *testing.T) {
 	var mu sync.Mutex
 	plans, highest := 0, 0.0
 	var failures []string
-	s := running(t, rented, ServerOptions{observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
+	s := running(t, rented, ServerOptions{Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 		mu.Lock()
 		defer mu.Unlock()
 		for k := range out {

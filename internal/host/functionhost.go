@@ -112,7 +112,7 @@ func (s *service) feasible(ctx context.Context, p *Profiled, g *engine.Growth) e
 	untried := p.system
 	untried.Options.Renting.Trials = -1 // whether there is a plan, not the best one
 	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, untried,
-		p.policies.store, openOrNil(open), true)
+		p.Policies(), openOrNil(open), true)
 	if err != nil {
 		return err
 	}

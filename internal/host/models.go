@@ -186,3 +186,32 @@ func functionModel(spec *serving.Spec, l *functions.Live, m *functions.Manager, 
 	}
 	return out
 }
+
+// brokenModels are the apps that are not served, as clients see them: as a version of a model that is served, or as a
+// model of its own.
+func (o *Opened) brokenModels(served []*server.Model) []*server.Model {
+	for _, x := range o.Broken() {
+		m := &server.Model{
+			Name: x.app.ClientName(), App: serving.None, Platform: server.OfONNX, Failed: x.reason.Error(),
+			FailedKind: failedRuntime,
+			Versions:   []server.Version{{Variant: serving.None, Name: x.app.Name, Version: x.version}},
+		}
+		if len(x.app.Stages) > 1 {
+			m.Platform, m.Versions[0].Version = server.Ensemble, strconv.Itoa(1)
+		}
+		joined := false
+		for _, main := range served {
+			if main.Name == m.Name {
+				all := slices.Concat(main.All(), []*server.Model{m})
+				for _, y := range all {
+					y.Family = all
+				}
+				joined = true
+			}
+		}
+		if !joined {
+			served = append(served, m)
+		}
+	}
+	return served
+}

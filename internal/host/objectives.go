@@ -1,8 +1,10 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -211,4 +213,11 @@ func (o *objectives) sayFarOff() {
 
 func appOf(spec *serving.Spec, v serving.VariantID) serving.AppID {
 	return spec.Stages[spec.Variants[v].Stage].App
+}
+
+func median[T cmp.Ordered](list []T) (middle T) {
+	if len(list) == 0 {
+		return middle
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
 }

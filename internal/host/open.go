@@ -102,11 +102,31 @@ func (o *Opened) WithSystem(name string) (*Opened, error) {
 	return &out, nil
 }
 
+// WithFile returns a copy with another file and what it says, which is resolved already.
+func (o *Opened) WithFile(f *config.File, tables *config.Resolved) *Opened {
+	out := *o
+	out.file, out.tables = f, tables
+	return &out
+}
+
+// Under returns a copy with another system.
+func (o *Opened) Under(s systems.System) *Opened {
+	out := *o
+	out.system = s
+	return &out
+}
+
 // Name is the path that the file was read from.
 func (o *Opened) Name() string { return o.file.Name() }
 
 // File is the file with defaults filled in. It is shared: do not change it.
 func (o *Opened) File() *config.File { return o.file }
+
+// Whole is the file with the apps that are not started.
+func (o *Opened) Whole() *config.File { return o.whole }
+
+// Named is the system that WithSystem was asked for; "" for that of the file.
+func (o *Opened) Named() string { return o.named }
 
 // Tables are the file with its names resolved. They are shared: do not change them.
 func (o *Opened) Tables() *config.Resolved { return o.tables }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,15 +42,13 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 		len(o.functions()) > 0 {
 		return nil, nil
 	}
-	alone := *o
 	file := *o.file
 	file.Telemetry.Journal, file.Server.States, file.Server.NotReady = "", "", 0
-	alone.file, alone.lenient = &file, true
-	var err error
-	if alone.system, err = systems.Get(systems.Default); err != nil {
+	system, err := systems.Get(systems.Default)
+	if err != nil {
 		return nil, err
 	}
-	p, err := alone.ProfileOf(f)
+	p, err := o.WithFile(&file, o.tables).Under(system).Lenient().ProfileOf(f)
 	if err == nil {
 		p, err = p.assumed(f)
 	}
@@ -60,7 +57,7 @@ func (o *Opened) measureOverhead(ctx context.Context, f *profiler.File) ([]profi
 	}
 	p = p.unhurried()
 	watch := &overheadWatch{started: make(map[serving.BatchID]serving.Time)}
-	s, err := p.NewServer(ctx, ServerOptions{HTTP: "127.0.0.1:0", GRPC: "off", Admin: "off", observe: watch.observe})
+	s, err := p.NewServer(ctx, ServerOptions{HTTP: "127.0.0.1:0", GRPC: "off", Admin: "off", Observe: watch.observe})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +85,7 @@ func (p *Profiled) unhurried() *Profiled {
 		slo := &spec.Apps[a].SLO
 		slo.Latency = max(slo.Latency, profile.Objective(&spec, p.latencies, serving.AppID(a), 1))
 	}
-	return p.with(func(t *config.Resolved) { t.Spec = &spec })
+	return p.With(func(t *config.Resolved) { t.Spec = &spec })
 }
 
 // sendForOverhead sends queries to a server and returns what their clients waited beside the time in which they were
@@ -200,13 +197,6 @@ func (w *overheadWatch) perBatch() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, micros(median(w.around)))
-}
-
-func median[T cmp.Ordered](list []T) (middle T) {
-	if len(list) == 0 {
-		return middle
-	}
-	return slices.Sorted(slices.Values(list))[len(list)/2]
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -99,3 +99,13 @@ func (s *madeShare) add(rate float64) float64 {
 	}
 	return s.share
 }
+
+// OnPolicy has policies that planners make from now on told to tell, with the error that keeps one from being kept. Nil
+// has the user told again.
+func (o *Opened) OnPolicy(tell func(rate float64, err error)) {
+	if tell == nil {
+		o.policies.redirect(nil)
+		return
+	}
+	o.policies.redirect(func(rate float64) { tell(rate, o.policies.newError()) })
+}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,51 +81,6 @@ func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 // MeasuredProfile is the file beside the sluice.yaml in which [Opened.EnsureProfile] keeps its measurements.
 const MeasuredProfile = "sluice.profile.json"
 
-// EnsureProfile is Profile for a server that must start even without a profile, within seconds. If there is none, it
-// takes what MeasuredProfile of an earlier start has, and has a look at the other models: how long they take is not
-// known well then, and the server measures it while it is idle. With Options.ProfileFirst they are measured at once. An
-// app with a model that cannot be loaded is left out and announced; the server then says why it is not ready. A system
-// that learns latency while it serves starts without a profile, unless there is a functions' store: functions are
-// planned for before they run.
-func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled, error) {
-	if len(o.Spec().Apps) == 0 {
-		return o.withMeasurements(serving.Measurements{}, measured)
-	}
-	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
-		return o.Profile(paths...)
-	}
-	known := begun{o.earlier(), make(map[cellName]bool)}
-	if o.system.Options.Learn && o.file.Store == "" {
-		if p, err := o.ProfileOf(known.file); err == nil && p.covers() {
-			return p, nil
-		}
-		return o.withMeasurements(serving.Measurements{}, unknown)
-	}
-	p, err := o.begin(ctx, known)
-	if err != nil {
-		return nil, err
-	}
-	if len(p.unmeasured()) == 0 {
-		return p, p.keepKnown()
-	}
-	if !o.options.ProfileFirst {
-		return p, nil
-	}
-	p.announce("measuring the models on this machine")
-	f, err := p.Measure(ctx, Measuring{File: p.toKeep(), Tune: o.options.tune()})
-	if f == nil {
-		return nil, err
-	}
-	if err != nil {
-		o.options.Notice(fmt.Sprintf("the profile is not kept, the next start measures again: %v", err))
-	}
-	measured, err := p.ProfileOf(f)
-	if err != nil {
-		return nil, err
-	}
-	return measured.assuming(begun{file: f})
-}
-
 // earlier returns the part of the profile of an earlier start that is of this configuration. What failed then is tried
 // again.
 func (o *Opened) earlier() *profiler.File {
@@ -199,10 +153,8 @@ func (p *Profiled) Latencies() profile.Profile { return p.latencies }
 
 // Under returns a copy with another system.
 func (p *Profiled) Under(s systems.System) *Profiled {
-	opened := *p.Opened
-	opened.system = s
 	out := *p
-	out.Opened = &opened
+	out.Opened = p.Opened.Under(s)
 	return &out
 }
 
@@ -217,7 +169,7 @@ func (p *Profiled) WithOutputLimit(bytes config.Size) *Profiled {
 
 // WithPlacement returns a copy with other instances in place of those that the file lists. The slice is kept.
 func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
-	return p.with(func(t *config.Resolved) { t.Placement, t.Proposed = list, false })
+	return p.With(func(t *config.Resolved) { t.Placement, t.Proposed = list, false })
 }
 
 // Resized returns a copy with change[d] workers more of device type d, or fewer where it is negative. Instances that
@@ -228,7 +180,7 @@ func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerI
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.with(func(t *config.Resolved) {
+	return p.With(func(t *config.Resolved) {
 		t.Spec = spec
 		placed := t.Placement
 		t.Placement = nil
@@ -241,8 +193,8 @@ func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerI
 	}), moved, nil
 }
 
-// with returns a copy with changed tables. change gets a copy of them.
-func (p *Profiled) with(change func(*config.Resolved)) *Profiled {
+// With returns a copy with changed tables. change gets a copy of them.
+func (p *Profiled) With(change func(*config.Resolved)) *Profiled {
 	tables := *p.tables
 	change(&tables)
 	opened := *p.Opened
@@ -251,3 +203,6 @@ func (p *Profiled) with(change func(*config.Resolved)) *Profiled {
 	out.Opened = &opened
 	return &out
 }
+
+// Begun is what the latencies were made of; zero where they are those of given files.
+func (p *Profiled) Begun() begun { return p.begun }

@@ -15,7 +15,7 @@ const (
 )
 
 // tune returns the change of the settings of measurements, nil for none.
-func (o *Options) tune() func(*profiler.Config) {
+func (o Options) tune() func(*profiler.Config) {
 	if !o.Quick {
 		return nil
 	}

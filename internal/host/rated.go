@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -90,17 +89,12 @@ func drifted(said, measured float64, samples int) bool {
 	return apart > accuracyDrift && apart > driftErrors*math.Sqrt(measured*(1-measured)/float64(max(samples, 1)))
 }
 
-// showAccuracies puts the believed and the measured accuracies into the metrics.
-func (p *Profiled) showAccuracies(t *telemetry.Telemetry) {
-	spec := p.Spec()
-	show := func(v serving.VariantID, source string, value float64) {
-		app := spec.Apps[spec.Stages[spec.Variants[v].Stage].App].Name
-		t.ShowAccuracy(app, spec.Variants[v].Name, source, value)
-	}
-	for v := range spec.Variants {
-		show(serving.VariantID(v), "believed", spec.Variants[v].Accuracy)
-	}
-	for _, j := range p.judged {
-		show(j.variant, "measured", j.accuracy)
-	}
+// Lenient returns a copy whose variants may lack an accuracy: only their speed counts.
+func (o *Opened) Lenient() *Opened {
+	out := *o
+	out.lenient = true
+	return &out
 }
+
+// Judged has the accuracies that the profile has, by variant.
+func (o *Opened) Judged() []judged { return o.judged }

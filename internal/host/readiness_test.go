@@ -34,7 +34,7 @@ func stepped(t testing.TB, n int) (s *Server, steps *atomic.Int64) {
 	t.Helper()
 	steps = new(atomic.Int64)
 	s = running(t, manyApps(n), ServerOptions{
-		observe: func(serving.Time, []engine.Input, []engine.Decision) { steps.Add(1) },
+		Observe: func(serving.Time, []engine.Input, []engine.Decision) { steps.Add(1) },
 	})
 	steps.Store(0)
 	return s, steps

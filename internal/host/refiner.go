@@ -72,20 +72,20 @@ type refined struct {
 // newRefiner returns what measures the rest of a profile. Its service, manager and
 // backends are set before it measures.
 func newRefiner(p *Profiled, log *slog.Logger) *refiner {
-	r := &refiner{log: log, file: p.toKeep(), known: p.begun.file, applied: time.Now(),
+	r := &refiner{log: log, file: p.toKeep(), known: p.Begun().file, applied: time.Now(),
 		rest: make(map[cellName]unrefined), learned: make(chan struct{}, 1)}
 	sites, _ := p.sites()
 	for _, x := range sites {
 		for _, v := range x.variants {
 			cell := cellName{p.Spec().Variants[v].Name, p.Spec().DeviceTypes[x.device].Name}
-			if !p.begun.rest[cell] {
+			if !p.Begun().rest[cell] {
 				continue
 			}
 			r.add(cell, x.device, unrefined{
 				opened: p.Opened, variants: append(r.rest[cell].variants, variantPlace{id: v}),
 				config: func(ctx context.Context) (profiler.Config, func(*profiler.File)) {
 					return p.measuring(ctx, r.backends, x, "")
-				}}, p.begun.file.Failure(cell.variant, cell.device))
+				}}, p.Begun().file.Failure(cell.variant, cell.device))
 		}
 	}
 	return r

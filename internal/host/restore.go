@@ -53,7 +53,7 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 		s.log.Warn("a server's memory", "error", x)
 	}
 	s.functions = h
-	grown := p.with(func(t *config.Resolved) { t.Spec = g.Spec })
+	grown := p.With(func(t *config.Resolved) { t.Spec = g.Spec })
 	grown.measurements, grown.latencies = g.Measurements, g.Profile
 	s.planned, err = s.planOrNothing(ctx, grown)
 	return err

@@ -55,7 +55,7 @@ type ServerOptions struct {
 	// LogLevel is the level of Log, which clients that may load models may change; nil for one that is fixed.
 	LogLevel *slog.LevelVar
 
-	observe observer // of every step; nil for none
+	Observe observer // of every step; nil for none
 }
 
 // Server is a running configuration: backends, data plane, stores and front ends. Its listeners are bound from the
@@ -153,14 +153,14 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 
 // logPolicies logs the policies that planners make from now on.
 func (s *Server) logPolicies() {
-	kept := s.planned.policies
-	kept.redirect(func(rate float64) {
+	kept := s.planned.Opened
+	kept.OnPolicy(func(rate float64, err error) {
 		s.log.Info("a policy was made", "rate", rate)
-		if err := kept.newError(); err != nil {
+		if err != nil {
 			s.log.Warn("policies are not kept", "error", err)
 		}
 	})
-	s.onRelease(func() error { kept.redirect(nil); return nil })
+	s.onRelease(func() error { kept.OnPolicy(nil); return nil })
 }
 
 // onRelease adds a function that is called when the server is released, before those added earlier.

@@ -183,8 +183,8 @@ func (s *Server) watch(o ServerOptions) (_ observer, err error) {
 	if o.Journal != "" {
 		path = o.Journal
 	}
-	if o.observe != nil {
-		watching = append(watching, o.observe)
+	if o.Observe != nil {
+		watching = append(watching, o.Observe)
 	}
 	if path != "" {
 		if err := rotateJournal(p.file.Path(path)); err != nil {

@@ -234,8 +234,7 @@ func (o *Opened) changed(c *Change, options Options) (*Opened, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	out := *o
-	out.file, out.tables = &f, tables
+	out := o.WithFile(&f, tables)
 	if !slices.EqualFunc(tables.Spec.DeviceTypes, o.Spec().DeviceTypes, func(a, b serving.DeviceType) bool {
 		return a.Name == b.Name
 	}) {
@@ -243,17 +242,21 @@ func (o *Opened) changed(c *Change, options Options) (*Opened, error) {
 			"measured: change placement in the file, and simulate it with 'sluice simulate'")
 	}
 	if c.System != "" {
-		if out.system, err = ParseSystem(c.System); err != nil {
+		s, err := ParseSystem(c.System)
+		if err != nil {
 			return nil, err
 		}
+		out = out.Under(s)
 	}
 	if c.Budget != nil {
-		if err := out.system.Set(map[string]string{"budget": fmt.Sprint(*c.Budget)}); err != nil {
+		s := out.system
+		if err := s.Set(map[string]string{"budget": fmt.Sprint(*c.Budget)}); err != nil {
 			return nil, fault.Errorf(fault.Usage, "budget: %w: choose a system that rents machines, such as kairos",
 				err)
 		}
+		out = out.Under(s)
 	}
-	return &out, nil
+	return out, nil
 }
 
 func (c AppChange) apply(a *config.App) error {

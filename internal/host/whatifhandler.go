@@ -129,8 +129,8 @@ func (s *Server) question(span time.Duration) (*WhatIf, map[string]board.Window)
 	q := &WhatIf{
 		File: p.Name(), Measurements: p.measurements, Arrivals: arrivals, Span: now.Sub(from),
 	}
-	if p.named != "" {
-		q.System = p.named
+	if p.Named() != "" {
+		q.System = p.Named()
 	}
 	if len(arrivals) == 0 {
 		q.Span = 0
