@@ -95,6 +95,12 @@ func (o *Opened) begin(ctx context.Context, known begun) (*Profiled, error) {
 	return out.assuming(known)
 }
 
+// BeginLike gets latencies for a configuration of the same models as p's, which are not looked at again.
+func (o *Opened) BeginLike(ctx context.Context, p *Profiled) (*Profiled, error) {
+	o.shown = p.shown
+	return o.begin(ctx, p.begun)
+}
+
 // oneAtATime returns the configuration with variants that run one query at a time, since their models do not batch.
 func (o *Opened) oneAtATime(variants []string) (*Opened, error) {
 	models := o.modelsOf(variants)

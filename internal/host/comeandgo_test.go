@@ -99,7 +99,7 @@ func newComers(t *testing.T, system string, python bool, rng *rand.Rand) *comers
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := o.EnsureProfile(t.Context())
+	p, err := o.Begin(t.Context())
 	if err == nil {
 		c.s, err = p.NewServer(t.Context(), ServerOptions{Log: slog.New(slog.NewTextHandler(&c.log, nil))})
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/internal/api/dashboard"
 	"github.com/sluice-serving/sluice/internal/measure/board"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -57,19 +56,6 @@ func (s *Server) newDashboard(token string, o ServerOptions) *dashboard.Dashboar
 		c.Setting = p.setting
 	}
 	return dashboard.New(c)
-}
-
-// compared returns what could have begun instead of a batch.
-func compared(b *board.Board, t *telemetry.Telemetry) func(*telemetry.Run) *board.Comparison {
-	return func(r *telemetry.Run) *board.Comparison {
-		waited := t.WaitingAt(r)
-		tasks := make([]board.Task, len(waited))
-		for k, w := range waited {
-			tasks[k] = board.Task{Items: w.Items, Due: w.Due, MinAccuracy: w.MinAccuracy, Pin: w.Pin, In: w.In}
-		}
-		out, _ := b.Compare(r.Batch, tasks)
-		return out
-	}
 }
 
 // publicPage reports whether a path is a part of the page or a document: a browser that opens it cannot say who asks.

@@ -28,7 +28,7 @@ func TestPlansAreTriedWhenTheWorldHasGrown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planner, err := p.openPlanner(p.system, p.policies.store)
+	planner, err := p.openPlanner(p.system, p.Policies())
 	if err != nil {
 		t.Fatal(err)
 	}

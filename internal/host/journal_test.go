@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/engine/journal"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -42,7 +43,7 @@ func TestFullDisksAreToldAtOnce(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}
-	planned, err := profiled(t, fakes).Plan(t.Context())
+	planned, err := onFakes(t).Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestFullDisksAreToldAtOnce(t *testing.T) {
 
 // A journal ends at its limit: what is written can be read, and what is not is counted.
 func TestTheJournalIsBounded(t *testing.T) {
-	planned, err := profiled(t, fakes).Plan(t.Context())
+	planned, err := onFakes(t).Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,4 +104,27 @@ func TestTheJournalIsBounded(t *testing.T) {
 	if missed := counts.missed.Load(); read == 0 || read+missed > steps || read+missed+1 < steps {
 		t.Errorf("%d of %d steps are read, %d were counted as missed", read, steps, missed)
 	}
+}
+
+// onFakes is a configuration whose worker only waits.
+func onFakes(t *testing.T) *Profiled {
+	t.Helper()
+	f, err := config.Parse([]byte(`
+version: 1
+device_types: [{name: d}]
+workers: [{name: w, backend: {kind: fake, latency: 4ms}}]
+apps: [{name: app, slo: {latency: 100ms}, inputs: [{name: x, datatype: FP32, shape: [-1, 4]}], variants: [{name: v}]}]
+`), filepath.Join(t.TempDir(), "sluice.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := OpenFile(f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := o.Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

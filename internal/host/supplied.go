@@ -111,4 +111,15 @@ func (n *machineNews) tell(f func(*dataplane.Plane)) {
 	f(n.plane)
 }
 
+// hear has a plane told of what happened, and of what happens from now on.
+func (n *machineNews) hear(p *dataplane.Plane) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.plane = p
+	for _, f := range n.waiting {
+		f(p)
+	}
+	n.waiting = nil
+}
+
 var _ supplied.Server = (*openinference.Backend)(nil)
