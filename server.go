@@ -5,7 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
+	"github.com/sluice-serving/sluice/internal/host/server"
 )
 
 // ServerOptions take precedence over the configuration's settings.
@@ -18,16 +19,16 @@ type ServerOptions struct {
 }
 
 // Server answers queries over the Open Inference Protocol.
-type Server struct{ server *host.Server }
+type Server struct{ server *server.Server }
 
 // NewServer binds the addresses, starts backends and begins to load models. Models without a profile are looked at, and
 // measured while the server is idle. Call Serve next, or Close.
 func (c *Configuration) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
-	profiled, err := c.opened.EnsureProfile(ctx, c.profiles...)
+	profiled, err := measuring.EnsureProfile(ctx, c.opened, c.profiles...)
 	if err != nil {
 		return nil, err
 	}
-	s, err := profiled.NewServer(ctx, host.ServerOptions{HTTP: o.HTTP, GRPC: o.GRPC, Admin: o.Admin, Log: o.Log})
+	s, err := server.New(ctx, profiled, server.Options{HTTP: o.HTTP, GRPC: o.GRPC, Admin: o.Admin, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

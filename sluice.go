@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
@@ -53,7 +54,7 @@ func (c *Configuration) System() string { return c.opened.System().Name }
 // seconds for each variant and batch size. An interrupted run leaves what it has beside the file, and the next one goes
 // on from there. The configuration that is returned has this profile instead of others.
 func (c *Configuration) Measure(ctx context.Context, file string) (*Configuration, error) {
-	if _, err := c.opened.Measure(ctx, host.Measuring{File: file}); err != nil {
+	if _, err := measuring.Measure(ctx, c.opened, measuring.Measuring{File: file}); err != nil {
 		return nil, err
 	}
 	return &Configuration{c.opened, []string{file}}, nil

@@ -20,6 +20,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
+	hostserver "github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/internal/provider/process"
@@ -110,12 +112,12 @@ server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:0", admin: "off", drain_ti
 	if err != nil {
 		t.Fatal(err)
 	}
-	profiled, err := opened.EnsureProfile(t.Context())
+	profiled, err := measuring.EnsureProfile(t.Context(), opened)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := profiled.NewServer(t.Context(),
-		host.ServerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	server, err := hostserver.New(t.Context(), profiled,
+		hostserver.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

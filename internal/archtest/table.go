@@ -26,8 +26,12 @@ var floors = []row{
 	{8, "examples/...", false},
 	{8, "test/...", false},
 
-	{7, ".", false},             // for programs that embed the application
-	{7, "internal/host", false}, // the application: it alone knows all that stands below
+	{7, ".", false},                       // for programs that embed the application
+	{7, "internal/host", false},           // the application: it alone knows all that stands below
+	{7, "internal/host/measuring", false}, // measures models, a running server among them
+	{7, "internal/host/server", false},
+	{7, "internal/host/questions", false}, // on a copy of the configuration
+	{7, "internal/host/saved", false},
 	{7, "internal/host/planning", false},
 	{7, "internal/host/policies", false},
 	{7, "internal/host/load", false},
@@ -151,6 +155,7 @@ var exempt = []row{
 	{0, "internal/figuretest", false},
 	{0, "internal/heldport", false},
 	{0, "internal/highstest", false},
+	{0, "internal/hosttest", false},
 	{0, "internal/longtest", false},
 	{0, "internal/maporder/...", false},
 	{0, "internal/ruletest", false},
@@ -184,11 +189,23 @@ var sameFloor = []edge{
 	{"internal/host/files", "internal/host/fault", "a file that cannot be read is a fault of a kind"},
 	{".", "internal/host", "programs embed the application through the root package"},
 	{".", "internal/host/fault", "errors have kinds"},
+	{".", "internal/host/measuring", "programs embed the application through the root package"},
+	{".", "internal/host/server", "programs embed the application through the root package"},
+	{"internal/host/measuring", "internal/host", "what is measured are the models of a configuration that was opened"},
+	{"internal/host/measuring", "internal/host/server", "what serving costs beside the models is measured on a server"},
+	{"internal/host/server", "internal/host", "a server runs a configuration that was opened"},
+	{"internal/host/server", "internal/host/questions", "the dashboard of a server asks what if"},
+	{"internal/host/server", "internal/host/saved", "a server compares its run with saved ones"},
+	{"internal/host/questions", "internal/host", "questions are asked of a configuration that was opened"},
+	{"internal/host/saved", "internal/host", "saved runs are replayed"},
 	{"internal/host/planning", "internal/host", "questions about fleets are asked of a configuration that was opened"},
 	{"internal/host/policies", "internal/host", "policies are made by the planner of a configuration that was opened"},
 	{"internal/host/resources", "internal/host", "resources are made of a configuration that was opened"},
 	{"internal/host/load", "internal/host", "what a load calls are the apps of a configuration that was opened"},
 	{"internal/host/demo", "internal/host", "a demonstration is a program that embeds the host"},
+	{"internal/host/demo", "internal/host/measuring", "a demonstration measures its models"},
+	{"internal/host/demo", "internal/host/server", "a demonstration runs a server"},
+	{"internal/host/planning", "internal/host/questions", "advice says what to ask next"},
 	{"internal/host/demo", "internal/host/load", "a demonstration sends a load to its server"},
 	{"internal/host/demo", "internal/host/planning", "a demonstration shows its plans"},
 	{"cmd/...", "internal/cli/...", "a program is the command line and nothing else"},
@@ -312,7 +329,8 @@ var unbanned = []edge{
 	{"internal/host/policies", "papers/ramsis", "policies are made, described and verified"},
 	{"internal/host/planning", "papers/kairos", "machines to rent or buy are chosen among pools"},
 	{"internal/host/planning", "papers/proteus", "a frontier of plans is drawn, a demand that is not carried explained"},
-	{"internal/host", "papers/infless/operators", "models are predicted by their operators before they are measured"},
+	{"internal/host/measuring", "papers/infless/operators", "models are predicted by their operators"},
+	{"internal/host/server", "papers/infless/operators", "a function is predicted before it is measured"},
 	{"internal/host/functions", "papers/infless/operators", "a function is predicted before it is measured"},
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/planning"
+	"github.com/sluice-serving/sluice/internal/host/questions"
 )
 
 // asideName is the command with which a server has another process of this program answer a question.
@@ -30,7 +31,7 @@ else wants, so that the answer is never in the way of serving.`,
 		examples: "sluice what-if < question.json",
 		prepare: func(_ *flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, _ []string) error {
-				var q host.WhatIf
+				var q questions.WhatIf
 				if err := json.NewDecoder(e.Stdin).Decode(&q); err != nil {
 					return fault.Errorf(fault.Usage, "the question on standard input is no JSON: %v", err)
 				}
@@ -52,7 +53,7 @@ const asidePriority = "SLUICE_WHAT_IF_PRIORITY"
 const asideMemory = "1GiB"
 
 // answerAside answers a question in a process of this program, with one thread of computation that yields to others.
-func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error) {
+func answerAside(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -87,6 +88,6 @@ func answerAside(ctx context.Context, q *host.WhatIf) (*host.WhatIfAnswer, error
 		}
 		return nil, fault.Errorf(kind, "%s", text)
 	}
-	answer := &host.WhatIfAnswer{}
+	answer := &questions.WhatIfAnswer{}
 	return answer, json.Unmarshal(out.Bytes(), answer)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/measure/samples"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // banner says what is served, with which objective, and how to call it.
-func banner(e *Env, p *host.Profiled, s *host.Server) {
+func banner(e *Env, p *host.Profiled, s *server.Server) {
 	spec := p.Spec()
 	base := "http://" + reachable(s.HTTPAddr())
 	w := e.Stderr

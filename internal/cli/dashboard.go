@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/saved"
 )
 
 // dashboardTimeout bounds the head of a request to the dashboard of a saved run.
@@ -36,7 +36,7 @@ played, so that machines are seen at work.`,
 				if *speed < 0 {
 					return fault.Errorf(fault.Usage, "--speed %v: want at least 0", *speed)
 				}
-				s, err := host.OpenSaved(args[0], *speed)
+				s, err := saved.OpenSaved(args[0], *speed)
 				if err != nil {
 					return err
 				}
@@ -49,7 +49,7 @@ played, so that machines are seen at work.`,
 }
 
 // showSaved serves the page until the program is asked to stop.
-func showSaved(e *Env, s *host.Saved, address string, speed float64) error {
+func showSaved(e *Env, s *saved.Saved, address string, speed float64) error {
 	l, err := new(net.ListenConfig).Listen(e.Context, "tcp", address)
 	if err != nil {
 		return fault.Errorf(fault.Usage, "--listen: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/demo"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/load"
+	"github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
@@ -76,7 +77,7 @@ stages batches, places and parts of the objective so that they cost least, and f
 				if err := os.MkdirAll(setting.Dir, 0o755); err != nil {
 					return err
 				}
-				setting.Started = func(x *host.Server) {
+				setting.Started = func(x *server.Server) {
 					s.say("   look at it while it runs: http://%s/\n", x.AdminAddr())
 				}
 				return run(s, setting)
@@ -112,8 +113,8 @@ func (s *demoScreen) options() host.Options {
 }
 
 // serverOptions returns options with which a server logs to Stderr.
-func (s *demoScreen) serverOptions(o *host.Opened) host.ServerOptions {
-	return host.ServerOptions{Log: logger(s.Env, &o.File().Telemetry, &slog.LevelVar{})}
+func (s *demoScreen) serverOptions(o *host.Opened) server.Options {
+	return server.Options{Log: logger(s.Env, &o.File().Telemetry, &slog.LevelVar{})}
 }
 
 // plan makes the models, knows or measures how fast they are, and plans.
@@ -166,7 +167,7 @@ func ladderDemo(s *demoScreen, setting demo.Setting) error {
 	s.say("3. load: %.0f queries/s, rising to %.0f/s and then to %.0f/s within %v, Poisson arrivals, objective %v\n",
 		hills.Quiet, hills.First, hills.Second, d.Length, d.Objective)
 	live, err := d.Drive(s.Context, planned, s.serverOptions(opened), &spec, func(*load.Loader) {},
-		func(*host.Server) {})
+		func(*server.Server) {})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/demo"
+	"github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
@@ -27,7 +28,7 @@ func scenesDemo(s *demoScreen, setting demo.Setting) error {
 	}
 	var used report.Usage
 	live, err := d.Drive(s.Context, planned, s.serverOptions(opened), &spec, d.Prepare,
-		func(server *host.Server) { used = server.Usage() })
+		func(server *server.Server) { used = server.Usage() })
 	if err != nil {
 		return err
 	}

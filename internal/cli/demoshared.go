@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/demo"
 	"github.com/sluice-serving/sluice/internal/host/files"
 	"github.com/sluice-serving/sluice/internal/host/load"
+	"github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/serving/report"
@@ -41,7 +41,7 @@ func sharedDemo(s *demoScreen, setting demo.Setting) error {
 	}
 	var wrong error
 	live, err := d.Drive(s.Context, planned, s.serverOptions(opened), &spec,
-		func(l *load.Loader) { wrong = d.Prepare(l) }, func(*host.Server) {})
+		func(l *load.Loader) { wrong = d.Prepare(l) }, func(*server.Server) {})
 	if err == nil {
 		err = wrong
 	}

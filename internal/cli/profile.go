@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 )
 
@@ -53,7 +54,7 @@ func profileCommand() command {
 				"predict from the times of operators instead of measuring whole models")
 			var judge judging
 			judge.flags(fs)
-			var ask host.Predicting
+			var ask measuring.Predicting
 			fs.BoolVar(&ask.Compare, "compare", false,
 				"with --operators: measure the whole models too, and print the error")
 			fs.StringVar(&ask.Store, "store", defaultStore(),
@@ -114,7 +115,7 @@ func measureProfile(e *Env, o *host.Opened, out string, judge *judging, tune fun
 		return nil, err
 	}
 	latencies := func() (*profiler.File, error) {
-		return o.Measure(e.Context, host.Measuring{File: out, Tune: tune})
+		return measuring.Measure(e.Context, o, measuring.Measuring{File: out, Tune: tune})
 	}
 	if accuracy {
 		return judge.run(e, o, out, latencies)

@@ -10,12 +10,13 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 )
 
 // judging are the flags that have 'profile' measure accuracy.
 type judging struct {
-	host.Judging
+	measuring.Judging
 	agree string // folder
 }
 
@@ -27,7 +28,7 @@ func (j *judging) flags(fs *flag.FlagSet) {
 		"`folder` of inputs without labels: measure how often variants agree with the most accurate one")
 	fs.StringVar(&j.Reference, "reference", "", "with --agree: the most accurate `variant`; empty takes it from -f")
 	fs.StringVar(&j.App, "app", "", "with --samples or --agree: `app` that the samples are for")
-	fs.IntVar(&j.Most, "most", host.DefaultSamples, "with --samples or --agree: `number` of samples at most")
+	fs.IntVar(&j.Most, "most", measuring.DefaultSamples, "with --samples or --agree: `number` of samples at most")
 }
 
 // asked reports whether accuracy is to be measured.
@@ -50,7 +51,7 @@ func (j *judging) asked() (bool, error) {
 // is none.
 func (j *judging) run(e *Env, o *host.Opened, out string, latencies func() (*profiler.File, error)) (*profiler.File,
 	error) {
-	got, err := o.MeasureAccuracy(e.Context, j.Judging)
+	got, err := measuring.MeasureAccuracy(e.Context, o, j.Judging)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 )
 
 // defaultStore returns the default file of operators' times. All models of a user share it.
@@ -36,8 +37,8 @@ func parseThreads(text string) ([]int, error) {
 
 // predict prints the latencies predicted from the times of operators. It writes them to the profile file wanted, unless
 // that is empty.
-func predict(e *Env, o *host.Opened, ask host.Predicting, wanted string, asJSON bool) error {
-	f, err := o.Predict(e.Context, ask)
+func predict(e *Env, o *host.Opened, ask measuring.Predicting, wanted string, asJSON bool) error {
+	f, err := measuring.Predict(e.Context, o, ask)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func predict(e *Env, o *host.Opened, ask host.Predicting, wanted string, asJSON 
 	return err
 }
 
-func printForecast(e *Env, f *host.Forecast) {
+func printForecast(e *Env, f *measuring.Forecast) {
 	t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "variant\tbatch\tthreads\toperators\tnew\tpredicted ms\twith offset\tbranches at once\t")
 	if f.MeanError != nil {

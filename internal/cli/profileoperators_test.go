@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/internal/runtime/native"
@@ -57,7 +57,7 @@ func TestProfileOperators(t *testing.T) {
 	if code != ExitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
-	var f host.Forecast
+	var f measuring.Forecast
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
@@ -82,7 +82,7 @@ func TestProfileOperators(t *testing.T) {
 	}
 	// The second time nothing is measured, and nothing whole is run.
 	code, text, errs = sluice(t, args...)
-	var again host.Forecast
+	var again measuring.Forecast
 	if err := json.Unmarshal([]byte(text), &again); code != ExitOK || err != nil {
 		t.Fatalf("%d %v %s", code, err, errs)
 	}

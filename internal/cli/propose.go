@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 )
 
 // initConfig prints a file for a model repository, with objectives that follow from measurements if measure is set.
@@ -57,7 +58,7 @@ func proposed(e *Env, write func(path string) ([]byte, error)) (found config.Fou
 	}
 	opened, err := openQuick(e, path, "", false)
 	if err == nil {
-		profiled, failed := opened.EnsureProfile(e.Context)
+		profiled, failed := measuring.EnsureProfile(e.Context, opened)
 		if e.bar.clear(); failed == nil {
 			return config.Found{Objectives: profiled.Objectives(), Broken: profiled.LeftOut()}, nil
 		}

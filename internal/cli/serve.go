@@ -13,6 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
+	"github.com/sluice-serving/sluice/internal/host/server"
 )
 
 func serveCommand() command {
@@ -35,7 +37,7 @@ it measures them before it serves. A system that learns latency while it serves 
 			"sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
 			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			var o host.ServerOptions
+			var o server.Options
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
 			show := fs.Bool("print-config", false, "print the configuration of a model or a repository, and do not "+
 				"serve")
@@ -80,7 +82,7 @@ it measures them before it serves. A system that learns latency while it serves 
 					o.Hurry = e.Hurry()
 				}
 				o.Aside = answerAside
-				server, err := profiled.NewServer(e.Context, o)
+				server, err := server.New(e.Context, profiled, o)
 				if err != nil {
 					return err
 				}
@@ -114,7 +116,7 @@ func servedConfiguration(e *Env, args []string, file, system, profile string, mo
 	if err != nil {
 		return nil, err
 	}
-	return opened.EnsureProfile(e.Context, paths(profile)...)
+	return measuring.EnsureProfile(e.Context, opened, paths(profile)...)
 }
 
 // defaultConfig is what -f is where it is not given.

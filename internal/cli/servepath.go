@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/files"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 )
 
@@ -175,12 +176,12 @@ func openPath(e *Env, path, system string, models *config.Models, first bool) (*
 	if err != nil {
 		return nil, err
 	}
-	profiled, err := opened.EnsureProfile(e.Context)
+	profiled, err := measuring.EnsureProfile(e.Context, opened)
 	if err != nil {
 		return nil, err
 	}
 	if opened, err = open(profiled.Objectives()); err != nil {
 		return nil, err
 	}
-	return opened.Again(e.Context, profiled)
+	return measuring.Again(e.Context, opened, profiled)
 }

@@ -131,8 +131,9 @@ func TestTheSchemasTakeWhatIsRead(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{
-		"*.yaml", "testdata/*.yaml", "../../examples/*.yaml", "../../examples/*/*.yaml", "../host/testdata/*.yaml",
-		"../host/resources/testdata/*.yaml", "../../scripts/guard/*.yaml", "../../docs/*.md", "../../docs/*/*.md",
+		"*.yaml", "testdata/*.yaml", "../../examples/*.yaml", "../../examples/*/*.yaml",
+		"../host/questions/testdata/*.yaml", "../host/resources/testdata/*.yaml", "../../scripts/guard/*.yaml",
+		"../../docs/*.md", "../../docs/*/*.md",
 	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {

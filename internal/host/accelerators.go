@@ -28,7 +28,7 @@ type accelerators struct {
 // wants reports whether a worker uses accelerators of this machine if they are there: by ONNX Runtime's provider, or in
 // processes of its own that find them by themselves.
 func (o *Opened) wants(w serving.WorkerID) bool {
-	if !o.runsHere(w) || o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType].Accelerators == 0 {
+	if !o.RunsHere(w) || o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType].Accelerators == 0 {
 		return false
 	}
 	p := o.tables.Backends[w].Providers
@@ -125,14 +125,14 @@ func (o *Opened) checkProviders(b *onnx.Backend, tell func(error)) error {
 
 // onAccelerator reports whether the models of a worker run on the accelerator that it has, as far as is known here:
 // ONNX Runtime says so, and processes of their own use what they see.
-func (b *backends) onAccelerator(w serving.WorkerID) bool {
-	if b.has == nil || b.has.pool == nil || !b.opened.wants(w) {
+func (b *Backends) onAccelerator(w serving.WorkerID) bool {
+	if b.has == nil || b.has.pool == nil || !b.Opened.wants(w) {
 		return false
 	}
-	if b.opened.tables.Backends[w].Kind != kindONNX || b.local == nil {
+	if b.Opened.tables.Backends[w].Kind != kindONNX || b.Local == nil {
 		return true
 	}
-	used, _, err := b.local.Provider(w)
+	used, _, err := b.Local.Provider(w)
 	return err == nil && used == onnx.CUDA
 }
 
@@ -167,7 +167,7 @@ func (o *Opened) Devices(ctx context.Context) ([]WorkerDevice, error) {
 		if len(o.tables.Backends[w].Providers) == 0 {
 			continue
 		}
-		b, err := o.onnxBackend(ctx)
+		b, err := o.ONNXBackend(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -106,11 +106,11 @@ func TestWithoutAcceleratorsWorkersFallBackOrSayWhy(t *testing.T) {
 func TestProfilesSayHowAcceleratorsWere(t *testing.T) {
 	drivers(t)
 	o := cards(t, "cuda, cpu", "")
-	run, err := o.backends(nil)
+	run, err := o.Backends(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if used, _, _ := run.local.Provider(0); run.onAccelerator(0) != (used == "cuda") || run.onAccelerator(2) {
+	if used, _, _ := run.Local.Provider(0); run.onAccelerator(0) != (used == "cuda") || run.onAccelerator(2) {
 		t.Errorf("provider %s, on an accelerator: %v; a worker of cores: %v", used, run.onAccelerator(0),
 			run.onAccelerator(2))
 	}

@@ -31,42 +31,43 @@ const (
 	kindPython   = "python"
 )
 
-// backends run the models and functions of every worker.
-type backends struct {
-	opened  *Opened
+// Backends run the models and functions of every worker.
+type Backends struct {
+	Opened  *Opened
 	models  []dataplane.Backend             // by WorkerID; nil for a worker without models
 	workers []dataplane.Backend             // by WorkerID: the same, and functions on workers that run them
 	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
-	local   *onnx.Backend                   // nil when no worker runs models in this process
+	Local   *onnx.Backend                   // nil when no worker runs models in this process
 	has     *accelerators
-	python  []*python.Backend // by WorkerID: models in Python; nil for a fake worker
+	Python  []*python.Backend // by WorkerID: models in Python; nil for a fake worker
 	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
-	functions *builtin.Functions
-	supplied  []*supplied.Backend // by WorkerID; nil for a worker whose machine is there
-	news      *machineNews        // of supplied machines; nil without any
-	processes *process.Supply     // machines that are started here; nil without any
+	Functions *builtin.Functions
+	Supplied  []*supplied.Backend // by WorkerID; nil for a worker whose machine is there
+	News      *machineNews        // of supplied machines; nil without any
+	Processes *process.Supply     // machines that are started here; nil without any
 }
 
-func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
+// Of is what runs the instances of a worker.
+func (b *Backends) Of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
 
-// unbind forgets what runs as a variant. Instances that run keep it.
-func (b *backends) unbind(v serving.VariantID) {
-	if b.local != nil {
-		b.local.Unbind(v)
+// Unbind forgets what runs as a variant. Instances that run keep it.
+func (b *Backends) Unbind(v serving.VariantID) {
+	if b.Local != nil {
+		b.Local.Unbind(v)
 	}
-	for _, p := range b.python {
+	for _, p := range b.Python {
 		if p != nil {
 			p.Unbind(v)
 		}
 	}
-	if b.functions != nil {
-		b.functions.Unbind(v)
+	if b.Functions != nil {
+		b.Functions.Unbind(v)
 	}
 }
 
-// backends makes the backends of the file. They connect and load nothing yet. log takes what goes wrong and what models
+// Backends makes the backends of the file. They connect and load nothing yet. log takes what goes wrong and what models
 // in Python print; nil has the latter shown as notices.
-func (o *Opened) backends(log *slog.Logger) (*backends, error) {
+func (o *Opened) Backends(log *slog.Logger) (*Backends, error) {
 	kinds := o.tables.Backends
 	if len(kinds) != len(o.Spec().Workers) {
 		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
@@ -76,10 +77,10 @@ func (o *Opened) backends(log *slog.Logger) (*backends, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds)), has: has}
-	out.python = make([]*python.Backend, len(kinds))
-	if own := o.functions(); len(own) > 0 || o.file.Models.Repository != "" {
-		out.functions = builtin.NewFunctions(own)
+	out := &Backends{Opened: o, models: make([]dataplane.Backend, len(kinds)), has: has}
+	out.Python = make([]*python.Backend, len(kinds))
+	if own := o.Functions(); len(own) > 0 || o.file.Models.Repository != "" {
+		out.Functions = builtin.NewFunctions(own)
 	}
 	for at, b := range kinds {
 		var err error
@@ -90,32 +91,32 @@ func (o *Opened) backends(log *slog.Logger) (*backends, error) {
 			out.models[at], err = o.remote(b, log)
 		case b.Kind == kindSupplied:
 			if err = out.supply(serving.WorkerID(at), log); err == nil {
-				out.models[at] = out.supplied[at]
+				out.models[at] = out.Supplied[at]
 			}
 		case b.Kind == kindPython, o.onlyFunctions():
 			// No model of the repository runs here, so no runtime is needed.
 		default:
-			if out.local == nil {
-				if out.local, err = o.onnx(has); err == nil {
-					err = o.checkProviders(out.local, o.teller(log))
+			if out.Local == nil {
+				if out.Local, err = o.onnx(has); err == nil {
+					err = o.checkProviders(out.Local, o.teller(log))
 				}
 			}
-			out.models[at] = out.local
+			out.models[at] = out.Local
 		}
 		if err != nil {
 			return nil, err
 		}
 		worker := out.models[at]
 		if o.runsPython(b) && o.usesPython() {
-			out.python[at] = o.pythonOf(b, has, log)
-			worker = python.Over(out.python[at], worker)
+			out.Python[at] = o.pythonOf(b, has, log)
+			worker = python.Over(out.Python[at], worker)
 			if has != nil && has.why != nil && o.wants(serving.WorkerID(at)) {
 				o.teller(log)(fmt.Errorf("worker %q runs its models in Python without an accelerator: %w",
 					o.Spec().Workers[at].Name, has.why))
 			}
 		}
-		if out.functions != nil && b.Kind != kindFake { // a fake worker has no tensors for functions
-			worker = builtin.New(out.functions, worker)
+		if out.Functions != nil && b.Kind != kindFake { // a fake worker has no tensors for functions
+			worker = builtin.New(out.Functions, worker)
 		}
 		out.workers = append(out.workers, worker)
 	}
@@ -130,8 +131,8 @@ func (o *Opened) teller(log *slog.Logger) func(error) {
 	return func(err error) { o.options.Notice(err.Error()) }
 }
 
-// runsHere reports whether a worker runs models in this process.
-func (o *Opened) runsHere(w serving.WorkerID) bool {
+// RunsHere reports whether a worker runs models in this process.
+func (o *Opened) RunsHere(w serving.WorkerID) bool {
 	kind := o.tables.Backends[w].Kind
 	return kind != kindFake && kind != kindRemote && kind != kindSupplied
 }
@@ -144,7 +145,7 @@ func (o *Opened) runsPython(b config.Backend) bool {
 // onlyFunctions reports whether no model of the repository runs, and none can come to run: all variants are functions
 // or models in Python.
 func (o *Opened) onlyFunctions() bool {
-	n := len(o.functions())
+	n := len(o.Functions())
 	for v := range o.tables.Variants {
 		if o.tables.Variants[v].Python != nil {
 			n++
@@ -153,8 +154,8 @@ func (o *Opened) onlyFunctions() bool {
 	return n > 0 && n == len(o.tables.Variants) && o.file.Store == "" && !o.file.Models.Changes()
 }
 
-// functions are the variants that are functions, not models.
-func (o *Opened) functions() map[serving.VariantID]*ops.Function {
+// Functions are the variants that are functions, not models.
+func (o *Opened) Functions() map[serving.VariantID]*ops.Function {
 	out := make(map[serving.VariantID]*ops.Function)
 	for v := range o.tables.Variants {
 		if f := o.tables.Variants[v].Function; f != nil {
@@ -164,8 +165,8 @@ func (o *Opened) functions() map[serving.VariantID]*ops.Function {
 	return out
 }
 
-// onnxBackend runs models in this process, for a question about it.
-func (o *Opened) onnxBackend(ctx context.Context) (*onnx.Backend, error) {
+// ONNXBackend runs models in this process, for a question about it.
+func (o *Opened) ONNXBackend(ctx context.Context) (*onnx.Backend, error) {
 	has, err := o.accelerators(ctx)
 	if err != nil {
 		return nil, err
@@ -182,25 +183,25 @@ func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
 	for v, b := range o.tables.Variants {
 		if b.Path != "" {
-			models[serving.VariantID(v)] = onnxModel(&o.tables.Variants[v])
+			models[serving.VariantID(v)] = ONNXModel(&o.tables.Variants[v])
 		}
 	}
-	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has), Memory: requestMemory(0) / outputShare})
+	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has), Memory: RequestMemory(0) / outputShare})
 	if errors.Is(err, native.ErrMissing) {
 		return nil, fault.Wrap(fault.Missing, err)
 	}
 	return b, err
 }
 
-// logLibrary logs which library runs models in this process, if one does.
-func logLibrary(log *slog.Logger) {
+// LogLibrary logs which library runs models in this process, if one does.
+func LogLibrary(log *slog.Logger) {
 	if l := onnx.Library(); l.Path != "" {
 		log.Info("ONNX Runtime", "version", onnx.Version(), "library", l.Path, "found", l.Found)
 	}
 }
 
-// onnxModel returns the file of a variant with what its repository says of it.
-func onnxModel(b *config.Binding) onnx.Model {
+// ONNXModel returns the file of a variant with what its repository says of it.
+func ONNXModel(b *config.Binding) onnx.Model {
 	if b.Described == nil {
 		return onnx.Model{Path: b.Path, NoBatch: !b.Batched}
 	}

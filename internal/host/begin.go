@@ -17,93 +17,94 @@ const (
 	// lookTime is about how long a start looks at models, all together, and leastLook and longestLook how long at one,
 	// beside the time to load it and to run it once.
 	lookTime, leastLook, longestLook = 3 * time.Second, 2 * time.Millisecond, 300 * time.Millisecond
-	// assumedLatency is believed of one item of a model that could not be run for want of inputs that it takes, but no
+	// AssumedLatency is believed of one item of a model that could not be run for want of inputs that it takes, but no
 	// more than one part in assumedShare of the app's objective: what is believed to be late is not tried.
-	assumedLatency, assumedShare = 10 * time.Millisecond, 8
+	AssumedLatency, assumedShare = 10 * time.Millisecond, 8
 )
 
-// cellName is a variant on a device type, by their names.
-type cellName struct{ variant, device string }
+// VariantOn is a variant on a device type, by their names.
+type VariantOn struct{ Variant, Device string }
 
-func (c cellName) compare(o cellName) int {
-	return cmp.Or(cmp.Compare(c.variant, o.variant), cmp.Compare(c.device, o.device))
+// Compare orders by variant, then by device type.
+func (c VariantOn) Compare(o VariantOn) int {
+	return cmp.Or(cmp.Compare(c.Variant, o.Variant), cmp.Compare(c.Device, o.Device))
 }
 
-// begun is what is known of the models before a server measures them.
-type begun struct {
-	file *profiler.File    // what was measured, seen in a look, and failed
-	rest map[cellName]bool // what is not measured well
+// Known is what is known of the models before a server measures them.
+type Known struct {
+	File *profiler.File     // what was measured, seen in a look, and failed
+	Rest map[VariantOn]bool // what is not measured well
 }
 
 // Begin is Profile for a server that must start even without a profile, within seconds. If there is none, it
 // takes what MeasuredProfile of an earlier start has, and has a look at the other models: how long they take is not
-// known well then, and the server measures it while it is idle. An app with a model that cannot be loaded is left out and announced; the server then says why it is not ready. A system
-// that learns latency while it serves starts without a profile, unless there is a functions' store: functions are
-// planned for before they run.
+// known well then, and the server measures it while it is idle. An app with a model that cannot be loaded is left out
+// and announced; the server then says why it is not ready. A system that learns latency while it serves starts without
+// a profile, unless there is a functions' store: functions are planned for before they run.
 func (o *Opened) Begin(ctx context.Context, paths ...string) (*Profiled, error) {
 	if len(o.Spec().Apps) == 0 {
-		return o.withMeasurements(serving.Measurements{}, measured)
+		return o.WithMeasurements(serving.Measurements{}, Measured)
 	}
 	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
 		return o.Profile(paths...)
 	}
-	known := begun{o.earlier(), make(map[cellName]bool)}
+	known := Known{o.earlier(), make(map[VariantOn]bool)}
 	if o.system.Options.Learn && o.file.Store == "" {
-		if p, err := o.ProfileOf(known.file); err == nil && p.covers() {
+		if p, err := o.ProfileOf(known.File); err == nil && p.covers() {
 			return p, nil
 		}
-		return o.withMeasurements(serving.Measurements{}, unknown)
+		return o.WithMeasurements(serving.Measurements{}, unknown)
 	}
-	p, err := o.begin(ctx, known)
+	p, err := o.BeginKnowing(ctx, known)
 	if err != nil {
 		return nil, err
 	}
-	if len(p.unmeasured()) > 0 {
+	if len(p.Unmeasured()) > 0 {
 		return p, nil
 	}
 	return p, p.keepKnown()
 }
 
-// begin gets latencies to begin with: what is known already, what other runs on such a machine have measured of the
-// same models, and what a look shows of the others. Apps whose models cannot be loaded are left out and announced.
+// BeginKnowing gets latencies to begin with: what is known already, what other runs on such a machine have measured of
+// the same models, and what a look shows of the others. Apps whose models cannot be loaded are left out and announced.
 // Models that cannot be run for want of inputs have an assumed latency.
-func (o *Opened) begin(ctx context.Context, known begun) (*Profiled, error) {
+func (o *Opened) BeginKnowing(ctx context.Context, known Known) (*Profiled, error) {
 	for {
 		var err error
-		if o, err = o.oneAtATime(known.file.Whole); err != nil {
+		if o, err = o.oneAtATime(known.File.Whole); err != nil {
 			return nil, err
 		}
 		if known, err = o.look(ctx, known); err != nil {
 			return nil, err
 		}
-		names := o.unbatched(known.file)
+		names := o.Unbatched(known.File)
 		if len(names) == 0 {
 			break
 		}
-		known.file = known.file.Without(names) // they are looked at again, one query at a time
-		known.file.Whole = append(known.file.Whole, names...)
+		known.File = known.File.Without(names) // they are looked at again, one query at a time
+		known.File.Whole = append(known.File.Whole, names...)
 	}
-	kept, err := o.withoutBroken(known.file)
+	kept, err := o.withoutBroken(known.File)
 	if err != nil {
 		return nil, err
 	}
-	f, _ := known.file.Only(kept.Spec())
+	f, _ := known.File.Only(kept.Spec())
 	out, err := kept.ProfileOf(f)
 	if err != nil {
 		return nil, err
 	}
-	return out.assuming(known)
+	return out.Assuming(known)
 }
 
 // BeginLike gets latencies for a configuration of the same models as p's, which are not looked at again.
 func (o *Opened) BeginLike(ctx context.Context, p *Profiled) (*Profiled, error) {
 	o.shown = p.shown
-	return o.begin(ctx, p.begun)
+	return o.BeginKnowing(ctx, p.begun)
 }
 
 // oneAtATime returns the configuration with variants that run one query at a time, since their models do not batch.
 func (o *Opened) oneAtATime(variants []string) (*Opened, error) {
-	models := o.modelsOf(variants)
+	models := o.ModelsOf(variants)
 	if len(models) == 0 {
 		return o, nil
 	}
@@ -119,8 +120,8 @@ func (o *Opened) oneAtATime(variants []string) (*Opened, error) {
 // Single are the variants that were found not to batch.
 func (o *Opened) Single() []string { return o.single }
 
-// modelsOf are the models of variants, by their names, that batch.
-func (o *Opened) modelsOf(variants []string) map[string]bool {
+// ModelsOf are the models of variants, by their names, that batch.
+func (o *Opened) ModelsOf(variants []string) map[string]bool {
 	models := make(map[string]bool)
 	for v := range o.tables.Variants {
 		if o.tables.Variants[v].Batched && slices.Contains(variants, o.Spec().Variants[v].Name) {
@@ -130,13 +131,13 @@ func (o *Opened) modelsOf(variants []string) map[string]bool {
 	return models
 }
 
-// unbatched lists the variants that do not run with two items, or with one, or whose items change each other's answers,
+// Unbatched lists the variants that do not run with two items, or with one, or whose items change each other's answers,
 // and of which shapes alone say that they batch.
-func (o *Opened) unbatched(f *profiler.File) (names []string) {
+func (o *Opened) Unbatched(f *profiler.File) (names []string) {
 	for _, x := range f.Failures {
 		for v := range o.tables.Variants {
 			if o.Spec().Variants[v].Name == x.Variant && (x.Batch == 1 || x.Batch == 2) &&
-				o.seemsBatched(serving.VariantID(v)) {
+				o.SeemsBatched(serving.VariantID(v)) {
 				names = append(names, x.Variant)
 				break
 			}
@@ -145,28 +146,28 @@ func (o *Opened) unbatched(f *profiler.File) (names []string) {
 	return names
 }
 
-// seemsBatched reports whether shapes alone say that the model of a variant batches.
-func (o *Opened) seemsBatched(v serving.VariantID) bool {
+// SeemsBatched reports whether shapes alone say that the model of a variant batches.
+func (o *Opened) SeemsBatched(v serving.VariantID) bool {
 	b := &o.tables.Variants[v]
 	return b.Batched && b.Described != nil && b.Described.Config.MaxBatchSize == nil && b.Path != ""
 }
 
 // look adds what other runs know, and what a look shows, of the variants of which nothing is known.
-func (o *Opened) look(ctx context.Context, known begun) (begun, error) {
-	run, err := o.backends(nil)
+func (o *Opened) look(ctx context.Context, known Known) (Known, error) {
+	run, err := o.Backends(nil)
 	if err != nil {
 		return known, err
 	}
-	defer run.close()
-	sites, left := o.sites()
+	defer run.Close()
+	sites, left := o.Sites()
 	for _, x := range left {
 		o.say(x)
 	}
-	all := []*profiler.File{known.file}
-	if len(known.file.Points)+len(known.file.Failures) == 0 {
+	all := []*profiler.File{known.File}
+	if len(known.File.Points)+len(known.File.Failures) == 0 {
 		all = nil
 	}
-	rest := maps.Clone(known.rest)
+	rest := maps.Clone(known.Rest)
 	var looks []profiler.Config
 	var ended []func(*profiler.File)
 	defer func() {
@@ -176,11 +177,11 @@ func (o *Opened) look(ctx context.Context, known begun) (begun, error) {
 	}()
 	n := 0
 	for _, s := range sites {
-		c, end := o.measuring(ctx, run, s, "")
+		c, end := o.Measuring(ctx, run, s, "")
 		c.Variants = nil
-		for _, v := range s.variants {
-			cell := cellName{o.Spec().Variants[v].Name, o.Spec().DeviceTypes[s.device].Name}
-			if known.file.Has(cell.variant, cell.device) || known.file.Failure(cell.variant, cell.device) != nil {
+		for _, v := range s.Variants {
+			cell := VariantOn{o.Spec().Variants[v].Name, o.Spec().DeviceTypes[s.Device].Name}
+			if known.File.Has(cell.Variant, cell.Device) || known.File.Failure(cell.Variant, cell.Device) != nil {
 				continue
 			}
 			if kept := o.kept(&c, v); kept != nil {
@@ -199,7 +200,7 @@ func (o *Opened) look(ctx context.Context, known begun) (begun, error) {
 		if len(c.Variants) == 0 {
 			continue
 		}
-		f, err := profiler.Look(ctx, c, each, o.measuredSoFar("looking at"))
+		f, err := profiler.Look(ctx, c, each, o.MeasuredSoFar("looking at"))
 		if err != nil {
 			return known, err
 		}
@@ -211,33 +212,33 @@ func (o *Opened) look(ctx context.Context, known begun) (begun, error) {
 	if err != nil {
 		return known, err
 	}
-	f.Whole = known.file.Whole
-	if len(all) > 1 || all[0] != known.file {
-		f.EachQuery = run.calledForEachQuery(ctx)
+	f.Whole = known.File.Whole
+	if len(all) > 1 || all[0] != known.File {
+		f.EachQuery = run.CalledForEachQuery(ctx)
 	}
-	return begun{f, rest}, nil
+	return Known{f, rest}, nil
 }
 
-// measuredSoFar shows the progress of measurements.
-func (o *Opened) measuredSoFar(doing string) func(done, total int, what string) {
+// MeasuredSoFar shows the progress of measurements.
+func (o *Opened) MeasuredSoFar(doing string) func(done, total int, what string) {
 	return func(done, total int, what string) {
 		o.options.Progress(float64(done)/float64(max(total, 1)), doing+" "+what)
 	}
 }
 
-// assuming returns a copy that believes a latency of variants that did not run, and that remembers what is to be
+// Assuming returns a copy that believes a latency of variants that did not run, and that remembers what is to be
 // measured. It announces both.
-func (p *Profiled) assuming(known begun) (*Profiled, error) {
-	for _, x := range known.file.Failures {
+func (p *Profiled) Assuming(known Known) (*Profiled, error) {
+	for _, x := range known.File.Failures {
 		switch {
 		case len(variantsNamed(p.Spec(), x.Variant)) == 0: // of an app that is left out
 		case x.Batch > 1:
-			p.notice("variant %q runs with fewer than %d items at a time only: %s", x.Variant, x.Batch, x.Reason)
+			p.Notice("variant %q runs with fewer than %d items at a time only: %s", x.Variant, x.Batch, x.Reason)
 		default:
-			p.notice("%s", unmeasuredText(&x))
+			p.Notice("%s", UnmeasuredText(&x))
 		}
 	}
-	out, err := p.assumed(known.file)
+	out, err := p.Assumed(known.File)
 	if err != nil {
 		return nil, err
 	}
@@ -245,15 +246,15 @@ func (p *Profiled) assuming(known begun) (*Profiled, error) {
 	return out, nil
 }
 
-// unmeasuredText says that a variant is served unmeasured, and how to have it measured.
-func unmeasuredText(x *profiler.Failure) string {
+// UnmeasuredText says that a variant is served unmeasured, and how to have it measured.
+func UnmeasuredText(x *profiler.Failure) string {
 	return fmt.Sprintf("variant %q is served unmeasured, and its latency learned from its first queries: %s; inputs "+
 		"that it takes have it measured: give them as model_warmup in its config.pbtxt (docs/profiling.md)", x.Variant,
 		x.Reason)
 }
 
-// assumed returns a copy that believes a latency of variants that did not run.
-func (p *Profiled) assumed(f *profiler.File) (*Profiled, error) {
+// Assumed returns a copy that believes a latency of variants that did not run.
+func (p *Profiled) Assumed(f *profiler.File) (*Profiled, error) {
 	spec, m := p.Spec(), p.measurements
 	m.Latency = m.Latency[:len(m.Latency):len(m.Latency)]
 	for _, x := range f.Failures {
@@ -262,11 +263,11 @@ func (p *Profiled) assumed(f *profiler.File) (*Profiled, error) {
 				continue
 			}
 			for _, v := range variantsNamed(spec, x.Variant) {
-				m.Latency = append(m.Latency, assumedPoint(spec, v, serving.DeviceTypeID(d)))
+				m.Latency = append(m.Latency, AssumedPoint(spec, v, serving.DeviceTypeID(d)))
 			}
 		}
 	}
-	return p.withMeasurements(m, measured)
+	return p.WithMeasurements(m, Measured)
 }
 
 // variantsNamed are the variants of a name: the same model, in several apps.
@@ -279,20 +280,20 @@ func variantsNamed(spec *serving.Spec, name string) (out []serving.VariantID) {
 	return out
 }
 
-// unmeasured lists what of the profile is not measured well, in order.
-func (p *Profiled) unmeasured() (out []cellName) {
-	for cell := range p.begun.rest {
-		if len(variantsNamed(p.Spec(), cell.variant)) > 0 {
+// Unmeasured lists what of the profile is not measured well, in order.
+func (p *Profiled) Unmeasured() (out []VariantOn) {
+	for cell := range p.begun.Rest {
+		if len(variantsNamed(p.Spec(), cell.Variant)) > 0 {
 			out = append(out, cell)
 		}
 	}
-	slices.SortFunc(out, cellName.compare)
+	slices.SortFunc(out, VariantOn.Compare)
 	return out
 }
 
-// assumedPoint is what is believed of a variant that did not run: little, and that it scatters widely.
-func assumedPoint(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) serving.LatencyPoint {
-	l := assumedLatency
+// AssumedPoint is what is believed of a variant that did not run: little, and that it scatters widely.
+func AssumedPoint(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) serving.LatencyPoint {
+	l := AssumedLatency
 	if slo := spec.Apps[spec.Stages[spec.Variants[v].Stage].App].SLO.Latency; slo > 0 {
 		l = max(min(l, slo/assumedShare), time.Microsecond)
 	}

@@ -17,40 +17,40 @@ import (
 // Times of asking remote servers for the inputs and outputs of models: in all, for one of them to answer, and between
 // two rounds. One that is absent must not keep the others from being asked.
 const (
-	remoteTimeout = 10 * time.Second
-	remoteTry     = time.Second
+	RemoteTimeout = 10 * time.Second
+	RemoteTry     = time.Second
 	remotePause   = 200 * time.Millisecond
 )
 
-// tensors are the inputs and outputs of a variant.
-type tensors struct {
-	inputs, outputs []tensor.Spec
-	batched         bool // the first dimension counts items
+// Tensors are the inputs and outputs of a variant.
+type Tensors struct {
+	Inputs, Outputs []tensor.Spec
+	Batched         bool // the first dimension counts items
 }
 
-// describe returns the inputs and outputs of a variant: from the file, from its model, or from the server that has it.
-func (b *backends) describe(ctx context.Context, v serving.VariantID) (tensors, error) {
-	spec, tables := b.opened.Spec(), b.opened.tables
+// Describe returns the inputs and outputs of a variant: from the file, from its model, or from the server that has it.
+func (b *Backends) Describe(ctx context.Context, v serving.VariantID) (Tensors, error) {
+	spec, tables := b.Opened.Spec(), b.Opened.tables
 	app, at := tables.Variants[v].App, spec.Variants[v].Stage
 	several := len(spec.Apps[app].Stages) > 1
 	if s := tables.Stages[at]; several && s.Inputs != nil {
-		return tensors{s.Inputs, s.Outputs, tables.Variants[v].Batched}, nil
+		return Tensors{s.Inputs, s.Outputs, tables.Variants[v].Batched}, nil
 	}
 	if info := tables.Apps[app]; info.Inputs != nil &&
 		(!several || at == spec.Source(app) && len(tables.Stages[at].Takes) == 0) {
-		return tensors{info.Inputs, info.Outputs, info.Batched}, nil
+		return Tensors{info.Inputs, info.Outputs, info.Batched}, nil
 	}
 	if x := &tables.Variants[v]; x.Inputs != nil && len(x.Inputs) == 0 { // its requests carry nothing, as is known
-		return tensors{x.Inputs, x.Outputs, x.Batched}, nil
+		return Tensors{x.Inputs, x.Outputs, x.Batched}, nil
 	}
 	return b.ask(ctx, v)
 }
 
 // ask returns the inputs and outputs of the model of a variant, from its file or from the server that has it.
-func (b *backends) ask(ctx context.Context, v serving.VariantID) (tensors, error) {
-	if b.local != nil && b.opened.tables.Variants[v].Path != "" {
-		i, err := b.local.Interface(v)
-		return tensors{i.Inputs, i.Outputs, i.Batched}, err
+func (b *Backends) ask(ctx context.Context, v serving.VariantID) (Tensors, error) {
+	if b.Local != nil && b.Opened.tables.Variants[v].Path != "" {
+		i, err := b.Local.Interface(v)
+		return Tensors{i.Inputs, i.Outputs, i.Batched}, err
 	}
 	if p := b.inPython(v); p != nil {
 		return b.askPython(ctx, p, v)
@@ -76,21 +76,21 @@ func (b *backends) ask(ctx context.Context, v serving.VariantID) (tensors, error
 		case <-time.After(remotePause):
 		}
 		if remotes == 0 {
-			return tensors{}, fmt.Errorf("the inputs of variant %q are not known: %w", b.opened.Spec().Variants[v].Name,
+			return Tensors{}, fmt.Errorf("the inputs of variant %q are not known: %w", b.Opened.Spec().Variants[v].Name,
 				err)
 		}
 	}
 }
 
-// decoupled reports whether the model of a variant gives any number of answers to a request, as the server that has it
+// Decoupled reports whether the model of a variant gives any number of answers to a request, as the server that has it
 // says. A server that does not answer at once is not asked again: its models give one.
-func (b *backends) decoupled(ctx context.Context, v serving.VariantID) bool {
+func (b *Backends) Decoupled(ctx context.Context, v serving.VariantID) bool {
 	for _, x := range b.models {
 		remote, ok := x.(*openinference.Backend)
 		if !ok || b.absent[remote] {
 			continue
 		}
-		ctx, done := context.WithTimeout(ctx, remoteTry)
+		ctx, done := context.WithTimeout(ctx, RemoteTry)
 		is, err := remote.Decoupled(ctx, v)
 		if done(); err == nil {
 			return is
@@ -106,15 +106,15 @@ func (b *backends) decoupled(ctx context.Context, v serving.VariantID) bool {
 }
 
 // describedBy asks one server, which may be absent.
-func describedBy(ctx context.Context, remote *openinference.Backend, v serving.VariantID) (out tensors, err error) {
-	ctx, done := context.WithTimeout(ctx, remoteTry)
+func describedBy(ctx context.Context, remote *openinference.Backend, v serving.VariantID) (out Tensors, err error) {
+	ctx, done := context.WithTimeout(ctx, RemoteTry)
 	defer done()
-	if out.inputs, out.outputs, err = remote.Interface(ctx, v); err != nil {
+	if out.Inputs, out.Outputs, err = remote.Interface(ctx, v); err != nil {
 		return out, err
 	}
-	out.batched = len(out.inputs) > 0
-	for _, s := range out.inputs {
-		out.batched = out.batched && len(s.Shape) > 0 && s.Shape[0] < 0
+	out.Batched = len(out.Inputs) > 0
+	for _, s := range out.Inputs {
+		out.Batched = out.Batched && len(s.Shape) > 0 && s.Shape[0] < 0
 	}
 	return out, nil
 }

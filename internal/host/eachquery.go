@@ -28,12 +28,12 @@ func (o *Opened) eachQuery(f *profiler.File) *Opened {
 	return &out
 }
 
-// calledForEachQuery lists the variants in Python that are called for each query, without those whose model does not
+// CalledForEachQuery lists the variants in Python that are called for each query, without those whose model does not
 // say what it takes.
-func (b *backends) calledForEachQuery(ctx context.Context) (out []string) {
+func (b *Backends) CalledForEachQuery(ctx context.Context) (out []string) {
 	ctx, done := context.WithTimeout(ctx, pythonTimeout)
 	defer done()
-	for v, x := range b.opened.Spec().Variants {
+	for v, x := range b.Opened.Spec().Variants {
 		p := b.inPython(serving.VariantID(v))
 		if p == nil {
 			continue
@@ -46,11 +46,11 @@ func (b *backends) calledForEachQuery(ctx context.Context) (out []string) {
 	return slices.Compact(out)
 }
 
-// checkEachQuery returns an error for a stage behind others whose model is called for each query, of which the plans do
+// CheckEachQuery returns an error for a stage behind others whose model is called for each query, of which the plans do
 // not know, or of whose variants not all are: a model would be called for a part of a query, or for rows that are not
 // its items.
-func (o *Opened) checkEachQuery(ctx context.Context, b *backends) error {
-	ctx, done := context.WithTimeout(ctx, b.timeout())
+func (o *Opened) CheckEachQuery(ctx context.Context, b *Backends) error {
+	ctx, done := context.WithTimeout(ctx, b.Timeout())
 	defer done()
 	spec := o.Spec()
 	for s := range spec.Stages {

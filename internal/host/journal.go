@@ -13,24 +13,24 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// observer is called with every step of an engine. It must not keep the slices.
-type observer func(now serving.Time, in []engine.Input, out []engine.Decision)
+// Observer is called with every step of an engine. It must not keep the slices.
+type Observer func(now serving.Time, in []engine.Input, out []engine.Decision)
 
-// journalHeader has everything that is needed to build the run's engine for a replay.
-func (p *Planned) journalHeader() journal.Header {
+// JournalHeader has everything that is needed to build the run's engine for a replay.
+func (p *Planned) JournalHeader() journal.Header {
 	known := p.measurements
-	if p.startsUnprofiled() {
+	if p.StartsUnprofiled() {
 		known = serving.Measurements{}
 	}
 	h := journal.Header{
-		Statistic: plannedStatistic, Provides: p.planner.Provides(), Spec: p.Spec(), Measurements: known,
+		Statistic: PlannedStatistic, Provides: p.planner.Provides(), Spec: p.Spec(), Measurements: known,
 	}
 	p.system.Record(&h)
 	return h
 }
 
-// journalCounts is what of a run is in its journal. It is safe for concurrent use.
-type journalCounts struct{ written, missed atomic.Uint64 } // bytes, and steps that were not recorded
+// JournalCounts is what of a run is in its journal. It is safe for concurrent use.
+type JournalCounts struct{ Written, Missed atomic.Uint64 } // bytes, and steps that were not recorded
 
 // errJournalFull is the error of a journal that has reached its limit. What is written can be replayed.
 var errJournalFull = errors.New("it has reached telemetry.journal_limit")
@@ -39,7 +39,7 @@ var errJournalFull = errors.New("it has reached telemetry.journal_limit")
 type boundedFile struct {
 	*os.File
 	left   int64
-	counts *journalCounts
+	counts *JournalCounts
 	held   uint64 // steps since the last write
 }
 
@@ -51,7 +51,7 @@ func (f *boundedFile) Write(b []byte) (int, error) {
 	}
 	n, err := f.File.Write(b)
 	f.left -= int64(n)
-	f.counts.written.Add(uint64(n))
+	f.counts.Written.Add(uint64(n))
 	switch {
 	case full:
 		f.left = 0
@@ -63,35 +63,35 @@ func (f *boundedFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// journalFile is the journal of a run as a file.
-type journalFile struct {
+// JournalFile is the journal of a run as a file.
+type JournalFile struct {
 	j      *journal.Writer
 	f      *boundedFile
 	failed func(error)
 	told   bool
 }
 
-// openJournal makes a file of at most limit bytes, or replaces one. failed is called once, with the first error of
+// OpenJournal makes a file of at most limit bytes, or replaces one. failed is called once, with the first error of
 // writing, such as a full disk; nothing is written from then on, and counts says how much.
-func (p *Planned) openJournal(path string, mode os.FileMode, limit int64, counts *journalCounts, failed func(error)) (
-	*journalFile, error) {
+func (p *Planned) OpenJournal(path string, mode os.FileMode, limit int64, counts *JournalCounts, failed func(error)) (
+	*JournalFile, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {
 		return nil, err
 	}
 	f := &boundedFile{File: file, left: limit, counts: counts}
-	j, err := journal.NewWriter(f, p.journalHeader())
+	j, err := journal.NewWriter(f, p.JournalHeader())
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &journalFile{j: j, f: f, failed: failed}, nil
+	return &JournalFile{j: j, f: f, failed: failed}, nil
 }
 
-// record is an observer that writes a step.
-func (x *journalFile) record(now serving.Time, in []engine.Input, out []engine.Decision) {
+// Record is an observer that writes a step.
+func (x *JournalFile) Record(now serving.Time, in []engine.Input, out []engine.Decision) {
 	x.f.held++
 	if err := x.j.Step(now, in, out); err != nil { // the error stays, and close returns it
-		x.f.counts.missed.Add(x.f.held)
+		x.f.counts.Missed.Add(x.f.held)
 		x.f.held = 0
 		if !x.told {
 			x.told = true
@@ -100,22 +100,22 @@ func (x *journalFile) record(now serving.Time, in []engine.Input, out []engine.D
 	}
 }
 
-// crash writes everything, and why the engine did not end a step in which it was told in.
-func (x *journalFile) crash(now serving.Time, in []engine.Input, why string) error {
+// Crash writes everything, and why the engine did not end a step in which it was told in.
+func (x *JournalFile) Crash(now serving.Time, in []engine.Input, why string) error {
 	return errors.Join(x.j.Crash(now, in, why), x.j.Flush())
 }
 
-// close writes what is left. It returns the error of failed as well. It does nothing where no journal was opened.
-func (x *journalFile) close() error {
+// Close writes what is left. It returns the error of failed as well. It does nothing where no journal was opened.
+func (x *JournalFile) Close() error {
 	if x == nil {
 		return nil
 	}
 	return errors.Join(x.j.Flush(), x.f.Close())
 }
 
-// rotateJournal keeps the journals of earlier runs. A server that starts again must not destroy the
+// RotateJournal keeps the journals of earlier runs. A server that starts again must not destroy the
 // record of why it had to.
-func rotateJournal(path string) error {
+func RotateJournal(path string) error {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
 		return nil //nolint:nilerr // nothing to keep; what is wrong with the path is found when it is opened
 	}

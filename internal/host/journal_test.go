@@ -17,14 +17,14 @@ import (
 // Journals of earlier runs are kept beside the new one, a few of them.
 func TestJournalsOfEarlierRunsAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.journal")
-	if err := rotateJournal(path); err != nil {
+	if err := RotateJournal(path); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"1", "2", "3", "4", "5", "6"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := rotateJournal(path); err != nil {
+		if err := RotateJournal(path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,15 +48,15 @@ func TestFullDisksAreToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	j, err := planned.openJournal("/dev/full", 0o600, math.MaxInt64, &journalCounts{},
+	j, err := planned.OpenJournal("/dev/full", 0o600, math.MaxInt64, &JournalCounts{},
 		func(error) { told++ })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100_000 {
-		j.record(0, nil, nil)
+		j.Record(0, nil, nil)
 	}
-	if err := j.close(); err == nil || told != 1 {
+	if err := j.Close(); err == nil || told != 1 {
 		t.Errorf("told %d times; at the end: %v", told, err)
 	}
 }
@@ -68,17 +68,17 @@ func TestTheJournalIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "run.journal")
-	var counts journalCounts
+	var counts JournalCounts
 	var failure error
 	const limit, steps = 1 << 20, 100_000
-	j, err := planned.openJournal(path, 0o600, limit, &counts, func(err error) { failure = err })
+	j, err := planned.OpenJournal(path, 0o600, limit, &counts, func(err error) { failure = err })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := range steps {
-		j.record(serving.Time(k), []engine.Input{engine.NewQueryCancelled(serving.QueryID(k + 1))}, nil)
+		j.Record(serving.Time(k), []engine.Input{engine.NewQueryCancelled(serving.QueryID(k + 1))}, nil)
 	}
-	if err := j.close(); !errors.Is(err, errJournalFull) || !errors.Is(failure, errJournalFull) {
+	if err := j.Close(); !errors.Is(err, errJournalFull) || !errors.Is(failure, errJournalFull) {
 		t.Errorf("%v, %v: want that it is full", err, failure)
 	}
 	f, err := os.Open(path)
@@ -86,8 +86,8 @@ func TestTheJournalIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || st.Size() > limit || uint64(st.Size()) != counts.written.Load() {
-		t.Errorf("%d bytes of %d, %v", st.Size(), counts.written.Load(), err)
+	if st, err := f.Stat(); err != nil || st.Size() > limit || uint64(st.Size()) != counts.Written.Load() {
+		t.Errorf("%d bytes of %d, %v", st.Size(), counts.Written.Load(), err)
 	}
 	r, err := journal.NewReader(f)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestTheJournalIsBounded(t *testing.T) {
 		read++
 	}
 	// One step may be cut in two.
-	if missed := counts.missed.Load(); read == 0 || read+missed > steps || read+missed+1 < steps {
+	if missed := counts.Missed.Load(); read == 0 || read+missed > steps || read+missed+1 < steps {
 		t.Errorf("%d of %d steps are read, %d were counted as missed", read, steps, missed)
 	}
 }

@@ -21,11 +21,11 @@ type Opened struct {
 	options  Options
 	policies *policyStore
 	shown    *once
-	broken   []brokenApp // apps of the file that are left out
-	single   []string    // variants that were found not to batch
-	judged   []judged    // accuracies that a profile has
-	lenient  bool        // variants may lack an accuracy: only their speed counts
-	named    string      // system that WithSystem was asked for; empty for that of the file
+	broken   []LeftOutApp     // apps of the file that are left out
+	single   []string         // variants that were found not to batch
+	judged   []JudgedAccuracy // accuracies that a profile has
+	lenient  bool             // variants may lack an accuracy: only their speed counts
+	named    string           // system that WithSystem was asked for; empty for that of the file
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind

@@ -16,8 +16,8 @@ type Options struct {
 	Progress func(share float64, doing string)
 	// Quick has models measured for a second or so, less exactly.
 	Quick bool
-	// ProfileFirst has [Opened.EnsureProfile] measure all models before it returns. Else it looks at them, and a server
-	// measures them while it is idle.
+	// ProfileFirst has measuring.EnsureProfile measure all models before it returns. Else it looks at them, and a
+	// server measures them while it is idle.
 	ProfileFirst bool
 	// Measured is a folder that keeps measurements of models beyond a run, by their content, for any configuration on
 	// such a machine; "" keeps none.

@@ -22,7 +22,7 @@ type Planned struct {
 // starts with a profile only if that was measured. Latencies assumed for fake workers are not used: the system has to
 // learn them. An error is of kind fault.Config, or ctx's error.
 func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
-	out, err := p.withPlanner()
+	out, err := p.Unplanned()
 	if err != nil {
 		return nil, err
 	}
@@ -30,6 +30,18 @@ func (p *Profiled) Plan(ctx context.Context) (*Planned, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// PlanOrEmpty is Plan, with an empty plan where none can be made, and the reason.
+func (p *Profiled) PlanOrEmpty(ctx context.Context) (out *Planned, missed, err error) {
+	if out, err = p.Unplanned(); err != nil {
+		return nil, nil, err
+	}
+	if err = out.makeFirst(ctx); err != nil && ctx.Err() == nil {
+		out.first = plan.Empty(out.planner.Name(), nil)
+		return out, err, nil
+	}
+	return out, nil, err
 }
 
 // makeFirst makes the first plan.
@@ -46,10 +58,10 @@ func (p *Planned) makeFirst(ctx context.Context) (err error) {
 	return err
 }
 
-// withPlanner returns a run without a plan.
-func (p *Profiled) withPlanner() (*Planned, error) {
+// Unplanned returns a run without a plan.
+func (p *Profiled) Unplanned() (*Planned, error) {
 	begin := *p
-	if p.startsUnprofiled() {
+	if p.StartsUnprofiled() {
 		begin.latencies = profile.NewLearned(p.Spec(), nil)
 	}
 	planner, err := begin.Planner(p.system)
@@ -67,7 +79,7 @@ func (p *Planned) firstRequest() plan.Request {
 		r.Rates = append(r.Rates, 0) // functions that have not been called yet
 	}
 	r.Rates = p.system.AtLeast(r.Rates)
-	if p.startsUnprofiled() {
+	if p.StartsUnprofiled() {
 		r.Beliefs = profile.NewLearned(p.Spec(), nil).Frozen()
 	}
 	r.Spec = profile.Stretched(r.Spec, r.Believed(p.latencies), nil)
@@ -87,10 +99,10 @@ func (p *Planned) WithPlanner(over plan.Planner) *Planned {
 // FirstPlan is the plan that a run starts with. It is shared: do not change it.
 func (p *Planned) FirstPlan() *plan.Plan { return p.first }
 
-// engine makes the engine of a run.
-func (p *Planned) engine() (*engine.Engine, error) {
+// Engine makes the engine of a run.
+func (p *Planned) Engine() (*engine.Engine, error) {
 	latencies := p.latencies
-	if p.startsUnprofiled() {
+	if p.StartsUnprofiled() {
 		latencies = nil
 	}
 	e, err := p.system.Engine(p.Spec(), latencies, p.planner.Provides())

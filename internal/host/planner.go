@@ -25,21 +25,21 @@ func (p *Profiled) Planner(s systems.System) (plan.Planner, error) {
 
 // PlannerWith is Planner with another store of policies.
 func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Planner, error) {
-	open := func() (*systems.Open, error) { return p.openPlanner(s, policies) }
+	open := func() (*systems.Open, error) { return p.OpenPlanner(s, policies) }
 	if p.file.Store != "" {
 		return open()
 	}
-	first, err := p.plannerOver(p.latencies, s, policies, nil, false)
-	if err != nil || !p.hasCatalog() {
+	first, err := p.PlannerOver(p.latencies, s, policies, nil, false)
+	if err != nil || !p.HasCatalog() {
 		return first, err
 	}
 	return &growing{Planner: first, spec: p.Spec(), open: open}, nil
 }
 
-// openPlanner builds a system's planner of what is open of a spec that grows.
-func (p *Profiled) openPlanner(s systems.System, policies ramsis.Store) (*systems.Open, error) {
+// OpenPlanner builds a system's planner of what is open of a spec that grows.
+func (p *Profiled) OpenPlanner(s systems.System, policies ramsis.Store) (*systems.Open, error) {
 	return systems.NewOpen(p.known(), func(latencies profile.Profile, open *serving.Open) (plan.Planner, error) {
-		return p.plannerOver(latencies, s, policies, open, true)
+		return p.PlannerOver(latencies, s, policies, open, true)
 	})
 }
 
@@ -75,9 +75,9 @@ func (p *Profiled) known() plan.Known {
 	return plan.Known{Measurements: p.measurements, Profile: p.latencies}
 }
 
-// plannerOver builds a system's planner over another profile. open is the part of the spec that it plans for, nil for
+// PlannerOver builds a system's planner over another profile. open is the part of the spec that it plans for, nil for
 // all of it. Where the world grows, it also places stages that the file does not place.
-func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store,
+func (p *Profiled) PlannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store,
 	open *serving.Open, grows bool) (plan.Planner, error) {
 	inputs := systems.PlannerInputs{
 		Profile: latencies, Proposed: p.tables.Proposed, Spread: grows || p.file.Models.Changes(), Policies: policies,
@@ -118,8 +118,8 @@ func placedIn(i config.Instance, open *serving.Open) (_ config.Instance, ok bool
 	return i, i.Stage != serving.None && len(i.Variants) > 0
 }
 
-// hasCatalog reports whether models can come and go in a running server: all run in this process, from a repository.
-func (o *Opened) hasCatalog() bool {
+// HasCatalog reports whether models can come and go in a running server: all run in this process, from a repository.
+func (o *Opened) HasCatalog() bool {
 	return o.file.Models.Repository != "" && !slices.ContainsFunc(o.tables.Backends,
 		func(b config.Backend) bool { return b.Kind != kindONNX })
 }

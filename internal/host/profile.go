@@ -15,16 +15,17 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// plannedStatistic is the statistic of measured latencies that plans and rules use. The 95th percentile keeps head-room
+// PlannedStatistic is the statistic of measured latencies that plans and rules use. The 95th percentile keeps head-room
 // for noise (RAMSIS §6 plans with it, too). With the median, which Proteus takes, one batch in two is late when there
 // is no slack.
-const plannedStatistic = "p95"
+const PlannedStatistic = "p95"
 
 // origin is the source of latencies. A system that learns starts a run without them unless they were measured.
 type origin int
 
+// The sources of latencies.
 const (
-	measured origin = iota // read from profile files
+	Measured origin = iota // read from profile files
 	assumed                // derived from the settings of fake workers
 	unknown                // not known: the system learns them
 )
@@ -34,8 +35,8 @@ type Profiled struct {
 	*Opened
 	measurements serving.Measurements
 	latencies    profile.Profile
-	origin       origin
-	begun        begun // what the latencies were made of; zero where they are those of given files
+	Origin       origin
+	begun        Known // what the latencies were made of; zero where they are those of given files
 }
 
 // Profile reads profile files: the given ones, or without any those that the configuration lists. If two files have the
@@ -67,7 +68,7 @@ func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 	return o.ProfileOf(merged)
 }
 
-// ProfileOf uses a profile that is in memory, such as one of [Opened.Measure]. Every row must be of a variant and a
+// ProfileOf uses a profile that is in memory, such as one of measuring.Measure. Every row must be of a variant and a
 // device type of the configuration. An error is of kind fault.Config.
 func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 	o = o.rated(f).sized(f).eachQuery(f)
@@ -75,10 +76,10 @@ func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	return o.withMeasurements(m, measured)
+	return o.WithMeasurements(m, Measured)
 }
 
-// MeasuredProfile is the file beside the sluice.yaml in which [Opened.EnsureProfile] keeps its measurements.
+// MeasuredProfile is the file beside the sluice.yaml in which [Opened.Begin] keeps its measurements.
 const MeasuredProfile = "sluice.profile.json"
 
 // earlier returns the part of the profile of an earlier start that is of this configuration. What failed then is tried
@@ -95,16 +96,16 @@ func (o *Opened) earlier() *profiler.File {
 
 // keepKnown writes the profile where all of it was known from other runs, so that it lies beside the configuration.
 func (p *Profiled) keepKnown() error {
-	file := p.toKeep()
+	file := p.ToKeep()
 	if _, err := os.Stat(file); file == "" || err == nil {
 		return nil
 	}
-	return p.begun.file.WriteFile(file)
+	return p.begun.File.WriteFile(file)
 }
 
-// toKeep is the file that keeps the measurements of this configuration for the next start; "" where it cannot be
+// ToKeep is the file that keeps the measurements of this configuration for the next start; "" where it cannot be
 // written.
-func (p *Profiled) toKeep() string {
+func (p *Profiled) ToKeep() string {
 	file := p.file.Path(MeasuredProfile)
 	if files.Writable(filepath.Dir(file)) != nil {
 		return ""
@@ -112,8 +113,8 @@ func (p *Profiled) toKeep() string {
 	return file
 }
 
-// announce says that models are measured, and where that is kept.
-func (p *Profiled) announce(what string) {
+// Announce says that models are measured, and where that is kept.
+func (p *Profiled) Announce(what string) {
 	kept := "the profile is kept in " + p.file.Path(MeasuredProfile)
 	if err := files.Writable(filepath.Dir(p.file.Path(MeasuredProfile))); err != nil {
 		kept = fmt.Sprintf("every start does so, since the profile cannot be kept in %s: %v",
@@ -122,15 +123,15 @@ func (p *Profiled) announce(what string) {
 	p.say(what + "; " + kept)
 }
 
-// withMeasurements makes a profile of measurements.
-func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
+// WithMeasurements makes a profile of measurements.
+func (o *Opened) WithMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
 	if v := o.unrated(); v != serving.None && !o.lenient {
 		return nil, fault.Errorf(fault.Config, "%s: variant %q does not say how accurate it is, and no profile does: "+
 			"measure it with `sluice profile -f %s --samples DIR`, or --agree, or write its accuracy", o.Name(),
 			o.Spec().Variants[v].Name, o.Name())
 	}
 	m = o.withCuts(m)
-	statistic, err := profile.ParseStatistic(plannedStatistic)
+	statistic, err := profile.ParseStatistic(PlannedStatistic)
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +139,12 @@ func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profile
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	return &Profiled{Opened: o, measurements: m, latencies: table, origin: from}, nil
+	return &Profiled{Opened: o, measurements: m, latencies: table, Origin: from}, nil
 }
 
-// startsUnprofiled reports whether a run starts without latencies and learns them: the system learns, and nothing was
+// StartsUnprofiled reports whether a run starts without latencies and learns them: the system learns, and nothing was
 // measured.
-func (p *Profiled) startsUnprofiled() bool { return p.system.Options.Learn && p.origin != measured }
+func (p *Profiled) StartsUnprofiled() bool { return p.system.Options.Learn && p.Origin != Measured }
 
 // Measurements are the points that the profile was made from. They are shared: do not change them.
 func (p *Profiled) Measurements() serving.Measurements { return p.measurements }
@@ -205,4 +206,24 @@ func (p *Profiled) With(change func(*config.Resolved)) *Profiled {
 }
 
 // Begun is what the latencies were made of; zero where they are those of given files.
-func (p *Profiled) Begun() begun { return p.begun }
+func (p *Profiled) Begun() Known { return p.begun }
+
+// Grown returns a copy of a spec that has grown, with what is measured of it.
+func (p *Profiled) Grown(spec *serving.Spec, m serving.Measurements, latencies profile.Profile) *Profiled {
+	out := p.With(func(t *config.Resolved) { t.Spec = spec })
+	out.measurements, out.latencies = m, latencies
+	return out
+}
+
+// Expecting returns a copy whose first plan is made for these rates, in queries/s by app, instead of those that the
+// configuration expects. Other apps keep theirs. It is for a server that goes on where another one stopped.
+func (p *Profiled) Expecting(rates map[string]float64) *Profiled {
+	return p.With(func(t *config.Resolved) {
+		t.Apps = slices.Clone(t.Apps)
+		for a := range t.Apps {
+			if rate, ok := rates[t.Spec.Apps[a].Name]; ok && rate >= 0 {
+				t.Apps[a].Demand = rate
+			}
+		}
+	})
+}

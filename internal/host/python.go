@@ -18,17 +18,17 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// pythonPlatform is Triton's name for the platform of models in Python.
-const pythonPlatform = "python"
+// PythonPlatform is Triton's name for the platform of models in Python.
+const PythonPlatform = "python"
 
 // usesPython reports whether a variant is a model in Python, or one can come to be.
 func (o *Opened) usesPython() bool {
 	return slices.ContainsFunc(o.tables.Variants, func(b config.Binding) bool { return b.Python != nil }) ||
-		o.takesPython()
+		o.TakesPython()
 }
 
-// takesPython reports whether models in Python can be deployed: a worker is for them.
-func (o *Opened) takesPython() bool {
+// TakesPython reports whether models in Python can be deployed: a worker is for them.
+func (o *Opened) TakesPython() bool {
 	return o.file.Store != "" && slices.ContainsFunc(o.tables.Backends, func(b config.Backend) bool {
 		return b.Kind == kindPython
 	})
@@ -64,8 +64,8 @@ func (o *Opened) pythonOf(b config.Backend, has *accelerators, log *slog.Logger)
 }
 
 // inPython returns the backend that describes a variant in Python; nil for other variants.
-func (b *backends) inPython(v serving.VariantID) *python.Backend {
-	for _, p := range b.python {
+func (b *Backends) inPython(v serving.VariantID) *python.Backend {
+	for _, p := range b.Python {
 		if p != nil && p.Has(v) {
 			return p
 		}
@@ -74,18 +74,18 @@ func (b *backends) inPython(v serving.VariantID) *python.Backend {
 }
 
 // askPython returns the inputs and outputs of a model in Python, which it loads for a short time at the first call.
-func (b *backends) askPython(ctx context.Context, p *python.Backend, v serving.VariantID) (tensors, error) {
+func (b *Backends) askPython(ctx context.Context, p *python.Backend, v serving.VariantID) (Tensors, error) {
 	i, err := p.Interface(ctx, v)
 	if err == nil && i.Inputs == nil {
 		err = fmt.Errorf("the model in Python %q does not say what its inputs are: give it an attribute inputs, or "+
-			"list them under apps[].inputs", b.opened.Spec().Variants[v].Name)
+			"list them under apps[].inputs", b.Opened.Spec().Variants[v].Name)
 	}
-	return tensors{i.Inputs, i.Outputs, i.Batched}, err
+	return Tensors{i.Inputs, i.Outputs, i.Batched}, err
 }
 
 // pythonSample returns what a model in Python gives to measure it with, as one query for each item; nil where it gives
 // nothing.
-func (b *backends) pythonSample(v serving.VariantID, items int) ([]dataplane.Portion, error) {
+func (b *Backends) pythonSample(v serving.VariantID, items int) ([]dataplane.Portion, error) {
 	p := b.inPython(v)
 	if p == nil {
 		return nil, nil
@@ -120,12 +120,12 @@ func (b *backends) pythonSample(v serving.VariantID, items int) ([]dataplane.Por
 // pythonTimeout is how long a model in Python may take to be imported and loaded when it is to be described.
 const pythonTimeout = 2 * time.Minute
 
-// timeout is how long it may take to ask what the inputs and outputs of models are.
-func (b *backends) timeout() time.Duration {
-	if b.opened.usesPython() {
+// Timeout is how long it may take to ask what the inputs and outputs of models are.
+func (b *Backends) Timeout() time.Duration {
+	if b.Opened.usesPython() {
 		return pythonTimeout
 	}
-	return remoteTimeout
+	return RemoteTimeout
 }
 
 // DescribePython loads a model in Python, FILE or FILE.py:CLASS, for a short time and returns what it says of itself.

@@ -14,8 +14,8 @@ const (
 	quickSamples = 20
 )
 
-// tune returns the change of the settings of measurements, nil for none.
-func (o Options) tune() func(*profiler.Config) {
+// Tune returns the change of the settings of measurements, nil for none.
+func (o Options) Tune() func(*profiler.Config) {
 	if !o.Quick {
 		return nil
 	}

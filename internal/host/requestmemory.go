@@ -11,9 +11,9 @@ import (
 // garbage collector need the rest.
 const memoryShare = 2
 
-// requestMemory is the budget for what requests hold, in bytes: what the configuration says or, if that is 0, a share
+// RequestMemory is the budget for what requests hold, in bytes: what the configuration says or, if that is 0, a share
 // of the machine's memory or of its control group's. It is 0, no bound, where neither is known.
-func requestMemory(configured int64) int64 {
+func RequestMemory(configured int64) int64 {
 	if configured > 0 {
 		return configured
 	}

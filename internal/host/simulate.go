@@ -62,7 +62,7 @@ func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*rep
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	return p.simulate(s, name, offered{queries: src, sessions: stays, span: load.Duration()})
+	return p.SimulateArrivals(s, name, Offered{Queries: src, sessions: stays, Span: load.Duration()})
 }
 
 // withTenants returns a load whose entries may name the configuration's tenants. As at a server, queries of nobody are
@@ -100,16 +100,17 @@ func (p *Planned) tenantInfo(e *engine.Engine) []report.TenantInfo {
 	return out
 }
 
-// offered is the load of a simulated run.
-type offered struct {
-	queries  workload.Source
+// Offered is the load of a simulated run.
+type Offered struct {
+	Queries  workload.Source
 	sessions []workload.Client
-	span     time.Duration // in which queries are offered
+	Span     time.Duration // in which queries are offered
 	content  truth.Content // of the queries; nil derives it from the fan-outs
 }
 
-func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Report, error) {
-	e, err := p.engine()
+// SimulateArrivals is Simulate for a load that was made already.
+func (p *Planned) SimulateArrivals(s Simulation, name string, load Offered) (*report.Report, error) {
+	e, err := p.Engine()
 	if err != nil {
 		return nil, err
 	}
@@ -125,26 +126,26 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
 	watch := bounds.NewWatch(p.Spec(), machines)
 	c := sim.Config{
-		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.queries),
+		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.Queries),
 		Clients: load.sessions, Initial: p.first, Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay,
 		Recorder: recorder, Content: load.content, Outside: p.outside(),
 	}
 	if err := p.happen(&s, &c); err != nil {
 		return nil, err
 	}
-	var j *journalFile
+	var j *JournalFile
 	if s.Journal != "" {
-		if j, err = p.openJournal(s.Journal, 0o666, math.MaxInt64, &journalCounts{}, func(error) {}); err != nil {
+		if j, err = p.OpenJournal(s.Journal, 0o666, math.MaxInt64, &JournalCounts{}, func(error) {}); err != nil {
 			return nil, err
 		}
-		c.Observe = j.record
+		c.Observe = j.Record
 	}
 	result, err := sim.Run(c)
-	if err = errors.Join(err, j.close()); err != nil {
+	if err = errors.Join(err, j.Close()); err != nil {
 		return nil, err
 	}
 	meta := report.Meta{
-		Name: name, Seed: s.Seed, Duration: load.span, Usage: p.paid(result.Usage, &s, result.Held),
+		Name: name, Seed: s.Seed, Duration: load.Span, Usage: p.paid(result.Usage, &s, result.Held),
 		Variants: p.VariantNames(), PlanFailures: result.PlanFailures, Tenants: p.tenantInfo(e),
 	}
 	if !s.NoBound {
@@ -210,8 +211,8 @@ func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *repor
 	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{}); err != nil {
 		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
-	predicted, err = p.simulate(s, "simulated", offered{
-		queries: workload.FromSlice(arrivals), span: time.Duration(header.DurationNS), content: p.recorded(arrivals),
+	predicted, err = p.SimulateArrivals(s, "simulated", Offered{
+		Queries: workload.FromSlice(arrivals), Span: time.Duration(header.DurationNS), content: p.recorded(arrivals),
 	})
 	return live, predicted, err
 }

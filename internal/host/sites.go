@@ -9,17 +9,17 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// site is a place to measure variants: a worker of a device type, or as many threads of a worker as a part has.
-type site struct {
-	device       serving.DeviceTypeID
-	worker       serving.WorkerID
-	variants     []serving.VariantID
-	slots, cores int
+// Site is a place to measure variants: a worker of a device type, or as many threads of a worker as a part has.
+type Site struct {
+	Device       serving.DeviceTypeID
+	Worker       serving.WorkerID
+	Variants     []serving.VariantID
+	slots, Cores int
 }
 
-// sites lists the sites of device types that have a worker, in the order of the workers, and then of parts, each with
+// Sites lists the sites of device types that have a worker, in the order of the workers, and then of parts, each with
 // its variants. left has a sentence with the reason for each part that cannot be measured.
-func (o *Opened) sites() (out []site, left []string) {
+func (o *Opened) Sites() (out []Site, left []string) {
 	spec := o.Spec()
 	seen := make(map[serving.DeviceTypeID]bool)
 	for at := range o.tables.Backends {
@@ -29,8 +29,8 @@ func (o *Opened) sites() (out []site, left []string) {
 			continue
 		}
 		seen[d] = true
-		s := site{device: d, worker: id, cores: spec.DeviceTypes[d].Cores}
-		s.variants = o.placed(func(i *config.Instance) bool { return spec.Workers[i.Worker].DeviceType == d })
+		s := Site{Device: d, Worker: id, Cores: spec.DeviceTypes[d].Cores}
+		s.Variants = o.placed(func(i *config.Instance) bool { return spec.Workers[i.Worker].DeviceType == d })
 		for _, i := range o.tables.Placement {
 			if i.Worker == id && i.Part == 0 {
 				s.slots = max(s.slots, i.Slots)
@@ -54,7 +54,7 @@ func (o *Opened) sites() (out []site, left []string) {
 }
 
 // partSite returns the site of a part: the first worker with room for it whose threads this process controls.
-func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
+func (o *Opened) partSite(d serving.DeviceTypeID) (s Site, why string) {
 	spec := o.Spec()
 	t := &spec.DeviceTypes[d]
 	if t.Percent > 0 {
@@ -65,31 +65,31 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 	if len(hosts) == 0 {
 		return s, "it fits on no worker"
 	}
-	s = site{device: d, worker: serving.None, slots: 1, cores: t.Cores}
+	s = Site{Device: d, Worker: serving.None, slots: 1, Cores: t.Cores}
 	for _, c := range o.tables.Cuts {
 		if c.Part == d {
-			s.slots, s.cores = c.Slots, c.Cores
+			s.slots, s.Cores = c.Slots, c.Cores
 		}
 	}
 	for _, at := range hosts {
 		if kind := o.tables.Backends[at].Kind; kind != kindRemote && kind != kindSupplied {
-			s.worker = at
+			s.Worker = at
 			break
 		}
 	}
-	if s.worker == serving.None {
+	if s.Worker == serving.None {
 		return s, "it fits only on workers that other servers run, which give out their threads as they like"
 	}
 	if t.Placed {
-		s.variants = o.placed(func(i *config.Instance) bool { return i.Part == int32(d)+1 })
+		s.Variants = o.placed(func(i *config.Instance) bool { return i.Part == int32(d)+1 })
 		return s, ""
 	}
 	for v := range spec.Variants {
 		if x := &spec.Variants[v]; t.MemoryBytes == 0 || x.MemoryBytes+x.ItemBytes <= t.MemoryBytes {
-			s.variants = append(s.variants, serving.VariantID(v))
+			s.Variants = append(s.Variants, serving.VariantID(v))
 		}
 	}
-	if len(s.variants) == 0 {
+	if len(s.Variants) == 0 {
 		return s, "its memory holds no variant"
 	}
 	return s, ""
@@ -116,14 +116,14 @@ func (o *Opened) placed(chosen func(*config.Instance) bool) (out []serving.Varia
 // covers reports whether the profile is complete: it has every variant on every device type that is to run it, and some
 // variant on every part that can be measured.
 func (p *Profiled) covers() bool {
-	sites, _ := p.sites()
+	sites, _ := p.Sites()
 	for _, s := range sites {
-		known, needed := 0, len(s.variants)
-		if p.Spec().DeviceTypes[s.device].Part {
+		known, needed := 0, len(s.Variants)
+		if p.Spec().DeviceTypes[s.Device].Part {
 			needed = 1
 		}
-		for _, v := range s.variants {
-			if p.latencies.Latency(v, s.device, 1, 1) < profile.Unknown {
+		for _, v := range s.Variants {
+			if p.latencies.Latency(v, s.Device, 1, 1) < profile.Unknown {
 				known++
 			}
 		}

@@ -18,19 +18,19 @@ import (
 )
 
 // supply makes the backend of a worker whose machine is supplied.
-func (b *backends) supply(w serving.WorkerID, log *slog.Logger) error {
-	o := b.opened
+func (b *Backends) supply(w serving.WorkerID, log *slog.Logger) error {
+	o := b.Opened
 	worker, c := &o.Spec().Workers[w], o.tables.Backends[w]
 	device := &o.Spec().DeviceTypes[worker.DeviceType]
 	from, err := b.supplyOf(c, worker.Name)
 	if err != nil {
 		return err
 	}
-	if b.supplied == nil {
-		b.supplied, b.news = make([]*supplied.Backend, len(o.tables.Backends)), &machineNews{}
+	if b.Supplied == nil {
+		b.Supplied, b.News = make([]*supplied.Backend, len(o.tables.Backends)), &machineNews{}
 	}
-	news := b.news
-	b.supplied[w] = supplied.New(supplied.Config{
+	news := b.News
+	b.Supplied[w] = supplied.New(supplied.Config{
 		Worker: provider.Worker{Name: worker.Name, DeviceType: device.Name},
 		Supply: from, Linger: time.Duration(c.Linger), Keep: device.Tenure != serving.Rented,
 		ModelOf: func(v serving.VariantID) string { return o.tables.Variants[v].Model },
@@ -46,23 +46,23 @@ func (b *backends) supply(w serving.WorkerID, log *slog.Logger) error {
 }
 
 // supplyOf returns what supplies the machine of a worker: the caller of this package, else the worker's command.
-func (b *backends) supplyOf(c config.Backend, worker string) (provider.Supply, error) {
+func (b *Backends) supplyOf(c config.Backend, worker string) (provider.Supply, error) {
 	switch {
-	case b.opened.options.Machines != nil:
-		return b.opened.options.Machines, nil
+	case b.Opened.options.Machines != nil:
+		return b.Opened.options.Machines, nil
 	case len(c.Command) == 0:
 		return nil, fault.Errorf(fault.Config, "worker %q: backend.kind is supplied, and nothing supplies machines "+
 			"here: run it under an operator that does, or write backend.command, which starts one here", worker)
-	case b.processes == nil:
-		o := b.opened
-		b.processes = process.New(process.Config{
+	case b.Processes == nil:
+		o := b.Opened
+		b.Processes = process.New(process.Config{
 			Command: func(w provider.Worker) []string { return o.commandOf(w.Name) },
 			Log: func(worker, line string) {
 				o.options.Notice("machine " + worker + ": " + line)
 			},
 		})
 	}
-	return b.processes, nil
+	return b.Processes, nil
 }
 
 // commandOf is the command that starts the machine of a worker.
@@ -71,15 +71,15 @@ func (o *Opened) commandOf(worker string) []string {
 	return o.tables.Backends[w].Command
 }
 
-// close ends the machines that were started here, and processes that wait for models.
-func (b *backends) close() {
-	for _, p := range b.python {
+// Close ends the machines that were started here, and processes that wait for models.
+func (b *Backends) Close() {
+	for _, p := range b.Python {
 		if p != nil {
 			p.Close()
 		}
 	}
-	if b.processes != nil {
-		_ = b.processes.Close()
+	if b.Processes != nil {
+		_ = b.Processes.Close()
 	}
 }
 
@@ -111,8 +111,8 @@ func (n *machineNews) tell(f func(*dataplane.Plane)) {
 	f(n.plane)
 }
 
-// hear has a plane told of what happened, and of what happens from now on.
-func (n *machineNews) hear(p *dataplane.Plane) {
+// Hear has a plane told of what happened, and of what happens from now on.
+func (n *machineNews) Hear(p *dataplane.Plane) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.plane = p

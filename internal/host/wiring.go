@@ -7,16 +7,16 @@ import (
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
-// wiring returns the inputs and outputs of the stages of apps with several stages, by name. If a remote server with a
+// Wiring returns the inputs and outputs of the stages of apps with several stages, by name. If a remote server with a
 // stage's model does not answer, they stay unknown. The stage then gets the inputs that the file names, or all outputs
 // of the stages before it.
 //
 // If every worker is fake, no names are needed: fake workers return their inputs, and as many rows as expected.
-func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pipeline.Wiring {
+func (o *Opened) Wiring(ctx context.Context, b *Backends, log *slog.Logger) []pipeline.Wiring {
 	if !o.runsModels() {
 		return nil
 	}
-	ctx, done := context.WithTimeout(ctx, b.timeout()) // one timeout for all stages
+	ctx, done := context.WithTimeout(ctx, b.Timeout()) // one timeout for all stages
 	defer done()
 	spec := o.Spec()
 	out := make([]pipeline.Wiring, len(spec.Stages))
@@ -35,7 +35,7 @@ func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []pi
 				spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
 			continue
 		}
-		out[s].Inputs, out[s].Outputs = t.inputs, t.outputs
+		out[s].Inputs, out[s].Outputs = t.Inputs, t.Outputs
 	}
 	return out
 }

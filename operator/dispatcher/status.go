@@ -10,8 +10,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/planning"
+	"github.com/sluice-serving/sluice/internal/host/questions"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 	"github.com/sluice-serving/sluice/operator/dispatcher/status"
 )
@@ -90,7 +90,7 @@ func advise(ctx context.Context, run *runner.Run) (out status.Said, err error) {
 }
 
 // said takes from advice what a status has room for.
-func said(a *host.Advice) (out status.Said) {
+func said(a *questions.Advice) (out status.Said) {
 	if len(a.Summary) > 0 {
 		out.Lacks = a.Summary[0]
 	}

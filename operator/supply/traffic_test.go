@@ -23,6 +23,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
+	hostserver "github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/internal/runtime/native"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
@@ -203,11 +205,11 @@ server: {not_ready: 0s, http: "off", grpc: "127.0.0.1:0", admin: "off", drain_ti
 	if err != nil {
 		t.Fatal(err)
 	}
-	profiled, err := opened.EnsureProfile(t.Context())
+	profiled, err := measuring.EnsureProfile(t.Context(), opened)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := profiled.NewServer(t.Context(), host.ServerOptions{})
+	server, err := hostserver.New(t.Context(), profiled, hostserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

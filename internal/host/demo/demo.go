@@ -15,6 +15,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/files"
 	"github.com/sluice-serving/sluice/internal/host/load"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
+	"github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/models/digits"
@@ -43,7 +45,7 @@ type Setting struct {
 	Seed      uint64        // of the load
 	Objective time.Duration // in which a query is to be answered
 	// Started is called when the server listens; nil for nobody.
-	Started func(*host.Server)
+	Started func(*server.Server)
 }
 
 // serverSettings end every configuration. Nobody waits for the server to say that it goes.
@@ -88,7 +90,7 @@ func (s *Setting) write(folder string) (*digits.Ladder, error) {
 // than the models.
 func (s *Setting) Measured(o *host.Opened) (*host.Profiled, bool) {
 	f, err := profiler.ReadFile(s.ProfilePath())
-	if err != nil || !o.MeasuredHere(f) {
+	if err != nil || !measuring.MeasuredHere(o, f) {
 		return nil, false
 	}
 	measured, err := os.Stat(s.ProfilePath())
@@ -120,7 +122,7 @@ func (s *Setting) MeasureTime() time.Duration {
 // Measure measures every variant. Batches that take more than half of the objective are of no use: a query waits for
 // another batch first.
 func (s *Setting) Measure(ctx context.Context, o *host.Opened) (*host.Profiled, error) {
-	f, err := o.Measure(ctx, host.Measuring{File: s.ProfilePath(), Tune: func(c *profiler.Config) {
+	f, err := measuring.Measure(ctx, o, measuring.Measuring{File: s.ProfilePath(), Tune: func(c *profiler.Config) {
 		c.Within, c.LoadedVariants = s.MeasureTime(), len(c.Spec.Variants)
 		c.Bound = func(serving.VariantID) time.Duration { return s.Objective / 2 }
 	}})
@@ -132,9 +134,9 @@ func (s *Setting) Measure(ctx context.Context, o *host.Opened) (*host.Profiled, 
 
 // Drive starts a server, sends the load to it over gRPC as soon as it is ready, and stops it. prepare may change the
 // loader; done is called while the server still runs. Every query is written to Record.
-func (s *Setting) Drive(ctx context.Context, p *host.Planned, o host.ServerOptions, spec *workload.Spec,
-	prepare func(*load.Loader), done func(*host.Server)) (_ *loadgen.Result, err error) {
-	server, err := p.NewServer(ctx, o)
+func (s *Setting) Drive(ctx context.Context, p *host.Planned, o server.Options, spec *workload.Spec,
+	prepare func(*load.Loader), done func(*server.Server)) (_ *loadgen.Result, err error) {
+	server, err := server.NewPlanned(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (s *Setting) Drive(ctx context.Context, p *host.Planned, o host.ServerOptio
 }
 
 // send sends the load to a server.
-func (s *Setting) send(ctx context.Context, p *host.Planned, server *host.Server, spec *workload.Spec,
+func (s *Setting) send(ctx context.Context, p *host.Planned, server *server.Server, spec *workload.Spec,
 	prepare func(*load.Loader)) (*loadgen.Result, error) {
 	address := "grpc://" + server.GRPCAddr()
 	client, err := loadgen.Dial(address, connections)

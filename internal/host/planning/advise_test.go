@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/planning"
+	"github.com/sluice-serving/sluice/internal/host/questions"
 )
 
 // A demand that the example's fleet cannot carry is diagnosed, and each mend that can be asked as a question "what if"
@@ -19,9 +20,9 @@ func TestAdviceMends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(factor float64, c host.Change) *host.Advice {
+	ask := func(factor float64, c questions.Change) *questions.Advice {
 		t.Helper()
-		q := &host.WhatIf{File: p.Name(), Measurements: p.Measurements(), Change: c}
+		q := &questions.WhatIf{File: p.Name(), Measurements: p.Measurements(), Change: c}
 		for range p.Spec().Apps {
 			q.Demand = append(q.Demand, factor)
 		}
@@ -31,10 +32,10 @@ func TestAdviceMends(t *testing.T) {
 		}
 		return x.Advice
 	}
-	if a := ask(1, host.Change{}); !a.Carried || len(a.Facts) == 0 || len(a.Lists) != 0 {
+	if a := ask(1, questions.Change{}); !a.Carried || len(a.Facts) == 0 || len(a.Lists) != 0 {
 		t.Errorf("a small demand: %+v", a)
 	}
-	a := ask(4000, host.Change{})
+	a := ask(4000, questions.Change{})
 	if a.Carried || len(a.Summary) == 0 || !strings.Contains(a.Summary[0], "cannot be carried") {
 		t.Fatalf("a large demand: %+v", a)
 	}
@@ -65,16 +66,17 @@ func TestAdviceRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, q := range map[string]*host.WhatIf{
+	for want, q := range map[string]*questions.WhatIf{
 		"one for each":     {Demand: []float64{1}},
 		"demand[1]: is -1": {Demand: []float64{1, -1, 1, 1, 1, 1}},
-		"no such worker":   {Demand: []float64{1, 1}, Change: host.Change{Machines: map[string]int{"x": 1}}},
-		"no such app":      {Demand: []float64{1, 1}, Change: host.Change{Apps: map[string]host.AppChange{"x": {}}}},
-		"ask sluice plan":  nil,
+		"no such worker":   {Demand: []float64{1, 1}, Change: questions.Change{Machines: map[string]int{"x": 1}}},
+		"no such app": {Demand: []float64{1, 1},
+			Change: questions.Change{Apps: map[string]questions.AppChange{"x": {}}}},
+		"ask sluice plan": nil,
 	} {
-		var advise host.Adviser = planning.Advise
+		var advise questions.Adviser = planning.Advise
 		if q == nil {
-			q, advise, want = &host.WhatIf{Demand: []float64{1, 1}}, nil, "'sluice plan'"
+			q, advise, want = &questions.WhatIf{Demand: []float64{1, 1}}, nil, "'sluice plan'"
 		}
 		q.File, q.Measurements = p.Name(), p.Measurements()
 		if _, err := q.Answer(t.Context(), host.Options{}, advise); err == nil || !strings.Contains(err.Error(), want) {

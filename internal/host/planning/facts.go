@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/questions"
 	"github.com/sluice-serving/sluice/internal/measure/quantity"
 )
 
 // Facts lists the numbers of a whole plan, each with its name.
-func (v *Plan) Facts() (facts []host.Fact) {
+func (v *Plan) Facts() (facts []questions.Fact) {
 	fact := func(name, format string, args ...any) {
-		facts = append(facts, host.Fact{Name: name, Text: fmt.Sprintf(format, args...)})
+		facts = append(facts, questions.Fact{Name: name, Text: fmt.Sprintf(format, args...)})
 	}
 	if v.Accuracy != nil {
 		fact("accuracy", "%s", quantity.Accuracy(*v.Accuracy))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/questions"
 	"github.com/sluice-serving/sluice/internal/measure/quantity"
 	"github.com/sluice-serving/sluice/internal/systems"
 )
@@ -16,7 +17,7 @@ const maxShown = 4
 
 // DiagnosisText returns in words why a demand cannot be carried, and lists of what keeps it from it and of changes with
 // which it could be. All are empty where the demand is carried, or nothing was diagnosed.
-func (v *Plan) DiagnosisText() (summary []string, lists []host.AdviceList) {
+func (v *Plan) DiagnosisText() (summary []string, lists []questions.AdviceList) {
 	d := v.Diagnosis
 	if d == nil || !v.FallsShort() && d.Carried {
 		return nil, nil
@@ -26,18 +27,18 @@ func (v *Plan) DiagnosisText() (summary []string, lists []host.AdviceList) {
 		summary = append(summary, fmt.Sprintf("(More than %s is ruled out; between the two the search gave up.)",
 			quantity.Multiple(d.Bound)))
 	}
-	list := func(title string, n int, of func(i int) host.Advised) {
+	list := func(title string, n int, of func(i int) questions.Advised) {
 		if n == 0 {
 			return
 		}
-		x := host.AdviceList{Title: title}
+		x := questions.AdviceList{Title: title}
 		for i := range n {
 			x.Items = append(x.Items, of(i))
 		}
 		lists = append(lists, x)
 	}
-	list("What nothing serves:", len(d.Unserved), func(i int) host.Advised {
-		return host.Advised{Text: d.Unserved[i].Text}
+	list("What nothing serves:", len(d.Unserved), func(i int) questions.Advised {
+		return questions.Advised{Text: d.Unserved[i].Text}
 	})
 	if len(d.Unserved) == 0 {
 		shown := min(len(d.Bottlenecks), maxShown)
@@ -45,14 +46,14 @@ func (v *Plan) DiagnosisText() (summary []string, lists []host.AdviceList) {
 		if len(d.Bottlenecks) > maxShown {
 			more = 1
 		}
-		list("What keeps it from being carried:", len(d.Limits)+shown+more, func(i int) host.Advised {
+		list("What keeps it from being carried:", len(d.Limits)+shown+more, func(i int) questions.Advised {
 			switch k := i - len(d.Limits); {
 			case k < 0:
-				return host.Advised{Text: d.Limits[i].Text}
+				return questions.Advised{Text: d.Limits[i].Text}
 			case k < shown:
-				return host.Advised{Text: d.Bottlenecks[k].Text}
+				return questions.Advised{Text: d.Bottlenecks[k].Text}
 			}
-			return host.Advised{Text: fmt.Sprintf("and %d more apps, less so", len(d.Bottlenecks)-maxShown)}
+			return questions.Advised{Text: fmt.Sprintf("and %d more apps, less so", len(d.Bottlenecks)-maxShown)}
 		})
 	}
 	demands := 0
@@ -66,12 +67,13 @@ func (v *Plan) DiagnosisText() (summary []string, lists []host.AdviceList) {
 	if len(mends) == 1 {
 		title = "This would mend it:"
 	}
-	list(title, len(mends), func(i int) host.Advised {
-		return host.Advised{Text: mends[i].Text, Mend: mends[i].mended()}
+	list(title, len(mends), func(i int) questions.Advised {
+		return questions.Advised{Text: mends[i].Text, Mend: mends[i].mended()}
 	})
 	if !d.Carried && len(d.Mends) == 0 {
-		lists = append(lists, host.AdviceList{Title: "No change of one kind mends it: not more workers, budget or " +
-			"memory, lower floors, longer SLOs or less demand of one app."})
+		lists = append(lists,
+			questions.AdviceList{Title: "No change of one kind mends it: not more workers, budget or " +
+				"memory, lower floors, longer SLOs or less demand of one app."})
 	}
 	return summary, lists
 }
@@ -105,23 +107,23 @@ func (v *Plan) verdict(d *Diagnosis) string {
 }
 
 // mended is the mend without what no question "what if" can change; nil where that is a part of it.
-func (m *Mend) mended() *host.Mended {
+func (m *Mend) mended() *questions.Mended {
 	if len(m.Most)+len(m.Memory)+len(m.Demand)+len(m.Instances) > 0 || m.Kind == "options" {
 		return nil
 	}
-	return &host.Mended{
+	return &questions.Mended{
 		Add: m.Add, Budget: m.Budget, Floors: m.Floors, Targets: m.Targets, SLOs: m.SLOs,
 	}
 }
 
 // Advise plans for a demand as 'sluice plan' does, with its diagnosis. It is a host.Adviser.
-func Advise(ctx context.Context, p *host.Profiled, rates []float64) (*host.Advice, error) {
+func Advise(ctx context.Context, p *host.Profiled, rates []float64) (*questions.Advice, error) {
 	r, err := Plans(ctx, &Question{Of: p, Systems: []systems.System{p.System()}, Demands: []Demand{{Rates: rates}}})
 	if err != nil {
 		return nil, err
 	}
 	v := &r.Plans[0]
-	out := &host.Advice{
+	out := &questions.Advice{
 		System: v.System, Planner: v.Planner, Demand: v.Demand, Served: v.Served, Carried: !v.FallsShort(),
 		Facts: v.Facts(),
 	}

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/measuring"
+	hostserver "github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/cell"
 )
@@ -26,7 +28,7 @@ type Run struct {
 	Cell     int
 	Version  string // of the configuration
 	Profiled *host.Profiled
-	Server   *host.Server
+	Server   *hostserver.Server
 	// Machines is the supply of its machines; nil where none is supplied.
 	Machines provider.Supply
 	// Conn calls the run over gRPC, for streams.
@@ -69,14 +71,14 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 	if _, ok := files[cell.KeyProfile]; ok && len(opened.File().Profiles) == 0 {
 		profiles = append(profiles, filepath.Join(folder, cell.KeyProfile))
 	}
-	profiled, err := opened.EnsureProfile(ctx, profiles...)
+	profiled, err := measuring.EnsureProfile(ctx, opened, profiles...)
 	if err != nil {
 		return nil, err
 	}
 	profiled = profiled.Expecting(before.Rates)
 	hurry := make(chan struct{}) // the front says when it is not ready; a run has nobody to tell
 	close(hurry)
-	server, err := profiled.NewServer(ctx, host.ServerOptions{
+	server, err := hostserver.New(ctx, profiled, hostserver.Options{
 		HTTP: "off", GRPC: "127.0.0.1:0", Admin: "off", Hurry: hurry, Log: log, Starts: before.Starts,
 		Certificate: certificate,
 	})

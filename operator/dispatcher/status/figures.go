@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/server"
 	"github.com/sluice-serving/sluice/internal/measure/board"
 )
 
@@ -57,7 +57,7 @@ const young = 20 * time.Second
 
 // Of reads a run's figures. expected are the rates that it was made for, by app; unfetched says why models could not be
 // fetched, by name.
-func Of(s *host.Server, expected map[string]float64, unfetched map[string]string) Cell {
+func Of(s *server.Server, expected map[string]float64, unfetched map[string]string) Cell {
 	o, past, ready, machines := s.Overview(), s.Past(), s.ReadyApps(), s.Machines()
 	out := Cell{Apps: make(map[string]App, len(o.Apps)), Machines: make(map[string]int)}
 	if p := o.Plan; p != nil {

@@ -1,0 +1,263 @@
+package measuring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/measure/samples"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Judging are the options of [MeasureAccuracy].
+type Judging struct {
+	Samples string // folder of samples
+	App     string // that they are for; empty for the only app with several variants, or the only one
+	Most    int    // samples at most; 0 for DefaultSamples
+	// Score is a command that scores answers; empty compares them with labels.
+	Score string
+	// Agree compares the answers with those of the most accurate variant, in place of labels.
+	Agree bool
+	// Reference is that variant; empty takes the one with the highest accuracy in the configuration.
+	Reference string
+}
+
+// DefaultSamples is how many samples are used where nobody says: they tell a proportion to a percentage point.
+const DefaultSamples = 10_000
+
+// judgedBatch is how many samples run at once.
+const judgedBatch = 8
+
+// MeasureAccuracy runs every variant of an app of one stage on samples and judges its answers.
+func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) ([]profiler.Accuracy, error) {
+	if how.Most <= 0 {
+		how.Most = DefaultSamples
+	}
+	folder, err := openJudged(how.Samples, how.Most)
+	if err != nil {
+		return nil, fault.Wrap(fault.Usage, err)
+	}
+	defer folder.close()
+	if how.Score == "" && !how.Agree && !folder.labelled() {
+		return nil, fault.Errorf(fault.Usage, "%s: not every sample has a label: want LABEL/FILE, or labels.csv with "+
+			"FILE,LABEL on each line; without labels use --agree, or --score", how.Samples)
+	}
+	app, err := judgedApp(o, how.App)
+	if err != nil {
+		return nil, err
+	}
+	run, err := o.Backends(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	variants := slices.Clone(o.Spec().Stages[o.Spec().Apps[app].Stages[0]].Variants)
+	reference := serving.VariantID(serving.None)
+	if how.Agree {
+		if reference, err = referenceOf(o, variants, how.Reference); err != nil {
+			return nil, err
+		}
+		// It goes first: the others are compared with it.
+		slices.SortStableFunc(variants, func(a, b serving.VariantID) int {
+			return map[bool]int{true: -1}[a == reference] - map[bool]int{true: -1}[b == reference]
+		})
+	}
+	j := &judge{opened: o, run: run, folder: folder, app: app, how: how, ctx: ctx}
+	var out []profiler.Accuracy
+	for k, v := range variants {
+		o.Options().Progress(float64(k)/float64(len(variants)), "judging "+o.Spec().Variants[v].Name)
+		a, err := j.variant(v, reference)
+		if err != nil {
+			return nil, fmt.Errorf("variant %q: %w", o.Spec().Variants[v].Name, err)
+		}
+		if a.How != "" {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// judgedApp is the app that samples are for.
+func judgedApp(o *host.Opened, name string) (serving.AppID, error) {
+	spec := o.Spec()
+	var fit []serving.AppID
+	for a := range spec.Apps {
+		one := len(spec.Apps[a].Stages) == 1
+		if name != "" && spec.Apps[a].Name == name {
+			if !one {
+				return 0, fault.Errorf(fault.Usage, "app %q has several stages: samples are for apps of one", name)
+			}
+			return serving.AppID(a), nil
+		}
+		if one && (len(spec.Apps) == 1 || len(spec.Stages[spec.Apps[a].Stages[0]].Variants) > 1) {
+			fit = append(fit, serving.AppID(a))
+		}
+	}
+	if name == "" && len(fit) == 1 {
+		return fit[0], nil
+	}
+	return 0, fault.Errorf(fault.Usage, "say by --app which app the samples are for, one of one stage (%q is none)",
+		name)
+}
+
+// referenceOf is the variant that others are compared with.
+func referenceOf(o *host.Opened, variants []serving.VariantID, name string) (serving.VariantID, error) {
+	best := variants[0]
+	for _, v := range variants {
+		x := &o.Spec().Variants[v]
+		if name != "" && x.Name == name {
+			return v, nil
+		}
+		if x.Accuracy > o.Spec().Variants[best].Accuracy {
+			best = v
+		}
+	}
+	if name != "" {
+		return 0, fault.Errorf(fault.Usage, "the app has no variant %q", name)
+	}
+	if o.Spec().Variants[best].Accuracy == 0 {
+		return 0, fault.Errorf(fault.Usage, "no variant of the app has an accuracy: say by --reference which is the "+
+			"most accurate")
+	}
+	return best, nil
+}
+
+// judge judges variants.
+type judge struct {
+	opened *host.Opened
+	run    *host.Backends
+	folder *judgedSamples
+	app    serving.AppID
+	how    Judging
+	ctx    context.Context
+	said   [][]tensor.Tensor // by sample, the answers of the reference
+}
+
+// variant judges one. An accuracy without How is that of the reference itself, which is not measured by agreement.
+func (j *judge) variant(v, reference serving.VariantID) (a profiler.Accuracy, err error) {
+	o := j.opened
+	a = profiler.Accuracy{Variant: o.Spec().Variants[v].Name, Samples: j.folder.len()}
+	var score *scorer
+	if j.how.Score != "" {
+		a.How = profiler.ByScore
+		if score, err = startScorer(j.ctx, j.how.Score); err != nil {
+			return a, err
+		}
+		defer func() { err = errors.Join(err, score.close()) }()
+	}
+	sum := 0.0
+	err = j.answers(v, func(k int, outputs []tensor.Tensor) error {
+		switch {
+		case score != nil:
+			of := j.folder.sample(k)
+			x, err := score.score(&of, a.Variant, outputs)
+			sum += x
+			return err
+		case !j.how.Agree:
+			right, err := j.right(v, k, outputs)
+			if right {
+				sum++
+			}
+			return err
+		case v == reference:
+			j.said = append(j.said, outputs)
+		case samples.Agree(j.said[k], outputs):
+			sum++
+		}
+		return nil
+	})
+	switch {
+	case score != nil:
+	case !j.how.Agree:
+		a.How = profiler.ByLabels
+	case v != reference:
+		a.How, a.Reference = profiler.ByAgreement, o.Spec().Variants[reference].Name
+	}
+	a.Value = sum / float64(j.folder.len())
+	return a, err
+}
+
+// right reports whether an answer is the class that a sample's label names.
+func (j *judge) right(v serving.VariantID, k int, outputs []tensor.Tensor) (bool, error) {
+	if sent := j.folder.sent; sent != nil {
+		got := sent.Right(outputs, j.folder.at(k), 1)
+		if got.Items == 0 {
+			return false, fault.Errorf(fault.Usage, "the output that samples.json names says no class")
+		}
+		return got.Whole, nil
+	}
+	at := samples.Decides(outputs)
+	if at < 0 {
+		return false, fault.Errorf(fault.Usage, "no output says a class: give a command that scores answers, --score")
+	}
+	var names []string
+	if m := j.opened.Tables().Variants[v].Described; m != nil {
+		names = m.Labels[outputs[at].Name]
+	}
+	want, err := j.folder.folder.Class(j.folder.folder.Samples[k].Label, names)
+	if err != nil {
+		return false, err
+	}
+	got, ok := samples.Class(outputs[at].DType, outputs[at].Data)
+	return ok && got == want, nil
+}
+
+// answers runs a variant on all samples, in batches, and calls do with the answer to each.
+func (j *judge) answers(v serving.VariantID, do func(k int, outputs []tensor.Tensor) error) error {
+	ctx, done := context.WithTimeout(j.ctx, host.RemoteTimeout)
+	tensors, err := j.run.Describe(ctx, v)
+	done()
+	if err != nil {
+		return err
+	}
+	size := 1
+	if tensors.Batched {
+		size = max(1, min(judgedBatch, j.opened.Spec().Variants[v].MaxBatch))
+	}
+	runner, err := j.launch(v, size)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = runner.Close() }()
+	all := j.folder.len()
+	for first := 0; first < all; first += size {
+		n := min(size, all-first)
+		b := &dataplane.Batch{ID: 1, Variant: v, Items: n, Portions: make([]dataplane.Portion, n)}
+		for k := range n {
+			p := &b.Portions[k]
+			p.Query, p.Items = serving.QueryID(k+1), 1
+			if p.Inputs, err = j.folder.inputs(first+k, tensors.Inputs, tensors.Batched); err != nil {
+				return fault.Wrap(fault.Usage, err)
+			}
+		}
+		if err := runner.Run(j.ctx, b); err != nil {
+			return fmt.Errorf("on %s: %w", j.folder.sample(first).File, err)
+		}
+		for k := range n {
+			if err := do(first+k, b.Portions[k].Outputs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// launch brings a variant up on the first worker that can run it.
+func (j *judge) launch(v serving.VariantID, size int) (dataplane.Runner, error) {
+	sites, _ := j.opened.Sites()
+	for _, s := range sites {
+		if slices.Contains(s.Variants, v) {
+			return j.run.Of(s.Worker).Launch(j.ctx, dataplane.InstanceSpec{
+				ID: 1, Worker: s.Worker, DeviceType: s.Device,
+				Variants: []serving.VariantID{v}, BatchLimit: size, Slots: 1, Cores: s.Cores,
+			})
+		}
+	}
+	return nil, fault.Errorf(fault.Config, "no worker of %s runs it", j.opened.Name())
+}
