@@ -74,9 +74,9 @@ func (p *pool) until(t serving.Time) {
 	}
 }
 
-// The default rule on machines of three types, with apps of three variants each: ten that are loaded everywhere, at 90 %
-// of what the machines carry with the fastest variants in full batches, and more, of which a machine holds a quarter, in
-// so many ways for each type, at 70 %. ns/op is the time for a query from its arrival to its end.
+// The default rule on machines of three types, with apps of three variants each: ten that are loaded everywhere, at
+// 90 % of what the machines carry with the fastest variants in full batches, and more, of which a machine holds a
+// quarter, in so many ways for each type, at 70 %. ns/op is the time for a query from its arrival to its end.
 func BenchmarkPriced(b *testing.B) {
 	for _, c := range []struct {
 		machines, apps, ways int

@@ -328,7 +328,7 @@ var unbanned = []edge{
 	{"internal/host", "papers/ramsis", "policies that were made are kept between runs"},
 	{"internal/host/policies", "papers/ramsis", "policies are made, described and verified"},
 	{"internal/host/planning", "papers/kairos", "machines to rent or buy are chosen among pools"},
-	{"internal/host/planning", "papers/proteus", "a frontier of plans is drawn, a demand that is not carried explained"},
+	{"internal/host/planning", "papers/proteus", "a frontier of plans is drawn, a demand not carried explained"},
 	{"internal/host/measuring", "papers/infless/operators", "models are predicted by their operators"},
 	{"internal/host/server", "papers/infless/operators", "a function is predicted before it is measured"},
 	{"internal/host/functions", "papers/infless/operators", "a function is predicted before it is measured"},

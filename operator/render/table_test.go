@@ -77,7 +77,8 @@ func TestWhatIsExportedIsRendered(t *testing.T) {
 			},
 		},
 		{
-			Name: "graph", SLO: config.SLO{Latency: 200e6, Percentile: 99}, Late: "drop", Weight: 1, Inputs: shape("image", 8),
+			Name: "graph", SLO: config.SLO{Latency: 200e6, Percentile: 99}, Late: "drop", Weight: 1,
+			Inputs: shape("image", 8),
 			Stages: []config.Stage{
 				{
 					Name: "find", Variants: []config.Variant{{Name: "graph.find.finder", Accuracy: 1}},

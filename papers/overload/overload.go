@@ -192,15 +192,17 @@ type do func(ctx context.Context, system string, k int, times float64, seed uint
 // figure runs systems under loads, with one panel for each process.
 func figure(how string, weight int, loads []float64, names []string, run do) func(*runner, *reproduce.Sheet) error {
 	return func(r *runner, f *reproduce.Sheet) error {
-		c := f.Chart(f.Figure, fmt.Sprintf("Goodput under overload, %s: 50 ms + 1 ms an item, batches of %d, 500 ms", how,
-			maxBatch), len(processes))
+		c := f.Chart(f.Figure, fmt.Sprintf("Goodput under overload, %s: 50 ms + 1 ms an item, batches of %d, 500 ms",
+			how, maxBatch), len(processes))
 		for k, p := range processes {
 			panel := c.Panel("in time, % of capacity", "offered, in capacities: "+p.title, 0, 105)
 			for _, system := range names {
 				for _, x := range loads {
 					key := fmt.Sprintf("%s %s %s %v", how, p.name, system, x)
 					in := reproduce.All(reproduce.Add(r.Runner, key, weight, r.Seeds,
-						func(ctx context.Context, seed uint64) (float64, error) { return run(ctx, system, k, x, seed) }))
+						func(ctx context.Context, seed uint64) (float64, error) {
+							return run(ctx, system, k, x, seed)
+						}))
 					f.At("run", how, "arrivals", p.name, "offered", x).
 						Row(system, "in time", "% of capacity", in.Times(100))
 					panel.Point(system, x, in.Times(100))

@@ -39,7 +39,8 @@ type Entry struct {
 // Row adds a row with one number for each seed. It adds none where a number is not finite: there is nothing to show.
 func (p Place) Row(system, quantity, unit string, values Values) *Entry {
 	e := &Entry{row: Row{
-		Paper: p.sheet.Paper, Figure: p.sheet.Figure, System: system, Quantity: quantity, Unit: unit, Setting: p.setting,
+		Paper: p.sheet.Paper, Figure: p.sheet.Figure, System: system, Quantity: quantity, Unit: unit,
+		Setting: p.setting,
 	}}
 	p.sheet.Report(func(o *Outcome) error {
 		v := values()

@@ -95,7 +95,8 @@ func TestWorldsHaveTheirTraits(t *testing.T) {
 			{MixedMachines, kinds > 1}, {Sizes, largest > 1}, {Graphs, graphs}, {Rent, rent}, {OneVariant, one},
 			{Targets, targets},
 			{Overload, w.Offered() > 1.1*w.Reach},
-			{Large, len(w.Spec.Workers) >= leastLarge}, {Ramp, len(w.Workload.Apps[0].Rates) == rampSteps && !w.Has(RealTrace)},
+			{Large, len(w.Spec.Workers) >= leastLarge},
+			{Ramp, len(w.Workload.Apps[0].Rates) == rampSteps && !w.Has(RealTrace)},
 		} {
 			if w.Has(c.trait) != c.is {
 				t.Errorf("world %s: %s is %v, want %v", w.Name, c.trait, c.is, w.Has(c.trait))

@@ -35,7 +35,8 @@ func TestLargestPart(t *testing.T) {
 		}
 	}
 	failed := errors.New("failed")
-	if _, _, err := capacity.LargestPart(func(float64) (int, bool, error) { return 0, true, failed }); !errors.Is(err, failed) {
+	_, _, err := capacity.LargestPart(func(float64) (int, bool, error) { return 0, true, failed })
+	if !errors.Is(err, failed) {
 		t.Errorf("%v, want %v", err, failed)
 	}
 }

@@ -106,7 +106,8 @@ func figure6(run *runner, f *reproduce.Sheet) error {
 			at.Row(e.name, "cost of frames in time", "$ a million", s.Each(func(s *sessionRun) float64 {
 				return s.mean() * float64(len(s.cost)) / 3600 / reproduce.Sum(s.inTime) * 1e6
 			}))
-			at.Row(e.name, "least cost of what was asked", "$/h", s.Each(func(s *sessionRun) float64 { return s.bound }))
+			at.Row(e.name, "least cost of what was asked", "$/h",
+				s.Each(func(s *sessionRun) float64 { return s.bound }))
 			at.Row(e.name, "cost over the least", "", s.Each((*sessionRun).overLeast))
 			bars.Bar("cost over scrooge's", e.shortName(), cost.Over(base).First())
 			bars.Bar("finish rate", e.shortName(), finish.First().Map(func(v float64) float64 { return v / 100 }))

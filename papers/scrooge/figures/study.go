@@ -11,7 +11,8 @@ var study = reproduce.Study[*runner]{
 	Name: "scrooge", Title: "Scrooge: A Cost-Effective Deep Learning Inference System (SoCC 2021)",
 	Solver: true, New: newRunner,
 	Figures: []reproduce.Declaration[*runner]{
-		{Name: "1", Declare: figure1, Doc: "the seven graphs: what 12 clients ask of them, and the machines that takes"},
+		{Name: "1", Declare: figure1,
+			Doc: "the seven graphs: what 12 clients ask of them, and the machines that takes"},
 		{Name: "5", Declare: figure5, Doc: "the modelled profile of SSD-Inception, by batch size and concurrency"},
 		{Name: "6", Declare: figure6,
 			Doc: "cost and finish rate of sessions by Scrooge and Nexus, and the least that they could cost"},
@@ -20,8 +21,9 @@ var study = reproduce.Study[*runner]{
 		{Name: "9", Declare: overTime("tracker"), Doc: "a session of tracker over time"},
 		{Name: "10", Declare: figure10,
 			Doc: "cost over the least: the two-step program as written, greedy and exact allocation"},
-		{Name: "11", Declare: figure11, OnRequest: true, Doc: "how long allocations take with 2 and 30 machine types, " +
-			"on this machine; when asked for by name"},
+		{Name: "11", Declare: figure11, OnRequest: true,
+			Doc: "how long allocations take with 2 and 30 machine types, " +
+				"on this machine; when asked for by name"},
 		{Name: "12", Declare: figure12, Doc: "cost by objective, seven graphs"},
 		{Name: "13", Declare: figure13,
 			Doc: "cost without spatial multiplexing, and the throughput of a machine, by objective"},
