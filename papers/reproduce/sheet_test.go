@@ -10,8 +10,8 @@ import (
 
 type testRunner struct{ *Runner }
 
-// A figure states its rows and its chart before its task runs; they come out in that order with the task's numbers. What
-// is not a number has no row, and a figure on request runs only when it is named.
+// A figure states its rows and its chart before its task runs; they come out in that order with the task's numbers.
+// What is not a number has no row, and a figure on request runs only when it is named.
 func TestSheet(t *testing.T) {
 	study := Study[testRunner]{Name: "p", Notes: []string{"last"}, Solver: true,
 		New: func(q Request) (testRunner, error) { return testRunner{NewRunner(q)}, nil },

@@ -25,8 +25,8 @@ type Declaration[R any] struct {
 	Doc  string // one line that says what it shows
 	// Declare adds the figure's tasks to the runner and its rows, charts and notes to the sheet.
 	Declare func(R, *Sheet) error
-	// OnRequest figures run only when they are asked for by name: they take long, or measure times, which differ between
-	// machines and runs.
+	// OnRequest figures run only when they are asked for by name: they take long, or measure times, which differ
+	// between machines and runs.
 	OnRequest bool
 }
 

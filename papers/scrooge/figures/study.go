@@ -28,8 +28,9 @@ var study = reproduce.Study[*runner]{
 		{Name: "13", Declare: figure13,
 			Doc: "cost without spatial multiplexing, and the throughput of a machine, by objective"},
 		{Name: "14", Declare: figure14, Doc: "finish rate and cost by turn-off delay, seven graphs"},
-		{Name: "M", Declare: figureM, Doc: "ours: exact allocation against the paper's two-step one, a greedy one and " +
-			"one batch at a time, in the running system"},
+		{Name: "M", Declare: figureM,
+			Doc: "ours: exact allocation against the paper's two-step one, a greedy one and " +
+				"one batch at a time, in the running system"},
 	},
 	Notes: []string{"Profiles are modelled, not measured: the authors published none. The model is held to what the " +
 		"paper's text says of them (docs/papers.md, Scrooge)."},
