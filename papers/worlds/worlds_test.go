@@ -209,7 +209,7 @@ const foresightEvery = 25
 
 // A world whose machines cannot have 99 % of each app's queries in time has a bound on utility and none on money.
 func TestWorldsThatNoMoneyServesInTime(t *testing.T) {
-	p, refused, err := open(101, 929)
+	p, refused, err := open(103, 10)
 	if err != nil || refused != "" {
 		t.Fatal(refused, err)
 	}

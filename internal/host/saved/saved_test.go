@@ -38,7 +38,7 @@ func crowded(t *testing.T, dir string) *report.Report {
 		t.Fatal(err)
 	}
 	load := &workload.Spec{Seed: 3, DurationS: 20, Apps: []workload.AppSpec{
-		{App: "images", Rates: segments(t, "0:200,8:7000,14:100")}, {App: "text", Rate: 30},
+		{App: "images", Rates: segments(t, "0:200,8:9500,14:100")}, {App: "text", Rate: 30},
 	}}
 	r, err := p.Simulate(host.Simulation{Seed: 3, PlanDelay: host.DefaultPlanDelay, NoBound: true,
 		Journal: filepath.Join(dir, "run.journal")}, "crowded", load)

@@ -40,6 +40,9 @@ type group struct {
 	least    float64  // a price that decides only between batches that are worth the same
 	blocked  []blocked
 	lateFrom serving.Time // from when on late tasks may take a machine of it though others are busy
+
+	// around are its prices by demand around the expected one.
+	around [len(around)]float64
 }
 
 // option is a variant that a group's machines can run.
@@ -147,7 +150,7 @@ func (x *group) priceLike(before []group, key string) {
 	}
 	if found >= 0 {
 		y := &before[found]
-		x.dual, x.lateFrom = y.dual, y.lateFrom
+		x.dual, x.around, x.lateFrom = y.dual, y.around, y.lateFrom
 	}
 }
 

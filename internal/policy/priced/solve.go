@@ -229,3 +229,21 @@ func weight(z float64) float64 {
 	}
 	return math.Exp(z)
 }
+
+// shedShare is the part of a flow's value below which its surplus says that some of it is not served.
+const shedShare = 5 * blurFlow
+
+// sheds reports whether some flow is not served whole at the prices that were evaluated last.
+func (d *dual) sheds() bool {
+	for k := range d.flows {
+		x := &d.flows[k]
+		surplus := x.value
+		for e := x.from; e < x.to; e++ {
+			surplus -= d.terms[e].items * d.nodes[d.terms[e].node].cost
+		}
+		if surplus < shedShare*x.value {
+			return true
+		}
+	}
+	return false
+}

@@ -23,14 +23,15 @@ func TestDefaultWhereBatchesScatter(t *testing.T) {
 	}
 }
 
-// With many alike workers and one app, which tidal is made for, the default is as accurate but for a sixth of a point,
-// and serves in time. Prices of the expected demand alone had it 0.7 % late at 3,200 queries/s.
+// With many alike workers and one app, which tidal is made for, the default is as accurate but for a fifth of a point, at
+// 3,200 queries/s for 0.8, and serves in time. Prices of the expected demand alone cost a point at 2,800. That what waits
+// counts whole in prices costs 0.6 at 3,200; large fleets with little memory need it.
 func TestDefaultBesideTidal(t *testing.T) {
 	for _, rate := range []float64{400, 1200, 2000, 2400, 2800, 3200, 3600} {
 		own, late := average(t, testJob(t, a4Setup, systems.Default, testLoad(t, rate)), max(*seeds, 1))
 		tidal, _ := average(t, testJob(t, a4Setup, "tidal", testLoad(t, rate)), max(*seeds, 1))
 		t.Logf("%.0f queries/s: %.2f %%, %.3f %% late; tidal %.2f", rate, own, late, tidal)
-		if own < tidal-0.17 || late > 0.2 {
+		if own < tidal-0.8 || late > 0.2 {
 			t.Errorf("%.0f queries/s: %.2f %% and %.3f %% late, tidal has %.2f", rate, own, late, tidal)
 		}
 	}
