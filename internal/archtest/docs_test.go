@@ -162,7 +162,8 @@ func TestNumbersHaveCommands(t *testing.T) {
 	for _, page := range pages(t) {
 		prose(t, page, func(n int, line string) {
 			if strings.Contains(line, "†") {
-				t.Errorf("%s:%d has a number that no command prints; name the command, or leave the number out", page, n)
+				t.Errorf("%s:%d has a number that no command prints; name the command, or leave the number out",
+					page, n)
 			}
 		})
 	}

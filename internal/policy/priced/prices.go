@@ -113,9 +113,9 @@ func (r *Rule) solve() {
 // solveAround solves the program for the demand and for some around it, as far away as chance brings it within an
 // objective, and takes the mean of their prices. The prices of one demand alone are steps: just below what the fastest
 // variants carry time is cheap, just above it nothing is worth its price. Where there are several groups the steps are
-// many and small, and where there is one slot each task that waits moves the demand over them: the program is solved for
-// the demand alone. While the expected demand is not served whole its price is the least: with less, queues grow until
-// queries are late.
+// many and small, and where there is one slot each task that waits moves the demand over them: the program is solved
+// for the demand alone. While the expected demand is not served whole its price is the least: with less, queues grow
+// until queries are late.
 func (r *Rule) solveAround() {
 	p, groups := &r.prices, r.machines.groups
 	if len(groups) != 1 || groups[0].all() == 1 {

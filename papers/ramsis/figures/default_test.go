@@ -23,9 +23,9 @@ func TestDefaultWhereBatchesScatter(t *testing.T) {
 	}
 }
 
-// With many alike workers and one app, which tidal is made for, the default is as accurate but for a fifth of a point, at
-// 3,200 queries/s for 0.8, and serves in time. Prices of the expected demand alone cost a point at 2,800. That what waits
-// counts whole in prices costs 0.6 at 3,200; large fleets with little memory need it.
+// With many alike workers and one app, which tidal is made for, the default is as accurate but for a fifth of a point,
+// at 3,200 queries/s for 0.8, and serves in time. Prices of the expected demand alone cost a point at 2,800. That what
+// waits counts whole in prices costs 0.6 at 3,200; large fleets with little memory need it.
 func TestDefaultBesideTidal(t *testing.T) {
 	for _, rate := range []float64{400, 1200, 2000, 2400, 2800, 3200, 3600} {
 		own, late := average(t, testJob(t, a4Setup, systems.Default, testLoad(t, rate)), max(*seeds, 1))
