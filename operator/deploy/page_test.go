@@ -16,7 +16,7 @@ func TestThePage(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Controllers: true, Empty: true,
 		Nodes: []cluster.Nodes{{Name: "n", Count: 2}}})
 	root, work, bin := cluster.Root(), t.TempDir(), t.TempDir()
-	for _, name := range []string{"operator", "examples", "host"} {
+	for _, name := range []string{"operator", "examples", "internal"} {
 		if err := os.Symlink(filepath.Join(root, name), filepath.Join(work, name)); err != nil {
 			t.Fatal(err)
 		}
