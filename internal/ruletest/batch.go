@@ -124,3 +124,22 @@ func RandomSituation(rng *rand.Rand) Situation {
 	}
 	return s
 }
+
+// Run is the decision to run n queries.
+func Run(n int) batch.Decision { return batch.Decision{Action: batch.Run, N: n} }
+
+// Until is the decision to wait until a time in ms.
+func Until(at int) batch.Decision {
+	return batch.Decision{Action: batch.Wait, Until: serving.Time(at) * ms}
+}
+
+// Drop is the decision to drop the first query.
+func Drop() batch.Decision { return batch.Decision{Action: batch.Drop} }
+
+// Same tells whether two decisions are alike but for the variant and the reason.
+func Same(a, b batch.Decision) bool {
+	return a.Action == b.Action && a.N == b.N && a.Until == b.Until
+}
+
+// Decide is what a rule decides in a situation.
+func Decide(r batch.Rule, s Situation) batch.Decision { return r.New().Decide(s.View()) }

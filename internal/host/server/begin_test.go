@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,28 +31,6 @@ func begunWith(t *testing.T, path string, o host.Options) (*host.Profiled, strin
 	return p, strings.Join(said, "\n")
 }
 
-// oddServer serves a configuration until the test ends.
-func oddServer(t *testing.T, p *host.Profiled) *Server {
-	t.Helper()
-	s, err := New(t.Context(), p, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, stop := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Serve(serving) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
-	})
-	if err := s.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // refineAll does what a server would do while it is idle.
 func refineAll(t *testing.T, s *Server) {
 	t.Helper()
@@ -72,7 +49,7 @@ func TestMeasuredWhileIdle(t *testing.T) {
 	if n := len(p.Unmeasured()); n != 4 {
 		t.Fatalf("%d models are to be measured, want 4", n)
 	}
-	s := oddServer(t, p)
+	s := served(t, p, Options{})
 	refineAll(t, s)
 	var g *functions.Extension
 	err := s.refiner.manager.Extend(t.Context(), func(x *functions.Extension) error { g = x; return nil })
@@ -104,7 +81,7 @@ func TestMeasuredWhileIdle(t *testing.T) {
 func TestKnownProfilesAreKept(t *testing.T) {
 	o := host.Options{Quick: true, Measured: t.TempDir()}
 	p, _ := begunWith(t, hosttest.OddRepository(t, "good"), o)
-	refineAll(t, oddServer(t, p))
+	refineAll(t, served(t, p, Options{}))
 	path := hosttest.OddRepository(t, "good")
 	p, said := begunWith(t, path, o)
 	f, err := profiler.ReadFile(filepath.Join(filepath.Dir(path), host.MeasuredProfile))
@@ -135,7 +112,7 @@ func believedOf(t *testing.T, s *Server, name string) (samples int, one time.Dur
 func TestUnmeasuredIsServedAndLearned(t *testing.T) {
 	path := hosttest.OddRepository(t, "good", "large")
 	p, _ := begunWith(t, path, host.Options{Quick: true})
-	s := oddServer(t, p)
+	s := served(t, p, Options{})
 	const body = `{"inputs":[{"name":"x","datatype":"INT64","shape":[1],"data":[%d]}]}`
 	send := func(x, want int) {
 		code, got := ask(t, "POST", s.HTTPAddr()+"/v2/models/1large/infer", fmt.Sprintf(body, x))

@@ -14,16 +14,8 @@ const ms = serving.Time(time.Millisecond)
 
 type situation = ruletest.Situation
 
-func run(n int) batch.Decision { return batch.Decision{Action: batch.Run, N: n} }
-func until(at int) batch.Decision {
-	return batch.Decision{Action: batch.Wait, Until: serving.Time(at) * ms}
-}
-func same(a, b batch.Decision) bool {
-	return a.Action == b.Action && a.N == b.N && a.Until == b.Until
-}
-
-func drop() batch.Decision                            { return batch.Decision{Action: batch.Drop} }
-func decide(r batch.Rule, s situation) batch.Decision { return r.New().Decide(s.View()) }
+// What a rule decides and may decide, by short names.
+var run, until, drop, same, decide = ruletest.Run, ruletest.Until, ruletest.Drop, ruletest.Same, ruletest.Decide
 
 func TestRules(t *testing.T) {
 	five := []int{100, 100, 100, 100, 100}
