@@ -260,10 +260,10 @@ func coarse(t *testing.T, s *systems.System) {
 var rules = map[string]string{
 	"ramsis":         "knows the slack of one|each serves one stage",
 	"tidal":          "knows the slack of one|each serves one stage|pools workers of one type",
-	"jellyfish":      "knows the slack of one|each serves one stage",
-	"modelswitching": "knows the slack of one|each serves one stage",
-	"infaas-target":  "knows the slack of one|each serves one stage",
-	"allvariants":    "knows the slack of one|each serves one stage",
+	"jellyfish":      "knows the response of one|each serves one stage",
+	"modelswitching": "knows the response of one|each serves one stage",
+	"infaas-target":  "knows the response of one|each serves one stage",
+	"allvariants":    "knows the response of one|each serves one stage",
 	"kairos":         "rents machines for apps of one|gives a machine to one app",
 }
 

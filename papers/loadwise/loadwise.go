@@ -142,7 +142,7 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 
 // stages makes the input of the rules, by StageID.
 func (p *Planner) stages(r *plan.Request) (*capacity.Alone, []*stage, error) {
-	x, err := capacity.ReadAlone(p.Name(), r, p.Profile, false)
+	x, err := capacity.ReadAlone(p.Name(), "response", r, p.Profile, false)
 	if err != nil {
 		return nil, nil, err
 	}

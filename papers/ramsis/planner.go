@@ -65,7 +65,7 @@ const (
 // one (§3.2.2), and latencies that are believed anew make all of them anew. Making a policy takes about a tenth of a
 // second. It fails for an app of several stages.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	x, err := capacity.ReadAlone(p.Name(), &r, p.Profile, false)
+	x, err := capacity.ReadAlone(p.Name(), "slack", &r, p.Profile, false)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | 
 // holds those of the latencies believed last. It fails for an app
 // of several stages. Where workers have several types, each app gets workers of one.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	x, err := capacity.ReadAlone(p.Name(), &r, p.Profile, true)
+	x, err := capacity.ReadAlone(p.Name(), "slack", &r, p.Profile, true)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,9 @@ type Alone struct {
 	Broken   []bool        // by VariantID
 }
 
-// ReadAlone reads a request. oneType gives all workers of a stage the same type. It fails for an app of several stages.
-func ReadAlone(planner string, r *plan.Request, p profile.Profile, oneType bool) (*Alone, error) {
+// ReadAlone reads a request. oneType gives all workers of a stage the same type. It fails for an app of several stages,
+// of which the planner knows one stage's slack or response alone, as knows says.
+func ReadAlone(planner, knows string, r *plan.Request, p profile.Profile, oneType bool) (*Alone, error) {
 	x := &Alone{Spec: r.Spec, Believed: r.Believed(p), Asked: StageDemands(r.Spec, r.Rates)}
 	down, broken := Unusable(r.Spec, r.Snapshot)
 	x.Broken = broken
@@ -33,8 +34,8 @@ func ReadAlone(planner string, r *plan.Request, p profile.Profile, oneType bool)
 	}
 	for a := range r.Spec.Apps {
 		if app := &r.Spec.Apps[a]; len(app.Stages) > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner %s knows the slack of one; use planner proteus",
-				app.Name, len(app.Stages), planner)
+			return nil, fmt.Errorf("app %q has %d stages: planner %s knows the %s of one; use planner proteus",
+				app.Name, len(app.Stages), planner, knows)
 		}
 	}
 	return x, nil
