@@ -28,15 +28,19 @@ type Graph struct {
 }
 
 // Chart adds a chart of panels, laid out in the given number of columns. name names the file: figure-8 for "8". A chart
-// without panels is left out.
+// without points is left out.
 func (s *Sheet) Chart(name, title string, columns int) *Graph {
 	g := &Graph{title: title, columns: columns}
 	s.Report(func(o *Outcome) error {
 		c := &plot.Chart{Title: g.title, Columns: g.columns}
+		points := 0
 		for _, p := range g.panels {
 			c.Panels = append(c.Panels, p.drawn())
+			for _, l := range p.Lines {
+				points += len(l.Y)
+			}
 		}
-		if len(c.Panels) > 0 {
+		if points > 0 {
 			o.Charts = append(o.Charts, Chart{Name: "figure-" + name, Drawing: c})
 		}
 		return nil
@@ -53,12 +57,17 @@ type Panel struct {
 // Auto has an end of an axis chosen by the data.
 var Auto = math.NaN()
 
-// Add adds a panel.
-func (g *Graph) Add(p *Panel) { g.panels = append(g.panels, p) }
+// NewPanel returns a panel of lines over an axis.
+func NewPanel(name, axis string, low, high float64) *Panel {
+	return &Panel{Panel: plot.Panel{Name: name, XName: axis, Low: low, High: high}}
+}
+
+// Add adds panels.
+func (g *Graph) Add(p ...*Panel) { g.panels = append(g.panels, p...) }
 
 // Panel adds a panel of lines over an axis.
 func (g *Graph) Panel(name, axis string, low, high float64) *Panel {
-	p := &Panel{Panel: plot.Panel{Name: name, XName: axis, Low: low, High: high}}
+	p := NewPanel(name, axis, low, high)
 	g.Add(p)
 	return p
 }
@@ -93,9 +102,15 @@ func (p *Panel) Curve(name string, points func() (x, y []float64)) {
 	})
 }
 
-// Point adds a point to a line, at the mean of y.
+// Point adds a point to a line, at the mean of y; none where y has no numbers.
 func (p *Panel) Point(name string, x float64, y Values) {
-	p.Curve(name, func() ([]float64, []float64) { return []float64{x}, []float64{y.Mean()} })
+	p.Curve(name, func() ([]float64, []float64) {
+		v := y()
+		if len(v) == 0 {
+			return nil, nil
+		}
+		return []float64{x}, []float64{Mean(v)}
+	})
 }
 
 // Bar adds the bar of a line to a group, as high as the mean of y. Groups come in the order in which they were first

@@ -30,8 +30,11 @@ func (r Runs[T]) Results() []T {
 	return out
 }
 
-// First returns the result of the first seed. The task must have run.
-func (r Runs[T]) First() T { return r.task.Results[0].(T) }
+// Of returns the result of a seed, counted from 0. The task must have run.
+func (r Runs[T]) Of(seed int) T { return r.task.Results[seed].(T) }
+
+// First returns the result of the first seed.
+func (r Runs[T]) First() T { return r.Of(0) }
 
 // Each returns a number of every result.
 func (r Runs[T]) Each(number func(T) float64) Values {

@@ -11,7 +11,8 @@ import (
 type testRunner struct{ *Runner }
 
 // A figure states its rows and its chart before its task runs; they come out in that order with the task's numbers.
-// What is not a number has no row, and a figure on request runs only when it is named.
+// What is not a number has no row, a chart without points is left out, and a figure on request runs only when
+// it is named.
 func TestSheet(t *testing.T) {
 	study := Study[testRunner]{Name: "p", Notes: []string{"last"}, Solver: true,
 		New: func(q Request) (testRunner, error) { return testRunner{NewRunner(q)}, nil },
@@ -24,6 +25,9 @@ func TestSheet(t *testing.T) {
 			at.Row("a", "of nothing", "", n.Over(Const(0, 0)))
 			at.Row("b", "twice", "", n.Times(2)).Published(In(map[string]float64{}, "b"), "§2").OneSeed()
 			f.Part("1b").At().Row("c", "mean", "", MeanOf(n, n.Map(func(v float64) float64 { return v + 1 })))
+			none := n.Where(Const())
+			at.Row("d", "where there is nothing", "", none)
+			f.Chart("none", "no points", 1).Panel("empty", "x", 0, Auto).Point("line", 1, none)
 			bars := f.Chart("1", "title", 1).Bars("bars")
 			bars.Bar("x", "left", n)
 			bars.Bar("x", "right", n.First())

@@ -40,6 +40,16 @@ func (n Values) Over(base Values) Values {
 	return n.With(base, func(a, b float64) float64 { return a / b })
 }
 
+// Where returns the numbers where there are others, none where those have none.
+func (n Values) Where(others Values) Values {
+	return func() []float64 {
+		if len(others()) == 0 {
+			return nil
+		}
+		return n()
+	}
+}
+
 // First returns the number of the first seed alone.
 func (n Values) First() Values { return func() []float64 { return n()[:1] } }
 

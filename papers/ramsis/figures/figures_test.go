@@ -33,15 +33,12 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 				return nil, err
 			}
 			run.trace.policyRates = "1600,2000"
-			if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
-				return nil, err
-			}
-			return run.Run(t.Context())
+			return study.Run(t.Context(), run)
 		})
 	}
 	onTrace := []string{"5", "T3", "A4"}
 	var others []string
-	for _, f := range figures {
+	for _, f := range study.Figures {
 		if !f.OnRequest && !slices.Contains(onTrace, f.Name) {
 			others = append(others, f.Name)
 		}

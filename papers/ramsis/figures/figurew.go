@@ -19,42 +19,22 @@ const (
 
 // figureW finds how many workers each other system needs to be as accurate as RAMSIS with 60 workers, without more
 // violations. It uses the setup of A4 and every constant load that RAMSIS carries.
-func figureW(run *runner) error {
-	base := run.systemIndex("ramsis")
-	if base < 0 {
-		return nil
-	}
+func figureW(run *runner, f *reproduce.Sheet) error {
 	for _, rate := range run.rates {
-		on, err := run.constantLoad(rate)
-		if err != nil {
-			return err
-		}
+		on := run.constantLoad(rate)
 		for _, s := range run.systems {
 			if s.Name == "ramsis" || s.Name == "greedy" {
 				continue
 			}
-			t := run.AddTask(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()),
-				run.Seeds,
-				func(ctx context.Context, seed uint64) (any, error) {
-					return run.workersNeeded(ctx, s, run.systems[base], on, seed)
+			needed := reproduce.Add(run.Runner, fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate),
+				8*int(on.expected()), run.Seeds, func(ctx context.Context, seed uint64) (float64, error) {
+					return run.workersNeeded(ctx, s, reproduce.System("ramsis"), on, seed)
 				})
-			run.Report(func(o *reproduce.Outcome) error {
-				var values []float64
-				for _, d := range t.Results {
-					values = append(values, d.(float64))
-				}
-				addRow(o, row("W", s.Name, "workers for what ramsis does with 60", "",
-					map[string]string{"load": formatNumber(rate)}), values...)
-				return nil
-			})
+			f.At("load", rate).Row(s.Name, "workers for what ramsis does with 60", "", reproduce.All(needed))
 		}
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		o.Notes = append(o.Notes, fmt.Sprintf(
-			"A system without a row in Figure W does not get there with %d workers: Jellyfish+ never runs a model "+
-				"that takes more than half the objective.", mostWorkers))
-		return nil
-	})
+	f.Note(fmt.Sprintf("A system without a row in Figure W does not get there with %d workers: Jellyfish+ never runs "+
+		"a model that takes more than half the objective.", mostWorkers))
 	return nil
 }
 
@@ -64,12 +44,11 @@ func (run *runner) workersNeeded(ctx context.Context, s, base systems.System, on
 	simulateWith := func(s systems.System, workers int) (*result, error) {
 		at := a4Setup
 		at.workers = workers
-		w, err := newEnvironment(run.Solver, at)
+		j, err := run.job(at, s, on)
 		if err != nil {
 			return nil, err
 		}
-		w.Policies = run.Policies
-		return newJob(w, s, on).simulate(ctx, seed)
+		return j.simulate(ctx, seed)
 	}
 	want, err := simulateWith(base, a4Setup.workers)
 	if err != nil || want.violations >= satisfiableViolations {

@@ -47,9 +47,9 @@ func fluidBound(ctx context.Context, solver milp.Solver, at setup, rate float64)
 }
 
 // fluidTask adds a task that computes the bound of a load: the mean of the bounds of its rates, weighted by queries.
-func (run *runner) fluidTask(at setup, on *load) *reproduce.Task {
+func (run *runner) fluidTask(at setup, on *load) reproduce.Runs[float64] {
 	key := fmt.Sprintf("fluid bound of %s, %v", on.name, at)
-	return run.AddTask(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
+	return reproduce.Add(run.Runner, key, 1000, 1, func(ctx context.Context, _ uint64) (float64, error) {
 		byRate := make(map[float64]float64)
 		total, queries := 0.0, 0.0
 		const second = serving.Time(1e9)
@@ -58,7 +58,7 @@ func (run *runner) fluidTask(at setup, on *load) *reproduce.Task {
 			if _, ok := byRate[rate]; !ok {
 				x, err := fluidBound(ctx, run.Solver, at, rate)
 				if err != nil {
-					return nil, err
+					return 0, err
 				}
 				byRate[rate] = x
 			}

@@ -236,12 +236,13 @@ func (f *foresightSearch) tightest(low, high int) (first, last int) {
 }
 
 // foresightTask adds a task that computes the bound of a load's arrivals, with every seed.
-func (run *runner) foresightTask(at setup, on *load) *reproduce.Task {
+func (run *runner) foresightTask(at setup, on *load) reproduce.Runs[float64] {
 	key := fmt.Sprintf("bound by foresight of %s, %v", on.name, at)
-	return run.AddTask(key, int(on.expected())/4, run.Seeds, func(_ context.Context, seed uint64) (any, error) {
+	weight := int(on.expected()) / 4
+	return reproduce.Add(run.Runner, key, weight, run.Seeds, func(_ context.Context, seed uint64) (float64, error) {
 		list, err := at.models()
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		var arrivals []float64
 		source := on.source(seed)

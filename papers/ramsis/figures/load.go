@@ -34,9 +34,13 @@ func newLoad(name string, span time.Duration, points []workload.Point, known flo
 	return &load{name: name, rate: rate, span: span, known: known, policyRates: authorsRates}, err
 }
 
-// newConstantLoad returns a constant rate, which systems know.
-func newConstantLoad(name string, rate float64, span time.Duration) (*load, error) {
-	return newLoad(name, span, []workload.Point{{Rate: rate}}, rate)
+// newConstantLoad returns a constant rate above 0, which systems know.
+func newConstantLoad(name string, rate float64, span time.Duration) *load {
+	l, err := newLoad(name, span, []workload.Point{{Rate: rate}}, rate)
+	if err != nil {
+		panic(err)
+	}
+	return l
 }
 
 // newTraceLoad returns the production trace as the authors' simulator plays it, for the time span.
@@ -67,6 +71,6 @@ func (l *load) expected() float64 { return l.rate.Expected(serving.Time(l.span))
 func (l *load) source(seed uint64) workload.Source {
 	return &workload.App{
 		Times:    workload.NewProcess(l.rate, workload.Poisson{}, workload.Rand(seed, l.name)),
-		Template: workload.Arrival{Items: 1, Variant: serving.None, Sample: -1},
+		Template: reproduce.Query(0),
 	}
 }

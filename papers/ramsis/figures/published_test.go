@@ -36,10 +36,7 @@ func TestPublished(t *testing.T) {
 			}
 			run.trace.policyRates = "1600,2000"
 		}
-		if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
-			t.Fatal(err)
-		}
-		o, err := run.Run(t.Context())
+		o, err := study.Run(t.Context(), run)
 		if err != nil {
 			t.Fatal(err)
 		}

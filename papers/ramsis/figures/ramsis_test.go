@@ -2,6 +2,7 @@ package ramsis
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -51,11 +52,7 @@ func testJob(t testing.TB, s setup, system string, l *load) *job {
 
 func testLoad(t testing.TB, rate float64) *load {
 	t.Helper()
-	l, err := newConstantLoad("constant", rate, constantSpan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return newConstantLoad("constant", rate, constantSpan)
 }
 
 // Jellyfish+ has the accuracy of the authors' code at every constant load they ran. It violates nothing while some
@@ -65,12 +62,12 @@ func TestJellyfishAsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rate := range constantRates() {
+	for _, rate := range constantRates {
 		r, err := testJob(t, a4Setup, "jellyfish+", testLoad(t, rate)).simulate(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, ok := byLoad[formatNumber(rate)]; ok && math.Abs(r.accuracy-v[2]) > 0.006 {
+		if v, ok := byLoad[fmt.Sprint(rate)]; ok && math.Abs(r.accuracy-v[2]) > 0.006 {
 			t.Errorf("%v queries/s: accuracy %.3f, published %.2f", rate, r.accuracy, v[2])
 		}
 		if rate < 3300 && r.violations > 0 {

@@ -3,6 +3,7 @@ package ramsis
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// table2Row is a row of Table 2: the time that the authors needed to compute a policy, in s; 0 where they gave up after
-// a day.
+// table2Row is a row of Table 2: the time that the authors needed to compute a policy, in s; NaN where they gave
+// up after a day.
 type table2Row struct {
 	modelSet modelSet
 	levels   int // of slack; 0 means model-based
@@ -20,10 +21,12 @@ type table2Row struct {
 	took     float64
 }
 
+var never = math.NaN()
+
 var table2 = []table2Row{
 	{pareto, 0, true, 3693.53}, {pareto, 100, true, 3014.89}, {pareto, 0, false, 115.50}, {pareto, 100, false, 132.20},
 	{pareto, 10, false, 14.62},
-	{dense, 0, false, 0}, {dense, 100, true, 0}, {dense, 100, false, 1355.09}, {dense, 10, false, 148.87},
+	{dense, 0, false, never}, {dense, 100, true, never}, {dense, 100, false, 1355.09}, {dense, 10, false, 148.87},
 }
 
 // problem returns the problem of a row: the policy of one of 60 workers at 2,000 queries/s.
@@ -62,15 +65,15 @@ func (g table2Row) name() string {
 }
 
 // figureT2 measures the time to compute a policy, on this machine.
-func figureT2(run *runner) error {
+func figureT2(run *runner, f *reproduce.Sheet) error {
 	var machine sync.Mutex // one at a time, as they would slow each other down
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
 		for _, g := range table2 {
-			t := run.AddTask(fmt.Sprintf("policy: %s, %s, SLO %v", g.modelSet, g.name(), slo), 1<<20, 1,
-				func(ctx context.Context, _ uint64) (any, error) {
+			t := reproduce.Add(run.Runner, fmt.Sprintf("policy: %s, %s, SLO %v", g.modelSet, g.name(), slo), 1<<20, 1,
+				func(ctx context.Context, _ uint64) (float64, error) {
 					w, err := g.problem(slo)
 					if err != nil {
-						return nil, err
+						return 0, err
 					}
 					machine.Lock()
 					defer machine.Unlock()
@@ -78,20 +81,12 @@ func figureT2(run *runner) error {
 					_, err = w.Solve(ctx)
 					return time.Since(begun).Seconds(), err
 				})
-			run.Report(func(o *reproduce.Outcome) error {
-				models := 9
-				if g.modelSet == dense {
-					models = 60
-				}
-				r := row("T2", g.name(), "making a policy", "s", map[string]string{
-					"models": fmt.Sprint(models), "slo": slo.String(),
-				})
-				if g.took > 0 {
-					r = r.WithPublished(g.took, "Table 2, B = 29")
-				}
-				o.AddRow(r, t.Results[0].(float64))
-				return nil
-			})
+			models := 9
+			if g.modelSet == dense {
+				models = 60
+			}
+			f.At("models", models, "slo", slo).Row(g.name(), "making a policy", "s", reproduce.All(t)).
+				Published(g.took, "Table 2, B = 29")
 		}
 	}
 	return nil
