@@ -17,9 +17,6 @@ const (
 
 var tenureNames = [...]string{"", "owned", "rented"}
 
-// Tenures are the words of ParseTenure.
-func Tenures() []string { return tenureNames[1:] }
-
 // ParseTenure reads owned or rented. Anything else is TenureUnstated.
 func ParseTenure(word string) Tenure {
 	for t, name := range tenureNames {

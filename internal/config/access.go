@@ -7,9 +7,6 @@ import (
 	"github.com/sluice-serving/sluice/internal/limits"
 )
 
-// Roles are the names of what callers may do.
-var Roles = []string{"look", "infer", "deploy", "administer"}
-
 // longestName bounds the names of tenants and callers, in bytes: they are labels of metrics and words of key files.
 const longestName = 100
 
@@ -39,7 +36,6 @@ func isWord(s string) bool {
 
 func (c *checker) access() {
 	a := &c.f.Access
-	c.roles(a.Anonymous, "access.anonymous")
 	c.need(len(a.Certificates) == 0 || c.f.Server.TLS.ClientCA != "", "access.certificates",
 		"needs server.tls.client_ca: nobody else checks the certificates")
 	seen := make(map[string]bool)
@@ -49,7 +45,6 @@ func (c *checker) access() {
 		c.need(!seen[x.Name], path+".name", "%q is the name of an earlier caller", x.Name)
 		seen[x.Name] = true
 		c.need(len(x.Roles) > 0, path+".roles", "is empty: the caller could do nothing")
-		c.roles(x.Roles, path+".roles")
 		if x.Tenant != "" {
 			c.known(x.Tenant, c.f.tenantNames(), path+".tenant", "tenant")
 		}
@@ -65,16 +60,9 @@ func (c *checker) access() {
 			"access.jwt.key_url", "is %.200q, want https://HOST/PATH: whoever can change the answer can sign tokens",
 			j.KeyURL)
 	}
-	c.roles(j.Roles, "access.jwt.roles")
 	t := &c.f.Server.TLS
 	c.need(!t.ClientOptional || t.ClientCA != "", "server.tls.client_optional", "has no effect without client_ca")
 	c.need(!t.Admin || t.Cert != "", "server.tls.admin", "has no effect without cert and key")
-}
-
-func (c *checker) roles(names []string, path string) {
-	for i, n := range names {
-		c.known(n, Roles, at(path, i), "role")
-	}
 }
 
 func (f *File) tenantNames() (out []string) {

@@ -48,7 +48,7 @@ apps:
 		},
 		{
 			strings.Replace(head, "owned", "mine", 1),
-			`sluice.yaml:2: device_types[0].tenure: there is no tenure "mine": there is owned or rented`,
+			`sluice.yaml:2: device_types[0].tenure: is "mine", want owned or rented`,
 		},
 		{
 			head + "    accuracy_floor: 0.85\n    system: {router: fcfs, batcher: single}\n" +

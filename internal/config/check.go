@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/limits"
 	"github.com/sluice-serving/sluice/internal/models/repository"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -33,6 +32,7 @@ func (c *checker) file() {
 			c.addf("version", "is missing: write `version: 1` at the top")
 		}
 	}
+	c.settings(f)
 	c.deviceTypes()
 	c.workers()
 	c.system(&f.System, "system")
@@ -42,7 +42,6 @@ func (c *checker) file() {
 	c.tenants()
 	c.access()
 	c.telemetry()
-	c.ranges(f)
 	for i, p := range f.Profiles {
 		c.need(p != "", at("profiles", i), "is empty")
 	}
@@ -64,9 +63,6 @@ func (c *checker) deviceTypes() {
 	for i, d := range f.DeviceTypes {
 		path := at("device_types", i)
 		c.name(seen, d.Name, path+".name")
-		c.known(d.Tenure, serving.Tenures(), path+".tenure", "tenure")
-		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
-		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
 		if !d.Part {
 			c.need(d.Percent == 0, path+".percent", "belongs to parts of machines: write `part: true`, or leave it out")
 			continue
@@ -135,7 +131,7 @@ func (c *checker) accelerators(w *Worker, path string) {
 
 func (c *checker) backend(w *Worker, path string) {
 	b := &w.Backend
-	if !c.known(b.Kind, []string{"onnx", "openinference", kindSupplied, "fake", kindPython}, path+".kind", "backend") {
+	if c.bad[path+".kind"] {
 		return
 	}
 	c.processes(b, path)
@@ -150,9 +146,6 @@ func (c *checker) backend(w *Worker, path string) {
 		}
 	}
 	only("onnx", "providers", "provider_options")
-	for i, p := range b.Providers {
-		c.known(p, []string{"cuda", "cpu"}, at(path+".providers", i), "provider")
-	}
 	c.need(len(b.ProviderOptions) == 0 || slices.Contains(b.Providers, "cuda"), path+".provider_options",
 		"are options of the provider cuda, which providers does not list")
 	only("openinference", "address", "addresses", "tls", "ca", "load_models")
@@ -191,12 +184,6 @@ func (c *checker) system(s *System, path string) {
 	case s.Name == "" && s.Batcher == "":
 		c.addf(path+".batcher", "is missing: a composition needs router and batcher")
 	}
-	c.late(s.Late, path+".late")
-	c.need(s.Batch > 0 || !c.f.has(path+".batch"), path+".batch", "is 0, want at least 1, or leave it out")
-}
-
-func (c *checker) late(s, path string) {
-	c.known(s, []string{"drop", "serve-late"}, path, "late policy")
 }
 
 func (c *checker) apps() {
@@ -223,7 +210,6 @@ func (c *checker) apps() {
 		if !f.has(path + ".slo.latency") {
 			c.addf(path+".slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 		}
-		c.late(a.Late, path+".late")
 		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up",
 			"needs late: serve-late; here late queries are dropped at once")
 		c.instances(a.MinInstances, a.MaxInstances, path+".")
@@ -526,8 +512,6 @@ func (c *checker) server() {
 
 func (c *checker) telemetry() {
 	t := &c.f.Telemetry
-	c.known(t.LogLevel, []string{"debug", "info", "warn", "error"}, "telemetry.log_level", "log level")
-	c.known(t.LogFormat, []string{"text", "json"}, "telemetry.log_format", "log format")
 	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100",
 		len(t.LatencyBuckets))
 	for i, b := range t.LatencyBuckets {
@@ -611,8 +595,5 @@ func (c *checker) name(seen names, name, path string) bool {
 
 // instances checks the least and the most instances of a stage. prefix is what the path of their settings begins with.
 func (c *checker) instances(least, most int, prefix string) {
-	c.need(least >= 0 && least <= maxInstances, prefix+"min_instances", "is %d, want 0 to %d", least, maxInstances)
-	c.need(most >= 0 && most <= maxInstances, prefix+"max_instances", "is %d, want 0 (no limit) to %d", most,
-		maxInstances)
 	c.need(most == 0 || least <= most, prefix+"max_instances", "is %d, less than min_instances, %d", most, least)
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,11 +38,18 @@ func (f *File) declaredDefaults(of any) {
 	})
 }
 
-// ranges checks the settings of a struct against what their tags say: LOW..HIGH, of which HIGH may be missing, and >LOW
-// leaves out LOW itself. Numbers that rates, costs and values are multiplied with end at 1e12, factors at 1e6: no
-// product of a few of them is beyond what a number can be.
-func (c *checker) ranges(of any) {
+// settings checks those of a struct that are given or have a default against what their tags say: `oneof`
+// lists the words that there are, `range` is LOW..HIGH, of which HIGH may be missing, and >LOW leaves out LOW itself.
+// Numbers that rates, costs and values are multiplied with end at 1e12, factors at 1e6: no product of a few of them is
+// beyond what a number can be.
+func (c *checker) settings(of any) {
 	eachSetting(reflect.ValueOf(of), "", func(v reflect.Value, tag reflect.StructTag, path string) {
+		if v.IsZero() && !c.f.has(path) {
+			return
+		}
+		if words := strings.Fields(tag.Get("oneof")); len(words) > 0 {
+			c.oneOf(v, words, path)
+		}
 		low, high, ok := strings.Cut(tag.Get("range"), "..")
 		if !ok {
 			return
@@ -59,6 +67,17 @@ func (c *checker) ranges(of any) {
 		}
 		c.need(within, path, "is %v, want %s", v, want)
 	})
+}
+
+// oneOf checks a word, or those of a list.
+func (c *checker) oneOf(v reflect.Value, words []string, path string) {
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			c.oneOf(v.Index(i), words, at(path, i))
+		}
+		return
+	}
+	c.need(slices.Contains(words, v.String()), path, "is %.40q, want %s", v, oneOf(words))
 }
 
 func amount(v reflect.Value) float64 {

@@ -62,14 +62,14 @@ type DeviceType struct {
 	// Tenure says whether leaving a machine idle saves its price: `owned` machines are there anyway, `rented` ones are
 	// paid for while they are used. Default: they count as owned, but systems whose paper rents every machine
 	// (`kairos`, `scrooge` and their kin) keep its rule.
-	Tenure string `yaml:"tenure" resource:"tenure"`
+	Tenure string `yaml:"tenure" oneof:"owned rented" resource:"tenure"`
 	// Cores is the number of threads a machine, or a part of one, can run at once.
 	Cores int `yaml:"cores" default:"1" range:"1.." resource:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory" resource:"memory"`
 	// Most is how many machines of the type can be rented when machines are chosen under a budget (`sluice plan
 	// --budget`). Default: not limited.
-	Most int `yaml:"most" resource:"most"`
+	Most int `yaml:"most" range:"1.." resource:"most"`
 	// Accelerators is how many accelerators a machine has. Default: 0. Where models run on them, memory is that of the
 	// accelerators.
 	Accelerators int `yaml:"accelerators" range:"0..1024" resource:"-"`
@@ -104,7 +104,7 @@ type Backend struct {
 	// same, on a machine that is had when a plan needs it and given back after) or `fake` (no model: waits and echoes,
 	// for tests). Variants in Python run on workers of every kind; on a `fake` one they are fake, too, and on a
 	// `supplied` one its server runs them.
-	Kind string `yaml:"kind" default:"onnx" resource:"-"`
+	Kind string `yaml:"kind" oneof:"onnx python openinference supplied fake" default:"onnx" resource:"-"`
 	// Interpreter runs the variants in Python: Python 3.9 or newer with numpy. Default: `SLUICE_PYTHON` of the
 	// environment, an active virtual environment's, `python3`, or `/usr/bin/python3`, the first that has numpy.
 	Interpreter string `yaml:"interpreter"`
@@ -115,17 +115,17 @@ type Backend struct {
 	// numerical libraries look for.
 	Environment map[string]string `yaml:"environment"`
 	// Processes is how many an instance has for each variant in Python. Default: one for each of its slots.
-	Processes int `yaml:"processes"`
+	Processes int `yaml:"processes" range:"1..256"`
 	// SpareProcesses is how many processes wait on this worker with the frameworks imported that its models in Python
 	// use, such as PyTorch: a model that is loaded, and one whose process has died, starts in one of them. Each takes
 	// the memory of its frameworks, which plans leave free of that of the device type. Default: 0.
-	SpareProcesses int `yaml:"spare_processes"`
+	SpareProcesses int `yaml:"spare_processes" range:"0..16"`
 	// ProcessMemory is what such a process may take, together with those that it starts. One that takes more is
 	// replaced after its batch, one that takes half as much again at once. Default: not limited.
-	ProcessMemory Size `yaml:"process_memory"`
+	ProcessMemory Size `yaml:"process_memory" range:"1MiB.."`
 	// RunTimeout is how long such a process may run a batch before it is replaced; the queries of the batch then run
 	// one by one. Default: the server's bound for all models, after which the instance counts as lost.
-	RunTimeout Duration `yaml:"run_timeout"`
+	RunTimeout Duration `yaml:"run_timeout" range:">0s.."`
 	// Address is the HOST:PORT of an `openinference` server. Required there, an error elsewhere. A worker that counts
 	// more than one needs a list in addresses instead.
 	Address string `yaml:"address"`
@@ -147,7 +147,7 @@ type Backend struct {
 	// Providers lists execution providers of ONNX Runtime for an `onnx` backend, `cuda` and `cpu`, the preferred one
 	// first. The first is used that the library has and that starts; where it is another, the log says so. `cuda` needs
 	// a library built with CUDA (docs/accelerators.md). Default: `[cpu]`.
-	Providers []string `yaml:"providers"`
+	Providers []string `yaml:"providers" oneof:"cuda cpu"`
 	// ProviderOptions are options of the `cuda` provider, such as `gpu_mem_limit`, by the names of ONNX Runtime's
 	// documentation. Default: none.
 	ProviderOptions map[string]string `yaml:"provider_options"`
@@ -173,14 +173,14 @@ type Models struct {
 	// Control says which models of the repository a running server has: `none`, those that it began with, `poll`,
 	// those that lie there, which is looked up every so often, or `explicit`, those that clients have loaded. With
 	// `poll` and `explicit` models that no app names are served, too, as apps of their own.
-	Control string `yaml:"control" default:"none"`
+	Control string `yaml:"control" oneof:"none poll explicit" default:"none"`
 	// Load lists the models that a server with control `explicit` begins with; `*` is all. Default: none.
 	Load []string `yaml:"load"`
 	// Poll is how often a server with control `poll` looks for changes.
-	Poll Duration `yaml:"poll" default:"15s"`
+	Poll Duration `yaml:"poll" default:"15s" range:"100ms.."`
 	// Limit is how many models of the repository a server has at most at once. A repository with more is not served,
 	// and a model beyond it not loaded; what lies there and is not loaded does not count.
-	Limit int `yaml:"limit" default:"2000"`
+	Limit int `yaml:"limit" default:"2000" range:"1..100000"`
 }
 
 // System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.
@@ -197,7 +197,7 @@ type System struct {
 	// Scaler is what decides when to plan again. Default: the system's own, or `fixed` for a router and a batcher.
 	Scaler string `yaml:"scaler"`
 	// Batch is the size that the batcher `fixed` fills. Default: the batch limit of the instance.
-	Batch int `yaml:"batch" range:"0.."`
+	Batch int `yaml:"batch" range:"1.."`
 	// Timeout is how long the batcher `filltimeout` lets the first query of a batch wait. Default: the objective less
 	// the run time.
 	Timeout Duration `yaml:"timeout"`
@@ -207,7 +207,7 @@ type System struct {
 	Slack Duration `yaml:"slack"`
 	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`, and
 	// `serve-late` for apps with a proposed objective.
-	Late string `yaml:"late" resource:"-"`
+	Late string `yaml:"late" oneof:"drop serve-late" resource:"-"`
 	// Replan is how often plans are made, or the least time between two plans for scalers that plan when something has
 	// changed. Default: the system's own.
 	Replan Duration `yaml:"replan" resource:"replan"`
@@ -230,7 +230,7 @@ type App struct {
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,
 	// `serve-late` serves it all the same. Default: the system's; when that does not say, `serve-late` where the
 	// objective is proposed, else `drop`.
-	Late string `yaml:"late" resource:"late"`
+	Late string `yaml:"late" oneof:"drop serve-late" resource:"late"`
 	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped.
 	// Default: 0s, which never gives up.
 	GiveUp Duration `yaml:"give_up"`
@@ -249,9 +249,9 @@ type App struct {
 	AccuracyTarget float64 `yaml:"accuracy_target" range:"0..1" resource:"accuracyTarget"`
 	// MinInstances of each stage are there at the least, even without any calls, for planners that read it: `fluid`
 	// (the default system's), `infless` and `static`. Default: 0.
-	MinInstances int `yaml:"min_instances" resource:"minInstances"`
+	MinInstances int `yaml:"min_instances" range:"0..10000" resource:"minInstances"`
 	// MaxInstances of each stage are there at the most, for `fluid` and `infless`. Default: 0, which sets no limit.
-	MaxInstances int `yaml:"max_instances" resource:"maxInstances"`
+	MaxInstances int `yaml:"max_instances" range:"0..10000" resource:"maxInstances"`
 	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets
 	// planners begin with the most accurate variants.
 	Demand float64 `yaml:"demand" resource:"demand"`
@@ -368,7 +368,7 @@ type QueueLevel struct {
 	Timeout Duration `yaml:"timeout"`
 	// OnTimeout says what happens to a query that has waited for longer: `reject` gives it up, `delay` lets it wait on
 	// behind all others of its level. Default: `reject`.
-	OnTimeout string `yaml:"on_timeout"`
+	OnTimeout string `yaml:"on_timeout" oneof:"reject delay"`
 	// OwnTimeout lets the timeout of a request take the place of a longer one here. Default: false, where a level
 	// sets a timeout those of requests do not count.
 	OwnTimeout bool `yaml:"own_timeout"`
@@ -596,7 +596,7 @@ type Access struct {
 	JWT JWT `yaml:"jwt" resource:"jwt"`
 	// Anonymous lists what callers may do who show nothing: `look`, `infer`, `deploy` or `administer`. Default: nothing
 	// where there are keys, certificates or tokens, else `look` and `infer`.
-	Anonymous []string `yaml:"anonymous" resource:"anonymous"`
+	Anonymous []string `yaml:"anonymous" oneof:"look infer deploy administer" resource:"anonymous"`
 	// Audit is a file that every call that changes something is written to, as JSON lines: who, what, when, result.
 	// Once it has 64 MiB it is kept as NAME.1 to NAME.4. Default: those lines are in the server's log.
 	Audit string `yaml:"audit"`
@@ -613,7 +613,7 @@ type Certificate struct {
 	// Tenant is the name of one of tenants. Default: none.
 	Tenant string `yaml:"tenant" resource:"tenant"`
 	// Roles lists what the caller may do: `look`, `infer`, `deploy`, `administer`. Required.
-	Roles []string `yaml:"roles" resource:"roles"`
+	Roles []string `yaml:"roles" oneof:"look infer deploy administer" resource:"roles"`
 }
 
 // JWT says which signed tokens are taken.
@@ -633,7 +633,7 @@ type JWT struct {
 	// not looked at.
 	RolesClaim string `yaml:"roles_claim" default:"scope" resource:"rolesClaim"`
 	// Roles lists what callers may do whose token lacks the claim. Default: nothing.
-	Roles []string `yaml:"roles" resource:"roles"`
+	Roles []string `yaml:"roles" oneof:"look infer deploy administer" resource:"roles"`
 }
 
 // Tenant is a party that shares the server with others.
@@ -676,9 +676,9 @@ type TLS struct {
 // Telemetry says what is logged and recorded.
 type Telemetry struct {
 	// LogLevel is `debug`, `info`, `warn` or `error`.
-	LogLevel string `yaml:"log_level" default:"info"`
+	LogLevel string `yaml:"log_level" oneof:"debug info warn error" default:"info"`
 	// LogFormat is `text` or `json`.
-	LogFormat string `yaml:"log_format" default:"text"`
+	LogFormat string `yaml:"log_format" oneof:"text json" default:"text"`
 	// Decisions is how many of the latest decisions are kept for explanations.
 	Decisions int `yaml:"decisions" default:"65536" range:"0..16777216"`
 	// Journal is a file that every input and decision is written to, for replay, relative to this file. Those of the

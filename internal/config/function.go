@@ -24,16 +24,16 @@ type Function struct {
 	// Memory the model needs when loaded. Default: the size of its file.
 	Memory Size `yaml:"memory"`
 	// MinInstances stay even without any calls. Default: 0.
-	MinInstances int `yaml:"min_instances"`
+	MinInstances int `yaml:"min_instances" range:"0..10000"`
 	// MaxInstances are there at the most. Default: not limited.
-	MaxInstances int `yaml:"max_instances"`
+	MaxInstances int `yaml:"max_instances" range:"0..10000"`
 	// ColdWait is how long a query may wait for an instance when there is none. It is then late, but answered.
 	// Default: 30s; 0s lets it wait for as long as its objective allows.
 	ColdWait Duration `yaml:"cold_wait" default:"30s"`
 	// Profile says how the model's latency is found out: measure, by running it before it is ready, or predict, by its
 	// operators, which takes less time where they have been seen before. It is then measured when nothing is served.
 	// Default: measure.
-	Profile string `yaml:"profile"`
+	Profile string `yaml:"profile" oneof:"measure predict"`
 	// Labels are remarks of the owner's.
 	Labels map[string]string `yaml:"labels"`
 }
@@ -43,9 +43,8 @@ func (fn *Function) InPython() bool { return filepath.Ext(fn.Model) == ".py" }
 
 // Bounds of a function.
 const (
-	maxInstances = 10_000
-	maxLabels    = 64
-	maxLabel     = 256 // bytes of a name or a value
+	maxLabels = 64
+	maxLabel  = 256 // bytes of a name or a value
 )
 
 // FunctionDefaultBatch is the largest batch of a function whose model sets no bound.
@@ -86,13 +85,11 @@ func (c *checker) function(fn *Function) {
 		c.addf("slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 	}
 	c.need(!fn.SLO.Proposed, "slo.proposed", "is true: the objective of a function is what its file says")
-	c.ranges(fn)
+	c.settings(fn)
 	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch",
 		"is %d, want 1 to %d, or leave it out", fn.MaxBatch, repository.MaxMaxBatch)
 	c.need(fn.MaxBatch > 0 || !c.f.has("max_batch"), "max_batch", "is 0, want at least 1, or leave it out")
 	c.instances(fn.MinInstances, fn.MaxInstances, "")
-	c.need(fn.Profile == "" || fn.Profile == "measure" || fn.Profile == "predict", "profile",
-		"is %.40q, want measure or predict", fn.Profile)
 	c.need(len(fn.Labels) <= maxLabels, "labels", "lists %d, want at most %d", len(fn.Labels), maxLabels)
 	for k, v := range fn.Labels {
 		bad := func(s string) bool {

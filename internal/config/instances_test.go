@@ -26,7 +26,7 @@ func TestInstancesOfApps(t *testing.T) {
 	}
 	for lines, want := range map[string]string{
 		"    min_instances: -1\n":                      "min_instances: is -1, want 0 to 10000",
-		"    max_instances: -1\n":                      "max_instances: is -1, want 0 (no limit) to 10000",
+		"    max_instances: -1\n":                      "max_instances: is -1, want 0 to 10000",
 		"    min_instances: 4\n    max_instances: 3\n": "max_instances: is 3, less than min_instances, 4",
 	} {
 		if _, err := Parse([]byte(with(lines)), "f.yaml"); err == nil || !strings.Contains(err.Error(), want) {

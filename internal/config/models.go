@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/sluice-serving/sluice/internal/limits"
 )
@@ -17,12 +16,6 @@ const (
 
 // AllModels in models.load is every model.
 const AllModels = "*"
-
-// minPoll bounds how often a model repository is looked at.
-const minPoll = 100 * time.Millisecond
-
-// maxModels bounds how many models a server may be allowed to have.
-const maxModels = 100_000
 
 // CheckCount returns an error when n models are more than the limit; where says where they are.
 func (m *Models) CheckCount(n int, where string) error {
@@ -55,6 +48,7 @@ func (f *File) SetModels(m Models) error {
 		f.Models.Limit = m.Limit
 	}
 	c := &checker{f: f, bad: map[string]bool{}}
+	c.settings(f)
 	c.models()
 	return c.err()
 }
@@ -62,12 +56,9 @@ func (f *File) SetModels(m Models) error {
 // models checks how models are loaded.
 func (c *checker) models() {
 	m := &c.f.Models
-	c.known(m.Control, []string{ControlNone, ControlPoll, ControlExplicit}, "models.control", "kind of control")
 	c.need(m.Repository != "" || !m.Changes(), "models.control", "is %s, and there is no models.repository", m.Control)
 	c.need(len(m.Load) == 0 || m.Control == ControlExplicit, "models.load",
 		"lists models to begin with, which control explicit has")
-	c.need(time.Duration(m.Poll) >= minPoll, "models.poll", "is %v, want at least %v", m.Poll, minPoll)
-	c.need(m.Limit >= 1 && m.Limit <= maxModels, "models.limit", "is %d, want 1 to %d", m.Limit, maxModels)
 	for i, w := range c.f.Workers {
 		c.need(w.Backend.Kind == "onnx" || !m.Changes(), at("workers", i)+".backend.kind",
 			"is %s: with models.control %s models run in this process, kind onnx", w.Backend.Kind, m.Control)

@@ -10,13 +10,7 @@ import (
 // kindPython is the kind of workers that run models in Python alone.
 const kindPython = "python"
 
-// Bounds of the settings of processes.
-const (
-	maxProcesses   = 256     // of an instance, for each variant
-	maxSpares      = 16      // that wait on a worker
-	maxEnvironment = 256     // entries
-	leastMemory    = 1 << 20 // bytes
-)
+const maxEnvironment = 256 // entries
 
 // PythonModel is a model in Python.
 type PythonModel struct {
@@ -87,15 +81,6 @@ func (c *checker) processes(b *Backend, path string) {
 	}
 	c.need(b.Interpreter == "" || b.VirtualEnvironment == "", path+".virtual_environment",
 		"give either an interpreter or a virtual environment")
-	c.need(b.Processes >= 0 && b.Processes <= maxProcesses, path+".processes", "is %d, want 1 to %d", b.Processes,
-		maxProcesses)
-	c.need(b.Processes > 0 || !c.f.has(path+".processes"), path+".processes", "is 0, want at least 1, or leave it out")
-	c.need(b.SpareProcesses >= 0 && b.SpareProcesses <= maxSpares, path+".spare_processes", "is %d, want 0 to %d",
-		b.SpareProcesses, maxSpares)
-	c.need(b.ProcessMemory >= leastMemory || b.ProcessMemory == 0 && !c.f.has(path+".process_memory"),
-		path+".process_memory", "is %v, want at least 1MiB", b.ProcessMemory)
-	c.need(b.RunTimeout > 0 || b.RunTimeout == 0 && !c.f.has(path+".run_timeout"), path+".run_timeout",
-		"is %v, want more than 0", b.RunTimeout)
 	c.need(len(b.Environment) <= maxEnvironment, path+".environment", "lists %d variables, want at most %d",
 		len(b.Environment), maxEnvironment)
 	for k, v := range b.Environment {

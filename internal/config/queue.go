@@ -11,11 +11,8 @@ import (
 // maxLevels bounds the levels of priority of a queue.
 const maxLevels = 100
 
-// What happens to a query that has waited for its timeout.
-const (
-	onTimeoutReject = "reject"
-	onTimeoutDelay  = "delay"
-)
+// onTimeoutDelay has a query that has waited for its timeout go behind those that have not.
+const onTimeoutDelay = "delay"
 
 // rules are the queue's rules for deciding code; nil for none.
 func (q *Queue) rules() *serving.QueueRules {
@@ -49,8 +46,4 @@ func (c *checker) queue(q *Queue, path string) {
 	c.need(len(q.Levels) <= maxLevels, path+".levels", "lists %d, want at most %d", len(q.Levels), maxLevels)
 	c.need(q.DefaultPriority >= 0 && q.DefaultPriority <= len(q.Levels), path+".default_priority",
 		"is %d, want 1 to %d, the number of levels", q.DefaultPriority, len(q.Levels))
-	for k := range q.Levels {
-		l, path := &q.Levels[k], at(path+".levels", k)
-		c.known(l.OnTimeout, []string{"", onTimeoutReject, onTimeoutDelay}, path+".on_timeout", "rule")
-	}
 }

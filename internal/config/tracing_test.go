@@ -19,7 +19,7 @@ func TestEndpointsOfTraces(t *testing.T) {
 		}
 	}
 	c := &checker{f: &File{}, bad: map[string]bool{}}
-	c.ranges(&Tracing{Endpoint: "http://h:1", Sample: 2})
+	c.settings(&Tracing{Endpoint: "http://h:1", Sample: 2})
 	if err := c.err(); err == nil || !strings.Contains(err.Error(), "0 to 1") {
 		t.Error(c.err())
 	}

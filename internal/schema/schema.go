@@ -26,7 +26,8 @@ type Maker struct {
 	Special map[reflect.Type]Schema
 	// Short are other forms of structs, beside an object.
 	Short map[reflect.Type]Schema
-	// Enums are the only values of a text or of those in a list, by TYPE.FIELD.
+	// Enums are the only values of a text or of those in a list, by TYPE.FIELD, beside those that a tag `oneof` lists. A
+	// tag `range` is LOW..HIGH of a number; HIGH may be missing, and >LOW leaves out LOW itself.
 	Enums map[string][]string
 	// Lenient takes what people write and a reader understands: a number for a text, and nothing (null) for a setting
 	// that is left out. Objects are closed, and a field is required where its comment says "Required.". Otherwise
@@ -153,6 +154,21 @@ func (m *Maker) comment(t reflect.Type) Comment {
 
 func packageOf(t reflect.Type) string { return t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:] }
 
+// bounds adds the range of a number.
+func bounds(s Schema, low, high string) {
+	if t := s["type"]; t != "number" && t != "integer" {
+		return
+	}
+	least := "minimum"
+	if rest, above := strings.CutPrefix(low, ">"); above {
+		low, least = rest, "exclusiveMinimum"
+	}
+	s[least] = json.Number(low)
+	if high != "" {
+		s["maximum"] = json.Number(high)
+	}
+}
+
 // fields adds the fields of a struct.
 func (m *Maker) fields(t reflect.Type, properties Schema, required *[]any) {
 	for k := range t.NumField() {
@@ -169,7 +185,14 @@ func (m *Maker) fields(t reflect.Type, properties Schema, required *[]any) {
 			key = f.Name
 		}
 		s := m.Of(f.Type)
-		if enum := m.Enums[t.Name()+"."+f.Name]; enum != nil {
+		enum := m.Enums[t.Name()+"."+f.Name]
+		if words := strings.Fields(f.Tag.Get("oneof")); len(words) > 0 {
+			enum = words
+		}
+		if low, high, ok := strings.Cut(f.Tag.Get("range"), ".."); ok {
+			bounds(s, low, high)
+		}
+		if enum != nil {
 			to := s
 			if items, ok := s["items"].(Schema); ok {
 				to = items
