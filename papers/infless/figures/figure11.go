@@ -3,7 +3,6 @@ package infless
 import (
 	"context"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -41,36 +40,51 @@ type scenario struct {
 var scenarios = []scenario{{"OSVT", "equal", osvt, nil}, {"OSVT", "1:3:2", osvt, []float64{1, 3, 2}},
 	{"Q&A", "equal", qa, nil}}
 
+// capacities are the quantities of Figure 11.
+var capacities = []reproduce.Quantity[capacity]{
+	{Name: "highest load planned", Unit: "queries/s", Of: planned},
+	{Name: allowedRow, Unit: "queries/s", Of: func(x capacity) float64 { return x.bound }},
+	{Name: "served in time", Unit: "queries/s", Of: inTime},
+}
+
+func planned(x capacity) float64 { return x.planned }
+func inTime(x capacity) float64  { return x.inTime }
+
 // figure11 finds the highest constant load that the cluster carries.
-func figure11(run *runner) error {
-	tasks := make(map[[3]string]*reproduce.Task) // by application, loads and system
+func figure11(run *runner, f *reproduce.Sheet) error {
+	const source = "Figure 11, plotting code"
+	c := f.Chart("11", title("11: the highest load that 8 servers carry"), 1)
 	for _, s := range scenarios {
+		at, published := f.At("application", s.name, "loads", s.mix), published11[s.name]
+		panel := c.Bars(s.name + ", loads " + s.mix + " (queries/s)")
+		of := make(map[string]reproduce.Runs[capacity])
 		for _, system := range stressSystems {
-			key := "stress of " + s.name + ", " + s.mix + ", by " + system
-			tasks[[3]string{s.name, s.mix, system}] = run.AddTask(key, 10, run.Seeds,
-				func(ctx context.Context, seed uint64) (any, error) {
-					return run.stress(ctx, s, system, seed)
-				})
+			r := reproduce.Add(run.Runner, "stress of "+s.name+", "+s.mix+", by "+system, 10, run.Seeds,
+				func(ctx context.Context, seed uint64) (capacity, error) { return run.stress(ctx, s, system, seed) })
+			of[system] = r
+			reproduce.AddRows(at, system, r, capacities)["highest load planned"].
+				Published(reproduce.In(published, system), source)
+			panel.Bar("planned", system, r.Each(planned).First())
+			panel.Bar("bound", system, r.Each(capacities[1].Of).First())
+		}
+		panel.Faint("bound")
+		for _, system := range []string{"infless", "infless-balanced", "infless-dense", systems.Default} {
+			for _, base := range []string{"openfaas+", "batch"} {
+				e := at.Row(system, "planned over "+base, "", over(of[system].Each(planned), of[base].Each(planned)))
+				if system == "infless" {
+					e.Published(published[system]/published[base], source)
+				}
+				at.Row(system, "served in time over "+base, "", over(of[system].Each(inTime), of[base].Each(inTime)))
+			}
 		}
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		for _, s := range scenarios {
-			panels = append(panels, addScenario11(o, s, func(system string) *reproduce.Task {
-				return tasks[[3]string{s.name, s.mix, system}]
-			}))
-		}
-		addChart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
-		o.Notes = append(o.Notes,
-			"Figure 11: rates are of all functions together; they have the same load, or for OSVT that of the "+
-				"authors' stress run. Planned: the highest load for which a plan leaves nothing out. Allowed: what a "+
-				"linear program over the same configurations allows. Served in time: the highest load under which "+
-				"that plan's instances miss the objective of at most 5 % of the queries.",
-			"Figure 11: 8 servers have 256 threads, and no measured part has less than 2, so that no plan has more "+
-				"than 128 instances. The published OSVT maximum is beyond what the published latencies allow; that "+
-				"of Q&A is far below it, and DSSM-2389 was not published.")
-		return nil
-	})
+	f.Note("Figure 11: rates are of all functions together; they have the same load, or for OSVT that of the "+
+		"authors' stress run. Planned: the highest load for which a plan leaves nothing out. Allowed: what a "+
+		"linear program over the same configurations allows. Served in time: the highest load under which "+
+		"that plan's instances miss the objective of at most 5 % of the queries.",
+		"Figure 11: 8 servers have 256 threads, and no measured part has less than 2, so that no plan has more "+
+			"than 128 instances. The published OSVT maximum is beyond what the published latencies allow; that "+
+			"of Q&A is far below it, and DSSM-2389 was not published.")
 	return nil
 }
 
@@ -95,53 +109,4 @@ func (run *runner) stress(ctx context.Context, s scenario, system string, seed u
 	}
 	out.inTime, err = p.maxInTime(ctx, out.planned, run.stressQueries, seed)
 	return out, err
-}
-
-// addScenario11 adds the rows of one scenario and returns its panel. task returns the task of a system.
-func addScenario11(o *reproduce.Outcome, s scenario, task func(system string) *reproduce.Task) plot.Panel {
-	planned := func(system string) []float64 {
-		return reproduce.Each(task(system), func(x capacity) float64 { return x.planned })
-	}
-	bound := func(system string) []float64 {
-		return reproduce.Each(task(system), func(x capacity) float64 { return x.bound })
-	}
-	inTime := func(system string) []float64 {
-		return reproduce.Each(task(system), func(x capacity) float64 { return x.inTime })
-	}
-	setting := reproduce.Setting("application", s.name, "loads", s.mix)
-	plannedLine, boundLine := plot.Line{Name: "planned"}, plot.Line{Name: "bound", Faint: true}
-	for _, system := range stressSystems {
-		r := row("11", system, "highest load planned", "queries/s", setting)
-		if p, ok := published11[s.name][system]; ok {
-			r = r.WithPublished(p, "Figure 11, plotting code")
-		}
-		o.AddRow(r, planned(system)...)
-		o.AddRow(row("11", system, "of which a linear program allows", "queries/s", setting), bound(system)...)
-		o.AddRow(row("11", system, "served in time", "queries/s", setting), inTime(system)...)
-		plannedLine.Y = append(plannedLine.Y, planned(system)[0])
-		boundLine.Y = append(boundLine.Y, bound(system)[0])
-	}
-	for _, system := range []string{"infless", "infless-balanced", "infless-dense", systems.Default} {
-		for _, base := range []string{"openfaas+", "batch"} {
-			r := row("11", system, "planned over "+base, "", setting)
-			if system == "infless" {
-				r = r.WithPublished(published11[s.name][system]/published11[s.name][base], "Figure 11, plotting code")
-			}
-			o.AddRow(r, ratiosOrZero(planned(system), planned(base))...)
-			o.AddRow(row("11", system, "served in time over "+base, "", setting),
-				ratiosOrZero(inTime(system), inTime(base))...)
-		}
-	}
-	return reproduce.Bars(s.name+", loads "+s.mix+" (queries/s)", stressSystems, plannedLine, boundLine)
-}
-
-// ratiosOrZero returns a[i]/b[i], 0 where b[i] is 0.
-func ratiosOrZero(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		if b[i] > 0 {
-			out[i] = a[i] / b[i]
-		}
-	}
-	return out
 }

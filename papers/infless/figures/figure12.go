@@ -2,63 +2,83 @@ package infless
 
 import (
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
 // Published for Figure 12a, by system: throughput for occupied resources under the sporadic, periodic and bursty trace,
 // relative to INFless's under the bursty one; and INFless's ratios over the baselines (§5.2).
 var (
-	published12a = map[string][3]float64{
+	published12a = map[string][]float64{
 		"openfaas+": {0.10, 0.27, 0.27}, "batch": {0.16, 0.52, 0.46}, "infless": {0.42, 0.93, 1},
 	}
-	ratios12a = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
+	ratios12a = map[string][]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
 )
 
-// inflessIndex is the index of INFless in contenders, after the baselines. burstyIndex is that of the bursty trace in
-// traceNames.
-const inflessIndex, burstyIndex = 3, 2
+const (
+	efficiencyRow = "queries in time for what is occupied"
+	allowedRow    = "of which a linear program allows"
+)
 
-const efficiencyRow = "queries in time for what is occupied"
+// efficiencies are the quantities of Figure 12, of which 12b calls the last one violations.
+var efficiencies = []reproduce.Quantity[*traceRun]{
+	{Name: efficiencyRow, Unit: "1/TFLOP", Of: func(f *traceRun) float64 { return 1000 * f.efficiency() }},
+	{Name: allowedRow, Unit: "1/TFLOP", Of: func(f *traceRun) float64 { return 1000 * f.bound }},
+	{Name: "not in time", Unit: "%", Of: (*traceRun).violations},
+}
 
 // figure12a measures the throughput for occupied resources along the traces.
-func figure12a(run *runner) error {
-	tasks := run.traceTasks(contenders)
-	run.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		got := make(efficiencies, len(applications))
-		for a, app := range applications {
-			var panel plot.Panel
-			got[a], panel = addEfficiencies12(o, app.name, tasks[a])
-			panels = append(panels, panel)
-		}
-		for t, trace := range traceNames {
-			setting := reproduce.Setting("application", "mean of both", "trace", trace)
-			for c, x := range contenders {
-				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", setting)
-				if p, ok := published12a[x.name]; ok {
-					r = r.WithPublished(p[t], "Figure 12a, plotting code")
-				}
-				o.AddRow(r, got.relative(c, t)...)
+func figure12a(run *runner, f *reproduce.Sheet) error {
+	c := f.Chart("12a", title("12a: throughput for what is occupied"), 1)
+	for _, app := range applications {
+		panel := c.Bars(app.name + " (queries in time for a TFLOP)")
+		for _, trace := range traceNames {
+			at := f.At("application", app.name, "trace", trace)
+			for _, x := range contenders {
+				r := run.simulation(x, app, trace)
+				reproduce.AddRows(at, x.name, r, efficiencies)
+				panel.Bar(x.name, trace, r.Each(efficiencies[0].Of))
 			}
-			for b, base := range contenders[:inflessIndex] {
-				for k, x := range contenders[inflessIndex:] {
-					r := row("12a", x.name, "over "+base.name, "x", setting)
-					if p, ok := ratios12a[base.name]; ok && x.name == "infless" {
-						r = r.WithPublished(p[t], "§5.2")
-					}
-					o.AddRow(r, got.over(inflessIndex+k, b, t)...)
+			panel.Bar("allowed", trace, run.simulation(contenderNamed("infless"), app, trace).Each(efficiencies[1].Of))
+		}
+		panel.Faint("allowed")
+	}
+	// ofBoth returns the mean over applications of a contender's efficiency along a trace by that of a base.
+	ofBoth := func(x contender, trace string, base contender, baseTrace string,
+		by func(a, b reproduce.Values) reproduce.Values) reproduce.Values {
+		return overApplications(func(a application) reproduce.Values {
+			return by(run.simulation(x, a, trace).Each((*traceRun).efficiency),
+				run.simulation(base, a, baseTrace).Each((*traceRun).efficiency))
+		})
+	}
+	for t, trace := range traceNames {
+		at := f.At("application", "mean of both", "trace", trace)
+		for _, x := range contenders {
+			at.Row(x.name, "in parts of infless's at the bursty trace", "",
+				ofBoth(x, trace, contenderNamed("infless"), "bursty", reproduce.Values.Over)).
+				Published(reproduce.InList(published12a, x.name, t), "Figure 12a, plotting code")
+		}
+		for _, base := range contenders[:baselines] {
+			for _, x := range contenders[baselines:] {
+				e := at.Row(x.name, "over "+base.name, "x", ofBoth(x, trace, base, trace, over))
+				if x.name == "infless" {
+					e.Published(reproduce.InList(ratios12a, base.name, t), "§5.2")
 				}
 			}
 		}
-		addChart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
-		o.Notes = append(o.Notes, notes12a...)
-		return nil
-	})
+	}
+	f.Note(notes12a...)
 	return nil
+}
+
+// overApplications returns the mean over the applications.
+func overApplications(of func(application) reproduce.Values) reproduce.Values {
+	var list []reproduce.Values
+	for _, a := range applications {
+		list = append(list, of(a))
+	}
+	return reproduce.MeanOf(list...)
 }
 
 var notes12a = []string{
@@ -73,76 +93,6 @@ var notes12a = []string{
 		"configuration that serves most for them, in instances that may be cut to any size.",
 }
 
-// efficiencies are queries in time for occupied resources, by application, contender, trace and seed.
-type efficiencies [][][][]float64
-
-// relative returns the efficiency of a contender along a trace, relative to that of INFless along the bursty trace: the
-// mean over applications, by seed.
-func (e efficiencies) relative(contender, trace int) []float64 {
-	out := make([]float64, len(e[0][contender][trace]))
-	for a := range e {
-		for s := range out {
-			out[s] += e[a][contender][trace][s] / e[a][inflessIndex][burstyIndex][s] / float64(len(e))
-		}
-	}
-	return out
-}
-
-// over returns the efficiency of a contender relative to that of a base along a trace: the mean over applications, by
-// seed.
-func (e efficiencies) over(contender, base, trace int) []float64 {
-	out := make([]float64, len(e[0][contender][trace]))
-	for a := range e {
-		for s, r := range ratiosOrZero(e[a][contender][trace], e[a][base][trace]) {
-			out[s] += r / float64(len(e))
-		}
-	}
-	return out
-}
-
-// addEfficiencies12 adds the rows of an application. tasks are by contender and trace, as the efficiencies that it
-// returns.
-func addEfficiencies12(o *reproduce.Outcome, application string, tasks [][]*reproduce.Task) ([][][]float64,
-	plot.Panel) {
-	out := make([][][]float64, len(contenders))
-	lines := make([]plot.Line, len(contenders), len(contenders)+1)
-	bound := plot.Line{Name: "allowed", Faint: true}
-	for t, trace := range traceNames {
-		setting := reproduce.Setting("application", application, "trace", trace)
-		for c, x := range contenders {
-			reached := reproduce.Each(tasks[c][t], (*traceRun).efficiency)
-			allowed := reproduce.Each(tasks[c][t], func(f *traceRun) float64 { return f.bound })
-			out[c] = append(out[c], reached)
-			o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", setting), reproduce.Scaled(reached, 1000)...)
-			o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", setting),
-				reproduce.Scaled(allowed, 1000)...)
-			o.AddRow(row("12a", x.name, "not in time", "%", setting),
-				reproduce.Each(tasks[c][t], (*traceRun).violations)...)
-			lines[c].Name = x.name
-			lines[c].Y = append(lines[c].Y, 1000*reproduce.Mean(reached))
-			if x.name == "infless" {
-				bound.Y = append(bound.Y, 1000*reproduce.Mean(allowed))
-			}
-		}
-	}
-	return out, reproduce.Bars(application+" (queries in time for a TFLOP)", traceNames, append(lines, bound)...)
-}
-
-// traceTasks adds the simulations of all applications and traces. The result is by application, contender and trace.
-func (run *runner) traceTasks(contenders []contender) [][][]*reproduce.Task {
-	out := make([][][]*reproduce.Task, len(applications))
-	for a, app := range applications {
-		for _, e := range contenders {
-			var byTrace []*reproduce.Task
-			for _, trace := range traceNames {
-				byTrace = append(byTrace, run.simulationTask(e, app, trace))
-			}
-			out[a] = append(out[a], byTrace)
-		}
-	}
-	return out
-}
-
 // Published for Figure 12b: queries/s for a GFLOP/s, by objective.
 var (
 	objectives12b = []time.Duration{150 * ms, 200 * ms, 250 * ms, 300 * ms, 350 * ms, 400 * ms}
@@ -153,63 +103,45 @@ var (
 )
 
 // figure12b measures the same for OSVT with other objectives, along the periodic trace.
-func figure12b(run *runner) error {
-	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
-	var tasks [][]*reproduce.Task
-	for _, slo := range objectives12b {
+func figure12b(run *runner, f *reproduce.Sheet) error {
+	const source = "Figure 12b, plotting code"
+	panel := f.Chart("12b", title("12b: throughput for what is occupied, by objective"), 1).
+		Panel("queries in time for a TFLOP", "objective (ms)", 0, reproduce.Auto)
+	for k, slo := range objectives12b {
 		a := application{name: "OSVT", peak: applications[0].peak}
-		for _, f := range osvt {
-			a.functions = append(a.functions, function{f.model, slo})
+		for _, x := range osvt {
+			a.functions = append(a.functions, function{x.model, slo})
 		}
-		var bySystem []*reproduce.Task
-		for _, name := range names {
-			bySystem = append(bySystem, run.simulationTask(contenderNamed(name), a, "periodic"))
+		at := f.At("slo", slo)
+		for _, x := range resnetContenders {
+			r := run.simulation(x, a, "periodic")
+			reproduce.AddRows(at, x.name, r, efficiencies[:2])[efficiencyRow].
+				Published(1000*reproduce.InList(published12b, x.name, k), source)
+			at.Row(x.name, "violations", "%", r.Each((*traceRun).violations))
+			run.addOverBatch(at, "over ", "x", x, a, (*traceRun).efficiency,
+				published12b["infless"][k]/published12b["batch"][k], source)
+			panel.Point(x.name, millis(slo), r.Each(efficiencies[0].Of))
 		}
-		tasks = append(tasks, bySystem)
+		allowed := run.simulation(contenderNamed("infless"), a, "periodic").Each(efficiencies[1].Of)
+		panel.Point("allowed", millis(slo), allowed)
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		lines := make([]plot.Line, len(names))
-		bound := plot.Line{Name: "allowed", Faint: true}
-		for k, slo := range objectives12b {
-			at := reproduce.Setting("slo", slo)
-			for e, name := range names {
-				t := tasks[k][e]
-				eff := reproduce.Each(t, (*traceRun).efficiency)
-				allowed := reproduce.Each(t, func(f *traceRun) float64 { return f.bound })
-				r := row("12b", name, efficiencyRow, "1/TFLOP", at)
-				if p, ok := published12b[name]; ok {
-					r = r.WithPublished(1000*p[k], "Figure 12b, plotting code")
-				}
-				o.AddRow(r, reproduce.Scaled(eff, 1000)...)
-				o.AddRow(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
-					reproduce.Scaled(allowed, 1000)...)
-				o.AddRow(row("12b", name, "violations", "%", at), reproduce.Each(t, (*traceRun).violations)...)
-				if e >= 2 {
-					r := row("12b", name, "over batch", "x", at)
-					if name == "infless" {
-						r = r.WithPublished(published12b["infless"][k]/published12b["batch"][k],
-							"Figure 12b, plotting code")
-					}
-					o.AddRow(r, ratiosOrZero(eff, reproduce.Each(tasks[k][0], (*traceRun).efficiency))...)
-					o.AddRow(row("12b", name, "over batch on 50 %", "x", at),
-						ratiosOrZero(eff, reproduce.Each(tasks[k][1], (*traceRun).efficiency))...)
-				}
-				lines[e].Name = name
-				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*reproduce.Mean(eff))
-			}
-			bound.X = append(bound.X, millis(slo))
-			bound.Y = append(bound.Y, 1000*reproduce.Mean(reproduce.Each(tasks[k][2],
-				func(f *traceRun) float64 { return f.bound })))
-		}
-		addChart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
-			plot.Panel{
-				Name: "queries in time for a TFLOP", XName: "objective (ms)", Lines: append(lines, bound), Low: 0,
-				High: math.NaN(),
-			})
-		o.Notes = append(o.Notes, fmt.Sprintf(
-			"Figure 12b: OSVT along the periodic trace; the paper does not say along which. At %v, ssd leaves next "+
-				"to no choice.", objectives12b[0]))
-		return nil
-	})
+	panel.Faint("allowed")
+	f.Note(fmt.Sprintf("Figure 12b: OSVT along the periodic trace; the paper does not say along which. At %v, ssd "+
+		"leaves next to no choice.", objectives12b[0]))
 	return nil
+}
+
+// addOverBatch compares a contender that is not BATCH with both forms of it. published is of INFless over the first.
+func (run *runner) addOverBatch(at reproduce.Place, what, unit string, x contender, a application,
+	number func(*traceRun) float64, published float64, source string) {
+	if x.system == "batch" {
+		return
+	}
+	for _, base := range resnetContenders[:2] {
+		e := at.Row(x.name, what+base.name, unit, over(run.simulation(x, a, "periodic").Each(number),
+			run.simulation(base, a, "periodic").Each(number)))
+		if x.name == "infless" && base.name == "batch" {
+			e.Published(published, source)
+		}
+	}
 }

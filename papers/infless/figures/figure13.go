@@ -10,28 +10,18 @@ import (
 
 // figure13 shows which batch sizes serve ResNet-50 and how many kinds of instances there are, over loads from 20 to 600
 // queries/s and objectives of 150, 250 and 350 ms.
-func figure13(run *runner) error {
-	names, batches := []string{"infless", "batch", "infless-balanced", "infless-dense"}, []int{1, 2, 4, 8, 16, 32}
-	var tasks []*reproduce.Task
-	for _, system := range names {
-		tasks = append(tasks, run.AddTask("batch sizes of "+system, 1, 1,
-			func(ctx context.Context, _ uint64) (any, error) {
-				return planBatches(ctx, system)
-			}))
-	}
-	run.Report(func(o *reproduce.Outcome) error {
-		for k, system := range names {
-			x := tasks[k].Results[0].(batchShares)
-			for _, b := range batches {
-				o.AddRow(row("13", system, fmt.Sprintf("batches of %d", b), "% of throughput", nil), 100*x.byBatch[b])
-			}
-			o.AddRow(row("13", system, "kinds of instances", "", nil), float64(x.kinds))
+func figure13(run *runner, f *reproduce.Sheet) error {
+	for _, system := range []string{"infless", "batch", "infless-balanced", "infless-dense"} {
+		r := reproduce.Add(run.Runner, "batch sizes of "+system, 1, 1,
+			func(ctx context.Context, _ uint64) (batchShares, error) { return planBatches(ctx, system) })
+		for _, b := range []int{1, 2, 4, 8, 16, 32} {
+			f.At().Row(system, fmt.Sprintf("batches of %d", b), "% of throughput",
+				r.Each(func(x batchShares) float64 { return 100 * x.byBatch[b] }))
 		}
-		o.Notes = append(o.Notes,
-			"Figure 13: published are only bars: INFless uses batches of 1, 2, 4 and 8, BATCH mainly of 4 and 8 on "+
-				"three kinds of instances.")
-		return nil
-	})
+		f.At().Row(system, "kinds of instances", "", r.Each(func(x batchShares) float64 { return float64(x.kinds) }))
+	}
+	f.Note("Figure 13: published are only bars: INFless uses batches of 1, 2, 4 and 8, BATCH mainly of 4 and 8 on " +
+		"three kinds of instances.")
 	return nil
 }
 

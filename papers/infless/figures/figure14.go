@@ -1,71 +1,50 @@
 package infless
 
 import (
-	"math"
-
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
 // publishedSaving14 is the share of BATCH's occupied resources that INFless saves (§5.2, Figure 14).
 const publishedSaving14 = 0.6
 
+// resnetContenders are the systems that Figures 12b and 14 compare.
+var resnetContenders = []contender{
+	contenderNamed("batch"), contenderNamed("batch on 50 %"), contenderNamed("infless"),
+	contenderNamed("infless-balanced"),
+}
+
 // figure14 shows the resources that ResNet-50 occupies over time, along the periodic trace.
-func figure14(run *runner) error {
-	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
+func figure14(run *runner, f *reproduce.Sheet) error {
 	a := resnet(osvt[2].slo)
-	var tasks []*reproduce.Task
-	for _, name := range names {
-		tasks = append(tasks, run.simulationTask(contenderNamed(name), a, "periodic"))
+	load, err := relativeLoad("periodic", run.steps)
+	if err != nil {
+		return err
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		load, err := relativeLoad("periodic", run.steps)
-		if err != nil {
-			return err
-		}
-		demand := plot.Line{Name: "load", Faint: true}
-		for k, part := range load {
-			demand.X, demand.Y = append(demand.X, float64(k)*stepSpan.Minutes()), append(demand.Y, part*a.peak)
-		}
-		var lines []plot.Line
-		for e, name := range names {
-			took := reproduce.Each(tasks[e], (*traceRun).resources)
-			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), reproduce.Scaled(took,
-				1/(1000*float64(run.steps)*stepSpan.Seconds()))...)
-			if e >= 2 {
-				r := row("14", name, "in parts of batch", "", nil)
-				if name == "infless" {
-					r = r.WithPublished(1-publishedSaving14, "§5.2, Figure 14")
-				}
-				o.AddRow(r, ratiosOrZero(took, reproduce.Each(tasks[0], (*traceRun).resources))...)
-				o.AddRow(row("14", name, "in parts of batch on 50 %", "", nil),
-					ratiosOrZero(took, reproduce.Each(tasks[1], (*traceRun).resources))...)
-			}
-			o.AddRow(row("14", name, "violations", "%", nil), reproduce.Each(tasks[e], (*traceRun).violations)...)
-			o.AddRow(row("14", name, "of thread time", "threads", nil), reproduce.Scaled(
-				reproduce.Each(tasks[e], func(f *traceRun) float64 {
-					return f.threads
-				}),
-				1/(float64(run.steps)*stepSpan.Seconds()))...)
-			o.AddRow(row("14", name, "of accelerator time", "accelerators", nil),
-				reproduce.Scaled(reproduce.Each(tasks[e], func(f *traceRun) float64 {
-					return f.percent
-				}),
-					0.01/(float64(run.steps)*stepSpan.Seconds()))...)
-			lines = append(lines, plot.Line{
-				Name: name, X: demand.X, Y: reproduce.Scaled(tasks[e].Results[0].(*traceRun).occupied, 0.001),
+	minutes := make([]float64, len(load))
+	for k := range load {
+		minutes[k] = float64(k) * stepSpan.Minutes()
+	}
+	c := f.Chart("14", title("14: what ResNet-50 occupies"), 1)
+	occupied := c.Panel("occupied (TFLOP/s)", "time (min)", 0, reproduce.Auto)
+	demand := c.Panel("load (queries/s)", "time (min)", 0, reproduce.Auto).Faint("load")
+	demand.Curve("load", func() (x, y []float64) { return minutes, reproduce.Scaled(load, a.peak) })
+	span := float64(run.steps) * stepSpan.Seconds()
+	at := f.At()
+	for _, x := range resnetContenders {
+		r := run.simulation(x, a, "periodic")
+		at.Row(x.name, "occupied", "TFLOP/s", r.Each((*traceRun).resources).Times(1/(1000*span)))
+		run.addOverBatch(at, "in parts of ", "", x, a, (*traceRun).resources, 1-publishedSaving14, "§5.2, Figure 14")
+		at.Row(x.name, "violations", "%", r.Each((*traceRun).violations))
+		at.Row(x.name, "of thread time", "threads",
+			r.Each(func(f *traceRun) float64 { return f.threads }).Times(1/span))
+		at.Row(x.name, "of accelerator time", "accelerators",
+			r.Each(func(f *traceRun) float64 { return f.percent }).Times(0.01/span))
+		if x.name != "batch on 50 %" {
+			occupied.Curve(x.name, func() ([]float64, []float64) {
+				return minutes, reproduce.Scaled(r.First().occupied, 0.001)
 			})
 		}
-		addChart(o, "14", "14: what ResNet-50 occupies", 1,
-			plot.Panel{
-				Name: "occupied (TFLOP/s)", XName: "time (min)", Lines: append(lines[:1:1], lines[2:]...), Low: 0,
-				High: math.NaN(),
-			},
-			plot.Panel{
-				Name: "load (queries/s)", XName: "time (min)", Lines: []plot.Line{demand}, Low: 0, High: math.NaN(),
-			})
-		o.Notes = append(o.Notes, "Figure 14: the chart leaves out BATCH on 50 %, which takes many times as much.")
-		return nil
-	})
+	}
+	f.Note("Figure 14: the chart leaves out BATCH on 50 %, which takes many times as much.")
 	return nil
 }

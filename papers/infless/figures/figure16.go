@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -20,7 +19,7 @@ var callTraces = []callTrace{{"sporadic", 0}, {"periodic", 0}, {"bursty", 0}, {"
 type coldIdleRatios struct{ idle, cold float64 }
 
 // published16 has them by trace, for gamma 0.7, 0.5 and 0.3.
-var published16 = map[string][3]coldIdleRatios{
+var published16 = map[string][]coldIdleRatios{
 	"sporadic": {{0.875, 0.713}, {0.824, 0.748}, {0.841, 0.946}},
 	"periodic": {{0.700, 0.838}, {0.673, 0.920}, {0.659, 0.827}},
 	"bursty":   {{0.779, 0.913}, {0.715, 0.834}, {0.745, 0.710}},
@@ -29,15 +28,15 @@ var published16 = map[string][3]coldIdleRatios{
 var published16Names = []string{"lsth-0.7", "lsth-0.5", "lsth-0.3"}
 
 // figure16 replays traces of seven days under keep-alive policies. On the first day policies learn; it is not counted.
-func figure16(run *runner) error {
-	tasksByKind := make(map[traceKind][]*reproduce.Task)
+func figure16(run *runner, f *reproduce.Sheet) error {
+	all := make(map[traceKind][]reproduce.Runs[policyResults])
 	for _, trace := range run.callTraces {
-		for _, of := range []string{"app", "instances"} {
-			t := run.AddTask("cold starts of "+of+", "+trace.label(), 4, run.Seeds,
-				func(_ context.Context, seed uint64) (any, error) {
+		for _, of := range keptNames {
+			r := reproduce.Add(run.Runner, "cold starts of "+of+", "+trace.label(), 4, run.Seeds,
+				func(_ context.Context, seed uint64) (policyResults, error) {
 					calls, err := trace.calls(seed)
 					if err != nil {
-						return nil, err
+						return policyResults{}, err
 					}
 					return evaluatePolicies(of, calls), nil
 				})
@@ -45,28 +44,23 @@ func figure16(run *runner) error {
 			if trace.mean > 0 {
 				kind.origin = "mixed"
 			}
-			tasksByKind[kind] = append(tasksByKind[kind], t)
-			run.Report(func(o *reproduce.Outcome) error {
-				addTrace16(o, trace, of, t)
-				return nil
-			})
+			all[kind] = append(all[kind], r)
+			addTrace16(f, trace, of, r)
 		}
 	}
-	for _, kind := range []traceKind{
-		{"recorded", "app"}, {"recorded", "instances"}, {"mixed", "app"}, {"mixed", "instances"},
-	} {
-		tasks := tasksByKind[kind]
-		if len(tasks) == 0 {
-			continue
+	for _, origin := range []string{"recorded", "mixed"} {
+		for _, of := range keptNames {
+			if kind := (traceKind{origin, of}); len(all[kind]) > 0 {
+				addMeans16(f, kind, all[kind])
+				f.Note(notes16[kind]...)
+			}
 		}
-		run.Report(func(o *reproduce.Outcome) error {
-			addMeans16(o, kind, tasks, run.Seeds)
-			o.Notes = append(o.Notes, notes16[kind]...)
-			return nil
-		})
 	}
 	return nil
 }
+
+// keptNames are what a policy keeps.
+var keptNames = []string{"app", "instances"}
 
 // callTrace is a trace of calls of one app.
 type callTrace struct {
@@ -93,82 +87,84 @@ func (x callTrace) calls(seed uint64) ([]serving.Time, error) {
 type traceKind struct{ origin, of string }
 
 // addTrace16 adds the rows of one trace and its chart.
-func addTrace16(o *reproduce.Outcome, trace callTrace, of string, t *reproduce.Task) {
-	setting := reproduce.Setting("trace", trace.label(), "of", of)
+func addTrace16(f *reproduce.Sheet, trace callTrace, of string, r reproduce.Runs[policyResults]) {
+	at := f.At("trace", trace.label(), "of", of)
 	// Numbers that are NaN, because a policy never has as few cold starts, have no row.
-	each := func(number func(r policyResults) float64) []float64 {
-		return slices.DeleteFunc(reproduce.Each(t, number), math.IsNaN)
+	each := func(number func(r policyResults) float64) reproduce.Values {
+		return func() []float64 { return slices.DeleteFunc(r.Each(number)(), math.IsNaN) }
 	}
-	base := referenceIndex()
-	var lines []plot.Line
+	label := trace.label()
+	panel := f.Chart(fmt.Sprintf("16-%s-%s", of, label), title(fmt.Sprintf("16: %s, %s", label, of)), 1).
+		Panel("idle (h/day)", "cold starts (%)", 0, reproduce.Auto)
 	for n, k := range keepPolicies {
-		cold, idle := row("16", k.name, coldRow, "x", setting), row("16", k.name, idleRow, "x", setting)
-		if p, ok := published16[trace.name]; ok && of == "instances" {
-			if g := slices.Index(published16Names, k.name); g >= 0 {
-				cold, idle = cold.WithPublished(p[g].cold, source16), idle.WithPublished(p[g].idle, source16)
+		at.Row(k.name, "cold starts", "%", each(func(r policyResults) float64 { return r.chosen[n].cold }))
+		at.Row(k.name, "idle", "h/day", each(func(r policyResults) float64 { return r.chosen[n].idle }))
+		var published []coldIdleRatios
+		if of == "instances" {
+			published = published16[trace.name]
+		}
+		addRatios16(at, n, published, each)
+		at.Row(k.name, "idle time for as many cold starts", "x", each(func(r policyResults) float64 {
+			base := r.chosen[referenceIndex()]
+			return idleAtColdRate(r.curve[n], base.cold) / base.idle
+		}))
+		panel.Curve(k.name, func() (x, y []float64) {
+			for place := range k.sweep {
+				x = append(x, each(func(r policyResults) float64 { return r.curve[n][place].cold }).Mean())
+				y = append(y, each(func(r policyResults) float64 { return r.curve[n][place].idle }).Mean())
 			}
-		}
-		o.AddRow(row("16", k.name, "cold starts", "%", setting),
-			each(func(r policyResults) float64 { return r.chosen[n].cold })...)
-		o.AddRow(row("16", k.name, "idle", "h/day", setting),
-			each(func(r policyResults) float64 { return r.chosen[n].idle })...)
-		o.AddRow(cold, each(func(r policyResults) float64 { return r.chosen[n].cold / r.chosen[base].cold })...)
-		o.AddRow(idle, each(func(r policyResults) float64 { return r.chosen[n].idle / r.chosen[base].idle })...)
-		o.AddRow(row("16", k.name, "idle time for as many cold starts", "x", setting),
-			each(func(r policyResults) float64 {
-				return idleAtColdRate(r.curve[n], r.chosen[base].cold) / r.chosen[base].idle
-			})...)
-		line := plot.Line{Name: k.name}
-		for at := range k.sweep {
-			line.X = append(line.X, reproduce.Mean(each(func(r policyResults) float64 { return r.curve[n][at].cold })))
-			line.Y = append(line.Y, reproduce.Mean(each(func(r policyResults) float64 { return r.curve[n][at].idle })))
-		}
-		lines = append(lines, line)
+			return x, y
+		})
 	}
-	addChart(o, fmt.Sprintf("16-%s-%s", of, trace.label()), fmt.Sprintf("16: %s, %s", trace.label(), of), 1,
-		plot.Panel{Name: "idle (h/day)", XName: "cold starts (%)", Lines: lines, Low: 0, High: math.NaN()})
+}
+
+// addRatios16 adds the rows of a policy, by its index, over the reference. published has those of LSTH.
+func addRatios16(at reproduce.Place, n int, published []coldIdleRatios,
+	each func(func(policyResults) float64) reproduce.Values) {
+	base, name := referenceIndex(), keepPolicies[n].name
+	cold := at.Row(name, "cold starts by HHP's", "x",
+		each(func(r policyResults) float64 { return r.chosen[n].cold / r.chosen[base].cold }))
+	idle := at.Row(name, "idle time by HHP's", "x",
+		each(func(r policyResults) float64 { return r.chosen[n].idle / r.chosen[base].idle }))
+	if g := slices.Index(published16Names, name); g >= 0 && published != nil {
+		cold.Published(published[g].cold, source16)
+		idle.Published(published[g].idle, source16)
+	}
 }
 
 // addMeans16 adds the rows of the means over the traces of a kind.
-func addMeans16(o *reproduce.Outcome, kind traceKind, tasks []*reproduce.Task, seeds int) {
-	setting := reproduce.Setting("trace", "mean of the "+kind.origin, "of", kind.of)
-	mean := func(number func(r policyResults) float64) []float64 {
-		out := make([]float64, seeds)
-		for _, t := range tasks {
-			for seed, v := range reproduce.Each(t, number) {
-				out[seed] += v / float64(len(tasks))
-			}
-		}
-		return out
+func addMeans16(f *reproduce.Sheet, kind traceKind, all []reproduce.Runs[policyResults]) {
+	var published []coldIdleRatios
+	if kind == (traceKind{"recorded", "instances"}) {
+		published = publishedMeans16()
 	}
-	base := referenceIndex()
-	for n, k := range keepPolicies {
-		cold, idle := row("16", k.name, coldRow, "x", setting), row("16", k.name, idleRow, "x", setting)
-		if g := slices.Index(published16Names, k.name); g >= 0 && kind == (traceKind{"recorded", "instances"}) {
-			p := publishedMean16(g)
-			cold, idle = cold.WithPublished(p.cold, source16), idle.WithPublished(p.idle, source16)
-		}
-		o.AddRow(cold, mean(func(r policyResults) float64 { return r.chosen[n].cold / r.chosen[base].cold })...)
-		o.AddRow(idle, mean(func(r policyResults) float64 { return r.chosen[n].idle / r.chosen[base].idle })...)
+	for n := range keepPolicies {
+		addRatios16(f.At("trace", "mean of the "+kind.origin, "of", kind.of), n, published,
+			func(number func(r policyResults) float64) reproduce.Values {
+				var list []reproduce.Values
+				for _, r := range all {
+					list = append(list, r.Each(number))
+				}
+				return reproduce.MeanOf(list...)
+			})
 	}
 }
 
-// publishedMean16 is the mean over the published traces for published16Names[g]. It adds in the order of the names of
-// traces, because sums of floats depend on the order.
-func publishedMean16(g int) (mean coldIdleRatios) {
+// publishedMeans16 are the means over the published traces. It adds in the order of the names of traces, because sums
+// of floats depend on the order.
+func publishedMeans16() []coldIdleRatios {
+	out := make([]coldIdleRatios, len(published16Names))
 	for _, trace := range slices.Sorted(maps.Keys(published16)) {
-		p := published16[trace][g]
-		mean.cold += p.cold / float64(len(published16))
-		mean.idle += p.idle / float64(len(published16))
+		for g, p := range published16[trace] {
+			out[g].cold += p.cold / float64(len(published16))
+			out[g].idle += p.idle / float64(len(published16))
+		}
 	}
-	return mean
+	return out
 }
 
-const (
-	coldRow, idleRow = "cold starts by HHP's", "idle time by HHP's"
-	source16         = "Figure 16, plotting data; the text says 0.78 of the cold starts and 0.76 of the idle time " +
-		"on average"
-)
+const source16 = "Figure 16, plotting data; the text says 0.78 of the cold starts and 0.76 of the idle time " +
+	"on average"
 
 var notes16 = map[traceKind][]string{{"recorded", "app"}: {
 	"Figure 16 replays invocations without a cluster. Of an app: something is warm or not when a call comes. Of " +

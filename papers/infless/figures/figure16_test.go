@@ -174,11 +174,8 @@ func TestFigure16(t *testing.T) {
 	all := callTraces
 	callTraces = callTraces[:1]
 	defer func() { callTraces = all }()
-	run := newRunner(reproduce.Request{Seeds: 1, Parallel: 1})
-	if err := reproduce.Prepare(run, figures, []string{"16"}); err != nil {
-		t.Fatal(err)
-	}
-	o, err := run.Run(t.Context())
+	run := newRunner(reproduce.Request{Figures: []string{"16"}, Seeds: 1, Parallel: 1})
+	o, err := study.Run(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
@@ -29,57 +28,41 @@ type fragments struct {
 }
 
 // figure17 shows the unused share of active servers by number of instances.
-func figure17(run *runner) error {
-	names := []string{
-		"infless", "batch", "openfaas+", "batch+rs", "infless-release", "infless-balanced", "infless-dense",
+func figure17(run *runner, f *reproduce.Sheet) error {
+	panel := f.Chart("17", title("17b: what is left over of active servers"), 1).
+		Panel("left over (%)", "instances", 0, 100)
+	for c, n := range counts {
+		at := f.At("instances", n)
+		for _, system := range []string{
+			"infless", "batch", "openfaas+", "batch+rs", "infless-release", "infless-balanced", "infless-dense",
+		} {
+			r := reproduce.Add(run.Runner, fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
+				func(ctx context.Context, _ uint64) (fragments, error) { return findFragments(ctx, system, n) })
+			left := r.Each(func(f fragments) float64 { return 100 * f.left })
+			at.Row(system, "left over of active servers", "%", left).
+				Published(100*reproduce.InList(published17, system, c),
+					"Figure 17b, plotting data; the text says as low as 15 %")
+			at.Row(system, "served for an active server", "queries/s",
+				r.Each(func(f fragments) float64 { return f.served / f.servers }))
+			at.Row(system, "instances", "", r.Each(func(f fragments) float64 { return float64(f.instances) }))
+			panel.Point(system, float64(n), left)
+		}
 	}
-	var tasks [][]*reproduce.Task
-	for _, system := range names {
-		var byCount []*reproduce.Task
-		for _, n := range counts {
-			key := fmt.Sprintf("fragments of %d instances by %s", n, system)
-			byCount = append(byCount, run.AddTask(key, 1+n/1000, 1, func(ctx context.Context, _ uint64) (any, error) {
-				p, err := largeCluster(system)
-				if err != nil {
-					return nil, err
-				}
-				out, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
-				f := fragments{served: reproduce.Sum(rates), instances: len(out.Instances)}
-				_, f.left, f.servers = p.resources(out)
-				return f, nil
-			}))
-		}
-		tasks = append(tasks, byCount)
-	}
-	run.Report(func(o *reproduce.Outcome) error {
-		var lines []plot.Line
-		for _, system := range names {
-			lines = append(lines, plot.Line{Name: system})
-		}
-		for c, n := range counts {
-			for k, system := range names {
-				f := tasks[k][c].Results[0].(fragments)
-				setting := reproduce.Setting("instances", n)
-				r := row("17", system, "left over of active servers", "%", setting)
-				if p := published17[system]; p != nil {
-					r = r.WithPublished(100*p[c], "Figure 17b, plotting data; the text says as low as 15 %")
-				}
-				o.AddRow(r, 100*f.left)
-				o.AddRow(row("17", system, "served for an active server", "queries/s", setting), f.served/f.servers)
-				o.AddRow(row("17", system, "instances", "", setting), float64(f.instances))
-				lines[k].X, lines[k].Y = append(lines[k].X, float64(n)), append(lines[k].Y, 100*f.left)
-			}
-		}
-		o.Notes = append(o.Notes,
-			"Figure 17: left over counts threads and per cent of accelerators by the paper's weights. Instances can "+
-				"be given more than serves their functions, which leaves less over and serves no more; hence what is "+
-				"served for an active server.")
-		addChart(o, "17", "17b: what is left over of active servers", 1, plot.Panel{
-			Name: "left over (%)", XName: "instances", Lines: lines, Low: 0, High: 100,
-		})
-		return nil
-	})
+	f.Note("Figure 17: left over counts threads and per cent of accelerators by the paper's weights. Instances can " +
+		"be given more than serves their functions, which leaves less over and serves no more; hence what is " +
+		"served for an active server.")
 	return nil
+}
+
+func findFragments(ctx context.Context, system string, n int) (fragments, error) {
+	p, err := largeCluster(system)
+	if err != nil {
+		return fragments{}, err
+	}
+	out, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
+	f := fragments{served: reproduce.Sum(rates), instances: len(out.Instances)}
+	_, f.left, f.servers = p.resources(out)
+	return f, nil
 }
 
 func largeCluster(system string) (*planningSystem, error) {
@@ -94,40 +77,21 @@ func largeCluster(system string) (*planningSystem, error) {
 var published17a = [2][]float64{{.0957, .0965, .0980, .0989, .1009, .1098}, {10.98, 54.88, 109.8, 203.5, 500.7, 956.7}}
 
 // figure17a measures how long planning from nothing takes on this machine.
-func figure17a(run *runner) error {
-	names := []string{"infless", "infless-balanced", "infless-dense"}
-	var tasks [][]*reproduce.Task
-	for _, system := range names {
-		var byCount []*reproduce.Task
-		for _, n := range counts {
-			key := fmt.Sprintf("time of %d instances by %s", n, system)
-			byCount = append(byCount, run.AddTask(key, 1+n/1000, 1, func(ctx context.Context, _ uint64) (any, error) {
-				return timePlan(ctx, system, n)
-			}))
-		}
-		tasks = append(tasks, byCount)
-	}
-	run.Report(func(o *reproduce.Outcome) error {
-		for c, n := range counts {
-			for k, system := range names {
-				x := tasks[k][c].Results[0].(planTime)
-				setting := reproduce.Setting("instances", n)
-				each, all := row("17a", system, "for an instance", "us", setting),
-					row("17a", system, "for all", "ms", setting)
-				if system == "infless" {
-					each = each.WithPublished(1000*published17a[0][c],
-						"Figure 17a, plotting data; the text says 0.5 ms")
-					all = all.WithPublished(published17a[1][c],
-						"Figure 17a, plotting data; the text says below a second")
-				}
-				o.AddRow(each, x.each)
-				o.AddRow(all, x.all)
+func figure17a(run *runner, f *reproduce.Sheet) error {
+	for c, n := range counts {
+		for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
+			r := reproduce.Add(run.Runner, fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
+				func(ctx context.Context, _ uint64) (planTime, error) { return timePlan(ctx, system, n) })
+			at := f.At("instances", n)
+			each := at.Row(system, "for an instance", "us", r.Each(func(x planTime) float64 { return x.each }))
+			all := at.Row(system, "for all", "ms", r.Each(func(x planTime) float64 { return x.all }))
+			if system == "infless" {
+				each.Published(1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms")
+				all.Published(published17a[1][c], "Figure 17a, plotting data; the text says below a second")
 			}
 		}
-		o.Notes = append(o.Notes,
-			"Figure 17a: the best of five plans from nothing, reading the request and writing the plan included.")
-		return nil
-	})
+	}
+	f.Note("Figure 17a: the best of five plans from nothing, reading the request and writing the plan included.")
 	return nil
 }
 

@@ -22,53 +22,50 @@ var (
 )
 
 // figure18 shows the throughput for a unit of allocated resources, by number of functions and by objective.
-func figure18(run *runner) error {
-	byCount, byObjective := make(map[string][]*reproduce.Task), make(map[string][]*reproduce.Task)
-	for _, system := range systems18 {
-		for _, n := range functionCounts {
-			t := run.unitThroughputTask(fmt.Sprint(n, " functions"), system, variedFunctions(n, 0))
-			byCount[system] = append(byCount[system], t)
-		}
-		for _, slo := range objectives {
-			t := run.unitThroughputTask(fmt.Sprint("20 functions at ", slo), system, variedFunctions(20, slo))
-			byObjective[system] = append(byObjective[system], t)
-		}
+func figure18(run *runner, f *reproduce.Sheet) error {
+	var byCount, byObjective []place18
+	for _, n := range functionCounts {
+		byCount = append(byCount, place18{f.Part("18a").At("functions", n), fmt.Sprint(n, " functions"),
+			variedFunctions(n, 0)})
 	}
-	run.Report(func(o *reproduce.Outcome) error {
-		for c, n := range functionCounts {
-			addUnitThroughputs18(o, "18a", reproduce.Setting("functions", n), c, byCount, published18a)
-		}
-		for c, slo := range objectives {
-			addUnitThroughputs18(o, "18b", reproduce.Setting("objective", slo), c, byObjective, published18b)
-		}
-		o.Notes = append(o.Notes,
-			"Figure 18: served queries/s divided by allocated resources, a thread counting 64/142 of a per cent of "+
-				"an accelerator; functions have 100 to 400 queries/s. What the cluster has no room for, or nothing "+
-				"serves within its objective, is not counted as served.")
-		return nil
-	})
+	for _, slo := range objectives {
+		byObjective = append(byObjective, place18{f.Part("18b").At("objective", slo),
+			fmt.Sprint("20 functions at ", slo), variedFunctions(20, slo)})
+	}
+	run.addUnitThroughputs18(byCount, published18a)
+	run.addUnitThroughputs18(byObjective, published18b)
+	f.Note("Figure 18: served queries/s divided by allocated resources, a thread counting 64/142 of a per cent of " +
+		"an accelerator; functions have 100 to 400 queries/s. What the cluster has no room for, or nothing " +
+		"serves within its objective, is not counted as served.")
 	return nil
+}
+
+// place18 is a place on an axis of Figure 18.
+type place18 struct {
+	reproduce.Place
+	key       string
+	functions []function
 }
 
 var systems18 = []string{"infless", "batch", "openfaas+", "infless-balanced", "infless-dense"}
 
-// unitThroughputTask adds a task that plans for functions. Its result is the served rate for a unit of resources, in
+// unitThroughput adds a task that plans for functions. Its result is the served rate for a unit of resources, in
 // queries/s for a per cent of an accelerator.
-func (run *runner) unitThroughputTask(key, system string, functions []function) *reproduce.Task {
-	return run.AddTask("throughput for resources, "+key+", by "+system, 3, 1,
-		func(ctx context.Context, _ uint64) (any, error) {
+func (run *runner) unitThroughput(key, system string, functions []function) reproduce.Runs[float64] {
+	return reproduce.Add(run.Runner, "throughput for resources, "+key+", by "+system, 3, 1,
+		func(ctx context.Context, _ uint64) (float64, error) {
 			w, err := newEnvironment(functions, largeServers)
 			if err != nil {
-				return nil, err
+				return 0, err
 			}
 			p, err := newPlanningSystem(w, system)
 			if err != nil {
-				return nil, err
+				return 0, err
 			}
 			rates := reproduce.Scaled(loadShares(len(functions)), 100)
 			out, _ := p.plan(ctx, rates)
 			if out == nil {
-				return 0.0, nil
+				return 0, nil
 			}
 			served := reproduce.Sum(rates)
 			for a := range out.Shed {
@@ -79,29 +76,32 @@ func (run *runner) unitThroughputTask(key, system string, functions []function) 
 		})
 }
 
-// addUnitThroughputs18 adds the rows of one place on the axis. tasks and published are by system, then by place.
-func addUnitThroughputs18(o *reproduce.Outcome, figure string, setting map[string]string, place int,
-	tasks map[string][]*reproduce.Task, published map[string][]float64) {
-	unit := func(system string, place int) float64 { return tasks[system][place].Results[0].(float64) }
-	most := 0.0
-	for p := range tasks["infless"] {
-		most = max(most, unit("infless", p))
+// addUnitThroughputs18 adds the rows along an axis. published is by system, then by place.
+func (run *runner) addUnitThroughputs18(places []place18, published map[string][]float64) {
+	const source = "Figure 18, plotting code"
+	unit := func(system string, p place18) reproduce.Values {
+		return reproduce.All(run.unitThroughput(p.key, system, p.functions))
 	}
-	for _, system := range systems18 {
-		y := unit(system, place)
-		r := row(figure, system, "throughput for resources", "of infless's largest", setting)
-		if p := published[system]; p != nil {
-			r = r.WithPublished(p[place], "Figure 18, plotting code")
+	most := func() []float64 {
+		most := 0.0
+		for _, p := range places {
+			most = max(most, unit("infless", p).Mean())
 		}
-		o.AddRow(r, y/most)
-		o.AddRow(row(figure, system, "throughput for resources", "queries/s for a per cent", setting), y)
-		if system != "infless" {
-			continue
-		}
-		for _, base := range []string{"batch", "openfaas+"} {
-			if b := unit(base, place); b > 0 {
-				o.AddRow(row(figure, system, "over "+base, "", setting).WithPublished(
-					published["infless"][place]/published[base][place], "Figure 18, plotting code"), y/b)
+		return []float64{most}
+	}
+	for c, p := range places {
+		for _, system := range systems18 {
+			y := unit(system, p)
+			p.Row(system, "throughput for resources", "of infless's largest", y.Over(most)).
+				Published(reproduce.InList(published, system, c), source)
+			p.Row(system, "throughput for resources", "queries/s for a per cent", y)
+			if system != "infless" {
+				continue
+			}
+			for _, base := range []string{"batch", "openfaas+"} {
+				// What carries nothing is no base: its ratio is not finite and has no row.
+				p.Row(system, "over "+base, "", y.Over(unit(base, p))).
+					Published(published["infless"][c]/published[base][c], source)
 			}
 		}
 	}

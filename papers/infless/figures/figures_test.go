@@ -19,9 +19,6 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 		run := newRunner(reproduce.Request{Seeds: 1, Parallel: parallel, Solver: solver})
 		run.steps, run.stressQueries = longtest.Of(1, 4), 3000 // fewer end before any can be late
 		run.callTraces = []callTrace{callTraces[0], callTraces[3]}
-		if err := reproduce.Prepare(run, figures, nil); err != nil {
-			return nil, err
-		}
-		return run.Run(t.Context())
+		return study.Run(t.Context(), run)
 	})
 }

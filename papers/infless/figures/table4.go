@@ -1,56 +1,47 @@
 package infless
 
-import (
-	"github.com/sluice-serving/sluice/papers/reproduce"
-)
+import "github.com/sluice-serving/sluice/papers/reproduce"
 
 // published4 has CPU threads and accelerators for 100 queries/s, and dollars for a query (Table 4).
-var published4 = map[string][3]float64{
+var published4 = map[string][]float64{
 	"openfaas+": {55.63, 2.13, 2e-5}, "batch": {41.45, 1.34, 1.32e-5}, "infless": {13.91, 0.51, 1.6e-6},
 }
 
 // table4 shows the resources for 100 queries/s that are answered in time, over all traces.
-func table4(run *runner) error {
-	tasks := run.traceTasks(contenders)
-	run.Report(func(o *reproduce.Outcome) error {
-		for a := range len(applications) + 1 {
-			name, from, to := "both", 0, len(applications)
-			if a < len(applications) {
-				name, from, to = applications[a].name, a, a+1
-			}
-			at := reproduce.Setting("application", name)
-			for e, x := range contenders {
-				var cpus, gpus, dollars []float64
-				for s := range run.Seeds {
-					// mean over applications and traces
-					threads, percent, n := 0.0, 0.0, float64((to-from)*len(traceNames))
-					for _, app := range tasks[from:to] {
-						for _, t := range app[e] {
-							f := t.Results[s].(*traceRun)
-							threads += f.threads / f.inTime * 100 / n
-							percent += f.percent / 100 / f.inTime * 100 / n
-						}
+func table4(run *runner, f *reproduce.Sheet) error {
+	const source = "Table 4"
+	for _, of := range []struct {
+		name string
+		apps []application
+	}{{applications[0].name, applications[:1]}, {applications[1].name, applications[1:]}, {"both", applications}} {
+		at := f.At("application", of.name)
+		for _, x := range contenders {
+			mean := func(number func(*traceRun) float64) reproduce.Values {
+				var list []reproduce.Values
+				for _, a := range of.apps {
+					for _, trace := range traceNames {
+						list = append(list, run.simulation(x, a, trace).Each(number))
 					}
-					cpus, gpus = append(cpus, threads), append(gpus, percent)
-					dollars = append(dollars, (threads*threadPrice+percent*acceleratorPrice)/3600/100)
 				}
-				r := [3]reproduce.Row{
-					row("T4", x.name, "CPUs for 100 queries/s", "", at), row("T4", x.name, "GPUs for 100 queries/s", "",
-						at), row("T4", x.name, "cost of a million queries", "$", at),
+				return reproduce.MeanOf(list...)
+			}
+			cpus := mean(func(f *traceRun) float64 { return f.threads / f.inTime * 100 })
+			gpus := mean(func(f *traceRun) float64 { return f.percent / 100 / f.inTime * 100 })
+			dollars := cpus.With(gpus, func(threads, percent float64) float64 {
+				return (threads*threadPrice + percent*acceleratorPrice) / 3600 / 100
+			})
+			rows := []*reproduce.Entry{
+				at.Row(x.name, "CPUs for 100 queries/s", "", cpus), at.Row(x.name, "GPUs for 100 queries/s", "", gpus),
+				at.Row(x.name, "cost of a million queries", "$", dollars.Times(1e6)),
+			}
+			for n, scale := range []float64{1, 1, 1e6} {
+				if of.name == "both" {
+					rows[n].Published(scale*reproduce.InList(published4, x.name, n), source)
 				}
-				if p, ok := published4[x.name]; ok && name == "both" {
-					r[0], r[1], r[2] = r[0].WithPublished(p[0], "Table 4"), r[1].WithPublished(p[1], "Table 4"),
-						r[2].WithPublished(1e6*p[2], "Table 4")
-				}
-				o.AddRow(r[0], cpus...)
-				o.AddRow(r[1], gpus...)
-				o.AddRow(r[2], reproduce.Scaled(dollars, 1e6)...)
 			}
 		}
-		o.Notes = append(o.Notes,
-			"Table 4: a CPU is a thread. At the paper's prices its CPUs and GPUs of INFless come to $4.9 for a "+
-				"million queries, not to the $1.6 that it prints.")
-		return nil
-	})
+	}
+	f.Note("Table 4: a CPU is a thread. At the paper's prices its CPUs and GPUs of INFless come to $4.9 for a " +
+		"million queries, not to the $1.6 that it prints.")
 	return nil
 }

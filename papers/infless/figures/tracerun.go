@@ -41,6 +41,9 @@ const (
 
 const predictionOffset = 1.1
 
+// baselines is how many of contenders are no form of INFless, and not ours.
+const baselines = 3
+
 // contenders are the systems of Figures 12, 15 and Table 4, and ours.
 var contenders = []contender{
 	{name: "openfaas+", system: "openfaas+", bound: singleQuery},
@@ -108,14 +111,17 @@ func (instantLoads) Load(serving.VariantID, serving.DeviceTypeID) time.Duration 
 // planDelay is about the time that the authors measured for a plan of some tens of instances (§5.3).
 const planDelay = 20 * time.Millisecond
 
-// simulationTask adds a task that simulates a contender along a trace, with every seed.
-func (run *runner) simulationTask(e contender, a application, trace string) *reproduce.Task {
+// runs are the results of a contender along a trace.
+type runs = reproduce.Runs[*traceRun]
+
+// simulation adds a task that simulates a contender along a trace, with every seed.
+func (run *runner) simulation(e contender, a application, trace string) runs {
 	key := fmt.Sprintf("%s by %s, %s", a.name, e.name, trace)
 	if len(a.functions) > 0 {
 		key += fmt.Sprint(", ", a.functions[0].slo)
 	}
-	return run.AddTask(key, int(a.peak)*len(a.functions)/50, run.Seeds,
-		func(ctx context.Context, seed uint64) (any, error) {
+	return reproduce.Add(run.Runner, key, int(a.peak)*len(a.functions)/50, run.Seeds,
+		func(ctx context.Context, seed uint64) (*traceRun, error) {
 			return simulate(ctx, e, a, trace, run.steps, seed)
 		})
 }

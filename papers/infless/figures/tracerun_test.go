@@ -170,12 +170,9 @@ func TestFiguresAlongTraces(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	names := []string{"12a", "12b", "14", "15a", "15b", "T4"}
-	run := newRunner(reproduce.Request{Seeds: 2, Parallel: 2})
+	run := newRunner(reproduce.Request{Figures: names, Seeds: 2, Parallel: 2})
 	run.steps = longtest.Of(3, 6)
-	if err := reproduce.Prepare(run, figures, names); err != nil {
-		t.Fatal(err)
-	}
-	o, err := run.Run(t.Context())
+	o, err := study.Run(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,8 +119,8 @@ type pair struct {
 }
 
 // compare compares systems with the bases. For each pair it adds the mean and the largest of the numbers over the
-// points of all series, without those that are NaN. Of the bases only RAMSIS is compared itself. published are numbers of
-// RAMSIS.
+// points of all series, without those that are NaN. Of the bases only RAMSIS is compared itself. published are numbers
+// of RAMSIS.
 func (run *runner) compare(at reproduce.Place, what, unit string, list []series, published claims, source string,
 	number func(pair) float64) {
 	for i, s := range run.systems {
