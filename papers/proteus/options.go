@@ -52,7 +52,8 @@ type Options struct {
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
-	// Share has stages share workers that the rule leaves with nothing (capacity.BatchRule.ShareLeftOut).
+	// Share has stages share workers that the rule leaves with nothing (capacity.BatchRule.ShareLeftOut). Eq. 1 allows
+	// one variant a device.
 	Share bool
 }
 

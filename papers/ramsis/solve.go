@@ -13,8 +13,8 @@ import (
 // smaller one is queries lost in rare bursts.
 const overloadTolerance = 1e-4
 
-// lookahead is the number of decisions that the policy looks ahead. The authors' code makes 100 sweeps without a
-// discount and takes the action that one more would take.
+// lookahead is the number of decisions that the policy looks ahead. §4.1 iterates until values converge, which they
+// never do without a discount. The authors' code makes 100 sweeps and takes the action that one more would take.
 const lookahead = 101
 
 // Solve makes the policy of a worker with its promise. ctx ends it between two steps. It fails when the worker is not

@@ -103,7 +103,8 @@ func (m *Model) bestRate(within time.Duration) float64 {
 }
 
 // Pareto returns the models for which no other is as accurate and in no batch slower (§4.3.3), by latency of one query.
-// models is not changed; the results share its latencies.
+// The paper's front compares one latency of each model (Figure 3). models is not changed; the results share its
+// latencies.
 func Pareto(models []Model) []Model {
 	var out []Model
 	for i := range models {

@@ -5,7 +5,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// RoundRobin gives each query to the next instance in turn (RAMSIS §4.1's dispatcher). It skips instances that cannot
+// RoundRobin gives each query to the next instance in turn (RAMSIS §3.2.1's dispatcher). It skips instances that cannot
 // serve the query, and reads neither queues nor shares.
 type RoundRobin struct{ ByStage[int] } // index of the next instance
 

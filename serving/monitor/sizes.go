@@ -55,7 +55,8 @@ func (s *sizes) newest(out []int32, skip, n int) []int32 {
 
 // Mix returns the sizes of an app's last queries. Of the windows 10,000, 5,000, 2,500, ... it takes the longest whose
 // older and newer half differ by no more than chance. So queries before a shift drop out soon, and a steady stream is
-// counted in full (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only). The mix is a new one.
+// counted in full (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only; Kairos §5.2 always counts 10,000). The
+// mix is a new one.
 func (r *View) Mix(app serving.AppID) serving.Mix {
 	s := &r.sizes[app]
 	n := int(min(s.n, KeptSizes))

@@ -19,9 +19,10 @@ import (
 //   - R >= Rmax: each instance gets its Up. The excess waits centrally until something is free or more instances
 //     come.
 //   - In the band: instance i gets Up - (Rmax-R)/(Rmax-Rmin) (Up-Low).
-//   - Below it (R < alpha Rmin + (1-alpha) Rmax): the paper leaves this to the scaler, which stops instances. Until
-//     then, the fewest instances that carry the rate get the rates above, the largest first, each only if the
-//     remaining rate fills its batches. The others get nothing.
+//   - Below it (R < alpha Rmin + (1-alpha) Rmax, as §3.2 prints it; RateBands and the planner use the edge of Eq. 7):
+//     the paper leaves this to the scaler, which stops instances. Until then, the fewest instances that carry the rate
+//     get the rates above, the largest first, each only if the remaining rate fills its batches. The others get
+//     nothing.
 //
 // Queries follow these rates one by one and deterministically, as in route.Weighted. R is the rate of the last second.
 // When it changes, every instance keeps what it is owed or has received too much, up to one query.
