@@ -19,10 +19,7 @@ func rows(t *testing.T, names ...string) *reproduce.Outcome {
 	}
 	r := newRunner(reproduce.Request{Figures: names, Parallel: 2, Solver: solver})
 	r.quick = true
-	if err := reproduce.Prepare(r, figures, names); err != nil {
-		t.Fatal(err)
-	}
-	out, err := r.Run(t.Context())
+	out, err := study.Run(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

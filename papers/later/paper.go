@@ -6,58 +6,35 @@ package later
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
-// figures lists them.
-var figures = []reproduce.Experiment[*runner]{
-	{
-		Figure: reproduce.Figure{
-			Name: "L1", Doc: "Loki: what a fixed cluster carries, with accuracy scaling and without (modelled models)",
-		}, Prepare: lokiCapacity,
+var study = reproduce.Study[*runner]{
+	Name: "later", Title: "Later systems: the claims of Loki, Symphony and SuperServe in worlds of ours",
+	New: func(q reproduce.Request) (*runner, error) { return newRunner(q), nil },
+	Figures: []reproduce.Declaration[*runner]{
+		{Name: "L1", Declare: lokiCapacity,
+			Doc: "Loki: what a fixed cluster carries, with accuracy scaling and without (modelled models)"},
+		{Name: "L2", Declare: lokiDay,
+			Doc: "Loki: violations, accuracy and machines along a day's load (modelled models)"},
+		{Name: "S1", Declare: symphonyGoodput,
+			Doc: "Symphony: goodput of deferred and of eager dispatch, by number of models (modelled models)"},
+		{Name: "S2", Declare: symphonyMachines,
+			Doc: "Symphony: machines in use and machines needed by load (modelled models)"},
+		{Name: "F1", Declare: superServeFixed,
+			Doc: "SuperServe: accuracy and attainment beside every fixed variant, by burst (modelled models)"},
 	},
-	{
-		Figure: reproduce.Figure{
-			Name: "L2", Doc: "Loki: violations, accuracy and machines along a day's load (modelled models)",
-		}, Prepare: lokiDay,
-	},
-	{
-		Figure: reproduce.Figure{
-			Name: "S1",
-			Doc:  "Symphony: goodput of deferred and of eager dispatch, by number of models (modelled models)",
-		}, Prepare: symphonyGoodput,
-	},
-	{
-		Figure: reproduce.Figure{
-			Name: "S2", Doc: "Symphony: machines in use and machines needed by load (modelled models)",
-		}, Prepare: symphonyMachines,
-	},
-	{
-		Figure: reproduce.Figure{
-			Name: "F1",
-			Doc:  "SuperServe: accuracy and attainment beside every fixed variant, by burst (modelled models)",
-		}, Prepare: superServeFixed,
-	},
+	Notes: []string{"All models are modelled: a batch of b takes a base and a time for each item, which are ours. " +
+		"The published numbers in brackets were measured with other models, machines and loads."},
 }
 
 // Paper returns the experiments.
-func Paper() reproduce.Paper {
-	return reproduce.Paper{
-		Name: "later", Title: "Later systems: the claims of Loki, Symphony and SuperServe in worlds of ours",
-		Figures: reproduce.Figures(figures), Run: run,
-	}
-}
-
-func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
-	run := newRunner(r)
-	if err := reproduce.Prepare(run, figures, r.Figures); err != nil {
-		return nil, err
-	}
-	run.AddNotes("All models are modelled: a batch of b takes a base and a time for each item, which are ours. The " +
-		"published numbers in brackets were measured with other models, machines and loads.")
-	return run.Run(ctx)
-}
+func Paper() reproduce.Paper { return study.Paper() }
 
 // runner collects the runs of the figures.
 type runner struct {
@@ -67,9 +44,38 @@ type runner struct {
 
 func newRunner(r reproduce.Request) *runner { return &runner{Runner: reproduce.NewRunner(r)} }
 
-// row is a row of a figure.
-func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{
-		Paper: "later", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
+// span is a length of time, a fifth of it in tests.
+func (r *runner) span(full time.Duration) time.Duration {
+	if r.quick {
+		return full / 5
 	}
+	return full
 }
+
+// runs are the results of a system under a load.
+type runs = reproduce.Runs[*outcome]
+
+// simulation adds a run of a system under a load.
+func (r *runner) simulation(key string, env *experiment.Environment, s systems.System, l load) runs {
+	return reproduce.Add(r.Runner, key, 1, r.Seeds, func(ctx context.Context, seed uint64) (*outcome, error) {
+		return simulate(ctx, env, s, l, seed)
+	})
+}
+
+// carried adds a search for the highest rate that a system carries.
+func (r *runner) carried(key string, env *experiment.Environment, s systems.System, l limits, most float64,
+	span time.Duration) reproduce.Values {
+	return reproduce.All(reproduce.Add(r.Runner, fmt.Sprint(key, " ", s.Name, " ", l), 3, r.Seeds,
+		func(ctx context.Context, seed uint64) (float64, error) {
+			return mostCarried(ctx, env, s, l, most, r.span(span), seed)
+		}))
+}
+
+// timesOver divides by what may be 0: it then says how many times a hundredth.
+func timesOver(a, b reproduce.Values) reproduce.Values {
+	return a.With(b, func(x, y float64) float64 { return x / max(y, 0.01) })
+}
+
+func violations(x *outcome) float64 { return x.violations }
+func accuracy(x *outcome) float64   { return x.accuracy }
+func attained(x *outcome) float64   { return 100 - x.violations }

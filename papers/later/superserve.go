@@ -1,12 +1,12 @@
 package later
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving/workload"
@@ -45,90 +45,47 @@ func bursty(base, burst float64, span time.Duration) load {
 }
 
 // superServeFixed compares superserve with every variant alone, all with all machines.
-func superServeFixed(r *runner) error {
-	const base = 3000
-	bursts := []float64{1, 2, 4}
-	type run struct {
-		name string
-		task *reproduce.Task
+func superServeFixed(r *runner, f *reproduce.Sheet) error {
+	const base, source = 3000, "abstract: on a trace of Azure Functions"
+	all, err := supernet(subnets).environment(r.Solver)
+	if err != nil {
+		return err
 	}
-	runs := make([][]run, len(bursts))
-	span := r.span(50 * time.Second)
-	for b, burst := range bursts {
-		l := bursty(base, burst, span)
-		all, err := supernet(subnets).environment(r.Solver)
-		if err != nil {
-			return err
+	c := f.Chart("F1", "SuperServe: beside every fixed variant, 8 machines (modelled)", 3)
+	for _, burst := range []float64{1, 2, 4} {
+		at, l := f.At("burst", fmt.Sprint(burst, " times")), bursty(base, burst, r.span(50*time.Second))
+		add := func(name string, x runs) runs {
+			at.Row(name, "attainment", "%", x.Each(attained))
+			at.Row(name, "accuracy of those in time", "%", x.Each(accuracy))
+			return x
 		}
-		runs[b] = append(runs[b], run{"superserve", r.simulation(fmt.Sprint("F1 superserve ", burst), all,
-			system("superserve"), l)})
+		own := add("superserve", r.simulation(fmt.Sprint("F1 superserve ", burst), all,
+			reproduce.System("superserve"), l))
+		var fixed []runs
 		for _, m := range subnets {
 			env, err := supernet([]model{m}).environment(r.Solver)
 			if err != nil {
 				return err
 			}
-			runs[b] = append(runs[b], run{m.name + " alone", r.simulation(fmt.Sprint("F1 ", m.name, burst), env,
-				fixedVariant(), l)})
+			fixed = append(fixed, add(m.name+" alone", r.simulation(fmt.Sprint("F1 ", m.name, burst), env,
+				fixedVariant(), l)))
 		}
+		at.Row("superserve", "more accurate than a variant that attains as much", "points",
+			beside(own, fixed, accuracy, func(it, mine *outcome) bool {
+				return attained(it) >= attained(mine)-sameAttainment
+			}, func(mine, best float64) float64 { return mine - best })).Published(superServeAccuracy, source)
+		at.Row("superserve", "attainment in parts of a variant as accurate", "",
+			beside(own, fixed, attained, func(it, mine *outcome) bool { return it.accuracy >= mine.accuracy },
+				func(mine, best float64) float64 { return mine / max(best, 0.01) })).
+			Published(superServeAttainment, source)
+		panel := c.Panel("accuracy (%)", fmt.Sprintf("attainment (%%), bursts of %v times", burst), reproduce.Auto,
+			reproduce.Auto)
+		panel.Curve("fixed variants", func() ([]float64, []float64) { return byAttainment(fixed) })
+		panel.Curve("superserve", func() ([]float64, []float64) { return byAttainment([]runs{own}) })
 	}
-	r.Report(func(o *reproduce.Outcome) error {
-		var panels []plot.Panel
-		for b, burst := range bursts {
-			at := reproduce.Setting("burst", fmt.Sprint(burst, " times"))
-			attained := func(x *outcome) float64 { return 100 - x.violations }
-			accurate := func(x *outcome) float64 { return x.accuracy }
-			own := runs[b][0].task
-			panel := plot.Panel{
-				Name: "accuracy (%)", XName: fmt.Sprintf("attainment (%%), bursts of %v times", burst), Low: math.NaN(),
-				High: math.NaN(),
-			}
-			fixed := plot.Line{Name: "fixed variants"}
-			for _, x := range runs[b] {
-				o.AddRow(row("F1", x.name, "attainment", "%", at), reproduce.Each(x.task, attained)...)
-				o.AddRow(row("F1", x.name, "accuracy of those in time", "%", at), reproduce.Each(x.task, accurate)...)
-				if x.task != own {
-					fixed.X = append(fixed.X, reproduce.Mean(reproduce.Each(x.task, attained)))
-					fixed.Y = append(fixed.Y, reproduce.Mean(reproduce.Each(x.task, accurate)))
-				}
-			}
-			var points, times []float64
-			for k := range own.Results {
-				mine := own.Results[k].(*outcome)
-				// The most accurate variant that attains as much, and the best attainment of those as accurate.
-				as, most := math.NaN(), math.NaN()
-				for _, x := range runs[b][1:] {
-					it := x.task.Results[k].(*outcome)
-					if attained(it) >= attained(mine)-sameAttainment && !(as >= it.accuracy) {
-						as = it.accuracy
-					}
-					if it.accuracy >= mine.accuracy && !(most >= attained(it)) {
-						most = attained(it)
-					}
-				}
-				if !math.IsNaN(as) {
-					points = append(points, mine.accuracy-as)
-				}
-				if !math.IsNaN(most) {
-					times = append(times, attained(mine)/max(most, 0.01))
-				}
-			}
-			o.AddRow(row("F1", "superserve", "more accurate than a variant that attains as much", "points", at).
-				WithPublished(superServeAccuracy, "abstract: on a trace of Azure Functions"), points...)
-			o.AddRow(row("F1", "superserve", "attainment in parts of a variant as accurate", "", at).
-				WithPublished(superServeAttainment, "abstract: on a trace of Azure Functions"), times...)
-			panel.Lines = []plot.Line{fixed, {
-				Name: "superserve", X: []float64{reproduce.Mean(reproduce.Each(own, attained))},
-				Y: []float64{reproduce.Mean(reproduce.Each(own, accurate))},
-			}}
-			sortByX(&panel.Lines[0])
-			panels = append(panels, panel)
-		}
-		o.AddChart("F1", "SuperServe: beside every fixed variant, 8 machines (modelled)", 3, panels...)
-		o.Notes = append(o.Notes, "Figure F1: 3,000 queries/s in clumps of four, with bursts for two of every ten "+
-			"seconds. A fixed variant has all machines, one queue, and batches as large as are in time. As much is "+
-			"attained where it is within a tenth of a point.")
-		return nil
-	})
+	f.Note("Figure F1: 3,000 queries/s in clumps of four, with bursts for two of every ten " +
+		"seconds. A fixed variant has all machines, one queue, and batches as large as are in time. As much is " +
+		"attained where it is within a tenth of a point.")
 	return nil
 }
 
@@ -137,28 +94,38 @@ const sameAttainment = 0.1
 
 // fixedVariant runs the only variant of a world.
 func fixedVariant() systems.System {
-	s := system("superserve")
+	s := reproduce.System("superserve")
 	s.Name, s.Router, s.Batcher = "fixed", "fcfs", "earlydrop"
 	return s
 }
 
-// sortByX orders the points of a line.
-func sortByX(l *plot.Line) {
-	order := make([]int, len(l.X))
-	for k := range order {
-		order[k] = k
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case l.X[a] < l.X[b]:
-			return -1
-		case l.X[a] > l.X[b]:
-			return 1
+// beside compares superserve with the best of the fixed variants that are enough, with every seed. It has no number
+// where none is.
+func beside(own runs, fixed []runs, of func(*outcome) float64, enough func(it, mine *outcome) bool,
+	by func(mine, best float64) float64) reproduce.Values {
+	return func() (out []float64) {
+		for k, mine := range own.Results() {
+			best := math.NaN()
+			for _, x := range fixed {
+				if it := x.Of(k); enough(it, mine) && !(best >= of(it)) {
+					best = of(it)
+				}
+			}
+			if !math.IsNaN(best) {
+				out = append(out, by(of(mine), best))
+			}
 		}
-		return 0
-	})
-	x, y := slices.Clone(l.X), slices.Clone(l.Y)
-	for k, at := range order {
-		l.X[k], l.Y[k] = x[at], y[at]
+		return out
 	}
+}
+
+// byAttainment returns mean attainments, ascending, and the mean accuracies that go with them.
+func byAttainment(list []runs) (x, y []float64) {
+	slices.SortStableFunc(list, func(a, b runs) int {
+		return cmp.Compare(a.Each(attained).Mean(), b.Each(attained).Mean())
+	})
+	for _, r := range list {
+		x, y = append(x, r.Each(attained).Mean()), append(y, r.Each(accuracy).Mean())
+	}
+	return x, y
 }

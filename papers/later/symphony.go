@@ -3,10 +3,9 @@ package later
 import (
 	"context"
 	"fmt"
-	"math"
+	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/measure/plot"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -31,14 +30,14 @@ func vision(models, machines int) *setting {
 // eager returns symphony with batches that start as soon as a machine is free, as systems before it do: the first
 // queries of a central queue go to the first free machine, in the largest batch that is in time.
 func eager() systems.System {
-	s := system("symphony")
+	s := reproduce.System("symphony")
 	s.Name, s.Router, s.Batcher = "eager", "fcfs", "earlydrop"
 	return s
 }
 
 // dispatched are the systems of the figures, on all machines all the time: no plan is made during a run.
 func dispatched() []systems.System {
-	out := []systems.System{system("symphony"), eager(), system("clkwrk"), system("nexus-batching")}
+	out := slices.Insert(reproduce.Systems("symphony", "clkwrk", "nexus-batching"), 1, eager())
 	for n := range out {
 		out[n].Planner, out[n].Scaler = "resident", "fixed"
 	}
@@ -50,53 +49,36 @@ const symphonyMachineCount = 16
 var onePercent = limits{late: 1}
 
 // symphonyGoodput compares what 16 machines carry.
-func symphonyGoodput(r *runner) error {
-	counts := []int{1, 4, 16}
-	list := dispatched()
-	tasks := make([][]*reproduce.Task, len(counts))
-	for c, count := range counts {
+func symphonyGoodput(r *runner, f *reproduce.Sheet) error {
+	// No more than machines with full batches of half the objective each.
+	const atMost = float64(symphonyMachineCount) * 32 / 0.037
+	panel := f.Chart("S1", "Symphony: what 16 machines carry (modelled)", 1).Bars("goodput (queries/s)")
+	counts, list := []int{1, 4, 16}, dispatched()
+	carried := make(map[int]func(systems.System) reproduce.Values) // by number of models
+	for _, count := range counts {
 		env, err := vision(count, symphonyMachineCount).environment(r.Solver)
 		if err != nil {
 			return err
 		}
-		// No more than machines with full batches of half the objective each.
-		atMost := float64(symphonyMachineCount) * 32 / 0.037
-		for _, s := range list {
-			tasks[c] = append(tasks[c], r.AddTask(fmt.Sprint("S1 ", s.Name, " ", count), 2, r.Seeds,
-				func(ctx context.Context, seed uint64) (any, error) {
-					return mostCarried(ctx, env, s, onePercent, atMost, r.span(3*time.Second), seed)
-				}))
+		carried[count] = func(s systems.System) reproduce.Values {
+			return r.carried(fmt.Sprint("S1 ", count), env, s, onePercent, atMost, 3*time.Second)
 		}
 	}
-	r.Report(func(o *reproduce.Outcome) error {
-		var lines []plot.Line
-		var groups []string
-		for n, s := range list {
-			line := plot.Line{Name: s.Name}
-			for c, count := range counts {
-				at := reproduce.Setting("models", count)
-				each := reproduce.Each(tasks[c][n], number)
-				o.AddRow(row("S1", s.Name, "goodput", "queries/s", at), each...)
-				if n > 0 {
-					x := row("S1", s.Name, "deferred in parts of it", "", at)
-					if s.Name == "eager" {
-						x = x.WithPublished(symphonyGain, "abstract: up to")
-					}
-					o.AddRow(x, ratios(reproduce.Each(tasks[c][0], number), each)...)
-				}
-				line.Y = append(line.Y, reproduce.Mean(each))
-				if n == 0 {
-					groups = append(groups, fmt.Sprint(count, " models"))
+	for n, s := range list {
+		for _, count := range counts {
+			at, goodput := f.At("models", count), carried[count](s)
+			at.Row(s.Name, "goodput", "queries/s", goodput)
+			if n > 0 {
+				gain := at.Row(s.Name, "deferred in parts of it", "", timesOver(carried[count](list[0]), goodput))
+				if s.Name == "eager" {
+					gain.Published(symphonyGain, "abstract: up to")
 				}
 			}
-			lines = append(lines, line)
+			panel.Bar(s.Name, fmt.Sprint(count, " models"), goodput)
 		}
-		o.AddChart("S1", "Symphony: what 16 machines carry (modelled)", 1, reproduce.Bars("goodput (queries/s)", groups,
-			lines...))
-		o.Notes = append(o.Notes, "Figure S1: the highest rate at which at most 1 % miss the objective of 30 ms. "+
-			"eager is symphony with batches that start as soon as a machine is free; clkwrk runs one query at a time.")
-		return nil
-	})
+	}
+	f.Note("Figure S1: the highest rate at which at most 1 % miss the objective of 30 ms. " +
+		"eager is symphony with batches that start as soon as a machine is free; clkwrk runs one query at a time.")
 	return nil
 }
 
@@ -104,57 +86,42 @@ func symphonyGoodput(r *runner) error {
 const symphonyModels = 4
 
 // symphonyMachines shows how the machines in use follow the load, and how many a load needs.
-func symphonyMachines(r *runner) error {
-	list := dispatched()[:2]
-	loads := []float64{500, 1000, 2000, 4000, 6000, 8000}
+func symphonyMachines(r *runner, f *reproduce.Sheet) error {
 	env, err := vision(symphonyModels, symphonyMachineCount).environment(r.Solver)
 	if err != nil {
 		return err
 	}
-	used, needed := make([][]*reproduce.Task, len(list)), make([][]*reproduce.Task, len(list))
+	c := f.Chart("S2", "Symphony: machines by load, four models (modelled)", 2)
+	inUse := c.Panel("in use of 16", "load (queries/s)", 0, reproduce.Auto)
+	need := c.Panel("needed", "load (queries/s)", 0, reproduce.Auto)
+	list := dispatched()[:2]
 	for n, s := range list {
-		for _, rate := range loads {
-			used[n] = append(used[n], r.simulation(fmt.Sprint("S2 ", s.Name, " ", rate), env, s,
-				constant(rate, r.span(10*time.Second))))
-			needed[n] = append(needed[n], r.AddTask(fmt.Sprint("S2 needed ", s.Name, " ", rate), 2, r.Seeds,
-				func(ctx context.Context, seed uint64) (any, error) {
-					return r.leastMachines(ctx, s, rate, seed)
-				}))
+		for _, rate := range []float64{500, 1000, 2000, 4000, 6000, 8000} {
+			at := f.At("load", rate)
+			x := r.simulation(fmt.Sprint("S2 ", s.Name, " ", rate), env, s, constant(rate, r.span(10*time.Second)))
+			used := x.Each(func(x *outcome) float64 { return meanOf(x.busy, 0.2, 1) })
+			at.Row(s.Name, "machines in use of 16", "", used)
+			at.Row(s.Name, "violations", "%", x.Each(violations))
+			at.Row(s.Name, "mean batch", "", x.Each(func(x *outcome) float64 { return x.batch }))
+			at.Row(s.Name, "machines needed", "", r.needed(s, rate))
+			if n == 0 {
+				at.Row(s.Name, "machines needed in parts of eager's", "",
+					timesOver(r.needed(s, rate), r.needed(list[1], rate))).
+					Published(symphonySaves, "abstract: 60 % fewer")
+			}
+			inUse.Point(s.Name, rate, used)
+			need.Point(s.Name, rate, r.needed(s, rate))
 		}
 	}
-	r.Report(func(o *reproduce.Outcome) error {
-		var inUse, need []plot.Line
-		for n, s := range list {
-			a, b := plot.Line{Name: s.Name, X: loads}, plot.Line{Name: s.Name, X: loads}
-			for k, rate := range loads {
-				at := reproduce.Setting("load", rate)
-				each := reproduce.Each(used[n][k], func(x *outcome) float64 { return meanOf(x.busy, 0.2, 1) })
-				o.AddRow(row("S2", s.Name, "machines in use of 16", "", at), each...)
-				o.AddRow(row("S2", s.Name, "violations", "%", at), reproduce.Each(used[n][k], func(x *outcome) float64 {
-					return x.violations
-				})...)
-				o.AddRow(row("S2", s.Name, "mean batch", "", at), reproduce.Each(used[n][k], func(x *outcome) float64 {
-					return x.batch
-				})...)
-				least := reproduce.Each(needed[n][k], number)
-				o.AddRow(row("S2", s.Name, "machines needed", "", at), least...)
-				if n == 0 {
-					x := row("S2", s.Name, "machines needed in parts of eager's", "", at)
-					o.AddRow(x.WithPublished(symphonySaves, "abstract: 60 % fewer"),
-						ratios(least, reproduce.Each(needed[1][k], number))...)
-				}
-				a.Y, b.Y = append(a.Y, reproduce.Mean(each)), append(b.Y, reproduce.Mean(least))
-			}
-			inUse, need = append(inUse, a), append(need, b)
-		}
-		o.AddChart("S2", "Symphony: machines by load, four models (modelled)", 2,
-			plot.Panel{Name: "in use of 16", XName: "load (queries/s)", Lines: inUse, Low: 0, High: math.NaN()},
-			plot.Panel{Name: "needed", XName: "load (queries/s)", Lines: need, Low: 0, High: math.NaN()})
-		o.Notes = append(o.Notes, "Figure S2: a machine is in use in a second in which a batch begins on it. Needed "+
-			"are the fewest machines with which at most 1 % miss the objective.")
-		return nil
-	})
+	f.Note("Figure S2: a machine is in use in a second in which a batch begins on it. Needed " +
+		"are the fewest machines with which at most 1 % miss the objective.")
 	return nil
+}
+
+// needed adds a search for the fewest machines.
+func (r *runner) needed(s systems.System, rate float64) reproduce.Values {
+	return reproduce.All(reproduce.Add(r.Runner, fmt.Sprint("S2 needed ", s.Name, " ", rate), 2, r.Seeds,
+		func(ctx context.Context, seed uint64) (float64, error) { return r.leastMachines(ctx, s, rate, seed) }))
 }
 
 // leastMachines returns the fewest machines with which a system carries a load.

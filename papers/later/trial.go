@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
@@ -50,10 +51,8 @@ func (l *load) source(apps int, seed uint64) (workload.Source, error) {
 			}
 		}
 		all = append(all, &workload.App{
-			Times: workload.NewProcess(rate, gaps, workload.Rand(seed, fmt.Sprint(l.name, " app ", a))),
-			Template: workload.Arrival{
-				App: serving.AppID(a), Items: 1, Variant: serving.None, Sample: -1,
-			},
+			Times:    workload.NewProcess(rate, gaps, workload.Rand(seed, fmt.Sprint(l.name, " app ", a))),
+			Template: reproduce.Query(serving.AppID(a)),
 		})
 	}
 	return workload.Limit(workload.Merge(all...), serving.Time(l.span), math.MaxInt64), nil

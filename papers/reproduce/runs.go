@@ -80,6 +80,14 @@ func System(name string) systems.System {
 	return s
 }
 
+// Systems returns systems by name.
+func Systems(names ...string) (out []systems.System) {
+	for _, name := range names {
+		out = append(out, System(name))
+	}
+	return out
+}
+
 // Query is a query of one item for an app, without wishes.
 func Query(a serving.AppID) workload.Arrival {
 	return workload.Arrival{App: a, Items: 1, Variant: serving.None, Sample: -1}

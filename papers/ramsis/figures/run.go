@@ -9,24 +9,16 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
 
-// comparedNames are the systems that figures compare.
-var comparedNames = []string{"ramsis", "tidal", "sluice", "jellyfish+", "modelswitching", "greedy"}
-
-// comparedSystems returns those of comparedNames that exist.
+// comparedSystems are the systems that figures compare.
 func comparedSystems() []systems.System {
-	var out []systems.System
-	for _, name := range comparedNames {
-		if s, err := systems.Get(name); err == nil {
-			out = append(out, s)
-		}
-	}
-	return out
+	return reproduce.Systems("ramsis", "tidal", "sluice", "jellyfish+", "modelswitching", "greedy")
 }
 
 // job is a system in an environment under a load.
