@@ -269,3 +269,73 @@ func TestTheGlossaryNamesEachWordOnce(t *testing.T) {
 		t.Errorf("%d words", len(seen))
 	}
 }
+
+// TestCommandsOfPagesRunSomething checks the commands `go test` in backquotes: the packages that one names have a test
+// that its -run names, or a benchmark that its -bench names.
+func TestCommandsOfPagesRunSomething(t *testing.T) {
+	command := regexp.MustCompile("`go test ([^`]+)`")
+	found := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range command.FindAllStringSubmatch(strings.Join(strings.Fields(string(text)), " "), -1) {
+			words, kind, name := strings.Fields(m[1]), "Test", ""
+			if at := slices.Index(words, "-bench"); at >= 0 {
+				kind, name = "Benchmark", words[at+1]
+			} else if at := slices.Index(words, "-run"); at >= 0 {
+				name = words[at+1]
+			}
+			if name == "" || name == "NAME" { // for the reader to fill in
+				continue
+			}
+			name, _, _ = strings.Cut(strings.Trim(name, "'"), "/")
+			matches, runs := regexp.MustCompile(name), false
+			for _, word := range words {
+				if strings.HasPrefix(word, "./") {
+					runs = runs || slices.ContainsFunc(tests(t, word, kind), matches.MatchString)
+				}
+			}
+			if found++; !runs {
+				t.Errorf("%s: `go test %s` runs nothing", page, m[1])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("found only %d commands", found)
+	}
+}
+
+// tests are the names of a kind of tests in a folder of the project or of its operator. A folder ./a/... stands for
+// those below it, too.
+func tests(t *testing.T, folder, kind string) (names []string) {
+	t.Helper()
+	folder, deep := strings.CutSuffix(folder, "...")
+	declared := regexp.MustCompile(`(?m)^func (` + kind + `\w+)\(`)
+	for _, module := range []string{root, filepath.Join(root, "operator")} {
+		top := filepath.Join(module, folder)
+		if _, err := os.Stat(top); err != nil {
+			continue // of the other module
+		}
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && path != top && !deep:
+				return fs.SkipDir
+			case !strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+				names = append(names, m[1])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
