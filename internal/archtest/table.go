@@ -41,6 +41,9 @@ var floors = []row{
 	{7, "internal/host/node", false}, // the worker of a fleet
 
 	{6, "internal/api/server", false},
+	{6, "internal/api/listen", false},  // bounds connections
+	{6, "internal/api/memory", false},  // bounds what requests hold
+	{6, "internal/api/regions", false}, // clients' shared memory
 	{6, "internal/api/dashboard", false},
 	{6, "operator/...", true},
 	{6, "web/...", false},
@@ -185,6 +188,10 @@ var sameFloor = []edge{
 		"internal/host/functions", "internal/measure/profiler/...",
 		"a model is measured when it is deployed, and its profile kept",
 	},
+	{"internal/api/server", "internal/api/listen", "a server's connections are bounded"},
+	{"internal/api/server", "internal/api/memory", "what a server's requests hold is bounded"},
+	{"internal/api/server", "internal/api/regions", "inputs and outputs may be in shared memory"},
+	{"internal/api/regions", "internal/api/memory", "inputs in shared memory count as what a request holds"},
 	{"internal/measure/loadgen", "internal/measure/samples", "an answer to a sample is judged as in a profile"},
 	{"internal/host/files", "internal/host/fault", "a file that cannot be read is a fault of a kind"},
 	{".", "internal/host", "programs embed the application through the root package"},

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/sluice-serving/sluice/internal/api/server"
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
 )
 
@@ -28,7 +28,7 @@ type Options struct {
 	// HTTP, GRPC and Admin are the addresses to listen on.
 	HTTP, GRPC, Admin string
 	// TLS names the files by which HTTP and GRPC are encrypted; without a Cert they are not.
-	TLS server.TLSFiles
+	TLS listen.TLSFiles
 	// Store is a folder that outlives the pod; empty for none.
 	Store string
 	// Lease is how long a holder of a cell may be silent, in whole seconds; Renew is the time between two renewals.

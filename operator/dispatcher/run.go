@@ -131,7 +131,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	synced, err := listen(watching, from, d.keeper, d.configs, d.replica)
+	synced, err := handOn(watching, from, d.keeper, d.configs, d.replica)
 	if err != nil {
 		return err
 	}

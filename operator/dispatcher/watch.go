@@ -140,9 +140,9 @@ func (c *configurations) synced() {
 	c.tell()
 }
 
-// listen hands what the cache sees to the keeper and to the configurations. It returns what reports whether all that
+// handOn hands what the cache sees to the keeper and to the configurations. It returns what reports whether all that
 // was there at first has been handed on.
-func listen(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *configurations,
+func handOn(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *configurations,
 	replica *peertls.Replica) (func() bool, error) {
 	var synced []toolscache.InformerSynced
 	add := func(kind client.Object, h toolscache.ResourceEventHandlerFuncs) error {

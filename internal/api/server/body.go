@@ -9,14 +9,15 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 )
 
 // withBody reads a request and calls do with its body, which is JSON, without a byte order mark. The body's memory is
 // claimed until do returns.
 func (s *Server) withBody(w http.ResponseWriter, r *http.Request, do func(body []byte) error) error {
-	holds := s.memory.begin()
-	defer holds.release()
+	holds := s.memory.Begin()
+	defer holds.Release()
 	body, err := s.body(w, r, holds)
 	if err != nil {
 		return err
@@ -26,7 +27,7 @@ func (s *Server) withBody(w http.ResponseWriter, r *http.Request, do func(body [
 
 // body reads a request, decompressed and bounded: neither the received nor the decompressed size may exceed the limit.
 // holds claims its memory. Where it fails, the client may still be sending.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]byte, error) {
+func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *memory.Claim) ([]byte, error) {
 	b, err := s.unpacked(w, r, holds)
 	if err == nil {
 		return b, nil
@@ -40,19 +41,19 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, holds *claim) ([]b
 	return nil, &unreadError{err}
 }
 
-func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *claim) ([]byte, error) {
+func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *memory.Claim) ([]byte, error) {
 	if r.ContentLength > s.config.MaxRequest {
 		return nil, &http.MaxBytesError{Limit: s.config.MaxRequest}
 	}
 	encoding := strings.ToLower(r.Header.Get("Content-Encoding"))
 	if plain := encoding == "" || encoding == "identity"; plain && r.ContentLength >= 0 {
-		return holds.readAll(r.Body, r.ContentLength, tensorsAt(r)) // net/http reads no more than the length
+		return holds.ReadAll(r.Body, r.ContentLength, tensorsAt(r)) // net/http reads no more than the length
 	}
 	packed := &countingReader{Reader: http.MaxBytesReader(w, r.Body, s.config.MaxRequest)}
 	var in io.Reader = packed
 	switch encoding {
 	case "", "identity":
-		return holds.readAll(in, r.ContentLength, tensorsAt(r))
+		return holds.ReadAll(in, r.ContentLength, tensorsAt(r))
 	case "gzip":
 		z, err := gzip.NewReader(in)
 		if err != nil {
@@ -70,7 +71,7 @@ func (s *Server) unpacked(w http.ResponseWriter, r *http.Request, holds *claim) 
 			r.Header.Get("Content-Encoding"))
 	}
 	in = &unpackReader{Reader: in, packed: packed, ratio: s.config.UnpackRatio}
-	b, err := holds.readAll(io.LimitReader(in, s.config.MaxRequest+1), 0, tensorsAt(r))
+	b, err := holds.ReadAll(io.LimitReader(in, s.config.MaxRequest+1), 0, tensorsAt(r))
 	if known := (*oip.Error)(nil); errors.As(err, &known) || tooLarge(err) != nil {
 		return nil, err
 	}

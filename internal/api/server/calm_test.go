@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/server"
 )
 
@@ -72,7 +73,7 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 			if _, err := good.ModelInfer(context.Background(), asked); err != nil {
 				t.Error(err)
 			}
-			isFlood := func(x server.ConnectionCount) bool { return x.Reason == "flood" }
+			isFlood := func(x listen.Count) bool { return x.Reason == "flood" }
 			if !slices.ContainsFunc(s.Connections(), isFlood) {
 				t.Error("the flood is not counted")
 			}

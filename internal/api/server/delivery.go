@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -22,14 +23,14 @@ func namesOf(wanted []oip.RequestedOutput) []string {
 // memory in place of in the answer. shared says by output which are there; nil for none. It does not change outputs.
 // holds claims the memory of what is delivered, before any of it is written. names are those of wanted.
 func (s *Server) deliver(m *Model, outputs []tensor.Tensor, wanted []oip.RequestedOutput, names []string,
-	holds *claim) (out []tensor.Tensor, shared []*oip.Shared, err error) {
+	holds *memory.Claim) (out []tensor.Tensor, shared []*oip.Shared, err error) {
 	if len(wanted) == 0 {
-		return outputs, nil, holds.answer(outputs)
+		return outputs, nil, holds.Answer(outputs)
 	}
 	if out, err = selectOutputs(m, outputs, names); err != nil {
 		return nil, nil, err
 	}
-	if err := holds.answer(out); err != nil {
+	if err := holds.Answer(out); err != nil {
 		return nil, nil, err
 	}
 	for k := range wanted {
@@ -38,7 +39,7 @@ func (s *Server) deliver(m *Model, outputs []tensor.Tensor, wanted []oip.Request
 			if out[k], err = classified(m, &out[k], w.Classes); err != nil {
 				return nil, nil, err
 			}
-			if err := holds.answer(out[k : k+1]); err != nil {
+			if err := holds.Answer(out[k : k+1]); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -48,7 +49,7 @@ func (s *Server) deliver(m *Model, outputs []tensor.Tensor, wanted []oip.Request
 		if shared == nil {
 			shared = make([]*oip.Shared, len(out))
 		}
-		if shared[k], err = s.regions.write(*w.Shared, w.Name, out[k].Data); err != nil {
+		if shared[k], err = s.regions.Write(*w.Shared, w.Name, out[k].Data); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -63,13 +64,7 @@ func (s *Server) wantOutputs(m *Model, q *dataplane.Request, wanted []oip.Reques
 		if wanted[k].Shared == nil {
 			continue
 		}
-		if err := s.regions.enabled(); err != nil {
-			return err
-		}
-		s.regions.mu.RLock()
-		_, _, err := s.regions.within(*wanted[k].Shared)
-		s.regions.mu.RUnlock()
-		if err != nil {
+		if err := s.regions.Check(*wanted[k].Shared); err != nil {
 			return err
 		}
 	}

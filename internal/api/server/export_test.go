@@ -7,7 +7,7 @@ import (
 )
 
 // Held is what requests hold of the memory budget, in bytes.
-func (s *Server) Held() int64 { return s.memory.used.Load() }
+func (s *Server) Held() int64 { return s.memory.Used() }
 
 // HealthUpdates returns what brings the statuses of grpc.health.v1 up to date.
 func (s *Server) HealthUpdates() func() {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -21,11 +22,11 @@ type generation struct {
 	model  *Model
 	id     string
 	query  *dataplane.Request
-	holds  *claim
+	holds  *memory.Claim
 }
 
 // generation reads a request. The body's memory belongs to its claim.
-func (s *Server) generation(w http.ResponseWriter, r *http.Request, holds *claim) (*generation, error) {
+func (s *Server) generation(w http.ResponseWriter, r *http.Request, holds *memory.Claim) (*generation, error) {
 	m, version, err := s.pathModel(r)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func (s *Server) generation(w http.ResponseWriter, r *http.Request, holds *claim
 		return nil, err
 	}
 	// The body is held twice: as it came, and as an inference request.
-	if err := holds.take(int64(len(body))); err != nil {
+	if err := holds.Take(int64(len(body))); err != nil {
 		return nil, err
 	}
 	if m.Inputs == nil {
@@ -46,7 +47,7 @@ func (s *Server) generation(w http.ResponseWriter, r *http.Request, holds *claim
 	if err != nil {
 		return nil, err
 	}
-	if err := holds.decoded(body, oip.NoBinary, &s.config.Message); err != nil {
+	if err := holds.Decoded(body, oip.NoBinary, &s.config.Message); err != nil {
 		return nil, err
 	}
 	req, err := oip.DecodeREST(body, oip.NoBinary, s.config.Message, nil, nil)
@@ -59,7 +60,7 @@ func (s *Server) generation(w http.ResponseWriter, r *http.Request, holds *claim
 
 // encode writes one answer.
 func (g *generation) encode(outputs []tensor.Tensor, answer *dataplane.Response) ([]byte, error) {
-	if err := g.holds.answer(outputs); err != nil {
+	if err := g.holds.Answer(outputs); err != nil {
 		return nil, err
 	}
 	out := &oip.RESTResponse{ModelName: g.model.Name, ID: g.id, Outputs: outputs}
@@ -74,8 +75,8 @@ func (g *generation) encode(outputs []tensor.Tensor, answer *dataplane.Response)
 
 // postGenerate answers with one JSON object.
 func (s *Server) postGenerate(w http.ResponseWriter, r *http.Request) error {
-	holds := s.memory.begin()
-	defer holds.release()
+	holds := s.memory.Begin()
+	defer holds.Release()
 	g, err := s.generation(w, r, holds)
 	if err != nil {
 		return err
@@ -100,8 +101,8 @@ func (s *Server) postGenerate(w http.ResponseWriter, r *http.Request) error {
 // postGenerateStream answers with events, one for each answer of the model, as soon as it is there. An error before the
 // first is an answer of its own; a later one is an event.
 func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) error {
-	holds := s.memory.begin()
-	defer holds.release()
+	holds := s.memory.Begin()
+	defer holds.Release()
 	g, err := s.generation(w, r, holds)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) erro
 			return
 		}
 		send(out)
-		holds.give(tensor.TotalBytes(outputs))
+		holds.Give(tensor.TotalBytes(outputs))
 	}
 	if g.model.Decoupled() {
 		g.query.Partial = func(outputs []tensor.Tensor) { event(outputs, nil) }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/tensor"
@@ -166,8 +167,8 @@ func describe(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
 
 // ModelInfer implements the protocol.
 func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
-	holds := g.s.memory.done(r)
-	defer holds.release()
+	holds := g.s.memory.Done(r)
+	defer holds.Release()
 	out, err := g.infer(ctx, r, call{}, holds)
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -185,7 +186,7 @@ type call struct {
 
 // infer answers a request. holds has the claim of the request's memory, and claims that of the answer. The answer of a
 // decoupled model has no outputs: those went to how.partial.
-func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how call, holds *claim) (
+func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how call, holds *memory.Claim) (
 	*pb.ModelInferResponse, error) {
 	m, err := g.s.usable(r.ModelName, r.ModelVersion)
 	if err != nil {
@@ -195,7 +196,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 		return nil, oip.Errorf(oip.Unsupported, "", "ModelInfer RPC doesn't support models with decoupled transaction "+
 			"policy: use ModelStreamInfer")
 	}
-	inputs, err := oip.DecodeRequest(r, g.s.regions.reader(g.s.config.MaxRequest, holds))
+	inputs, err := oip.DecodeRequest(r, g.s.regions.Reader(g.s.config.MaxRequest, holds))
 	if err = namingInputs(m, err); err != nil {
 		return nil, err
 	}
@@ -248,7 +249,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 
 // inferRecovered is infer on a goroutine without an interceptor that recovers from a panic.
 func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest, how call,
-	holds *claim) (out *pb.ModelInferResponse, err error) {
+	holds *memory.Claim) (out *pb.ModelInferResponse, err error) {
 	if how.queued != nil {
 		defer how.queued() // also after an earlier failure
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/tensor"
@@ -39,7 +40,7 @@ func streamError(id, name, version string, err error) *pb.ModelStreamInferRespon
 
 // streamDecoupled sends the answers to a request to a decoupled model as they come. An empty one follows if the client
 // asks for it: it cannot know otherwise that none will come. Requests to such models do not wait for each other.
-func (g *grpcService) streamDecoupled(to *streamSender, r *pb.ModelInferRequest, holds *claim) {
+func (g *grpcService) streamDecoupled(to *streamSender, r *pb.ModelInferRequest, holds *memory.Claim) {
 	ctx, stop := context.WithCancel(to.stream.Context())
 	defer stop()
 	id, name, version := r.GetId(), r.GetModelName(), r.GetModelVersion()
@@ -59,7 +60,8 @@ func (g *grpcService) streamDecoupled(to *streamSender, r *pb.ModelInferRequest,
 
 // inferDecoupled asks a decoupled model. Each answer goes to partial; the one that is returned is empty and the last.
 func (g *grpcService) inferDecoupled(ctx context.Context, m *Model, r *pb.ModelInferRequest, query *dataplane.Request,
-	wanted []oip.RequestedOutput, partial func(*pb.ModelInferResponse), holds *claim) (*pb.ModelInferResponse, error) {
+	wanted []oip.RequestedOutput, partial func(*pb.ModelInferResponse), holds *memory.Claim,
+) (*pb.ModelInferResponse, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	version := m.Versions[len(m.Versions)-1].Version
@@ -76,7 +78,7 @@ func (g *grpcService) inferDecoupled(ctx context.Context, m *Model, r *pb.ModelI
 		out := answer(false)
 		oip.EncodeOutputs(out, outputs, shared)
 		partial(out)
-		holds.give(tensor.TotalBytes(outputs))
+		holds.Give(tensor.TotalBytes(outputs))
 	}
 	last, err := g.s.infer(ctx, query)
 	if err == nil && len(last.Outputs) > 0 {

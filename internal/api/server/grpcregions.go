@@ -17,7 +17,7 @@ func fromHere(ctx context.Context) bool {
 // SystemSharedMemoryStatus implements Triton's extension.
 func (g *grpcService) SystemSharedMemoryStatus(ctx context.Context, r *pb.SystemSharedMemoryStatusRequest) (
 	*pb.SystemSharedMemoryStatusResponse, error) {
-	list, err := g.s.regions.list(r.GetName())
+	list, err := g.s.regions.List(r.GetName())
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -25,8 +25,8 @@ func (g *grpcService) SystemSharedMemoryStatus(ctx context.Context, r *pb.System
 		Regions: make(map[string]*pb.SystemSharedMemoryStatusResponse_RegionStatus, len(list)),
 	}
 	for _, x := range list {
-		out.Regions[x.name] = &pb.SystemSharedMemoryStatusResponse_RegionStatus{
-			Name: x.name, Key: x.key, Offset: uint64(x.offset), ByteSize: uint64(x.size),
+		out.Regions[x.Name] = &pb.SystemSharedMemoryStatusResponse_RegionStatus{
+			Name: x.Name, Key: x.Key, Offset: uint64(x.Offset), ByteSize: uint64(x.Size),
 		}
 	}
 	return out, nil
@@ -37,7 +37,7 @@ func (g *grpcService) SystemSharedMemoryRegister(ctx context.Context, r *pb.Syst
 	*pb.SystemSharedMemoryRegisterResponse, error) {
 	var err error = errRegions
 	if fromHere(ctx) {
-		err = g.s.regions.register(r.GetName(), r.GetKey(), r.GetOffset(), r.GetByteSize())
+		err = g.s.regions.Register(r.GetName(), r.GetKey(), r.GetOffset(), r.GetByteSize())
 	}
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -51,10 +51,10 @@ func (g *grpcService) SystemSharedMemoryUnregister(ctx context.Context, r *pb.Sy
 	if !fromHere(ctx) {
 		return nil, failure(ctx, errRegions)
 	}
-	if err := g.s.regions.enabled(); err != nil {
+	if err := g.s.regions.Enabled(); err != nil {
 		return nil, failure(ctx, err)
 	}
-	g.s.regions.unregister(r.GetName())
+	g.s.regions.Unregister(r.GetName())
 	return &pb.SystemSharedMemoryUnregisterResponse{}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 )
@@ -22,7 +23,7 @@ type streamAnswer chan heldAnswer
 // heldAnswer is an answer with its claim of memory, which lasts until it is sent: answers wait for earlier ones.
 type heldAnswer struct {
 	*pb.ModelStreamInferResponse
-	holds *claim
+	holds *memory.Claim
 }
 
 // ModelStreamInfer implements the protocol. Requests run side by side. Answers come in the order of their requests:
@@ -39,7 +40,7 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 			if err == nil {
 				err = out.send(next.ModelStreamInferResponse)
 			}
-			next.holds.release()
+			next.holds.Release()
 		}
 		sent <- err
 	}()
@@ -54,9 +55,9 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 			break
 		}
 		if m, err := g.s.usable(r.GetModelName(), r.GetModelVersion()); err == nil && m.Decoupled() {
-			holds := g.s.memory.done(r)
+			holds := g.s.memory.Done(r)
 			running.Go(func() {
-				defer holds.release()
+				defer holds.Release()
 				g.streamDecoupled(out, r, holds)
 			})
 			continue
@@ -69,7 +70,7 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 			turn = make(chan struct{})
 			queued = sync.OnceFunc(func() { close(turn) })
 		}
-		holds := g.s.memory.done(r)
+		holds := g.s.memory.Done(r)
 		go func() { answer <- heldAnswer{g.streamed(stream, r, queued, holds), holds} }()
 		if queued != nil {
 			<-turn
@@ -83,7 +84,7 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 
 // streamed answers one request of a stream.
 func (g *grpcService) streamed(stream pb.GRPCInferenceService_ModelStreamInferServer, r *pb.ModelInferRequest,
-	queued func(), holds *claim) *pb.ModelStreamInferResponse {
+	queued func(), holds *memory.Claim) *pb.ModelStreamInferResponse {
 	id, name, version := r.GetId(), r.GetModelName(), r.GetModelVersion()
 	out, err := g.inferRecovered(stream.Context(), r, call{queued: queued}, holds)
 	if err != nil {

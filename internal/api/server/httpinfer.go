@@ -24,13 +24,13 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	holds := s.memory.begin()
-	defer holds.release()
+	holds := s.memory.Begin()
+	defer holds.Release()
 	body, err := s.body(w, r, holds)
 	if err != nil {
 		return err
 	}
-	if err := holds.decoded(body, headerLength, &s.config.Message); err != nil {
+	if err := holds.Decoded(body, headerLength, &s.config.Message); err != nil {
 		return err
 	}
 	req, err := oip.DecodeREST(body, headerLength, s.config.Message, func() (tensor.Spec, bool, error) {
@@ -39,12 +39,12 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 				"1 input (found 1) to be deduced but got %d inputs in '%s' model configuration", len(m.Inputs), m.Name)
 		}
 		if m.Inputs[0].DType == tensor.Bytes { // the body becomes an element with a length before it, a copy
-			if err := holds.take(int64(len(body)) + 4); err != nil {
+			if err := holds.Take(int64(len(body)) + 4); err != nil {
 				return tensor.Spec{}, false, err
 			}
 		}
 		return m.Inputs[0], m.shownBatched(), nil
-	}, s.regions.reader(s.config.MaxRequest, holds))
+	}, s.regions.Reader(s.config.MaxRequest, holds))
 	if err = namingInputs(m, err); err != nil {
 		return err
 	}

@@ -31,10 +31,10 @@ func (s *Server) regionRoutes(get, post func(string, func(http.ResponseWriter, *
 			if err := s.mayRegister(r); err != nil {
 				return err
 			}
-			if err := s.regions.enabled(); err != nil {
+			if err := s.regions.Enabled(); err != nil {
 				return err
 			}
-			s.regions.unregister(r.PathValue("region"))
+			s.regions.Unregister(r.PathValue("region"))
 			return reply(w, struct{}{})
 		})
 		get(cuda+p+"/status", func(w http.ResponseWriter, _ *http.Request) error { return reply(w, []jsonRegion{}) })
@@ -66,13 +66,13 @@ func (s *Server) mayRegister(r *http.Request) error {
 }
 
 func (s *Server) getRegions(w http.ResponseWriter, r *http.Request) error {
-	list, err := s.regions.list(r.PathValue("region"))
+	list, err := s.regions.List(r.PathValue("region"))
 	if err != nil {
 		return err
 	}
 	out := make([]jsonRegion, len(list))
 	for k, x := range list {
-		out[k] = jsonRegion{x.name, x.key, x.offset, x.size}
+		out[k] = jsonRegion{x.Name, x.Key, x.Offset, x.Size}
 	}
 	return reply(w, out)
 }
@@ -90,7 +90,7 @@ func (s *Server) postRegion(w http.ResponseWriter, r *http.Request) error {
 		if err := json.Unmarshal(body, &ask); err != nil {
 			return oip.Errorf(oip.Invalid, "", `want {"key": NAME, "offset": BYTES, "byte_size": BYTES}: %v`, err)
 		}
-		return s.regions.register(r.PathValue("region"), ask.Key, ask.Offset, ask.ByteSize)
+		return s.regions.Register(r.PathValue("region"), ask.Key, ask.Offset, ask.ByteSize)
 	})
 	if err != nil {
 		return err

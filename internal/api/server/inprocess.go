@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 )
 
@@ -60,21 +61,28 @@ func (s *Server) intercept(ctx context.Context, r any, i *grpc.UnaryServerInfo, 
 func (c Config) Filled() (Config, error) { return c.withDefaults() }
 
 // Listen binds an address. Its connections are bounded as the configuration says; name is the listener's in
-// ConnectionCount. The configuration must be filled.
+// [listen.Count]. The configuration must be filled.
 func (c *Config) Listen(name, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return newGuard(name, l, c.Connections, c.ConnectionsEach, c.WriteTimeout), nil
+	return listen.NewGuard(name, l, c.Connections, c.ConnectionsEach, c.WriteTimeout), nil
 }
 
 // HTTPServer returns a server of a handler with the configuration's bounds of size and time.
 func (c *Config) HTTPServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: reservedFor(c.recovered(h)), ConnContext: withConn,
+	return &http.Server{Handler: listen.Reserved(c.recovered(h), refuseReserved), ConnContext: listen.WithConn,
 		ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
 		MaxHeaderBytes: c.MaxHeader,
 		ErrorLog:       debugLogger(c.Log)}
+}
+
+// refuseReserved answers on a connection beyond the limits.
+func refuseReserved(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	writeError(w, oip.Unavailable.HTTP(), "too many connections are open (server.limits.connections, "+
+		"server.limits.connections_per_address): only health and metadata are answered")
 }
 
 // Extensions are those of the protocol that servers have.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -19,7 +20,7 @@ const memoryRetry = time.Second
 func clientError(err error) (e *oip.Error, retry time.Duration) {
 	var known *oip.Error
 	if errors.As(err, &known) {
-		if known == errMemory {
+		if known == memory.ErrUsedUp {
 			return known, memoryRetry
 		}
 		return known, 0

@@ -18,6 +18,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
+	"github.com/sluice-serving/sluice/internal/api/memory"
+	"github.com/sluice-serving/sluice/internal/api/regions"
 	"github.com/sluice-serving/sluice/internal/api/routes"
 )
 
@@ -26,8 +29,8 @@ type Server struct {
 	config   Config
 	service  Service
 	draining atomic.Bool
-	memory   *memory
-	regions  *regions
+	memory   *memory.Budget
+	regions  *regions.Registry
 	settings *settings
 	tracer   *tracer
 	records  *records
@@ -43,8 +46,11 @@ type Server struct {
 	health        *health.Server
 	httpL, adminL net.Listener
 	grpcL         net.Listener
-	guards        []*guard
+	guards        []*listen.Guard
 }
+
+// adminConnections is the limit of the admin address; an address may have half of it.
+const adminConnections = 128
 
 // New checks the configuration and binds the addresses, so that port 0 becomes a free one. It answers nothing before
 // Serve. The caller closes a server that never serves.
@@ -54,8 +60,8 @@ func New(c Config, p Service) (*Server, error) {
 		return nil, err
 	}
 	allowUnpackRatio(c.UnpackRatio)
-	s := &Server{config: c, service: p, health: health.NewServer(), memory: newMemory(c.Memory),
-		regions: newRegions(c.SharedMemory), settings: newSettings(c.LogLevel),
+	s := &Server{config: c, service: p, health: health.NewServer(), memory: memory.New(c.Memory),
+		regions: regions.New(c.SharedMemory), settings: newSettings(c.LogLevel),
 		records: &records{audit: c.Audit, access: c.AccessLog, every: uint64(max(c.AccessEvery, 1))}}
 	if s.tracer, err = newTracer(c.Traces, s.settings, c.Log); err != nil {
 		return nil, err
@@ -78,9 +84,9 @@ func New(c Config, p Service) (*Server, error) {
 			s.closeListeners()
 			return nil, notListening(x.name, err)
 		}
-		g := newGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
+		g := listen.NewGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
 		if x.name == "grpc" {
-			g.connected = c.Connected
+			g.Connected = c.Connected
 		}
 		s.guards = append(s.guards, g)
 		*x.to = g
@@ -122,7 +128,7 @@ func (s *Server) build() {
 	if c.TLS != nil {
 		transport = credentials.NewTLS(c.TLS)
 	}
-	options := append(grpcOptions(c, s.codec), grpc.Creds(calming{transport, &strikes{seen: make(map[string]strike)}}))
+	options := append(grpcOptions(c, s.codec), grpc.Creds(listen.Calming(transport)))
 	s.grpc = grpc.NewServer(options...)
 	s.calls, s.methods = &grpcService{s: s}, s.guarded(inferenceService())
 	s.grpc.RegisterService(s.methods, s.calls)
@@ -165,9 +171,9 @@ func (s *Server) Patterns() (public, admin []string) {
 }
 
 // Connections returns how many connections were accepted, refused and closed so far, and why.
-func (s *Server) Connections() (out []ConnectionCount) {
+func (s *Server) Connections() (out []listen.Count) {
 	for _, g := range s.guards {
-		out = append(out, g.counts()...)
+		out = append(out, g.Counts()...)
 	}
 	return out
 }
@@ -273,7 +279,7 @@ func (s *Server) drain() error {
 	}
 	waiting.Go(func() { errs[1] = DrainGRPC(limit, s.grpc) })
 	waiting.Wait()
-	s.regions.unregister("")
+	s.regions.Unregister("")
 	if s.admin != nil { // last, so that metrics can be read until the end
 		_ = s.admin.Close()
 	}

@@ -58,13 +58,13 @@ func (s *Server) postPredict(w http.ResponseWriter, r *http.Request) error {
 		return oip.Errorf(oip.Unsupported, "", "model '%s' cannot be asked by the protocol v1: the datatypes of its "+
 			"inputs are not known", m.Name)
 	}
-	holds := s.memory.begin()
-	defer holds.release()
+	holds := s.memory.Begin()
+	defer holds.Release()
 	body, err := s.body(w, r, holds)
 	if err != nil {
 		return err
 	}
-	if err := holds.decoded(body, oip.NoBinary, &s.config.Message); err != nil {
+	if err := holds.Decoded(body, oip.NoBinary, &s.config.Message); err != nil {
 		return err
 	}
 	req, err := oip.DecodeV1(body, m.Inputs, m.Optional, s.config.Message)
@@ -83,7 +83,7 @@ func (s *Server) postPredict(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := holds.answer(answer.Outputs); err != nil {
+	if err := holds.Answer(answer.Outputs); err != nil {
 		return err
 	}
 	head := answerHeads.Get().(*answerHead)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 )
@@ -18,10 +19,10 @@ import (
 type boundedCodec struct {
 	encoding.CodecV2
 	bounds oip.Bounds
-	memory *memory
+	memory *memory.Budget
 }
 
-func newBoundedCodec(b oip.Bounds, m *memory) *boundedCodec {
+func newBoundedCodec(b oip.Bounds, m *memory.Budget) *boundedCodec {
 	return &boundedCodec{encoding.GetCodecV2(proto.Name), b, m}
 }
 
@@ -49,13 +50,13 @@ func (c *boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		if r.refused = c.bounds.CheckRequest(wire.ReadOnlyData()); r.refused != nil {
 			return nil
 		}
-		holds := c.memory.begin()
-		if r.refused = holds.take(int64(wire.Len())); r.refused != nil {
+		holds := c.memory.Begin()
+		if r.refused = holds.Take(int64(wire.Len())); r.refused != nil {
 			return nil
 		}
-		c.memory.keep(r.ModelInferRequest, holds)
+		c.memory.Keep(r.ModelInferRequest, holds)
 		if err := c.request(wire, r.ModelInferRequest); err != nil {
-			c.memory.done(r.ModelInferRequest).release()
+			c.memory.Done(r.ModelInferRequest).Release()
 			return err
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 )
 
@@ -23,18 +24,12 @@ const (
 func gatherAligned(data mem.BufferSlice) []byte {
 	pad := 0
 	if len(data) > 0 {
-		pad = padding(rawOffset(data[0].ReadOnlyData()))
+		pad = memory.Padding(rawOffset(data[0].ReadOnlyData()))
 	}
 	b := make([]byte, pad+data.Len())[pad:]
 	data.CopyTo(b)
 	return b
 }
-
-// alignment is what any type of element is aligned to, in bytes.
-const alignment = 8
-
-// padding is what must stand before an offset in memory that is aligned, for the offset to be.
-func padding(offset int) int { return (alignment - offset%alignment) % alignment }
 
 // rawOffset is where the first raw contents of a request begin, from the beginning of its bytes; 0 where these are not
 // enough to tell.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/tensor"
@@ -32,7 +33,7 @@ func largeRequest(n int) *pb.ModelInferRequest {
 // TestLargeMessagesKeepTheirTensorsInPlace checks that a message means what it meant, and that its tensors are those of
 // the one piece of memory that its frames are gathered in: that is the only copy.
 func TestLargeMessagesKeepTheirTensorsInPlace(t *testing.T) {
-	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), newMemory(0))
+	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), memory.New(0))
 	for _, n := range []int{64, largeMessage - 64, largeMessage, 1 << 20} {
 		want := largeRequest(n)
 		wire, err := proto.Marshal(want)
@@ -53,14 +54,14 @@ func TestLargeMessagesKeepTheirTensorsInPlace(t *testing.T) {
 		if gap := uintptr(unsafe.Pointer(&y[0])) - uintptr(unsafe.Pointer(&x[0])); gap != uintptr(n)+2 {
 			t.Errorf("%d bytes: the tensors are %d apart: they were copied", n, gap) // a tag and a length lie between
 		}
-		if at := uintptr(unsafe.Pointer(&x[0])); at%alignment != 0 {
+		if at := uintptr(unsafe.Pointer(&x[0])); at%memory.Alignment != 0 {
 			t.Errorf("%d bytes: the first tensor is at %x", n, at)
 		}
 	}
 }
 
 func TestLargeAnswersAreSentFromWhereTheyAre(t *testing.T) {
-	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), newMemory(0))
+	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), memory.New(0))
 	for _, n := range []int{0, 64, largeMessage, 1 << 20} {
 		want := &pb.ModelInferResponse{ModelName: "m", Id: "7", RawOutputContents: [][]byte{
 			bytes.Repeat([]byte{5}, n), {1, 2}, {}}}

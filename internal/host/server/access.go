@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
@@ -182,7 +183,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	if names.Cert == "" {
 		return nil, nil
 	}
-	files := server.TLSFiles{Cert: f.Path(names.Cert), Key: f.Path(names.Key), ClientOptional: names.ClientOptional}
+	files := listen.TLSFiles{Cert: f.Path(names.Cert), Key: f.Path(names.Key), ClientOptional: names.ClientOptional}
 	if names.ClientCA != "" {
 		files.ClientCA = f.Path(names.ClientCA)
 	}

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
-	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/internal/cluster"
@@ -36,7 +36,7 @@ type encrypted struct {
 	dir           string
 	authority     *cluster.Authority
 	holder, other *Front
-	files         server.TLSFiles
+	files         listen.TLSFiles
 }
 
 // guarded has callers with certificates: till may infer, viewer may look.
@@ -52,7 +52,7 @@ func startEncrypted(t *testing.T) *encrypted {
 		t.Fatal(err)
 	}
 	e.issue("server", "fleet")
-	e.files = server.TLSFiles{Cert: at("server.crt"), Key: at("server.key"), ClientCA: at("ca.crt"),
+	e.files = listen.TLSFiles{Cert: at("server.crt"), Key: at("server.key"), ClientCA: at("ca.crt"),
 		ClientOptional: true}
 	cell := fmt.Sprintf(guarded, e.files.Cert, e.files.Key, e.files.ClientCA) + config
 	runs := startRunsOf(t, cell, func(ctx context.Context) *x509.Certificate { return e.holder.Certificate(ctx) })

@@ -1,4 +1,4 @@
-package server
+package listen
 
 import (
 	"context"
@@ -67,7 +67,11 @@ func (s *strikes) add(address string, now time.Time) {
 	}
 }
 
-// calming has the connections of gRPC counted, behind TLS where there is TLS.
+// Calming returns credentials that have the connections of gRPC counted, behind TLS where there is TLS.
+func Calming(c credentials.TransportCredentials) credentials.TransportCredentials {
+	return calming{c, &strikes{seen: make(map[string]strike)}}
+}
+
 type calming struct {
 	credentials.TransportCredentials
 	strikes *strikes

@@ -1,4 +1,5 @@
-package server
+// Package regions reads inputs from shared memory that clients have registered, and writes outputs to it.
+package regions
 
 import (
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 )
 
@@ -22,30 +24,31 @@ const (
 	reservedObjects = "triton_python_backend_shm_region_"
 )
 
-// region is a part of a shared memory object that a client has registered.
-type region struct {
-	name, key    string
-	offset, size int64 // in bytes
+// Region is a part of a shared memory object that a client has registered.
+type Region struct {
+	Name, Key    string
+	Offset, Size int64 // in bytes
 	file         *os.File
 }
 
-// regions are the registered parts of shared memory. They are read and written as files and never mapped: a client
+// Registry has the registered parts of shared memory. They are read and written as files and never mapped: a client
 // that shrinks its object gets an error, where a mapping would end the process (SIGBUS). A tensor is copied once, as it
 // is from a socket. It is safe for concurrent use.
-type regions struct {
+type Registry struct {
 	prefix string // of the names of objects, after a leading slash; "" refuses all
 	folder string
 
 	mu     sync.RWMutex
-	byName map[string]*region
+	byName map[string]*Region
 }
 
-func newRegions(prefix string) *regions {
-	return &regions{prefix: prefix, folder: sharedFolder, byName: make(map[string]*region)}
+// New returns a registry of objects whose names begin with the prefix; "" refuses all.
+func New(prefix string) *Registry {
+	return &Registry{prefix: prefix, folder: sharedFolder, byName: make(map[string]*Region)}
 }
 
-// enabled returns an error where the configuration allows no shared memory.
-func (r *regions) enabled() error {
+// Enabled returns an error where the configuration allows no shared memory.
+func (r *Registry) Enabled() error {
 	if r.prefix == "" {
 		return oip.Errorf(oip.Unsupported, "", "Client shared memory is disabled: name the prefix of the objects that "+
 			"clients may use in server.shared_memory")
@@ -53,9 +56,9 @@ func (r *regions) enabled() error {
 	return nil
 }
 
-// register opens an object of shared memory. The object must have the size already.
-func (r *regions) register(name, key string, offset, size uint64) error {
-	if err := r.enabled(); err != nil {
+// Register opens an object of shared memory. The object must have the size already.
+func (r *Registry) Register(name, key string, offset, size uint64) error {
+	if err := r.Enabled(); err != nil {
 		return err
 	}
 	bad := func(field, format string, args ...any) error { return oip.Errorf(oip.Invalid, field, format, args...) }
@@ -102,15 +105,15 @@ func (r *regions) register(name, key string, offset, size uint64) error {
 			"object '%.100s' has %d",
 			name, offset+size, key, st.Size())
 	default:
-		r.byName[name] = &region{name, key, int64(offset), int64(size), f}
+		r.byName[name] = &Region{name, key, int64(offset), int64(size), f}
 		return nil
 	}
 	_ = f.Close()
 	return err
 }
 
-// unregister closes a region; all for the name "". An unknown one is no error, as in Triton.
-func (r *regions) unregister(name string) {
+// Unregister closes a region; all for the name "". An unknown one is no error, as in Triton.
+func (r *Registry) Unregister(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for n, x := range r.byName {
@@ -121,40 +124,51 @@ func (r *regions) unregister(name string) {
 	}
 }
 
-// list returns the region of a name, or all for the name "", by name.
-func (r *regions) list(name string) ([]*region, error) {
+// List returns the region of a name, or all for the name "", by name.
+func (r *Registry) List(name string) ([]*Region, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if name == "" {
-		byName := func(a, b *region) int { return strings.Compare(a.name, b.name) }
+		byName := func(a, b *Region) int { return strings.Compare(a.Name, b.Name) }
 		return slices.SortedFunc(maps.Values(r.byName), byName), nil
 	}
 	x := r.byName[name]
 	if x == nil {
 		return nil, oip.Errorf(oip.NotFound, "", "Unable to find system shared memory region: '%.200s'", name)
 	}
-	return []*region{x}, nil
+	return []*Region{x}, nil
 }
 
 // within returns the region of a part, and where the part begins in its object. The caller holds r.mu.
-func (r *regions) within(s oip.Shared) (*region, int64, error) {
+func (r *Registry) within(s oip.Shared) (*Region, int64, error) {
 	x := r.byName[s.Region]
 	if x == nil {
 		return nil, 0, oip.Errorf(oip.Invalid, "", "Unable to find shared memory region: '%.200s'", s.Region)
 	}
-	if s.Offset >= x.size && x.size > 0 {
+	if s.Offset >= x.Size && x.Size > 0 {
 		return nil, 0, oip.Errorf(oip.Invalid, "", "Invalid offset for shared memory region: '%.200s': it has %d "+
-			"bytes, asked for are %d from %d on", s.Region, x.size, s.Size, s.Offset)
+			"bytes, asked for are %d from %d on", s.Region, x.Size, s.Size, s.Offset)
 	}
-	if s.Size > x.size || s.Offset > x.size-s.Size {
+	if s.Size > x.Size || s.Offset > x.Size-s.Size {
 		return nil, 0, oip.Errorf(oip.Invalid, "", "Invalid offset + byte size for shared memory region: '%.200s': it "+
-			"has %d bytes, asked for are %d from %d on", s.Region, x.size, s.Size, s.Offset)
+			"has %d bytes, asked for are %d from %d on", s.Region, x.Size, s.Size, s.Offset)
 	}
-	return x, x.offset + s.Offset, nil
+	return x, x.Offset + s.Offset, nil
+}
+
+// Check returns an error unless a part of a region may be written.
+func (r *Registry) Check(s oip.Shared) error {
+	if err := r.Enabled(); err != nil {
+		return err
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	_, _, err := r.within(s)
+	return err
 }
 
 // read returns the contents of a part of a region, of at most limit bytes, and claims their memory.
-func (r *regions) read(s oip.Shared, limit int64, holds *claim) ([]byte, error) {
+func (r *Registry) read(s oip.Shared, limit int64, holds *memory.Claim) ([]byte, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	x, at, err := r.within(s)
@@ -165,7 +179,7 @@ func (r *regions) read(s oip.Shared, limit int64, holds *claim) ([]byte, error) 
 		return nil, oip.Errorf(oip.TooLarge, "", "the inputs in shared memory have more than %d bytes "+
 			"(server.limits.request)", limit)
 	}
-	if err := holds.take(s.Size); err != nil {
+	if err := holds.Take(s.Size); err != nil {
 		return nil, err
 	}
 	data := make([]byte, s.Size)
@@ -176,8 +190,8 @@ func (r *regions) read(s oip.Shared, limit int64, holds *claim) ([]byte, error) 
 	return data, nil
 }
 
-// write puts an output into a part of a region and returns the part that it takes.
-func (r *regions) write(s oip.Shared, name string, data []byte) (*oip.Shared, error) {
+// Write puts an output into a part of a region and returns the part that it takes.
+func (r *Registry) Write(s oip.Shared, name string, data []byte) (*oip.Shared, error) {
 	if int64(len(data)) > s.Size {
 		return nil, oip.Errorf(oip.Invalid, "", "shared memory size specified with the request for output '%s' (%d "+
 			"bytes) should be at least %d bytes to hold the results", name, s.Size, len(data))
@@ -199,10 +213,10 @@ func (r *regions) write(s oip.Shared, name string, data []byte) (*oip.Shared, er
 	return &oip.Shared{Region: s.Region, Offset: s.Offset, Size: int64(len(data))}, nil
 }
 
-// reader returns a reader of one request's inputs, which together have at most limit bytes. holds claims their memory.
-func (r *regions) reader(limit int64, holds *claim) oip.Regions {
+// Reader returns a reader of one request's inputs, which together have at most limit bytes. holds claims their memory.
+func (r *Registry) Reader(limit int64, holds *memory.Claim) oip.Regions {
 	return func(s oip.Shared) ([]byte, error) {
-		if err := r.enabled(); err != nil {
+		if err := r.Enabled(); err != nil {
 			return nil, err
 		}
 		data, err := r.read(s, limit, holds)

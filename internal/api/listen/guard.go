@@ -1,4 +1,6 @@
-package server
+// Package listen bounds what connections may do to a server: how many there are, how slowly they read, frames of HTTP/2
+// that do no work, and who may connect over TLS.
+package listen
 
 import (
 	"context"
@@ -11,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sluice-serving/sluice/internal/api/oip"
 )
 
 // Connections beyond the limits are closed at once, so that none waits in vain. Some beyond the limit of all are kept
@@ -27,8 +27,6 @@ const (
 	// silentFor is how long a connection may take to its first request while others want its place: with many that ask
 	// for nothing, one host would keep all others from the places of its address.
 	silentFor = time.Second
-	// adminConnections is the limit of the admin address; an address may have half of it.
-	adminConnections = 128
 	// writePiece is what a client must read within the write timeout, in bytes.
 	writePiece = 64 << 10
 )
@@ -44,21 +42,23 @@ const (
 	ended          = "ended"
 )
 
-// ConnectionCount is how many connections of a listener (http, grpc, admin) there were to which something happened.
-type ConnectionCount struct {
+// Count is how many connections of a listener (http, grpc, admin) there were to which something happened.
+type Count struct {
 	Listener string
 	Event    string // accepted, refused or closed
 	Reason   string // the limit that refused or closed it; "" or "ended" otherwise
 	Count    uint64
 }
 
-// guard is a listener that bounds what connections may do.
-type guard struct {
+// Guard is a listener that bounds what connections may do.
+type Guard struct {
 	net.Listener
+	// Connected is told when connections begin and end. Nil is told nothing. Set it before Accept.
+	Connected func(remote string, begins bool)
+
 	name               string
 	limit, each        int
 	write              time.Duration
-	connected          func(remote string, begins bool) // nil for none
 	mu                 sync.Mutex
 	open, reserve      int
 	byAddress          map[string]int // of all open ones
@@ -68,8 +68,10 @@ type guard struct {
 	refused, closedFor map[string]uint64
 }
 
-func newGuard(name string, l net.Listener, limit, each int, write time.Duration) *guard {
-	g := &guard{
+// NewGuard returns a listener of at most limit connections, of which an address has at most each. A client must read a
+// piece of an answer within write. name is the listener's in [Count].
+func NewGuard(name string, l net.Listener, limit, each int, write time.Duration) *Guard {
+	g := &Guard{
 		Listener: l, name: name, limit: limit, each: each, write: write, byAddress: make(map[string]int),
 		reservedBy: make(map[string]int), refused: make(map[string]uint64), closedFor: make(map[string]uint64),
 	}
@@ -80,7 +82,7 @@ func newGuard(name string, l net.Listener, limit, each int, write time.Duration)
 }
 
 // Accept implements net.Listener. It closes what is beyond the limits.
-func (g *guard) Accept() (net.Conn, error) {
+func (g *Guard) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
 		if err != nil {
@@ -91,8 +93,8 @@ func (g *guard) Accept() (net.Conn, error) {
 			_ = displaced.closeFor(wasSilent)
 		}
 		if own != nil {
-			if g.connected != nil {
-				g.connected(c.RemoteAddr().String(), true)
+			if g.Connected != nil {
+				g.Connected(c.RemoteAddr().String(), true)
 			}
 			return own, nil
 		}
@@ -110,7 +112,7 @@ func addressOf(c net.Conn) string {
 }
 
 // silent returns the oldest connection that gives a place to one of an address, or nil.
-func (g *guard) silent(address, why string) (oldest *guardedConn) {
+func (g *Guard) silent(address, why string) (oldest *guardedConn) {
 	for c := range g.asksNothing {
 		if (why == tooMany || c.address == address) && time.Since(c.since) >= silentFor &&
 			(oldest == nil || c.since.Before(oldest.since)) {
@@ -121,7 +123,7 @@ func (g *guard) silent(address, why string) (oldest *guardedConn) {
 }
 
 // admit returns a connection within the limits, or nil, and one to close for it.
-func (g *guard) admit(c net.Conn) (own, displaced *guardedConn) {
+func (g *Guard) admit(c net.Conn) (own, displaced *guardedConn) {
 	address := addressOf(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,16 +159,16 @@ func (g *guard) admit(c net.Conn) (own, displaced *guardedConn) {
 	return own, displaced
 }
 
-// counts returns what happened so far.
-func (g *guard) counts() (out []ConnectionCount) {
+// Counts returns what happened so far.
+func (g *Guard) Counts() (out []Count) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out = append(out, ConnectionCount{g.name, "accepted", "", g.accepted})
+	out = append(out, Count{g.name, "accepted", "", g.accepted})
 	for _, why := range []string{tooMany, tooManyAddress} {
-		out = append(out, ConnectionCount{g.name, "refused", why, g.refused[why]})
+		out = append(out, Count{g.name, "refused", why, g.refused[why]})
 	}
 	for _, why := range slices.Sorted(maps.Keys(g.closedFor)) {
-		out = append(out, ConnectionCount{g.name, "closed", why, g.closedFor[why]})
+		out = append(out, Count{g.name, "closed", why, g.closedFor[why]})
 	}
 	return out
 }
@@ -174,7 +176,7 @@ func (g *guard) counts() (out []ConnectionCount) {
 // guardedConn is a connection that counts, and that ends when its client does not read.
 type guardedConn struct {
 	net.Conn
-	guard    *guard
+	guard    *Guard
 	address  string
 	reserved bool
 	life     *time.Timer // of a reserved one
@@ -256,8 +258,8 @@ func (c *guardedConn) Close() error { return c.closeFor(ended) }
 func (c *guardedConn) closeFor(why string) error {
 	c.once.Do(func() {
 		g := c.guard
-		if g.connected != nil {
-			defer g.connected(c.RemoteAddr().String(), false)
+		if g.Connected != nil {
+			defer g.Connected(c.RemoteAddr().String(), false)
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -284,8 +286,8 @@ func decrement(m map[string]int, key string) {
 // connKey marks a request's connection in its context.
 type connKey struct{}
 
-// withConn is the ConnContext of HTTP servers.
-func withConn(ctx context.Context, c net.Conn) context.Context {
+// WithConn is the ConnContext of HTTP servers.
+func WithConn(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = t.NetConn()
 	}
@@ -304,8 +306,8 @@ func (c *guardedConn) asks() {
 	}
 }
 
-// reservedFor answers inference on a reserved connection with 503, and lets it serve one request.
-func reservedFor(h http.Handler) http.Handler {
+// Reserved lets a reserved connection serve one request, which refuse answers unless it only reads.
+func Reserved(h http.Handler, refuse http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		own, ok := r.Context().Value(connKey{}).(*guardedConn)
 		if ok {
@@ -317,9 +319,7 @@ func reservedFor(h http.Handler) http.Handler {
 		}
 		w.Header().Set("Connection", "close")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Retry-After", "1")
-			writeError(w, oip.Unavailable.HTTP(), "too many connections are open (server.limits.connections, "+
-				"server.limits.connections_per_address): only health and metadata are answered")
+			refuse(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)
