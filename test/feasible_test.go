@@ -244,12 +244,12 @@ func TestEverySystemServesWhatItsRuleExpresses(t *testing.T) {
 // coarse has a system that makes policies make few and simple ones.
 func coarse(t *testing.T, s *systems.System) {
 	t.Helper()
-	given := map[string]string{}
+	var given map[string]any
 	switch s.Planner {
 	case "ramsis":
-		given = map[string]string{"levels": "10", "longest": "8", "known_load": "true"}
+		given = map[string]any{"levels": 10, "longest": 8, "known_load": true}
 	case "tidal":
-		given = map[string]string{"known_load": "true"}
+		given = map[string]any{"known_load": true}
 	}
 	if err := s.Set(given); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,6 @@ package host
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/config"
@@ -46,23 +44,23 @@ func compose(c config.System) (systems.System, error) {
 	return s, err
 }
 
-// givenOptions returns the options of a configuration, by name.
-func givenOptions(c config.System) map[string]string {
-	out := maps.Clone(c.Options)
-	if out == nil {
-		out = make(map[string]string)
+// givenOptions returns the options of a configuration, by name: as texts, or as values of their own types.
+func givenOptions(c config.System) map[string]any {
+	out := make(map[string]any, len(c.Options))
+	for name, text := range c.Options {
+		out[name] = text
 	}
 	if c.Batch > 0 {
-		out["batch"] = fmt.Sprint(c.Batch)
+		out["batch"] = c.Batch
 	}
 	if c.Timeout > 0 {
-		out["timeout"] = time.Duration(c.Timeout).String()
+		out["timeout"] = time.Duration(c.Timeout)
 	}
 	if c.Replan > 0 {
-		out["replan"] = time.Duration(c.Replan).String()
+		out["replan"] = time.Duration(c.Replan)
 	}
 	if c.Budget > 0 {
-		out["budget"] = fmt.Sprint(c.Budget)
+		out["budget"] = c.Budget
 	}
 	return out
 }

@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// Set sets options by name as Options.Set does, and refuses those that no component of the system reads. The components
-// are those after all options are set, since the option keep chooses one. The error is an OptionErrors.
-func (s *System) Set(given map[string]string) error {
-	out := s.Options.take(given)
+// Set sets options by name as Options.Set does, to texts or to values of their own types, and refuses those that no
+// component of the system reads. The components are those after all options are set, since the option keep chooses one.
+// The error is an OptionErrors.
+func (s *System) Set(given map[string]any) error {
+	out := take(&s.Options, given)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if x := option(name); x != nil && !s.reads(x) {
 			out = append(out, &OptionError{Option: name, Key: x.Key(), Text: s.unread(x)})

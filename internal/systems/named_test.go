@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -8,12 +9,12 @@ import (
 // A system is found by its name, with or without a plus, and a composition by its components.
 func TestNamed(t *testing.T) {
 	for _, want := range All() {
-		if got, err := Named(want.Name); err != nil || got != want {
+		if got, err := Named(want.Name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", want.Name, got, err)
 		}
 	}
 	got, err := Named("fcfs+adaptive")
-	if err != nil || got != (System{Name: "fcfs+adaptive", Router: "fcfs", Batcher: "adaptive"}) {
+	if err != nil || !reflect.DeepEqual(got, System{Name: "fcfs+adaptive", Router: "fcfs", Batcher: "adaptive"}) {
 		t.Errorf("a router and a batcher: %+v, %v", got, err)
 	}
 	for text, says := range map[string]string{

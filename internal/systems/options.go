@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Options tune components. The zero value means every component's defaults. Options can be compared. Every field is an
-// entry of the table of options.
+// Options tune components. The zero value means every component's defaults. Every field is an entry of the table of
+// options.
 type Options struct {
 	BatchSize int           // items
 	Timeout   time.Duration // that the first query of a batch waits
@@ -107,9 +107,10 @@ func (o Options) MarshalJSON() ([]byte, error) { return json.Marshal(o.Given()) 
 
 // Set sets options by name, whether any component reads them or not. Options that are not named keep their values. The
 // error is an OptionErrors; wrong values are not set.
-func (o *Options) Set(given map[string]string) error { return o.take(given).orNil() }
+func (o *Options) Set(given map[string]string) error { return take(o, given).orNil() }
 
-func (o *Options) take(given map[string]string) (out OptionErrors) {
+// take sets options to texts, or to values of their own types.
+func take[V any](o *Options, given map[string]V) (out OptionErrors) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		x := option(name)
 		if x == nil {

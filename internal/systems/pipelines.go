@@ -1,7 +1,5 @@
 package systems
 
-import "errors"
-
 // Pipelines tunes the planners of graphs of models.
 type Pipelines struct {
 	Method    string  // of planner scrooge: exact (default), as-written, greedy or brute
@@ -51,12 +49,8 @@ var pipelinesOptions = []Option{
 		Name:    "alike",
 		Doc:     "is the device type that all machines are taken for",
 		Readers: by(Planner, "the type that serves most stages", "nexus"),
-		field: words("name of a device type", func(v string) error {
-			if v == "" {
-				return errors.New(`is "", want the name of a device type`)
-			}
-			return nil
-		}, func(o *Options) *string { return &o.Pipelines.Alike }),
+		field: word("the ", "name of a device type", func(v string) bool { return v != "" },
+			func(o *Options) *string { return &o.Pipelines.Alike }),
 	},
 	{
 		Name:    "accuracy_weight",

@@ -1,26 +1,21 @@
 package systems
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/sluice-serving/sluice/policy/route"
 )
 
 // Policies tunes the planners that make policies in advance.
 type Policies struct {
-	Levels   int     // of slack; 0 means the planner's own, negative one for every latency
-	Longest  int     // longest queue with states of its own; 0 means the planner's own
-	Variable bool    // batches may leave queries behind
-	Balance  string  // roundrobin (default) or shortestqueue: what the router does
-	Shape    float64 // of gamma gaps between arrivals; 0 means Poisson
-	Step     float64 // accuracy by which neighbouring policies may differ; 0 means the planner's own
-	Known    bool    // the load is known: one policy, for the demand that is asked for
-	// ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to the planner
-	Rates string
+	Levels   int       // of slack; 0 means the planner's own, negative one for every latency
+	Longest  int       // longest queue with states of its own; 0 means the planner's own
+	Variable bool      // batches may leave queries behind
+	Balance  string    // roundrobin (default) or shortestqueue: what the router does
+	Shape    float64   // of gamma gaps between arrivals; 0 means Poisson
+	Step     float64   // accuracy by which neighbouring policies may differ; 0 means the planner's own
+	Known    bool      // the load is known: one policy, for the demand that is asked for
+	Rates    []float64 // ascending, in queries/s: those to make policies for; none leaves it to the planner
 }
 
 var policiesOptions = []Option{
@@ -70,10 +65,7 @@ var policiesOptions = []Option{
 			by(Planner, "those at which the choice changes", "jellyfish"),
 			by(Planner, "20 up to what is carried", "modelswitching"),
 			by(Planner, "what is carried", "infaas-target")),
-		field: words("rates in queries/s, ascending, separated by commas", func(v string) error {
-			_, err := (&Policies{Rates: v}).rates()
-			return err
-		}, func(o *Options) *string { return &o.Policies.Rates }),
+		field: rising("rates in queries/s", func(o *Options) *[]float64 { return &o.Policies.Rates }),
 	},
 	{
 		Name:    "known_load",
@@ -81,20 +73,4 @@ var policiesOptions = []Option{
 		Readers: by(Planner, "false", "ramsis", "tidal", "jellyfish", "modelswitching", "infaas-target"),
 		field:   either("false", "true", func(o *Options) *bool { return &o.Policies.Known }),
 	},
-}
-
-// rates are those to make policies for; nil leaves them to the planner.
-func (p *Policies) rates() ([]float64, error) {
-	if p.Rates == "" {
-		return nil, nil
-	}
-	var out []float64
-	for _, text := range strings.Split(p.Rates, ",") {
-		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-		if err != nil || !(x > 0) || math.IsInf(x, 0) || len(out) > 0 && x <= out[len(out)-1] {
-			return nil, fmt.Errorf("is %q, want numbers of queries/s, ascending, separated by commas", p.Rates)
-		}
-		out = append(out, x)
-	}
-	return out, nil
 }

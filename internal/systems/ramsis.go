@@ -67,12 +67,8 @@ var ramsisScalers = scalerTable{
 
 func newRamsis(w PlannerInputs, o Options) (plan.Planner, error) {
 	p := &o.Policies
-	rates, err := p.rates()
-	if err != nil {
-		return nil, fmt.Errorf("planner ramsis: option rates %w", err)
-	}
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, OnMade: w.Made, Options: ramsis.Options{
-		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
+		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: p.Rates,
 		SingleRate: p.Known, Unpromised: w.Unpromised,
 	}}
 	switch p.Balance {

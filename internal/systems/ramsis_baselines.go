@@ -1,8 +1,6 @@
 package systems
 
 import (
-	"fmt"
-
 	"github.com/sluice-serving/sluice/papers/loadwise"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
@@ -57,13 +55,9 @@ var loadwisePlanners = plannerTable{
 // newLoadwise makes a planner that chooses by the load.
 func newLoadwise(rule func(*Planning) loadwise.Rule) func(PlannerInputs, Options) (plan.Planner, error) {
 	return func(w PlannerInputs, o Options) (plan.Planner, error) {
-		rates, err := o.Policies.rates()
-		if err != nil {
-			return nil, fmt.Errorf("option rates %w", err)
-		}
 		return &loadwise.Planner{
 			Profile: w.Profile, Rule: rule(&o.Planning),
-			Options: loadwise.Options{Rates: rates, SingleRate: o.Policies.Known},
+			Options: loadwise.Options{Rates: o.Policies.Rates, SingleRate: o.Policies.Known},
 		}, nil
 	}
 }

@@ -19,7 +19,7 @@ func TestEverySystemIsRecorded(t *testing.T) {
 	for _, s := range All() {
 		for round := range 30 {
 			if round > 0 {
-				given := make(map[string]string)
+				given := make(map[string]any)
 				for at := range table {
 					if s.reads(&table[at]) && rng.IntN(2) == 0 {
 						given[table[at].Name] = some(rng, &table[at])

@@ -99,10 +99,43 @@ func TestOptionsAreShownAsTheyAreGiven(t *testing.T) {
 			}
 			for shown, given := range map[string]map[string]string{"given": o.Given(), "shown": parsed(t, o.String())} {
 				var again Options
-				if err := again.Set(given); err != nil || again != o {
+				if err := again.Set(given); err != nil || !reflect.DeepEqual(again, o) {
 					t.Fatalf("%s, %s: %v becomes %v: %v", s.Name, shown, o, again, err)
 				}
 			}
+		}
+	}
+}
+
+// A value of an option's own type is taken as its text is, and refused beyond the option's bounds.
+func TestTypedValuesAreTaken(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for at := range table {
+		o := &table[at]
+		var want, got, kept Options
+		if err := want.Set(map[string]string{o.Name: some(rng, o)}); err != nil {
+			t.Fatal(err)
+		}
+		value := reflect.ValueOf(o.at(&want)).Elem()
+		if err := take(&got, map[string]any{o.Name: value.Interface()}).orNil(); err != nil ||
+			!reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v becomes %v: %v", o.Name, value, got, err)
+		}
+		beyond := map[string]any{o.Name: []any{o.Name}} // of no option's type
+		switch value.Interface().(type) {
+		case float64:
+			beyond[o.Name] = 2 * o.high
+		case int:
+			beyond[o.Name] = int(o.high) + 1
+		case time.Duration:
+			beyond[o.Name] = time.Duration(o.low) - 1
+		case string:
+			beyond[o.Name] = ""
+		case []float64:
+			beyond[o.Name] = []float64{2, 1}
+		}
+		if err := take(&kept, beyond).orNil(); err == nil || !reflect.DeepEqual(kept, Options{}) {
+			t.Errorf("%s: %v was taken", o.Name, beyond[o.Name])
 		}
 	}
 }
@@ -143,7 +176,7 @@ func TestValuesAreChecked(t *testing.T) {
 		for _, v := range bad {
 			var got Options
 			err := got.Set(map[string]string{o.Name: v})
-			if err == nil || got != (Options{}) {
+			if err == nil || !reflect.DeepEqual(got, Options{}) {
 				t.Errorf("%s: %q was taken", o.Name, v)
 			} else if text := fmt.Sprintf("option %q is %q, want ", o.Name, v); !strings.HasPrefix(err.Error(), text) {
 				t.Errorf("%v", err)

@@ -35,9 +35,7 @@ type Sets struct {
 func Make(ctx context.Context, p *host.Profiled, rates []float64) (*Sets, error) {
 	system, demand := p.System(), p.Demand()
 	if len(rates) > 0 {
-		if err := system.Options.Set(map[string]string{"rates": join(rates)}); err != nil {
-			return nil, fault.Errorf(fault.Usage, "--rates: %w", err)
-		}
+		system.Options.Policies.Rates = rates
 		p, demand = p.Under(system), make([]float64, len(demand))
 	}
 	notes := &timedStore{Store: p.Policies(), since: time.Now(), notes: make(map[*plan.Choice]note)}
@@ -57,15 +55,6 @@ func Make(ctx context.Context, p *host.Profiled, rates []float64) (*Sets, error)
 		return nil, err
 	}
 	return &Sets{profiled: p, planner: planner, plan: made, notes: notes}, nil
-}
-
-// join writes rates in the form of the system option.
-func join(rates []float64) string {
-	var words []string
-	for _, r := range rates {
-		words = append(words, fmt.Sprintf("%g", r))
-	}
-	return strings.Join(words, ",")
 }
 
 // Policy describes a policy and its promise.

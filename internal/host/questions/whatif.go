@@ -252,7 +252,7 @@ func changed(o *host.Opened, c *Change, options host.Options) (*host.Opened, err
 	}
 	if c.Budget != nil {
 		s := out.System()
-		if err := s.Set(map[string]string{"budget": fmt.Sprint(*c.Budget)}); err != nil {
+		if err := s.Set(map[string]any{"budget": *c.Budget}); err != nil {
 			return nil, fault.Errorf(fault.Usage, "budget: %w: choose a system that rents machines, such as kairos",
 				err)
 		}

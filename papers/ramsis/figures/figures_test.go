@@ -27,12 +27,12 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 			run.rates, run.workers, run.constantSpan = []float64{400}, []float64{20}, time.Second
 			run.systems = slices.DeleteFunc(run.systems, func(s systems.System) bool { return !keep(s.Name) })
 			for i := range run.systems {
-				run.systems[i].Options.Policies.Rates = "1600,2000"
+				run.systems[i].Options.Policies.Rates = []float64{1600, 2000}
 			}
 			if run.trace, err = newTraceLoad(longtest.Of[time.Duration](1, 3) * time.Second); err != nil {
 				return nil, err
 			}
-			run.trace.policyRates = "1600,2000"
+			run.trace.policyRates = []float64{1600, 2000}
 			return study.Run(t.Context(), run)
 		})
 	}

@@ -18,7 +18,7 @@ type load struct {
 	// grid makes all systems use policies for the authors' loads.
 	grid bool
 	// policyRates are the authors' loads; tests use fewer.
-	policyRates string
+	policyRates []float64
 }
 
 const (

@@ -34,7 +34,7 @@ func TestPublished(t *testing.T) {
 			if run.trace, err = newTraceLoad(2 * time.Second); err != nil {
 				t.Fatal(err)
 			}
-			run.trace.policyRates = "1600,2000"
+			run.trace.policyRates = []float64{1600, 2000}
 		}
 		o, err := study.Run(t.Context(), run)
 		if err != nil {

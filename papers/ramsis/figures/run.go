@@ -32,7 +32,8 @@ type job struct {
 }
 
 // authorsRates are the loads of the authors' policies, in queries/s (appendix A.4.2).
-const authorsRates = "200,400,600,800,1000,1200,1400,1600,1800,2000,2200,2400,2600,2800,3000,3200,3400,3600,3800,4000"
+var authorsRates = []float64{200, 400, 600, 800, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2400, 2600, 2800, 3000, 3200,
+	3400, 3600, 3800, 4000}
 
 // newJob prepares a system. Where the load is known, the system has only the policy for that load. Otherwise
 // ModelSwitching profiles at the loads of the authors' policies (appendix A.4.2), and on a load with a grid all systems
