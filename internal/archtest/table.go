@@ -77,6 +77,7 @@ var floors = []row{
 	{5, "internal/sim/bounds", false}, // the fluid bound beside a simulated run
 	{5, "dataplane", false},
 	{5, "internal/config/...", false},
+	{5, "internal/measure/steps", false}, // the log of an engine, and its views
 	{5, "internal/measure/telemetry", false},
 	{5, "internal/measure/board", false},
 	{5, "internal/api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
@@ -192,6 +193,8 @@ var sameFloor = []edge{
 	{"internal/api/server", "internal/api/memory", "what a server's requests hold is bounded"},
 	{"internal/api/server", "internal/api/regions", "inputs and outputs may be in shared memory"},
 	{"internal/api/regions", "internal/api/memory", "inputs in shared memory count as what a request holds"},
+	{"internal/measure/telemetry", "internal/measure/steps", "metrics are a view of the log"},
+	{"internal/measure/board", "internal/measure/steps", "the dashboard shows a view of the log"},
 	{"internal/measure/loadgen", "internal/measure/samples", "an answer to a sample is judged as in a profile"},
 	{"internal/host/files", "internal/host/fault", "a file that cannot be read is a fault of a kind"},
 	{".", "internal/host", "programs embed the application through the root package"},

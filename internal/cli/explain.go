@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -78,7 +78,7 @@ func explainFromJournal(e *Env, path string, id serving.QueryID, asJSON bool) er
 		return fault.Wrap(fault.Config, err)
 	}
 	defer f.Close()
-	x, err := telemetry.ExplainJournal(f, id)
+	x, err := steps.ExplainJournal(f, id)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

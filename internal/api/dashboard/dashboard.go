@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/api/routes"
 	"github.com/sluice-serving/sluice/internal/measure/board"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -43,12 +43,8 @@ type Config struct {
 	Board *board.Board
 	// Clock returns the present time of the run; nil for a run that is over.
 	Clock func() serving.Time
-	// Explain returns the way of a query; nil if nobody knows.
-	Explain func(serving.QueryID) (*telemetry.Explanation, bool)
-	// Answered returns the latest query that was served, 0 for none; nil if nobody knows.
-	Answered func() serving.QueryID
-	// Compare returns what could have begun instead of a batch; nil for one that is longer ago than is remembered.
-	Compare func(*telemetry.Run) *board.Comparison
+	// Log knows the ways of queries; nil if nobody does.
+	Log *steps.Log
 	// WhatIf answers such questions; nil for nobody. It is guarded by the caller. Setting returns what they can change.
 	WhatIf  http.Handler
 	Setting func() Setting
@@ -274,15 +270,15 @@ func (d *Dashboard) queries(r *http.Request) (any, string) {
 		limit = n
 	}
 	out := list("missed", d.c.Board.Missed(r.URL.Query().Get("app"), limit))
-	if d.c.Answered != nil {
-		out["answered"] = d.c.Answered()
+	if d.c.Log != nil {
+		out["answered"] = d.c.Log.Answered()
 	}
 	return out, ""
 }
 
 // QueryRun is a batch that a query was in, with where it ran and what could have begun instead.
 type QueryRun struct {
-	telemetry.Run
+	steps.Run
 	Worker   string            `json:"worker,omitempty"` // where the instance is, while it lives
 	Compared *board.Comparison `json:"compared,omitempty"`
 }
@@ -290,7 +286,7 @@ type QueryRun struct {
 // QueryView is the way of a query. Its fields are those of 'sluice explain --json'; Text is its text.
 type QueryView struct {
 	Schema int `json:"schema"`
-	telemetry.Explanation
+	steps.Explanation
 	Runs []QueryRun `json:"runs"`
 	Text string     `json:"text"`
 }
@@ -300,10 +296,10 @@ func (d *Dashboard) query(r *http.Request) (any, string) {
 	if err != nil || id == 0 {
 		return wrong, "the number of a query is a whole number above 0: answers carry it as parameter query_id"
 	}
-	if d.c.Explain == nil {
+	if d.c.Log == nil {
 		return nil, "this run has no record of single queries"
 	}
-	x, ok := d.c.Explain(serving.QueryID(id))
+	x, ok := d.c.Log.Explain(serving.QueryID(id))
 	if !ok {
 		return nil, "query " + strconv.FormatUint(id, 10) +
 			" is unknown, or longer ago than the latest ones that are remembered"
@@ -312,9 +308,7 @@ func (d *Dashboard) query(r *http.Request) (any, string) {
 	for k := range x.Runs {
 		y := QueryRun{Run: x.Runs[k]}
 		y.Worker, _, _ = d.c.Board.Where(serving.InstanceID(y.Instance))
-		if d.c.Compare != nil {
-			y.Compared = d.c.Compare(&y.Run)
-		}
+		y.Compared, _ = d.c.Board.Compare(y.Batch, d.c.Log.WaitingAt(y.Batch))
 		out.Runs = append(out.Runs, y)
 	}
 	var text strings.Builder

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -33,14 +34,15 @@ func world() *serving.Spec {
 }
 
 // busy is a board on which an instance of w1 has answered one query and runs a batch.
-func busy() *board.Board {
-	b := board.New(world(), board.Options{Arrivals: 8})
+func busy() (*board.Board, *steps.Log) {
+	log := steps.New(world(), steps.Options{})
+	b := board.New(world(), log, board.Options{Arrivals: 8})
 	launch := engine.Decision{Kind: engine.LaunchInstance, Instance: 1, Reason: engine.Planned,
 		Launch: &engine.Launch{Stage: 0, Slots: 1, Variants: []serving.VariantID{0}}}
 	launch.Launch.Key.Worker = 1
-	b.Observe(0, []engine.Input{engine.NewPlanReady(&plan.Plan{Planner: "test"})}, []engine.Decision{launch})
+	log.Observe(0, []engine.Input{engine.NewPlanReady(&plan.Plan{Planner: "test"})}, []engine.Decision{launch})
 	const ms = serving.Time(time.Millisecond)
-	b.Observe(10*ms, []engine.Input{engine.NewVariantReady(1, 0)}, nil)
+	log.Observe(10*ms, []engine.Input{engine.NewVariantReady(1, 0)}, nil)
 	query := func(id serving.QueryID, at serving.Time) engine.Input {
 		return engine.NewQueryArrived(serving.Query{
 			ID: id, Arrived: at, Deadline: at.Add(100 * time.Millisecond), Items: 1,
@@ -50,11 +52,11 @@ func busy() *board.Board {
 		return engine.Decision{Kind: engine.StartBatch, Batch: batch, Instance: 1, Items: 1,
 			Expected: 20 * time.Millisecond, Tasks: []engine.Task{{Query: id, Items: 1}}}
 	}
-	b.Observe(20*ms, []engine.Input{query(1, 20*ms)}, []engine.Decision{start(1, 1)})
-	b.Observe(45*ms, []engine.Input{engine.NewBatchDone(1, 1, 25*time.Millisecond, nil)},
+	log.Observe(20*ms, []engine.Input{query(1, 20*ms)}, []engine.Decision{start(1, 1)})
+	log.Observe(45*ms, []engine.Input{engine.NewBatchDone(1, 1, 25*time.Millisecond, nil)},
 		[]engine.Decision{{Kind: engine.EndQuery, Query: 1, Arrived: 20 * ms, Accuracy: 0.9}})
-	b.Observe(50*ms, []engine.Input{query(2, 50*ms)}, []engine.Decision{start(2, 2)})
-	return b
+	log.Observe(50*ms, []engine.Input{query(2, 50*ms)}, []engine.Decision{start(2, 2)})
+	return b, log
 }
 
 func get(t *testing.T, h http.Handler, path string, want int) map[string]any {
@@ -70,7 +72,8 @@ func get(t *testing.T, h http.Handler, path string, want int) map[string]any {
 
 // Every path answers with its schema, and what is not there is refused with words that say what to do.
 func TestPaths(t *testing.T) {
-	h := New(Config{Board: busy()}).Handler()
+	b, _ := busy()
+	h := New(Config{Board: b}).Handler()
 	for _, path := range []string{"info", "overview", "machines", "plans", "plans/1", "apps/app", "series?app=app",
 		"series?step=60", "queries?limit=3",
 		"batches?workers=0,1&since=0.5"} {
@@ -98,7 +101,7 @@ func TestPaths(t *testing.T) {
 
 // What a worker holds and runs is what was decided.
 func TestMachines(t *testing.T) {
-	b := busy()
+	b, log := busy()
 	var look board.Look
 	m := b.Machines(&look)
 	if len(m.States) != 2 || len(m.States[0].Instances) != 0 || len(m.States[1].Instances) != 1 {
@@ -111,7 +114,7 @@ func TestMachines(t *testing.T) {
 	if d := b.Changed(&look, false); len(d.States) != 0 {
 		t.Errorf("nothing has changed: %+v", d)
 	}
-	b.Observe(serving.Time(70*time.Millisecond),
+	log.Observe(serving.Time(70*time.Millisecond),
 		[]engine.Input{engine.NewBatchDone(2, 1, 20*time.Millisecond, nil)},
 		[]engine.Decision{{Kind: engine.StopInstance, Instance: 1}})
 	d := b.Changed(&look, false)
@@ -125,7 +128,8 @@ func TestMachines(t *testing.T) {
 
 // A reader that does not read loses events, others get all, and the one that lost some is told so.
 func TestSlowReader(t *testing.T) {
-	d := New(Config{Board: busy()})
+	b, _ := busy()
+	d := New(Config{Board: b})
 	slow := &reader{topics: map[string]bool{overviewTopic: true}, events: make(chan []byte, behind)}
 	quick := &reader{topics: map[string]bool{overviewTopic: true}, events: make(chan []byte, behind)}
 	d.hub.join(slow)
@@ -147,7 +151,7 @@ func TestSlowReader(t *testing.T) {
 
 // The stream begins with what is shown, goes on with its topics, and ends with its client; there are not too many.
 func TestStream(t *testing.T) {
-	b := busy()
+	b, _ := busy()
 	d := New(Config{Board: b, Info: Info{Name: "n", Source: "live"},
 		Clock: func() serving.Time { return serving.Time(time.Second) }})
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/internal/api/server"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/internal/runtime/fake"
 	"github.com/sluice-serving/sluice/internal/simtest"
@@ -105,12 +106,13 @@ func startBoth(tb testing.TB, system string, change ...func(*server.Config)) (gr
 	if err != nil {
 		tb.Fatal(err)
 	}
-	told := telemetry.New(c.Spec, telemetry.Options{})
+	log := steps.New(c.Spec, steps.Options{})
+	told := telemetry.New(c.Spec, log, telemetry.Options{})
 	p, err := dataplane.New(dataplane.Config{Spec: c.Spec, Engine: e,
 		Backend: func(serving.WorkerID) dataplane.Backend {
 			return b
 		}, Initial: c.Plan,
-		Observe: told.Observe, Outcome: told.Outcome})
+		Observe: log.Observe, Outcome: told.Outcome})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/files"
 	"github.com/sluice-serving/sluice/internal/measure/board"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
@@ -79,19 +79,21 @@ type savedFigures struct {
 
 // savedRun is a journal that is replayed.
 type savedRun struct {
-	path      string
-	file      *os.File
-	journal   *journal.Reader
-	telemetry *telemetry.Telemetry
-	now       atomic.Int64
-	notice    string // why it ends early
+	path    string
+	file    *os.File
+	journal *journal.Reader
+	steps   *steps.Log
+	now     atomic.Int64
+	notice  string // why it ends early
 }
 
 // OpenSaved reads a journal, a report or a folder of them. With a speed above 0 the journal is played that many times
 // as fast as it was recorded, while Play runs; else it is read at once. The caller closes what it gets. An error is of
 // kind fault.Config.
 func OpenSaved(path string, speed float64) (*Saved, error) {
-	s := &Saved{name: filepath.Base(path), board: board.New(&serving.Spec{}, board.Options{})}
+	nothing := &serving.Spec{}
+	s := &Saved{name: filepath.Base(path)}
+	s.board = board.New(nothing, steps.New(nothing, steps.Options{Queries: 1, Batches: 1}), board.Options{})
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
@@ -117,8 +119,7 @@ func OpenSaved(path string, speed float64) (*Saved, error) {
 	if s.run != nil {
 		h := s.run.journal.Header()
 		info.System = h.System
-		c.Explain, c.Answered = s.run.telemetry.Explain, s.run.telemetry.Answered
-		c.Compare = Compared(s.board, s.run.telemetry)
+		c.Log = s.run.steps
 		if speed > 0 {
 			info.Source = "live"
 			c.Clock = func() serving.Time { return serving.Time(s.run.now.Load()) }
@@ -264,13 +265,13 @@ func (s *Saved) openRun(f *os.File, path string) error {
 	}
 	spec := j.Header().Spec
 	s.run = &savedRun{path: path, file: f, journal: j,
-		telemetry: telemetry.New(spec, telemetry.Options{Queries: savedQueries, Decisions: 1})}
+		steps: steps.New(spec, steps.Options{Queries: savedQueries, Batches: savedQueries, Decisions: 1})}
 	h := j.Header()
-	o := board.Options{Seconds: savedSeconds, Batches: savedQueries, Learns: h.Learn}
+	o := board.Options{Seconds: savedSeconds, Learns: h.Learn}
 	if known, err := h.Believed(spec, h.Measurements); err == nil { // the engine says what is wrong
 		o.Measured = known
 	}
-	s.board = board.New(spec, o)
+	s.board = board.New(spec, s.run.steps, o)
 	return nil
 }
 
@@ -286,7 +287,7 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 	if err != nil {
 		return fault.Errorf(fault.Config, "%s: %w", r.path, err)
 	}
-	e.Watch(r.telemetry.Weigh)
+	e.Watch(r.steps.Weigh)
 	begun := time.Now()
 	for {
 		st, err := r.journal.Next()
@@ -316,8 +317,7 @@ func (s *Saved) Play(ctx context.Context, speed float64) error {
 			return nil
 		}
 		r.now.Store(int64(st.At))
-		s.board.Observe(st.At, st.In, out)
-		r.telemetry.Observe(st.At, st.In, out)
+		r.steps.Observe(st.At, st.In, out)
 	}
 }
 
@@ -366,17 +366,4 @@ func (s *Saved) answer(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"schema": board.Schema, "reports": append([]savedReport{}, s.reports...), "figures": figures,
 	})
-}
-
-// Compared returns what could have begun instead of a batch.
-func Compared(b *board.Board, t *telemetry.Telemetry) func(*telemetry.Run) *board.Comparison {
-	return func(r *telemetry.Run) *board.Comparison {
-		waited := t.WaitingAt(r)
-		tasks := make([]board.Task, len(waited))
-		for k, w := range waited {
-			tasks[k] = board.Task{Items: w.Items, Due: w.Due, MinAccuracy: w.MinAccuracy, Pin: w.Pin, In: w.In}
-		}
-		out, _ := b.Compare(r.Batch, tasks)
-		return out
-	}
 }

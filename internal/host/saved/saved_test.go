@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/measure/board"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
@@ -274,13 +274,13 @@ func TestCutJournalIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if x, err := telemetry.ExplainJournal(f, 5); err != nil || x.Query != 5 {
+	if x, err := steps.ExplainJournal(f, 5); err != nil || x.Query != 5 {
 		t.Errorf("explained as %+v, %v", x, err)
 	}
 	if _, err := f.Seek(0, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := telemetry.ExplainJournal(f, 1<<40); err == nil || !strings.Contains(err.Error(), "is cut off") {
+	if _, err := steps.ExplainJournal(f, 1<<40); err == nil || !strings.Contains(err.Error(), "is cut off") {
 		t.Errorf("a query that is not there: %v", err)
 	}
 	// Beside a whole one it does not keep the folder from being shown, and is named.

@@ -8,7 +8,6 @@ import (
 	"github.com/sluice-serving/sluice/docs"
 	"github.com/sluice-serving/sluice/internal/api/dashboard"
 	"github.com/sluice-serving/sluice/internal/host"
-	"github.com/sluice-serving/sluice/internal/host/saved"
 	"github.com/sluice-serving/sluice/internal/measure/board"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
@@ -27,7 +26,7 @@ func (s *Server) startBoard() {
 	if p.Latencies() != nil && p.Latencies().Learner() == nil {
 		o.Measured = p.Latencies()
 	}
-	s.board = board.New(p.Spec(), o)
+	s.board = board.New(p.Spec(), s.steps, o)
 }
 
 // ran takes a batch that has ended well.
@@ -46,9 +45,7 @@ func (s *Server) newDashboard(token string, o Options) *dashboard.Dashboard {
 			StartedMS: time.Now().Add(-time.Duration(s.plane.Now())).UnixMilli(),
 			Token:     token != "" || p.File().Access.Identifies(),
 		},
-		Board: s.board, Clock: s.plane.Now, Explain: s.telemetry.Explain,
-		Answered: s.telemetry.Answered,
-		Compare:  saved.Compared(s.board, s.telemetry),
+		Board: s.board, Clock: s.plane.Now, Log: s.steps,
 	}
 	if s.history != nil {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()

@@ -84,8 +84,8 @@ func (s *Server) adminHandlers(token string, o Options) map[string]http.Handler 
 	f := s.planned.File()
 	out := map[string]http.Handler{
 		server.MetricsPath:     s.telemetry.Metrics(),
-		"GET /debug/decisions": s.telemetry.Decisions(),
-		"GET /debug/explain":   s.telemetry.Explanations(),
+		"GET /debug/decisions": s.steps.Decisions(),
+		"GET /debug/explain":   s.steps.Explanations(),
 		"/prices":              server.Prices(s.service.prices, s.service.setPrice),
 	}
 	s.dashboardHandlers(out, token, o)

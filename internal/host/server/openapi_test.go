@@ -302,7 +302,7 @@ func maker(t *testing.T) *schema.Maker {
 	var files []string
 	for _, pattern := range []string{
 		"../functions/api.go", "*.go", "../questions/*.go", "../*.go", "../../api/dashboard/*.go",
-		"../../api/server/*.go", "../../measure/board/*.go", "../../measure/telemetry/*.go",
+		"../../api/server/*.go", "../../measure/board/*.go", "../../measure/steps/*.go",
 		"../../../serving/report/*.go",
 	} {
 		found, err := filepath.Glob(pattern)

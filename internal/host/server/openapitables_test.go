@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/host/questions"
 	"github.com/sluice-serving/sluice/internal/measure/board"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/schema"
 )
 
@@ -292,7 +292,7 @@ func adminDocument(m *schema.Maker, sum, file, token string) *document {
 		{method: "GET", path: "/debug/decisions", about: "The latest decisions, a line each",
 			query: []string{"limit", "follow"}, answers: ok("text/plain"), ask: "/debug/decisions"},
 		{method: "GET", path: "/debug/explain", about: "The way of a query", query: []string{"query"},
-			answers: ok(of[telemetry.Explanation]()), ask: "/debug/explain?query=1",
+			answers: ok(of[steps.Explanation]()), ask: "/debug/explain?query=1",
 			header: []string{"Accept", "application/json"}},
 		{method: "GET", path: "/prices", about: "What machines cost", answers: ok(of[[]server.Price]()),
 			ask: "/prices"},

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/internal/measure/tracing"
 	"github.com/sluice-serving/sluice/serving/report"
@@ -65,6 +66,7 @@ type Server struct {
 	planned    *host.Planned
 	log        *slog.Logger
 	drain      time.Duration // how long accepted queries may take to finish
+	steps      *steps.Log
 	telemetry  *telemetry.Telemetry
 	tracer     *tracing.Tracer // nil without traces
 	plane      *dataplane.Plane

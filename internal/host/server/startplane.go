@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/host/store"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -36,7 +37,7 @@ func (s *Server) startPlane(ctx context.Context, run *host.Backends, o Options) 
 	if err != nil {
 		return err
 	}
-	e.Watch(s.telemetry.Weigh)
+	e.Watch(s.steps.Weigh)
 	wiring := p.Wiring(ctx, run, s.log)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (s *Server) watch(o Options) (_ host.Observer, err error) {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
 	options := telemetry.Options{
-		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange, Apps: t.MetricsApps,
+		LatencyBuckets: buckets, PromiseChanged: s.logPromiseChange, Apps: t.MetricsApps,
 		AppsFull: func(app string) {
 			s.log.Warn("this app and further ones have no series of their own: they are counted together as "+
 				telemetry.Other, "app", app, "telemetry.metrics_apps", t.MetricsApps)
@@ -174,10 +175,11 @@ func (s *Server) watch(o Options) (_ host.Observer, err error) {
 	if s.tracer != nil {
 		options.TraceID = s.tracer.TraceID
 	}
-	s.telemetry = telemetry.New(p.Spec(), options)
+	s.steps = steps.New(p.Spec(), steps.Options{Decisions: t.Decisions})
+	s.telemetry = telemetry.New(p.Spec(), s.steps, options)
 	showAccuracies(p.Profiled, s.telemetry)
 	s.startBoard()
-	watching := []host.Observer{s.telemetry.Observe, s.board.Observe}
+	watching := []host.Observer{s.steps.Observe}
 	if s.functions != nil {
 		watching = append(watching, s.functions.manager.Observe)
 	}

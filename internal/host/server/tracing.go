@@ -69,7 +69,7 @@ func (s *Server) trace(c *server.Config) {
 	if s.tracer == nil {
 		return
 	}
-	s.tracer.Follow(s.telemetry.Explain, time.Now().Add(-time.Duration(s.plane.Now())))
+	s.tracer.Follow(s.steps.Explain, time.Now().Add(-time.Duration(s.plane.Now())))
 	c.WrapHTTP = func(h http.Handler) http.Handler { return s.tracer.HTTP(h) }
 	c.Intercept = []grpc.UnaryServerInterceptor{s.tracer.Unary}
 	s.telemetry.CountSpans(func() telemetry.Spans {

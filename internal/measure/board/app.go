@@ -50,8 +50,8 @@ func (b *Board) AppView(name string) (*AppView, bool) {
 		return nil, false
 	}
 	now := b.Overview()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := &AppView{Schema: Schema, AppNow: now.Apps[a], Buckets: BucketStarts()}
 	ten, tenSpan := b.sum(NowSpan)
 	minute, minuteSpan := b.sum(time.Minute)

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// BenchmarkQuery is what the board costs for each query, in batches of four, each in steps of its own: an arrival, the
+// BenchmarkQuery is what the board and its log cost for each query, in batches of four, each in steps of its own: an arrival, the
 // start and the end of a batch, and the end of the query.
 func BenchmarkQuery(b *testing.B) {
 	spec := &serving.Spec{
@@ -18,10 +19,11 @@ func BenchmarkQuery(b *testing.B) {
 		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "v", MaxBatch: 8}},
 	}
-	x := New(spec, Options{Arrivals: 1 << 16})
-	x.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1,
+	log := steps.New(spec, steps.Options{})
+	New(spec, log, Options{Arrivals: 1 << 16})
+	log.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1,
 		Launch: &engine.Launch{Slots: 1, Variants: []serving.VariantID{0}}}})
-	x.Observe(0, []engine.Input{engine.NewVariantReady(1, 0)}, nil)
+	log.Observe(0, []engine.Input{engine.NewVariantReady(1, 0)}, nil)
 	const size = 4
 	arrive := make([]engine.Input, 1)
 	start := []engine.Decision{{Kind: engine.StartBatch, Instance: 1, Items: size, Tasks: make([]engine.Task, size)}}
@@ -34,15 +36,15 @@ func BenchmarkQuery(b *testing.B) {
 		for range size {
 			now += 50_000
 			arrive[0] = engine.NewQueryArrived(serving.Query{Arrived: now, Items: 1})
-			x.Observe(now, arrive, nil)
+			log.Observe(now, arrive, nil)
 		}
 		batch++
 		start[0].Batch = batch
-		x.Observe(now, nil, start)
+		log.Observe(now, nil, start)
 		done[0] = engine.NewBatchDone(batch, 1, time.Millisecond, nil)
 		for k := range ended {
 			ended[k] = engine.Decision{Kind: engine.EndQuery, Arrived: now - 1e6, Accuracy: 0.9}
 		}
-		x.Observe(now, done, ended)
+		log.Observe(now, done, ended)
 	}
 }

@@ -2,10 +2,10 @@ package board
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -18,7 +18,6 @@ const (
 	mostBytes   = 64 << 20
 	mostPlans   = 48
 	mostMissed  = 400
-	keptBatches = 8192
 )
 
 // Options configure a Board. Zero fields mean the defaults.
@@ -36,13 +35,11 @@ type Options struct {
 	// on its instance, itself included; nil for none. It must not call the board.
 	Ran func(measured profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
 		took time.Duration)
-	// Batches is how many of the latest batches Compare knows; default 8192.
-	Batches int
 }
 
-// Board watches one engine. Only the owner of the engine may call Observe. Any goroutine may call the other methods.
+// Board is a view of an engine's log, under its lock. Any goroutine may call its methods.
 type Board struct {
-	mu    sync.Mutex
+	log   *steps.Log
 	spec  *serving.Spec
 	now   serving.Time
 	live  *block // of the second that runs
@@ -60,24 +57,21 @@ type Board struct {
 	measured profile.Profile // of spec
 }
 
-// New returns a Board of an engine with this spec. It keeps spec.
-func New(spec *serving.Spec, o Options) *Board {
+// New returns a Board that views the log of an engine with this spec. It keeps spec.
+func New(spec *serving.Spec, log *steps.Log, o Options) *Board {
 	if o.Seconds <= 0 {
 		o.Seconds = seconds
 	}
 	b := &Board{
-		spec: &serving.Spec{}, fine: newRing(fitting(spec, o.Seconds)), rough: newRing(fitting(spec, minutes)),
+		log: log, spec: &serving.Spec{}, fine: newRing(fitting(spec, o.Seconds)), rough: newRing(fitting(spec, minutes)),
 		arrivals: newArrivals(o.Arrivals), o: o, measured: o.Measured,
 	}
-	if o.Batches <= 0 {
-		o.Batches = keptBatches
-	}
 	b.missed.ring = make([]Missed, mostMissed)
-	b.machines.past.ring = make([]endedBatch, o.Batches)
 	b.grow(spec)
 	b.live = b.fine.next()
 	b.live.reset(0, len(spec.Apps), len(spec.Variants), len(spec.Stages))
 	b.roughTo(0)
+	log.View(b.see)
 	return b
 }
 
@@ -139,23 +133,21 @@ func extended[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// Observe takes a step of the engine. It does not keep the slices.
-func (b *Board) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(now)
-	for k := range in {
-		b.input(&in[k])
+// see takes a step of the engine.
+func (b *Board) see(s *steps.Step) {
+	b.advance(s.Now)
+	for k := range s.In {
+		b.input(&s.In[k], s.Ended(k))
 	}
-	for k := range out {
-		b.decision(&out[k])
+	for k := range s.Out {
+		b.decision(&s.Out[k], s.Started(k))
 	}
 }
 
 // Advance has the time go on when no step does.
 func (b *Board) Advance(now serving.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	b.advance(now)
 }
 
@@ -194,7 +186,7 @@ func (b *Board) roughTo(minute int64) {
 	b.rough.next().reset(minute, len(b.spec.Apps), len(b.spec.Variants), len(b.spec.Stages))
 }
 
-func (b *Board) input(x *engine.Input) {
+func (b *Board) input(x *engine.Input, of *steps.Batch) {
 	switch x.Kind {
 	case engine.SpecGrown:
 		b.grow(x.Growth.Spec)
@@ -207,17 +199,17 @@ func (b *Board) input(x *engine.Input) {
 			b.arrivals.add(&x.Query)
 		}
 	case engine.BatchDone:
-		r, ok := b.machines.ended(b.now, x.Batch)
-		if !ok {
+		i := b.machines.ended(b.now, of)
+		if i == nil {
 			return
 		}
-		app := &b.live.apps[b.spec.Stages[r.stage].App]
-		app.ended += uint32(r.tasks)
-		app.runs += time.Duration(r.tasks) * x.Took
+		app, tasks := &b.live.apps[b.spec.Stages[of.Stage].App], len(of.Tasks)
+		app.ended += uint32(tasks)
+		app.runs += time.Duration(tasks) * x.Took
 		if x.Result == engine.OK {
-			b.live.variants[r.variant] += uint32(r.tasks)
+			b.live.variants[of.Variant] += uint32(tasks)
 			if b.o.Ran != nil {
-				b.o.Ran(b.measured, r.variant, r.instance.device, int(r.items), len(r.instance.running)+1, x.Took)
+				b.o.Ran(b.measured, of.Variant, i.device, int(of.Items), len(i.running)+1, x.Took)
 			}
 		}
 	case engine.InstanceChanged:
@@ -232,10 +224,11 @@ func (b *Board) input(x *engine.Input) {
 	}
 }
 
-func (b *Board) decision(d *engine.Decision) {
+func (b *Board) decision(d *engine.Decision, of *steps.Batch) {
 	switch d.Kind {
 	case engine.StartBatch:
 		b.started(d)
+		b.machines.started(of)
 	case engine.EndQuery:
 		b.ended(d)
 	case engine.LaunchInstance:
@@ -268,7 +261,6 @@ func (b *Board) started(d *engine.Decision) {
 		app.routed += t.Turn + t.Route
 		app.held += max(0, t.Queue-t.Turn-t.Route)
 	}
-	b.machines.started(b.now, d)
 }
 
 func (b *Board) ended(d *engine.Decision) {

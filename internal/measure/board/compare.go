@@ -6,22 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Task is one that waited at a stage when a batch of it began.
-type Task struct {
-	Items       int
-	Due         serving.Time // deadline of its query
-	MinAccuracy float64
-	Pin         serving.VariantID // the only variant that may serve it, or serving.None
-	In          bool              // it went into the batch
-}
-
 // Comparison is what could have begun instead of a batch: every variant of its stage on every kind of machine that
 // served the stage. It is made afterwards, from what was recorded and what is believed of latencies, so that it is the
-// same for every rule. What a rule itself compared is in telemetry.Weighed.
+// same for every rule. What a rule itself compared is in the run's weighed.
 type Comparison struct {
 	Batch   serving.BatchID `json:"batch"`
 	AtS     float64         `json:"at_s"`
@@ -62,9 +54,9 @@ type Candidate struct {
 // comparing is a comparison that is being made.
 type comparing struct {
 	spec    *serving.Spec
-	of      endedBatch
-	own     []Task // of the batch
-	waiting []Task // of the stage, by their deadlines
+	of      *steps.Batch
+	own     []steps.Waiting // of the batch
+	waiting []steps.Waiting // of the stage, by their deadlines
 	known   profile.Profile
 	best    float64 // accuracy of the app
 	prices  []float64
@@ -75,43 +67,43 @@ type comparing struct {
 // Compare returns what could have begun instead of a batch; false when the batch is no longer known. waiting are the
 // tasks of its stage when it began. Where nothing was measured, or latency is learned, the times are the means that
 // batches of the same size took lately.
-func (b *Board) Compare(id serving.BatchID, waiting []Task) (*Comparison, bool) {
-	b.mu.Lock()
+func (b *Board) Compare(id serving.BatchID, waiting []steps.Waiting) (*Comparison, bool) {
+	b.log.Lock()
 	m := &b.machines
-	of, ok := m.batch(id)
-	if !ok {
-		b.mu.Unlock()
+	of := b.log.Batch(id)
+	if of == nil || of.Worker == serving.None {
+		b.log.Unlock()
 		return nil, false
 	}
-	busy, places := m.slotsAt(&of), m.at(of.stage, of.started)
+	busy, places := b.slotsAt(of), m.at(of.Stage, of.Started)
 	c := comparing{spec: b.spec, of: of, prices: slices.Clone(m.prices)}
 	free := make([]place, 0, len(places))
 	for _, i := range places {
 		x := place{instance: i, worker: i.worker, device: i.device}
-		if y := busy[i]; y.batches >= i.slots {
+		if y := busy[i.id]; y.batches >= i.slots {
 			x.from = y.until
 		}
 		if i.turns { // the worker runs one after the other
 			for _, other := range m.workers[i.worker].instances {
-				if y := busy[other]; other.turns && y.batches >= other.slots {
+				if y := busy[other.id]; other.turns && y.batches >= other.slots {
 					x.from = max(x.from, y.until)
 				}
 			}
 		}
-		x.from = max(x.from, of.started)
-		for _, v := range b.spec.Stages[of.stage].Variants {
-			loaded, loading := i.heldAt(v, of.started)
+		x.from = max(x.from, of.Started)
+		for _, v := range b.spec.Stages[of.Stage].Variants {
+			loaded, loading := i.heldAt(v, of.Started)
 			x.loaded, x.loading = append(x.loaded, loaded), append(x.loading, loading)
 		}
 		free = append(free, x)
 	}
 	if c.known = b.measured; c.known == nil || b.o.Learns {
-		c.known, c.seen = nil, m.seenTimes()
+		c.known, c.seen = nil, b.seenTimes()
 	}
-	b.mu.Unlock()
-	c.best = c.spec.BestAccuracy(c.spec.Stages[of.stage].App)
+	b.log.Unlock()
+	c.best = c.spec.BestAccuracy(c.spec.Stages[of.Stage].App)
 	c.waiting = slices.Clone(waiting)
-	slices.SortStableFunc(c.waiting, func(a, b Task) int { return cmp.Compare(a.Due, b.Due) })
+	slices.SortStableFunc(c.waiting, func(a, b steps.Waiting) int { return cmp.Compare(a.Due, b.Due) })
 	for _, t := range c.waiting {
 		if t.In {
 			c.own = append(c.own, t)
@@ -132,13 +124,12 @@ type place struct {
 
 // all compares every variant on the best place of each kind: one that has it loaded, and of those the first to be free.
 func (c *comparing) all(places []place) *Comparison {
-	out := &Comparison{Batch: c.of.id, AtS: c.of.started.Seconds(), Waiting: len(c.waiting), Candidates: []Candidate{}}
-	run := c.of.expected.Sub(c.of.started)
-	c.chosen = c.candidate(c.of.variant, c.of.instance.device, c.of.instance.worker, c.of.started, run, c.own)
+	out := &Comparison{Batch: c.of.ID, AtS: c.of.Started.Seconds(), Waiting: len(c.waiting), Candidates: []Candidate{}}
+	c.chosen = c.candidate(c.of.Variant, c.of.Device, c.of.Worker, c.of.Started, c.of.Expected, c.own)
 	c.chosen.Chosen = true
 	out.SpareMS = c.chosen.SpareMS
 	out.Candidates = append(out.Candidates, c.chosen)
-	variants := c.spec.Stages[c.of.stage].Variants
+	variants := c.spec.Stages[c.of.Stage].Variants
 	for d := range c.spec.DeviceTypes {
 		for k, v := range variants {
 			var best *place
@@ -173,7 +164,7 @@ func (c *comparing) before(a, b *place, k int) bool {
 // row of those that waited as would have been in time.
 func (c *comparing) on(p *place, v serving.VariantID, k int) (out []Candidate) {
 	x := &c.spec.Variants[v]
-	add := func(tasks []Task, why string) {
+	add := func(tasks []steps.Waiting, why string) {
 		y := c.candidate(v, p.device, p.worker, p.from, c.latency(v, p.device, itemsOf(tasks)), tasks)
 		if y.WhyNot = why; why == "" {
 			y.WhyNot = c.whyNot(&y, p, k)
@@ -181,7 +172,7 @@ func (c *comparing) on(p *place, v serving.VariantID, k int) (out []Candidate) {
 		out = append(out, y)
 	}
 	items := itemsOf(c.own)
-	same := v == c.of.variant && p.device == c.of.instance.device
+	same := v == c.of.Variant && p.device == c.of.Device
 	switch why := c.unfit(x, v, c.own); {
 	case same: // that is the batch itself
 	case items > x.MaxBatch:
@@ -205,7 +196,7 @@ func (c *comparing) on(p *place, v serving.VariantID, k int) (out []Candidate) {
 const mostCompared = 512
 
 // fullest returns the most tasks that wait and follow each other by their deadlines which a variant can have in time.
-func (c *comparing) fullest(p *place, v serving.VariantID) (best []Task) {
+func (c *comparing) fullest(p *place, v serving.VariantID) (best []steps.Waiting) {
 	x := &c.spec.Variants[v]
 	for from := range min(len(c.waiting), mostCompared) {
 		items := 0
@@ -242,8 +233,8 @@ func (c *comparing) latency(v serving.VariantID, d serving.DeviceTypeID, items i
 }
 
 // unfit says why some tasks must not run on a variant; "" where all may.
-func (c *comparing) unfit(x *serving.Variant, v serving.VariantID, tasks []Task) string {
-	app := &c.spec.Apps[c.spec.Stages[c.of.stage].App]
+func (c *comparing) unfit(x *serving.Variant, v serving.VariantID, tasks []steps.Waiting) string {
+	app := &c.spec.Apps[c.spec.Stages[c.of.Stage].App]
 	if len(app.Stages) == 1 && x.Accuracy < app.Floor {
 		return "below the app's accuracy_floor"
 	}
@@ -258,7 +249,7 @@ func (c *comparing) unfit(x *serving.Variant, v serving.VariantID, tasks []Task)
 	return ""
 }
 
-func itemsOf(tasks []Task) (n int) {
+func itemsOf(tasks []steps.Waiting) (n int) {
 	for _, t := range tasks {
 		n += t.Items
 	}
@@ -266,14 +257,14 @@ func itemsOf(tasks []Task) (n int) {
 }
 
 func (c *comparing) candidate(v serving.VariantID, d serving.DeviceTypeID, w serving.WorkerID, from serving.Time,
-	run time.Duration, tasks []Task) Candidate {
+	run time.Duration, tasks []steps.Waiting) Candidate {
 	x := &c.spec.Variants[v]
 	out := Candidate{
 		Variant: x.Name, Accuracy: x.Accuracy, Kind: c.spec.DeviceTypes[d].Name, Worker: c.spec.Workers[w].Name,
-		Queries: len(tasks), Items: itemsOf(tasks), WaitMS: ms(from.Sub(c.of.started)),
+		Queries: len(tasks), Items: itemsOf(tasks), WaitMS: ms(from.Sub(c.of.Started)),
 	}
-	if v == c.of.variant && len(tasks) == len(c.own) && out.Items == 0 {
-		out.Items = int(c.of.items) // its queries are forgotten
+	if v == c.of.Variant && len(tasks) == len(c.own) && out.Items == 0 {
+		out.Items = int(c.of.Items) // its queries are forgotten
 	}
 	if run <= 0 || run >= profile.Unknown {
 		return out
@@ -304,12 +295,12 @@ func (c *comparing) candidate(v serving.VariantID, d serving.DeviceTypeID, w ser
 }
 
 // behind counts the waiting tasks, beside some, that a machine could not serve in time from an instant on.
-func (c *comparing) behind(tasks []Task, d serving.DeviceTypeID, from serving.Time) (n int) {
+func (c *comparing) behind(tasks []steps.Waiting, d serving.DeviceTypeID, from serving.Time) (n int) {
 	fastest := profile.Unknown
-	for _, v := range c.spec.Stages[c.of.stage].Variants {
+	for _, v := range c.spec.Stages[c.of.Stage].Variants {
 		fastest = min(fastest, c.latency(v, d, 1))
 	}
-	late := func(t Task) bool { return fastest < profile.Unknown && t.Due < from.Add(fastest) }
+	late := func(t steps.Waiting) bool { return fastest < profile.Unknown && t.Due < from.Add(fastest) }
 	for _, t := range c.waiting {
 		if late(t) {
 			n++

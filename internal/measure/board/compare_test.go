@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -37,12 +38,9 @@ func TestCompare(t *testing.T) {
 		Variants: []serving.Variant{{Name: "accurate", Accuracy: 0.8, MaxBatch: 4},
 			{Name: "quick", Accuracy: 0.6, MaxBatch: 4}},
 	}
-	b := board.New(spec, board.Options{Batches: 4, Measured: linear{}})
-	learning := board.New(spec, board.Options{Batches: 4, Measured: linear{}, Learns: true})
-	observe := func(now serving.Time, in []engine.Input, out []engine.Decision) {
-		b.Observe(now, in, out)
-		learning.Observe(now, in, out)
-	}
+	log := steps.New(spec, steps.Options{Batches: 4})
+	b := board.New(spec, log, board.Options{Measured: linear{}})
+	learning := board.New(spec, log, board.Options{Measured: linear{}, Learns: true})
 	launch := func(id serving.InstanceID, w serving.WorkerID, v ...serving.VariantID) engine.Decision {
 		d := engine.Decision{Kind: engine.LaunchInstance, Instance: id,
 			Launch: &engine.Launch{Slots: 1, Variants: v, DeviceType: spec.Workers[w].DeviceType}}
@@ -53,17 +51,19 @@ func TestCompare(t *testing.T) {
 		return engine.Decision{Kind: engine.StartBatch, Batch: id, Instance: i, Variant: v, Items: 3, Expected: run,
 			Tasks: make([]engine.Task, 3)}
 	}
-	observe(0, nil, []engine.Decision{launch(1, 0, 0, 1), launch(2, 1, 0)})
-	observe(at, []engine.Input{engine.NewVariantReady(1, 0), engine.NewVariantReady(1, 1),
+	log.Observe(0, nil, []engine.Decision{launch(1, 0, 0, 1), launch(2, 1, 0)})
+	log.Observe(at, []engine.Input{engine.NewVariantReady(1, 0), engine.NewVariantReady(1, 1),
 		engine.NewVariantReady(2, 0)}, nil)
-	observe(90*at, nil, []engine.Decision{start(1, 2, 0, 30*time.Millisecond)})
-	observe(100*at, nil, []engine.Decision{start(2, 1, 1, 5*time.Millisecond)})
-	observe(105*at, []engine.Input{engine.NewBatchDone(2, 1, 5*time.Millisecond, nil),
+	log.Observe(90*at, nil, []engine.Decision{start(1, 2, 0, 30*time.Millisecond)})
+	log.Observe(100*at, nil, []engine.Decision{start(2, 1, 1, 5*time.Millisecond)})
+	log.Observe(105*at, []engine.Input{engine.NewBatchDone(2, 1, 5*time.Millisecond, nil),
 		engine.NewBatchDone(1, 2, 15*time.Millisecond, nil)}, []engine.Decision{
 		{Kind: engine.UnloadVariant, Instance: 1, Variant: 0}, {Kind: engine.StopInstance, Instance: 2}})
-	var waiting []board.Task
+	var waiting []steps.Waiting
 	for k := range 5 {
-		waiting = append(waiting, board.Task{Items: 1, Due: serving.Time(130+10*k) * at, Pin: serving.None, In: k < 3})
+		waiting = append(waiting, steps.Waiting{
+			Items: 1, Due: serving.Time(130+10*k) * at, Pin: serving.None, In: k < 3,
+		})
 	}
 	c, ok := b.Compare(2, waiting)
 	if !ok {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -24,14 +25,15 @@ func TestBoardOfAGrowingWorld(t *testing.T) {
 		}
 		return s
 	}
-	b := board.New(spec("first"), board.Options{})
+	log := steps.New(spec("first"), steps.Options{})
+	b := board.New(spec("first"), log, board.Options{})
 	arrive := func(now serving.Time, app serving.AppID) {
-		b.Observe(now, []engine.Input{engine.NewQueryArrived(serving.Query{App: app, Arrived: now, Items: 1})}, nil)
+		log.Observe(now, []engine.Input{engine.NewQueryArrived(serving.Query{App: app, Arrived: now, Items: 1})}, nil)
 	}
 	second := serving.Time(time.Second)
 	arrive(0, 0)
 	arrive(second, 1) // not there yet: it is refused, and counts for no app
-	b.Observe(3*second, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec("first", "later")})}, nil)
+	log.Observe(3*second, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec("first", "later")})}, nil)
 	arrive(3*second, 1)
 	arrive(4*second, 0)
 	arrive(4*second, 1)
@@ -64,20 +66,21 @@ func TestCompareInAGrownWorld(t *testing.T) {
 		}
 		return p
 	}
-	b := board.New(first, board.Options{Measured: profiled(first, time.Millisecond)})
+	log := steps.New(first, steps.Options{})
+	b := board.New(first, log, board.Options{Measured: profiled(first, time.Millisecond)})
 	second := serving.Time(time.Second)
-	b.Observe(second, []engine.Input{engine.NewSpecGrown(&engine.Growth{
+	log.Observe(second, []engine.Input{engine.NewSpecGrown(&engine.Growth{
 		Spec: grown, Known: plan.Known{Profile: profiled(grown, 7*time.Millisecond)},
 	})}, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1,
 		Launch: &engine.Launch{Slots: 1, Stage: 1, Variants: []serving.VariantID{1}}}})
-	b.Observe(2*second, []engine.Input{engine.NewVariantReady(1, 1)}, []engine.Decision{{
+	log.Observe(2*second, []engine.Input{engine.NewVariantReady(1, 1)}, []engine.Decision{{
 		Kind: engine.StartBatch, Batch: 1, Instance: 1, Stage: 1, Variant: 1, Items: 1, Expected: time.Millisecond,
 		Tasks: make([]engine.Task, 1)}})
-	waiting := make([]board.Task, 2)
+	waiting := make([]steps.Waiting, 2)
 	for k := range waiting {
-		waiting[k] = board.Task{Items: 1, Due: 3 * second, Pin: serving.None, In: k == 0}
+		waiting[k] = steps.Waiting{Items: 1, Due: 3 * second, Pin: serving.None, In: k == 0}
 	}
-	b.Observe(2*second+1000, []engine.Input{engine.NewBatchDone(1, 1, time.Microsecond, nil)}, nil)
+	log.Observe(2*second+1000, []engine.Input{engine.NewBatchDone(1, 1, time.Microsecond, nil)}, nil)
 	c, ok := b.Compare(1, waiting)
 	if !ok || len(c.Candidates) == 0 || c.Candidates[0].Variant != "later" {
 		t.Errorf("%+v, %v", c, ok)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -16,11 +17,9 @@ type machines struct {
 	prices    []float64 // by DeviceTypeID, in $/h
 	workers   []worker
 	instances map[serving.InstanceID]*instance
-	running   map[serving.BatchID]batchRun
 	version   uint64             // rises with every change
 	turns     map[fleet.Key]bool // instances of the latest plan that take turns on their worker
-	past      endedBatches
-	gone      []*instance // the latest that were given back, oldest first
+	gone      []*instance        // the latest that were given back, oldest first
 
 	// kept up to date, so that time is counted without a look at the workers
 	dollars float64 // per hour, of the workers that hold something
@@ -66,7 +65,7 @@ type instance struct {
 	until    serving.Time // serving.Never while it lives
 	variants []held
 	unheld   []held // the latest that it no longer holds
-	running  []serving.BatchID
+	running  []*steps.Batch
 }
 
 // held is a variant of an instance.
@@ -75,18 +74,6 @@ type held struct {
 	loading bool
 	from    serving.Time // loaded; serving.Never before
 	until   serving.Time // no longer held; serving.Never while it is
-}
-
-// batchRun is a batch that runs.
-type batchRun struct {
-	instance *instance
-	stage    serving.StageID
-	variant  serving.VariantID
-	tasks    int
-	items    int32
-	started  serving.Time
-	expected serving.Time // end
-	why      engine.Reason
 }
 
 // States of an instance, as JSON shows them.
@@ -101,7 +88,6 @@ func (m *machines) grow(spec *serving.Spec) {
 	m.spec = spec
 	if m.instances == nil {
 		m.instances = make(map[serving.InstanceID]*instance)
-		m.running = make(map[serving.BatchID]batchRun)
 	}
 	m.workers = extended(m.workers, len(spec.Workers))
 	for d := len(m.prices); d < len(spec.DeviceTypes); d++ {
@@ -109,7 +95,7 @@ func (m *machines) grow(spec *serving.Spec) {
 	}
 }
 
-// forget drops the batches and instances that are gone, where their stage or a variant of theirs means another now.
+// forget drops the instances that are gone, where their stage or a variant of theirs means another now.
 func (m *machines) forget(fresh *serving.Fresh) {
 	stale := func(h held) bool { return slices.Contains(fresh.Variants, h.variant) }
 	m.gone = slices.DeleteFunc(m.gone, func(i *instance) bool {
@@ -120,9 +106,6 @@ func (m *machines) forget(fresh *serving.Fresh) {
 			i.unheld = slices.DeleteFunc(i.unheld, stale)
 		}
 	}
-	m.past.drop(func(e *endedBatch) bool {
-		return slices.Contains(fresh.Stages, e.stage) || slices.Contains(fresh.Variants, e.variant)
-	})
 }
 
 func (m *machines) price(w serving.WorkerID) float64 { return m.prices[m.spec.Workers[w].DeviceType] }
@@ -210,11 +193,10 @@ func (m *machines) stopped(now serving.Time, id serving.InstanceID) {
 	m.gone = append(m.gone, i)
 	w := m.touch(i.worker)
 	for _, b := range i.running {
-		m.account(now, m.running[b])
-		m.past.add(b, m.running[b], now)
-		delete(m.running, b)
+		w.busy += now - b.Started
 		m.batches--
 	}
+	i.running = nil
 	m.ready(i, false)
 	if at := slices.Index(w.instances, i); at >= 0 {
 		w.instances = slices.Delete(w.instances, at, at+1)
@@ -339,39 +321,32 @@ func (m *machines) unloaded(now serving.Time, id serving.InstanceID, v serving.V
 	}
 }
 
-func (m *machines) started(now serving.Time, d *engine.Decision) {
-	i := m.instances[d.Instance]
+func (m *machines) started(b *steps.Batch) {
+	i := m.instances[b.Instance]
 	if i == nil {
 		return
 	}
 	m.runs(i.worker)
-	m.running[d.Batch] = batchRun{
-		instance: i, stage: d.Stage, variant: d.Variant, tasks: len(d.Tasks), items: d.Items, started: now,
-		expected: now.Add(d.Expected), why: d.Reason,
-	}
-	i.running = append(i.running, d.Batch)
+	i.running = append(i.running, b)
 	m.batches++
 }
 
-// ended ends a batch. ok is false for one that is not known.
-func (m *machines) ended(now serving.Time, id serving.BatchID) (r batchRun, ok bool) {
-	r, ok = m.running[id]
-	if !ok {
-		return r, false
+// ended ends a batch, and returns its instance; nil for a batch that is not known.
+func (m *machines) ended(now serving.Time, b *steps.Batch) *instance {
+	if b == nil {
+		return nil
 	}
-	delete(m.running, id)
+	i := m.instances[b.Instance]
+	if i == nil {
+		return nil
+	}
+	at := slices.Index(i.running, b)
+	if at < 0 {
+		return nil
+	}
+	i.running = slices.Delete(i.running, at, at+1)
+	m.workers[i.worker].busy += now - b.Started
 	m.batches--
-	i := r.instance
-	if at := slices.Index(i.running, id); at >= 0 {
-		i.running = slices.Delete(i.running, at, at+1)
-	}
-	m.account(now, r)
-	m.past.add(id, r, now)
 	m.runs(i.worker)
-	return r, true
-}
-
-// account adds the time of a batch that ends to its worker's.
-func (m *machines) account(now serving.Time, r batchRun) {
-	m.workers[r.instance.worker].busy += now - r.started
+	return i
 }

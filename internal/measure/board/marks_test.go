@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -13,15 +14,17 @@ import (
 // since the mark before the last.
 func TestBusyOfAFirstLook(t *testing.T) {
 	const second = serving.Time(time.Second)
-	b := board.New(&serving.Spec{
+	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
 		Apps:     []serving.App{{Name: "app", Stages: []serving.StageID{0}}},
 		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "v", MaxBatch: 4}},
-	}, board.Options{})
-	b.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1,
+	}
+	log := steps.New(spec, steps.Options{})
+	b := board.New(spec, log, board.Options{})
+	log.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1,
 		Launch: &engine.Launch{Slots: 1, Variants: []serving.VariantID{0}}}})
-	b.Observe(0, []engine.Input{engine.NewVariantReady(1, 0)}, nil)
+	log.Observe(0, []engine.Input{engine.NewVariantReady(1, 0)}, nil)
 	for s := range serving.Time(60) {
 		b.Advance(s * second)
 		b.Mark()
@@ -30,7 +33,7 @@ func TestBusyOfAFirstLook(t *testing.T) {
 		var l board.Look
 		return b.Machines(&l).States[0].Busy
 	}
-	b.Observe(60*second, nil, []engine.Decision{{Kind: engine.StartBatch, Batch: 1, Instance: 1, Items: 1,
+	log.Observe(60*second, nil, []engine.Decision{{Kind: engine.StartBatch, Batch: 1, Instance: 1, Items: 1,
 		Expected: time.Minute, Tasks: make([]engine.Task, 1)}})
 	if x := busy(); x != 0 {
 		t.Errorf("busy %v before the batch has run", x)
@@ -43,7 +46,7 @@ func TestBusyOfAFirstLook(t *testing.T) {
 		t.Errorf("busy %v in the latest seconds, want all of the time", x)
 	}
 	b.Advance(78 * second)
-	b.Observe(78*second, []engine.Input{engine.NewBatchDone(1, 1, 18*time.Second, nil)}, nil)
+	log.Observe(78*second, []engine.Input{engine.NewBatchDone(1, 1, 18*time.Second, nil)}, nil)
 	b.Advance(79 * second)
 	if x := busy(); !(x > 0.85 && x < 1) {
 		t.Errorf("busy %v, want the eight of nine seconds since the mark before the last", x)

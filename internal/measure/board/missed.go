@@ -30,8 +30,8 @@ func (m *missed) add(x Missed) {
 // Missed returns at most limit of the latest queries that missed their objective, latest first, of one app or of all
 // where app is "".
 func (b *Board) Missed(app string, limit int) []Missed {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := []Missed{}
 	for k := b.missed.n - 1; k >= max(0, b.missed.n-len(b.missed.ring)) && len(out) < limit; k-- {
 		if x := b.missed.ring[k%len(b.missed.ring)]; app == "" || x.App == app {
@@ -62,8 +62,8 @@ func (a *arrivals) add(q *serving.Query) {
 
 // Arrivals returns the arrivals that are kept at or after from, oldest first, by time.
 func (b *Board) Arrivals(from serving.Time) (out []workload.Arrival) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	r := &b.arrivals
 	for k := max(0, r.n-len(r.ring)); k < r.n; k++ {
 		if x := r.ring[k%len(r.ring)]; x.At >= max(from, 0) {

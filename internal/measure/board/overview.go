@@ -131,8 +131,8 @@ const NowSpan = 10 * time.Second
 
 // Overview returns the present state.
 func (b *Board) Overview() *Overview {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := &Overview{
 		Schema: Schema, NowS: b.now.Seconds(), Workers: len(b.spec.Workers), Instances: len(b.machines.instances),
 		Batches: b.machines.batches, CostPerHour: rounded(b.machines.dollars), Apps: []AppNow{},
@@ -233,8 +233,8 @@ func (b *Board) sum(span time.Duration) (*block, float64) {
 
 // Past returns what happened to each app in the latest span, by name.
 func (b *Board) Past(span serving.Time) map[string]Window {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := make(map[string]Window, len(b.spec.Apps))
 	sum, seconds := b.sum(max(time.Second, time.Duration(span).Round(time.Second)))
 	for a := range b.spec.Apps {

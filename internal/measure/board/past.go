@@ -3,92 +3,33 @@ package board
 import (
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// endedBatch is a batch that has ended.
-type endedBatch struct {
-	id       serving.BatchID
-	instance *instance
-	stage    serving.StageID
-	variant  serving.VariantID
-	items    int32
-	started  serving.Time
-	expected serving.Time
-	ended    serving.Time
-}
-
-// endedBatches has the latest of them, in the order of their ends.
-type endedBatches struct {
-	ring []endedBatch
-	n    int
-}
-
-func (e *endedBatches) add(id serving.BatchID, r batchRun, now serving.Time) {
-	e.ring[e.n%len(e.ring)] = endedBatch{id, r.instance, r.stage, r.variant, r.items, r.started, r.expected, now}
-	e.n++
-}
-
-// drop forgets some of them.
-func (e *endedBatches) drop(is func(*endedBatch) bool) {
-	kept := make([]endedBatch, 0, min(e.n, len(e.ring)))
-	e.each(func(x *endedBatch) bool {
-		if !is(x) {
-			kept = append(kept, *x)
-		}
-		return true
-	})
-	clear(e.ring)
-	for e.n = 0; e.n < len(kept); e.n++ {
-		e.ring[e.n] = kept[len(kept)-1-e.n]
-	}
-}
-
-// each calls see for every batch that is kept, latest end first, until it returns false.
-func (e *endedBatches) each(see func(*endedBatch) bool) {
-	for k := e.n - 1; k >= max(0, e.n-len(e.ring)); k-- {
-		if !see(&e.ring[k%len(e.ring)]) {
-			return
-		}
-	}
-}
-
-// batch returns a batch that runs or has ended; false for one that is not kept.
-func (m *machines) batch(id serving.BatchID) (endedBatch, bool) {
-	if r, ok := m.running[id]; ok {
-		return endedBatch{id, r.instance, r.stage, r.variant, r.items, r.started, r.expected, serving.Never}, true
-	}
-	var out endedBatch
-	m.past.each(func(e *endedBatch) bool {
-		if e.id == id {
-			out = *e
-		}
-		return e.id != id
-	})
-	return out, out.instance != nil
-}
-
 // slotsAt returns, for every instance on which something ran when a batch began, how many batches ran there before it,
 // and when the first of those was believed to end.
-func (m *machines) slotsAt(of *endedBatch) map[*instance]busyAt {
-	out := make(map[*instance]busyAt)
-	add := func(i *instance, id serving.BatchID, started, expected, ended serving.Time) {
-		if id == of.id || started > of.started || started == of.started && id > of.id || ended <= of.started {
-			return
+func (b *Board) slotsAt(of *steps.Batch) map[serving.InstanceID]busyAt {
+	out := make(map[serving.InstanceID]busyAt)
+	add := func(e *steps.Batch) bool {
+		if e.Ended <= of.Started {
+			return e.Ended == of.Started // there may be more of this instant
 		}
-		x := out[i]
-		if x.batches++; x.batches == 1 || expected < x.until {
-			x.until = expected
+		if e.ID != of.ID && (e.Started < of.Started || e.Started == of.Started && e.ID < of.ID) {
+			x := out[e.Instance]
+			if x.batches++; x.batches == 1 || e.Due() < x.until {
+				x.until = e.Due()
+			}
+			out[e.Instance] = x
 		}
-		out[i] = x
+		return true
 	}
-	for id, r := range m.running {
-		add(r.instance, id, r.started, r.expected, serving.Never)
+	for _, i := range b.machines.instances {
+		for _, e := range i.running {
+			add(e)
+		}
 	}
-	m.past.each(func(e *endedBatch) bool {
-		add(e.instance, e.id, e.started, e.expected, e.ended)
-		return e.ended >= of.started
-	})
+	b.log.Ended(add)
 	return out
 }
 
@@ -139,12 +80,12 @@ type seenTimes struct {
 }
 
 // seenTimes returns what the batches that are kept took.
-func (m *machines) seenTimes() map[sized]seenTimes {
+func (b *Board) seenTimes() map[sized]seenTimes {
 	out := make(map[sized]seenTimes)
-	m.past.each(func(e *endedBatch) bool {
-		key := sized{e.variant, e.instance.device, e.items}
+	b.log.Ended(func(e *steps.Batch) bool {
+		key := sized{e.Variant, e.Device, e.Items}
 		x := out[key]
-		x.took, x.n = x.took+e.ended.Sub(e.started), x.n+1
+		x.took, x.n = x.took+e.Ended.Sub(e.Started), x.n+1
 		out[key] = x
 		return true
 	})

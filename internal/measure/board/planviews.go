@@ -124,8 +124,8 @@ func (b *Board) planLine(p *planned) PlanLine {
 
 // Plans returns the latest plans, latest first.
 func (b *Board) Plans() []PlanLine {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := []PlanLine{}
 	for k := range slices.Backward(b.plans.list) {
 		out = append(out, b.planLine(&b.plans.list[k]))
@@ -135,15 +135,15 @@ func (b *Board) Plans() []PlanLine {
 
 // PlansMade returns how many plans and failures there were.
 func (b *Board) PlansMade() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	return b.plans.n
 }
 
 // Plan returns a plan by its number; false when it is not kept.
 func (b *Board) Plan(number int) (*PlanView, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	at := slices.IndexFunc(b.plans.list, func(p planned) bool { return p.number == number })
 	if at < 0 {
 		return nil, false
@@ -205,8 +205,8 @@ func (b *Board) Plan(number int) (*PlanView, bool) {
 // Demand returns the queries/s by app that a plan was made for; nil for one that is not kept or had none. It has none
 // of apps that took the place of one that was there at the start.
 func (b *Board) Demand(number int) []float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	at := slices.IndexFunc(b.plans.list, func(p planned) bool { return p.number == number })
 	if at < 0 {
 		return nil

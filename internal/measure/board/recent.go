@@ -3,6 +3,7 @@ package board
 import (
 	"slices"
 
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -29,16 +30,16 @@ const MostRecent = 512
 
 // Recent returns the batches of some workers that run, or that ended after an instant.
 func (b *Board) Recent(workers []int, since serving.Time) *Recent {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := &Recent{Schema: Schema, NowS: b.now.Seconds(), Batches: []RecentBatch{}}
-	add := func(e *endedBatch) {
+	add := func(e *steps.Batch) {
 		x := RecentBatch{
-			Worker: int32(e.instance.worker), Batch: uint64(e.id), Variant: int32(e.variant), Items: e.items,
-			StartedS: e.started.Seconds(), ExpectS: e.expected.Seconds(),
+			Worker: int32(e.Worker), Batch: uint64(e.ID), Variant: int32(e.Variant), Items: e.Items,
+			StartedS: e.Started.Seconds(), ExpectS: e.Due().Seconds(),
 		}
-		if e.ended != serving.Never {
-			end := e.ended.Seconds()
+		if e.Ended != serving.Never {
+			end := e.Ended.Seconds()
 			x.EndS = &end
 		}
 		out.Batches = append(out.Batches, x)
@@ -49,17 +50,16 @@ func (b *Board) Recent(workers []int, since serving.Time) *Recent {
 			continue
 		}
 		for _, i := range m.workers[w].instances {
-			for _, id := range i.running[:min(len(i.running), mostRuns)] {
-				e, _ := m.batch(id) // it runs
-				add(&e)
+			for _, e := range i.running[:min(len(i.running), mostRuns)] {
+				add(e)
 			}
 		}
 	}
-	m.past.each(func(e *endedBatch) bool {
-		if e.ended > since && slices.Contains(workers, int(e.instance.worker)) {
+	b.log.Ended(func(e *steps.Batch) bool {
+		if e.Ended > since && slices.Contains(workers, int(e.Worker)) {
 			add(e)
 		}
-		return e.ended > since && len(out.Batches) < MostRecent
+		return e.Ended > since && len(out.Batches) < MostRecent
 	})
 	return out
 }

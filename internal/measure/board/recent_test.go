@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/measure/board"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -18,20 +19,21 @@ func TestRecent(t *testing.T) {
 		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "v", MaxBatch: 4}},
 	}
-	b := board.New(spec, board.Options{})
+	log := steps.New(spec, steps.Options{})
+	b := board.New(spec, log, board.Options{})
 	for w := range 2 {
 		d := engine.Decision{Kind: engine.LaunchInstance, Instance: serving.InstanceID(w + 1),
 			Launch: &engine.Launch{Slots: 1, Variants: []serving.VariantID{0}}}
 		d.Launch.Key.Worker = serving.WorkerID(w)
-		b.Observe(0, []engine.Input{}, []engine.Decision{d})
+		log.Observe(0, []engine.Input{}, []engine.Decision{d})
 	}
 	batch := serving.BatchID(0)
 	run := func(from, to serving.Time, i serving.InstanceID) {
 		batch++
-		b.Observe(from, nil, []engine.Decision{{Kind: engine.StartBatch, Batch: batch, Instance: i, Items: 2,
+		log.Observe(from, nil, []engine.Decision{{Kind: engine.StartBatch, Batch: batch, Instance: i, Items: 2,
 			Expected: 9 * time.Millisecond, Tasks: make([]engine.Task, 2)}})
 		if to > 0 {
-			b.Observe(to, []engine.Input{engine.NewBatchDone(batch, i, to.Sub(from), nil)}, nil)
+			log.Observe(to, []engine.Input{engine.NewBatchDone(batch, i, to.Sub(from), nil)}, nil)
 		}
 	}
 	run(10*at, 20*at, 1)

@@ -52,8 +52,8 @@ func BucketStarts() []float64 {
 // Series returns an app between two instants in s since the start, or all apps where app is serving.None. With a step
 // of 60 it is by minute and reaches back a day, else by second, without the second that runs.
 func (b *Board) Series(app serving.AppID, from, to int64, step int) *Series {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	out := newSeries()
 	r, unit := b.fine, int64(1)
 	if step >= 60 {
@@ -140,10 +140,10 @@ type Second struct {
 
 // Seconds returns the series of every app from a second on, at most the latest n.
 func (b *Board) Seconds(from int64, n int64) *Second {
-	b.mu.Lock()
+	b.log.Lock()
 	apps := slices.Clone(b.spec.Apps)
 	end := b.live.at
-	b.mu.Unlock()
+	b.log.Unlock()
 	out := &Second{At: end, Apps: make(map[string]*Series, len(apps))}
 	for a := range apps {
 		if !apps[a].Closed {
@@ -155,8 +155,8 @@ func (b *Board) Seconds(from int64, n int64) *Second {
 
 // App returns the id of an app by its name, of the open one if there is one.
 func (b *Board) App(name string) (serving.AppID, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	found := serving.AppID(serving.None)
 	for a := range b.spec.Apps {
 		if x := &b.spec.Apps[a]; x.Name == name && (found == serving.None || !x.Closed) {

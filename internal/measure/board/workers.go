@@ -105,8 +105,8 @@ const markEvery = 5 * time.Second
 // Mark remembers how long every worker has been busy, at most once in markEvery. Without marks, what a first look says
 // of how busy workers are is about the whole time since the start.
 func (b *Board) Mark() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	x, m := &b.marks, &b.machines
 	if b.now.Sub(x.at[1]) < markEvery {
 		return
@@ -120,8 +120,8 @@ func (b *Board) Mark() {
 
 // Begin returns a Look that has seen nothing but how busy workers were some seconds ago.
 func (b *Board) Begin() Look {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	return Look{at: b.marks.at[0], busy: slices.Clone(b.marks.busy[0])}
 }
 
@@ -130,7 +130,7 @@ func (m *machines) busyTime(at int, now serving.Time) serving.Time {
 	total := m.workers[at].busy
 	for _, i := range m.workers[at].instances {
 		for _, b := range i.running {
-			total += now - m.running[b].started
+			total += now - b.Started
 		}
 	}
 	return total
@@ -142,10 +142,10 @@ const lookPiece = 128
 // Machines returns the tables of names with the state of every worker.
 func (b *Board) Machines(l *Look) *Machines {
 	*l = b.Begin()
-	b.mu.Lock()
+	b.log.Lock()
 	spec := b.spec
 	prices := slices.Clone(b.machines.prices)
-	b.mu.Unlock()
+	b.log.Unlock()
 	out := &Machines{Schema: Schema, Workers: make([]WorkerInfo, len(spec.Workers))}
 	for d := range spec.DeviceTypes {
 		x := &spec.DeviceTypes[d]
@@ -171,7 +171,7 @@ func (b *Board) Changed(l *Look, all bool) *MachineDelta {
 	var version uint64
 	var span serving.Time
 	for from := 0; ; from += lookPiece {
-		b.mu.Lock()
+		b.log.Lock()
 		if from == 0 {
 			version, span, l.at = b.machines.version, b.now-l.at, b.now
 			out.NowS = b.now.Seconds()
@@ -181,7 +181,7 @@ func (b *Board) Changed(l *Look, all bool) *MachineDelta {
 		for w := from; w < min(from+lookPiece, n); w++ {
 			b.machines.look(l, w, span, all, b.now, out)
 		}
-		b.mu.Unlock()
+		b.log.Unlock()
 		if from+lookPiece >= n {
 			break
 		}
@@ -224,11 +224,10 @@ func (m *machines) look(l *Look, at int, span serving.Time, all bool, now servin
 				y.Variants = append(y.Variants, VariantNow{int32(h.variant), h.loading})
 			}
 		}
-		for _, id := range i.running[:min(len(i.running), mostRuns)] {
-			r := m.running[id]
+		for _, r := range i.running[:min(len(i.running), mostRuns)] {
 			y.Running = append(y.Running, BatchNow{
-				Batch: uint64(id), Variant: int32(r.variant), Items: r.items, StartedS: r.started.Seconds(),
-				EndS: r.expected.Seconds(), Why: r.why.String(),
+				Batch: uint64(r.ID), Variant: int32(r.Variant), Items: r.Items, StartedS: r.Started.Seconds(),
+				EndS: r.Due().Seconds(), Why: r.Why.String(),
 			})
 		}
 		x.Instances = append(x.Instances, y)
@@ -238,8 +237,8 @@ func (m *machines) look(l *Look, at int, span serving.Time, all bool, now servin
 
 // Where returns the name of the worker of a live instance and its device type; false for one that is gone.
 func (b *Board) Where(id serving.InstanceID) (worker string, device serving.DeviceTypeID, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.log.Lock()
+	defer b.log.Unlock()
 	i := b.machines.instances[id]
 	if i == nil {
 		return "", serving.None, false

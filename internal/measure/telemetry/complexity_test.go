@@ -24,12 +24,12 @@ func TestComplexityGauges(t *testing.T) {
 			{Name: "d", MaxBatch: 4}, {Name: "r", Stage: 1, MaxBatch: 4},
 		},
 	}
-	telemetry := New(spec, Options{})
+	telemetry := viewing(spec, Options{})
 	shown := func() (scaling, ballooning float64) {
 		return value(telemetry.content.scaling.WithLabelValues("app", "detect", "read")),
 			value(telemetry.content.ballooned.WithLabelValues("app", "detect"))
 	}
-	telemetry.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: 1, Items: 1})}, nil)
+	telemetry.log.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: 1, Items: 1})}, nil)
 	if s, b := shown(); s != 2 || b != 1 {
 		t.Errorf("before anything ran: %v and %v, want what is configured and 1", s, b)
 	}
@@ -37,14 +37,14 @@ func TestComplexityGauges(t *testing.T) {
 	run := func(n int, expected time.Duration) {
 		for range n {
 			batch++
-			telemetry.Observe(now, nil, []engine.Decision{
+			telemetry.log.Observe(now, nil, []engine.Decision{
 				{
 					Kind: engine.StartBatch, Batch: batch, Instance: 1, Expected: expected, Items: 2,
 					Tasks: []engine.Task{{Query: 1, Items: 1}, {Query: 2, Items: 1}},
 				},
 			})
 			now = now.Add(50 * time.Millisecond)
-			telemetry.Observe(now, []engine.Input{
+			telemetry.log.Observe(now, []engine.Input{
 				{
 					Kind: engine.BatchDone, Batch: batch, Instance: 1, Took: 30 * time.Millisecond,
 					Emitted: []int32{3, 7},
@@ -52,13 +52,13 @@ func TestComplexityGauges(t *testing.T) {
 			}, nil)
 		}
 	}
-	telemetry.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{}}})
-	telemetry.Observe(0, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady}}, nil)
+	telemetry.log.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{}}})
+	telemetry.log.Observe(0, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady}}, nil)
 	run(100, 10*time.Millisecond)
 	if s, b := shown(); s != 5 || b < 2.99 || b > 3.01 {
 		t.Errorf("%v and %v, want 5 and 3", s, b)
 	}
-	telemetry.Observe(now, nil, []engine.Decision{
+	telemetry.log.Observe(now, nil, []engine.Decision{
 		{
 			Kind:    engine.RequestPlan,
 			Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}},
@@ -81,7 +81,7 @@ func TestComplexityGauges(t *testing.T) {
 		{engine.KeepInstance, [2]float64{0, 1}}, {engine.ResumeInstance, [2]float64{1, 0}},
 		{engine.KeepInstance, [2]float64{0, 1}}, {engine.StopInstance, [2]float64{0, 0}},
 	} {
-		telemetry.Observe(now, nil, []engine.Decision{{Kind: c.kind, Instance: 1}})
+		telemetry.log.Observe(now, nil, []engine.Decision{{Kind: c.kind, Instance: 1}})
 		if got := counts(); got != c.want {
 			t.Errorf("after %v: ready and kept are %v, want %v", c.kind, got, c.want)
 		}

@@ -9,7 +9,7 @@ import (
 // An ensemble of one step and the step's model count as Triton counts them: a query that ends without an answer is
 // OTHER for the ensemble, once for itself and once for its member, and has its reason at the member.
 func TestEnsembleAndMemberAreCounted(t *testing.T) {
-	told, r, _ := watched(t, "earliestfinish+mostaccurate", func(a *serving.App) { a.Ensemble = true })
+	told, r := watched(t, "earliestfinish+mostaccurate", func(a *serving.App) { a.Ensemble = true })
 	o := r.Overall
 	if o.Dropped+o.Refused == 0 || o.Failed == 0 || o.Served == 0 {
 		t.Fatalf("the run is too tame to tell anything: %+v", o)

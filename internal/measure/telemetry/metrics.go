@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 )
@@ -29,7 +30,6 @@ type metrics struct {
 	limited   *prometheus.GaugeVec // batch limits for lack of memory
 	reasons   map[reasonKey]prometheus.Counter
 	instances *instanceCounts
-	running   map[serving.BatchID]runningBatch
 }
 
 type appMetrics struct {
@@ -55,13 +55,6 @@ type variantMetrics struct {
 type reasonKey struct {
 	variant serving.VariantID
 	reason  engine.Reason
-}
-
-type runningBatch struct {
-	instance serving.InstanceID
-	variant  serving.VariantID
-	items    int32
-	queries  int32
 }
 
 // vectors are the series with labels of apps and variants.
@@ -111,7 +104,7 @@ func (r registry) gauge(name, help string, labels ...string) *prometheus.GaugeVe
 func newMetrics(r registry, spec *serving.Spec, buckets []float64, n *names) *metrics {
 	m := &metrics{
 		names: n, labelled: r.labelled, vectors: newVectors(r, buckets),
-		reasons: make(map[reasonKey]prometheus.Counter), running: make(map[serving.BatchID]runningBatch),
+		reasons: make(map[reasonKey]prometheus.Counter),
 		batches: r.counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant",
 			"reason"),
 		failures: r.counter("sluice_plan_failures_total",
@@ -313,9 +306,9 @@ func triton(o serving.Outcome) string {
 	return "OTHER"
 }
 
-func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
-	for k := range in {
-		switch x := &in[k]; x.Kind {
+func (m *metrics) observe(s *steps.Step) {
+	for k := range s.In {
+		switch x := &s.In[k]; x.Kind {
 		case engine.QueryArrived:
 			if a := x.Query.App; a >= 0 && int(a) < len(m.apps) {
 				x := m.app(a)
@@ -324,10 +317,9 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 				x.nvPending.Inc()
 			}
 		case engine.BatchDone:
-			if b, ok := m.running[x.Batch]; ok {
-				m.member(b, x)
-				m.variant(b.variant).nv.computed.Add(float64(x.Took.Microseconds()))
-				delete(m.running, x.Batch)
+			if b := s.Ended(k); b != nil {
+				m.member(b)
+				m.variant(b.Variant).nv.computed.Add(float64(x.Took.Microseconds()))
 			}
 		case engine.InstanceChanged:
 			if x.Change == engine.VariantReady {
@@ -335,37 +327,26 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 			}
 		}
 	}
-	for k := range out {
-		d := &out[k]
+	for k := range s.Out {
+		d := &s.Out[k]
 		switch d.Kind {
 		case engine.StartBatch:
 			v := m.variant(d.Variant)
 			v.items.Observe(float64(d.Items))
 			v.nv.exec.Inc()
 			m.reason(d).Inc()
-			m.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items, int32(len(d.Tasks))}
 		case engine.LaunchInstance:
 			m.instances.launched(d.Instance, m.spec.Stages[d.Launch.Stage].App)
 		case engine.KeepInstance, engine.ResumeInstance:
 			m.instances.keep(d.Instance, d.Kind == engine.KeepInstance)
 		case engine.StopInstance:
 			m.instances.stopped(d.Instance)
-			forget(m.running, d.Instance)
 		case engine.LimitBatch:
 			if l := m.variant(d.Variant).label; l.app != Other { // limits cannot be added up
 				m.limited.WithLabelValues(l.app, l.variant, m.spec.DeviceTypes[d.DeviceType].Name).Set(float64(d.Items))
 			}
 		case engine.KeepPlan:
 			m.failures.WithLabelValues(d.Reason.String()).Inc()
-		}
-	}
-}
-
-// forget removes the batches of an instance that is gone, as they never report an end.
-func forget(running map[serving.BatchID]runningBatch, i serving.InstanceID) {
-	for id, b := range running {
-		if b.instance == i {
-			delete(running, id)
 		}
 	}
 }

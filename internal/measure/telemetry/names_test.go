@@ -49,10 +49,10 @@ func page(t *Telemetry) (out []string) {
 // serve has an app answer a query of a tenant in a batch of its own.
 func serve(t *Telemetry, a serving.AppID, id serving.QueryID) {
 	v := serving.VariantID(a)
-	t.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: id, App: a, Items: 2})}, []engine.Decision{
+	t.log.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: id, App: a, Items: 2})}, []engine.Decision{
 		{Kind: engine.StartBatch, Batch: serving.BatchID(id), Variant: v, Items: 2, Tasks: []engine.Task{{Query: id}}},
 	})
-	t.Observe(1, []engine.Input{{Kind: engine.BatchDone, Batch: serving.BatchID(id), Took: time.Millisecond}}, nil)
+	t.log.Observe(1, []engine.Input{{Kind: engine.BatchDone, Batch: serving.BatchID(id), Took: time.Millisecond}}, nil)
 	t.Outcome(report.Outcome{
 		Query: id, App: a, Variant: v, Items: 2, Tenant: 1, Done: 2, Deadline: 3, Accuracy: 1, Outcome: serving.Served,
 	})
@@ -69,16 +69,16 @@ func count(lines []string, part string) (n int) {
 
 // Models that nobody has called are not in the metrics, but for their instances.
 func TestSeriesComeWithTheFirstQuery(t *testing.T) {
-	told := New(many(1000), Options{})
+	told := viewing(many(1000), Options{})
 	for v := range 1000 {
 		told.ShowAccuracy(fmt.Sprintf("app%d", v), fmt.Sprintf("v%d", v), "believed", 1)
 	}
-	told.Observe(0, nil, nil)
+	told.log.Observe(0, nil, nil)
 	if lines := page(told); len(lines) > 0 {
 		t.Errorf("%d lines of models that nobody called, the first is %s", len(lines), lines[0])
 	}
 	serve(told, 7, 1)
-	told.Observe(serving.Time(2*showEvery), nil, nil)
+	told.log.Observe(serving.Time(2*showEvery), nil, nil)
 	lines := page(told)
 	if len(lines) == 0 || count(lines, `"app7"`) != len(lines) {
 		t.Errorf("of %d lines %d are of the app that was called", len(lines), count(lines, `"app7"`))
@@ -98,7 +98,7 @@ func TestSeriesComeWithTheFirstQuery(t *testing.T) {
 // Apps beyond the bound are counted together: no query is lost, and the size of the page stays. That is told once.
 func TestSeriesAreBounded(t *testing.T) {
 	var told []string
-	x := New(many(50), Options{Apps: 10, AppsFull: func(app string) { told = append(told, app) }})
+	x := viewing(many(50), Options{Apps: 10, AppsFull: func(app string) { told = append(told, app) }})
 	x.CountCallers(func() (c Callers) {
 		for a := range 50 {
 			c.Times = append(c.Times, TenantTime{App: fmt.Sprintf("app%d", a), Tenant: "t", Used: time.Second})
@@ -112,7 +112,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		return out
 	})
 	for a := range serving.AppID(50) {
-		x.Observe(0, nil, []engine.Decision{{
+		x.log.Observe(0, nil, []engine.Decision{{
 			Kind: engine.LaunchInstance, Instance: serving.InstanceID(a + 1),
 			Launch: &engine.Launch{Stage: serving.StageID(a)},
 		}})
@@ -151,9 +151,9 @@ func TestSeriesAreBounded(t *testing.T) {
 func TestSeriesGoWithTheirApp(t *testing.T) {
 	spec := many(3)
 	spec.Apps[2].Name, spec.Variants[2].Name = spec.Apps[0].Name, "v0 anew"
-	x := New(spec, Options{Apps: 2})
+	x := viewing(spec, Options{Apps: 2})
 	launch := func(a int) {
-		x.Observe(0, nil, []engine.Decision{{
+		x.log.Observe(0, nil, []engine.Decision{{
 			Kind: engine.LaunchInstance, Instance: serving.InstanceID(a + 1),
 			Launch: &engine.Launch{Stage: serving.StageID(a)},
 		}})
@@ -164,15 +164,15 @@ func TestSeriesGoWithTheirApp(t *testing.T) {
 	}
 	grow := func(a serving.AppID) {
 		spec = spec.WithClosed(a)
-		x.Observe(2, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec})}, nil)
+		x.log.Observe(2, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec})}, nil)
 	}
-	x.Observe(1, []engine.Input{engine.NewQueryArrived(serving.Query{ID: 9, App: 1, Items: 1})}, nil)
+	x.log.Observe(1, []engine.Input{engine.NewQueryArrived(serving.Query{ID: 9, App: 1, Items: 1})}, nil)
 	grow(1)
 	if n := count(page(x), `sluice_pending_queries{app="app1"} 1`); n != 1 {
 		t.Error("a query that is under way is not counted any more")
 	}
 	x.Outcome(report.Outcome{Query: 9, App: 1, Variant: serving.None, Outcome: serving.Dropped, Stage: serving.None})
-	x.Observe(1, nil, []engine.Decision{{Kind: engine.StopInstance, Instance: 2}})
+	x.log.Observe(1, nil, []engine.Decision{{Kind: engine.StopInstance, Instance: 2}})
 	grow(1)
 	if lines := page(x); count(lines, `"app1"`) > 0 {
 		t.Errorf("%d lines of an app that is gone, such as %s", count(lines, `"app1"`), lines[0])
@@ -184,7 +184,7 @@ func TestSeriesGoWithTheirApp(t *testing.T) {
 		t.Errorf("after the first app of two with one name has gone:\n%s", strings.Join(lines, "\n"))
 	}
 	for _, i := range []serving.InstanceID{1, 3} {
-		x.Observe(1, nil, []engine.Decision{{Kind: engine.StopInstance, Instance: i}})
+		x.log.Observe(1, nil, []engine.Decision{{Kind: engine.StopInstance, Instance: i}})
 	}
 	grow(2)
 	if lines := page(x); len(lines) > 0 {
@@ -200,13 +200,13 @@ func TestSeriesGoWithTheirApp(t *testing.T) {
 func TestSeriesOfAPlaceThatIsUsedAgain(t *testing.T) {
 	spec := many(2)
 	spec.Variants[0].Version = "1"
-	x := New(spec, Options{})
+	x := viewing(spec, Options{})
 	next := func(change func(*serving.Spec)) {
 		s := *spec
 		s.Apps, s.Variants = slices.Clone(s.Apps), slices.Clone(s.Variants)
 		change(&s)
 		spec = &s
-		x.Observe(2, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec})}, nil)
+		x.log.Observe(2, []engine.Input{engine.NewSpecGrown(&engine.Growth{Spec: spec})}, nil)
 	}
 	serve(x, 0, 1)
 	next(func(s *serving.Spec) { s.Variants[0].Version = "7" })

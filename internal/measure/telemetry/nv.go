@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 )
@@ -25,15 +26,15 @@ func (m *metrics) nvMetrics(model, version string) nvMetrics {
 
 // member counts the queries of a batch that has ended as requests of its model, where that is a step of an app. Other
 // models' are counted when they are answered.
-func (m *metrics) member(b runningBatch, in *engine.Input) {
-	if app := m.spec.Stages[m.spec.Variants[b.variant].Stage].App; !m.spec.Apps[app].Composed() ||
-		in.Result != engine.OK {
+func (m *metrics) member(b *steps.Batch) {
+	if app := m.spec.Stages[m.spec.Variants[b.Variant].Stage].App; !m.spec.Apps[app].Composed() ||
+		b.Result != engine.OK {
 		return
 	}
-	nv := &m.variant(b.variant).nv
-	nv.success.Add(float64(b.queries))
-	nv.count.Add(float64(b.items))
-	nv.request.Add(float64(b.queries) * float64(in.Took.Microseconds()))
+	nv := &m.variant(b.Variant).nv
+	nv.success.Add(float64(len(b.Tasks)))
+	nv.count.Add(float64(b.Items))
+	nv.request.Add(float64(len(b.Tasks)) * float64(b.Took.Microseconds()))
 }
 
 // memberFailed counts a query of a composed app that was not served as one of the model where it was refused, waited

@@ -60,7 +60,7 @@ func (s *script) offer(rate int, span time.Duration, late func(k int) bool, accu
 		s.now += gap
 		s.id++
 		arrived := engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: s.id, App: 0, Arrived: s.now}}
-		s.telemetry.Observe(s.now, []engine.Input{arrived}, nil)
+		s.telemetry.log.Observe(s.now, []engine.Input{arrived}, nil)
 		o := report.Outcome{
 			Query: s.id, App: 0, Variant: 0, Outcome: serving.Served, Arrived: s.now, Done: s.now + 1e6,
 			Deadline: s.now + 1e8, Items: 1, Batch: 1, Accuracy: accuracy,
@@ -84,20 +84,20 @@ func ready(i serving.InstanceID, v serving.VariantID) engine.Input {
 // that of a plan that the engine ignores.
 func TestPromiseInForce(t *testing.T) {
 	spec, p := promisedWorld()
-	s := script{telemetry: New(spec, Options{})}
+	s := script{telemetry: viewing(spec, Options{})}
 	s.telemetry.names.claim(spec.Apps[0].Name) // as its first query does
 	x := s.telemetry.promises.seriesOf(0)
-	s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}},
+	s.telemetry.log.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}},
 		[]engine.Decision{
 			{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{Variants: []serving.VariantID{0, 1}}},
 		})
-	s.telemetry.Observe(0, []engine.Input{ready(1, 0)}, nil)
+	s.telemetry.log.Observe(0, []engine.Input{ready(1, 0)}, nil)
 	s.offer(5, 2*time.Second, never, 0.9)
 	if value(x.queries) != 0 || value(x.accuracy) != 0 {
 		t.Errorf("while a variant loads, %v queries were promised something, accuracy %v", value(x.queries),
 			value(x.accuracy))
 	}
-	s.telemetry.Observe(s.now, []engine.Input{ready(1, 1)}, nil)
+	s.telemetry.log.Observe(s.now, []engine.Input{ready(1, 1)}, nil)
 	check := func(when string, rate, accuracy, violation float64) {
 		t.Helper()
 		if value(x.rate) != rate || value(x.accuracy) != accuracy || value(x.violation) != violation {
@@ -128,20 +128,20 @@ func TestPromiseInForce(t *testing.T) {
 			},
 		},
 	}
-	s.telemetry.Observe(s.now, nil, []engine.Decision{{
+	s.telemetry.log.Observe(s.now, nil, []engine.Decision{{
 		Kind: engine.RequestPlan, Request: &plan.Request{Snapshot: &fleet.Snapshot{Seq: 5}},
 	}})
-	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
+	s.telemetry.log.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
 	s.offer(500, time.Second, never, 0.9)
 	check("after a plan that came too late", 100, 0.85, 0.02)
 	other.Snapshot = 5
-	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
+	s.telemetry.log.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
 	s.offer(500, time.Second, never, 0.9)
 	check("after the plan asked for", 1000, 0.7, 0)
-	s.telemetry.Observe(s.now, nil, []engine.Decision{{Kind: engine.LoadVariant, Instance: 1, Variant: 1}})
+	s.telemetry.log.Observe(s.now, nil, []engine.Decision{{Kind: engine.LoadVariant, Instance: 1, Variant: 1}})
 	before := value(x.queries)
 	s.offer(100, time.Second, never, 0.9)
-	s.telemetry.Observe(s.now, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost}}, nil)
+	s.telemetry.log.Observe(s.now, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost}}, nil)
 	if value(x.queries) != before {
 		t.Error("promised while a variant was loaded anew")
 	}
@@ -157,8 +157,8 @@ func TestNoPromiseOfViolations(t *testing.T) {
 	for i := range p.Policies[0].ByRate {
 		p.Policies[0].ByRate[i].Promise.Violation = -1
 	}
-	s := script{telemetry: New(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
-	s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
+	s := script{telemetry: viewing(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
+	s.telemetry.log.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 	s.offer(100, 70*time.Second, every(2), 0.9)
 	x := s.telemetry.promises.seriesOf(0)
 	if value(x.queries) != 0 || !math.IsNaN(value(x.violation)) || value(x.accuracyCount) != 7000 {
@@ -186,8 +186,8 @@ func TestDepartures(t *testing.T) {
 		spec, p := promisedWorld()
 		var changes []PromiseChange
 		note := func(d PromiseChange) { changes = append(changes, d) }
-		s := script{telemetry: New(spec, Options{PromiseChanged: note})}
-		s.telemetry.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
+		s := script{telemetry: viewing(spec, Options{PromiseChanged: note})}
+		s.telemetry.log.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
 		gauges := s.telemetry.promises.seriesOf(0).broken
 		for what, g := range gauges {

@@ -2,10 +2,10 @@ package telemetry
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 )
@@ -24,25 +24,21 @@ type VariantStats struct {
 // BatchStats has the counters of one batch size. NS is run time in nanoseconds.
 type BatchStats struct{ Size, Count, NS uint64 }
 
-// stats counts under a lock, which is taken once for each step and by readers.
+// stats counts under the lock of the log.
 type stats struct {
-	mu       sync.Mutex
 	spec     *serving.Spec
 	apps     []VariantStats // by AppID: of a composed app as a whole, without a variant
 	variants []VariantStats
 	sizes    [][]BatchStats // by VariantID, then by size
-	running  map[serving.BatchID]runningBatch
 }
 
 func newStats(spec *serving.Spec) *stats {
-	s := &stats{spec: &serving.Spec{}, running: make(map[serving.BatchID]runningBatch)}
+	s := &stats{spec: &serving.Spec{}}
 	s.grow(spec)
 	return s
 }
 
 func (s *stats) grow(spec *serving.Spec) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	fresh := spec.FreshSince(s.spec)
 	s.spec = spec
 	s.apps = serving.Renew(s.apps, fresh.Apps, func(serving.AppID) VariantStats {
@@ -56,48 +52,31 @@ func (s *stats) grow(spec *serving.Spec) {
 	})
 }
 
-func (s *stats) observe(in []engine.Input, out []engine.Decision) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range in {
-		x := &in[k]
-		if x.Kind != engine.BatchDone {
+func (s *stats) observe(step *steps.Step) {
+	for k := range step.In {
+		b := step.Ended(k)
+		if b == nil {
 			continue
 		}
-		b, ok := s.running[x.Batch]
-		if !ok {
-			continue
-		}
-		delete(s.running, x.Batch)
-		v := &s.variants[b.variant]
+		v := &s.variants[b.Variant]
 		v.ExecutionCount++
-		v.ComputeNS += uint64(x.Took)
+		v.ComputeNS += uint64(b.Took)
 		v.Compute++
-		if s.isMember(b.variant) && x.Result == engine.OK {
-			v.Success += uint64(b.queries)
-			v.SuccessNS += uint64(b.queries) * uint64(x.Took)
-			v.InferenceCount += uint64(b.items)
+		if s.isMember(b.Variant) && b.Result == engine.OK {
+			v.Success += uint64(len(b.Tasks))
+			v.SuccessNS += uint64(len(b.Tasks)) * uint64(b.Took)
+			v.InferenceCount += uint64(b.Items)
 			v.LastMS = time.Now().UnixMilli()
 		}
-		if n := int(b.items); n < len(s.sizes[b.variant]) {
-			z := &s.sizes[b.variant][n]
+		if n := int(b.Items); n < len(s.sizes[b.Variant]) {
+			z := &s.sizes[b.Variant][n]
 			z.Count++
-			z.NS += uint64(x.Took)
-		}
-	}
-	for k := range out {
-		switch d := &out[k]; d.Kind {
-		case engine.StopInstance:
-			forget(s.running, d.Instance)
-		case engine.StartBatch:
-			s.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items, int32(len(d.Tasks))}
+			z.NS += uint64(b.Took)
 		}
 	}
 }
 
 func (s *stats) outcome(o *report.Outcome) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if o.App < 0 || int(o.App) >= len(s.apps) {
 		return
 	}
@@ -149,9 +128,9 @@ func (s *stats) isMember(v serving.VariantID) bool {
 // Statistics returns the counters of all variants of an app, by rising id. Those of a composed app follow on its own,
 // which are of no variant.
 func (t *Telemetry) Statistics(app serving.AppID) []VariantStats {
+	t.log.Lock()
+	defer t.log.Unlock()
 	s := t.stats
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var out []VariantStats
 	if s.spec.Apps[app].Composed() {
 		out = append(out, s.apps[app])

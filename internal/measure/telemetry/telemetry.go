@@ -1,10 +1,9 @@
-// Package telemetry makes metrics, a log of the latest decisions with their reasons, and explanations of single
-// queries. It observes every step of an engine and changes nothing.
+// Package telemetry makes metrics of what an engine does. It sees every step (internal/measure/steps) and changes
+// nothing.
 package telemetry
 
 import (
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,20 +11,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 )
 
 // Options configure a Telemetry. Zero fields mean the defaults.
 type Options struct {
-	// Decisions is the number of latest decisions that are kept; default 4096.
-	Decisions int
-	// Queries is the number of latest queries that can be explained; default 16384.
-	Queries int
 	// LatencyBuckets are the upper bounds of latency histograms in seconds, rising; default 0.5 ms to 10 s.
 	LatencyBuckets []float64
 	// PromiseChanged is called when observations come to contradict the promises of policies, and when they no longer
-	// do. The owner of the engine calls it, within Observe or Outcome. It may be nil.
+	// do. The owner of the engine calls it, with the log locked. It may be nil.
 	PromiseChanged func(PromiseChange)
 	// Apps is how many apps have series of their own in the metrics: those that are called first. Others are counted
 	// together, under the name Other. Default 500.
@@ -36,15 +32,13 @@ type Options struct {
 	TraceID func(serving.QueryID) string
 }
 
-// Telemetry observes one engine. Only the owner of the engine may call Observe and Outcome. Any goroutine may call the
+// Telemetry is a view of an engine's log. Only the owner of the engine may call Outcome. Any goroutine may call the
 // other methods.
 type Telemetry struct {
-	spec     atomic.Pointer[serving.Spec]
+	log      *steps.Log
 	registry *prometheus.Registry
 	metrics  *metrics
 	stats    *stats
-	log      *log
-	recent   *recentQueries
 	promises *promises
 	content  *complexity
 
@@ -55,24 +49,16 @@ type Telemetry struct {
 // DefaultApps is the default of Options.Apps.
 const DefaultApps = 500
 
-// New returns a Telemetry with a Prometheus registry of its own. It keeps spec.
-func New(spec *serving.Spec, o Options) *Telemetry {
-	if o.Decisions <= 0 {
-		o.Decisions = 4096
-	}
-	if o.Queries <= 0 {
-		o.Queries = 16384
-	}
+// New returns a Telemetry with a Prometheus registry of its own, which views the log of an engine with this spec. It
+// keeps spec.
+func New(spec *serving.Spec, log *steps.Log, o Options) *Telemetry {
 	if len(o.LatencyBuckets) == 0 {
 		o.LatencyBuckets = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}
 	}
 	if o.Apps <= 0 {
 		o.Apps = DefaultApps
 	}
-	t := &Telemetry{
-		registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions),
-		recent: newRecentQueries(spec, o.Queries),
-	}
+	t := &Telemetry{log: log, registry: prometheus.NewRegistry(), stats: newStats(spec)}
 	t.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r := registry{t.registry, make(labelled)}
@@ -82,38 +68,36 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	t.promises = newPromises(r, spec, t.names, o.PromiseChanged)
 	t.content = newComplexity(r, spec, t.names)
 	t.accuracies = newAccuracies(r, t.names)
-	t.spec.Store(spec)
+	log.View(t.see)
 	return t
 }
 
-// Observe takes a step of the engine. It does not keep the slices.
-func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
-	for k := range in {
-		if in[k].Kind == engine.SpecGrown {
-			t.grow(in[k].Growth.Spec)
+// see takes a step of the engine.
+func (t *Telemetry) see(s *steps.Step) {
+	for k := range s.In {
+		if s.In[k].Kind == engine.SpecGrown {
+			t.grow(s.In[k].Growth.Spec)
 		}
 	}
-	t.metrics.observe(in, out)
-	t.stats.observe(in, out)
-	t.log.observe(now, t.spec.Load(), out)
-	t.recent.observe(now, in, out)
-	t.promises.observe(now, in, out)
-	t.content.observe(now, in, out)
+	t.metrics.observe(s)
+	t.stats.observe(s)
+	t.promises.observe(s.Now, s.In, s.Out)
+	t.content.observe(s)
 }
 
 // grow adds the apps and variants of a grown spec.
 func (t *Telemetry) grow(spec *serving.Spec) {
 	t.metrics.grow(spec)
 	t.stats.grow(spec)
-	t.recent.grow(spec)
 	t.promises.grow(spec)
 	t.content.grow(spec)
 	t.promises.request++ // the engine ignores a plan that is under way
-	t.spec.Store(spec)
 }
 
 // Outcome takes the end of a query.
 func (t *Telemetry) Outcome(o report.Outcome) {
+	t.log.Lock()
+	defer t.log.Unlock()
 	t.metrics.outcome(&o)
 	t.stats.outcome(&o)
 	t.promises.outcome(&o)

@@ -1,11 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/internal/engine/journal"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
@@ -34,8 +29,13 @@ func value(m prometheus.Metric) float64 {
 	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
 }
 
-// watched runs an overloaded simulation with a telemetry, a recorder and a journal, of an app as edited.
-func watched(t *testing.T, system string, edit ...func(*serving.App)) (*Telemetry, *report.Report, []byte) {
+// viewing is a Telemetry with a log of its own.
+func viewing(spec *serving.Spec, o Options) *Telemetry {
+	return New(spec, steps.New(spec, steps.Options{}), o)
+}
+
+// watched runs an overloaded simulation with a telemetry and a recorder, of an app as edited.
+func watched(t *testing.T, system string, edit ...func(*serving.App)) (*Telemetry, *report.Report) {
 	t.Helper()
 	c := simtest.Uniform(2, 4*time.Millisecond, time.Millisecond, 30*time.Millisecond, 8)
 	c.Spec.Apps[0].QueueLimit = 20
@@ -61,22 +61,12 @@ func watched(t *testing.T, system string, edit ...func(*serving.App)) (*Telemetr
 	if err != nil {
 		t.Fatal(err)
 	}
-	telemetry := New(c.Spec, Options{})
-	e.Watch(telemetry.Weigh)
+	telemetry := viewing(c.Spec, Options{})
 	rec := report.NewRecorder([]report.AppInfo{{Name: "app", BestAccuracy: 0.9}}, report.Options{})
-	var out bytes.Buffer
-	j, err := journal.NewWriter(&out, journal.Header{
-		System: s.Name, Router: s.Router, Batcher: s.Batcher, Statistic: "p95", Provides: c.Planner.Provides(),
-		Spec: c.Spec, Measurements: c.Measurements,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := sim.Run(sim.Config{Spec: c.Spec, Engine: e, Truth: tr, Source: src, Initial: c.Plan, Recorder: rec,
 		Breaks: func(id serving.BatchID) bool { return id >= 7 && id <= 16 },
 		Observe: func(now serving.Time, in []engine.Input, d []engine.Decision) {
-			telemetry.Observe(now, in, d)
-			_ = j.Step(now, in, d)
+			telemetry.log.Observe(now, in, d)
 			for k := range d {
 				if d[k].Kind == engine.EndQuery {
 					telemetry.Outcome(d[k].Ended(now))
@@ -85,15 +75,12 @@ func watched(t *testing.T, system string, edit ...func(*serving.App)) (*Telemetr
 		}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	return telemetry, rec.Report(report.Meta{}), out.Bytes()
+	return telemetry, rec.Report(report.Meta{})
 }
 
 // Metrics, statistics and report count the same run, so they agree in every query.
 func TestMetricsAgreeWithTheReport(t *testing.T) {
-	telemetry, r, _ := watched(t, "earliestfinish+mostaccurate")
+	telemetry, r := watched(t, "earliestfinish+mostaccurate")
 	o := r.Overall
 	if o.Dropped+o.Refused == 0 || o.Served == 0 || o.Late == 0 {
 		t.Fatalf("the run is too tame to tell anything: %+v", o)
@@ -147,111 +134,10 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 	}
 }
 
-// A query whose batch failed is explained with both of its runs, from memory and from the journal.
-func TestExplain(t *testing.T) {
-	testExplain(t, "earliestfinish+mostaccurate")
-}
-
-// Where the rule says what it compared, the explanation does, too.
-func TestExplainWhatTheRuleCompared(t *testing.T) {
-	if text := testExplain(t, "priced+asrouted"); !strings.Contains(text, "compared by the rule") ||
-		!strings.Contains(text, "score") {
-		t.Errorf("the text lacks what the rule compared:\n%s", text)
-	}
-}
-
-// testExplain returns the explanation of a query that ran twice.
-func testExplain(t *testing.T, system string) string {
-	t.Helper()
-	telemetry, _, j := watched(t, system)
-	var again *Explanation
-	for id := serving.QueryID(1); again == nil; id++ {
-		if x, ok := telemetry.Explain(id); ok && len(x.Runs) == 2 && x.Outcome != "" {
-			again = x
-		}
-	}
-	if !again.Runs[0].Failed || again.Runs[1].Items != 1 {
-		t.Errorf("the second run must be alone: %+v", again)
-	}
-	var text bytes.Buffer
-	if err := again.Text(&text); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		fmt.Sprintf("query %d of app", again.Query), "failed after", "because:", "waited", again.Outcome,
-	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the text lacks %q:\n%s", want, text.String())
-		}
-	}
-	recorded, err := ExplainJournal(bytes.NewReader(j), again.Query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var other bytes.Buffer
-	_ = recorded.Text(&other)
-	if other.String() != text.String() {
-		t.Errorf("from the journal:\n%s\nfrom the memory:\n%s", other.String(), text.String())
-	}
-	if _, err := ExplainJournal(bytes.NewReader(j), 1<<40); err == nil {
-		t.Error("a query that is not there was explained")
-	}
-	rec := httptest.NewRecorder()
-	telemetry.Explanations().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/explain?query=99999999", nil))
-	if rec.Code != http.StatusNotFound {
-		t.Errorf("unknown query: %d", rec.Code)
-	}
-	return text.String()
-}
-
-func TestDecisions(t *testing.T) {
-	telemetry, _, _ := watched(t, "earliestfinish+mostaccurate")
-	s := httptest.NewServer(telemetry.Decisions())
-	defer s.Close()
-	get := func(query, accept string) string {
-		req, _ := http.NewRequest("GET", s.URL+query, nil)
-		req.Header.Set("Accept", accept)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b, _ := io.ReadAll(resp.Body)
-		return string(b)
-	}
-	if text := get("?limit=50", "text/plain"); strings.Count(text, "\n") != 50 ||
-		!strings.Contains(text, "variant model") {
-		t.Errorf("50 lines of text:\n%s", text)
-	}
-	if text := get("?limit=5", "application/json"); strings.Count(text, `"reason":`) != 5 {
-		t.Errorf("5 lines of JSON:\n%s", text)
-	}
-	// A follower receives later decisions.
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"?limit=0&follow=1", nil)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	telemetry.Observe(99e9, nil, []engine.Decision{
-		{
-			Kind: engine.EndQuery, Query: 4711, Outcome: serving.Dropped, Reason: engine.WaitedTooLong,
-			Variant: serving.None,
-		},
-	})
-	line := make([]byte, 200)
-	n, err := resp.Body.Read(line)
-	if err != nil || !strings.Contains(string(line[:n]), "q4711 dropped (deadline can no longer be met)") {
-		t.Errorf("followed: %q, %v", line[:n], err)
-	}
-}
-
 // BenchmarkObserve measures the cost of observing a query, at the usual size of batches.
 func BenchmarkObserve(b *testing.B) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 32)
-	telemetry := New(c.Spec, Options{})
+	telemetry := viewing(c.Spec, Options{})
 	parts := make([]engine.Task, 8)
 	in := make([]engine.Input, 0, 9)
 	out := make([]engine.Decision, 0, 9)
@@ -276,32 +162,22 @@ func BenchmarkObserve(b *testing.B) {
 		out = append(out, engine.Decision{
 			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Tasks: parts,
 		})
-		telemetry.Observe(serving.Time(n), in, out)
+		telemetry.log.Observe(serving.Time(n), in, out)
 	}
 }
 
-// Requests that no plan comes of are counted by reason, and the log says why, on a line each.
+// Requests that no plan comes of are counted by reason.
 func TestPlanFailures(t *testing.T) {
-	telemetry := New(simtest.Uniform(1, 1e6, 1e6, 1e9, 8).Spec, Options{})
+	telemetry := viewing(simtest.Uniform(1, 1e6, 1e6, 1e9, 8).Spec, Options{})
 	out := []engine.Decision{
-		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 3, Err: "no\nroom"}},
+		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 3, Err: "no room"}},
 		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 4, Err: "no room"}},
 		{Kind: engine.KeepPlan, Reason: engine.PlanInvalid, Failure: &engine.PlanFailure{Seq: 5, Err: "0 slots"}},
 	}
-	telemetry.Observe(1e9, nil, out)
+	telemetry.log.Observe(1e9, nil, out)
 	for why, want := range map[engine.Reason]float64{engine.PlanningFailed: 2, engine.PlanInvalid: 1} {
 		if got := value(telemetry.metrics.failures.WithLabelValues(why.String())); got != want {
 			t.Errorf("%q is counted %v times, want %v", why, got, want)
 		}
-	}
-	text := ""
-	for _, e := range telemetry.log.latest(9, nil) {
-		text += string(telemetry.line(&e, false))
-	}
-	if want := `    1.000000 keep-plan no #3: no; room (planning failed)
-    1.000000 keep-plan no #4: no room (planning failed)
-    1.000000 keep-plan no #5: 0 slots (the plan is not valid)
-`; text != want {
-		t.Errorf("the log says\n%s, want\n%s", text, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
@@ -17,7 +18,8 @@ import (
 func TestTenantsInMetrics(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 4)
 	c.Spec.Tenants = []serving.Tenant{{Name: "shop", Weight: 1}}
-	told := telemetry.New(c.Spec, telemetry.Options{})
+	log := steps.New(c.Spec, steps.Options{})
+	told := telemetry.New(c.Spec, log, telemetry.Options{})
 	told.CountCallers(func() telemetry.Callers {
 		return telemetry.Callers{
 			Counts:  []telemetry.CallerCount{{Tenant: "shop", Reason: "rate", Count: 7}},
@@ -26,7 +28,7 @@ func TestTenantsInMetrics(t *testing.T) {
 		}
 	})
 	q := serving.Query{ID: 1, Arrived: 1, Deadline: 1e9, Items: 1, Variant: serving.None, Tenant: 1}
-	told.Observe(1, []engine.Input{engine.NewQueryArrived(q)}, nil)
+	log.Observe(1, []engine.Input{engine.NewQueryArrived(q)}, nil)
 	told.Outcome(report.Outcome{Query: 1, Tenant: 1, Outcome: serving.Dropped, Items: 1, Deadline: 1e9, Done: 2})
 	w := httptest.NewRecorder()
 	told.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -43,7 +45,7 @@ func TestTenantsInMetrics(t *testing.T) {
 	w = httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "/debug/explain?query=1", nil)
 	r.Header.Set("Accept", "text/plain")
-	told.Explanations().ServeHTTP(w, r)
+	log.Explanations().ServeHTTP(w, r)
 	if !strings.Contains(w.Body.String(), "of tenant shop") {
 		t.Errorf("explained as %s", w.Body)
 	}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -96,7 +96,7 @@ func (t *Tracer) Infer(ctx context.Context, r *dataplane.Request, next func(cont
 // tell makes the spans of a query that has ended: for each batch that it was in, one of waiting, one of the batch with
 // links to the other queries in it, and below that one of the model's run. Where an app has several stages, a span for
 // each is between.
-func (t *Tracer) tell(ctx context.Context, request trace.Span, x *telemetry.Explanation) {
+func (t *Tracer) tell(ctx context.Context, request trace.Span, x *steps.Explanation) {
 	request.SetAttributes(attribute.String("sluice.app", x.App), attribute.Int64("sluice.query", int64(x.Query)),
 		attribute.Int("sluice.items", int(x.Items)), attribute.Float64("sluice.deadline_ms", x.DeadlineMS),
 		attribute.Int("sluice.priority", int(x.Priority)),

@@ -21,7 +21,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -54,7 +54,7 @@ type Tracer struct {
 	tracer   trace.Tracer
 	context  propagation.TextMapPropagator
 	queries  *queries
-	explain  func(serving.QueryID) (*telemetry.Explanation, bool)
+	explain  func(serving.QueryID) (*steps.Explanation, bool)
 	begun    time.Time // of the clock of explanations
 	exported *counting
 }
@@ -101,7 +101,7 @@ func client(c *Config) otlptrace.Client {
 
 // Follow says where explanations of queries come from, and when their clock began. It is called once, before requests
 // come.
-func (t *Tracer) Follow(explain func(serving.QueryID) (*telemetry.Explanation, bool), begun time.Time) {
+func (t *Tracer) Follow(explain func(serving.QueryID) (*steps.Explanation, bool), begun time.Time) {
 	t.explain, t.begun = explain, begun
 }
 

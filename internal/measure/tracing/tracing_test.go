@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/internal/measure/telemetry"
+	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -29,9 +29,9 @@ func tracer(tb testing.TB, endpoint string, share float64, trouble func(error)) 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	t.Follow(func(id serving.QueryID) (*telemetry.Explanation, bool) {
-		return &telemetry.Explanation{Query: id, App: "a", Outcome: "served", LatencyMS: 3,
-			Runs: []telemetry.Run{{Batch: 1, WaitTotal: 1, StartedS: 0.001, TookMS: 2}}}, true
+	t.Follow(func(id serving.QueryID) (*steps.Explanation, bool) {
+		return &steps.Explanation{Query: id, App: "a", Outcome: "served", LatencyMS: 3,
+			Runs: []steps.Run{{Batch: 1, WaitTotal: 1, StartedS: 0.001, TookMS: 2}}}, true
 	}, time.Now())
 	return t
 }

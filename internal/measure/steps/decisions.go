@@ -1,4 +1,4 @@
-package telemetry
+package steps
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -18,17 +17,15 @@ import (
 // entry is a decision that is kept.
 type entry struct {
 	at       serving.Time
-	decision engine.Decision // its Tasks are a copy
+	decision engine.Decision
 	// Names of then: places in the spec's tables may be used again.
 	app, variant string
 }
 
-// log keeps the latest decisions and sends them to followers. Writing never waits for a reader.
-type log struct {
-	mu        sync.Mutex
+// decisions has the latest decisions and sends them to followers. Writing never waits for a reader.
+type decisions struct {
 	ring      []entry
-	next      int
-	full      bool
+	n         int // so far
 	followers map[*follower]bool
 }
 
@@ -44,81 +41,60 @@ const followerBuffer = 1024
 // maxFollowers is the most clients that stream at the same time. Each costs a copy of every decision.
 const maxFollowers = 16
 
-func newLog(n int) *log {
-	return &log{ring: make([]entry, n), followers: make(map[*follower]bool)}
+func newDecisions(n int) decisions {
+	return decisions{ring: make([]entry, n), followers: make(map[*follower]bool)}
 }
 
-func (l *log) observe(now serving.Time, spec *serving.Spec, out []engine.Decision) {
-	if len(out) == 0 {
-		return
+// add keeps a decision, with the batch that it starts, if it does.
+func (l *decisions) add(now serving.Time, spec *serving.Spec, d *engine.Decision, b *Batch) {
+	e := &l.ring[l.n%len(l.ring)]
+	l.n++
+	e.at, e.decision, e.decision.Tasks = now, *d, nil
+	if b != nil {
+		e.decision.Tasks = b.Tasks
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for k := range out {
-		e := &l.ring[l.next]
-		kept := e.decision.Tasks[:0] // reuses the memory of the slot
-		kept = append(kept, out[k].Tasks...)
-		e.at, e.decision = now, out[k]
-		e.decision.Tasks = kept
-		e.name(spec)
-		if r := out[k].Request; r != nil {
-			said := *r // but for what is large and of no use here
-			said.Snapshot, said.Beliefs, said.Known, said.Spec = &fleet.Snapshot{Seq: r.Snapshot.Seq}, nil, nil, nil
-			e.decision.Request = &said
-		}
-		if l.next++; l.next == len(l.ring) {
-			l.next, l.full = 0, true
-		}
-		for f := range l.followers {
-			copied := *e
-			copied.decision.Tasks = append([]engine.Task(nil), e.decision.Tasks...)
-			select {
-			case f.lines <- copied:
-			default:
-				f.lost++
-			}
+	e.name(spec)
+	if r := d.Request; r != nil {
+		said := *r // but for what is large and of no use here
+		said.Snapshot, said.Beliefs, said.Known, said.Spec = &fleet.Snapshot{Seq: r.Snapshot.Seq}, nil, nil, nil
+		e.decision.Request = &said
+	}
+	for f := range l.followers {
+		select {
+		case f.lines <- *e:
+		default:
+			f.lost++
 		}
 	}
 }
 
-// latest returns the last n entries, oldest first. f, which may be nil, receives all entries after them.
-func (l *log) latest(n int, f *follower) []entry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// follow has f, unless it is nil, receive all decisions from now on, and returns the last n before, oldest first. It
+// returns false when maxFollowers follow already.
+func (l *Log) follow(n int, f *follower) (out []entry, ok bool) {
+	l.Lock()
+	defer l.Unlock()
+	x := &l.decisions
 	if f != nil {
-		l.followers[f] = true
+		if len(x.followers) >= maxFollowers {
+			return nil, false
+		}
+		x.followers[f] = true
 	}
-	var out []entry
-	size := l.next
-	if l.full {
-		size = len(l.ring)
+	for k := x.n - min(n, x.n, len(x.ring)); k < x.n; k++ {
+		out = append(out, x.ring[k%len(x.ring)])
 	}
-	n = min(n, size)
-	for k := range n {
-		at := (l.next - n + k + len(l.ring)) % len(l.ring)
-		e := l.ring[at]
-		e.decision.Tasks = append([]engine.Task(nil), e.decision.Tasks...)
-		out = append(out, e)
-	}
-	return out
+	return out, true
 }
 
-// atLimit reports whether maxFollowers clients follow.
-func (l *log) atLimit() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.followers) >= maxFollowers
+func (l *Log) unfollow(f *follower) {
+	l.Lock()
+	delete(l.decisions.followers, f)
+	l.Unlock()
 }
 
-func (l *log) remove(f *follower) {
-	l.mu.Lock()
-	delete(l.followers, f)
-	l.mu.Unlock()
-}
-
-func (l *log) takeLost(f *follower) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *Log) takeLost(f *follower) int {
+	l.Lock()
+	defer l.Unlock()
 	n := f.lost
 	f.lost = 0
 	return n
@@ -161,7 +137,7 @@ type DecisionLine struct {
 }
 
 // line writes a decision with names instead of ids.
-func (t *Telemetry) line(e *entry, asJSON bool) []byte {
+func (e *entry) line(asJSON bool) []byte {
 	d, variant := &e.decision, e.variant
 	if !asJSON {
 		text := d.String()
@@ -198,7 +174,7 @@ func wantsJSON(r *http.Request) bool {
 // Decisions returns a handler that writes the latest decisions with their reasons, one on each line, as text or as JSON
 // for clients that accept it. ?limit=N is the most decisions, default 200. ?follow=1 continues with further decisions
 // until the client goes away.
-func (t *Telemetry) Decisions() http.Handler {
+func (l *Log) Decisions() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit := 200
 		if v := r.URL.Query().Get("limit"); v != "" {
@@ -214,29 +190,29 @@ func (t *Telemetry) Decisions() http.Handler {
 		if asJSON {
 			w.Header().Set("Content-Type", "application/x-ndjson")
 		}
-		follow := r.URL.Query().Get("follow") == "1"
 		var f *follower
-		if follow {
-			if t.log.atLimit() {
-				http.Error(w, "too many clients follow already", http.StatusServiceUnavailable)
-				return
-			}
+		if r.URL.Query().Get("follow") == "1" {
 			f = &follower{lines: make(chan entry, followerBuffer)}
-			defer t.log.remove(f)
+			defer l.unfollow(f)
 		}
-		var b bytes.Buffer
-		for _, e := range t.log.latest(limit, f) {
-			b.Write(t.line(&e, asJSON))
-		}
-		if _, err := w.Write(b.Bytes()); err != nil || !follow {
+		latest, ok := l.follow(limit, f)
+		if !ok {
+			http.Error(w, "too many clients follow already", http.StatusServiceUnavailable)
 			return
 		}
-		t.stream(w, r, f, asJSON)
+		var b bytes.Buffer
+		for k := range latest {
+			b.Write(latest[k].line(asJSON))
+		}
+		if _, err := w.Write(b.Bytes()); err != nil || f == nil {
+			return
+		}
+		l.stream(w, r, f, asJSON)
 	})
 }
 
 // stream writes further decisions until the client goes away.
-func (t *Telemetry) stream(w http.ResponseWriter, r *http.Request, f *follower, asJSON bool) {
+func (l *Log) stream(w http.ResponseWriter, r *http.Request, f *follower, asJSON bool) {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // the client sends nothing while it follows
 	for {
@@ -248,7 +224,7 @@ func (t *Telemetry) stream(w http.ResponseWriter, r *http.Request, f *follower, 
 		case <-r.Context().Done():
 			return
 		case e := <-f.lines:
-			if n := t.log.takeLost(f); n > 0 {
+			if n := l.takeLost(f); n > 0 {
 				line := fmt.Sprintf("# %d decisions were lost: this client reads too slowly\n", n)
 				if asJSON {
 					line = fmt.Sprintf("{\"lost\":%d}\n", n)
@@ -257,7 +233,7 @@ func (t *Telemetry) stream(w http.ResponseWriter, r *http.Request, f *follower, 
 					return
 				}
 			}
-			if _, err := w.Write(t.line(&e, asJSON)); err != nil {
+			if _, err := w.Write(e.line(asJSON)); err != nil {
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package telemetry
+package steps
 
 import (
 	"fmt"
@@ -35,28 +35,27 @@ type WeighedChoice struct {
 
 // Weigh takes what a router says of its next batch. Engines call it within a step (engine.Engine.Watch), before
 // Observe.
-func (t *Telemetry) Weigh(w *route.Weighing) { t.recent.weigh(w) }
-
-// weigh keeps what was compared until an instance is given the next batch. What the rule gives together may run in
-// several batches, where some of its queries ask for another variant.
-func (m *recentQueries) weigh(w *route.Weighing) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+//
+// What was compared is kept until an instance is given the next batch. What the rule gives together may run in several
+// batches, where some of its queries ask for another variant.
+func (l *Log) Weigh(w *route.Weighing) {
+	l.Lock()
+	defer l.Unlock()
 	out := &Weighed{Late: w.Late, More: w.More, Choices: make([]WeighedChoice, len(w.Choices))}
 	for k := range w.Choices {
 		c := &w.Choices[k]
-		stage := &m.spec.Stages[c.Stage]
+		stage := &l.spec.Stages[c.Stage]
 		y := WeighedChoice{
-			For: m.spec.Apps[stage.App].Name, Variant: m.spec.Variants[c.Variant].Name,
-			Kind: m.spec.DeviceTypes[c.Device].Name, Queries: c.Queries, Items: c.Items, RunMS: c.Seconds * 1e3,
+			For: l.spec.Apps[stage.App].Name, Variant: l.spec.Variants[c.Variant].Name,
+			Kind: l.spec.DeviceTypes[c.Device].Name, Queries: c.Queries, Items: c.Items, RunMS: c.Seconds * 1e3,
 			Gain: c.Gain, Price: c.Price, Blocks: c.Blocks, Score: c.Score, Why: whyWeighed(w, k),
 		}
-		if len(m.spec.Apps[stage.App].Stages) > 1 {
+		if len(l.spec.Apps[stage.App].Stages) > 1 {
 			y.For = stage.Name
 		}
 		out.Choices[k] = y
 	}
-	m.weighed[w.Instance] = out
+	l.weighed[w.Instance] = out
 }
 
 // whyWeighed says why a choice was taken, or why not.
