@@ -12,14 +12,14 @@ import (
 // that turn results into rows, charts and notes.
 type Runner struct {
 	Request
-	tasks   []*Task
-	byKey   map[string]*Task
+	tasks   []*task
+	byKey   map[string]*task
 	reports []func(*Outcome) error
 }
 
-// Task is work that runs once for each of its seeds.
-type Task struct {
-	Results []any // by seed, Request.First first; valid when Runner.Run calls the reports
+// task is work that runs once for each of its seeds.
+type task struct {
+	results []any // by seed, Request.First first; valid when Runner.Run calls the reports
 	key     string
 	weight  int
 	do      func(ctx context.Context, seed uint64) (any, error)
@@ -28,17 +28,15 @@ type Task struct {
 // NewRunner returns a runner without tasks. It raises Seeds and First of the request to at least 1.
 func NewRunner(request Request) *Runner {
 	request.Seeds, request.First = max(request.Seeds, 1), max(request.First, 1)
-	return &Runner{Request: request, byKey: make(map[string]*Task)}
+	return &Runner{Request: request, byKey: make(map[string]*task)}
 }
 
-// AddTask adds work that runs with so many seeds, from Request.First on, and returns its task. When a task of the same
-// key exists, it is returned instead and nothing is added: figures that need the same results share them. weight is a
-// guess of the run time in any unit. Heavy tasks start first, and progress is reported as a share of the total weight.
-func (r *Runner) AddTask(key string, weight, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *Task {
+// addTask adds a task, or returns the one of the same key.
+func (r *Runner) addTask(key string, weight, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *task {
 	if t := r.byKey[key]; t != nil {
 		return t
 	}
-	t := &Task{key: key, weight: weight, do: do, Results: make([]any, seeds)}
+	t := &task{key: key, weight: weight, do: do, results: make([]any, seeds)}
 	r.tasks = append(r.tasks, t)
 	r.byKey[key] = t
 	return t
@@ -60,13 +58,13 @@ func (r *Runner) AddNotes(notes ...string) {
 // in which tasks end. The first error of a task or a report ends the run.
 func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 	type step struct {
-		t    *Task
+		t    *task
 		seed int
 	}
 	var steps []step
 	total := 0
 	for _, t := range r.tasks {
-		for s := range t.Results {
+		for s := range t.results {
 			steps = append(steps, step{t, s})
 			total += t.weight
 		}
@@ -80,7 +78,7 @@ func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 		if err != nil {
 			return err
 		}
-		s.t.Results[s.seed] = v
+		s.t.results[s.seed] = v
 		if r.Progress != nil {
 			mu.Lock()
 			defer mu.Unlock()

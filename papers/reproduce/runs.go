@@ -11,27 +11,30 @@ import (
 )
 
 // Runs are the results of a task, one for each seed.
-type Runs[T any] struct{ task *Task }
+type Runs[T any] struct{ task *task }
 
-// Add adds a task as Runner.AddTask does, with results of one type.
+// Add adds work that runs with so many seeds, from Request.First on, and returns its results. When a task of the same
+// key exists, its results are returned instead and nothing is added: figures that need the same results share them.
+// weight is a guess of the run time in any unit. Heavy tasks start first, and progress is reported as a share of the
+// total weight.
 func Add[T any](r *Runner, key string, weight, seeds int,
 	do func(ctx context.Context, seed uint64) (T, error)) Runs[T] {
-	return Runs[T]{r.AddTask(key, weight, seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return Runs[T]{r.addTask(key, weight, seeds, func(ctx context.Context, seed uint64) (any, error) {
 		return do(ctx, seed)
 	})}
 }
 
 // Results returns the results by seed. The task must have run.
 func (r Runs[T]) Results() []T {
-	out := make([]T, len(r.task.Results))
-	for i, v := range r.task.Results {
+	out := make([]T, len(r.task.results))
+	for i, v := range r.task.results {
 		out[i] = v.(T)
 	}
 	return out
 }
 
 // Of returns the result of a seed, counted from 0. The task must have run.
-func (r Runs[T]) Of(seed int) T { return r.task.Results[seed].(T) }
+func (r Runs[T]) Of(seed int) T { return r.task.results[seed].(T) }
 
 // First returns the result of the first seed.
 func (r Runs[T]) First() T { return r.Of(0) }

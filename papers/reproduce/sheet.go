@@ -36,12 +36,15 @@ type Entry struct {
 	oneSeed bool
 }
 
+// Named returns a row of the place without numbers.
+func (p Place) Named(system, quantity, unit string) Row {
+	return Row{Paper: p.sheet.Paper, Figure: p.sheet.Figure, System: system, Quantity: quantity, Unit: unit,
+		Setting: p.setting}
+}
+
 // Row adds a row with one number for each seed. It adds none where a number is not finite: there is nothing to show.
 func (p Place) Row(system, quantity, unit string, values Values) *Entry {
-	e := &Entry{row: Row{
-		Paper: p.sheet.Paper, Figure: p.sheet.Figure, System: system, Quantity: quantity, Unit: unit,
-		Setting: p.setting,
-	}}
+	e := &Entry{row: p.Named(system, quantity, unit)}
 	p.sheet.Report(func(o *Outcome) error {
 		v := values()
 		if len(v) == 0 || slices.ContainsFunc(v, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {

@@ -18,34 +18,22 @@ const bounded = "bound"
 const rounding = 1e-5
 
 // utilities adds a row for every system in every world.
-func (r *runner) utilities(o *reproduce.Outcome) error {
-	return r.each(func(w, k int, p *place, most *limit) error {
-		row := func(system, quantity, unit string) reproduce.Row {
-			return reproduce.Row{
-				Paper: "worlds", Figure: "U", System: system, Quantity: quantity, Unit: unit, Setting: setting(p),
-			}
-		}
-		o.AddRow(row(bounded, "utility", "%"), 100*most.utility)
-		o.AddRow(row(bounded, "of the bound", "%"), 100)
-		o.AddRow(row(bounded, "in time", "%"), 100*most.inTime)
-		for s := range r.systems {
-			x, name := r.result(w, k, s), r.systems[s].Name
-			if x.refused != "" {
-				o.AddRow(refusal(row(name, "utility", "%"), x), 0)
-				continue
-			}
-			o.AddRow(row(name, "utility", "%"), 100*x.utility)
-			o.AddRow(row(name, "of the bound", "%"), 100*share(x, most))
-			o.AddRow(row(name, "in time", "%"), 100*x.inTime)
-		}
-		return nil
+func utilities(r *runner, f *reproduce.Sheet) error {
+	r.everything(f)
+	f.Report(func(o *reproduce.Outcome) error {
+		return r.each(func(w, k int, p *place, most *limit) error {
+			r.rows(o, f, w, k, p, []number{
+				{"utility", "%", 100 * most.utility}, {"of the bound", "%", 100}, {"in time", "%", 100 * most.inTime},
+			}, func(x *result) []number {
+				return []number{
+					{"utility", "%", 100 * x.utility}, {"of the bound", "%", 100 * share(x, most)},
+					{"in time", "%", 100 * x.inTime},
+				}
+			})
+			return nil
+		})
 	})
-}
-
-// refusal is the row of a system that refuses a world.
-func refusal(r reproduce.Row, x *result) reproduce.Row {
-	r.Note = "refuses: " + x.refused
-	return r
+	return nil
 }
 
 // share is the part of the bound that a run has reached.
@@ -62,32 +50,26 @@ func exceeds(x *result, most *limit) bool {
 }
 
 // costs adds rows for the worlds with machines to rent.
-func (r *runner) costs(o *reproduce.Outcome) error {
-	return r.each(func(w, k int, p *place, most *limit) error {
-		if math.IsNaN(most.cost) {
+func costs(r *runner, f *reproduce.Sheet) error {
+	r.everything(f)
+	f.Report(func(o *reproduce.Outcome) error {
+		return r.each(func(w, k int, p *place, most *limit) error {
+			if math.IsNaN(most.cost) {
+				return nil
+			}
+			r.rows(o, f, w, k, p, []number{
+				{"cost", "$/h", most.cost}, {"in time", "%", 100 * (1 - costLate)},
+			}, func(x *result) []number {
+				return []number{
+					{"cost", "$/h", x.cost}, {"of the bound", "", x.cost / most.cost},
+					{"in time", "%", 100 * x.inTime}, {"utility", "%", 100 * x.utility},
+					{"accuracy below target", "points", 100 * x.below},
+				}
+			})
 			return nil
-		}
-		row := func(system, quantity, unit string) reproduce.Row {
-			return reproduce.Row{
-				Paper: "worlds", Figure: "M", System: system, Quantity: quantity, Unit: unit, Setting: setting(p),
-			}
-		}
-		o.AddRow(row(bounded, "cost", "$/h"), most.cost)
-		o.AddRow(row(bounded, "in time", "%"), 100*(1-costLate))
-		for s := range r.systems {
-			x, name := r.result(w, k, s), r.systems[s].Name
-			if x.refused != "" {
-				o.AddRow(refusal(row(name, "cost", "$/h"), x), 0)
-				continue
-			}
-			o.AddRow(row(name, "cost", "$/h"), x.cost)
-			o.AddRow(row(name, "of the bound", ""), x.cost/most.cost)
-			o.AddRow(row(name, "in time", "%"), 100*x.inTime)
-			o.AddRow(row(name, "utility", "%"), 100*x.utility)
-			o.AddRow(row(name, "accuracy below target", "points"), 100*x.below)
-		}
-		return nil
+		})
 	})
+	return nil
 }
 
 // mean is a mean that is being formed.
@@ -110,40 +92,34 @@ func (m *mean) add(x *result, most *limit) {
 const all = "all worlds"
 
 // traits adds, by trait and system, the mean share of the bound in the worlds with the trait, where a refusal counts 0.
-func (r *runner) traits(o *reproduce.Outcome) error {
-	means := make(map[worlds.Trait][]mean)
-	note := func(t worlds.Trait, s int, x *result, most *limit) {
-		if means[t] == nil {
-			means[t] = make([]mean, len(r.systems))
-		}
-		means[t][s].add(x, most)
-	}
-	if err := r.each(func(w, k int, p *place, most *limit) error {
-		for s := range r.systems {
-			x := r.result(w, k, s)
-			for _, t := range p.Traits {
-				note(t, s, x, most)
+func traits(r *runner, f *reproduce.Sheet) error {
+	r.everything(f)
+	f.Report(func(o *reproduce.Outcome) error {
+		means := make(map[worlds.Trait][]mean)
+		err := r.each(func(w, k int, p *place, most *limit) error {
+			for _, t := range append([]worlds.Trait{all}, p.Traits...) {
+				if means[t] == nil {
+					means[t] = make([]mean, len(r.systems))
+				}
+				for s := range r.systems {
+					means[t][s].add(r.runs[w][s].Of(k), most)
+				}
 			}
-			note(all, s, x, most)
+			return nil
+		})
+		order := []worlds.Trait{all}
+		for _, m := range worlds.Vocabulary() {
+			order = append(order, m.Trait)
 		}
-		return nil
-	}); err != nil {
+		for _, t := range order {
+			for s, m := range means[t] {
+				at, name := f.At("trait", t, "worlds", m.n), r.systems[s].Name
+				o.AddRow(at.Named(name, "mean share of the bound", "%"), 100*m.sum/float64(m.n))
+				o.AddRow(at.Named(name, "refused", "worlds"), float64(m.refused))
+			}
+		}
 		return err
-	}
-	rows := append([]worlds.Trait{all}, r.traitNames(func(t worlds.Trait) bool { return means[t] != nil })...)
-	for _, t := range rows {
-		list := means[t]
-		for s := range r.systems {
-			m := &list[s]
-			row := reproduce.Row{
-				Paper: "worlds", Figure: "T", System: r.systems[s].Name, Quantity: "mean share of the bound", Unit: "%",
-				Setting: reproduce.Setting("trait", t, "worlds", m.n),
-			}
-			o.AddRow(row, 100*m.sum/float64(m.n))
-			row.Quantity, row.Unit = "refused", "worlds"
-			o.AddRow(row, float64(m.refused))
-		}
-	}
+	})
 	return nil
 }
 
@@ -154,7 +130,7 @@ func (r *runner) above(o *reproduce.Outcome) error {
 	text := ""
 	err := r.each(func(w, k int, p *place, most *limit) error {
 		for s := range r.systems {
-			x := r.result(w, k, s)
+			x := r.runs[w][s].Of(k)
 			over, what, err := p.above(context.Background(), r.Solver, x, most)
 			if err != nil {
 				return err

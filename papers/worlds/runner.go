@@ -2,67 +2,56 @@ package worlds
 
 import (
 	"context"
-	"sync"
+	"fmt"
 
-	"github.com/sluice-serving/sluice/internal/measure/worlds"
+	"github.com/sluice-serving/sluice/internal/sim/bounds"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
 
-// runner collects the runs of systems in worlds. Figures share all of them.
+// runner holds what figures share: the worlds, and the runs of systems in them.
 type runner struct {
 	*reproduce.Runner
 	numbers []int // of the worlds
 	systems []systems.System
-	limits  []*reproduce.Task   // by position in numbers
-	runs    [][]*reproduce.Task // by position in numbers, then in systems
-
-	foreseenLimits, defaults []*reproduce.Task // by position in numbers
-
-	mu     sync.Mutex
-	places map[[2]uint64]*opened
+	limits  []reproduce.Runs[*limit]    // by position in numbers; nil until a figure asks for them
+	runs    [][]reproduce.Runs[*result] // by position in numbers, then in systems; nil as well
+	places  reproduce.Memo[[2]uint64, opened]
 }
 
-// opened is a world that is read once for all its runs.
+// opened is a world that is read once for all its runs, and why it is refused.
 type opened struct {
-	once    sync.Once
 	place   *place
 	refused string
-	err     error
 }
 
 func newRunner(r reproduce.Request, numbers []int, list []systems.System) *runner {
-	return &runner{
-		Runner: reproduce.NewRunner(r), numbers: numbers, systems: list, places: make(map[[2]uint64]*opened),
-	}
+	return &runner{Runner: reproduce.NewRunner(r), numbers: numbers, systems: list}
 }
 
 // open returns a world of the runner.
 func (r *runner) open(seed uint64, number int) (*place, string, error) {
-	r.mu.Lock()
-	o := r.places[[2]uint64{seed, uint64(number)}]
-	if o == nil {
-		o = &opened{}
-		r.places[[2]uint64{seed, uint64(number)}] = o
-	}
-	r.mu.Unlock()
-	o.once.Do(func() { o.place, o.refused, o.err = open(seed, number) })
-	return o.place, o.refused, o.err
+	o, err := r.places.Get([2]uint64{seed, uint64(number)}, func() (o opened, err error) {
+		o.place, o.refused, err = open(seed, number)
+		return o, err
+	})
+	return o.place, o.refused, err
 }
 
-// everything adds the runs of all systems in all worlds, once.
-func (r *runner) everything() {
+// everything adds the runs of all systems in all worlds, once. Runs above the bound are noted.
+func (r *runner) everything(f *reproduce.Sheet) {
 	if r.runs != nil {
 		return
 	}
 	r.findLimits()
 	for _, n := range r.numbers {
-		var list []*reproduce.Task
+		var list []reproduce.Runs[*result]
 		for _, s := range r.systems {
 			list = append(list, r.runOf(n, s))
 		}
 		r.runs = append(r.runs, list)
 	}
+	f.Report(r.above)
 }
 
 // findLimits adds the bounds of all worlds, once.
@@ -71,8 +60,8 @@ func (r *runner) findLimits() {
 		return
 	}
 	for _, n := range r.numbers {
-		r.limits = append(r.limits, r.AddTask(key(n, ""), 1, r.Seeds,
-			func(ctx context.Context, seed uint64) (any, error) {
+		r.limits = append(r.limits, reproduce.Add(r.Runner, key(n, ""), 1, r.Seeds,
+			func(ctx context.Context, seed uint64) (*limit, error) {
 				p, _, err := r.open(seed, n)
 				if err != nil {
 					return nil, err
@@ -82,9 +71,25 @@ func (r *runner) findLimits() {
 	}
 }
 
+// foreseenLimit adds the bound by foresight of a world.
+func (r *runner) foreseenLimit(n int) reproduce.Runs[float64] {
+	return reproduce.Add(r.Runner, key(n, foreseen), foreseenWork, r.Seeds,
+		func(ctx context.Context, seed uint64) (float64, error) {
+			p, _, err := r.open(seed, n)
+			if err != nil {
+				return 0, err
+			}
+			b, err := p.bound(ctx, r.Solver, nil, bounds.Foresight())
+			if err != nil {
+				return 0, err
+			}
+			return b.Utility, nil
+		})
+}
+
 // runOf adds the runs of a system in a world.
-func (r *runner) runOf(n int, s systems.System) *reproduce.Task {
-	return r.AddTask(key(n, s.Name), 1, r.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+func (r *runner) runOf(n int, s systems.System) reproduce.Runs[*result] {
+	return reproduce.Add(r.Runner, key(n, s.Name), 1, r.Seeds, func(ctx context.Context, seed uint64) (*result, error) {
 		p, refused, err := r.open(seed, n)
 		if err != nil || refused != "" {
 			return &result{refused: refused}, err
@@ -92,6 +97,9 @@ func (r *runner) runOf(n int, s systems.System) *reproduce.Task {
 		return p.run(ctx, s, r.Solver, r.Policies)
 	})
 }
+
+// key names the task of a system in a world; "" stands for the bound.
+func key(number int, system string) string { return fmt.Sprintf("world %02d %s", number, system) }
 
 // each calls do for every world in turn. w is its position in numbers, k the position of its seed.
 func (r *runner) each(do func(w, k int, p *place, most *limit) error) error {
@@ -101,7 +109,7 @@ func (r *runner) each(do func(w, k int, p *place, most *limit) error) error {
 			if err != nil {
 				return err
 			}
-			if err := do(w, k, p, r.limits[w].Results[k].(*limit)); err != nil {
+			if err := do(w, k, p, r.limits[w].Of(k)); err != nil {
 				return err
 			}
 		}
@@ -109,19 +117,29 @@ func (r *runner) each(do func(w, k int, p *place, most *limit) error) error {
 	return nil
 }
 
-func (r *runner) result(w, k, s int) *result { return r.runs[w][s].Results[k].(*result) }
-
-// setting names a world in rows.
-func setting(p *place) map[string]string {
-	return reproduce.Setting("world", p.Name, "traits", p.TraitList())
-}
-
-// traitNames are the traits that some world has, in the order of the vocabulary.
-func (r *runner) traitNames(has func(worlds.Trait) bool) (out []worlds.Trait) {
-	for _, m := range worlds.Vocabulary() {
-		if has(m.Trait) {
-			out = append(out, m.Trait)
+// rows adds rows of a world: those of the bound first, then those of every system, or that it refuses the world.
+func (r *runner) rows(o *reproduce.Outcome, f *reproduce.Sheet, w, k int, p *place, ofBound []number,
+	of func(*result) []number) {
+	at := f.At("world", p.Name, "traits", p.TraitList())
+	for _, x := range ofBound {
+		o.AddRow(at.Named(bounded, x.quantity, x.unit), x.value)
+	}
+	for s := range r.systems {
+		x, name := r.runs[w][s].Of(k), r.systems[s].Name
+		for n, v := range of(x) {
+			switch row := at.Named(name, v.quantity, v.unit); {
+			case x.refused == "":
+				o.AddRow(row, v.value)
+			case n == 0:
+				row.Note = "refuses: " + x.refused
+				o.AddRow(row, 0)
+			}
 		}
 	}
-	return out
+}
+
+// number is a number of a row.
+type number struct {
+	quantity, unit string
+	value          float64
 }

@@ -289,7 +289,7 @@ func TestWorldsTwice(t *testing.T) {
 	worlds := longtest.Of([]int{13}, []int{10, 13, 27})
 	o := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) {
 		r := newRunner(reproduce.Request{Parallel: parallel, Solver: s, Seeds: 1}, worlds, list)
-		return r.runFigures(context.Background())
+		return study.Run(t.Context(), r)
 	})
 	figures := make(map[string]int)
 	for _, r := range o.Rows {

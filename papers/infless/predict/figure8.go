@@ -34,7 +34,7 @@ func Prepare(run *reproduce.Runner) error {
 	if run.Runtime == nil {
 		return errors.New("figure 8 runs networks on ONNX Runtime, which it was not given")
 	}
-	all := run.AddTask("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+	all := reproduce.Add(run, "predicting networks", 1, 1, func(ctx context.Context, _ uint64) ([]Network, error) {
 		rt, err := run.Runtime()
 		if err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func Prepare(run *reproduce.Runner) error {
 		if err := addAuthors(o); err != nil {
 			return err
 		}
-		addOurs(o, all.Results[0].([]Network))
+		addOurs(o, all.First())
 		return nil
 	})
 	return nil

@@ -95,7 +95,7 @@ func (x *topPools) addSummary(at reproduce.Place, rates []reproduce.Values) {
 	add("highest bound below the best", "%", below(0))
 	add("linear program's first below the best", "%", below(program))
 	add("most of the linear program", "x", func(rate []float64, _ int) float64 {
-		return slices.Max(reproduce.Ratios(rate, x.fluid))
+		return slices.Max(reproduce.Const(rate...).Over(reproduce.Const(x.fluid...))())
 	})
 }
 
