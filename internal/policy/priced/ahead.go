@@ -42,7 +42,7 @@ func (r *Rule) looksAhead(x *stage) bool {
 			fast = k
 		}
 	}
-	return scarce && 2*r.machines.groups[x.groups[fast]].all() < r.machines.slots(x)
+	return scarce && 2*r.machines.groups[x.groups[fast]].all() < x.slots
 }
 
 // lookAhead gives a slot to each task that waits, the tightest first: that where its time and half of its wait cost
@@ -54,6 +54,7 @@ func (r *Rule) lookAhead(v *route.View, x *stage) {
 	if !r.looksAhead(x) {
 		return
 	}
+	x.placed = true
 	h := &r.ahead
 	h.read(r, v, x)
 	h.order = h.order[:0]

@@ -34,6 +34,7 @@ func twoGroups(price [2]float64, free [2]int, ends [2][]int64) (*Rule, *stage) {
 	}
 	x := &r.stages[0]
 	x.groups, x.classes = []int32{0, 1}, []class{{most: 10}}
+	x.slots = 8
 	x.measure(r)
 	return r, x
 }

@@ -11,7 +11,8 @@ import (
 
 // candidate is the best batch of a stage on the machines of a group.
 type candidate struct {
-	formed   bool
+	formed   uint64 // for which collection of its stage
+	passed   uint64 // for which collection no batch could or should begin
 	option   int32
 	n, items int     // tasks, 0 for no batch, and their items
 	first    int     // position in stage.waiting of the first of n that follow each other
@@ -29,9 +30,10 @@ const idleness = 0.5
 
 // collect lists the tasks of a stage that wait and can be in time.
 func (x *stage) collect(r *Rule, v *route.View, q *fleet.Queue) {
-	x.collected = true
+	r.collections++
+	x.collection = r.collections
 	x.mixed = !q.Unconstrained() || !q.SingleItems() || !v.Fleet.Uniform(q)
-	x.until = x.until[:0]
+	x.until, x.placed = x.until[:0], false
 	for c := range x.classes {
 		x.until = append(x.until, r.machines.untilNext(x, c, v))
 	}
@@ -79,15 +81,12 @@ const typicalShare = 0.3
 // form finds the best batch of a stage on a group's machines.
 func (x *stage) form(r *Rule, v *route.View, g int) {
 	c := &x.candidates[g]
-	c.formed, c.n = true, 0
+	c.formed, c.n = x.collection, 0
 	if len(x.waiting)+len(x.differing) == 0 {
 		return
 	}
 	y := &r.machines.groups[g]
-	price := y.price
-	for n := 1; n < y.free && price > y.least; n++ {
-		price = max(price*idleness, y.least)
-	}
+	price := y.priceNow()
 	c.price = price
 	for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
 		switch o := &y.options[k]; {

@@ -35,7 +35,7 @@ func (r *Rule) findBeside() {
 				x.beside = x.beside || o.together != nil
 			}
 		}
-		x.beside = x.beside && r.machines.slots(x) < besideSlots
+		x.beside = x.beside && x.slots < besideSlots
 		r.overlap = r.overlap || x.beside
 	}
 }
@@ -75,7 +75,7 @@ func (r *Rule) serveBeside(v *route.View) {
 
 // bestBeside returns the batch of a stage that brings most beside others; one without tasks where none should begin.
 func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
-	if !x.collected {
+	if !r.hasCollected(x) {
 		x.collect(r, v, v.Fleet.Central(x.id))
 	}
 	if !x.hurried(v.Now) {
@@ -100,7 +100,7 @@ func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
 
 // mayBeside reports whether a task of a class that comes now would be in time beside a batch that runs all the while.
 func (r *Rule) mayBeside(x *stage, c int) bool {
-	if !x.beside || x.classes[c].needs > besideShare*float64(r.machines.slots(x)) {
+	if !x.beside || x.classes[c].needs > besideShare*float64(x.slots) {
 		return false
 	}
 	items := max(x.classes[c].most, 1)
@@ -133,7 +133,7 @@ func (x *stage) at(k int) (y *place, items int) {
 func (x *stage) hurried(now serving.Time) bool {
 	for k := range min(besideSeeds, x.timely()) {
 		y, items := x.at(k)
-		if c := x.classOf(items); y.left(now) < x.behind+x.until[c]+x.fastest(c) {
+		if c := x.classOf(items); y.left(now) < x.behind+x.until[c]+x.classes[c].least {
 			return true
 		}
 	}

@@ -40,7 +40,7 @@ func (r *Rule) sortUrgent() {
 	for s := range r.stages {
 		x := &r.stages[s]
 		for c := range x.classes {
-			r.urgent = append(r.urgent, urgent{int32(s), int32(c), x.pool, x.longest - x.fastest(c)})
+			r.urgent = append(r.urgent, urgent{int32(s), int32(c), x.pool, x.longest - x.classes[c].least})
 		}
 	}
 	slices.SortStableFunc(r.urgent, func(a, b urgent) int {
@@ -70,9 +70,10 @@ func (r *Rule) findNeeds() {
 
 // findBlocked lists, by group, the classes of tasks that need all the machines that are free.
 func (r *Rule) findBlocked(v *route.View) {
-	for g := range r.machines.groups {
+	for _, g := range r.machines.blocked {
 		r.machines.groups[g].blocked = r.machines.groups[g].blocked[:0]
 	}
+	r.machines.blocked = r.machines.blocked[:0]
 	for s := range r.stages {
 		x := &r.stages[s]
 		if x.rate == 0 {
@@ -88,21 +89,14 @@ func (r *Rule) findBlocked(v *route.View) {
 // them. A machine is as good as free if the batch that it runs ends in time for a task that comes now.
 func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	needs := max(x.classes[c].needs, leastNeeded)
-	if needs >= float64(r.machines.slots(x)) {
+	if needs >= float64(x.slots) {
 		needs = 1
 	}
 	if needs > mostNeeded {
 		return
 	}
-	free := 0
-	for k, g := range x.groups {
-		if x.takes(c, k) <= x.longest {
-			if free += r.machines.groups[g].free; float64(free-1) >= needs {
-				return
-			}
-		}
-	}
-	if free == 0 {
+	free := r.machines.freeForClass(x, c)
+	if free == 0 || float64(free-1) >= needs {
 		return
 	}
 	r.ends = r.ends[:0]
@@ -131,6 +125,9 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 			z := y
 			z.slack = x.longest - took
 			z.rate = max(z.rate-r.machines.groups[g].price, 0) // that much the batch pays for the time anyway
+			if len(r.machines.groups[g].blocked) == 0 {
+				r.machines.blocked = append(r.machines.blocked, g)
+			}
 			r.machines.groups[g].blocked = append(r.machines.groups[g].blocked, z)
 		}
 	}
@@ -158,7 +155,9 @@ func (r *Rule) blocks(g int, t float64, own *stage) (cost, others float64) {
 func (x *stage) measure(r *Rule) {
 	x.times = x.times[:0]
 	for c := range x.classes {
-		items := max(x.classes[c].most, 1)
+		y := &x.classes[c]
+		y.least, y.everywhere = math.Inf(1), true
+		items := max(y.most, 1)
 		for _, g := range x.groups {
 			least := math.Inf(1)
 			options := r.machines.groups[g].serving(x)
@@ -168,6 +167,7 @@ func (x *stage) measure(r *Rule) {
 				}
 			}
 			x.times = append(x.times, least)
+			y.least, y.everywhere = min(y.least, least), y.everywhere && least <= x.longest
 		}
 	}
 }
@@ -175,25 +175,29 @@ func (x *stage) measure(r *Rule) {
 // takes returns what measure has found for a class on the machines of x.groups[k].
 func (x *stage) takes(c, k int) float64 { return x.times[c*len(x.groups)+k] }
 
-// fastest returns the least time of a class on any machine.
-func (x *stage) fastest(c int) float64 {
-	least := math.Inf(1)
-	for k := range x.groups {
-		least = min(least, x.takes(c, k))
+// freeForClass returns how many slots are free that are fast enough for a class.
+func (f *fleetOfMachines) freeForClass(x *stage, c int) (n int) {
+	if x.classes[c].everywhere {
+		return int(f.freeOf[x.id])
 	}
-	return least
+	for k, g := range x.groups {
+		if x.takes(c, k) <= x.longest {
+			n += f.groups[g].free
+		}
+	}
+	return n
 }
 
 // untilNext is how long, in seconds, it takes until a machine that is fast enough for a class is free when one batch
 // begins now: the least while two are free, and where no other machine runs anything.
 func (f *fleetOfMachines) untilNext(x *stage, c int, v *route.View) float64 {
-	free, next := 0, int64(math.MaxInt64)
+	if f.freeForClass(x, c) > 1 {
+		return leastWait
+	}
+	next := int64(math.MaxInt64)
 	for k, g := range x.groups {
 		if x.takes(c, k) > x.longest {
 			continue
-		}
-		if free += f.groups[g].free; free > 1 {
-			return leastWait
 		}
 		if _, end, ok := f.groups[g].ends.Min(); ok {
 			next = min(next, end)

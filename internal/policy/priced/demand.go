@@ -151,7 +151,7 @@ func (x *stage) count(v *route.View) {
 		t := f.Task(ref)
 		c := x.classOf(t.Items())
 		n++
-		if !late || t.LatestEnd().Sub(v.Now).Seconds() >= x.fastest(c) {
+		if !late || t.LatestEnd().Sub(v.Now).Seconds() >= x.classes[c].least {
 			x.classes[c].waits++
 			items += t.Items()
 		}

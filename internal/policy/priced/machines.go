@@ -28,8 +28,9 @@ type group struct {
 	key      string // of its machines
 	device   serving.DeviceTypeID
 	slots    int
-	options  []option   // by stage
-	of       [][2]int32 // by StageID: the range of its options
+	options  []option          // by stage
+	of       [][2]int32        // by StageID: the range of its options
+	stages   []serving.StageID // that have options
 	machines []int32
 	first    int      // position of machines[0] in the bits below
 	idle     []uint64 // a bit for each of machines: it has a free slot
@@ -70,17 +71,20 @@ type fleetOfMachines struct {
 	list    []machine
 	of      []int32 // by instance ID - 1: its machine; -1 for none
 	groups  []group
-	free    int     // free slots of all
-	started []int32 // machines that were given tasks in the last call, or held some back when they were read
-	spare   []int32 // memory of started
-	paces   []pace  // by DeviceTypeID
+	free    int      // free slots of all
+	freeOf  []int32  // by StageID: free slots of the machines that serve it
+	freeSet []uint64 // a bit for each group with a free slot
+	blocked []int32  // groups with something in blocked
+	started []int32  // machines that were given tasks in the last call, or held some back when they were read
+	spare   []int32  // memory of started
+	paces   []pace   // by DeviceTypeID
 }
 
 // build groups the instances that are ready into machines, and machines into groups.
 func (f *fleetOfMachines) build(v *route.View) {
 	spec := v.Fleet.Spec()
 	before := f.groups
-	*f = fleetOfMachines{started: f.started[:0], paces: f.paces}
+	*f = fleetOfMachines{started: f.started[:0], paces: f.paces, freeOf: make([]int32, len(spec.Stages))}
 	for len(f.paces) < len(spec.DeviceTypes) {
 		f.paces = append(f.paces, pace{})
 	}
@@ -130,6 +134,7 @@ func (f *fleetOfMachines) build(v *route.View) {
 		f.groups[g].machines = append(f.groups[g].machines, int32(m))
 	}
 	f.renumber()
+	f.freeSet = make([]uint64, (len(f.groups)+63)/64)
 	for g := range f.groups {
 		f.groups[g].idle = make([]uint64, (len(f.groups[g].machines)+63)/64)
 	}
@@ -248,6 +253,11 @@ func newGroup(v *route.View, x *machine) group {
 		}
 		g.of[s] = [2]int32{int32(from), int32(len(g.options))}
 	}
+	for k := range g.options {
+		if s := g.options[k].stage; k == 0 || s != g.options[k-1].stage {
+			g.stages = append(g.stages, s)
+		}
+	}
 	return g
 }
 
@@ -316,12 +326,29 @@ func (f *fleetOfMachines) set(m int32, running int) {
 	}
 	x.running = running
 	is := max(x.slots-running, 0)
-	g.free += is - was
-	f.free += is - was
+	f.addFree(x.group, is-was)
 	if is > 0 {
 		g.idle[place/64] |= 1 << (place % 64)
 	} else {
 		g.idle[place/64] &^= 1 << (place % 64)
+	}
+}
+
+// addFree counts so many more free slots of a group's machines.
+func (f *fleetOfMachines) addFree(g int32, n int) {
+	if n == 0 {
+		return
+	}
+	y := &f.groups[g]
+	y.free += n
+	f.free += n
+	if bit := uint64(1) << (g % 64); y.free > 0 {
+		f.freeSet[g/64] |= bit
+	} else {
+		f.freeSet[g/64] &^= bit
+	}
+	for _, s := range y.stages {
+		f.freeOf[s] += int32(n)
 	}
 }
 
@@ -350,22 +377,7 @@ func (f *fleetOfMachines) take(g int, position int32, now serving.Time, seconds 
 }
 
 // freeFor reports whether some free machine serves a stage.
-func (f *fleetOfMachines) freeFor(s *stage) bool {
-	for _, g := range s.groups {
-		if f.groups[g].free > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// slots returns how many batches can run at once on machines that serve a stage.
-func (f *fleetOfMachines) slots(s *stage) (n int) {
-	for _, g := range s.groups {
-		n += f.groups[g].all()
-	}
-	return n
-}
+func (f *fleetOfMachines) freeFor(s *stage) bool { return f.freeOf[s.id] > 0 }
 
 // all returns the slots of a group's machines.
 func (x *group) all() int { return len(x.machines) * x.slots }

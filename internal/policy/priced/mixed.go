@@ -23,7 +23,7 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 		y := &x.differing[k]
 		if !y.cold {
 			c := x.classOf(y.items)
-			y.later = x.worthOf(a, c, y.due-x.waitFor(c, x.fastest(c)), y.part)
+			y.later = x.worthOf(a, c, y.due-x.waitFor(c, x.classes[c].least), y.part)
 		}
 	}
 	r.lookAhead(v, x)

@@ -51,6 +51,8 @@ type Rule struct {
 	press    press
 	keeping  []keeping // by AppID
 	list     []int32   // memory of stage.grow
+	promise  []int32   // memory of promising
+	cheapest []int32   // memory of it
 	ends     []int64   // memory of findBlockedOf
 	urgent   []urgent
 	ahead    ahead
@@ -59,6 +61,9 @@ type Rule struct {
 	others   []underway            // memory of it
 	watch    func(*route.Weighing) // nil for nobody
 	weighing weighing
+
+	collections uint64 // how often tasks of some stage were collected
+	forgotten   uint64 // those collections up to this one are out of date
 }
 
 // New returns the rule.
@@ -122,7 +127,7 @@ func (r *Rule) serveFree(v *route.View) {
 			return
 		}
 		if c.gain < -tolerance && c.blocks > 0 {
-			c.n = 0 // what comes meanwhile is worth more
+			c.n, c.passed = 0, s.collection // what comes meanwhile is worth more
 			v.CallAt(v.Now.Add(longestWait))
 			continue
 		}
@@ -130,7 +135,7 @@ func (r *Rule) serveFree(v *route.View) {
 			r.weigh(v, s, g)
 		}
 		if !r.start(v, s, g, c) {
-			c.n = 0
+			c.n, c.passed = 0, s.collection
 			again = again || started
 		} else {
 			started = true
@@ -187,31 +192,36 @@ func (r *Rule) someWait(v *route.View) bool {
 }
 
 // forgetCandidates makes all candidates be formed anew.
-func (r *Rule) forgetCandidates() {
-	for s := range r.stages {
-		r.stages[s].forget()
-	}
+func (r *Rule) forgetCandidates() { r.forgotten = r.collections }
+
+// hasCollected reports whether the tasks of a stage are collected.
+func (r *Rule) hasCollected(x *stage) bool { return x.collection > r.forgotten }
+
+// hasFormed reports whether a candidate of a stage is formed of the tasks that wait now.
+func (r *Rule) hasFormed(x *stage, c *candidate) bool {
+	return r.hasCollected(x) && c.formed == x.collection
 }
 
 // best returns the stage and the group of free machines whose candidate has the highest score; nil without any.
 func (r *Rule) best(v *route.View) (best *stage, group int) {
 	most := 0.0
-	r.findBlocked(v)
+	blocked := false
 	for s := range r.stages {
 		x := &r.stages[s]
 		q := v.Fleet.Central(x.id)
 		if q.Len() == 0 || !r.machines.freeFor(x) {
 			continue
 		}
-		if !x.collected {
+		if !blocked {
+			r.findBlocked(v)
+			blocked = true
+		}
+		if !r.hasCollected(x) {
 			x.collect(r, v, q)
 		}
-		for _, g := range x.groups {
-			if r.machines.groups[g].free == 0 {
-				continue
-			}
+		for _, g := range r.promising(x) {
 			c := &x.candidates[g]
-			if !c.formed {
+			if c.formed != x.collection {
 				x.form(r, v, int(g))
 			}
 			if c.n > 0 && (best == nil || c.score > most) {

@@ -28,7 +28,7 @@ func random(rng *rand.Rand) (*dual, *lp.Program) {
 			d.addNode(1)
 			for g := range groups {
 				for v := range 1 + rng.IntN(3) {
-					e := entry{int32(g), 0.02 + 0.3*rng.Float64(), 0.15 * float64(v) * rng.Float64()}
+					e := entry{0.02 + 0.3*rng.Float64(), 0.15 * float64(v) * rng.Float64()}
 					d.addEntry(g, e.time, e.loss)
 					p.Add(-e.loss, math.Inf(1), lp.Term{Row: g, Coef: e.time}, lp.Term{Row: row + 1 + s, Coef: -1})
 				}
@@ -57,8 +57,10 @@ func (d *dual) bound() (sum float64) {
 		surplus := f.value
 		for _, t := range d.terms[f.from:f.to] {
 			n, least := d.nodes[t.node], math.Inf(1)
-			for _, e := range d.entries[n.from:n.to] {
-				least = min(least, e.loss+d.price[e.group]*e.time)
+			for _, x := range d.spans[n.from:n.to] {
+				for _, e := range d.entries[x.from:x.to] {
+					least = min(least, e.loss+d.price[x.group]*e.time)
+				}
 			}
 			surplus -= t.items * least
 		}

@@ -26,6 +26,7 @@ type stage struct {
 	position int     // in its app
 	groups   []int32 // that can serve it
 	pool     int32   // the same for stages that the same groups serve
+	slots    int     // batches that can run at once on machines of groups
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
 	within   float64 // s of it that the batch of a task that is left for later may take, with those in which it fills
 	longest  float64 // s of the objective that are left for it if the other stages are as fast as can be
@@ -42,6 +43,10 @@ type stage struct {
 	joins    float64
 	beside   bool // batches may begin beside those of other stages
 
+	kinds []int32  // by group: the same number for those whose machines are alike for this stage
+	alike int      // how many kinds there are
+	set   []uint64 // a bit for each of groups
+
 	classes []class
 	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
 	until   []float64 // by class: s until another machine is free than the one that is given a batch now
@@ -53,8 +58,9 @@ type stage struct {
 	delta   float64     // s that a task waits here, beyond the batch before it
 	behind  float64     // s that a task left behind waits here, beyond the next free machine
 
-	collected  bool
-	mixed      bool // tasks differ in more than their deadlines
+	collection uint64 // the number of the last time that its tasks were collected; 0 to collect them anew
+	mixed      bool   // tasks differ in more than their deadlines
+	placed     bool   // some of them are to be served by a certain group
 	row        row
 	waiting    []place       // where they do not: those that wait and can be in time
 	lost       [2]leftBehind // from the first that are in time on, and the last that wait
@@ -80,6 +86,9 @@ type class struct {
 	waits float64 // tasks that wait here
 	takes float64 // machines that it keeps busy, at the least
 	needs float64 // the same together with the classes that are as urgent on the same machines
+
+	least      float64 // s that a task takes on the fastest machines
+	everywhere bool    // every machine that serves its stage is fast enough
 }
 
 // task is one of a stage whose tasks differ in more than their deadlines.
@@ -144,10 +153,11 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 	var key []byte
 	for s := range r.stages {
 		x := &r.stages[s]
-		x.groups, key = x.groups[:0], key[:0]
+		x.groups, x.slots, key = x.groups[:0], 0, key[:0]
 		for g := range r.machines.groups {
 			if len(r.machines.groups[g].serving(x)) > 0 {
 				x.groups = append(x.groups, int32(g))
+				x.slots += r.machines.groups[g].all()
 				key = strconv.AppendInt(append(key, ' '), int64(g), 10)
 			}
 		}
@@ -155,6 +165,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 			pools[string(key)] = int32(len(pools))
 		}
 		x.pool = pools[string(key)]
+		x.findKinds(r.machines.groups)
 		r.findLosses(x)
 		if len(x.candidates) < len(r.machines.groups) {
 			x.candidates = make([]candidate, len(r.machines.groups))
@@ -206,7 +217,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
 		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
-		slots := float64(r.machines.slots(x))
+		slots := float64(x.slots)
 		x.within = x.budget + max(1-lent/slots, 0)*(x.longest-x.budget)
 		x.delta = slackShare * x.budget
 		x.behind = x.budget * min(mostBehind, max(leastBehind, behindSlots/slots))
@@ -328,9 +339,4 @@ func (x *stage) classOf(items int) int {
 }
 
 // forget makes a stage's tasks be collected anew.
-func (x *stage) forget() {
-	x.collected = false
-	for g := range x.candidates {
-		x.candidates[g].formed = false
-	}
-}
+func (x *stage) forget() { x.collection = 0 }

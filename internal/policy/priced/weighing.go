@@ -24,7 +24,7 @@ func (r *Rule) weigh(v *route.View, best *stage, group int) {
 		}
 		for _, g := range x.groups {
 			c := &x.candidates[g]
-			if r.machines.groups[g].free == 0 || !c.formed || c.n == 0 || x == best && int(g) == group {
+			if r.machines.groups[g].free == 0 || !r.hasFormed(x, c) || c.n == 0 || x == best && int(g) == group {
 				continue
 			}
 			w.add(x.choice(r, int(g)))

@@ -112,9 +112,10 @@ func (x *stage) brings(a *app, left float64) float64 {
 	return 0
 }
 
-func sized(x []float64, n int) []float64 {
+// sized returns n numbers, in the memory of x where that suffices.
+func sized[T float64 | int32](x []T, n int) []T {
 	if cap(x) < n {
-		return make([]float64, n)
+		return make([]T, n)
 	}
 	return x[:n]
 }
