@@ -2,14 +2,13 @@ package later
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
@@ -80,26 +79,15 @@ func (s *setting) environment(solver milp.Solver) (*experiment.Environment, erro
 		}
 		spec.Apps = append(spec.Apps, app)
 	}
-	if err := spec.Validate(); err != nil {
-		return nil, err
-	}
-	beliefs, err := profile.NewTable(spec, m, profile.P95)
-	if err != nil {
-		return nil, err
-	}
 	shape := truth.Exact
 	if s.scatter {
 		shape = truth.Lognormal
 	}
-	env := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver}
-	env.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, shape, r) }
-	for a := range spec.Apps {
-		env.Apps = append(env.Apps, report.AppInfo{
-			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, Weight: 1,
-			BestAccuracy: spec.BestAccuracy(serving.AppID(a)),
-		})
+	env, err := reproduce.NewEnvironment(spec, m, profile.P95, shape)
+	if err == nil {
+		env.Solver = solver
 	}
-	return env, nil
+	return env, err
 }
 
 // scatter is the standard deviation of a batch's time relative to its mean; sigmas is how many of them are between the
@@ -112,9 +100,7 @@ const (
 // point is the measurement of a batch of b items.
 func (x *model) point(v serving.VariantID, b int, scatters bool) serving.LatencyPoint {
 	took := x.base + time.Duration(b)*x.item
-	p := serving.LatencyPoint{
-		Variant: v, Items: b, Concurrency: 1, Samples: 100, Mean: took, P50: took, P90: took, P95: took, P99: took,
-	}
+	p := reproduce.Always(serving.LatencyPoint{Variant: v, Items: b, Concurrency: 1, Samples: 100}, took)
 	if scatters {
 		p.StdDev = time.Duration(scatter * float64(took))
 		p.P95 = took + time.Duration(sigmas*scatter*float64(took))

@@ -78,10 +78,9 @@ func newWorld(ctx context.Context) (*world, error) {
 		Variants: []serving.Variant{{Name: "model", Accuracy: 1, MaxBatch: maxBatch}},
 	}}
 	for b := 1; b <= maxBatch; b++ {
-		took := base + time.Duration(b)*perItem
-		w.m.Latency = append(w.m.Latency, serving.LatencyPoint{
-			Items: b, Concurrency: 1, Samples: 100, Mean: took, P50: took, P90: took, P95: took, P99: took,
-		})
+		w.m.Latency = append(w.m.Latency, reproduce.Always(serving.LatencyPoint{
+			Items: b, Concurrency: 1, Samples: 100,
+		}, base+time.Duration(b)*perItem))
 	}
 	var err error
 	if w.profile, err = profile.NewTable(w.spec, w.m, profile.P95); err != nil {

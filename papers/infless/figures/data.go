@@ -3,6 +3,7 @@
 package infless
 
 import (
+	"cmp"
 	"embed"
 	"slices"
 	"time"
@@ -26,28 +27,20 @@ type latencyTable map[instanceSize]map[int]time.Duration
 
 // readLatencies reads the published latencies of all functions.
 func readLatencies() (map[string]latencyTable, error) {
-	rows, err := data.Records("latency.csv", "function", "threads", "percent", "batch", "ms")
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[string]latencyTable)
-	for n, r := range rows {
-		v, err := reproduce.Numbers("latency.csv", n, r[1:])
-		if err != nil {
-			return nil, err
+	return out, data.Read("latency.csv", "function,threads,percent,batch,ms", 1, func(key []string, v []float64) error {
+		if out[key[0]] == nil {
+			out[key[0]] = make(latencyTable)
 		}
-		if out[r[0]] == nil {
-			out[r[0]] = make(latencyTable)
-		}
-		at := instanceSize{int(v[0]), int(v[1])}
-		if out[r[0]][at] == nil {
-			out[r[0]][at] = make(map[int]time.Duration)
+		of, at := out[key[0]], instanceSize{int(v[0]), int(v[1])}
+		if of[at] == nil {
+			of[at] = make(map[int]time.Duration)
 		}
 		if v[3] > 0 {
-			out[r[0]][at][int(v[2])] = time.Duration(v[3] * float64(ms))
+			of[at][int(v[2])] = time.Duration(v[3] * float64(ms))
 		}
-	}
-	return out, nil
+		return nil
+	})
 }
 
 // instanceSizes returns the sizes at which any function was measured, by rising threads and per cent.
@@ -60,10 +53,7 @@ func instanceSizes(all map[string]latencyTable) (out []instanceSize) {
 		}
 	}
 	slices.SortFunc(out, func(a, b instanceSize) int {
-		if a.threads != b.threads {
-			return a.threads - b.threads
-		}
-		return a.percent - b.percent
+		return cmp.Or(a.threads-b.threads, a.percent-b.percent)
 	})
 	return out
 }
@@ -82,10 +72,9 @@ func (m latencyTable) points(v serving.VariantID,
 	for p, batches := range m {
 		top := 0
 		add := func(b int, t time.Duration) {
-			out = append(out, serving.LatencyPoint{
-				Variant: v, DeviceType: device(p), Items: b, Concurrency: 1, Samples: 1, Mean: t, P50: t, P90: t,
-				P95: t, P99: t,
-			})
+			out = append(out, reproduce.Always(serving.LatencyPoint{
+				Variant: v, DeviceType: device(p), Items: b, Concurrency: 1, Samples: 1,
+			}, t))
 		}
 		for b, t := range batches {
 			add(b, t)
@@ -96,10 +85,7 @@ func (m latencyTable) points(v serving.VariantID,
 		}
 	}
 	slices.SortFunc(out, func(a, b serving.LatencyPoint) int {
-		if a.DeviceType != b.DeviceType {
-			return int(a.DeviceType - b.DeviceType)
-		}
-		return a.Items - b.Items
+		return cmp.Or(int(a.DeviceType-b.DeviceType), a.Items-b.Items)
 	})
 	return out
 }

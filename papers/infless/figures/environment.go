@@ -2,13 +2,12 @@ package infless
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
@@ -53,7 +52,6 @@ func newEnvironment(functions []function, servers int) (*experiment.Environment,
 	for w := range servers {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("server-%d", w)})
 	}
-	out := &experiment.Environment{Spec: spec}
 	var m serving.Measurements
 	for a, f := range functions {
 		name := fmt.Sprintf("%s-%d", f.model, a)
@@ -77,18 +75,6 @@ func newEnvironment(functions []function, servers int) (*experiment.Environment,
 				Variant: variant, DeviceType: devices[s], Load: startTime(f.model),
 			})
 		}
-		out.Apps = append(out.Apps, report.AppInfo{Name: name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
 	}
-	if err := spec.Validate(); err != nil {
-		return nil, err
-	}
-	if out.Beliefs, err = profile.NewTable(spec, m, profile.Mean); err != nil {
-		return nil, err
-	}
-	machines, err := truth.NewTable(spec, m, truth.Lognormal, nil)
-	if err != nil {
-		return nil, err
-	}
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }
-	return out, nil
+	return reproduce.NewEnvironment(spec, m, profile.Mean, truth.Lognormal)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
@@ -105,7 +106,7 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 			Source: func(seed uint64) workload.Source {
 				return workload.Limit(&mixedApps{App: workload.App{
 					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
-					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
+					Template: reproduce.Query(0),
 				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}, serving.Time(span), 1<<30)
 			}, Record: report.Options{}}).Run(t.Context(), 1)
 		if err != nil {

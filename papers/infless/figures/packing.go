@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
 	planner "github.com/sluice-serving/sluice/papers/infless"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
 
@@ -113,7 +113,7 @@ func (p *planningSystem) maxInTime(ctx context.Context, planned float64, mostQue
 			Source: func(seed uint64) workload.Source {
 				return &mixedApps{App: workload.App{
 					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
-					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
+					Template: reproduce.Query(0),
 				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}
 			}}
 	}, min(queries, mostQueries), giveUpShare)

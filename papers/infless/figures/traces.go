@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
@@ -79,7 +80,7 @@ func arrivalsAlong(load []float64, peaks []float64, step time.Duration) (func(se
 			sources[a] = &workload.App{
 				Times: workload.NewProcess(rate, workload.Poisson{},
 					workload.Rand(seed, fmt.Sprint("arrivals ", a))),
-				Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1, Items: 1},
+				Template: reproduce.Query(serving.AppID(a)),
 			}
 		}
 		return workload.Merge(sources...)

@@ -1,14 +1,13 @@
 package proteus
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
@@ -43,15 +42,14 @@ func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error
 			}
 		}
 	}
-	beliefs, err := profile.NewTable(spec, m, profile.P50)
+	w, err := reproduce.NewEnvironment(spec, m, profile.P50, truth.Exact)
 	if err != nil {
 		return nil, err
 	}
-	w := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver, Batches: batches}
-	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
-	for a := range spec.Apps {
-		// The profile has relative accuracies, so the best is 1.
-		w.Apps = append(w.Apps, report.AppInfo{Name: spec.Apps[a].Name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
+	w.Solver, w.Batches = solver, batches
+	for a := range w.Apps {
+		// Accuracies are relative to the best of a family, also where the cluster does not have that variant.
+		w.Apps[a].BestAccuracy = 1
 	}
 	return w, nil
 }

@@ -20,20 +20,12 @@ var data = reproduce.Data{Files: files}
 
 // readPublished reads an embedded table that begins with columns of keys and continues with numbers. The numbers are by
 // the keys, joined by spaces.
-func readPublished(name string, keys int, head ...string) (map[string][]float64, error) {
-	rows, err := data.Records(name, head...)
-	if err != nil {
-		return nil, err
-	}
+func readPublished(name, head string, keys int) (map[string][]float64, error) {
 	out := make(map[string][]float64)
-	for n, r := range rows {
-		v, err := reproduce.Numbers(name, n, r[keys:])
-		if err != nil {
-			return nil, err
-		}
-		out[strings.Join(r[:keys], " ")] = v
-	}
-	return out, nil
+	return out, data.Read(name, head, keys, func(key []string, v []float64) error {
+		out[strings.Join(key, " ")] = v
+		return nil
+	})
 }
 
 // model is a model of Figure 3 or 9.
@@ -44,28 +36,23 @@ type model struct {
 }
 
 // models reads the models of a task, the fastest first.
-func models(task string) ([]model, error) {
-	rows, err := data.Records("latency.csv", "task", "model", "accuracy_pct", "batch", "p95_ns")
-	if err != nil {
-		return nil, err
-	}
-	var out []model
-	for n, r := range rows {
-		if r[0] != task {
-			continue
+func models(task string) (out []model, err error) {
+	err = data.Read("latency.csv", "task,model,accuracy_pct,batch,p95_ns", 2, func(key []string, v []float64) error {
+		if key[0] != task {
+			return nil
 		}
-		v, err := reproduce.Numbers("latency.csv", n, r[2:])
-		if err != nil {
-			return nil, err
-		}
-		if len(out) == 0 || out[len(out)-1].name != r[1] {
-			out = append(out, model{name: r[1], accuracy: v[0]})
+		if len(out) == 0 || out[len(out)-1].name != key[1] {
+			out = append(out, model{name: key[1], accuracy: v[0]})
 		}
 		m := &out[len(out)-1]
 		if b := int(v[1]); b < 1 || b > len(m.took) {
-			return nil, fmt.Errorf("data/latency.csv: line %d: batch %d", n+2, b)
+			return fmt.Errorf("batch %d", b)
 		}
 		m.took[int(v[1])-1] = time.Duration(v[2])
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range out {
 		if slices.Contains(m.took[:], 0) {
@@ -100,10 +87,9 @@ func newSpec(s setup) (*serving.Spec, serving.Measurements, error) {
 		})
 		out.Stages[0].Variants = append(out.Stages[0].Variants, serving.VariantID(v))
 		for b, took := range x.took {
-			m.Latency = append(m.Latency, serving.LatencyPoint{
-				Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1, Mean: took, P50: took, P90: took,
-				P95: took, P99: took,
-			})
+			m.Latency = append(m.Latency, reproduce.Always(serving.LatencyPoint{
+				Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1,
+			}, took))
 		}
 	}
 	return out, m, out.Validate()

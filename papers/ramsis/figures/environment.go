@@ -1,13 +1,12 @@
 package ramsis
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
@@ -27,16 +26,9 @@ func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error
 	if err != nil {
 		return nil, err
 	}
-	beliefs, err := profile.NewTable(spec, m, profile.P95)
-	if err != nil {
-		return nil, err
+	w, err := reproduce.NewEnvironment(spec, m, profile.P95, truth.Exact)
+	if err == nil {
+		w.Solver = solver
 	}
-	w := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver}
-	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
-	best := 0.0
-	for _, v := range spec.Variants {
-		best = max(best, v.Accuracy)
-	}
-	w.Apps = []report.AppInfo{{Name: s.task, BestAccuracy: best, SLO: spec.Apps[0].SLO}}
-	return w, nil
+	return w, err
 }

@@ -114,7 +114,7 @@ func figureT4(run *runner, f *reproduce.Sheet) error {
 }
 
 func (run *runner) addTable(f *reproduce.Sheet, file, column string, x axis) error {
-	values, err := readPublished(file, 4, "task", "slo_ms", column, "system", "violations_pct")
+	values, err := readPublished(file, "task,slo_ms,"+column+",system,violations_pct", 4)
 	for _, list := range run.byTask(x) {
 		for _, s := range list {
 			for _, p := range s.points {

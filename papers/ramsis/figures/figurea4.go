@@ -63,14 +63,14 @@ func (run *runner) addA4Rows(at reproduce.Place, p *point) map[string]map[string
 type artifactNumbers struct{ byLoad, bounds, averages map[string][]float64 }
 
 func readArtifact() (a artifactNumbers, err error) {
-	a.byLoad, err = readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
+	a.byLoad, err = readPublished("constant.csv", "load_qps,ramsis_pct,ramsis_violations_pct,jellyfish_pct", 1)
 	if err != nil {
 		return a, err
 	}
-	if a.bounds, err = readPublished("fluid.csv", 1, "load_qps", "accuracy_pct"); err != nil {
+	if a.bounds, err = readPublished("fluid.csv", "load_qps,accuracy_pct", 1); err != nil {
 		return a, err
 	}
-	a.averages, err = readPublished("a4.csv", 2, "trace", "against", "mean_points", "max_points")
+	a.averages, err = readPublished("a4.csv", "trace,against,mean_points,max_points", 2)
 	return a, err
 }
 

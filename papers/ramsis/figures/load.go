@@ -45,20 +45,15 @@ func newConstantLoad(name string, rate float64, span time.Duration) *load {
 
 // newTraceLoad returns the production trace as the authors' simulator plays it, for the time span.
 func newTraceLoad(span time.Duration) (*load, error) {
-	rows, err := data.Records("twitter.csv", "start_s", "queries_per_s")
-	if err != nil {
-		return nil, err
-	}
 	var points []workload.Point
 	for pass := 0; pass*traceSeconds < int(span.Seconds()); pass++ {
-		for n, r := range rows {
-			v, err := reproduce.Numbers("twitter.csv", n, r)
-			if err != nil {
-				return nil, err
-			}
+		if err := data.Read("twitter.csv", "start_s,queries_per_s", 0, func(_ []string, v []float64) error {
 			if at := v[0] + float64(pass*traceSeconds); at < span.Seconds() {
 				points = append(points, workload.Point{At: at, Rate: v[1]})
 			}
+			return nil
+		}); err != nil {
+			return nil, err
 		}
 	}
 	return newLoad("trace", span, points, 0)

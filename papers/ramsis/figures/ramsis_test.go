@@ -58,7 +58,7 @@ func testLoad(t testing.TB, rate float64) *load {
 // Jellyfish+ has the accuracy of the authors' code at every constant load they ran. It violates nothing while some
 // variant carries the load by its rule.
 func TestJellyfishAsPublished(t *testing.T) {
-	byLoad, err := readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
+	byLoad, err := readPublished("constant.csv", "load_qps,ramsis_pct,ramsis_violations_pct,jellyfish_pct", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

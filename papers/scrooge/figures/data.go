@@ -45,64 +45,51 @@ type edge struct {
 func (e *edge) meanItems(level float64) float64 { return e.least + (e.most-e.least)*level }
 
 // graphs reads the seven applications, in the paper's order.
-func graphs() ([]graph, error) {
+func graphs() (out []graph, err error) {
 	models, err := models()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := data.Records("graphs.csv", "graph", "objective_ms", "rate_low", "rate_high")
-	if err != nil {
+	if err := data.Read("graphs.csv", "graph,objective_ms,rate_low,rate_high", 1, func(key []string,
+		v []float64) error {
+		out = append(out, graph{name: key[0], objective: millis(v[0]), low: v[1], high: v[2]})
+		return nil
+	}); err != nil {
 		return nil, err
 	}
-	var out []graph
-	for n, r := range rows {
-		v, err := reproduce.Numbers("graphs.csv", n, r[1:])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, graph{name: r[0], objective: millis(v[0]), low: v[1], high: v[2]})
-	}
-	find := func(file string, n int, name string) (*graph, error) {
+	find := func(name string) (*graph, error) {
 		at := slices.IndexFunc(out, func(g graph) bool { return g.name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("data/%s: record %d: there is no graph %q", file, n+1, name)
+			return nil, fmt.Errorf("there is no graph %q", name)
 		}
 		return &out[at], nil
 	}
-	if rows, err = data.Records("stages.csv", "graph", "stage", "model", "stateful"); err != nil {
-		return nil, err
-	}
-	for n, r := range rows {
-		g, err := find("stages.csv", n, r[0])
+	if err := data.Read("stages.csv", "graph,stage,model,stateful", 4, func(key []string, _ []float64) error {
+		g, err := find(key[0])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		m := models[r[2]]
+		m := models[key[2]]
 		if m == nil {
-			return nil, fmt.Errorf("data/stages.csv: record %d: there is no model %q", n+1, r[2])
+			return fmt.Errorf("there is no model %q", key[2])
 		}
-		g.stages = append(g.stages, stage{name: r[1], model: m, stateful: r[3] == "1"})
-	}
-	if rows, err = data.Records("edges.csv", "graph", "from", "to", "least", "most"); err != nil {
+		g.stages = append(g.stages, stage{name: key[1], model: m, stateful: key[3] == "1"})
+		return nil
+	}); err != nil {
 		return nil, err
 	}
-	for n, r := range rows {
-		g, err := find("edges.csv", n, r[0])
+	return out, data.Read("edges.csv", "graph,from,to,least,most", 3, func(key []string, v []float64) error {
+		g, err := find(key[0])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		v, err := reproduce.Numbers("edges.csv", n, r[3:])
-		if err != nil {
-			return nil, err
-		}
-		from, to := g.index(r[1]), g.index(r[2])
+		from, to := g.index(key[1]), g.index(key[2])
 		if from < 0 || to <= from {
-			return nil, fmt.Errorf("data/edges.csv: record %d: no edge from %q to %q of %s is possible", n+1, r[1],
-				r[2], r[0])
+			return fmt.Errorf("no edge from %q to %q of %s is possible", key[1], key[2], key[0])
 		}
 		g.stages[from].next = append(g.stages[from].next, edge{to, v[0], v[1]})
-	}
-	return out, nil
+		return nil
+	})
 }
 
 // index returns the index of a stage, or -1.

@@ -2,14 +2,13 @@ package scrooge
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
+	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
@@ -83,24 +82,12 @@ func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*exp
 			spec.Stages[e.To].Joins++
 		}
 	}
-	if err := spec.Validate(); err != nil {
-		return nil, err
-	}
-	out := &experiment.Environment{
-		Spec: spec, Solver: solver, Apps: []report.AppInfo{{Name: g.name, BestAccuracy: 1, SLO: spec.Apps[0].SLO}},
-	}
-	var err error
-	if out.Beliefs, err = profile.NewTable(spec, m, profile.Mean); err != nil {
-		return nil, err
-	}
 	for i := range m.Latency {
 		m.Latency[i].StdDev = time.Duration(scatter * float64(m.Latency[i].Mean))
 	}
-	machines, err := truth.NewTable(spec, m, truth.Lognormal, nil)
-	if err != nil {
-		return nil, err
+	out, err := reproduce.NewEnvironment(spec, m, profile.Mean, truth.Lognormal)
+	if err == nil {
+		out.Solver, out.Measured = solver, &m
 	}
-	out.Measured = &m
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }
-	return out, nil
+	return out, err
 }

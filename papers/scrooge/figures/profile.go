@@ -23,25 +23,16 @@ type model struct {
 }
 
 func models() (map[string]*model, error) {
-	rows, err := data.Records("models.csv", "model", "kind", "host_ms", "host_item_ms", "device_ms", "device_item_ms",
-		"largest", "kernel_batch", "kernel_factor", "v100", "balloon_least", "balloon_most", "load_s")
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[string]*model)
-	for n, r := range rows {
-		v, err := reproduce.Numbers("models.csv", n, r[2:])
-		if err != nil {
-			return nil, err
-		}
-		out[r[0]] = &model{
-			name: r[0], cpu: r[1] == "cpu", host: v[0], hostItem: v[1], device: v[2], deviceItem: v[3],
-			largest:     int(v[4]),
-			kernelBatch: v[5], kernelTime: v[6], v100: v[7], balloon: [2]float64{v[8], v[9]},
+	return out, data.Read("models.csv", "model,kind,host_ms,host_item_ms,device_ms,device_item_ms,largest,"+
+		"kernel_batch,kernel_factor,v100,balloon_least,balloon_most,load_s", 2, func(key []string, v []float64) error {
+		out[key[0]] = &model{
+			name: key[0], cpu: key[1] == "cpu", host: v[0], hostItem: v[1], device: v[2], deviceItem: v[3],
+			largest: int(v[4]), kernelBatch: v[5], kernelTime: v[6], v100: v[7], balloon: [2]float64{v[8], v[9]},
 			load: time.Duration(v[10] * float64(time.Second)),
 		}
-	}
-	return out, nil
+		return nil
+	})
 }
 
 // concurrencies are the profiled ones. Figure 5 shows several without naming them.
@@ -87,10 +78,9 @@ func (m *model) points(v serving.VariantID, d serving.DeviceTypeID, faster float
 		}
 		for b := 1; b <= m.largest; b *= 2 {
 			t := millis(m.latencyMS(b, e) / faster)
-			out = append(out, serving.LatencyPoint{
-				Variant: v, DeviceType: d, Items: b, Concurrency: e, Samples: 1, Mean: t, P50: t, P90: t, P95: t,
-				P99: t,
-			})
+			out = append(out, reproduce.Always(serving.LatencyPoint{
+				Variant: v, DeviceType: d, Items: b, Concurrency: e, Samples: 1,
+			}, t))
 		}
 	}
 	return out

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
@@ -27,20 +26,12 @@ type video struct {
 	scene, change time.Duration // mean time at a level, and time of the change to the next
 }
 
-func videos() ([]video, error) {
-	rows, err := data.Records("videos.csv", "video", "least", "most", "scene_s", "change_s")
-	if err != nil {
-		return nil, err
-	}
-	var out []video
-	for n, r := range rows {
-		v, err := reproduce.Numbers("videos.csv", n, r[1:])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, video{r[0], v[0], v[1], seconds(v[2]), seconds(v[3])})
-	}
-	return out, nil
+func videos() (out []video, err error) {
+	err = data.Read("videos.csv", "video,least,most,scene_s,change_s", 1, func(key []string, v []float64) error {
+		out = append(out, video{key[0], v[0], v[1], seconds(v[2]), seconds(v[3])})
+		return nil
+	})
+	return out, err
 }
 
 func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
