@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/algo/milp"
 	"github.com/sluice-serving/sluice/internal/highstest"
 	"github.com/sluice-serving/sluice/internal/longtest"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/papers/infless"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -95,14 +96,14 @@ func TestPackingAgainstLeastResources(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 66))
 		spec, believed, rates := packWorld(rng)
 		r := plan.Request{Spec: spec, Rates: rates}
-		exact := &infless.Planner{Profile: believed}
-		theta, err := exact.CapacityBound(ctx, solver, r)
+		exact := infless.New(believed, infless.Options{})
+		theta, err := infless.CapacityBound(ctx, exact, solver, r)
 		if err != nil {
 			continue // nothing serves some function
 		}
 		least, low := map[infless.Goal]float64{}, map[infless.Goal]float64{}
 		for _, goal := range []infless.Goal{infless.Allocated, infless.Occupied} {
-			if least[goal], low[goal], err = exact.MinResources(ctx, solver, r, goal, limits); err != nil {
+			if least[goal], low[goal], err = infless.MinResources(ctx, exact, solver, r, goal, limits); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
@@ -117,9 +118,9 @@ func TestPackingAgainstLeastResources(t *testing.T) {
 			}
 		}
 		for _, rule := range rules {
-			p := &infless.Planner{
-				Profile: believed, Options: infless.Options{Balanced: rule == "ours", Dense: rule == "ours, dense"},
-			}
+			p := infless.New(believed, infless.Options{
+				Options: packing.Options{Dense: rule == "ours, dense"}, Balanced: rule == "ours",
+			})
 			out, err := p.Plan(ctx, r)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

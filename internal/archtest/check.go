@@ -16,7 +16,52 @@ type Violation struct{ At, What, Why string }
 func (v Violation) String() string { return fmt.Sprintf("%s: %s\n\tbecause %s", v.At, v.What, v.Why) }
 
 // Check returns the violations of this package's tables by the packages.
-func Check(pkgs []Package) []Violation { return check(floors, pkgs) }
+func Check(pkgs []Package) []Violation {
+	return append(check(floors, pkgs), unused(pkgs, unbanned, sameFloor, paperFiles)...)
+}
+
+// unused returns the exceptions that no import needs.
+func unused(pkgs []Package, unbanned, sameFloor []edge, paperFiles []string) (out []Violation) {
+	report := func(at, table string) {
+		out = append(out, Violation{
+			at, "no import needs this; remove it from " + table + " in internal/archtest/table.go",
+			"an exception that nobody needs hides the next import that should not be",
+		})
+	}
+	imported := func(like func(from, to, at string) bool) bool {
+		return slices.ContainsFunc(pkgs, func(p Package) bool {
+			return slices.ContainsFunc(p.Imports, func(u Use) bool {
+				return like(p.Path, strings.TrimPrefix(u.Name, Module+"/"), u.At)
+			})
+		})
+	}
+	for _, e := range unbanned {
+		if !imported(func(from, to, _ string) bool { return match(e.from, from) && match(e.to, to) }) {
+			report(e.from+" -> "+e.to, "unbanned")
+		}
+	}
+	for _, e := range sameFloor {
+		if !imported(func(from, to, _ string) bool {
+			return folder(from) != folder(to) && match(e.from, from) && match(e.to, to)
+		}) {
+			report(e.from+" -> "+e.to, "sameFloor")
+		}
+	}
+	for _, name := range paperFiles {
+		if !imported(func(from, to, at string) bool {
+			return from == systemsPackage && match("papers/...", to) && fileOf(at) == name
+		}) {
+			report(systemsPackage+"/"+name, "paperFiles")
+		}
+	}
+	return out
+}
+
+// fileOf returns the name of the file of Use.At.
+func fileOf(at string) string {
+	name, _, _ := strings.Cut(path.Base(at), ":")
+	return name
+}
 
 func check(table []row, pkgs []Package) []Violation {
 	var out []Violation
@@ -82,6 +127,10 @@ func checkImport(table []row, from string, floor int, imp Use, report func(at, w
 		}
 	}
 	if !mine {
+		return
+	}
+	if from == systemsPackage && match("papers/...", to) && !slices.Contains(paperFiles, fileOf(imp.At)) {
+		report(imp.At, whyPaperFiles, "%s may not import %s here, but in a paper's file (paperFiles)", from, to)
 		return
 	}
 	i := placeOf(table, to)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/internal/planner/fluid"
-	"github.com/sluice-serving/sluice/papers/infless"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -32,9 +32,8 @@ func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 	if w.Trials != nil {
 		out.Try = w.Trials.Try
 	}
-	return &wholeOrParts{Planner: out, parts: &infless.Planner{
-		Profile: w.Profile,
-		Options: infless.Options{Balanced: true, Exact: true, Share: true},
+	return &wholeOrParts{Planner: out, parts: &packing.Planner{
+		Profile: w.Profile, Options: packing.Options{Exact: true, Share: true},
 	}}, nil
 }
 
@@ -42,7 +41,7 @@ func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 // were measured: they are packed.
 type wholeOrParts struct {
 	*fluid.Planner
-	parts *infless.Planner
+	parts *packing.Planner
 }
 
 // Whole returns the planner of whole machines.

@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/papers/infless"
 	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -9,30 +10,30 @@ import (
 
 // INFless, its baselines (§5.1), and infless without one of its ideas each (§5.2, Figure 11).
 var inflessSystems = []System{
-	packing("infless", "gives every instance a batch size and a part of a machine of its own, packs them tightly, and "+
+	packs("infless", "gives every instance a batch size and a part of a machine of its own, packs them tightly, and "+
 		"lets idle apps go", "INFless §3.2, §3.4, §3.5", Options{}),
-	packing("infless-release", "is infless with instances compared by what they serve alone",
+	packs("infless-release", "is infless with instances compared by what they serve alone",
 		"INFless, the authors' code", Options{Release: true}),
-	keptByDefault(packing("infless-balanced", "is infless packed by the resources that the load makes scarce, with "+
+	keptByDefault(packs("infless-balanced", "is infless packed by the resources that the load makes scarce, with "+
 		"rates that are not rounded", "ours", Options{Packing: Packing{Rule: "balanced", Exact: true}})),
-	keptByDefault(packing("infless-dense", "is infless-balanced packed onto the fewest machines", "ours",
+	keptByDefault(packs("infless-dense", "is infless-balanced packed onto the fewest machines", "ours",
 		Options{Packing: Packing{Rule: "dense", Exact: true}})),
-	packing("infless-without-batching", "is infless with batches of one", "INFless §5.2 (without BB)",
+	packs("infless-without-batching", "is infless with batches of one", "INFless §5.2 (without BB)",
 		Options{Planning: Planning{Single: true}}),
-	packing("infless-without-scheduling", "is infless with the fastest part for each batch size, on the first machine "+
+	packs("infless-without-scheduling", "is infless with the fastest part for each batch size, on the first machine "+
 		"with room", "INFless §5.2 (without RS)", Options{Packing: Packing{Fastest: true}}),
-	packing("infless-op1.5", "is infless with execution times overestimated by one half", "INFless §5.2 (OP1.5)",
+	packs("infless-op1.5", "is infless with execution times overestimated by one half", "INFless §5.2 (OP1.5)",
 		Options{Packing: Packing{Latency: 1.5}}),
-	packing("infless-op2", "is infless with execution times overestimated twofold", "INFless §5.2 (OP2)",
+	packs("infless-op2", "is infless with execution times overestimated twofold", "INFless §5.2 (OP2)",
 		Options{Packing: Packing{Latency: 2}}),
-	aliveFor300s(packing("openfaas+", "runs one query at a time on two threads and 10 % of an accelerator",
+	aliveFor300s(packs("openfaas+", "runs one query at a time on two threads and 10 % of an accelerator",
 		"INFless §5.1 (OpenFaaS+)", Options{
 			Planning: Planning{Single: true}, Packing: Packing{Threads: 2, Percent: 10, First: true, Merge: -1},
 		})),
-	aliveFor300s(packing("batch", "fills one batch after the other; all instances of a function have the same batch "+
+	aliveFor300s(packs("batch", "fills one batch after the other; all instances of a function have the same batch "+
 		"size and part, each on the first machine with room", "BATCH, SC 2020; INFless §5.1",
 		Options{Packing: Packing{Uniform: true, First: true, Merge: -1}})),
-	aliveFor300s(packing("batch+rs", "is batch with instances packed as infless packs them",
+	aliveFor300s(packs("batch+rs", "is batch with instances packed as infless packs them",
 		"INFless §5.3 (BATCH+RS)", Options{Packing: Packing{Uniform: true, Merge: -1}})),
 }
 
@@ -58,7 +59,7 @@ var inflessScalers = scalerTable{
 	},
 }
 
-func packing(name, doc, source string, o Options) System {
+func packs(name, doc, source string, o Options) System {
 	router := "bands"
 	if o.Packing.Uniform {
 		router = "fcfs" // one queue for all instances of a function
@@ -85,10 +86,11 @@ func keptByDefault(s System) System {
 
 func newInfless(w PlannerInputs, o Options) (plan.Planner, error) {
 	k := &o.Packing
-	return &infless.Planner{Profile: w.Profile, Options: infless.Options{
-		Headroom: o.Planning.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact,
-		Balanced: k.Rule == "balanced", Dense: k.Rule == "dense", Undivided: o.Release, Single: o.Planning.Single,
-		Fastest: k.Fastest, Uniform: k.Uniform, First: k.First, Threads: k.Threads, Percent: k.Percent,
-		Share: true,
-	}}, nil
+	return infless.New(w.Profile, infless.Options{
+		Options: packing.Options{
+			Headroom: o.Planning.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact, Dense: k.Rule == "dense",
+			Single: o.Planning.Single, Threads: k.Threads, Percent: k.Percent, Share: true,
+		},
+		Balanced: k.Rule == "balanced", Undivided: o.Release, Fastest: k.Fastest, Uniform: k.Uniform, First: k.First,
+	}), nil
 }

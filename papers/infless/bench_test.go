@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/packingtest"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -14,22 +16,22 @@ import (
 // instance and below a second for 10,000 of them.
 func BenchmarkPlan(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	var models []model
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	var models []packingtest.Model
 	shares := make([]float64, 40)
 	for k := range shares {
-		models = append(models, model{
-			slo: time.Duration(100+rng.IntN(200)) * ms, batch: 32, fixed: time.Duration(2+rng.IntN(40)) * ms,
-			work: time.Duration(5+rng.IntN(60)) * ms,
+		models = append(models, packingtest.Model{
+			SLO: ms(100 + rng.IntN(200)), Batch: 32, Fixed: ms(2 + rng.IntN(40)), Work: ms(5 + rng.IntN(60)),
 		})
 		shares[k] = 0.2 + rng.Float64()
 	}
-	spec, believed := testSpec(2000, 32, 2, 0, models)
+	spec, believed := packingtest.Spec(2000, 32, 2, 0, models)
 	for _, load := range []float64{100, 2000, 20000, 90000} {
 		rates := make([]float64, len(shares))
 		for k, s := range shares {
 			rates[k] = s * load
 		}
-		p := &Planner{Profile: believed}
+		p := New(believed, Options{})
 		r := plan.Request{Spec: spec, Rates: rates}
 		first, err := p.Plan(context.Background(), r)
 		if err != nil {
@@ -37,11 +39,11 @@ func BenchmarkPlan(b *testing.B) {
 		}
 		n := len(first.Instances)
 		again := r
-		again.Snapshot = after(spec, first)
-		balanced := &Planner{Profile: believed, Options: Options{Balanced: true}}
+		again.Snapshot = packingtest.After(spec, first)
+		balanced := New(believed, Options{Balanced: true})
 		for _, c := range []struct {
 			name string
-			p    *Planner
+			p    *packing.Planner
 			r    plan.Request
 		}{{"scratch", p, r}, {"steady", p, again}, {"balanced", balanced, r}} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/packingtest"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -15,20 +17,21 @@ import (
 // before.
 func TestBoundsHold(t *testing.T) {
 	rules := []Options{
-		{}, {Balanced: true, Exact: true}, {Dense: true, Exact: true}, {Undivided: true}, {Fastest: true},
-		{Uniform: true, First: true, Merge: -1}, {Single: true},
+		{}, {Options: packing.Options{Exact: true}, Balanced: true},
+		{Options: packing.Options{Dense: true, Exact: true}}, {Undivided: true}, {Fastest: true},
+		{Options: packing.Options{Merge: -1}, Uniform: true, First: true}, {Options: packing.Options{Single: true}},
 	}
 	short, most, least := 0, 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 31))
-		spec, p, rates := random(rng)
+		spec, p, rates := packingtest.Random(rng)
 		for a := range spec.Apps {
 			spec.Apps[a].MinInstances = rng.IntN(4)
 			if rng.IntN(2) == 0 {
 				spec.Apps[a].MaxInstances = max(spec.Apps[a].MinInstances, 1+rng.IntN(4))
 			}
 		}
-		planner := &Planner{Profile: p, Options: rules[seed%uint64(len(rules))]}
+		planner := New(p, rules[seed%uint64(len(rules))])
 		var snapshot *fleet.Snapshot
 		for step := range 6 {
 			got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Snapshot: snapshot, Rates: rates})
@@ -42,13 +45,13 @@ func TestBoundsHold(t *testing.T) {
 			for _, i := range got.Instances {
 				count[spec.Stages[i.Stage].App]++
 			}
-			snapshot = after(spec, got)
-			x, err := planner.read(plan.Request{Spec: spec, Snapshot: snapshot, Rates: rates})
+			snapshot = packingtest.After(spec, got)
+			x, err := planner.Read(plan.Request{Spec: spec, Snapshot: snapshot, Rates: rates})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for a, n := range count {
-				app, f := &spec.Apps[a], &x.functions[a]
+				app, f := &spec.Apps[a], &x.Functions[a]
 				if app.MaxInstances > 0 && n > app.MaxInstances {
 					t.Fatalf("seed %d, step %d, app %d: %d instances, at most %d are wanted", seed, step, a, n,
 						app.MaxInstances)
@@ -63,8 +66,8 @@ func TestBoundsHold(t *testing.T) {
 					continue
 				}
 				short++
-				for k := range f.configurations {
-					if c := &f.configurations[k]; c.Batch == 1 && x.roomFor(f)(k) {
+				for k := range f.Configurations {
+					if c := &f.Configurations[k]; c.Batch == 1 && fullest(x, c) != nil {
 						t.Fatalf("seed %d, step %d, app %d: %d instances, at least %d are wanted, and one of device "+
 							"type %d has room", seed, step, a, n, app.MinInstances, c.Device)
 					}
@@ -90,26 +93,26 @@ func TestBoundsCarry(t *testing.T) {
 	tight, missed := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 32))
-		spec, p, rates := random(rng)
+		spec, p, rates := packingtest.Random(rng)
 		spec, rates = &serving.Spec{
 			DeviceTypes: spec.DeviceTypes, Workers: spec.Workers, Apps: spec.Apps[:1], Stages: spec.Stages[:1],
 			Variants: spec.Variants[:1],
 		}, rates[:1]
-		free, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
+		free, err := New(p, Options{}).Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
 			continue
 		}
 		spec.Apps[0].MaxInstances = 1 + rng.IntN(max(len(free.Instances), 1))
-		planner := &Planner{Profile: p, Options: Options{Balanced: seed%2 == 0}}
-		x, err := planner.read(plan.Request{Spec: spec, Rates: rates})
+		planner := New(p, Options{Balanced: seed%2 == 0})
+		x, err := planner.Read(plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, carries := &x.functions[0], 0.0
+		f, carries := &x.Functions[0], 0.0
 		for range spec.Apps[0].MaxInstances {
-			var best *Configuration
-			for k := range f.configurations {
-				if c := &f.configurations[k]; x.roomFor(f)(k) && f.fills(c, rates[0]-carries) &&
+			var best *packing.Configuration
+			for k := range f.Configurations {
+				if c := &f.Configurations[k]; fullest(x, c) != nil && f.Fills(c, rates[0]-carries) &&
 					(best == nil || c.Up > best.Up) {
 					best = c
 				}
@@ -117,7 +120,8 @@ func TestBoundsCarry(t *testing.T) {
 			if best == nil {
 				break
 			}
-			x.cluster.allocate(x.fullestServer(best), best, -1)
+			g := fullest(x, best)
+			x.Cluster.Allocate(g.Servers[len(g.Servers)-1], best, -1)
 			carries += best.Up
 		}
 		got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
@@ -139,4 +143,14 @@ func TestBoundsCarry(t *testing.T) {
 	if tight < 30 || missed > 0 {
 		t.Errorf("%d of %d tight bounds were not met", missed, tight)
 	}
+}
+
+// fullest returns the fullest group with room for an instance, or nil.
+func fullest(x *packing.State, c *packing.Configuration) *packing.Group {
+	for _, g := range x.Cluster.Groups {
+		if g.Fits(c) {
+			return g
+		}
+	}
+	return nil
 }

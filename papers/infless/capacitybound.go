@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -12,25 +13,25 @@ import (
 // CapacityBound bounds what a cluster carries (ours): the largest multiple of the request's rates if instances could be
 // cut to any size and the machines of a device type shared their resources. No plan of the planner with these options
 // carries more. It is a linear program with a column for each configuration and device type. What runs does not count.
-func (p *Planner) CapacityBound(ctx context.Context, solver milp.Solver, r plan.Request) (float64, error) {
-	x, err := p.read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
+func CapacityBound(ctx context.Context, p *packing.Planner, solver milp.Solver, r plan.Request) (float64, error) {
+	x, err := p.Read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
 	if err != nil {
 		return 0, err
 	}
 	m := &milp.Program{Maximize: true}
 	multiple := m.Column(milp.Column{Objective: 1, Upper: milp.Inf})
-	pools := x.resourcePools()
-	for k := range x.functions {
-		f := &x.functions[k]
-		if f.load <= 0 {
+	pools := resourcePools(x)
+	for k := range x.Functions {
+		f := &x.Functions[k]
+		if f.Load <= 0 {
 			continue
 		}
-		serves := []milp.Term{{Column: multiple, Coef: -f.load}}
-		for c := range f.configurations {
+		serves := []milp.Term{{Column: multiple, Coef: -f.Load}}
+		for c := range f.Configurations {
 			for t := range pools {
-				if y := &pools[t]; y.hosts(&f.configurations[c]) {
+				if y := &pools[t]; y.hosts(&f.Configurations[c]) {
 					serves = append(serves, milp.Term{
-						Column: y.column(m, &f.configurations[c]), Coef: f.configurations[c].Up,
+						Column: y.column(m, &f.Configurations[c]), Coef: f.Configurations[c].Up,
 					})
 				}
 			}
@@ -59,14 +60,14 @@ type resourcePool struct {
 }
 
 // resourcePools returns the pools of the device types that have a machine, in the order of the machines.
-func (x *state) resourcePools() (out []resourcePool) {
-	for _, s := range x.cluster.servers {
+func resourcePools(x *packing.State) (out []resourcePool) {
+	for _, s := range x.Cluster.Servers {
 		at := 0
-		for at < len(out) && out[at].device != s.device {
+		for at < len(out) && out[at].device != s.Device {
 			at++
 		}
 		if at == len(out) {
-			out = append(out, resourcePool{device: s.device, each: &x.spec.DeviceTypes[s.device]})
+			out = append(out, resourcePool{device: s.Device, each: &x.Spec.DeviceTypes[s.Device]})
 		}
 		out[at].machines++
 	}
@@ -74,7 +75,7 @@ func (x *state) resourcePools() (out []resourcePool) {
 }
 
 // hosts reports whether a machine of the pool has room for an instance while it is empty.
-func (y *resourcePool) hosts(c *Configuration) bool {
+func (y *resourcePool) hosts(c *packing.Configuration) bool {
 	if c.Whole {
 		return c.Device == y.device
 	}
@@ -85,7 +86,7 @@ func (y *resourcePool) hosts(c *Configuration) bool {
 const memoryUnit = 1 << 20
 
 // column adds the number of instances of a configuration in the pool.
-func (y *resourcePool) column(m *milp.Program, c *Configuration) int {
+func (y *resourcePool) column(m *milp.Program, c *packing.Configuration) int {
 	j := m.Column(milp.Column{Upper: milp.Inf})
 	if c.Whole {
 		y.whole = append(y.whole, milp.Term{Column: j, Coef: 1})

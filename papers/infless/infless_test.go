@@ -6,61 +6,35 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
+	"github.com/sluice-serving/sluice/internal/packingtest"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-func TestBounds(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		batch     int
-		t, within time.Duration
-		exact     bool
-		low, up   float64
-		ok        bool
-	}{
-		{"§3.2: objective 200 ms, 50 ms, batches of 4", 4, 50 * ms, 200 * ms, false, 28, 80, true},
-		{"the same, exact", 4, 50 * ms, 200 * ms, true, 4 / 0.15, 80, true},
-		{"rounded before it is multiplied", 8, 300 * ms, 700 * ms, false, 24, 24, true},
-		{"the same, exact", 8, 300 * ms, 700 * ms, true, 20, 8 / 0.3, true},
-		{"more than half the objective", 2, 101 * ms, 200 * ms, false, 0, 0, false},
-		{"a batch of one may take all of it", 1, 200 * ms, 200 * ms, false, 1, 5, true},
-		{"rounding would put the lower bound above the upper", 2, 150 * ms, 300 * ms, false, 12, 12, true},
-		{"longer than a second", 4, 1100 * ms, 3 * time.Second, false, 0, 0, false},
-		{"the same, exact", 4, 1100 * ms, 3 * time.Second, true, 4 / 1.9, 4 / 1.1, true},
-		{"a batch of one is never waited for", 1, 100 * ms, 200 * ms, true, 0, 10, true},
-	} {
-		low, up, ok := Bounds(c.batch, c.t, c.within, c.exact)
-		if ok != c.ok || ok && (math.Abs(low-c.low) > 1e-9 || math.Abs(up-c.up) > 1e-9) {
-			t.Errorf("%s: [%v, %v] %v, want [%v, %v] %v", c.name, low, up, ok, c.low, c.up, c.ok)
-		}
-	}
-}
-
 // naive is Algorithm 1 as printed: it tries every configuration on every server for every instance.
-func naive(x *state, f *function, load float64) (out []placed) {
-	for load > tolerance*f.load {
+func naive(x *packing.State, f *packing.Function, load float64) (out []packing.Placed) {
+	for load > packing.Tolerance*f.Load {
 		var at int32
 		best, most := -1, 0.0
-		for k := range f.configurations {
-			cfg := &f.configurations[k]
-			if best >= 0 && cfg.Batch < f.configurations[best].Batch || cfg.Batch > 1 && load <= cfg.Low {
+		for k := range f.Configurations {
+			cfg := &f.Configurations[k]
+			if best >= 0 && cfg.Batch < f.Configurations[best].Batch || cfg.Batch > 1 && load <= cfg.Low {
 				continue
 			}
-			var on *group
+			var on *packing.Group
 			where := int32(0)
-			for s := range x.cluster.servers {
-				g := x.cluster.servers[s].group
-				if g.fits(cfg) && (on == nil || compare(g, on) < 0) {
-					on, where = g, g.servers[len(g.servers)-1]
+			for s := range x.Cluster.Servers {
+				g := x.Cluster.Servers[s].Group
+				if g.Fits(cfg) && (on == nil || g.Compare(on) < 0) {
+					on, where = g, g.Servers[len(g.Servers)-1]
 				}
 			}
 			// Of one configuration's servers Eq. 10 is highest where least is left; that none is better is checked
 			// here.
-			for s := range x.cluster.servers {
-				if g := x.cluster.servers[s].group; g.fits(cfg) && efficiency(f, cfg, g) > efficiency(f, cfg, on) {
+			for s := range x.Cluster.Servers {
+				if g := x.Cluster.Servers[s].Group; g.Fits(cfg) && efficiency(f, cfg, g) > efficiency(f, cfg, on) {
 					panic("a server with more left is better")
 				}
 			}
@@ -68,46 +42,46 @@ func naive(x *state, f *function, load float64) (out []placed) {
 				continue
 			}
 			e := efficiency(f, cfg, on)
-			if best < 0 || e > most || e == most && cfg.Up > f.configurations[best].Up {
+			if best < 0 || e > most || e == most && cfg.Up > f.Configurations[best].Up {
 				best, most, at = k, e, where
 			}
 		}
 		if best < 0 {
 			break
 		}
-		cfg := &f.configurations[best]
-		on, _ := x.cluster.allocate(at, cfg, -1)
-		out = append(out, placed{Configuration: cfg, server: at, accelerator: on})
+		cfg := &f.Configurations[best]
+		on, _ := x.Cluster.Allocate(at, cfg, -1)
+		out = append(out, packing.Placed{Configuration: cfg, Server: at, Accelerator: on})
 		load -= cfg.Up
 	}
 	return out
 }
 
-func efficiency(f *function, cfg *Configuration, g *group) float64 {
-	return cfg.Up / cfg.Resources / f.maxEfficiency / max(1-cfg.Resources/g.left, minFragment)
+func efficiency(f *packing.Function, cfg *packing.Configuration, g *packing.Group) float64 {
+	return cfg.Up / cfg.Resources / f.MaxEfficiency / max(1-cfg.Resources/g.Left, minFragment)
 }
 
 func TestScheduleAgainstEveryServer(t *testing.T) {
 	for seed := uint64(1); seed <= 300; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		spec, believed, rates := random(rng)
-		p := &Planner{Profile: believed, Options: Options{Exact: rng.IntN(2) == 0}}
-		a, err := p.read(plan.Request{Spec: spec, Rates: rates})
+		spec, believed, rates := packingtest.Random(rng)
+		p := New(believed, Options{Options: packing.Options{Exact: rng.IntN(2) == 0}})
+		a, err := p.Read(plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
 			continue
 		}
-		b, _ := p.read(plan.Request{Spec: spec, Rates: rates})
-		for k := range a.functions {
-			got, want := a.schedule(&a.functions[k], nil, a.functions[k].load),
-				naive(b, &b.functions[k], b.functions[k].load)
+		b, _ := p.Read(plan.Request{Spec: spec, Rates: rates})
+		for k := range a.Functions {
+			got, want := algorithm1{}.Schedule(a, &a.Functions[k], nil, a.Functions[k].Load),
+				naive(b, &b.Functions[k], b.Functions[k].Load)
 			if len(got) != len(want) {
 				t.Fatalf("seed %d: %d instances, want %d", seed, len(got), len(want))
 			}
 			for n := range got {
-				if *got[n].Configuration != *want[n].Configuration || got[n].server != want[n].server ||
-					got[n].accelerator != want[n].accelerator {
+				if *got[n].Configuration != *want[n].Configuration || got[n].Server != want[n].Server ||
+					got[n].Accelerator != want[n].Accelerator {
 					t.Fatalf("seed %d, instance %d: %+v on %d, want %+v on %d", seed, n, *got[n].Configuration,
-						got[n].server, *want[n].Configuration, want[n].server)
+						got[n].Server, *want[n].Configuration, want[n].Server)
 				}
 			}
 		}
@@ -118,15 +92,18 @@ func TestScheduleAgainstEveryServer(t *testing.T) {
 // while loads grow, and the same request gives the same plan.
 func TestPlansThroughRandomRates(t *testing.T) {
 	sets := []Options{
-		{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true},
-		{Single: true, Threads: 2, Percent: 10}, {Balanced: true, Headroom: 1.1}, {Balanced: true, Exact: true},
-		{Dense: true}, {Undivided: true}, {Latency: 1.5}, {Merge: -1},
+		{}, {Options: packing.Options{Exact: true}}, {Options: packing.Options{Single: true}}, {Fastest: true},
+		{Uniform: true}, {Uniform: true, First: true},
+		{Options: packing.Options{Single: true, Threads: 2, Percent: 10}},
+		{Options: packing.Options{Headroom: 1.1}, Balanced: true},
+		{Options: packing.Options{Exact: true}, Balanced: true}, {Options: packing.Options{Dense: true}}, {Undivided: true}, {Options: packing.Options{Latency: 1.5}},
+		{Options: packing.Options{Merge: -1}},
 	}
 	plans := 0
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		spec, believed, rates := random(rng)
-		p := &Planner{Profile: believed, Options: sets[seed%uint64(len(sets))]}
+		spec, believed, rates := packingtest.Random(rng)
+		p := New(believed, sets[seed%uint64(len(sets))])
 		var snapshot *fleet.Snapshot
 		var running []plan.Instance
 		carried := make([]float64, len(rates))
@@ -175,7 +152,7 @@ func TestPlansThroughRandomRates(t *testing.T) {
 					shed = out.Shed[a]
 				}
 				if math.Abs(up[a]-out.Capacity[a]) > 1e-6 ||
-					up[a]+shed*p.Options.filled().Headroom < out.Demand[a]*(1-1e-6) {
+					up[a]+shed*max(p.Options.Headroom, 1) < out.Demand[a]*(1-1e-6) {
 					t.Fatalf("seed %d, step %d: app %d gets %v, promised %v, of %v; shed %v", seed, step, a, up[a],
 						out.Capacity[a], out.Demand[a], shed)
 				}
@@ -193,103 +170,10 @@ func TestPlansThroughRandomRates(t *testing.T) {
 				}
 			}
 			running, carried = out.Instances, up
-			snapshot = after(spec, out)
+			snapshot = packingtest.After(spec, out)
 		}
 	}
 	if plans < 1000 {
 		t.Errorf("only %d plans", plans)
-	}
-}
-
-// §3.2, case iii: releasing instances brings the load back into the band, and the remaining instances carry it.
-func TestRelease(t *testing.T) {
-	spec, believed := testSpec(4, 32, 2, 0, []model{{200 * ms, 8, 5 * ms, 40 * ms}})
-	p := &Planner{Profile: believed, Options: Options{Merge: -1}}
-	first, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{2000}})
-	if err != nil || first.Shed != nil {
-		t.Fatal(err, first)
-	}
-	var lows, ups float64
-	for _, i := range first.Instances {
-		lows, ups = lows+i.Low, ups+i.Up
-	}
-	for _, rate := range []float64{1990, 1500, 1000, 300, 20, 1} {
-		out, err := p.Plan(context.Background(), plan.Request{
-			Spec: spec, Rates: []float64{rate}, Snapshot: after(spec, first),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var low, up, least float64
-		least = math.Inf(1)
-		for _, i := range out.Instances {
-			low, up, least = low+i.Low, up+i.Up, min(least, i.Up)
-		}
-		if up < rate {
-			t.Errorf("%v queries/s: what is left carries %v", rate, up)
-		}
-		gone := len(first.Instances) - len(out.Instances)
-		if up-least >= rate && rate < bandEdge(low, up, 0.8) {
-			t.Errorf("%v queries/s: %v to %v, and one more could go", rate, low, up)
-		}
-		if gone > 0 && rate >= bandEdge(lows, ups, 0.8) {
-			t.Errorf("%v queries/s: %d instances of %v to %v went", rate, gone, lows, ups)
-		}
-		if len(out.Instances) > len(first.Instances) || out.Loads > 0 {
-			t.Errorf("%v queries/s: %d instances were %d", rate, len(out.Instances), len(first.Instances))
-		}
-	}
-}
-
-// A load that grew in small steps has small instances; once it is steady they become few large ones that take less.
-func TestMerge(t *testing.T) {
-	spec, believed := testSpec(4, 32, 2, 0, []model{{200 * ms, 16, 60 * ms, 5 * ms}})
-	grow := func(o Options) *plan.Plan {
-		p := &Planner{Profile: believed, Options: o}
-		var out *plan.Plan
-		for rate := 5.0; rate <= 800; rate += 5 {
-			r := plan.Request{Spec: spec, Rates: []float64{rate}}
-			if out != nil {
-				r.Snapshot = after(spec, out)
-			}
-			var err error
-			if out, err = p.Plan(context.Background(), r); err != nil || out.Shed != nil {
-				t.Fatal(rate, err)
-			}
-		}
-		return out
-	}
-	takes := func(p *plan.Plan) (sum float64) {
-		for _, i := range p.Instances {
-			d := &spec.DeviceTypes[i.Part-1]
-			sum += defaultBeta*float64(d.Cores) + float64(d.Percent)
-		}
-		return sum
-	}
-	small, merged := grow(Options{Merge: -1}), grow(Options{})
-	if !(takes(merged) < 0.8*takes(small)) || len(merged.Instances) >= len(small.Instances) {
-		t.Errorf("%d instances take %v, %d merged ones %v", len(small.Instances), takes(small), len(merged.Instances),
-			takes(merged))
-	}
-}
-
-// If no function with a load can be served there is no plan, and the error says why. Next to one that can be served,
-// such a function is left out.
-func TestUnservable(t *testing.T) {
-	spec, believed := testSpec(2, 8, 1, 0, []model{{2 * ms, 8, 5 * ms, 40 * ms}, {200 * ms, 8, 5 * ms, 40 * ms}})
-	p := &Planner{Profile: believed}
-	if _, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{10, 0}}); err == nil {
-		t.Error("a plan for an objective that nothing meets")
-	}
-	out, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{10, 10}})
-	if err != nil || out.Shed == nil || out.Shed[0] != 10 || out.Shed[1] != 0 {
-		t.Errorf("%v: %+v", err, out)
-	}
-	if out, err = p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{0, 0}}); err != nil ||
-		len(out.Instances) > 0 {
-		t.Errorf("scaled to zero: %v: %+v", err, out)
-	}
-	if out, err = p.Plan(context.Background(), plan.Request{Spec: spec}); err != nil || len(out.Instances) != 1 {
-		t.Errorf("before anything is known: %v: %+v", err, out)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -27,20 +28,20 @@ const (
 // as a whole are an error.
 //
 // It is an integer program with a column for each configuration and accelerator, for small clusters.
-func (p *Planner) MinResources(ctx context.Context, solver milp.Solver, r plan.Request, goal Goal,
+func MinResources(ctx context.Context, p *packing.Planner, solver milp.Solver, r plan.Request, goal Goal,
 	limits milp.Limits) (least, bound float64, err error) {
-	x, err := p.read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
+	x, err := p.Read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
 	if err != nil {
 		return 0, 0, err
 	}
 	m := &milp.Program{}
-	machines := x.machines(m, goal)
-	for k := range x.functions {
-		f := &x.functions[k]
-		if f.load <= 0 {
+	machines := machinesOf(x, m, goal)
+	for k := range x.Functions {
+		f := &x.Functions[k]
+		if f.Load <= 0 {
 			continue
 		}
-		if err := f.columns(m, machines, goal); err != nil {
+		if err := columns(f, m, machines, goal); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -62,19 +63,19 @@ func (p *Planner) MinResources(ctx context.Context, solver milp.Solver, r plan.R
 
 // machine is a server in the program.
 type machine struct {
-	*server
+	*packing.Server
 	threadsTaken, memoryTaken []milp.Term
 	percentsTaken             [][]milp.Term // by accelerator
 	used                      int           // column that says whether the machine runs anything; -1 for none
 }
 
-func (x *state) machines(m *milp.Program, goal Goal) []machine {
-	out := make([]machine, len(x.cluster.servers))
+func machinesOf(x *packing.State, m *milp.Program, goal Goal) []machine {
+	out := make([]machine, len(x.Cluster.Servers))
 	for s := range out {
-		y := &x.cluster.servers[s]
-		out[s] = machine{server: y, percentsTaken: make([][]milp.Term, len(y.percents)), used: -1}
+		y := &x.Cluster.Servers[s]
+		out[s] = machine{Server: y, percentsTaken: make([][]milp.Term, len(y.Percents)), used: -1}
 		if goal == Occupied {
-			out[s].used = m.Column(milp.Column{Objective: y.group.left, Upper: 1, Integer: true})
+			out[s].used = m.Column(milp.Column{Objective: y.Group.Left, Upper: 1, Integer: true})
 		}
 	}
 	return out
@@ -82,20 +83,20 @@ func (x *state) machines(m *milp.Program, goal Goal) []machine {
 
 // columns adds the numbers of a function's instances on every accelerator, and the rows by which they carry its load
 // and fill their batches.
-func (f *function) columns(m *milp.Program, machines []machine, goal Goal) error {
+func columns(f *packing.Function, m *milp.Program, machines []machine, goal Goal) error {
 	var ups, lows []milp.Term
-	for k := range f.configurations {
-		c := &f.configurations[k]
+	for k := range f.Configurations {
+		c := &f.Configurations[k]
 		if c.Whole {
 			return errors.New("the least resources of machines that are taken as a whole: name their parts")
 		}
 		for s := range machines {
 			places := 1
 			if c.Percent > 0 {
-				places = len(machines[s].percents)
+				places = len(machines[s].Percents)
 			}
 			for a := range places {
-				j := m.Column(milp.Column{Upper: math.Ceil(f.load / c.Up), Integer: true})
+				j := m.Column(milp.Column{Upper: math.Ceil(f.Load / c.Up), Integer: true})
 				if goal == Allocated {
 					m.Columns[j].Objective = c.Resources
 				}
@@ -107,13 +108,13 @@ func (f *function) columns(m *milp.Program, machines []machine, goal Goal) error
 			}
 		}
 	}
-	m.Row(f.load, milp.Inf, ups...)
-	m.Row(-milp.Inf, f.load, lows...)
+	m.Row(f.Load, milp.Inf, ups...)
+	m.Row(-milp.Inf, f.Load, lows...)
 	return nil
 }
 
 // take notes what an instance takes of the machine and of accelerator a.
-func (y *machine) take(column, a int, c *Configuration) {
+func (y *machine) take(column, a int, c *packing.Configuration) {
 	if c.Threads > 0 {
 		y.threadsTaken = append(y.threadsTaken, milp.Term{Column: column, Coef: float64(c.Threads)})
 	}
@@ -136,11 +137,11 @@ func (y *machine) rows(m *milp.Program) {
 			m.Row(-milp.Inf, 0, append(terms, milp.Term{Column: y.used, Coef: -most})...)
 		}
 	}
-	within(y.threadsTaken, float64(y.threads))
+	within(y.threadsTaken, float64(y.Threads))
 	for _, terms := range y.percentsTaken {
 		within(terms, 100)
 	}
-	if y.memory < unlimited {
-		within(y.memoryTaken, float64(y.memory)/memoryUnit)
+	if y.Memory < packing.Unlimited {
+		within(y.memoryTaken, float64(y.Memory)/memoryUnit)
 	}
 }

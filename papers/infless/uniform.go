@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -13,7 +14,7 @@ import (
 // queries of the function. The time in which the load fills a batch, plus its run, must be within the objective. BATCH
 // bounds a percentile of waits under fitted arrivals. INFless does not say how it rebuilt that; here the mean is
 // bounded instead.
-func cheapest(all []Configuration, load, items float64, within time.Duration) (out []Configuration) {
+func cheapest(all []packing.Configuration, f *packing.Function) (out []packing.Configuration) {
 	var types []serving.DeviceTypeID
 	for k := range all {
 		d := serving.DeviceTypeID(serving.None)
@@ -25,24 +26,24 @@ func cheapest(all []Configuration, load, items float64, within time.Duration) (o
 		}
 	}
 	for _, d := range types {
-		among := slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool {
+		among := slices.DeleteFunc(slices.Clone(all), func(c packing.Configuration) bool {
 			return c.Whole != (d != serving.None) || c.Whole && c.Device != d
 		})
-		if best := cheapestOf(among, load, items, within); best >= 0 {
+		if best := cheapestOf(among, f.Load*f.Items, f.Budget); best >= 0 {
 			out = append(out, among[best])
 		}
 	}
 	return out
 }
 
-// cheapestOf returns the index of the cheapest configuration, or -1.
-func cheapestOf(all []Configuration, load, items float64, within time.Duration) int {
+// cheapestOf returns the index of the cheapest configuration for a load in items/s, or -1.
+func cheapestOf(all []packing.Configuration, items float64, within time.Duration) int {
 	best, least := -1, math.Inf(1)
 	for k := range all {
 		c := &all[k]
 		fills := time.Duration(0)
 		if c.Batch > 1 {
-			s := float64(c.Batch-1) / (load * items)
+			s := float64(c.Batch-1) / items
 			if !(s <= within.Seconds()) {
 				continue
 			}
@@ -59,7 +60,7 @@ func cheapestOf(all []Configuration, load, items float64, within time.Duration) 
 }
 
 // fastest returns for every batch size the configuration that carries most, of equal ones the smaller.
-func fastest(all []Configuration) (out []Configuration) {
+func fastest(all []packing.Configuration, _ *packing.Function) (out []packing.Configuration) {
 	for k := range all {
 		c := &all[k]
 		n := len(out) - 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
 	planner "github.com/sluice-serving/sluice/papers/infless"
@@ -81,11 +82,11 @@ func (p *planningSystem) maxPlanned(ctx context.Context) float64 {
 // bound returns the rate that a linear program allows, over all functions together. The configurations of BATCH depend
 // on the rate, so the program gets those for the rate at.
 func (p *planningSystem) bound(ctx context.Context, at float64) (float64, error) {
-	limits, ok := p.planner.(*planner.Planner)
+	limits, ok := p.planner.(*packing.Planner)
 	if !ok { // the default system packs by exact rates
-		limits = &planner.Planner{Profile: p.env.Beliefs, Options: planner.Options{Exact: true}}
+		limits = &packing.Planner{Profile: p.env.Beliefs, Options: packing.Options{Exact: true}}
 	}
-	x, err := limits.CapacityBound(ctx, p.env.Solver, plan.Request{Spec: p.env.Spec, Rates: p.split(at)})
+	x, err := planner.CapacityBound(ctx, limits, p.env.Solver, plan.Request{Spec: p.env.Spec, Rates: p.split(at)})
 	return x * at, err
 }
 

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
-	planner "github.com/sluice-serving/sluice/papers/infless"
 	"github.com/sluice-serving/sluice/papers/infless/rules"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/serving"
@@ -215,7 +215,7 @@ func efficiencyBound(e contender, functions []function, queries []float64) (floa
 				case singleQuery:
 					ok = ok && b == 1
 				case halfObjective:
-					_, up, ok = planner.Bounds(b, t, f.slo, true)
+					_, up, ok = packing.Bounds(b, t, f.slo, true)
 				}
 				if ok {
 					best = max(best, up/float64(perThread*p.threads+perPercent*p.percent))

@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ func bandEdge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low 
 // release removes instances of a function whose load is below its band (§3.2, case iii), those with the lowest rate per
 // resource first. The paper does not say which ones; the authors' release tries subsets in binary order. The remaining
 // instances always carry the load. If that is impossible within the band, the load stays below it.
-func (x *state) release(f *function) {
+func (x *State) release(f *Function) {
 	up, low := f.up(), f.low()
-	if f.load >= bandEdge(low, up, x.o.Alpha) {
+	if f.Load >= bandEdge(low, up, x.o.Alpha) {
 		return
 	}
 	order := make([]int, len(f.running))
@@ -34,14 +34,14 @@ func (x *state) release(f *function) {
 		if spare <= 0 {
 			break
 		}
-		if up-i.Up < f.load*(1-tolerance) {
+		if up-i.Up < f.Load*(1-Tolerance) {
 			continue
 		}
 		gone[k] = true
 		spare--
 		up, low = up-i.Up, low-i.Low
-		x.cluster.release(i.server, i.Configuration, i.accelerator)
-		if f.load >= bandEdge(low, up, x.o.Alpha) {
+		x.Cluster.release(i.Server, i.Configuration, i.Accelerator)
+		if f.Load >= bandEdge(low, up, x.o.Alpha) {
 			break
 		}
 	}
@@ -54,13 +54,13 @@ func (x *state) release(f *function) {
 	f.running = kept
 }
 
-// consolidate replaces all instances of a function by those that Algorithm 1 would give it now, if that saves enough
+// consolidate replaces all instances of a function by those that the rule would give it now, if that saves enough
 // (§3.2 shows it in Figure 6b and gives no rule): a load that grew in small steps has many small instances. The new
 // ones are placed beside the old, so that no capacity is missing while they start. With inPlace they take the room of
 // the old ones.
-func (x *state) consolidate(f *function, inPlace bool) {
+func (x *State) consolidate(f *Function, inPlace bool) {
 	has := f.resources()
-	if len(f.running) == 0 || f.load <= 0 || has*(1-x.o.Merge) <= f.load/f.maxEfficiency {
+	if len(f.running) == 0 || f.Load <= 0 || has*(1-x.o.Merge) <= f.Load/f.MaxEfficiency {
 		return // no instances could save as much
 	}
 	old := f.running
@@ -72,7 +72,7 @@ func (x *state) consolidate(f *function, inPlace bool) {
 	for _, i := range fresh {
 		carried += i.Up
 	}
-	if carried >= f.load*(1-tolerance) && len(fresh) >= f.bounds.min && resources(fresh) < has*(1-x.o.Merge) {
+	if carried >= f.Load*(1-Tolerance) && len(fresh) >= f.bounds.min && resources(fresh) < has*(1-x.o.Merge) {
 		if !inPlace {
 			x.releaseAll(old)
 		}
@@ -82,32 +82,32 @@ func (x *state) consolidate(f *function, inPlace bool) {
 	x.releaseAll(fresh)
 	if inPlace {
 		for _, i := range old {
-			x.cluster.allocate(i.server, i.Configuration, i.accelerator)
+			x.Cluster.Allocate(i.Server, i.Configuration, i.Accelerator)
 		}
 	}
 }
 
 // scheduleAnew places all instances that a function needs, beside those that run.
-func (x *state) scheduleAnew(f *function) (out []placed) {
-	if !x.o.Balanced && !x.o.Dense {
-		return x.schedule(f, nil, f.load)
+func (x *State) scheduleAnew(f *Function) (out []Placed) {
+	if x.o.Rule != nil {
+		return x.o.Rule.Schedule(x, f, nil, f.Load)
 	}
 	running := f.running
 	f.running = nil
-	x.packBalanced([]*function{f}, x.rule())
+	x.packBalanced([]*Function{f}, x.rule())
 	out, f.running = f.running, running
 	return out
 }
 
-func (x *state) releaseAll(list []placed) {
+func (x *State) releaseAll(list []Placed) {
 	for _, i := range list {
-		x.cluster.release(i.server, i.Configuration, i.accelerator)
+		x.Cluster.release(i.Server, i.Configuration, i.Accelerator)
 	}
 }
 
 // reused gives new instances the places of old ones with the same part on the same server, so that these go on with
 // another batch size.
-func reused(fresh, old []placed) []placed {
+func reused(fresh, old []Placed) []Placed {
 	type spot struct {
 		server      int32
 		accelerator int
@@ -115,12 +115,12 @@ func reused(fresh, old []placed) []placed {
 	}
 	places := make(map[spot][]int32)
 	for _, i := range old {
-		s := spot{i.server, i.accelerator, int32(i.Device)}
+		s := spot{i.Server, i.Accelerator, int32(i.Device)}
 		places[s] = append(places[s], i.place)
 	}
 	for k := range fresh {
 		i := &fresh[k]
-		s := spot{i.server, i.accelerator, int32(i.Device)}
+		s := spot{i.Server, i.Accelerator, int32(i.Device)}
 		if left := places[s]; len(left) > 0 {
 			i.place, places[s] = left[0], left[1:]
 		}

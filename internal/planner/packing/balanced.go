@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"math"
@@ -20,12 +20,12 @@ const (
 	fewestServers
 )
 
-// packBalanced is a rule of ours in place of Algorithm 1. Measurements showed three weaknesses of that algorithm. The
-// largest batch need not have the highest rate per resource. Weights by computing power make the scarcer resource
-// cheap. An instance that fills a server counts a thousand times better, so servers are filled with inefficient
-// instances.
+// packBalanced is a rule of ours in place of INFless' Algorithm 1. Measurements showed three weaknesses of that
+// algorithm. The largest batch need not have the highest rate per resource. Weights by computing power make the scarcer
+// resource cheap. An instance that fills a server counts a thousand times better, so servers are filled with
+// inefficient instances.
 //
-// Here the function with the largest unserved part of its load gets the next instance, in the configuration that serves
+// The function with the largest unserved part of its load gets the next instance, in the configuration that serves
 // most of that part for its price. Prices are beta's as long as resources are plentiful, else weights that save the
 // scarce resource. The instance goes onto the server that keeps threads and accelerators in the ratio nearest to the
 // cluster's. A load that is nearly served gets the instance that just serves it.
@@ -33,12 +33,12 @@ const (
 // With byDuals prices follow scarcity from the first instance on. That carries the largest load. With fewestServers an
 // instance goes onto a server in use rather than an empty one, also in a configuration that serves a little less: Eq. 2
 // counts servers.
-func (x *state) packBalanced(short []*function, how packingRule) {
+func (x *State) packBalanced(short []*Function, how packingRule) {
 	for _, f := range short {
 		f.kept = len(f.running)
-		f.rate, f.exhausted, f.undominated = f.up(), false, undominated(f.configurations)
+		f.rate, f.exhausted, f.undominated = f.up(), false, undominated(f.Configurations)
 	}
-	c := x.cluster
+	c := x.Cluster
 	for {
 		var w weights
 		scarce := true
@@ -50,17 +50,17 @@ func (x *state) packBalanced(short []*function, how packingRule) {
 		unservedPart := 0.0
 		for _, f := range short {
 			if !f.exhausted {
-				unservedPart = max(unservedPart, 1-f.rate/f.load)
+				unservedPart = max(unservedPart, 1-f.rate/f.Load)
 			}
 		}
-		if unservedPart <= tolerance {
+		if unservedPart <= Tolerance {
 			return
 		}
-		for until := unservedPart*(1-1.0/reweighings) - tolerance; ; {
-			var f *function
+		for until := unservedPart*(1-1.0/reweighings) - Tolerance; ; {
+			var f *Function
 			most := 0.0
 			for _, y := range short {
-				if left := 1 - y.rate/y.load; !y.exhausted && left > max(most, tolerance) {
+				if left := 1 - y.rate/y.Load; !y.exhausted && left > max(most, Tolerance) {
 					f, most = y, left
 				}
 			}
@@ -75,15 +75,15 @@ func (x *state) packBalanced(short []*function, how packingRule) {
 }
 
 // unserved returns the largest unserved part of a function's load.
-func unserved(functions []*function) (most float64) {
+func unserved(functions []*Function) (most float64) {
 	for _, f := range functions {
-		most = max(most, 1-f.up()/f.load)
+		most = max(most, 1-f.up()/f.Load)
 	}
 	return most
 }
 
 // withdraw removes the instances that packBalanced has added, and returns them by function.
-func (x *state) withdraw(functions []*function) (out [][]placed) {
+func (x *State) withdraw(functions []*Function) (out [][]Placed) {
 	for _, f := range functions {
 		had := slices.Clone(f.running[f.kept:])
 		x.releaseAll(had)
@@ -94,10 +94,10 @@ func (x *state) withdraw(functions []*function) (out [][]placed) {
 }
 
 // restore gives functions the instances that withdraw returned.
-func (x *state) restore(functions []*function, had [][]placed) {
+func (x *State) restore(functions []*Function, had [][]Placed) {
 	for k, f := range functions {
 		for _, i := range had[k] {
-			x.cluster.allocate(i.server, i.Configuration, i.accelerator)
+			x.Cluster.Allocate(i.Server, i.Configuration, i.Accelerator)
 		}
 		f.running = append(f.running, had[k]...)
 	}
@@ -105,16 +105,16 @@ func (x *state) restore(functions []*function, had [][]placed) {
 
 // addInstance gives a function one more instance, and returns false when none fits. With packed it prefers servers in
 // use.
-func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
-	if f.bounds.reached(len(f.running)) {
+func (x *State) addInstance(f *Function, w weights, scarce, packed bool) bool {
+	if f.Full(len(f.running)) {
 		return false
 	}
 	best, most := -1, 0.0
-	left := f.load - f.rate
-	each := f.minRate(len(f.running), left, x.roomFor(f))
-	for k := range f.configurations {
-		cfg := &f.configurations[k]
-		if cfg.Up < each || !f.fills(cfg, left) {
+	left := f.Load - f.rate
+	each := f.MinRate(len(f.running), left, x.roomFor(f))
+	for k := range f.Configurations {
+		cfg := &f.Configurations[k]
+		if cfg.Up < each || !f.Fills(cfg, left) {
 			continue
 		}
 		takes := w.of(cfg)
@@ -136,10 +136,10 @@ func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 	if best < 0 {
 		return false
 	}
-	cfg := &f.configurations[best]
+	cfg := &f.Configurations[best]
 	at := x.mostBalancedServer(cfg, w, scarce, packed)
-	on, _ := x.cluster.allocate(at, cfg, -1)
-	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
+	on, _ := x.Cluster.Allocate(at, cfg, -1)
+	f.running = append(f.running, Placed{Configuration: cfg, Server: at, Accelerator: on})
 	f.rate += cfg.Up
 	return true
 }
@@ -148,9 +148,9 @@ func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 const usedBonus = 1.25
 
 // hasRoom reports whether an instance fits somewhere and, with packed, whether it fits on a server in use.
-func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
-	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
-		if g := x.cluster.groups[k]; g.fits(cfg) {
+func (x *State) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
+	for k := len(x.Cluster.Groups) - 1; k >= 0; k-- {
+		if g := x.Cluster.Groups[k]; g.Fits(cfg) {
 			if room, used = true, packed && !g.empty; used || !packed {
 				break
 			}
@@ -162,11 +162,11 @@ func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
 // mostBalancedServer returns the server on which the prices of the threads and of the accelerators that are left differ
 // least. Of equal ones it takes the fullest. As long as nothing is scarce, only fullness counts, so that other servers
 // stay empty. With packed, servers in use come first.
-func (x *state) mostBalancedServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
-	var best *group
+func (x *State) mostBalancedServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
+	var best *Group
 	least := math.Inf(1)
-	for _, g := range x.cluster.groups {
-		if !g.fits(cfg) {
+	for _, g := range x.Cluster.Groups {
+		if !g.Fits(cfg) {
 			continue
 		}
 		if !scarce {
@@ -181,5 +181,5 @@ func (x *state) mostBalancedServer(cfg *Configuration, w weights, scarce, packed
 			best, least = g, off
 		}
 	}
-	return best.servers[len(best.servers)-1]
+	return best.Servers[len(best.Servers)-1]
 }

@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/packingtest"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -14,23 +15,23 @@ import (
 func TestBalance(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		spec, believed, rates := random(rng)
-		p := &Planner{Profile: believed, Options: Options{Balanced: true}}
-		x, err := p.read(plan.Request{Spec: spec, Rates: rates})
+		spec, believed, rates := packingtest.Random(rng)
+		p := &Planner{Profile: believed}
+		x, err := p.Read(plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
 			continue
 		}
-		var all []*function
+		var all []*Function
 		threads, percent := 0, 0
 		for _, w := range spec.Workers {
 			d := &spec.DeviceTypes[w.DeviceType]
 			threads, percent = threads+d.Cores, percent+100*d.Accelerators
 		}
-		for k := range x.functions {
-			x.functions[k].undominated = undominated(x.functions[k].configurations)
-			all = append(all, &x.functions[k])
+		for k := range x.Functions {
+			x.Functions[k].undominated = undominated(x.Functions[k].Configurations)
+			all = append(all, &x.Functions[k])
 		}
-		_, bound := dualWeights(x.cluster, all)
+		_, bound := dualWeights(x.Cluster, all)
 		least := math.Inf(1)
 		for n := range 2001 {
 			part := float64(n) / 2000
@@ -41,11 +42,11 @@ func TestBalance(t *testing.T) {
 			takes := 0.0
 			for _, f := range all {
 				cheapest := math.Inf(1)
-				for k := range f.configurations {
-					cheapest = min(cheapest, w.of(&f.configurations[k])/f.configurations[k].Up)
+				for k := range f.Configurations {
+					cheapest = min(cheapest, w.of(&f.Configurations[k])/f.Configurations[k].Up)
 				}
-				if len(f.configurations) > 0 {
-					takes += f.load * cheapest
+				if len(f.Configurations) > 0 {
+					takes += f.Load * cheapest
 				}
 			}
 			least = min(least, 1/takes)

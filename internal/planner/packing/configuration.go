@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Configuration is one way to run an instance of a function: the b, c and g of the paper with the values that follow
+// Configuration is one way to run an instance of a function: the b, c and g of INFless with the values that follow
 // from them.
 type Configuration struct {
 	Variant serving.VariantID
@@ -120,9 +120,9 @@ func (x *space) variants(s serving.StageID, broken []bool) (out []serving.Varian
 
 // configurationsOf lists what a function can run as: its most accurate variant that is fast enough on any part, and
 // fits.
-func (x *space) configurationsOf(f *function, broken []bool) []Configuration {
+func (x *space) configurationsOf(f *Function, broken []bool) []Configuration {
 	for _, v := range x.variants(f.stage, broken) {
-		if out := x.configurations(v, f.Budget, f.items, x.o.Uniform); len(out) > 0 {
+		if out := x.configurations(v, f.Budget, f.Items, x.o.Late); len(out) > 0 {
 			return out
 		}
 	}
@@ -130,7 +130,7 @@ func (x *space) configurationsOf(f *function, broken []bool) []Configuration {
 }
 
 // configurations lists the configurations of a variant within an objective, the largest batches first (Algorithm 1),
-// then by device. items is the mean size of a query. With late, batches may take all of the objective (BATCH).
+// then by device. items is the mean size of a query. See Options.Late for late.
 func (x *space) configurations(v serving.VariantID, within time.Duration, items float64,
 	late bool) (out []Configuration) {
 	variant := &x.spec.Variants[v]

@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"cmp"
@@ -22,11 +22,11 @@ func (w weights) of(c *Configuration) float64 {
 // at most 1 / sum(load * cheapest) of the loads. The least such bound is that of CapacityBound, by the duality of
 // linear programs, and every configuration in its optimum is a cheapest one there. The bound is a linear function over
 // a concave one, so it has one minimum, and ternary search finds it.
-func dualWeights(c *cluster, functions []*function) (best weights, bound float64) {
+func dualWeights(c *Cluster, functions []*Function) (best weights, bound float64) {
 	threads, percent := 0, 0
-	for s := range c.servers {
-		threads += c.servers[s].threads
-		for _, p := range c.servers[s].percents {
+	for s := range c.Servers {
+		threads += c.Servers[s].Threads
+		for _, p := range c.Servers[s].Percents {
 			percent += p
 		}
 	}
@@ -38,10 +38,10 @@ func dualWeights(c *cluster, functions []*function) (best weights, bound float64
 		for _, f := range functions {
 			least := math.Inf(1)
 			for _, n := range f.undominated {
-				y := &f.configurations[n]
+				y := &f.Configurations[n]
 				least = min(least, w.of(y)/y.Up)
 			}
-			if left := f.load - f.rate; left > 0 && !math.IsInf(least, 1) {
+			if left := f.Load - f.rate; left > 0 && !math.IsInf(least, 1) {
 				takes += left * least
 			}
 		}
@@ -97,11 +97,11 @@ const packable = 0.9
 // scarcityWeights returns the weights at which the cheapest configurations of the unserved load fit, and of these those
 // nearest to beta's. They lie between beta's weights and those of dualWeights. scarce reports whether they differ from
 // beta's.
-func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool) {
+func scarcityWeights(c *Cluster, functions []*Function) (w weights, scarce bool) {
 	threads, percent := 0.0, 0.0
-	for s := range c.servers {
-		threads += float64(c.servers[s].threads)
-		for _, p := range c.servers[s].percents {
+	for s := range c.Servers {
+		threads += float64(c.Servers[s].Threads)
+		for _, p := range c.Servers[s].Percents {
 			percent += float64(p)
 		}
 	}
@@ -114,12 +114,12 @@ func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool)
 		for _, f := range functions {
 			best, least := -1, math.Inf(1)
 			for _, n := range f.undominated {
-				if e := w.of(&f.configurations[n]) / f.configurations[n].Up; e < least {
+				if e := w.of(&f.Configurations[n]) / f.Configurations[n].Up; e < least {
 					best, least = n, e
 				}
 			}
-			if left := f.load - f.rate; left > 0 && best >= 0 {
-				y := &f.configurations[best]
+			if left := f.Load - f.rate; left > 0 && best >= 0 {
+				y := &f.Configurations[best]
 				t += left / y.Up * float64(y.Threads)
 				p += left / y.Up * float64(y.Percent)
 			}

@@ -1,4 +1,5 @@
-package infless
+// Package packingtest makes worlds in which parts of machines are packed, for tests.
+package packingtest
 
 import (
 	"fmt"
@@ -11,17 +12,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-const ms = time.Millisecond
-
-// model is a function for tests: a batch of b on c threads and g per cent takes fixed + b * work / speed(c, g).
-type model struct {
-	slo         time.Duration
-	batch       int
-	fixed, work time.Duration
+// Model is a function: a batch of b on c threads and g per cent takes fixed + b * work / speed(c, g).
+type Model struct {
+	SLO         time.Duration
+	Batch       int
+	Fixed, Work time.Duration
 }
 
-// testSpec returns machines of one type, parts of every size, and an app for each model.
-func testSpec(workers, threads, accelerators int, memory int64, models []model) (*serving.Spec, *profile.Table) {
+// Spec returns machines of one type, parts of every size, and an app for each model.
+func Spec(workers, threads, accelerators int, memory int64, models []Model) (*serving.Spec, *profile.Table) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{
 			{Name: "machine", PricePerHour: 1, Cores: threads, Accelerators: accelerators, MemoryBytes: memory},
@@ -44,20 +43,20 @@ func testSpec(workers, threads, accelerators int, memory int64, models []model) 
 		id := serving.StageID(a)
 		name := fmt.Sprintf("f%d", a)
 		spec.Apps = append(spec.Apps, serving.App{
-			Name: name, SLO: serving.SLO{Latency: x.slo, Percentile: 99}, Weight: 1, QueueLimit: 1000,
+			Name: name, SLO: serving.SLO{Latency: x.SLO, Percentile: 99}, Weight: 1, QueueLimit: 1000,
 			Stages: []serving.StageID{id},
 		})
 		spec.Stages = append(spec.Stages, serving.Stage{
 			Name: name, App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(a)},
 		})
 		spec.Variants = append(spec.Variants, serving.Variant{
-			Name: name, Stage: id, Accuracy: 0.9, MaxBatch: x.batch, MemoryBytes: 100, ItemBytes: 1,
+			Name: name, Stage: id, Accuracy: 0.9, MaxBatch: x.Batch, MemoryBytes: 100, ItemBytes: 1,
 		})
 		for d := 1; d < len(spec.DeviceTypes); d++ {
 			t := &spec.DeviceTypes[d]
 			speed := float64(t.Cores) + float64(t.Percent)/4
-			for b := 1; b <= x.batch; b *= 2 {
-				took := x.fixed + time.Duration(float64(b)*float64(x.work)/speed)
+			for b := 1; b <= x.Batch; b *= 2 {
+				took := x.Fixed + time.Duration(float64(b)*float64(x.Work)/speed)
 				m.Latency = append(m.Latency, serving.LatencyPoint{
 					Variant: serving.VariantID(a), DeviceType: serving.DeviceTypeID(d), Items: b, Concurrency: 1,
 					Mean: took,
@@ -72,14 +71,15 @@ func testSpec(workers, threads, accelerators int, memory int64, models []model) 
 	return spec, p
 }
 
-// random is a small world and the rates of its functions.
-func random(rng *rand.Rand) (*serving.Spec, *profile.Table, []float64) {
-	var models []model
+// Random is a small world and the rates of its functions.
+func Random(rng *rand.Rand) (*serving.Spec, *profile.Table, []float64) {
+	var models []Model
 	var rates []float64
 	for range 1 + rng.IntN(3) {
-		models = append(models, model{
-			slo: time.Duration(50+rng.IntN(300)) * ms, batch: 1 << rng.IntN(6),
-			fixed: time.Duration(1+rng.IntN(15)) * ms, work: time.Duration(5+rng.IntN(40)) * ms,
+		models = append(models, Model{
+			SLO: time.Duration(50+rng.IntN(300)) * time.Millisecond, Batch: 1 << rng.IntN(6),
+			Fixed: time.Duration(1+rng.IntN(15)) * time.Millisecond,
+			Work:  time.Duration(5+rng.IntN(40)) * time.Millisecond,
 		})
 		rates = append(rates, 600*rng.Float64())
 	}
@@ -87,12 +87,12 @@ func random(rng *rand.Rand) (*serving.Spec, *profile.Table, []float64) {
 	if rng.IntN(2) == 0 {
 		memory = 500
 	}
-	spec, p := testSpec(1+rng.IntN(4), 8+8*rng.IntN(3), rng.IntN(3), memory, models)
+	spec, p := Spec(1+rng.IntN(4), 8+8*rng.IntN(3), rng.IntN(3), memory, models)
 	return spec, p, rates
 }
 
-// after is the snapshot of a fleet in which a plan runs.
-func after(spec *serving.Spec, p *plan.Plan) *fleet.Snapshot {
+// After is the snapshot of a fleet in which a plan runs.
+func After(spec *serving.Spec, p *plan.Plan) *fleet.Snapshot {
 	s := &fleet.Snapshot{Seq: p.Snapshot + 1}
 	for n := range p.Instances {
 		i := &p.Instances[n]

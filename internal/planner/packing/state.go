@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"errors"
@@ -13,29 +13,32 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// state is the instances on a cluster while a plan is made.
-type state struct {
+// Tolerance is the relative difference below which two rates are equal.
+const Tolerance = 1e-9
+
+// State is the instances on a cluster while a plan is made.
+type State struct {
+	Spec      *serving.Spec
+	Cluster   *Cluster
+	Functions []Function // by StageID
 	o         Options
-	spec      *serving.Spec
-	cluster   *cluster
-	functions []function // by StageID
 	// by worker: places in use
 	numbers map[serving.WorkerID][]int32
 }
 
-// function is a stage of an app, with the configurations that can serve it and the instances that do.
-type function struct {
+// Function is a stage of an app, with the configurations that can serve it and the instances that do.
+type Function struct {
 	capacity.StageDemand
 	stage serving.StageID
-	items float64 // of a query, mean
-	// load is the rate in queries/s to plan for, head-room included; 0 for a function that is not to run.
-	load           float64
-	configurations []Configuration // largest batches first
-	// maxEfficiency is the highest upper bound per resource, which normalises the numerator of Eq. 10.
-	maxEfficiency float64
-	uniform       bool
+	Items float64 // of a query, mean
+	// Load is the rate in queries/s to plan for, head-room included; 0 for a function that is not to run.
+	Load           float64
+	Configurations []Configuration // largest batches first
+	// MaxEfficiency is the highest upper bound per resource, which normalises rates per resource.
+	MaxEfficiency float64
+	late          bool // see Options.Late
 	bounds        bounds
-	running       []placed
+	running       []Placed
 	// Of packBalanced: the number of instances before it began, the rate that its instances carry, whether nothing more
 	// fits, and which configurations may be the cheapest.
 	kept        int
@@ -44,40 +47,37 @@ type function struct {
 	undominated []int
 }
 
-// read makes the state of a request, with the instances that run. It fails when none of the functions that have a load
+// Read makes the state of a request, with the instances that run. It fails when none of the functions that have a load
 // can be served.
-func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{o: p.Options.filled(), spec: r.Spec, numbers: make(map[serving.WorkerID][]int32)}
+func (p *Planner) Read(r plan.Request) (*State, error) {
+	x := &State{o: p.Options.filled(), Spec: r.Spec, numbers: make(map[serving.WorkerID][]int32)}
 	believed := r.Believed(p.Profile)
 	space := newSpace(believed, r.Spec, &x.o)
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
-	x.cluster = newCluster(space, down)
+	x.Cluster = newCluster(space, down)
 	var unserved []error
 	loaded := false
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
-		f := function{StageDemand: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(),
-			uniform: x.o.Uniform}
+		f := Function{StageDemand: asked, stage: serving.StageID(s), Items: r.Mix(asked.App).Mean(),
+			late: x.o.Late}
 		app := &r.Spec.Apps[asked.App]
 		f.bounds = bounds{app.MinInstances, app.MaxInstances}
 		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.MinInstances > 0 {
-			f.load = asked.Rate * x.o.Headroom
+			f.Load = asked.Rate * x.o.Headroom
 		}
-		f.configurations = space.configurationsOf(&f, broken)
-		switch {
-		case x.o.Uniform:
-			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Budget)
-		case x.o.Fastest:
-			f.configurations = fastest(f.configurations)
+		f.Configurations = space.configurationsOf(&f, broken)
+		if x.o.Choose != nil {
+			f.Configurations = x.o.Choose(f.Configurations, &f)
 		}
-		for k := range f.configurations {
-			c := &f.configurations[k]
-			f.maxEfficiency = max(f.maxEfficiency, c.Up/c.Resources)
+		for k := range f.Configurations {
+			c := &f.Configurations[k]
+			f.MaxEfficiency = max(f.MaxEfficiency, c.Up/c.Resources)
 		}
-		if f.load > 0 && len(f.configurations) == 0 {
+		if f.Load > 0 && len(f.Configurations) == 0 {
 			unserved = append(unserved, unservable(space, &f, broken))
 		}
-		loaded = loaded || f.load > 0 && len(f.configurations) > 0
-		x.functions = append(x.functions, f)
+		loaded = loaded || f.Load > 0 && len(f.Configurations) > 0
+		x.Functions = append(x.Functions, f)
 	}
 	if len(unserved) > 0 && !loaded {
 		return nil, errors.Join(unserved...)
@@ -87,7 +87,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 }
 
 // unservable says why no configuration serves a function.
-func unservable(x *space, f *function, broken []bool) error {
+func unservable(x *space, f *Function, broken []bool) error {
 	app, best, what := &x.spec.Apps[f.App], profile.Unknown,
 		"nothing was measured on the parts of machines: run 'sluice profile'"
 	variants := x.variants(f.stage, broken)
@@ -110,7 +110,7 @@ func unservable(x *space, f *function, broken []bool) error {
 
 // adoptRunning takes running instances into the plan, on their servers. It leaves out those that could not be planned
 // any more; their functions are served anew.
-func (x *state) adoptRunning(snapshot *fleet.Snapshot) {
+func (x *State) adoptRunning(snapshot *fleet.Snapshot) {
 	if snapshot == nil {
 		return
 	}
@@ -119,51 +119,59 @@ func (x *state) adoptRunning(snapshot *fleet.Snapshot) {
 		if i.State == fleet.Draining || i.State == fleet.Stopped {
 			continue
 		}
-		f := &x.functions[i.Stage]
-		at := x.cluster.serverOf(i.Key.Worker)
+		f := &x.Functions[i.Stage]
+		at := x.Cluster.serverOf(i.Key.Worker)
 		cfg := f.configurationOf(&i)
-		if at < 0 || cfg == nil || f.load == 0 {
+		if at < 0 || cfg == nil || f.Load == 0 {
 			continue
 		}
-		if on, ok := x.cluster.allocate(at, cfg, int(i.Accelerator)); ok {
-			f.running = append(f.running, placed{cfg, at, on, i.Key.Ordinal})
+		if on, ok := x.Cluster.Allocate(at, cfg, int(i.Accelerator)); ok {
+			f.running = append(f.running, Placed{cfg, at, on, i.Key.Ordinal})
 		}
 	}
 }
 
 // configurationOf returns the configuration of an instance, or nil.
-func (f *function) configurationOf(i *fleet.InstanceSnapshot) *Configuration {
+func (f *Function) configurationOf(i *fleet.InstanceSnapshot) *Configuration {
 	v, ok := capacity.HostedVariant(*i)
 	if !ok {
 		return nil
 	}
 	at := slices.IndexFunc(i.Variants, func(l fleet.Loaded) bool { return l.Variant == v })
-	for k := range f.configurations {
-		if c := &f.configurations[k]; c.Device == i.DeviceType && c.Variant == v && c.Batch == i.Variants[at].Limit {
+	for k := range f.Configurations {
+		if c := &f.Configurations[k]; c.Device == i.DeviceType && c.Variant == v && c.Batch == i.Variants[at].Limit {
 			return c
 		}
 	}
 	return nil
 }
 
-// up is the sum of the instances' upper bounds, R_max of the paper; low is R_min.
-func (f *function) up() (sum float64) {
+// Placed is an instance on a server.
+type Placed struct {
+	*Configuration
+	Server      int32
+	Accelerator int
+	place       int32 // as plan.Instance.Place; 0 for a new one
+}
+
+// up is the sum of the instances' upper bounds, R_max of INFless; low is R_min.
+func (f *Function) up() (sum float64) {
 	for _, i := range f.running {
 		sum += i.Up
 	}
 	return sum
 }
 
-func (f *function) low() (sum float64) {
+func (f *Function) low() (sum float64) {
 	for _, i := range f.running {
 		sum += i.Low
 	}
 	return sum
 }
 
-func (f *function) resources() (sum float64) { return resources(f.running) }
+func (f *Function) resources() (sum float64) { return resources(f.running) }
 
-func resources(list []placed) (sum float64) {
+func resources(list []Placed) (sum float64) {
 	for _, i := range list {
 		sum += i.Resources
 	}
@@ -171,4 +179,4 @@ func resources(list []placed) (sum float64) {
 }
 
 // served reports whether what runs serves the whole load.
-func (f *function) served() bool { return f.up() >= f.load*(1-tolerance) }
+func (f *Function) served() bool { return f.up() >= f.Load*(1-Tolerance) }

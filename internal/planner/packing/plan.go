@@ -1,4 +1,4 @@
-package infless
+package packing
 
 import (
 	"math"
@@ -11,20 +11,20 @@ import (
 
 // plan makes the plan from the placed instances. Shares are those for a load within the band (§3.2, case ii): the load
 // of each instance lies between its bounds as the load of the function lies between the function's.
-func (x *state) plan(r plan.Request) *plan.Plan {
-	out := r.NewPlan("infless")
-	for k := range x.functions {
-		f := &x.functions[k]
+func (x *State) plan(r plan.Request) *plan.Plan {
+	out := r.NewPlan(x.o.Name)
+	for k := range x.Functions {
+		f := &x.Functions[k]
 		low, up := f.low(), f.up()
 		for _, i := range f.running {
-			w := x.cluster.servers[i.server].worker
+			w := x.Cluster.Servers[i.Server].worker
 			p := plan.Instance{
 				Worker: w, Place: i.place, Stage: f.stage,
 				Variants: []plan.Variant{{Variant: i.Variant, Limit: i.Batch}}, Slots: 1, Cores: i.Threads,
-				Share: share(i.Low, i.Up, low, up, f.load), Hold: i.Hold, Low: i.Low, Up: i.Up,
+				Share: share(i.Low, i.Up, low, up, f.Load), Hold: i.Hold, Low: i.Low, Up: i.Up,
 			}
 			if !i.Whole {
-				p.Part, p.Accelerator = int32(i.Device)+1, int32(i.accelerator)
+				p.Part, p.Accelerator = int32(i.Device)+1, int32(i.Accelerator)
 			}
 			if p.Place == 0 {
 				p.Place = x.place(w)
@@ -53,7 +53,7 @@ func share(low, up, lows, ups, load float64) float64 {
 
 // place returns the place of a new instance on a worker: the first number that no instance there has, or had in the
 // snapshot.
-func (x *state) place(w serving.WorkerID) int32 {
+func (x *State) place(w serving.WorkerID) int32 {
 	n := int32(1)
 	for slices.Contains(x.numbers[w], n) {
 		n++
@@ -63,23 +63,23 @@ func (x *state) place(w serving.WorkerID) int32 {
 }
 
 // fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
-func (x *state) fillForecast(out *plan.Plan) {
-	apps := make([]capacity.Outlook, len(x.spec.Apps))
-	for a, app := range x.spec.Apps {
+func (x *State) fillForecast(out *plan.Plan) {
+	apps := make([]capacity.Outlook, len(x.Spec.Apps))
+	for a, app := range x.Spec.Apps {
 		y := &apps[a]
 		y.Capacity, y.Accuracy = math.Inf(1), 1
 		for _, s := range app.Stages {
-			f := &x.functions[s]
+			f := &x.Functions[s]
 			if f.FanOut > 0 {
 				y.Capacity = min(y.Capacity, f.up()/f.FanOut)
 			}
 			if len(f.running) > 0 {
-				y.Accuracy *= x.spec.Variants[f.running[0].Variant].Accuracy
+				y.Accuracy *= x.Spec.Variants[f.running[0].Variant].Accuracy
 			}
 		}
-		f := &x.functions[app.Stages[0]]
-		y.Demand, y.Served = f.load, min(f.load, y.Capacity)
-		if missing := max(f.load-y.Capacity, 0) / x.o.Headroom; missing > tolerance*f.load {
+		f := &x.Functions[app.Stages[0]]
+		y.Demand, y.Served = f.Load, min(f.Load, y.Capacity)
+		if missing := max(f.Load-y.Capacity, 0) / x.o.Headroom; missing > Tolerance*f.Load {
 			y.Missing = missing
 		}
 	}
