@@ -26,8 +26,8 @@ type Maker struct {
 	Special map[reflect.Type]Schema
 	// Short are other forms of structs, beside an object.
 	Short map[reflect.Type]Schema
-	// Enums are the only values of a text or of those in a list, by TYPE.FIELD, beside those that a tag `oneof` lists. A
-	// tag `range` is LOW..HIGH of a number; HIGH may be missing, and >LOW leaves out LOW itself.
+	// Enums are the only values of a text or of those in a list, by TYPE.FIELD, beside those that a tag `oneof` lists.
+	// A tag `range` is LOW..HIGH of a number; HIGH may be missing, and >LOW leaves out LOW itself.
 	Enums map[string][]string
 	// Lenient takes what people write and a reader understands: a number for a text, and nothing (null) for a setting
 	// that is left out. Objects are closed, and a field is required where its comment says "Required.". Otherwise

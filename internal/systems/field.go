@@ -15,9 +15,10 @@ type field struct {
 	values []string // all legal values, the default first; nil where they are not listed
 	low    float64  // bounds of numbers; of durations in ns
 	high   float64
-	at     func(*Options) any            // points to the field
-	text   func(*Options) string         // "" for the zero value
-	take   func(o *Options, v any) error // v is a text or of the field's type; the error says what it is and what is wanted
+	at     func(*Options) any    // points to the field
+	text   func(*Options) string // "" for the zero value
+	// take sets the field. v is a text or of the field's type; the error says what it is and what is wanted.
+	take func(o *Options, v any) error
 }
 
 // typed is a field of a type: how its values are written, read and checked. zero reports a value that is the default.

@@ -96,7 +96,8 @@ func TestPlansThroughRandomRates(t *testing.T) {
 		{Uniform: true}, {Uniform: true, First: true},
 		{Options: packing.Options{Single: true, Threads: 2, Percent: 10}},
 		{Options: packing.Options{Headroom: 1.1}, Balanced: true},
-		{Options: packing.Options{Exact: true}, Balanced: true}, {Options: packing.Options{Dense: true}}, {Undivided: true}, {Options: packing.Options{Latency: 1.5}},
+		{Options: packing.Options{Exact: true}, Balanced: true}, {Options: packing.Options{Dense: true}},
+		{Undivided: true}, {Options: packing.Options{Latency: 1.5}},
 		{Options: packing.Options{Merge: -1}},
 	}
 	plans := 0

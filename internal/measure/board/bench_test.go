@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// BenchmarkQuery is what the board and its log cost for each query, in batches of four, each in steps of its own: an arrival, the
-// start and the end of a batch, and the end of the query.
+// BenchmarkQuery is what the board and its log cost for each query, in batches of four, each in steps of its own: an
+// arrival, the start and the end of a batch, and the end of the query.
 func BenchmarkQuery(b *testing.B) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu"}}, Workers: []serving.Worker{{Name: "w"}},

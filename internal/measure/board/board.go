@@ -63,7 +63,8 @@ func New(spec *serving.Spec, log *steps.Log, o Options) *Board {
 		o.Seconds = seconds
 	}
 	b := &Board{
-		log: log, spec: &serving.Spec{}, fine: newRing(fitting(spec, o.Seconds)), rough: newRing(fitting(spec, minutes)),
+		log: log, spec: &serving.Spec{},
+		fine: newRing(fitting(spec, o.Seconds)), rough: newRing(fitting(spec, minutes)),
 		arrivals: newArrivals(o.Arrivals), o: o, measured: o.Measured,
 	}
 	b.missed.ring = make([]Missed, mostMissed)

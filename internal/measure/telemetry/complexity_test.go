@@ -52,8 +52,10 @@ func TestComplexityGauges(t *testing.T) {
 			}, nil)
 		}
 	}
-	telemetry.log.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{}}})
-	telemetry.log.Observe(0, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady}}, nil)
+	telemetry.log.Observe(0, nil,
+		[]engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{}}})
+	telemetry.log.Observe(0,
+		[]engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady}}, nil)
 	run(100, 10*time.Millisecond)
 	if s, b := shown(); s != 5 || b < 2.99 || b > 3.01 {
 		t.Errorf("%v and %v, want 5 and 3", s, b)

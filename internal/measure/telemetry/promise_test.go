@@ -141,7 +141,8 @@ func TestPromiseInForce(t *testing.T) {
 	s.telemetry.log.Observe(s.now, nil, []engine.Decision{{Kind: engine.LoadVariant, Instance: 1, Variant: 1}})
 	before := value(x.queries)
 	s.offer(100, time.Second, never, 0.9)
-	s.telemetry.log.Observe(s.now, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost}}, nil)
+	s.telemetry.log.Observe(s.now,
+		[]engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost}}, nil)
 	if value(x.queries) != before {
 		t.Error("promised while a variant was loaded anew")
 	}

@@ -26,8 +26,8 @@ const (
 	steadyWindow = 5 * time.Second        // in which a small excess shows
 	// fallWindow is over what time the rate has to be below the band, and how long it has to stay there.
 	fallWindow = 10 * time.Second
-	// bandHeadRoom is a factor on the rate that keeps a rising load from asking for a plan at every step. The paper plans
-	// for the residual alone, R - Rmax (§3.2, case i).
+	// bandHeadRoom is a factor on the rate that keeps a rising load from asking for a plan at every step. The paper
+	// plans for the residual alone, R - Rmax (§3.2, case i).
 	bandHeadRoom = 1.1
 	// noiseSigmas is how many standard deviations of one second's count plans have room for.
 	noiseSigmas = 2

@@ -39,8 +39,8 @@ type deployment struct {
 }
 
 // newDeployment prepares a model in a setup. Planners believe the measured means; simulated latencies also have the
-// measured deviation. The paper's runs learn latencies online (§5.1). As in the authors' code, a query runs alone and is
-// never dropped: a late one still takes a machine's time, and counts as a violation.
+// measured deviation. The paper's runs learn latencies online (§5.1). As in the authors' code, a query runs alone and
+// is never dropped: a late one still takes a machine's time, and counts as a violation.
 func newDeployment(s setup) (*deployment, error) {
 	at := slices.IndexFunc(models, func(m model) bool { return m.name == s.model })
 	if at < 0 {
