@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/internal/heldport"
-	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 )
 
@@ -27,7 +27,7 @@ class Probe:
     def infer(self, inputs):
         return inputs
 `, pkg)
-	if _, err := host.DescribePython(t.Context(), path, func(string) {}); err != nil {
+	if _, err := machines.DescribePython(t.Context(), path, func(string) {}); err != nil {
 		if os.Getenv("SLUICE_PYTHON_TESTS") == "must" {
 			t.Fatal(err)
 		}

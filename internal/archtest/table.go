@@ -28,6 +28,7 @@ var floors = []row{
 
 	{7, ".", false},                       // for programs that embed the application
 	{7, "internal/host", false},           // the application: it alone knows all that stands below
+	{7, "internal/host/machines", false},  // backends, accelerators, machines that are supplied
 	{7, "internal/host/measuring", false}, // measures models, a running server among them
 	{7, "internal/host/server", false},
 	{7, "internal/host/questions", false}, // on a copy of the configuration
@@ -219,6 +220,9 @@ var sameFloor = []edge{
 	{".", "internal/host/fault", "errors have kinds"},
 	{".", "internal/host/measuring", "programs embed the application through the root package"},
 	{".", "internal/host/server", "programs embed the application through the root package"},
+	{"internal/host", "internal/host/machines", "a configuration that was opened says which machines run it"},
+	{"internal/host/measuring", "internal/host/machines", "models are measured on the machines that run them"},
+	{"internal/host/server", "internal/host/machines", "a server runs models on its machines"},
 	{"internal/host/measuring", "internal/host", "what is measured are the models of a configuration that was opened"},
 	{"internal/host/measuring", "internal/host/server", "what serving costs beside the models is measured on a server"},
 	{"internal/host/server", "internal/host", "a server runs a configuration that was opened"},

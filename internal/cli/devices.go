@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/quantity"
 	"github.com/sluice-serving/sluice/internal/runtime/device"
 	"github.com/sluice-serving/sluice/internal/runtime/native"
@@ -24,8 +24,8 @@ Exit status 4 with --require, where there are fewer accelerators.`
 // devicesReport is what --json prints.
 type devicesReport struct {
 	device.Machine
-	ONNXRuntime *native.Library     `json:"onnx_runtime,omitempty"` // nil where none is found
-	Workers     []host.WorkerDevice `json:"workers,omitempty"`
+	ONNXRuntime *native.Library         `json:"onnx_runtime,omitempty"` // nil where none is found
+	Workers     []machines.WorkerDevice `json:"workers,omitempty"`
 }
 
 func devicesCommand() command {
@@ -51,7 +51,7 @@ func devicesCommand() command {
 					if err != nil {
 						return err
 					}
-					if r.Workers, err = opened.Devices(e.Context); err != nil {
+					if r.Workers, err = opened.Fleet().Devices(e.Context); err != nil {
 						return err
 					}
 				}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/config"
-	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 )
 
 // configuredPython is configuredFrom for a model in Python. It runs the model's code, which says what the model takes.
@@ -34,7 +34,7 @@ func configuredPython(e *Env, source string, objectives map[string]time.Duration
 		}
 	}
 	app.Objective = objectives[app.Name()]
-	about, err := host.DescribePython(e.Context, app.Source, func(line string) { fmt.Fprintln(e.Stderr, line) })
+	about, err := machines.DescribePython(e.Context, app.Source, func(line string) { fmt.Fprintln(e.Stderr, line) })
 	if err != nil {
 		return "", err
 	}

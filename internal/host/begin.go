@@ -45,7 +45,7 @@ func (o *Opened) Begin(ctx context.Context, paths ...string) (*Profiled, error) 
 	if len(o.Spec().Apps) == 0 {
 		return o.WithMeasurements(serving.Measurements{}, Measured)
 	}
-	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
+	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.Fleet().RunsModels() {
 		return o.Profile(paths...)
 	}
 	known := Known{o.earlier(), make(map[VariantOn]bool)}
@@ -137,7 +137,7 @@ func (o *Opened) Unbatched(f *profiler.File) (names []string) {
 	for _, x := range f.Failures {
 		for v := range o.tables.Variants {
 			if o.Spec().Variants[v].Name == x.Variant && (x.Batch == 1 || x.Batch == 2) &&
-				o.SeemsBatched(serving.VariantID(v)) {
+				o.Fleet().SeemsBatched(serving.VariantID(v)) {
 				names = append(names, x.Variant)
 				break
 			}
@@ -146,20 +146,15 @@ func (o *Opened) Unbatched(f *profiler.File) (names []string) {
 	return names
 }
 
-// SeemsBatched reports whether shapes alone say that the model of a variant batches.
-func (o *Opened) SeemsBatched(v serving.VariantID) bool {
-	b := &o.tables.Variants[v]
-	return b.Batched && b.Described != nil && b.Described.Config.MaxBatchSize == nil && b.Path != ""
-}
-
 // look adds what other runs know, and what a look shows, of the variants of which nothing is known.
 func (o *Opened) look(ctx context.Context, known Known) (Known, error) {
-	run, err := o.Backends(nil)
+	fleet := o.Fleet()
+	run, err := fleet.Backends(nil)
 	if err != nil {
 		return known, err
 	}
 	defer run.Close()
-	sites, left := o.Sites()
+	sites, left := fleet.Sites()
 	for _, x := range left {
 		o.say(x)
 	}
@@ -177,7 +172,7 @@ func (o *Opened) look(ctx context.Context, known Known) (Known, error) {
 	}()
 	n := 0
 	for _, s := range sites {
-		c, end := o.Measuring(ctx, run, s, "")
+		c, end := fleet.Measuring(ctx, run, s, "")
 		c.Variants = nil
 		for _, v := range s.Variants {
 			cell := VariantOn{o.Spec().Variants[v].Name, o.Spec().DeviceTypes[s.Device].Name}

@@ -1,18 +1,13 @@
 package host
 
 import (
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/serving"
 )
-
-// runsModels reports whether some worker is not fake.
-func (o *Opened) runsModels() bool {
-	return slices.ContainsFunc(o.tables.Backends, func(b config.Backend) bool { return b.Kind != kindFake })
-}
 
 // assumeLatencies makes a profile from the settings of fake workers.
 func (o *Opened) assumeLatencies() (*Profiled, error) {
@@ -34,7 +29,7 @@ func (o *Opened) assumeLatencies() (*Profiled, error) {
 		}
 	}
 	for at, b := range o.tables.Backends {
-		if b.Kind != kindFake {
+		if b.Kind != machines.KindFake {
 			return nil, fault.Errorf(fault.Config,
 				"%s names no profile: run 'sluice profile -f %s -o profile.json' and list it under profiles, or pass "+
 					"--profile", o.Name(), o.Name())

@@ -66,7 +66,7 @@ func (o *Opened) loadFailure(f *profiler.File, v serving.VariantID) error {
 	for w := range o.tables.Backends {
 		d := &o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType]
 		x := f.Failure(o.Spec().Variants[v].Name, d.Name)
-		if x != nil && x.Batch == 0 && o.RunsHere(serving.WorkerID(w)) {
+		if x != nil && x.Batch == 0 && o.Fleet().RunsHere(serving.WorkerID(w)) {
 			return errors.New(x.Reason)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
@@ -186,4 +187,10 @@ func (o *Opened) AppInfo() []report.AppInfo {
 		}
 	}
 	return out
+}
+
+// Fleet is what the configuration says of machines.
+func (o *Opened) Fleet() *machines.Fleet {
+	return &machines.Fleet{File: o.file, Tables: o.tables, Written: systems.Written(o.system.Planner),
+		Notice: o.options.Notice, Where: o.options.Where, Supply: o.options.Machines}
 }

@@ -23,7 +23,7 @@ func (o *Opened) withCuts(m serving.Measurements) serving.Measurements {
 		}
 		factor := float64(of.Cores) / float64(c.Cores)
 		m = derive(m, c, known, factor)
-		if len(known) == 0 && o.runsModels() {
+		if len(known) == 0 && o.Fleet().RunsModels() {
 			o.options.Notice(fmt.Sprintf("no profile has rows of device type %q, %d of the %d cores of %q: its "+
 				"latency is taken to be that of %q times %.3g; 'sluice profile' measures it", part.Name, c.Cores,
 				of.Cores, of.Name, of.Name, factor))

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
@@ -30,7 +29,7 @@ func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Pl
 		return open()
 	}
 	first, err := p.PlannerOver(p.latencies, s, policies, nil, false)
-	if err != nil || !p.HasCatalog() {
+	if err != nil || !p.Fleet().HasCatalog() {
 		return first, err
 	}
 	return &growing{Planner: first, spec: p.Spec(), open: open}, nil
@@ -116,10 +115,4 @@ func placedIn(i config.Instance, open *serving.Open) (_ config.Instance, ok bool
 		}
 	}
 	return i, i.Stage != serving.None && len(i.Variants) > 0
-}
-
-// HasCatalog reports whether models can come and go in a running server: all run in this process, from a repository.
-func (o *Opened) HasCatalog() bool {
-	return o.file.Models.Repository != "" && !slices.ContainsFunc(o.tables.Backends,
-		func(b config.Backend) bool { return b.Kind != kindONNX })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/files"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
@@ -79,13 +80,10 @@ func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 	return o.WithMeasurements(m, Measured)
 }
 
-// MeasuredProfile is the file beside the sluice.yaml in which [Opened.Begin] keeps its measurements.
-const MeasuredProfile = "sluice.profile.json"
-
 // earlier returns the part of the profile of an earlier start that is of this configuration. What failed then is tried
 // again.
 func (o *Opened) earlier() *profiler.File {
-	f, err := profiler.ReadFile(o.file.Path(MeasuredProfile))
+	f, err := profiler.ReadFile(o.file.Path(machines.MeasuredProfile))
 	if err != nil {
 		return &profiler.File{Version: profiler.Version}
 	}
@@ -106,7 +104,7 @@ func (p *Profiled) keepKnown() error {
 // ToKeep is the file that keeps the measurements of this configuration for the next start; "" where it cannot be
 // written.
 func (p *Profiled) ToKeep() string {
-	file := p.file.Path(MeasuredProfile)
+	file := p.file.Path(machines.MeasuredProfile)
 	if files.Writable(filepath.Dir(file)) != nil {
 		return ""
 	}
@@ -115,10 +113,10 @@ func (p *Profiled) ToKeep() string {
 
 // Announce says that models are measured, and where that is kept.
 func (p *Profiled) Announce(what string) {
-	kept := "the profile is kept in " + p.file.Path(MeasuredProfile)
-	if err := files.Writable(filepath.Dir(p.file.Path(MeasuredProfile))); err != nil {
+	kept := "the profile is kept in " + p.file.Path(machines.MeasuredProfile)
+	if err := files.Writable(filepath.Dir(p.file.Path(machines.MeasuredProfile))); err != nil {
 		kept = fmt.Sprintf("every start does so, since the profile cannot be kept in %s: %v",
-			p.file.Path(MeasuredProfile), err)
+			p.file.Path(machines.MeasuredProfile), err)
 	}
 	p.say(what + "; " + kept)
 }
@@ -226,4 +224,25 @@ func (p *Profiled) Expecting(rates map[string]float64) *Profiled {
 			}
 		}
 	})
+}
+
+// covers reports whether the profile is complete: it has every variant on every device type that is to run it, and some
+// variant on every part that can be measured.
+func (p *Profiled) covers() bool {
+	sites, _ := p.Fleet().Sites()
+	for _, s := range sites {
+		known, needed := 0, len(s.Variants)
+		if p.Spec().DeviceTypes[s.Device].Part {
+			needed = 1
+		}
+		for _, v := range s.Variants {
+			if p.latencies.Latency(v, s.Device, 1, 1) < profile.Unknown {
+				known++
+			}
+		}
+		if known < needed {
+			return false
+		}
+	}
+	return true
 }

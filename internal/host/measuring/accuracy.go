@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/measure/samples"
 	"github.com/sluice-serving/sluice/serving"
@@ -52,7 +53,7 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) ([]profil
 	if err != nil {
 		return nil, err
 	}
-	run, err := o.Backends(nil)
+	run, err := o.Fleet().Backends(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func referenceOf(o *host.Opened, variants []serving.VariantID, name string) (ser
 // judge judges variants.
 type judge struct {
 	opened *host.Opened
-	run    *host.Backends
+	run    *machines.Backends
 	folder *judgedSamples
 	app    serving.AppID
 	how    Judging
@@ -210,7 +211,7 @@ func (j *judge) right(v serving.VariantID, k int, outputs []tensor.Tensor) (bool
 
 // answers runs a variant on all samples, in batches, and calls do with the answer to each.
 func (j *judge) answers(v serving.VariantID, do func(k int, outputs []tensor.Tensor) error) error {
-	ctx, done := context.WithTimeout(j.ctx, host.RemoteTimeout)
+	ctx, done := context.WithTimeout(j.ctx, machines.RemoteTimeout)
 	tensors, err := j.run.Describe(ctx, v)
 	done()
 	if err != nil {
@@ -250,7 +251,7 @@ func (j *judge) answers(v serving.VariantID, do func(k int, outputs []tensor.Ten
 
 // launch brings a variant up on the first worker that can run it.
 func (j *judge) launch(v serving.VariantID, size int) (dataplane.Runner, error) {
-	sites, _ := j.opened.Sites()
+	sites, _ := j.opened.Fleet().Sites()
 	for _, s := range sites {
 		if slices.Contains(s.Variants, v) {
 			return j.run.Of(s.Worker).Launch(j.ctx, dataplane.InstanceSpec{

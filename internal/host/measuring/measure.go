@@ -22,18 +22,18 @@ type Measuring struct {
 // that cannot be measured are reported to Options.Notice. It runs the models and takes seconds for every variant and
 // batch size.
 func Measure(ctx context.Context, o *host.Opened, how Measuring) (*profiler.File, error) {
-	run, err := o.Backends(nil)
+	run, err := o.Fleet().Backends(nil)
 	if err != nil {
 		return nil, err
 	}
 	defer run.Close()
-	sites, left := o.Sites()
+	sites, left := o.Fleet().Sites()
 	for _, x := range left {
 		o.Options().Notice(x)
 	}
 	var files []*profiler.File
 	for _, s := range sites {
-		c, ended := o.Measuring(ctx, run, s, how.File)
+		c, ended := o.Fleet().Measuring(ctx, run, s, how.File)
 		if how.Tune != nil {
 			how.Tune(&c)
 		}
@@ -78,6 +78,6 @@ func Measure(ctx context.Context, o *host.Opened, how Measuring) (*profiler.File
 // MeasuredHere reports whether a profile was measured on this machine, by models that ran in this process with the
 // runtime that is here now.
 func MeasuredHere(o *host.Opened, f *profiler.File) bool {
-	run, err := o.Backends(nil)
+	run, err := o.Fleet().Backends(nil)
 	return err == nil && run.Local != nil && f.Host == run.ThisHost()
 }

@@ -36,12 +36,13 @@ const (
 // app has one stage.
 func measureOverhead(ctx context.Context, o *host.Opened, f *profiler.File) ([]profiler.Overhead, error) {
 	for w := range o.Tables().Backends {
-		if !o.RunsHere(serving.WorkerID(w)) || o.Spec().Workers[w].DeviceType != o.Spec().Workers[0].DeviceType {
+		if !o.Fleet().RunsHere(serving.WorkerID(w)) ||
+			o.Spec().Workers[w].DeviceType != o.Spec().Workers[0].DeviceType {
 			return nil, nil
 		}
 	}
 	if len(o.Tables().Backends) == 0 || o.File().Store != "" || o.File().Server.TLS.Cert != "" ||
-		len(o.Functions()) > 0 {
+		len(o.Fleet().Functions()) > 0 {
 		return nil, nil
 	}
 	file := *o.File()

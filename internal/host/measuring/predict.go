@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/runtime/onnx"
 	"github.com/sluice-serving/sluice/papers/infless/operators"
@@ -60,7 +61,7 @@ type Predicted struct {
 // kind fault.Config when the store is of another machine or nothing can be predicted, and of kind fault.Missing without
 // ONNX Runtime.
 func Predict(ctx context.Context, o *host.Opened, ask Predicting) (*Forecast, error) {
-	rt, err := o.ONNXBackend(ctx)
+	rt, err := o.Fleet().ONNXBackend(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +77,12 @@ func Predict(ctx context.Context, o *host.Opened, ask Predicting) (*Forecast, er
 			Points: []profiler.Point{}, Loads: []profiler.Load{},
 		},
 	}}
-	sites, left := o.Sites()
+	sites, left := o.Fleet().Sites()
 	for _, x := range left {
 		o.Options().Notice(x)
 	}
 	for _, s := range sites {
-		if !o.RunsHere(s.Worker) {
+		if !o.Fleet().RunsHere(s.Worker) {
 			continue
 		}
 		for _, v := range s.Variants {
@@ -109,7 +110,7 @@ type predictor struct {
 }
 
 // variant predicts a variant at a site.
-func (p *predictor) variant(ctx context.Context, s host.Site, v serving.VariantID) error {
+func (p *predictor) variant(ctx context.Context, s machines.Site, v serving.VariantID) error {
 	o := p.opened
 	x, device := &o.Spec().Variants[v], &o.Spec().DeviceTypes[s.Device]
 	if o.Tables().Variants[v].Function != nil {

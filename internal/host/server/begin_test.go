@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/hosttest"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
@@ -84,7 +85,7 @@ func TestKnownProfilesAreKept(t *testing.T) {
 	refineAll(t, served(t, p, Options{}))
 	path := hosttest.OddRepository(t, "good")
 	p, said := begunWith(t, path, o)
-	f, err := profiler.ReadFile(filepath.Join(filepath.Dir(path), host.MeasuredProfile))
+	f, err := profiler.ReadFile(filepath.Join(filepath.Dir(path), machines.MeasuredProfile))
 	if len(p.Unmeasured()) > 0 || err != nil || !f.Has("0good", "local") {
 		t.Errorf("%v are to be measured, %v:\n%s", p.Unmeasured(), err, said)
 	}

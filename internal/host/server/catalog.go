@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -25,7 +26,7 @@ import (
 // the server, and new versions take the place of old ones once they are ready. One change is made at a time.
 type catalog struct {
 	base    *host.Profiled // what the server began with
-	run     *host.Backends
+	run     *machines.Backends
 	service *service
 	manager *functions.Manager // has the spec
 	refiner *refiner
@@ -52,9 +53,9 @@ type catalogEntry struct {
 }
 
 // newCatalog returns the repository of a server whose models run in this process, or nil for another server.
-func newCatalog(p *host.Profiled, run *host.Backends, s *service, m *functions.Manager, r *refiner,
+func newCatalog(p *host.Profiled, run *machines.Backends, s *service, m *functions.Manager, r *refiner,
 	log *slog.Logger) *catalog {
-	if !p.HasCatalog() || run.Local == nil {
+	if !p.Fleet().HasCatalog() || run.Local == nil {
 		return nil
 	}
 	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log,
@@ -384,7 +385,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 		if c.run.Unbind(id); b.Function != nil {
 			c.run.Functions.Bind(id, b.Function)
 		} else {
-			c.run.Local.Bind(id, host.ONNXModel(b))
+			c.run.Local.Bind(id, machines.ONNXModel(b))
 		}
 	}
 	own, known, err := c.measuredOf(ctx, spec, at, d, was)
@@ -407,7 +408,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	if err != nil {
 		return nil, err
 	}
-	wiring := d.opened.Wiring(ctx, d.backends(), c.log)
+	wiring := d.backends().Wiring(ctx, c.log)
 	models, err := models(d.opened, d.backends(), wiring, c.log)
 	if err != nil {
 		return nil, err

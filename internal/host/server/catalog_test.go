@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/hosttest"
 	"github.com/sluice-serving/sluice/internal/longtest"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
@@ -212,7 +213,7 @@ func TestModelsComeAndGoAtRandomUnderTraffic(t *testing.T) {
 	if err := os.WriteFile(class, fmt.Appendf(nil, summing, 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, noPython := host.DescribePython(t.Context(), class, func(string) {})
+	_, noPython := machines.DescribePython(t.Context(), class, func(string) {})
 	seed := longtest.Of(uint64(33), uint64(time.Now().UnixNano()))
 	names := systems.Names()
 	rng := rand.New(rand.NewPCG(seed, 1))

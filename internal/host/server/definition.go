@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/internal/models/repository/pb"
@@ -46,7 +47,9 @@ type definition struct {
 func (d *definition) close() { _ = d.repo.Close() }
 
 // backends describe models from what the repository says of them. They run nothing.
-func (d *definition) backends() *host.Backends { return &host.Backends{Opened: d.opened} }
+func (d *definition) backends() *machines.Backends {
+	return &machines.Backends{Fleet: d.opened.Fleet()}
+}
 
 // define reads a model of the repository, or what a client has sent in its place. The models of whole are known not to
 // batch.
@@ -195,7 +198,7 @@ func (e *errUnbatched) Error() string { return "models do not batch" }
 // be loaded, and with errUnbatched when one is to be read anew.
 func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition) (
 	out serving.Measurements, err error) {
-	sites, _ := c.base.Sites()
+	sites, _ := c.base.Fleet().Sites()
 	for _, s := range sites {
 		x := c.measuring(s, at, d)
 		x.Spec, x.Variants = spec, at.Variants
@@ -229,7 +232,7 @@ func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, at *serving.Pl
 const loadLook = 50 * time.Millisecond
 
 // measuring returns the configuration of the measurements of a definition's variants, without the spec.
-func (c *catalog) measuring(s host.Site, at *serving.Placed, d *definition) profiler.Config {
+func (c *catalog) measuring(s machines.Site, at *serving.Placed, d *definition) profiler.Config {
 	of := func(v serving.VariantID) serving.VariantID { return serving.VariantID(slices.Index(at.Variants, v)) }
 	return profiler.Config{Backend: c.run.Of(s.Worker), DeviceType: s.Device, Worker: s.Worker,
 		Slots: 1, Cores: s.Cores, Host: c.run.ThisHost(),
@@ -238,17 +241,17 @@ func (c *catalog) measuring(s host.Site, at *serving.Placed, d *definition) prof
 			return t.Inputs, t.Batched, err
 		},
 		ModelFile: func(v serving.VariantID) string { return d.tables.Variants[of(v)].Path },
-		Unsure:    func(v serving.VariantID) bool { return d.opened.SeemsBatched(of(v)) },
+		Unsure:    func(v serving.VariantID) bool { return d.opened.Fleet().SeemsBatched(of(v)) },
 		RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {
 			return d.backends().OwnInputs(rng, of(v), items)
 		},
-		Identity: func(v serving.VariantID) string { return d.opened.FunctionIdentity(of(v)) },
+		Identity: func(v serving.VariantID) string { return d.opened.Fleet().FunctionIdentity(of(v)) },
 	}
 }
 
 // refineLater has the variants of a definition measured while the server is idle.
 func (c *catalog) refineLater(spec *serving.Spec, at *serving.Placed, d *definition) {
-	sites, _ := c.base.Sites()
+	sites, _ := c.base.Fleet().Sites()
 	for _, s := range sites {
 		for _, v := range at.Variants {
 			cell := host.VariantOn{Variant: spec.Variants[v].Name, Device: spec.DeviceTypes[s.Device].Name}
@@ -262,12 +265,12 @@ func (c *catalog) refineLater(spec *serving.Spec, at *serving.Placed, d *definit
 }
 
 // describe returns the tensors of a variant.
-func (d *definition) describe(v serving.VariantID) (host.Tensors, error) {
+func (d *definition) describe(v serving.VariantID) (machines.Tensors, error) {
 	b := &d.tables.Variants[v]
 	if b.Inputs != nil {
-		return host.Tensors{Inputs: b.Inputs, Outputs: b.Outputs, Batched: b.Batched}, nil
+		return machines.Tensors{Inputs: b.Inputs, Outputs: b.Outputs, Batched: b.Batched}, nil
 	}
-	ctx, done := context.WithTimeout(context.Background(), host.RemoteTry)
+	ctx, done := context.WithTimeout(context.Background(), machines.RemoteTry)
 	defer done()
 	return d.backends().Describe(ctx, v)
 }

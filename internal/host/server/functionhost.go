@@ -72,7 +72,7 @@ func pythonModel(f *functions.File) python.Model {
 // Describe implements functions.Host.
 func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*repository.Described, int, error) {
 	at := slices.IndexFunc(h.python, func(p *python.Backend) bool { return p != nil })
-	if at < 0 || !h.profiled.TakesPython() {
+	if at < 0 || !h.profiled.Fleet().TakesPython() {
 		return nil, 0, errors.New("this server takes no models in Python: they are code that it would run, so a " +
 			"worker must be for them (workers[].backend.kind: python)")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 )
 
@@ -52,7 +53,7 @@ func (s *Server) frontConfig(o Options) (server.Config, error) {
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
 		MaxRequest: int64(limits.Request), Output: int64(limits.Output),
-		Memory:    host.RequestMemory(int64(limits.Memory)),
+		Memory:    machines.RequestMemory(int64(limits.Memory)),
 		MaxHeader: int(limits.Header), Connections: limits.Connections,
 		ConnectionsEach: limits.ConnectionsPerAddress, WriteTimeout: time.Duration(limits.WriteTimeout),
 		StreamIdle: time.Duration(limits.StreamIdle), ConnectionAge: time.Duration(limits.ConnectionAge),

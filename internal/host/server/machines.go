@@ -4,13 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // startMachines has the plane hear of machines from now on. starts are by device type how long they took before.
-func (s *Server) startMachines(run *host.Backends, starts map[string]time.Duration) {
+func (s *Server) startMachines(run *machines.Backends, starts map[string]time.Duration) {
 	n := run.News
 	if n == nil {
 		return
@@ -26,7 +26,7 @@ func (s *Server) startMachines(run *host.Backends, starts map[string]time.Durati
 }
 
 // recallStarts has the plane believe how long machines took to come in an earlier run.
-func (s *Server) recallStarts(run *host.Backends, starts map[string]time.Duration) {
+func (s *Server) recallStarts(run *machines.Backends, starts map[string]time.Duration) {
 	spec, told := s.planned.Spec(), make(map[serving.DeviceTypeID]bool)
 	for w := range spec.Workers {
 		kind := spec.Workers[w].DeviceType
@@ -47,7 +47,7 @@ func (s *Server) closePlane() {
 }
 
 // machineChanged passes on what happened to a machine.
-func (s *Server) machineChanged(run *host.Backends, e provider.Event) {
+func (s *Server) machineChanged(run *machines.Backends, e provider.Event) {
 	workers := s.planned.Spec().Workers
 	w := serving.WorkerID(slices.IndexFunc(workers, func(x serving.Worker) bool { return x.Name == e.Worker }))
 	if w < 0 || run.Supplied[w] == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
@@ -19,7 +20,7 @@ import (
 
 // models describes the apps of the configuration for clients. The inputs and outputs of a graph follow from its stages,
 // unless the file has them.
-func models(o *host.Opened, b *host.Backends, wiring []pipeline.Wiring, log *slog.Logger) (out []*server.Model,
+func models(o *host.Opened, b *machines.Backends, wiring []pipeline.Wiring, log *slog.Logger) (out []*server.Model,
 	err error) {
 	ctx, done := context.WithTimeout(context.Background(), b.Timeout()) // one timeout for all apps
 	defer done()
@@ -70,7 +71,7 @@ func families(o *host.Opened, all []*server.Model) []*server.Model {
 }
 
 // model describes an app for clients. Its versions are the variants of the app's last stage, which answers.
-func model(ctx context.Context, o *host.Opened, a serving.AppID, b *host.Backends, log *slog.Logger) *server.Model {
+func model(ctx context.Context, o *host.Opened, a serving.AppID, b *machines.Backends, log *slog.Logger) *server.Model {
 	spec, info := o.Spec(), &o.Tables().Apps[a]
 	app := &spec.Apps[a]
 	m := &server.Model{
@@ -87,7 +88,7 @@ func model(ctx context.Context, o *host.Opened, a serving.AppID, b *host.Backend
 	m.Labels = labels(o, a)
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	if o.Tables().Variants[spec.Stages[last].Variants[0]].Python != nil {
-		m.Platform = host.PythonPlatform
+		m.Platform = machines.PythonPlatform
 	}
 	if app.Composed() {
 		m.Platform = server.Ensemble
@@ -179,7 +180,7 @@ func functionModel(spec *serving.Spec, l *functions.Live, m *functions.Manager, 
 			},
 		}}
 	if l.Python {
-		out.Platform = host.PythonPlatform
+		out.Platform = machines.PythonPlatform
 	}
 	if was != nil && was.App == l.App && was.Generation == out.Generation {
 		out.Former = slices.DeleteFunc(slices.Concat(was.Former, was.Versions), func(v server.Version) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -37,7 +38,7 @@ var errBusy = errors.New("the server is not idle")
 type refiner struct {
 	service  *service
 	manager  *functions.Manager
-	backends *host.Backends
+	backends *machines.Backends
 	log      *slog.Logger
 	file     string // that keeps the profile; "" for none
 
@@ -75,7 +76,7 @@ type refined struct {
 func newRefiner(p *host.Profiled, log *slog.Logger) *refiner {
 	r := &refiner{log: log, file: p.ToKeep(), known: p.Begun().File, applied: time.Now(),
 		rest: make(map[host.VariantOn]unrefined), learned: make(chan struct{}, 1)}
-	sites, _ := p.Sites()
+	sites, _ := p.Fleet().Sites()
 	for _, x := range sites {
 		for _, v := range x.Variants {
 			cell := host.VariantOn{Variant: p.Spec().Variants[v].Name, Device: p.Spec().DeviceTypes[x.Device].Name}
@@ -85,7 +86,7 @@ func newRefiner(p *host.Profiled, log *slog.Logger) *refiner {
 			r.add(cell, x.Device, unrefined{
 				opened: p.Opened, variants: append(r.rest[cell].variants, variantPlace{id: v}),
 				config: func(ctx context.Context) (profiler.Config, func(*profiler.File)) {
-					return p.Measuring(ctx, r.backends, x, "")
+					return p.Fleet().Measuring(ctx, r.backends, x, "")
 				}}, p.Begun().File.Failure(cell.Variant, cell.Device))
 		}
 	}

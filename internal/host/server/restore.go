@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/host/store"
 	"github.com/sluice-serving/sluice/papers/infless/operators"
 	"github.com/sluice-serving/sluice/serving"
@@ -15,7 +16,7 @@ import (
 )
 
 // restoreFunctions opens the store and makes the first plan for the apps of the file and the functions of the store.
-func (s *Server) restoreFunctions(ctx context.Context, p *host.Profiled, run *host.Backends) error {
+func (s *Server) restoreFunctions(ctx context.Context, p *host.Profiled, run *machines.Backends) error {
 	kept, err := store.OpenFunctions(p.File().Path(p.File().Store))
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (s *Server) restoreFunctions(ctx context.Context, p *host.Profiled, run *ho
 }
 
 // functionsConfig is the configuration of the functions' manager.
-func functionsConfig(p *host.Profiled, kept *store.Functions, run *host.Backends, h functions.Binder) (
+func functionsConfig(p *host.Profiled, kept *store.Functions, run *machines.Backends, h functions.Binder) (
 	functions.Config, error) {
 	statistic, err := profile.ParseStatistic(host.PlannedStatistic)
 	if err != nil {
@@ -82,7 +83,7 @@ func functionsConfig(p *host.Profiled, kept *store.Functions, run *host.Backends
 	if err != nil {
 		return c, err
 	}
-	c.Quick = &functions.Predicted{Runtime: run.Local, Store: times, Host: here, Runs: p.RunsHere}
+	c.Quick = &functions.Predicted{Runtime: run.Local, Store: times, Host: here, Runs: p.Fleet().RunsHere}
 	return c, nil
 }
 

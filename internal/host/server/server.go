@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/board"
 	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
@@ -70,7 +71,7 @@ type Server struct {
 	telemetry  *telemetry.Telemetry
 	tracer     *tracing.Tracer // nil without traces
 	plane      *dataplane.Plane
-	run        *host.Backends
+	run        *machines.Backends
 	service    *service
 	refiner    *refiner
 	functions  *functionHost // nil without a store
@@ -128,7 +129,7 @@ func newServer(ctx context.Context, p *host.Profiled, planned *host.Planned, o O
 	if len(p.Unmeasured()) > 0 {
 		p.Announce("the models are measured while the server is idle")
 	}
-	run, err := p.Backends(s.log)
+	run, err := p.Fleet().Backends(s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func newServer(ctx context.Context, p *host.Profiled, planned *host.Planned, o O
 	if err := s.listen(o); err != nil {
 		return nil, err
 	}
-	host.LogLibrary(s.log)
+	machines.LogLibrary(s.log)
 	s.log.Info("serving", "http", s.HTTPAddr(), "grpc", s.GRPCAddr(), "admin", s.AdminAddr(),
 		"system", p.System().Name, "router", p.System().Router, "batcher", p.System().Batcher)
 	return s, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/internal/measure/tracing"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -55,7 +56,8 @@ type service struct {
 	strict bool // set once: the server is not ready while a model cannot be loaded
 }
 
-func newService(p *host.Planned, t *telemetry.Telemetry, b *host.Backends, wiring []pipeline.Wiring, log *slog.Logger) (
+func newService(p *host.Planned, t *telemetry.Telemetry, b *machines.Backends, wiring []pipeline.Wiring,
+	log *slog.Logger) (
 	*service, error) {
 	models, err := models(p.Opened, b, wiring, log)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/host/store"
 	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
@@ -23,10 +24,10 @@ import (
 const policyTimeout = 5 * time.Minute
 
 // startPlane starts the data plane, its observers, and the service that the HTTP and gRPC servers call.
-func (s *Server) startPlane(ctx context.Context, run *host.Backends, o Options) error {
+func (s *Server) startPlane(ctx context.Context, run *machines.Backends, o Options) error {
 	p := s.planned
 	s.checkInstances(p)
-	if err := p.CheckEachQuery(ctx, run); err != nil {
+	if err := run.CheckEachQuery(ctx); err != nil {
 		return err
 	}
 	e, err := p.Engine()
@@ -38,7 +39,7 @@ func (s *Server) startPlane(ctx context.Context, run *host.Backends, o Options) 
 		return err
 	}
 	e.Watch(s.steps.Weigh)
-	wiring := p.Wiring(ctx, run, s.log)
+	wiring := run.Wiring(ctx, s.log)
 	if s.service, err = newService(p, s.telemetry, run, wiring, s.log); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (s *Server) refinement() func(context.Context) {
 }
 
 // openCatalog has the models of the repository come and go, as clients or the repository say.
-func (s *Server) openCatalog(run *host.Backends) error {
+func (s *Server) openCatalog(run *machines.Backends) error {
 	var m *functions.Manager
 	if s.functions != nil {
 		m = s.functions.manager

@@ -1,12 +1,10 @@
-package host
+package machines
 
 import (
 	"fmt"
 
 	"github.com/sluice-serving/sluice/internal/config"
-	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // Site is a place to measure variants: a worker of a device type, or as many threads of a worker as a part has.
@@ -19,10 +17,10 @@ type Site struct {
 
 // Sites lists the sites of device types that have a worker, in the order of the workers, and then of parts, each with
 // its variants. left has a sentence with the reason for each part that cannot be measured.
-func (o *Opened) Sites() (out []Site, left []string) {
-	spec := o.Spec()
+func (f *Fleet) Sites() (out []Site, left []string) {
+	spec := f.Tables.Spec
 	seen := make(map[serving.DeviceTypeID]bool)
-	for at := range o.tables.Backends {
+	for at := range f.Tables.Backends {
 		id := serving.WorkerID(at)
 		d := spec.Workers[at].DeviceType
 		if seen[d] {
@@ -30,8 +28,8 @@ func (o *Opened) Sites() (out []Site, left []string) {
 		}
 		seen[d] = true
 		s := Site{Device: d, Worker: id, Cores: spec.DeviceTypes[d].Cores}
-		s.Variants = o.placed(func(i *config.Instance) bool { return spec.Workers[i.Worker].DeviceType == d })
-		for _, i := range o.tables.Placement {
+		s.Variants = f.placed(func(i *config.Instance) bool { return spec.Workers[i.Worker].DeviceType == d })
+		for _, i := range f.Tables.Placement {
 			if i.Worker == id && i.Part == 0 {
 				s.slots = max(s.slots, i.Slots)
 			}
@@ -40,10 +38,10 @@ func (o *Opened) Sites() (out []Site, left []string) {
 	}
 	for d := range spec.DeviceTypes {
 		t := &spec.DeviceTypes[d]
-		if !t.Part || t.Placed && !systems.Written(o.system.Planner) {
+		if !t.Part || t.Placed && !f.Written {
 			continue
 		}
-		s, why := o.partSite(serving.DeviceTypeID(d))
+		s, why := f.partSite(serving.DeviceTypeID(d))
 		if why != "" {
 			left = append(left, fmt.Sprintf("part %q is not measured: %s", t.Name, why))
 			continue
@@ -54,8 +52,8 @@ func (o *Opened) Sites() (out []Site, left []string) {
 }
 
 // partSite returns the site of a part: the first worker with room for it whose threads this process controls.
-func (o *Opened) partSite(d serving.DeviceTypeID) (s Site, why string) {
-	spec := o.Spec()
+func (f *Fleet) partSite(d serving.DeviceTypeID) (s Site, why string) {
+	spec := f.Tables.Spec
 	t := &spec.DeviceTypes[d]
 	if t.Percent > 0 {
 		return s, fmt.Sprintf("%d %% of an accelerator cannot be given out here; measure where it can be, and list "+
@@ -66,13 +64,13 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s Site, why string) {
 		return s, "it fits on no worker"
 	}
 	s = Site{Device: d, Worker: serving.None, slots: 1, Cores: t.Cores}
-	for _, c := range o.tables.Cuts {
+	for _, c := range f.Tables.Cuts {
 		if c.Part == d {
 			s.slots, s.Cores = c.Slots, c.Cores
 		}
 	}
 	for _, at := range hosts {
-		if kind := o.tables.Backends[at].Kind; kind != kindRemote && kind != kindSupplied {
+		if kind := f.Tables.Backends[at].Kind; kind != kindRemote && kind != kindSupplied {
 			s.Worker = at
 			break
 		}
@@ -81,7 +79,7 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s Site, why string) {
 		return s, "it fits only on workers that other servers run, which give out their threads as they like"
 	}
 	if t.Placed {
-		s.Variants = o.placed(func(i *config.Instance) bool { return i.Part == int32(d)+1 })
+		s.Variants = f.placed(func(i *config.Instance) bool { return i.Part == int32(d)+1 })
 		return s, ""
 	}
 	for v := range spec.Variants {
@@ -96,40 +94,19 @@ func (o *Opened) partSite(d serving.DeviceTypeID) (s Site, why string) {
 }
 
 // placed lists the variants that the chosen instances of the placement are to load.
-func (o *Opened) placed(chosen func(*config.Instance) bool) (out []serving.VariantID) {
+func (f *Fleet) placed(chosen func(*config.Instance) bool) (out []serving.VariantID) {
 	has := make(map[serving.VariantID]bool)
-	for n := range o.tables.Placement {
-		if i := &o.tables.Placement[n]; chosen(i) {
+	for n := range f.Tables.Placement {
+		if i := &f.Tables.Placement[n]; chosen(i) {
 			for _, v := range i.Variants {
 				has[v] = true
 			}
 		}
 	}
-	for v := range o.Spec().Variants {
+	for v := range f.Tables.Spec.Variants {
 		if has[serving.VariantID(v)] {
 			out = append(out, serving.VariantID(v))
 		}
 	}
 	return out
-}
-
-// covers reports whether the profile is complete: it has every variant on every device type that is to run it, and some
-// variant on every part that can be measured.
-func (p *Profiled) covers() bool {
-	sites, _ := p.Sites()
-	for _, s := range sites {
-		known, needed := 0, len(s.Variants)
-		if p.Spec().DeviceTypes[s.Device].Part {
-			needed = 1
-		}
-		for _, v := range s.Variants {
-			if p.latencies.Latency(v, s.Device, 1, 1) < profile.Unknown {
-				known++
-			}
-		}
-		if known < needed {
-			return false
-		}
-	}
-	return true
 }

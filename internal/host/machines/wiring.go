@@ -1,4 +1,4 @@
-package host
+package machines
 
 import (
 	"context"
@@ -12,20 +12,21 @@ import (
 // of the stages before it.
 //
 // If every worker is fake, no names are needed: fake workers return their inputs, and as many rows as expected.
-func (o *Opened) Wiring(ctx context.Context, b *Backends, log *slog.Logger) []pipeline.Wiring {
-	if !o.runsModels() {
+func (b *Backends) Wiring(ctx context.Context, log *slog.Logger) []pipeline.Wiring {
+	f := b.Fleet
+	if !f.RunsModels() {
 		return nil
 	}
 	ctx, done := context.WithTimeout(ctx, b.Timeout()) // one timeout for all stages
 	defer done()
-	spec := o.Spec()
+	spec := f.Tables.Spec
 	out := make([]pipeline.Wiring, len(spec.Stages))
 	for s := range out {
 		st := &spec.Stages[s]
 		if len(spec.Apps[st.App].Stages) == 1 {
 			continue // as all are that are not of the file
 		}
-		out[s] = o.tables.Stages[s]
+		out[s] = f.Tables.Stages[s]
 		if out[s].Inputs != nil {
 			continue
 		}

@@ -1,4 +1,4 @@
-package host
+package machines
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type Tensors struct {
 
 // Describe returns the inputs and outputs of a variant: from the file, from its model, or from the server that has it.
 func (b *Backends) Describe(ctx context.Context, v serving.VariantID) (Tensors, error) {
-	spec, tables := b.Opened.Spec(), b.Opened.tables
+	spec, tables := b.Fleet.Tables.Spec, b.Fleet.Tables
 	app, at := tables.Variants[v].App, spec.Variants[v].Stage
 	several := len(spec.Apps[app].Stages) > 1
 	if s := tables.Stages[at]; several && s.Inputs != nil {
@@ -48,7 +48,7 @@ func (b *Backends) Describe(ctx context.Context, v serving.VariantID) (Tensors, 
 
 // ask returns the inputs and outputs of the model of a variant, from its file or from the server that has it.
 func (b *Backends) ask(ctx context.Context, v serving.VariantID) (Tensors, error) {
-	if b.Local != nil && b.Opened.tables.Variants[v].Path != "" {
+	if b.Local != nil && b.Fleet.Tables.Variants[v].Path != "" {
 		i, err := b.Local.Interface(v)
 		return Tensors{i.Inputs, i.Outputs, i.Batched}, err
 	}
@@ -76,8 +76,8 @@ func (b *Backends) ask(ctx context.Context, v serving.VariantID) (Tensors, error
 		case <-time.After(remotePause):
 		}
 		if remotes == 0 {
-			return Tensors{}, fmt.Errorf("the inputs of variant %q are not known: %w", b.Opened.Spec().Variants[v].Name,
-				err)
+			return Tensors{}, fmt.Errorf("the inputs of variant %q are not known: %w",
+				b.Fleet.Tables.Spec.Variants[v].Name, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package machines
 
 import (
 	"context"
@@ -18,14 +18,13 @@ import (
 	"github.com/sluice-serving/sluice/internal/runtime/onnx"
 	"github.com/sluice-serving/sluice/internal/runtime/openinference"
 	"github.com/sluice-serving/sluice/internal/runtime/python"
-	"github.com/sluice-serving/sluice/internal/tensor/ops"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // Kinds of workers.backend in a file.
 const (
 	kindONNX     = "onnx"
-	kindFake     = "fake"
+	KindFake     = "fake"
 	kindRemote   = "openinference"
 	kindSupplied = "supplied"
 	kindPython   = "python"
@@ -33,7 +32,7 @@ const (
 
 // Backends run the models and functions of every worker.
 type Backends struct {
-	Opened  *Opened
+	Fleet   *Fleet
 	models  []dataplane.Backend             // by WorkerID; nil for a worker without models
 	workers []dataplane.Backend             // by WorkerID: the same, and functions on workers that run them
 	absent  map[*openinference.Backend]bool // servers that did not say how their models answer
@@ -67,38 +66,38 @@ func (b *Backends) Unbind(v serving.VariantID) {
 
 // Backends makes the backends of the file. They connect and load nothing yet. log takes what goes wrong and what models
 // in Python print; nil has the latter shown as notices.
-func (o *Opened) Backends(log *slog.Logger) (*Backends, error) {
-	kinds := o.tables.Backends
-	if len(kinds) != len(o.Spec().Workers) {
+func (f *Fleet) Backends(log *slog.Logger) (*Backends, error) {
+	kinds := f.Tables.Backends
+	if len(kinds) != len(f.Tables.Spec.Workers) {
 		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
-			len(o.Spec().Workers), o.Name(), len(kinds))
+			len(f.Tables.Spec.Workers), f.File.Name(), len(kinds))
 	}
-	has, err := o.accelerators(context.Background())
+	has, err := f.accelerators(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	out := &Backends{Opened: o, models: make([]dataplane.Backend, len(kinds)), has: has}
+	out := &Backends{Fleet: f, models: make([]dataplane.Backend, len(kinds)), has: has}
 	out.Python = make([]*python.Backend, len(kinds))
-	if own := o.Functions(); len(own) > 0 || o.file.Models.Repository != "" {
+	if own := f.Functions(); len(own) > 0 || f.File.Models.Repository != "" {
 		out.Functions = builtin.NewFunctions(own)
 	}
 	for at, b := range kinds {
 		var err error
 		switch {
-		case b.Kind == kindFake:
-			out.models[at], err = o.fake(b)
+		case b.Kind == KindFake:
+			out.models[at], err = f.fake(b)
 		case b.Kind == kindRemote:
-			out.models[at], err = o.remote(b, log)
+			out.models[at], err = f.remote(b, log)
 		case b.Kind == kindSupplied:
 			if err = out.supply(serving.WorkerID(at), log); err == nil {
 				out.models[at] = out.Supplied[at]
 			}
-		case b.Kind == kindPython, o.onlyFunctions():
+		case b.Kind == kindPython, f.onlyFunctions():
 			// No model of the repository runs here, so no runtime is needed.
 		default:
 			if out.Local == nil {
-				if out.Local, err = o.onnx(has); err == nil {
-					err = o.checkProviders(out.Local, o.teller(log))
+				if out.Local, err = f.onnx(has); err == nil {
+					err = f.checkProviders(out.Local, f.teller(log))
 				}
 			}
 			out.models[at] = out.Local
@@ -107,15 +106,15 @@ func (o *Opened) Backends(log *slog.Logger) (*Backends, error) {
 			return nil, err
 		}
 		worker := out.models[at]
-		if o.runsPython(b) && o.usesPython() {
-			out.Python[at] = o.pythonOf(b, has, log)
+		if f.runsPython(b) && f.usesPython() {
+			out.Python[at] = f.pythonOf(b, has, log)
 			worker = python.Over(out.Python[at], worker)
-			if has != nil && has.why != nil && o.wants(serving.WorkerID(at)) {
-				o.teller(log)(fmt.Errorf("worker %q runs its models in Python without an accelerator: %w",
-					o.Spec().Workers[at].Name, has.why))
+			if has != nil && has.why != nil && f.wants(serving.WorkerID(at)) {
+				f.teller(log)(fmt.Errorf("worker %q runs its models in Python without an accelerator: %w",
+					f.Tables.Spec.Workers[at].Name, has.why))
 			}
 		}
-		if out.Functions != nil && b.Kind != kindFake { // a fake worker has no tensors for functions
+		if out.Functions != nil && b.Kind != KindFake { // a fake worker has no tensors for functions
 			worker = builtin.New(out.Functions, worker)
 		}
 		out.workers = append(out.workers, worker)
@@ -124,54 +123,20 @@ func (o *Opened) Backends(log *slog.Logger) (*Backends, error) {
 }
 
 // teller returns what warnings go to: a server's log, else the user.
-func (o *Opened) teller(log *slog.Logger) func(error) {
+func (f *Fleet) teller(log *slog.Logger) func(error) {
 	if log != nil {
 		return func(err error) { log.Warn("trouble", "error", err) }
 	}
-	return func(err error) { o.options.Notice(err.Error()) }
-}
-
-// RunsHere reports whether a worker runs models in this process.
-func (o *Opened) RunsHere(w serving.WorkerID) bool {
-	kind := o.tables.Backends[w].Kind
-	return kind != kindFake && kind != kindRemote && kind != kindSupplied
-}
-
-// runsPython reports whether models in Python run here, beside a worker's own models.
-func (o *Opened) runsPython(b config.Backend) bool {
-	return b.Kind != kindFake && b.Kind != kindSupplied
-}
-
-// onlyFunctions reports whether no model of the repository runs, and none can come to run: all variants are functions
-// or models in Python.
-func (o *Opened) onlyFunctions() bool {
-	n := len(o.Functions())
-	for v := range o.tables.Variants {
-		if o.tables.Variants[v].Python != nil {
-			n++
-		}
-	}
-	return n > 0 && n == len(o.tables.Variants) && o.file.Store == "" && !o.file.Models.Changes()
-}
-
-// Functions are the variants that are functions, not models.
-func (o *Opened) Functions() map[serving.VariantID]*ops.Function {
-	out := make(map[serving.VariantID]*ops.Function)
-	for v := range o.tables.Variants {
-		if f := o.tables.Variants[v].Function; f != nil {
-			out[serving.VariantID(v)] = f
-		}
-	}
-	return out
+	return func(err error) { f.Notice(err.Error()) }
 }
 
 // ONNXBackend runs models in this process, for a question about it.
-func (o *Opened) ONNXBackend(ctx context.Context) (*onnx.Backend, error) {
-	has, err := o.accelerators(ctx)
+func (f *Fleet) ONNXBackend(ctx context.Context) (*onnx.Backend, error) {
+	has, err := f.accelerators(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o.onnx(has)
+	return f.onnx(has)
 }
 
 // outputShare is the part of the memory that requests may hold which the outputs of one batch take at most: one in so
@@ -179,14 +144,14 @@ func (o *Opened) ONNXBackend(ctx context.Context) (*onnx.Backend, error) {
 const outputShare = 4
 
 // onnx runs models in this process.
-func (o *Opened) onnx(has *accelerators) (*onnx.Backend, error) {
+func (f *Fleet) onnx(has *accelerators) (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
-	for v, b := range o.tables.Variants {
+	for v, b := range f.Tables.Variants {
 		if b.Path != "" {
-			models[serving.VariantID(v)] = ONNXModel(&o.tables.Variants[v])
+			models[serving.VariantID(v)] = ONNXModel(&f.Tables.Variants[v])
 		}
 	}
-	b, err := onnx.New(onnx.Config{Models: models, Device: o.onnxDevice(has), Memory: RequestMemory(0) / outputShare})
+	b, err := onnx.New(onnx.Config{Models: models, Device: f.onnxDevice(has), Memory: RequestMemory(0) / outputShare})
 	if errors.Is(err, native.ErrMissing) {
 		return nil, fault.Wrap(fault.Missing, err)
 	}
@@ -211,9 +176,9 @@ func ONNXModel(b *config.Binding) onnx.Model {
 }
 
 // fake makes a worker that waits as its settings say. Its outputs have as many rows as the stages expect.
-func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
+func (f *Fleet) fake(b config.Backend) (dataplane.Backend, error) {
 	finds := make(map[serving.VariantID][]fake.RowOutput)
-	for _, st := range o.Spec().Stages {
+	for _, st := range f.Tables.Spec.Stages {
 		for _, e := range st.Next {
 			for _, v := range st.Variants {
 				if e.Rows != "" {
@@ -233,14 +198,14 @@ func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
 }
 
 // remote makes a backend for a server that speaks the Open Inference Protocol.
-func (o *Opened) remote(b config.Backend, log *slog.Logger) (*openinference.Backend, error) {
+func (f *Fleet) remote(b config.Backend, log *slog.Logger) (*openinference.Backend, error) {
 	trouble := func(error) {}
 	if log != nil {
 		trouble = func(err error) { log.Warn("trouble", "error", err) }
 	}
 	models := make(map[serving.VariantID]openinference.Model)
-	for v, x := range o.tables.Variants {
-		uri, digest := o.options.Where(x.Model)
+	for v, x := range f.Tables.Variants {
+		uri, digest := f.Where(x.Model)
 		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest,
 			Whole: x.Rows > 0}
 	}

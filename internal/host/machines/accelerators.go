@@ -1,4 +1,4 @@
-package host
+package machines
 
 import (
 	"context"
@@ -27,36 +27,36 @@ type accelerators struct {
 
 // wants reports whether a worker uses accelerators of this machine if they are there: by ONNX Runtime's provider, or in
 // processes of its own that find them by themselves.
-func (o *Opened) wants(w serving.WorkerID) bool {
-	if !o.RunsHere(w) || o.Spec().DeviceTypes[o.Spec().Workers[w].DeviceType].Accelerators == 0 {
+func (f *Fleet) wants(w serving.WorkerID) bool {
+	if !f.RunsHere(w) || f.Tables.Spec.DeviceTypes[f.Tables.Spec.Workers[w].DeviceType].Accelerators == 0 {
 		return false
 	}
-	p := o.tables.Backends[w].Providers
+	p := f.Tables.Backends[w].Providers
 	return len(p) == 0 || slices.Contains(p, onnx.CUDA)
 }
 
 // needs reports whether a worker runs nothing without an accelerator.
-func (o *Opened) needs(w serving.WorkerID) bool {
-	p := o.tables.Backends[w].Providers
+func (f *Fleet) needs(w serving.WorkerID) bool {
+	p := f.Tables.Backends[w].Providers
 	return slices.Contains(p, onnx.CUDA) && !slices.Contains(p, onnx.CPU)
 }
 
 // accelerators looks for the accelerators that workers are to have. Where there are too few it fails if a worker runs
 // nothing without one; else none has any, and why says so.
-func (o *Opened) accelerators(ctx context.Context) (*accelerators, error) {
-	spec := o.Spec()
+func (f *Fleet) accelerators(ctx context.Context) (*accelerators, error) {
+	spec := f.Tables.Spec
 	wanted := make([]device.Wanted, len(spec.Workers))
 	any, needed := false, false
 	for at := range wanted {
 		w := serving.WorkerID(at)
 		wanted[at] = device.Wanted{Name: spec.Workers[at].Name, IDs: []string{}}
-		if at >= len(o.tables.Backends) || !o.wants(w) {
+		if at >= len(f.Tables.Backends) || !f.wants(w) {
 			continue
 		}
 		any = true
 		wanted[at].Count = spec.DeviceTypes[spec.Workers[at].DeviceType].Accelerators
-		wanted[at].IDs = o.tables.Accelerators[at]
-		needed = needed || o.needs(w)
+		wanted[at].IDs = f.Tables.Accelerators[at]
+		needed = needed || f.needs(w)
 	}
 	if !any {
 		return nil, nil
@@ -95,9 +95,9 @@ func (a *accelerators) environment(spec dataplane.InstanceSpec) map[string]strin
 }
 
 // onnxDevice returns where ONNX Runtime runs the instances of a worker.
-func (o *Opened) onnxDevice(a *accelerators) func(serving.WorkerID) onnx.Device {
+func (f *Fleet) onnxDevice(a *accelerators) func(serving.WorkerID) onnx.Device {
 	return func(w serving.WorkerID) onnx.Device {
-		b := o.tables.Backends[w]
+		b := f.Tables.Backends[w]
 		return onnx.Device{
 			Providers: b.Providers, Options: b.ProviderOptions,
 			Ordinal: func(spec dataplane.InstanceSpec) int { return a.share(spec).Ordinal },
@@ -106,13 +106,13 @@ func (o *Opened) onnxDevice(a *accelerators) func(serving.WorkerID) onnx.Device 
 }
 
 // checkProviders tries the providers of the workers that run models by ONNX Runtime. It tells of those that fall back.
-func (o *Opened) checkProviders(b *onnx.Backend, tell func(error)) error {
-	for w := range o.tables.Backends {
-		if o.tables.Backends[w].Kind != kindONNX || len(o.tables.Backends[w].Providers) == 0 {
+func (f *Fleet) checkProviders(b *onnx.Backend, tell func(error)) error {
+	for w := range f.Tables.Backends {
+		if f.Tables.Backends[w].Kind != kindONNX || len(f.Tables.Backends[w].Providers) == 0 {
 			continue
 		}
 		used, passed, err := b.Provider(serving.WorkerID(w))
-		name := o.Spec().Workers[w].Name
+		name := f.Tables.Spec.Workers[w].Name
 		if err != nil {
 			return fault.Errorf(fault.Missing, "worker %q: %w", name, err)
 		}
@@ -126,10 +126,10 @@ func (o *Opened) checkProviders(b *onnx.Backend, tell func(error)) error {
 // onAccelerator reports whether the models of a worker run on the accelerator that it has, as far as is known here:
 // ONNX Runtime says so, and processes of their own use what they see.
 func (b *Backends) onAccelerator(w serving.WorkerID) bool {
-	if b.has == nil || b.has.pool == nil || !b.Opened.wants(w) {
+	if b.has == nil || b.has.pool == nil || !b.Fleet.wants(w) {
 		return false
 	}
-	if b.Opened.tables.Backends[w].Kind != kindONNX || b.Local == nil {
+	if b.Fleet.Tables.Backends[w].Kind != kindONNX || b.Local == nil {
 		return true
 	}
 	used, _, err := b.Local.Provider(w)
@@ -148,26 +148,26 @@ type WorkerDevice struct {
 
 // Devices says which accelerators of this machine the workers have, and which provider runs their models. It loads the
 // runtime, and no models.
-func (o *Opened) Devices(ctx context.Context) ([]WorkerDevice, error) {
-	a, err := o.accelerators(ctx)
+func (f *Fleet) Devices(ctx context.Context) ([]WorkerDevice, error) {
+	a, err := f.accelerators(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]WorkerDevice, len(o.tables.Backends))
+	out := make([]WorkerDevice, len(f.Tables.Backends))
 	for w := range out {
-		worker := &o.Spec().Workers[w]
-		d := &o.Spec().DeviceTypes[worker.DeviceType]
-		out[w] = WorkerDevice{Worker: worker.Name, DeviceType: d.Name, Backend: o.tables.Backends[w].Kind}
+		worker := &f.Tables.Spec.Workers[w]
+		d := &f.Tables.Spec.DeviceTypes[worker.DeviceType]
+		out[w] = WorkerDevice{Worker: worker.Name, DeviceType: d.Name, Backend: f.Tables.Backends[w].Kind}
 		for at := range d.Accelerators {
 			s := a.share(dataplane.InstanceSpec{Worker: serving.WorkerID(w), Accelerator: at, Percent: 100})
-			if s.ID != "" && o.wants(serving.WorkerID(w)) {
+			if s.ID != "" && f.wants(serving.WorkerID(w)) {
 				out[w].Accelerators = append(out[w].Accelerators, s.ID)
 			}
 		}
-		if len(o.tables.Backends[w].Providers) == 0 {
+		if len(f.Tables.Backends[w].Providers) == 0 {
 			continue
 		}
-		b, err := o.ONNXBackend(ctx)
+		b, err := f.ONNXBackend(ctx)
 		if err != nil {
 			return nil, err
 		}

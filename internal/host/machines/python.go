@@ -1,4 +1,4 @@
-package host
+package machines
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/bits"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -21,42 +20,29 @@ import (
 // PythonPlatform is Triton's name for the platform of models in Python.
 const PythonPlatform = "python"
 
-// usesPython reports whether a variant is a model in Python, or one can come to be.
-func (o *Opened) usesPython() bool {
-	return slices.ContainsFunc(o.tables.Variants, func(b config.Binding) bool { return b.Python != nil }) ||
-		o.TakesPython()
-}
-
-// TakesPython reports whether models in Python can be deployed: a worker is for them.
-func (o *Opened) TakesPython() bool {
-	return o.file.Store != "" && slices.ContainsFunc(o.tables.Backends, func(b config.Backend) bool {
-		return b.Kind == kindPython
-	})
-}
-
 // pythonOf runs the models in Python of a worker. log is that of backends.
-func (o *Opened) pythonOf(b config.Backend, has *accelerators, log *slog.Logger) *python.Backend {
+func (f *Fleet) pythonOf(b config.Backend, has *accelerators, log *slog.Logger) *python.Backend {
 	c := python.Config{
 		Interpreter: b.Interpreter, Environment: b.Environment, Processes: b.Processes, Memory: int64(b.ProcessMemory),
 		RunTimeout: time.Duration(b.RunTimeout), ForInstance: has.environment, Spares: b.SpareProcesses,
 		Models: make(map[serving.VariantID]python.Model),
-		Log:    func(model, line string) { o.options.Notice(fmt.Sprintf("model %q: %s", model, line)) },
+		Log:    func(model, line string) { f.Notice(fmt.Sprintf("model %q: %s", model, line)) },
 	}
 	if log != nil {
 		c.Log = func(model, line string) { log.Info("python", "model", model, "output", line) }
 	}
 	if b.VirtualEnvironment != "" {
-		c.Interpreter = python.VirtualEnvironment(o.file.Path(b.VirtualEnvironment))
+		c.Interpreter = python.VirtualEnvironment(f.File.Path(b.VirtualEnvironment))
 	}
-	spec := o.Spec()
-	for v := range o.tables.Variants {
-		x := &o.tables.Variants[v]
+	spec := f.Tables.Spec
+	for v := range f.Tables.Variants {
+		x := &f.Tables.Variants[v]
 		if x.Python == nil {
 			continue
 		}
 		m := python.Model{Name: spec.Variants[v].Name, Source: x.Python.Source(), Options: x.Python.Options}
 		if app := &spec.Apps[x.App]; len(app.Stages) == 1 {
-			m.Inputs, m.Outputs = o.tables.Apps[x.App].Inputs, o.tables.Apps[x.App].Outputs
+			m.Inputs, m.Outputs = f.Tables.Apps[x.App].Inputs, f.Tables.Apps[x.App].Outputs
 		}
 		c.Models[serving.VariantID(v)] = m
 	}
@@ -78,7 +64,7 @@ func (b *Backends) askPython(ctx context.Context, p *python.Backend, v serving.V
 	i, err := p.Interface(ctx, v)
 	if err == nil && i.Inputs == nil {
 		err = fmt.Errorf("the model in Python %q does not say what its inputs are: give it an attribute inputs, or "+
-			"list them under apps[].inputs", b.Opened.Spec().Variants[v].Name)
+			"list them under apps[].inputs", b.Fleet.Tables.Spec.Variants[v].Name)
 	}
 	return Tensors{i.Inputs, i.Outputs, i.Batched}, err
 }
@@ -122,7 +108,7 @@ const pythonTimeout = 2 * time.Minute
 
 // Timeout is how long it may take to ask what the inputs and outputs of models are.
 func (b *Backends) Timeout() time.Duration {
-	if b.Opened.usesPython() {
+	if b.Fleet.usesPython() {
 		return pythonTimeout
 	}
 	return RemoteTimeout

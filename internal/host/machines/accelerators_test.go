@@ -1,13 +1,13 @@
-package host
+package machines
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
@@ -15,7 +15,7 @@ import (
 )
 
 // cards is a configuration with two workers on accelerators and one on cores.
-func cards(t *testing.T, providers, named string) *Opened {
+func cards(t *testing.T, providers, named string) *Fleet {
 	t.Helper()
 	if _, err := native.ONNXRuntime(); err != nil {
 		t.Skip(err)
@@ -39,17 +39,21 @@ apps: [{name: app, slo: {latency: 1s}, variants: [{name: m}]}]
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	o, err := Open(path, Options{})
+	f, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o
+	tables, err := f.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Fleet{File: f, Tables: tables, Notice: func(string) {}}
 }
 
 // drivers has a program stand for that of the driver, with two accelerators.
 func drivers(t *testing.T) {
 	t.Helper()
-	tool, err := filepath.Abs("../runtime/device/testdata/nvidia-smi")
+	tool, err := filepath.Abs("../../runtime/device/testdata/nvidia-smi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +109,7 @@ func TestWithoutAcceleratorsWorkersFallBackOrSayWhy(t *testing.T) {
 // A profile that is measured on an accelerator has its memory and how it was; one of a worker that fell back has not.
 func TestProfilesSayHowAcceleratorsWere(t *testing.T) {
 	drivers(t)
-	o := cards(t, "cuda, cpu", "")
-	run, err := o.Backends(nil)
+	run, err := cards(t, "cuda, cpu", "").Backends(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,50 +126,5 @@ func TestProfilesSayHowAcceleratorsWere(t *testing.T) {
 	if len(f.Accelerators) != 1 || f.Accelerators[0].DeviceType != "card" || f.Accelerators[0].MeanMHz != 1755 ||
 		!f.Accelerators[0].Hot() || !strings.Contains(c.Host.Accelerator, "H200, driver 580") {
 		t.Errorf("seen %+v, host %+v", f.Accelerators, c.Host)
-	}
-}
-
-// Spare processes take memory of the machines that keep some, which plans leave free; no accelerator's.
-func TestSpareProcessesTakeMemory(t *testing.T) {
-	for spares, want := range map[int]int64{0: 1 << 30, 1: 1<<30 - 200<<20} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "sluice.yaml")
-		for name, text := range map[string]string{path: fmt.Sprintf(`
-version: 1
-device_types: [{name: any, cores: 1, memory: 1GiB}]
-workers: [{name: w, backend: {kind: python, spare_processes: %d}}]
-apps: [{name: a, slo: {latency: 1s}, variants: [{python: "m.py:M"}]}]
-`, spares), filepath.Join(dir, "m.py"): "class M: pass"} {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		o, err := Open(path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := &profiler.File{
-			Version: profiler.Version, Spares: []profiler.SpareMemory{{DeviceType: "any", Bytes: 200 << 20}},
-		}
-		if got := o.sized(f).Spec().DeviceTypes[0].MemoryBytes; got != want {
-			t.Errorf("%d spare processes: %d bytes for models, want %d", spares, got, want)
-		}
-	}
-}
-
-// What was measured takes the place of what the configuration does not say: the most over the device types.
-func TestVariantsHaveTheMemoryThatWasMeasured(t *testing.T) {
-	drivers(t)
-	o := cards(t, "cuda, cpu", "")
-	f := &profiler.File{Version: profiler.Version, Memory: []profiler.Memory{
-		{Variant: "m", DeviceType: "card", Loaded: 100 << 20, Batch: 8, AtBatch: 180 << 20},
-		{Variant: "m", DeviceType: "core", Loaded: 20 << 20},
-	}}
-	v := o.sized(f).Spec().Variants[0]
-	if v.MemoryBytes != 100<<20 || v.ItemBytes != 10<<20 {
-		t.Errorf("memory %d and %d for each item", v.MemoryBytes, v.ItemBytes)
-	}
-	if o.Spec().Variants[0].MemoryBytes == v.MemoryBytes {
-		t.Error("the configuration itself has changed")
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package machines
 
 import (
 	"errors"
@@ -19,28 +19,28 @@ import (
 
 // supply makes the backend of a worker whose machine is supplied.
 func (b *Backends) supply(w serving.WorkerID, log *slog.Logger) error {
-	o := b.Opened
-	worker, c := &o.Spec().Workers[w], o.tables.Backends[w]
-	device := &o.Spec().DeviceTypes[worker.DeviceType]
+	f := b.Fleet
+	worker, c := &f.Tables.Spec.Workers[w], f.Tables.Backends[w]
+	device := &f.Tables.Spec.DeviceTypes[worker.DeviceType]
 	from, err := b.supplyOf(c, worker.Name)
 	if err != nil {
 		return err
 	}
 	if b.Supplied == nil {
-		b.Supplied, b.News = make([]*supplied.Backend, len(o.tables.Backends)), &machineNews{}
+		b.Supplied, b.News = make([]*supplied.Backend, len(f.Tables.Backends)), &machineNews{}
 	}
 	news := b.News
 	b.Supplied[w] = supplied.New(supplied.Config{
 		Worker: provider.Worker{Name: worker.Name, DeviceType: device.Name},
 		Supply: from, Linger: time.Duration(c.Linger), Keep: device.Tenure != serving.Rented,
-		ModelOf: func(v serving.VariantID) string { return o.tables.Variants[v].Model },
+		ModelOf: func(v serving.VariantID) string { return f.Tables.Variants[v].Model },
 		Connect: func(address string) (supplied.Server, error) {
-			return o.remote(config.Backend{Address: address, LoadModels: true}, log)
+			return f.remote(config.Backend{Address: address, LoadModels: true}, log)
 		},
 		Had: func(m provider.Machine, err error) {
 			news.tell(func(p *dataplane.Plane) { had(p, w, m, err) })
 		},
-		Trouble: o.teller(log),
+		Trouble: f.teller(log),
 	})
 	return nil
 }
@@ -48,17 +48,17 @@ func (b *Backends) supply(w serving.WorkerID, log *slog.Logger) error {
 // supplyOf returns what supplies the machine of a worker: the caller of this package, else the worker's command.
 func (b *Backends) supplyOf(c config.Backend, worker string) (provider.Supply, error) {
 	switch {
-	case b.Opened.options.Machines != nil:
-		return b.Opened.options.Machines, nil
+	case b.Fleet.Supply != nil:
+		return b.Fleet.Supply, nil
 	case len(c.Command) == 0:
 		return nil, fault.Errorf(fault.Config, "worker %q: backend.kind is supplied, and nothing supplies machines "+
 			"here: run it under an operator that does, or write backend.command, which starts one here", worker)
 	case b.Processes == nil:
-		o := b.Opened
+		f := b.Fleet
 		b.Processes = process.New(process.Config{
-			Command: func(w provider.Worker) []string { return o.commandOf(w.Name) },
+			Command: func(w provider.Worker) []string { return f.commandOf(w.Name) },
 			Log: func(worker, line string) {
-				o.options.Notice("machine " + worker + ": " + line)
+				f.Notice("machine " + worker + ": " + line)
 			},
 		})
 	}
@@ -66,9 +66,9 @@ func (b *Backends) supplyOf(c config.Backend, worker string) (provider.Supply, e
 }
 
 // commandOf is the command that starts the machine of a worker.
-func (o *Opened) commandOf(worker string) []string {
-	w := slices.IndexFunc(o.Spec().Workers, func(x serving.Worker) bool { return x.Name == worker })
-	return o.tables.Backends[w].Command
+func (f *Fleet) commandOf(worker string) []string {
+	w := slices.IndexFunc(f.Tables.Spec.Workers, func(x serving.Worker) bool { return x.Name == worker })
+	return f.Tables.Backends[w].Command
 }
 
 // Close ends the machines that were started here, and processes that wait for models.
