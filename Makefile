@@ -146,7 +146,12 @@ fuzz: tools ## run every fuzz target for FUZZTIME (default 10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 .PHONY: lint
-lint: vet fmt golangci floors workflows tidy ## vet, formatting, linters, import floors, workflows, go.mod tidy
+lint: vet fmt golangci floors platforms workflows tidy ## vet, formatting, linters, import floors, workflows, go.mod tidy
+
+.PHONY: platforms
+platforms: tools
+	$(call say,macOS without C builds)
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
 
 .PHONY: floors tidy
 floors: tools

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package host
+package server
 
 // lowPriority does nothing: threads have no priorities of their own here.
 func lowPriority() {}
