@@ -88,7 +88,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	for app, rate := range map[string]string{"images": "0:60,2:2000,4:60", "scenes": "0:15"} {
 		go func() {
 			_, _, _ = run(loading, "load", "-u", "http://"+front, "-f", file, "--app", app,
-				"--rates", rate, "--duration", "2m")
+				"--rates", rate, "--duration", "20m")
 			ended <- struct{}{}
 		}()
 	}

@@ -43,10 +43,11 @@ for (const [theme, width, height] of [['light', 1360, 900], ['dark', 420, 860]])
     }
     await page.goto(`${base}/${to}`);
     try {
-      await page.waitForSelector(heading, { timeout: 8000 });
-      await page.waitForSelector(wanted, { timeout: 8000, state: 'attached' });
+      await page.waitForSelector(heading);
+      await page.waitForSelector(wanted, { state: 'attached' });
     } catch (e) {
       problems.push(`${name} (${theme}): ${e.message.split('\n')[0]}; it shows: ${(await page.innerText('body')).slice(0, 200)}`);
+      await end(browser, problems);
     }
     await page.waitForTimeout(name === 'machines' || name === 'app' ? 1600 : 400); // an event of the stream, to be looked at
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
