@@ -81,8 +81,8 @@ func (l *live) Lookup(name string) (*server.Model, bool)            { return l.m
 func (l *live) ModelReady(*server.Model, string) bool               { return true }
 func (l *live) Reason(*server.Model, string) string                 { return "" }
 func (l *live) Statistics(*server.Model) []server.VersionStatistics { return nil }
-func (l *live) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
-	return l.plane.Infer(ctx, r)
+func (l *live) Chain(front server.Links) server.Infer {
+	return server.Chain(l.plane.Infer, front.Tenant, front.Deadline, front.Trace)
 }
 
 // startSluice runs the whole path, front end, data plane, engine, with a runtime that takes no time.

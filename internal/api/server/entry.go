@@ -5,19 +5,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/api/access"
 	"github.com/sluice-serving/sluice/internal/api/oip"
-	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/tensor"
 )
 
 // callerKey is the key of the caller in the context of its request.
@@ -27,56 +22,6 @@ type callerKey struct{}
 func callerOf(ctx context.Context) *access.Caller {
 	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c
-}
-
-// infer answers a query within its caller's limits, and until the deadline of ctx. The query belongs to the caller's
-// tenant, and so does its stream.
-func (s *Server) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Response, error) {
-	if c := callerOf(ctx); c != nil && c.Tenant > 0 {
-		t := s.config.Gate.Tenant(c)
-		q.Tenant, q.Owner = int32(c.Tenant), t.Name
-		if t.MaxTimeout > 0 {
-			q.Timeout = min(q.Timeout, t.MaxTimeout)
-		}
-		switch {
-		case t.Priority == 0:
-			q.Priority = 0
-		case q.Priority > 0:
-			q.Priority = max(q.Priority, t.Priority)
-		}
-		q.Declares = t.Rate // more than it may send
-		if t.SequenceRate > 0 {
-			q.Rate = min(q.Rate, t.SequenceRate)
-		}
-	}
-	if by, ok := ctx.Deadline(); ok { // of gRPC, or of the header
-		if q.Within = time.Until(by); q.Within <= 0 {
-			return nil, context.DeadlineExceeded
-		}
-	}
-	return s.service.Infer(ctx, q)
-}
-
-// inferNamed is infer for a query of a model that a client has named. A model that was loaded anew while the query was
-// read is asked in its new place.
-func (s *Server) inferNamed(ctx context.Context, m *Model, version string, q *dataplane.Request) (*dataplane.Response,
-	error) {
-	again := *q
-	answer, err := s.infer(ctx, q)
-	if d := (*dataplane.Error)(nil); !errors.As(err, &d) || !d.Closed || q.Variant != serving.None {
-		return answer, err
-	}
-	now, gone := s.usable(m.Name, version)
-	if gone != nil || now.App == m.App && now.Generation == m.Generation ||
-		!slices.EqualFunc(now.Inputs, m.Inputs, sameTensor) {
-		return answer, err
-	}
-	again.App, again.Generation = now.App, now.Generation
-	return s.infer(ctx, &again)
-}
-
-func sameTensor(a, b tensor.Spec) bool {
-	return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
 }
 
 // shownBy returns what a request over HTTP shows of its caller.

@@ -28,6 +28,7 @@ import (
 type Server struct {
 	config   Config
 	service  Service
+	chain    Infer // of the service: what a query meets once it is decoded
 	draining atomic.Bool
 	memory   *memory.Budget
 	regions  *regions.Registry
@@ -66,7 +67,7 @@ func New(c Config, p Service) (*Server, error) {
 	if s.tracer, err = newTracer(c.Traces, s.settings, c.Log); err != nil {
 		return nil, err
 	}
-	s.service = traced{p, s.tracer}
+	s.chain = p.Chain(Links{Tenant: s.ofTenant, Deadline: untilDeadline, Trace: s.traced})
 	for _, x := range []struct {
 		name, address string
 		limit, each   int
@@ -195,10 +196,7 @@ func (s *Server) unready() string {
 	if s.draining.Load() {
 		return "the server is stopping"
 	}
-	if r, ok := s.service.(interface{ Unready() string }); ok {
-		return r.Unready()
-	}
-	return "not ready"
+	return s.service.Unready()
 }
 
 func (s *Server) modelReady(m *Model, version string) bool {

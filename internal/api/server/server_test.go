@@ -47,6 +47,7 @@ type fakeService struct {
 	infer    func(context.Context, *dataplane.Request) (*dataplane.Response, error)
 	last     *dataplane.Request
 	model    server.Model
+	moved    *server.Model // has the model's place; nil for none
 }
 
 func newFakeService() *fakeService {
@@ -66,11 +67,17 @@ func newFakeService() *fakeService {
 	}}
 }
 
-func (p *fakeService) Ready() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.ready }
+func (p *fakeService) Ready() bool     { p.mu.Lock(); defer p.mu.Unlock(); return p.ready }
+func (p *fakeService) Unready() string { return "not ready" }
 func (p *fakeService) Models() []*server.Model {
 	return []*server.Model{&p.model}
 }
 func (p *fakeService) Lookup(name string) (*server.Model, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.moved != nil {
+		return p.moved, name == p.moved.Name
+	}
 	return &p.model, name == p.model.Name
 }
 func (p *fakeService) ModelReady(*server.Model, string) bool {
@@ -105,7 +112,11 @@ func (p *fakeService) Statistics(*server.Model) []server.VersionStatistics {
 	}
 }
 
-func (p *fakeService) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+func (p *fakeService) Chain(front server.Links) server.Infer {
+	return server.Chain(p.answer, front.Tenant, front.Deadline, front.Trace)
+}
+
+func (p *fakeService) answer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
 	p.mu.Lock()
 	p.last = r
 	f := p.infer

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	triton "github.com/sluice-serving/sluice/internal/models/repository/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
@@ -17,6 +16,8 @@ import (
 type Service interface {
 	// Ready reports whether the server as a whole takes queries. It stays true while a variant loads.
 	Ready() bool
+	// Unready says what keeps Ready from being true.
+	Unready() string
 	// Models lists all models, in a fixed order.
 	Models() []*Model
 	// Lookup returns the model with the given name.
@@ -25,8 +26,8 @@ type Service interface {
 	ModelReady(m *Model, version string) bool
 	// Reason says why a model, or one version of it, cannot answer now; "" when it can.
 	Reason(m *Model, version string) string
-	// Infer answers a query or fails with a *dataplane.Error.
-	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
+	// Chain returns what answers queries, with the links of the front ends in it. It is called once, by New.
+	Chain(front Links) Infer
 	// Load and Unload load and unload a model (repository extension).
 	// members asks to unload the models that the model is made of, too.
 	Load(ctx context.Context, name string, how Loading) error

@@ -241,24 +241,18 @@ func (t *tracer) write(name string, each int64, list []trace) error {
 	return nil
 }
 
-// traced is a service whose requests are traced.
-type traced struct {
-	Service
-	tracer *tracer
-}
-
-// Infer implements Service.
-func (s traced) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+// traced writes a trace of a query that the trace settings choose.
+func (s *Server) traced(ctx context.Context, q *dataplane.Request, next Infer) (*dataplane.Response, error) {
 	if !s.tracer.on.Load() {
-		return s.Service.Infer(ctx, r)
+		return next(ctx, q)
 	}
-	m := s.of(r)
+	m := s.modelOf(q)
 	if m == nil || !s.tracer.samples(m.Name) {
-		return s.Service.Infer(ctx, r)
+		return next(ctx, q)
 	}
-	asked, begun := r.Timings, time.Now()
-	r.Timings = true
-	answer, err := s.Service.Infer(ctx, r)
+	asked, begun := q.Timings, time.Now()
+	q.Timings = true
+	answer, err := next(ctx, q)
 	s.tracer.record(m, begun, answer, err)
 	if err == nil && !asked {
 		answer.Stages = nil
@@ -266,24 +260,16 @@ func (s traced) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Res
 	return answer, err
 }
 
-// of is the model that a request is for.
-func (s traced) of(r *dataplane.Request) *Model {
-	for _, m := range s.Models() {
+// modelOf is the model that a query is for.
+func (s *Server) modelOf(q *dataplane.Request) *Model {
+	for _, m := range s.service.Models() {
 		for _, x := range m.All() {
-			if x.App == r.App && x.Generation == r.Generation {
+			if x.App == q.App && x.Generation == q.Generation {
 				return x
 			}
 		}
 	}
 	return nil
-}
-
-// Unready says why the service is not ready.
-func (s traced) Unready() string {
-	if u, ok := s.Service.(interface{ Unready() string }); ok {
-		return u.Unready()
-	}
-	return "not ready"
 }
 
 // checkTraceFile returns an error unless a text is the name of a file in the folder of traces.

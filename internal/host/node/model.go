@@ -113,8 +113,13 @@ func (m *model) statistics() []server.VersionStatistics {
 	}}
 }
 
-// Infer implements server.Service: it runs the query at once, as one batch.
-func (n *Node) Infer(ctx context.Context, q *dataplane.Request) (*dataplane.Response, error) {
+// Chain implements server.Service.
+func (n *Node) Chain(front server.Links) server.Infer {
+	return server.Chain(n.infer, front.Tenant, front.Deadline, front.Trace)
+}
+
+// infer runs a query at once, as one batch.
+func (n *Node) infer(ctx context.Context, q *dataplane.Request) (*dataplane.Response, error) {
 	n.mu.Lock()
 	m := n.apps[q.App]
 	n.mu.Unlock()

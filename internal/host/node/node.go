@@ -267,6 +267,9 @@ func (n *Node) forget(m *model) {
 // Ready implements server.Service.
 func (n *Node) Ready() bool { return n.ready.Load() }
 
+// Unready implements server.Service.
+func (n *Node) Unready() string { return "not ready" }
+
 // Models implements server.Service.
 func (n *Node) Models() []*server.Model {
 	n.mu.Lock()

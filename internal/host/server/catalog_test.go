@@ -168,6 +168,7 @@ func (c *comers) change() string {
 
 // ask sends queries to whatever is served until stop is closed. Answers do not matter.
 func (c *comers) ask(rng *rand.Rand, stop <-chan struct{}) {
+	infer := c.s.service.Chain(server.Links{})
 	x := tensor.Tensor{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}
 	for {
 		select {
@@ -186,7 +187,7 @@ func (c *comers) ask(rng *rand.Rand, stop <-chan struct{}) {
 		if rng.IntN(4) == 0 { // a reason to plan
 			r.Stream, r.Begins, r.Rate = fmt.Sprint(rng.IntN(50)), true, 1+10*rng.Float64()
 		}
-		_, _ = c.s.service.Infer(c.t.Context(), r)
+		_, _ = infer(c.t.Context(), r)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/hosttest"
@@ -40,13 +41,14 @@ func TestAFloodOfSequencesOnRentedMachines(t *testing.T) {
 	if err := s.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	infer := s.service.Chain(server.Links{})
 	const clients, each = 64, 143
 	var all sync.WaitGroup
 	for c := range clients {
 		all.Go(func() {
 			for k := range each {
 				// It may be refused: nobody serves so much.
-				_, _ = s.service.Infer(t.Context(), &dataplane.Request{
+				_, _ = infer(t.Context(), &dataplane.Request{
 					Items: 1, Variant: serving.None, Stream: fmt.Sprint(c, " ", k), Begins: true,
 					Rate: limits.SequenceRate,
 				})

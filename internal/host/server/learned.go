@@ -86,7 +86,7 @@ func (r *refiner) learn(ctx context.Context) {
 }
 
 // take takes a request that was answered: a model that could not be measured for want of inputs is measured with it.
-func (r *refiner) take(q *dataplane.Request) {
+func (r *refiner) take(q *dataplane.Request, _ *dataplane.Response) {
 	if !r.waits.Load() {
 		return
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/machines"
@@ -143,29 +141,6 @@ func (s *service) Lookup(name string) (*server.Model, bool) {
 	return m, ok
 }
 
-// Infer implements server.Service.
-func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
-	if !r.Current(s.spec.Load()) {
-		return nil, &dataplane.Error{Outcome: serving.Refused, Reason: engine.AppClosed.String(), Closed: true}
-	}
-	ctx, ended, err := s.sequences.admit(ctx, r, s.spec.Load())
-	if err != nil {
-		return nil, err
-	}
-	s.recorder.take(s.spec.Load(), r)
-	out, err := s.tracer.Infer(ctx, r, s.plane.Infer)
-	ended(err)
-	if err == nil {
-		s.shadow.take(r, out)
-		s.refiner.take(r)
-	}
-	if err != nil && s.isUnloaded(r.App) {
-		return nil, oip.Errorf(oip.Unavailable, "", "model '%s' is unloaded: load it first",
-			s.spec.Load().Apps[r.App].Name)
-	}
-	return out, err
-}
-
 // Ready implements server.Service. It is true once every app of the configuration, and every function that the plan has
 // an instance for, had a ready instance at every stage, and nothing was loading: the first queries then find every
 // variant of the plan, and no load takes their cores. A load that has failed is not waited for. Apps whose models
@@ -215,7 +190,7 @@ func (s *service) Ready() bool {
 	return true
 }
 
-// Unready says what keeps Ready from being true: the apps that have no ready instance at a stage.
+// Unready implements server.Service. It names the apps that have no ready instance at a stage.
 func (s *service) Unready() string {
 	var all []*server.Model
 	for _, m := range s.Models() {
