@@ -289,7 +289,7 @@ func (c *checking) diagnosis(d *diagnosis.Diagnosis) {
 	}
 	if d.Carried {
 		c.seen["carried"]++
-		if d.Mends != nil || d.Bottlenecks != nil || d.Unserved != nil {
+		if d.Remedies != nil || d.Bottlenecks != nil || d.Unserved != nil {
 			c.bad("something is to be mended although all is carried: %+v", d)
 		}
 		return
@@ -303,7 +303,7 @@ func (c *checking) diagnosis(d *diagnosis.Diagnosis) {
 	c.floors(d)
 	c.slos(d)
 	c.demands(d)
-	for _, m := range d.Mends {
+	for _, m := range d.Remedies {
 		c.works(&m)
 	}
 }
@@ -384,12 +384,12 @@ const most = 4
 func (c *checking) additions(d *diagnosis.Diagnosis) {
 	single := make(map[int]int)
 	cheapest, largest := math.Inf(1), 0
-	for i, m := range d.Mends {
+	for i, m := range d.Remedies {
 		if m.Add == nil {
 			continue
 		}
-		if i > 0 && m.CostPerHour < d.Mends[i-1].CostPerHour-1e-9 {
-			c.bad("additions are not in order of their price: %+v", d.Mends)
+		if i > 0 && m.CostPerHour < d.Remedies[i-1].CostPerHour-1e-9 {
+			c.bad("additions are not in order of their price: %+v", d.Remedies)
 		}
 		if len(m.Add) == 1 {
 			single[int(m.Add[0].Device)] = m.Add[0].Workers
@@ -471,7 +471,7 @@ func (c *checking) carriedBy(spec *serving.Spec) bool {
 
 func (c *checking) floors(d *diagnosis.Diagnosis) {
 	said := make(map[int]float64)
-	for _, m := range d.Mends {
+	for _, m := range d.Remedies {
 		if len(m.Floors) == 1 && m.SLOs == nil {
 			said[int(m.Floors[0].App)] = m.Floors[0].To
 		}
@@ -497,7 +497,7 @@ func (c *checking) floors(d *diagnosis.Diagnosis) {
 }
 
 func (c *checking) slos(d *diagnosis.Diagnosis) {
-	for _, m := range d.Mends {
+	for _, m := range d.Remedies {
 		if m.SLOs == nil || m.Floors != nil {
 			continue
 		}
@@ -518,7 +518,7 @@ func (c *checking) slos(d *diagnosis.Diagnosis) {
 
 func (c *checking) demands(d *diagnosis.Diagnosis) {
 	said := make(map[int]float64)
-	for _, m := range d.Mends {
+	for _, m := range d.Remedies {
 		if m.Demand != nil {
 			said[int(m.Demand[0].App)] = m.Demand[0].To
 		}
@@ -541,8 +541,8 @@ func (c *checking) demands(d *diagnosis.Diagnosis) {
 	}
 }
 
-// works carries out a mend and plans again.
-func (c *checking) works(m *diagnosis.Mend) {
+// works carries out a remedy and plans again.
+func (c *checking) works(m *diagnosis.Remedy) {
 	r := plan.Request{Spec: c.f.spec, Rates: append([]float64(nil), c.f.rates...)}
 	if m.Add != nil {
 		change := make([]int, len(c.workers))

@@ -77,10 +77,10 @@ func TestDiagnosisUsesPricesOfRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(d.Mends) == 0 || len(d.Mends[0].Add) == 0 {
+		if len(d.Remedies) == 0 || len(d.Remedies[0].Add) == 0 {
 			t.Fatalf("no workers to add: %+v", d)
 		}
-		for _, m := range d.Mends {
+		for _, m := range d.Remedies {
 			want := 0.0
 			for _, a := range m.Add {
 				want += float64(a.Workers) * prices[a.Device]
@@ -93,7 +93,7 @@ func TestDiagnosisUsesPricesOfRequest(t *testing.T) {
 		if prices[0] < prices[1] {
 			cheap = 0
 		}
-		if first := d.Mends[0].Add; len(first) != 1 || first[0].Device != cheap {
+		if first := d.Remedies[0].Add; len(first) != 1 || first[0].Device != cheap {
 			t.Errorf("at prices %v the cheapest mend adds %+v, want workers of type %d only", prices, first, cheap)
 		}
 	}

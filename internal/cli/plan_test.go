@@ -325,7 +325,7 @@ func TestPlanMends(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	kinds := make(map[string]int)
-	for _, m := range d.Mends {
+	for _, m := range d.Remedies {
 		kinds[m.Kind]++
 		if m.Kind != "workers" {
 			continue
@@ -348,7 +348,7 @@ func TestPlanMends(t *testing.T) {
 		}
 	}
 	if kinds["workers"] < 3 || kinds["demand"] == 0 || kinds["accuracy_floor"] == 0 {
-		t.Errorf("mends are %+v", d.Mends)
+		t.Errorf("remedies are %+v", d.Remedies)
 	}
 	code, out, errs := sluice(t, append([]string{"plan"}, demand...)...)
 	for _, want := range []string{
@@ -368,13 +368,13 @@ func TestPlanMends(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	v = askPlan(t, ExitShortOf, "-f", fleetFile, "--system", "sluice", "--demand", "images=30000").Plans[0]
-	if v.Adviser != "" || v.Diagnosis == nil || v.Diagnosis.Carried || len(v.Diagnosis.Mends) == 0 {
+	if v.Adviser != "" || v.Diagnosis == nil || v.Diagnosis.Carried || len(v.Diagnosis.Remedies) == 0 {
 		t.Errorf("%+v", v)
 	}
 	// For a system that may not use every variant, the mends say what it would gain.
 	v = askPlan(t, ExitShortOf, "-f", fleetFile, "--system", "clipper-ha", "--scale", "3").Plans[0]
-	if !slices.ContainsFunc(v.Diagnosis.Mends, func(m planning.Mend) bool { return m.Kind == "options" }) {
-		t.Errorf("%+v", v.Diagnosis.Mends)
+	if !slices.ContainsFunc(v.Diagnosis.Remedies, func(m planning.Remedy) bool { return m.Kind == "options" }) {
+		t.Errorf("%+v", v.Diagnosis.Remedies)
 	}
 }
 
@@ -394,8 +394,8 @@ func TestPlanOfWhatNothingServes(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	slo := *d.Unserved[0].SLOMS
-	if !(slo > 4 && slo < 5) || len(d.Mends) == 0 || d.Mends[0].Kind != "slo" {
-		t.Errorf("%v, %+v", slo, d.Mends)
+	if !(slo > 4 && slo < 5) || len(d.Remedies) == 0 || d.Remedies[0].Kind != "slo" {
+		t.Errorf("%v, %+v", slo, d.Remedies)
 	}
 	code, out, _ := sluice(t, "plan", "-f", file, "--system", "proteus")
 	if code != ExitShortOf || !strings.Contains(out, "nothing here serves it; it would take an SLO of 4.") {

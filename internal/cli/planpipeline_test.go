@@ -71,10 +71,10 @@ func TestPlanShortOfMachines(t *testing.T) {
 func TestPlanMendsGraphs(t *testing.T) {
 	demand := []string{"-f", pipelineFile, "--system", "sluice", "--demand", "640"}
 	v := askPlan(t, ExitShortOf, demand...).Plans[0]
-	if v.Adviser != "" || v.Diagnosis == nil || len(v.Diagnosis.Bottlenecks) != 2 || len(v.Diagnosis.Mends) < 4 {
+	if v.Adviser != "" || v.Diagnosis == nil || len(v.Diagnosis.Bottlenecks) != 2 || len(v.Diagnosis.Remedies) < 4 {
 		t.Fatalf("%+v", v.Diagnosis)
 	}
-	for _, m := range v.Diagnosis.Mends {
+	for _, m := range v.Diagnosis.Remedies {
 		if m.Kind != "workers" {
 			continue
 		}
@@ -103,16 +103,16 @@ func TestPlanMendsGraphs(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := askPlan(t, ExitShortOf, "-f", file).Plans[0].Diagnosis
-	if d == nil || len(d.Limits) != 1 || d.Limits[0].Kind != "budget" || len(d.Mends) == 0 ||
-		d.Mends[0].Kind != "budget" {
+	if d == nil || len(d.Limits) != 1 || d.Limits[0].Kind != "budget" || len(d.Remedies) == 0 ||
+		d.Remedies[0].Kind != "budget" {
 		t.Fatalf("%+v", d)
 	}
-	paid := strings.Replace(rented, "budget: 5", fmt.Sprintf("budget: %v", *d.Mends[0].Budget), 1)
+	paid := strings.Replace(rented, "budget: 5", fmt.Sprintf("budget: %v", *d.Remedies[0].Budget), 1)
 	if err := os.WriteFile(file, []byte(paid), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if v := askPlan(t, ExitOK, "-f", file).Plans[0]; v.Shed > 0 {
-		t.Errorf("with %v $/h %v is shed", *d.Mends[0].Budget, v.Shed)
+		t.Errorf("with %v $/h %v is shed", *d.Remedies[0].Budget, v.Shed)
 	}
 	_, out, _ := sluice(t, "plan", "-f", pipelineFile, "--system", "sluice", "--demand", "640")
 	for _, want := range []string{"example, stage B: without it", "Any one of these would mend it", "add 13 X"} {

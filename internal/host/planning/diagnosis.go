@@ -27,7 +27,7 @@ type Diagnosis struct {
 	Unserved    []Unserved   `json:"unserved,omitempty"`
 	Bottlenecks []Bottleneck `json:"bottlenecks,omitempty"`
 	Limits      []Limit      `json:"limits,omitempty"`
-	Mends       []Mend       `json:"mends,omitempty"`
+	Remedies    []Remedy     `json:"mends,omitempty"`
 }
 
 // Unserved is a stage that nothing can serve.
@@ -155,8 +155,8 @@ func withNames(spec *serving.Spec, found *diagnosis.Diagnosis, d *Demand) *Diagn
 		x.Text = fmt.Sprintf("%s: without it, %s could be carried", limits[l.Kind], quantity.Multiple(l.Without))
 		out.Limits = append(out.Limits, x)
 	}
-	for i := range found.Mends {
-		out.Mends = append(out.Mends, namedMend(spec, &found.Mends[i], d))
+	for i := range found.Remedies {
+		out.Remedies = append(out.Remedies, namedRemedy(spec, &found.Remedies[i], d))
 	}
 	return out
 }

@@ -57,20 +57,20 @@ func (v *Plan) DiagnosisText() (summary []string, lists []questions.AdviceList) 
 		})
 	}
 	demands := 0
-	mends := slices.DeleteFunc(slices.Clone(d.Mends), func(m Mend) bool {
+	remedies := slices.DeleteFunc(slices.Clone(d.Remedies), func(m Remedy) bool {
 		if m.Kind == "demand" {
 			demands++
 		}
 		return demands > maxShown
 	})
 	title := "Any one of these would mend it:"
-	if len(mends) == 1 {
+	if len(remedies) == 1 {
 		title = "This would mend it:"
 	}
-	list(title, len(mends), func(i int) questions.Advised {
-		return questions.Advised{Text: mends[i].Text, Mend: mends[i].mended()}
+	list(title, len(remedies), func(i int) questions.Advised {
+		return questions.Advised{Text: remedies[i].Text, Remedy: remedies[i].asked()}
 	})
-	if !d.Carried && len(d.Mends) == 0 {
+	if !d.Carried && len(d.Remedies) == 0 {
 		lists = append(lists,
 			questions.AdviceList{Title: "No change of one kind mends it: not more workers, budget or " +
 				"memory, lower floors, longer SLOs or less demand of one app."})
@@ -106,12 +106,12 @@ func (v *Plan) verdict(d *Diagnosis) string {
 		"the same part%s.", by, quantity.Multiple(d.Multiple), head)
 }
 
-// mended is the mend without what no question "what if" can change; nil where that is a part of it.
-func (m *Mend) mended() *questions.Mended {
+// asked is the remedy without what no question "what if" can change; nil where that is a part of it.
+func (m *Remedy) asked() *questions.Remedy {
 	if len(m.Most)+len(m.Memory)+len(m.Demand)+len(m.Instances) > 0 || m.Kind == "options" {
 		return nil
 	}
-	return &questions.Mended{
+	return &questions.Remedy{
 		Add: m.Add, Budget: m.Budget, Floors: m.Floors, Targets: m.Targets, SLOs: m.SLOs,
 	}
 }

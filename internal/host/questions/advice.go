@@ -46,14 +46,14 @@ type AdviceList struct {
 // Advised is a line of such a list.
 type Advised struct {
 	Text string `json:"text"`
-	// Mend is what a line changes. Change is the same as a question "what if" has it. Both are nil where the line is no
-	// mend, or no such question can be asked.
-	Mend   *Mended `json:"-"`
+	// Remedy is what a line changes. Change is the same as a question "what if" has it. Both are nil where the line is no
+	// remedy, or no such question can be asked.
+	Remedy *Remedy `json:"-"`
 	Change *Change `json:"change,omitempty"`
 }
 
-// Mended is a mend by the names of device types and apps.
-type Mended struct {
+// Remedy is a remedy by the names of device types and apps.
+type Remedy struct {
 	Add     map[string]int     `json:"add,omitempty"` // machines by device type
 	Budget  *float64           `json:"budget,omitempty"`
 	Floors  map[string]float64 `json:"accuracy_floors,omitempty"`
@@ -64,7 +64,7 @@ type Mended struct {
 // adviceTime bounds the search for what would mend a demand. It is a part of whatIfTimeout.
 const adviceTime = 25 * time.Second
 
-// adviceOf asks the adviser about a demand, and makes changes of mends.
+// adviceOf asks the adviser about a demand, and makes changes of remedies.
 func adviceOf(ctx context.Context, p *host.Profiled, ask Adviser, rates []float64) (*Advice, error) {
 	limit, done := context.WithTimeout(ctx, adviceTime)
 	defer done()
@@ -77,16 +77,16 @@ func adviceOf(ctx context.Context, p *host.Profiled, ask Adviser, rates []float6
 	}
 	for k := range a.Lists {
 		for n := range a.Lists[k].Items {
-			if x := &a.Lists[k].Items[n]; x.Mend != nil {
-				x.Change = asChange(p, x.Mend)
+			if x := &a.Lists[k].Items[n]; x.Remedy != nil {
+				x.Change = asChange(p, x.Remedy)
 			}
 		}
 	}
 	return a, nil
 }
 
-// asChange returns a mend as a change of the configuration's file; nil where the file has no such machines.
-func asChange(p *host.Profiled, m *Mended) *Change {
+// asChange returns a remedy as a change of the configuration's file; nil where the file has no such machines.
+func asChange(p *host.Profiled, m *Remedy) *Change {
 	out := &Change{Budget: m.Budget}
 	for kind, n := range m.Add {
 		at := slices.IndexFunc(p.File().Workers, func(w config.Worker) bool { return w.DeviceType == kind })

@@ -36,10 +36,10 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 		count = fmt.Sprintf("%d items, as the smallest queries bring", items)
 	}
 	fastest, what, largest := profile.Unknown, "", 0
-	mend, least := "", math.Inf(1)
+	remedy, least := "", math.Inf(1)
 	note := func(factor float64, format string, args ...any) {
 		if factor < least {
-			mend, least = fmt.Sprintf(format, args...), factor
+			remedy, least = fmt.Sprintf(format, args...), factor
 		}
 	}
 	for _, v := range spec.Stages[ask.Stage].Variants {
@@ -97,7 +97,7 @@ func Unserved(believed profile.Profile, spec *serving.Spec, ask Asked, devices [
 	}
 	return fmt.Errorf("app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; %s. The "+
 		"least change that mends it is %s", app.Name, spec.Stages[ask.Stage].Name, what, conditions,
-		cmp.Or(mend, "a faster variant or device type"))
+		cmp.Or(remedy, "a faster variant or device type"))
 }
 
 // Unservable is Unserved for a stage of which a batch may take half of its budget (Proteus §4).

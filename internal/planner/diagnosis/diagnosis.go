@@ -23,10 +23,10 @@ type Diagnosis struct {
 	Bottlenecks []Bottleneck
 	// Limits are what beside machines' time keeps more from being carried; nil where nothing does.
 	Limits []Limit
-	// Mends each let all of the demand be carried by themselves. Added workers come first, the cheapest first, then
+	// Remedies each let all of the demand be carried by themselves. Added workers come first, the cheapest first, then
 	// what may be rented, memory, lower floors and targets, longer objectives, other options of the planner, and less
 	// demand. Nil when all is carried.
-	Mends []Mend
+	Remedies []Remedy
 }
 
 // UnservedStage is a stage that nothing can serve.
@@ -68,9 +68,9 @@ const (
 	MemoryLimit LimitKind = "memory" // machines have the time, but do not hold what the demand needs
 )
 
-// Mend is a change that lets the demand be carried. It is of one kind, or of several together where no one kind is
+// Remedy is a change that lets the demand be carried. It is of one kind, or of several together where no one kind is
 // enough.
-type Mend struct {
+type Remedy struct {
 	Add []Addition
 	// Most are the numbers of machines that have to be to be had of rented types, where Add goes beyond
 	// DeviceType.MaxMachines; by themselves where workers enough are listed.
@@ -96,7 +96,7 @@ type Mend struct {
 // Addition is a number of workers of a device type.
 type Addition struct {
 	Device  serving.DeviceTypeID
-	Workers int // in Mend.Add on top of those there are, in Mend.Most in all
+	Workers int // in Remedy.Add on top of those there are, in Remedy.Most in all
 }
 
 // Memory is the memory that machines of a device type would have to have, in bytes.

@@ -40,10 +40,10 @@ func TestLengthen(t *testing.T) {
 	} {
 		s := needs(c.slo, 0)
 		s.Lengthen()
-		if (c.apps == 0) != (len(s.Out.Mends) == 0) {
-			t.Fatalf("%v: %+v", c.slo, s.Out.Mends)
+		if (c.apps == 0) != (len(s.Out.Remedies) == 0) {
+			t.Fatalf("%v: %+v", c.slo, s.Out.Remedies)
 		}
-		for _, m := range s.Out.Mends {
+		for _, m := range s.Out.Remedies {
 			to := m.SLOs[0].To
 			if len(m.SLOs) != c.apps || to < c.slo[0] || float64(to) > 1.016*float64(c.slo[0]) {
 				t.Errorf("%v: %+v", c.slo, m)
@@ -73,8 +73,8 @@ func TestSmallest(t *testing.T) {
 func TestAddMemory(t *testing.T) {
 	s := needs([]time.Duration{0}, 5*mebibyte)
 	s.AddMemory([]serving.DeviceTypeID{0})
-	if len(s.Out.Mends) != 1 || s.Out.Mends[0].Memory[0].To != 5*mebibyte {
-		t.Errorf("%+v", s.Out.Mends)
+	if len(s.Out.Remedies) != 1 || s.Out.Remedies[0].Memory[0].To != 5*mebibyte {
+		t.Errorf("%+v", s.Out.Remedies)
 	}
 }
 
@@ -85,10 +85,10 @@ func TestServable(t *testing.T) {
 		{App: 1, Stage: 0, SLO: 30 * time.Millisecond}, {App: 1, Stage: 1, SLO: 50 * time.Millisecond},
 		{App: 0, Stage: 2, Floor: 0.7}, {App: 0, Stage: 3, Floor: 0.6},
 	}
-	mend, x, ok := s.Servable()
-	if !ok || !slices.Equal(mend.SLOs, []Objective{{1, 50 * time.Millisecond}}) ||
-		!slices.Equal(mend.Floors, []Floor{{0, 0.6}}) || x.Spec.Apps[1].SLO.Latency != 50*time.Millisecond {
-		t.Errorf("%+v", mend)
+	remedy, x, ok := s.Servable()
+	if !ok || !slices.Equal(remedy.SLOs, []Objective{{1, 50 * time.Millisecond}}) ||
+		!slices.Equal(remedy.Floors, []Floor{{0, 0.6}}) || x.Spec.Apps[1].SLO.Latency != 50*time.Millisecond {
+		t.Errorf("%+v", remedy)
 	}
 	s.Out.Unserved = append(s.Out.Unserved, UnservedStage{App: 1, Stage: 4})
 	if _, _, ok := s.Servable(); ok {
@@ -113,19 +113,19 @@ func TestBottlenecks(t *testing.T) {
 
 // A mix of machines comes first if it is cheaper, or as cheap with fewer machines.
 func TestFoundMachines(t *testing.T) {
-	mix := func(cost float64, n int) Mend {
-		return Mend{CostPerHour: cost, Add: []Addition{{0, n}, {1, 1}}}
+	mix := func(cost float64, n int) Remedy {
+		return Remedy{CostPerHour: cost, Add: []Addition{{0, n}, {1, 1}}}
 	}
-	singles := []Mend{{CostPerHour: 3, Add: []Addition{{1, 4}}}, {CostPerHour: 2, Add: []Addition{{0, 4}}}}
+	singles := []Remedy{{CostPerHour: 3, Add: []Addition{{1, 4}}}, {CostPerHour: 2, Add: []Addition{{0, 4}}}}
 	for _, c := range []struct {
-		mix   Mend
+		mix   Remedy
 		first float64
 		n     int
-	}{{mix(1, 9), 1, 3}, {mix(2, 2), 2, 3}, {mix(2, 3), 2, 2}, {mix(5, 1), 2, 2}, {Mend{}, 2, 2}} {
+	}{{mix(1, 9), 1, 3}, {mix(2, 2), 2, 3}, {mix(2, 3), 2, 2}, {mix(5, 1), 2, 2}, {Remedy{}, 2, 2}} {
 		var s Search
 		s.FoundMachines(slices.Clone(singles), c.mix)
-		if len(s.Out.Mends) != c.n || s.Out.Mends[0].CostPerHour != c.first {
-			t.Errorf("%+v: %+v", c.mix, s.Out.Mends)
+		if len(s.Out.Remedies) != c.n || s.Out.Remedies[0].CostPerHour != c.first {
+			t.Errorf("%+v: %+v", c.mix, s.Out.Remedies)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Change is what a mend changes of a request. The zero value changes nothing.
+// Change is what a remedy changes of a request. The zero value changes nothing.
 type Change struct {
 	Spec   *serving.Spec // nil for the request's
 	Rates  []float64     // by AppID, queries/s; nil for the request's
@@ -17,7 +17,7 @@ type Change struct {
 	Budget float64       // $/h; 0 for the planner's own
 }
 
-// Search looks for mends of a request.
+// Search looks for remedies of a request.
 type Search struct {
 	Request plan.Request
 	// Enough tells whether a planner carries a changed request. Possible, if not nil, tells the same of a relaxation,
@@ -45,8 +45,8 @@ func (s *Search) Run(failed func() error, steps ...func()) (*Diagnosis, error) {
 	return &s.Out, nil
 }
 
-// Found notes a mend.
-func (s *Search) Found(m Mend) { s.Out.Mends = append(s.Out.Mends, m) }
+// Found notes a remedy.
+func (s *Search) Found(m Remedy) { s.Out.Remedies = append(s.Out.Remedies, m) }
 
 // Altered returns a change of the apps. do gets a copy of them.
 func (s *Search) Altered(do func(apps []serving.App)) *Change {

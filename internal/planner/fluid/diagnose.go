@@ -16,7 +16,7 @@ import (
 // planner's budget. A demand that is carried while an app misses its target is asked for at its targets: what the
 // answer says of carrying then includes them.
 //
-// Every mend is enough by the program with whole machines and with what memory holds; nothing is simulated. Mends are
+// Every remedy is enough by the program with whole machines and with what memory holds; nothing is simulated. Remedies are
 // searched to one per cent, assuming that more never carries less. Numbers of machines are the smallest that the
 // program finds; Proven says that memory asks for no more. Diagnose fails when ctx ends or no worker is up.
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*diagnosis.Diagnosis, error) {
@@ -43,7 +43,7 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*diagnosis.Diagn
 		d.raiseMost, d.raiseBudget, d.addMemory, d.LowerFloors, d.lowerTargets, d.Lengthen, d.combine, d.lessDemand)
 }
 
-// diagnoser looks for mends.
+// diagnoser looks for remedies.
 type diagnoser struct {
 	diagnosis.Search // of a spec in which each device type has a worker
 	ctx              context.Context

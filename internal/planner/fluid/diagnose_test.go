@@ -24,8 +24,8 @@ func (w *world) diagnose(t testing.TB, o Options) *diagnosis.Diagnosis {
 	return out
 }
 
-// mended is a world with a mend, and the planner's options with it.
-func (w *world) mended(m *diagnosis.Mend, o Options) (*world, Options) {
+// mended is a world with a remedy, and the planner's options with it.
+func (w *world) mended(m *diagnosis.Remedy, o Options) (*world, Options) {
 	out := *w
 	out.DeviceTypes, out.Apps = slices.Clone(w.DeviceTypes), slices.Clone(w.Apps)
 	out.Workers, out.rates = slices.Clone(w.Workers), slices.Clone(w.rates)
@@ -78,7 +78,7 @@ func (w *world) lacks(t testing.TB, o Options) (sheds bool, missed float64) {
 	return out.Shed != nil, missed
 }
 
-func kindOf(m *diagnosis.Mend) string {
+func kindOf(m *diagnosis.Remedy) string {
 	switch {
 	case m.Budget > 0:
 		return "budget"
@@ -98,7 +98,7 @@ func kindOf(m *diagnosis.Mend) string {
 	return "demand"
 }
 
-// Random worlds with graphs, budgets, limits of what can be rented and little memory: with each mend the planner's own
+// Random worlds with graphs, budgets, limits of what can be rented and little memory: with each remedy the planner's own
 // plan serves everything, and a proven number of machines less one cannot.
 func TestMendsAreEnough(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -133,7 +133,7 @@ func TestMendsAreEnough(t *testing.T) {
 			t.Errorf("world %d: carried is said of a demand that is shed", n)
 		}
 		if d.Carried {
-			if d.Multiple < 1 || d.Mends != nil {
+			if d.Multiple < 1 || d.Remedies != nil {
 				t.Errorf("world %d: %+v is carried", n, d)
 			}
 			continue
@@ -142,11 +142,11 @@ func TestMendsAreEnough(t *testing.T) {
 		if d.Multiple > d.Bound || d.Bound > 1.01 && len(d.Limits) == 0 && len(d.Unserved) == 0 {
 			t.Errorf("world %d: multiple %v, bound %v, limits %v", n, d.Multiple, d.Bound, d.Limits)
 		}
-		if len(d.Mends) == 0 {
+		if len(d.Remedies) == 0 {
 			t.Errorf("world %d has no mend: %+v", n, d)
 		}
-		for k := range d.Mends {
-			m := &d.Mends[k]
+		for k := range d.Remedies {
+			m := &d.Remedies[k]
 			seen[kindOf(m)]++
 			with, options := w.mended(m, o)
 			if sheds, _ := with.lacks(t, options); sheds {
@@ -184,12 +184,12 @@ func TestDiagnosisOfAGraph(t *testing.T) {
 		math.Abs(d.Bottlenecks[0].Without-200.0/120) > 0.01 {
 		t.Errorf("%+v", d)
 	}
-	m := d.Mends[0]
+	m := d.Remedies[0]
 	if len(m.Add) != 1 || m.Add[0] != (diagnosis.Addition{Device: 0, Workers: 1}) || !m.Proven {
 		t.Errorf("%+v", m)
 	}
-	if last := d.Mends[len(d.Mends)-1]; len(last.Demand) != 1 || last.Demand[0].To < 98 || last.Demand[0].To > 100 {
-		t.Errorf("%+v", d.Mends)
+	if last := d.Remedies[len(d.Remedies)-1]; len(last.Demand) != 1 || last.Demand[0].To < 98 || last.Demand[0].To > 100 {
+		t.Errorf("%+v", d.Remedies)
 	}
 }
 
@@ -202,20 +202,20 @@ func TestDiagnosisOfARent(t *testing.T) {
 	w.variant(0, 10*ms, 1, 0)
 	d := w.diagnose(t, Options{Budget: 2})
 	if d.Carried || math.Abs(d.Multiple-0.8) > 0.01 || len(d.Limits) != 1 ||
-		d.Limits[0].Kind != diagnosis.BudgetLimit || math.Abs(d.Limits[0].Without-2) > 0.01 || d.Mends[0].Budget != 3 {
+		d.Limits[0].Kind != diagnosis.BudgetLimit || math.Abs(d.Limits[0].Without-2) > 0.01 || d.Remedies[0].Budget != 3 {
 		t.Errorf("%+v", d)
 	}
 	w.DeviceTypes[0].MaxMachines = 2
 	d = w.diagnose(t, Options{})
-	if m := d.Mends[0]; len(m.Add) != 0 || len(m.Most) != 1 || m.Most[0].Workers != 3 || m.CostPerHour != 1 ||
+	if m := d.Remedies[0]; len(m.Add) != 0 || len(m.Most) != 1 || m.Most[0].Workers != 3 || m.CostPerHour != 1 ||
 		d.Limits[0].Kind != diagnosis.MostLimit {
 		t.Errorf("%+v", d)
 	}
 	// Neither alone is enough of 650/s: machines, what can be rented and the budget together are.
 	w.rates[0] = 650
 	d = w.diagnose(t, Options{Budget: 2})
-	if m := d.Mends[0]; m.Budget != 7 || m.Most[0].Workers != 7 || m.Add[0].Workers != 2 || len(d.Mends) != 2 {
-		t.Errorf("%+v", d.Mends)
+	if m := d.Remedies[0]; m.Budget != 7 || m.Most[0].Workers != 7 || m.Add[0].Workers != 2 || len(d.Remedies) != 2 {
+		t.Errorf("%+v", d.Remedies)
 	}
 }
 
@@ -229,11 +229,11 @@ func TestDiagnosisOfATarget(t *testing.T) {
 	w.variant(0, 2*ms, 0.6, 0)
 	d := w.diagnose(t, Options{})
 	kinds := make(map[string]int)
-	for k := range d.Mends {
-		kinds[kindOf(&d.Mends[k])]++
-		with, o := w.mended(&d.Mends[k], Options{})
+	for k := range d.Remedies {
+		kinds[kindOf(&d.Remedies[k])]++
+		with, o := w.mended(&d.Remedies[k], Options{})
 		if _, missed := with.lacks(t, o); missed > 1e-3 {
-			t.Errorf("with %+v the target is missed by %v", d.Mends[k], missed)
+			t.Errorf("with %+v the target is missed by %v", d.Remedies[k], missed)
 		}
 	}
 	if d.Carried || kinds["add"] != 1 || kinds["targets"] != 1 {

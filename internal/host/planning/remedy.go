@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Mend is a change with which the demand would be carried.
-type Mend struct {
+// Remedy is a change with which the demand would be carried.
+type Remedy struct {
 	// Kind is workers, budget, most, memory, accuracy_floor, accuracy_target, max_instances, slo, options or demand.
 	// Several are joined by +.
 	Kind        string             `json:"kind"`
@@ -29,9 +29,9 @@ type Mend struct {
 	Text        string             `json:"text"`
 }
 
-// namedMend returns a mend with names instead of identifiers.
-func namedMend(spec *serving.Spec, m *diagnosis.Mend, d *Demand) Mend {
-	x := &naming{spec: spec, out: Mend{Proven: m.Proven}}
+// namedRemedy returns a remedy with names instead of identifiers.
+func namedRemedy(spec *serving.Spec, m *diagnosis.Remedy, d *Demand) Remedy {
+	x := &naming{spec: spec, out: Remedy{Proven: m.Proven}}
 	if len(m.Add) > 0 {
 		x.addition(m)
 	}
@@ -89,10 +89,10 @@ func namedMend(spec *serving.Spec, m *diagnosis.Mend, d *Demand) Mend {
 	return x.out
 }
 
-// naming is a Mend while its text is written.
+// naming is a Remedy while its text is written.
 type naming struct {
 	spec         *serving.Spec
-	out          Mend
+	out          Remedy
 	kinds, parts []string
 }
 
@@ -111,7 +111,7 @@ func put[V any](to *map[string]V, name string, value V) {
 }
 
 // addition names added workers.
-func (x *naming) addition(m *diagnosis.Mend) {
+func (x *naming) addition(m *diagnosis.Remedy) {
 	x.out.Add, x.out.CostPerHour = make(map[string]int), &m.CostPerHour
 	var parts []string
 	priced := false

@@ -11,7 +11,7 @@ import (
 
 // addMachines finds the fewest added machines of each device type, and the cheapest mix where that costs less.
 func (d *diagnoser) addMachines() {
-	var singles []diagnosis.Mend
+	var singles []diagnosis.Remedy
 	types := len(d.Request.Spec.DeviceTypes)
 	for t := range types {
 		if d.Request.Spec.DeviceTypes[t].Part {
@@ -31,12 +31,12 @@ func (d *diagnoser) addMachines() {
 			continue
 		}
 		if n-least < mostTried {
-			mend := d.machines(at(n).Add)
-			mend.Proven = n == least
-			singles = append(singles, mend)
+			remedy := d.machines(at(n).Add)
+			remedy.Proven = n == least
+			singles = append(singles, remedy)
 		}
 	}
-	var mix diagnosis.Mend
+	var mix diagnosis.Remedy
 	if x := (&diagnosis.Change{}); types > 1 && d.mix(x) {
 		mix = d.machines(x.Add)
 	}
@@ -64,8 +64,8 @@ func fewest(ok func(n int) bool) (int, bool) {
 	return high, true
 }
 
-// machines is the mend of machines added by DeviceTypeID to those that can be used.
-func (d *diagnoser) machines(add []int) (out diagnosis.Mend) {
+// machines is the remedy of machines added by DeviceTypeID to those that can be used.
+func (d *diagnoser) machines(add []int) (out diagnosis.Remedy) {
 	for t, n := range add {
 		if n == 0 {
 			continue
@@ -146,7 +146,7 @@ func (d *diagnoser) raiseMost() {
 		if own := d.Request.Spec.Apps[a].MaxInstances; own < machines {
 			if most[a] = machines; d.enough(with()) {
 				alone = true
-				d.Found(diagnosis.Mend{Instances: []diagnosis.Instances{{App: a, To: least(a)}}})
+				d.Found(diagnosis.Remedy{Instances: []diagnosis.Instances{{App: a, To: least(a)}}})
 			}
 			most[a] = 0
 		}
@@ -160,13 +160,13 @@ func (d *diagnoser) raiseMost() {
 	if !d.enough(with()) {
 		return
 	}
-	var mend diagnosis.Mend
+	var remedy diagnosis.Remedy
 	for _, a := range limited {
 		if own := d.Request.Spec.Apps[a].MaxInstances; own < machines && least(a) > own {
-			mend.Instances = append(mend.Instances, diagnosis.Instances{App: a, To: most[a]})
+			remedy.Instances = append(remedy.Instances, diagnosis.Instances{App: a, To: most[a]})
 		}
 	}
-	d.Found(mend)
+	d.Found(remedy)
 }
 
 // raiseBudget finds the budget that pays for enough of the machines that can be rented, or of those that are listed if
@@ -183,15 +183,15 @@ func (d *diagnoser) raiseBudget() {
 		}
 		x.Budget = inCents(d.problem(x).cost(n))
 		if d.enough(x) {
-			mend := diagnosis.Mend{Budget: x.Budget}
+			remedy := diagnosis.Remedy{Budget: x.Budget}
 			for t, k := range add {
 				if k > 0 {
-					mend.Most = append(mend.Most, diagnosis.Addition{
+					remedy.Most = append(remedy.Most, diagnosis.Addition{
 						Device: serving.DeviceTypeID(t), Workers: d.listed[t],
 					})
 				}
 			}
-			d.Found(mend)
+			d.Found(remedy)
 			return
 		}
 	}
@@ -239,7 +239,7 @@ func (d *diagnoser) lowerTargets() {
 			return d.Altered(func(apps []serving.App) { apps[a].AccuracyTarget = to(factor) })
 		}
 		if factor, ok := d.Smallest(mostLowered, true, with); ok {
-			d.Found(diagnosis.Mend{Targets: []diagnosis.Floor{{App: serving.AppID(a), To: to(factor)}}})
+			d.Found(diagnosis.Remedy{Targets: []diagnosis.Floor{{App: serving.AppID(a), To: to(factor)}}})
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (d *diagnoser) lessDemand() {
 		}
 		with := func(factor float64) *diagnosis.Change { return &diagnosis.Change{Rates: d.times(1/factor, a)} }
 		if factor, ok := d.Smallest(farMultiple, true, with); ok {
-			d.Found(diagnosis.Mend{Demand: []diagnosis.Demand{{App: a, To: d.Request.Rates[a] / factor}}})
+			d.Found(diagnosis.Remedy{Demand: []diagnosis.Demand{{App: a, To: d.Request.Rates[a] / factor}}})
 		}
 	}
 }
@@ -266,15 +266,15 @@ func (d *diagnoser) lessDemand() {
 // combine tries changes of several kinds where no one kind is enough: for stages that nothing serves lower floors where
 // these are enough and longer objectives elsewhere, and machines with the budget that they take.
 func (d *diagnoser) combine() {
-	if len(d.Out.Mends) > 0 {
+	if len(d.Out.Remedies) > 0 {
 		return
 	}
-	mend, x, ok := d.Servable()
+	remedy, x, ok := d.Servable()
 	if !ok {
 		return
 	}
 	if len(d.Out.Unserved) > 0 && d.enough(x) {
-		d.Found(mend)
+		d.Found(remedy)
 		return
 	}
 	x.Budget = unlimited
@@ -282,13 +282,13 @@ func (d *diagnoser) combine() {
 		return
 	}
 	more := d.machines(x.Add)
-	mend.Add, mend.Most, mend.CostPerHour = more.Add, more.Most, more.CostPerHour
+	remedy.Add, remedy.Most, remedy.CostPerHour = more.Add, more.Most, more.CostPerHour
 	if !math.IsInf(d.problem(&diagnosis.Change{}).limited(), 1) {
 		if n, ok := d.pool(x); ok {
-			mend.Budget = inCents(d.problem(x).cost(n))
+			remedy.Budget = inCents(d.problem(x).cost(n))
 		}
 	}
-	d.Found(mend)
+	d.Found(remedy)
 }
 
 // inCents rounds money up to cents.

@@ -11,7 +11,7 @@ import (
 // any single type.
 func (d *diagnoser) workers() {
 	types := len(d.Request.Spec.DeviceTypes)
-	var singles []diagnosis.Mend
+	var singles []diagnosis.Remedy
 	var growing []serving.DeviceTypeID
 	highestPrice := 0.0
 	for t := range types {
@@ -22,11 +22,11 @@ func (d *diagnoser) workers() {
 		highestPrice = max(highestPrice, d.Request.Price(serving.DeviceTypeID(t)))
 		price := slices.Repeat([]float64{-1}, types)
 		price[t] = 1
-		if mend, ok := d.add(price, almostOne, serving.DeviceTypeID(t)); ok {
-			singles = append(singles, mend)
+		if remedy, ok := d.add(price, almostOne, serving.DeviceTypeID(t)); ok {
+			singles = append(singles, remedy)
 		}
 	}
-	var mix diagnosis.Mend
+	var mix diagnosis.Remedy
 	if len(growing) > 1 {
 		price := make([]float64, types)
 		for t := range price {
@@ -44,9 +44,9 @@ func (d *diagnoser) workers() {
 }
 
 // add finds the workers of growing types that let the demand be carried at the lowest price; ok is false where none do.
-func (d *diagnoser) add(price []float64, within float64, growing ...serving.DeviceTypeID) (_ diagnosis.Mend, ok bool) {
+func (d *diagnoser) add(price []float64, within float64, growing ...serving.DeviceTypeID) (_ diagnosis.Remedy, ok bool) {
 	if d.err != nil {
-		return diagnosis.Mend{}, false
+		return diagnosis.Remedy{}, false
 	}
 	m, _ := d.p.read(d.Request, growing...)
 	add, proven, ok, err := d.p.additions(d.ctx, m, price, within)
@@ -55,16 +55,16 @@ func (d *diagnoser) add(price []float64, within float64, growing ...serving.Devi
 		larger, _, err = d.Request.Spec.Resized(add)
 	}
 	if d.err = err; err != nil || !ok {
-		return diagnosis.Mend{}, false
+		return diagnosis.Remedy{}, false
 	}
-	mend := diagnosis.Mend{Proven: proven}
+	remedy := diagnosis.Remedy{Proven: proven}
 	for t, n := range add {
 		if n > 0 {
-			mend.Add = append(mend.Add, diagnosis.Addition{Device: serving.DeviceTypeID(t), Workers: n})
-			mend.CostPerHour += float64(n) * d.Request.Price(serving.DeviceTypeID(t))
+			remedy.Add = append(remedy.Add, diagnosis.Addition{Device: serving.DeviceTypeID(t), Workers: n})
+			remedy.CostPerHour += float64(n) * d.Request.Price(serving.DeviceTypeID(t))
 		}
 	}
-	return mend, d.enough(&diagnosis.Change{Spec: larger})
+	return remedy, d.enough(&diagnosis.Change{Spec: larger})
 }
 
 const (
@@ -77,29 +77,29 @@ const (
 // options tries the planner without its restrictions: with any variant, and with workers that may change their app.
 func (d *diagnoser) options() {
 	was := d.p.Options
-	try := func(restricted bool, o Options, mend diagnosis.Mend) {
+	try := func(restricted bool, o Options, remedy diagnosis.Remedy) {
 		if !restricted {
 			return
 		}
 		p := *d.p
 		p.Options = o
 		if m, _ := p.read(d.Request); d.carries(m) {
-			d.Found(mend)
+			d.Found(remedy)
 		}
 	}
 	any, free := was, was
 	any.Select, free.Place = AnyVariant, Free
-	try(was.Select != AnyVariant, any, diagnosis.Mend{AnyVariant: true})
-	try(was.Place != Free && d.Request.Snapshot != nil, free, diagnosis.Mend{FreePlace: true})
+	try(was.Select != AnyVariant, any, diagnosis.Remedy{AnyVariant: true})
+	try(was.Place != Free && d.Request.Snapshot != nil, free, diagnosis.Remedy{FreePlace: true})
 }
 
 // combined makes every unserved stage servable. It is tried when changes of one kind are not enough.
 func (d *diagnoser) combined() {
-	if len(d.Out.Mends) > 0 || len(d.Out.Unserved) == 0 {
+	if len(d.Out.Remedies) > 0 || len(d.Out.Unserved) == 0 {
 		return
 	}
-	if mend, x, ok := d.Servable(); ok && d.enough(x) {
-		d.Found(mend)
+	if remedy, x, ok := d.Servable(); ok && d.enough(x) {
+		d.Found(remedy)
 	}
 }
 
@@ -114,7 +114,7 @@ func (d *diagnoser) demands() {
 			return whole
 		})
 		if part > 0 && part < 1 && int(a) < len(d.Request.Rates) {
-			d.Found(diagnosis.Mend{
+			d.Found(diagnosis.Remedy{
 				Demand: []diagnosis.Demand{{App: a, To: part * d.Request.Rates[a]}},
 				Proven: bound <= part*(1+2*multipleTolerance),
 			})

@@ -11,15 +11,15 @@ import (
 
 // FoundMachines notes added machines of one type each, the cheapest first. A mix of types comes before them if it costs
 // less, or the same with fewer machines.
-func (s *Search) FoundMachines(singles []Mend, mix Mend) {
-	slices.SortStableFunc(singles, func(a, b Mend) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
+func (s *Search) FoundMachines(singles []Remedy, mix Remedy) {
+	slices.SortStableFunc(singles, func(a, b Remedy) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
 	if len(mix.Add)+len(mix.Most) > 1 && (len(singles) == 0 || mix.less(&singles[0])) {
 		s.Found(mix)
 	}
-	s.Out.Mends = append(s.Out.Mends, singles...)
+	s.Out.Remedies = append(s.Out.Remedies, singles...)
 }
 
-func (m *Mend) less(than *Mend) bool {
+func (m *Remedy) less(than *Remedy) bool {
 	count := func(list []Addition) (n int) {
 		for _, x := range list {
 			n += x.Workers
@@ -47,7 +47,7 @@ func (s *Search) LowerFloors() {
 	for _, a := range having {
 		if to, ok := s.lowerFloor(slices.Clone(floors), a); ok {
 			alone = true
-			s.Found(Mend{Floors: []Floor{{App: a, To: to}}})
+			s.Found(Remedy{Floors: []Floor{{App: a, To: to}}})
 		}
 	}
 	if alone || len(having) < 2 {
@@ -60,14 +60,14 @@ func (s *Search) LowerFloors() {
 		return
 	}
 	// One app after the other gets the highest possible floor while the apps after it have none.
-	mend := Mend{}
+	remedy := Remedy{}
 	for _, a := range having {
 		to, _ := s.lowerFloor(slices.Clone(floors), a)
 		if floors[a] = to; to < s.Request.Spec.Apps[a].Floor {
-			mend.Floors = append(mend.Floors, Floor{App: a, To: to})
+			remedy.Floors = append(remedy.Floors, Floor{App: a, To: to})
 		}
 	}
-	s.Found(mend)
+	s.Found(remedy)
 }
 
 // lowerFloor finds the highest floor of an app that is enough beside those of others. Only accuracies of its variants
@@ -112,21 +112,21 @@ const (
 // objectives for all of them by the same factor.
 func (s *Search) Lengthen() {
 	eachOrAll(s.Narrow(), mostSearched, func(of []serving.AppID) bool {
-		var mend Mend
+		var remedy Remedy
 		with := func(factor float64) *Change {
 			return s.Altered(func(apps []serving.App) {
-				mend.SLOs = nil
+				remedy.SLOs = nil
 				for _, a := range of {
 					x := &apps[a].SLO.Latency
 					*x = RoundObjective(time.Duration(factor * float64(*x)))
-					mend.SLOs = append(mend.SLOs, Objective{App: a, To: *x})
+					remedy.SLOs = append(remedy.SLOs, Objective{App: a, To: *x})
 				}
 			})
 		}
 		factor, ok := s.Smallest(mostStretched, true, with)
 		if ok {
 			with(factor)
-			s.Found(mend)
+			s.Found(remedy)
 		}
 		return ok
 	})
@@ -136,22 +136,22 @@ func (s *Search) Lengthen() {
 // factor.
 func (s *Search) AddMemory(types []serving.DeviceTypeID) {
 	eachOrAll(types, len(types), func(of []serving.DeviceTypeID) bool {
-		var mend Mend
+		var remedy Remedy
 		with := func(factor float64) *Change {
 			spec := *s.Request.Spec
 			spec.DeviceTypes = slices.Clone(spec.DeviceTypes)
-			mend.Memory = nil
+			remedy.Memory = nil
 			for _, t := range of {
 				x := &spec.DeviceTypes[t].MemoryBytes
 				*x = (int64(factor*float64(*x)) + mebibyte - 1) / mebibyte * mebibyte
-				mend.Memory = append(mend.Memory, Memory{Device: t, To: *x})
+				remedy.Memory = append(remedy.Memory, Memory{Device: t, To: *x})
 			}
 			return &Change{Spec: &spec}
 		}
 		factor, ok := s.Smallest(mostMemory, false, with)
 		if ok {
 			with(factor)
-			s.Found(mend)
+			s.Found(remedy)
 		}
 		return ok
 	})
@@ -161,32 +161,32 @@ const mebibyte = 1 << 20
 
 // Servable makes every unserved stage servable: by a lower floor where that is enough and by a longer objective
 // elsewhere. ok is false where a stage has neither.
-func (s *Search) Servable() (mend Mend, x *Change, ok bool) {
+func (s *Search) Servable() (remedy Remedy, x *Change, ok bool) {
 	for _, u := range s.Out.Unserved {
 		switch {
 		case u.Floor > 0:
-			at := slices.IndexFunc(mend.Floors, func(f Floor) bool { return f.App == u.App })
+			at := slices.IndexFunc(remedy.Floors, func(f Floor) bool { return f.App == u.App })
 			if at < 0 {
-				mend.Floors = append(mend.Floors, Floor{App: u.App, To: u.Floor})
+				remedy.Floors = append(remedy.Floors, Floor{App: u.App, To: u.Floor})
 			} else {
-				mend.Floors[at].To = min(mend.Floors[at].To, u.Floor)
+				remedy.Floors[at].To = min(remedy.Floors[at].To, u.Floor)
 			}
 		case u.SLO > 0:
-			at := slices.IndexFunc(mend.SLOs, func(o Objective) bool { return o.App == u.App })
+			at := slices.IndexFunc(remedy.SLOs, func(o Objective) bool { return o.App == u.App })
 			if at < 0 {
-				mend.SLOs = append(mend.SLOs, Objective{App: u.App, To: u.SLO})
+				remedy.SLOs = append(remedy.SLOs, Objective{App: u.App, To: u.SLO})
 			} else {
-				mend.SLOs[at].To = max(mend.SLOs[at].To, u.SLO)
+				remedy.SLOs[at].To = max(remedy.SLOs[at].To, u.SLO)
 			}
 		default:
-			return Mend{}, nil, false
+			return Remedy{}, nil, false
 		}
 	}
-	return mend, s.Altered(func(apps []serving.App) {
-		for _, f := range mend.Floors {
+	return remedy, s.Altered(func(apps []serving.App) {
+		for _, f := range remedy.Floors {
 			apps[f.App].Floor = f.To
 		}
-		for _, o := range mend.SLOs {
+		for _, o := range remedy.SLOs {
 			apps[o.App].SLO.Latency = o.To
 		}
 	}), true
