@@ -111,7 +111,8 @@ func TestModelsHaveTheirInputsAndOutputs(t *testing.T) {
 		}
 	}
 	whole := func(name string, d onnxmodel.DType, dims ...int64) onnxmodel.Value {
-		return onnxmodel.Value{Name: name, DType: d, Shape: append([]int64{-1}, dims...), Ranked: true}
+		return onnxmodel.Value{Name: name, DType: d, Shape: append([]int64{-1}, dims...),
+			Symbols: append([]string{"N"}, make([]string, len(dims))...), Ranked: true}
 	}
 	image := []onnxmodel.Value{whole("image", onnxmodel.Uint8, 1, Size, Size)}
 	for name, outputs := range map[string][]onnxmodel.Value{

@@ -23,13 +23,15 @@ const (
 )
 
 // Value is an input or output of a model. DType is 0 when it is not a tensor. Shape has -1 for a dimension that is not
-// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are. Foreign is
-// a type that the protocol lacks, in ONNX's words: "sequence of FLOAT tensors". It is empty for a tensor of DTypes.
+// a fixed number; it is nil, and Ranked false, when the file does not say how many dimensions there are. Symbols has a
+// name for each dimension, "" for one without: dimensions of one name are equal in a run. Foreign is a type that the
+// protocol lacks, in ONNX's words: "sequence of FLOAT tensors". It is empty for a tensor of DTypes.
 type Value struct {
-	Name   string
-	DType  DType
-	Shape  []int64
-	Ranked bool
+	Name    string
+	DType   DType
+	Shape   []int64
+	Symbols []string
+	Ranked  bool
 
 	Foreign string
 }
@@ -179,9 +181,9 @@ func (r *reader) value(f field, what string, to *[]Value) error {
 			return fmt.Errorf("%s %q has %d dimensions, more than %d", what, v.Name, len(s.Dim), maxRank)
 		}
 		v.Ranked = true
-		v.Shape = make([]int64, len(s.Dim))
+		v.Shape, v.Symbols = make([]int64, len(s.Dim)), make([]string, len(s.Dim))
 		for i, d := range s.Dim {
-			v.Shape[i] = Symbolic
+			v.Shape[i], v.Symbols[i] = Symbolic, d.GetDimParam()
 			if n, ok := d.Value.(*pb.TensorShapeProto_Dimension_DimValue); ok && n.DimValue >= 0 {
 				v.Shape[i] = n.DimValue
 			}

@@ -25,9 +25,10 @@ func TestReadGivesWhatTheBuilderWrote(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		symbols := []string{"N", "", "D2"}
 		want := &Info{IR: DefaultIR, Opset: DefaultOpset, Producer: "sluice", Graph: "identity",
-			Inputs:  []Value{{Name: "input", DType: d, Shape: []int64{-1, 3, -1}, Ranked: true}},
-			Outputs: []Value{{Name: "output", DType: d, Shape: []int64{-1, 3, -1}, Ranked: true}}}
+			Inputs:  []Value{{Name: "input", DType: d, Shape: []int64{-1, 3, -1}, Symbols: symbols, Ranked: true}},
+			Outputs: []Value{{Name: "output", DType: d, Shape: []int64{-1, 3, -1}, Symbols: symbols, Ranked: true}}}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%v: got %+v, want %+v", d, got, want)
 		}

@@ -107,16 +107,21 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 	return t.Validate() // also of a BOOL that is neither 0 nor 1, which is undefined behaviour in C++
 }
 
-// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first, and none
-// has optional inputs, which count for a whole run.
-func (m *model) sameRows(a, b *dataplane.Portion) bool {
+// sameRows reports whether two parts can be joined: all their inputs agree in every dimension but the first and those
+// that are padded, by input, and none has optional inputs, which count for a whole run.
+func (m *model) sameRows(a, b *dataplane.Portion, padded [][]int) bool {
 	if len(a.Inputs) > len(m.inputs) || len(b.Inputs) > len(m.inputs) {
 		return false
 	}
 	for k := range m.inputs {
-		s, t := input(a, k, m.inputs[k].Name), input(b, k, m.inputs[k].Name)
-		if len(s.Shape) == 0 || len(t.Shape) == 0 || !slices.Equal(s.Shape[1:], t.Shape[1:]) {
+		s, t := input(a, k, m.inputs[k].Name).Shape, input(b, k, m.inputs[k].Name).Shape
+		if len(s) == 0 || len(s) != len(t) {
 			return false
+		}
+		for d := 1; d < len(s); d++ {
+			if s[d] != t[d] && (padded == nil || !slices.Contains(padded[k], d)) {
+				return false
+			}
 		}
 	}
 	return true

@@ -246,8 +246,8 @@ func (in *instance) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run implements dataplane.Runner. Queries whose inputs differ in a dimension other than the first cannot be joined;
-// they run one group after the other.
+// Run implements dataplane.Runner. Queries whose inputs differ in a dimension other than the first are joined where the
+// model has a mask for what is padded; else they run one group after the other.
 func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 	in.mu.RLock()
 	l, closed := in.loaded[b.Variant], in.closed
@@ -295,33 +295,48 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
 	uniform := true
 	for i := 1; i < len(b.Portions) && uniform; i++ {
-		uniform = s.m.sameRows(&b.Portions[0], &b.Portions[i])
+		uniform = s.m.sameRows(&b.Portions[0], &b.Portions[i], nil)
 	}
 	if uniform {
 		return s.run(ctx, b.Portions, b.Items)
 	}
-	todo := make([]int, len(b.Portions))
-	for i := range todo {
-		todo[i] = i
-	}
-	for len(todo) > 0 {
-		var group []dataplane.Portion
-		var from []int
-		items := 0
-		todo = slices.DeleteFunc(todo, func(i int) bool {
-			if len(group) > 0 && !s.m.sameRows(&group[0], &b.Portions[i]) {
-				return false
-			}
-			group, from = append(group, b.Portions[i]), append(from, i)
-			items += b.Portions[i].Items
-			return true
-		})
-		if err := s.run(ctx, group, items); err != nil {
+	for _, g := range s.m.groups(b.Portions) {
+		err := s.runGroup(ctx, b.Portions, g)
+		if errors.Is(err, errPadded) {
+			s.m.padding.refused.Store(true)
+			return s.runAll(ctx, b)
+		}
+		if err != nil {
 			return err
 		}
-		for k, i := range from {
-			b.Portions[i].Outputs = group[k].Outputs
+	}
+	return nil
+}
+
+// runGroup answers those of the parts that are at some places. The first padded batch of a model is also its proof.
+func (s *session) runGroup(ctx context.Context, parts []dataplane.Portion, at []int) error {
+	group, items := make([]dataplane.Portion, len(at)), 0
+	for k, i := range at {
+		group[k] = parts[i]
+		items += parts[i].Items
+	}
+	last := &group[len(group)-1]
+	unproved := s.m.padded(group) && !s.m.padding.proved.Load()
+	if unproved {
+		for k := range group {
+			group[k].Wanted = nil // the proof is of every output
 		}
+	}
+	if err := s.run(ctx, group, items); err != nil {
+		return err
+	}
+	if unproved {
+		if err := s.prove(ctx, last); err != nil {
+			return err
+		}
+	}
+	for k, i := range at {
+		parts[i].Outputs = group[k].Outputs
 	}
 	return nil
 }

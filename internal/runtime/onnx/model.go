@@ -31,6 +31,7 @@ type model struct {
 	example         func(items int) []tensor.Tensor
 	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
 	sequence        *repository.Sequence
+	padding         *padding // of queries of different lengths; nil for none
 }
 
 // port is one input or output.
@@ -89,6 +90,7 @@ func readModel(cfg Model) (*model, error) {
 			ps[i].input = slices.IndexFunc(m.inputs, func(p port) bool { return p.Name == ps[i].Name })
 		}
 	}
+	m.padding = newPadding(m, file)
 	return m, nil
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // scatter gives every part its rows of the outputs. Rows are slices of the batch's memory. Nothing is copied but
-// outputs that are inputs, whose memory is the callers'.
+// outputs that are inputs, whose memory is the callers', and what is cut back to a part's length.
 func (s *session) scatter(c *selection, parts []dataplane.Portion, items int) error {
 	n := len(c.outputs)
 	all := make([]tensor.Tensor, n*len(parts))
@@ -60,6 +60,10 @@ func (s *session) split(k, to int, parts []dataplane.Portion, items int) error {
 		parts[0].Outputs[to] = whole
 		return nil
 	}
+	axes, err := s.cuts(k, parts, shape)
+	if err != nil {
+		return err
+	}
 	shapes := make([]int64, len(parts)*len(shape))
 	row, line := len(data)/items, len(text)/items
 	at := 0
@@ -73,6 +77,9 @@ func (s *session) split(k, to int, parts []dataplane.Portion, items int) error {
 			t.Data = blockOf(text[at*line : (at+rows)*line])
 		} else {
 			t.Data = data[at*row : (at+rows)*row : (at+rows)*row]
+		}
+		if len(axes) > 0 {
+			cut(&t, axes, s.m.lengthIn(&parts[i]))
 		}
 		parts[i].Outputs[to] = t
 		at += rows

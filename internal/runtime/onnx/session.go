@@ -247,7 +247,7 @@ func (s *session) release() {
 	s.pins.Unpin()
 }
 
-// gather joins the parts' rows of input k.
+// gather joins the parts' rows of input k. Rows that are shorter than those of the first part end in zeros.
 func (s *session) gather(k int, parts []dataplane.Portion, items int) (ort.Value, error) {
 	p := &s.m.inputs[k]
 	first := input(&parts[0], k, p.Name)
@@ -258,10 +258,7 @@ func (s *session) gather(k int, parts []dataplane.Portion, items int) (ort.Value
 	if len(parts) > 1 {
 		shape = slices.Clone(first.Shape)
 		shape[0] = int64(items)
-		total = 0
-		for i := range parts {
-			total += int64(len(input(&parts[i], k, p.Name).Data))
-		}
+		total = total / int64(parts[0].Items) * int64(items)
 	}
 	if total > maxTensorBytes {
 		return nil, fmt.Errorf("%d bytes in one batch, the limit is %d", total, int64(maxTensorBytes))
@@ -273,9 +270,18 @@ func (s *session) gather(k int, parts []dataplane.Portion, items int) (ort.Value
 		return s.describe(shape, first.Data, p.ort)
 	}
 	buf := s.grow(k, total)
-	at := 0
+	row, rest := len(buf)/items, buf
 	for i := range parts {
-		at += copy(buf[at:], input(&parts[i], k, p.Name).Data)
+		t, n := input(&parts[i], k, p.Name), row*parts[i].Items
+		if len(t.Data) == n {
+			copy(rest, t.Data)
+		} else {
+			clear(rest[:n])
+			shape[0] = t.Shape[0]
+			copyCommon(rest[:n], shape, t.Data, t.Shape)
+			shape[0] = int64(items)
+		}
+		rest = rest[n:]
 	}
 	return s.describe(shape, buf, p.ort)
 }
