@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -86,6 +89,52 @@ func BenchmarkONNXRun(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkLengths runs the same batches of queries, whose lengths are log-normal, group by group and joined, in turns.
+// apart/joined is how much longer the groups take, the median over batches.
+func BenchmarkLengths(b *testing.B) {
+	for _, width := range []int64{32, 128, 256} {
+		for _, middle := range []float64{8, 32, 128} {
+			b.Run(fmt.Sprintf("width=%d/length=%.0f", width, middle), func(b *testing.B) {
+				r := rand.New(rand.NewPCG(38, 38))
+				path := writeNamed(b, encoder(r, onnxmodel.Int64, width, 2), encoderNames)
+				benchLengths(b, launch(b, 64, 1, Model{Path: path}), r, middle)
+			})
+		}
+	}
+}
+
+func benchLengths(b *testing.B, in *instance, r *rand.Rand, middle float64) {
+	var batches []*dataplane.Batch
+	for range 32 {
+		made := texts(r, tensor.Int64, 16, middle, 0.6)
+		for i := range made.Portions {
+			made.Portions[i].Wanted = []string{"pooled"}
+		}
+		batches = append(batches, made)
+	}
+	padding := in.loaded[0].m.padding
+	var ratios []float64
+	groups := [2]int{}
+	for round := 0; b.Loop(); round++ {
+		batch := batches[round%len(batches)]
+		var took [2]time.Duration // apart, joined
+		for _, joined := range []int{round % 2, 1 - round%2} {
+			padding.refused.Store(joined == 0)
+			start := time.Now()
+			if err := in.Run(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			took[joined] = time.Since(start)
+			groups[joined] += len(in.loaded[0].m.groups(batch.Portions))
+		}
+		ratios = append(ratios, took[0].Seconds()/took[1].Seconds())
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "apart/joined")
+	b.ReportMetric(float64(groups[0])/float64(b.N), "lengths/op")
+	b.ReportMetric(float64(groups[1])/float64(b.N), "runs/op")
 }
 
 // BenchmarkSlots compares two ways of running two batches at once: a session for each slot, and one session that both

@@ -4,6 +4,7 @@ package onnx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,14 +21,17 @@ import (
 // maskName is the input that exporters of text models use for 1 at what is there and 0 at what is padded.
 const maskName = "attention_mask"
 
-// maxWaste bounds the share of a run that is padding: 1/maxWaste of items x longest. Queries are taken the longest
-// first, as long as they keep to it; the next one begins another run. Lengths 100, 90, 60, 20, 20 of one item each:
+// runWorth is what a run of its own costs beside its elements, in items x length: operators have to start, and work
+// slower on few rows. Queries are split into the runs that cost least. Lengths 100, 97, 90, 20, 5 of one item each:
 //
-//	100, 90         padding  10 of 200, joined
-//	100, 90, 60     padding  50 of 300, joined
-//	100, ..., 20    padding 130 of 400, more than a fourth: another run
-//	20, 20          padding   0 of  40, joined
-const maxWaste = 4
+//	one run for all               16 + 5*100                  516
+//	a run for each                5*16 + 312                  392
+//	100 97 90 | 20 5              2*16 + 3*100 + 2*20         372
+//	100 97 | 90 | 20 5            3*16 + 2*100 + 90 + 2*20    378
+//
+// So padding is at most 16 for each run that it saves. A bound on its share instead would join long queries, which gains
+// nothing: BenchmarkLengths.
+const runWorth = 16
 
 // padding says how queries of different lengths become one batch: the shorter ones get zeros at their ends.
 type padding struct {
@@ -171,27 +175,33 @@ func (m *model) groups(parts []dataplane.Portion) (out [][]int) {
 	if lengths == nil {
 		return out
 	}
-	var bounded [][]int
+	var runs [][]int
 	for _, g := range out {
-		slices.SortStableFunc(g, func(a, b int) int { return int(lengths[b] - lengths[a]) })
-		bounded = append(bounded, bound(g, parts, lengths)...)
+		slices.SortStableFunc(g, func(a, b int) int { return cmp.Compare(lengths[b], lengths[a]) })
+		runs = append(runs, split(g, parts, lengths)...)
 	}
-	return bounded
+	return runs
 }
 
-// bound splits a group, the longest first, into runs that keep to maxWaste.
-func bound(g []int, parts []dataplane.Portion, lengths []int64) (out [][]int) {
-	for len(g) > 0 {
-		longest, padded, given, k := lengths[g[0]], int64(0), int64(0), 0
-		for ; k < len(g); k++ {
-			items := int64(parts[g[k]].Items)
-			padded += items * longest
-			given += items * lengths[g[k]]
-			if (padded-given)*maxWaste > padded {
-				break
+// split splits a group, the longest first, into the runs that cost least.
+func split(g []int, parts []dataplane.Portion, lengths []int64) (out [][]int) {
+	type plan struct {
+		cost int64
+		next int // where its second run begins
+	}
+	best := make([]plan, len(g)+1) // by where it begins
+	for from := len(g) - 1; from >= 0; from-- {
+		items := int64(0)
+		best[from].cost = math.MaxInt64
+		for k := from; k < len(g); k++ {
+			items += int64(parts[g[k]].Items)
+			if cost := runWorth + items*lengths[g[from]] + best[k+1].cost; cost < best[from].cost {
+				best[from] = plan{cost, k + 1}
 			}
 		}
-		out, g = append(out, g[:k]), g[k:]
+	}
+	for from := 0; from < len(g); from = best[from].next {
+		out = append(out, g[from:best[from].next])
 	}
 	return out
 }
