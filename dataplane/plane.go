@@ -173,11 +173,9 @@ func New(c Config) (*Plane, error) {
 func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
 // Grow puts a larger spec into force. Requests that are submitted afterwards may name its new entries. It fails when
-// the spec is not valid, or does not extend the one in force (serving.Spec.Grows).
-func (p *Plane) Grow(g *engine.Growth) error { return p.GrowWired(g, p.c.Wiring) }
-
-// GrowWired is Grow with the wiring of the new apps' stages, by StageID.
-func (p *Plane) GrowWired(g *engine.Growth, wiring []pipeline.Wiring) error {
+// the spec is not valid, or does not extend the one in force (serving.Spec.Grows). wiring is that of the new apps'
+// stages, by StageID; nil where each has one.
+func (p *Plane) Grow(g *engine.Growth, wiring []pipeline.Wiring) error {
 	if err := g.Spec.Validate(); err != nil {
 		return err
 	}

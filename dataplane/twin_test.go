@@ -257,7 +257,7 @@ func (w *world) live(t *testing.T) []byte {
 		accidents.Go(func() {
 			for _, g := range w.growths {
 				until(g.At)
-				if err := p.Grow(g.Growth); err != nil {
+				if err := p.Grow(g.Growth, nil); err != nil {
 					t.Error(err)
 				}
 			}

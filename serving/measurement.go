@@ -43,3 +43,33 @@ type Measurements struct {
 	// Memory has each variant at most once on a device type.
 	Memory []MemoryPoint `json:",omitempty"`
 }
+
+// Of returns the measurements of some variants on some device types, under the identifiers that to gives them.
+// Overheads are of no variant and left out.
+func (m Measurements) Of(to func(VariantID, DeviceTypeID) (VariantID, bool)) (out Measurements) {
+	var ok bool
+	for _, p := range m.Latency {
+		if p.Variant, ok = to(p.Variant, p.DeviceType); ok {
+			out.Latency = append(out.Latency, p)
+		}
+	}
+	for _, p := range m.Load {
+		if p.Variant, ok = to(p.Variant, p.DeviceType); ok {
+			out.Load = append(out.Load, p)
+		}
+	}
+	for _, p := range m.Memory {
+		if p.Variant, ok = to(p.Variant, p.DeviceType); ok {
+			out.Memory = append(out.Memory, p)
+		}
+	}
+	return out
+}
+
+// Replaced returns measurements with newer ones in place of all those that are old.
+func (m Measurements) Replaced(old func(VariantID, DeviceTypeID) bool, by Measurements) Measurements {
+	out := m.Of(func(v VariantID, d DeviceTypeID) (VariantID, bool) { return v, !old(v, d) })
+	out.Latency, out.Load = append(out.Latency, by.Latency...), append(out.Load, by.Load...)
+	out.Memory, out.Overhead = append(out.Memory, by.Memory...), m.Overhead
+	return out
+}

@@ -52,16 +52,10 @@ func (k *Known) Restricted(o *serving.Open) *Known {
 	if k.Profile != nil {
 		out.Profile = profile.Renumbered{Profile: k.Profile, Variants: o.Variants}
 	}
-	for _, x := range k.Measurements.Latency {
-		if x.Variant = o.VariantOf[x.Variant]; x.Variant != serving.None {
-			out.Measurements.Latency = append(out.Measurements.Latency, x)
-		}
-	}
-	for _, x := range k.Measurements.Load {
-		if x.Variant = o.VariantOf[x.Variant]; x.Variant != serving.None {
-			out.Measurements.Load = append(out.Measurements.Load, x)
-		}
-	}
+	out.Measurements = k.Measurements.Of(func(v serving.VariantID, _ serving.DeviceTypeID) (serving.VariantID, bool) {
+		v = o.VariantOf[v]
+		return v, v != serving.None
+	})
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // Extension is a change of the spec by somebody else than the manager, while no function changes.
@@ -25,20 +26,30 @@ func (m *Manager) Extend(ctx context.Context, do func(*Extension) error) error {
 	})
 }
 
+// Free lists what a growth may take the places of.
+func (x *Extension) Free() serving.Free { return x.manager.host.Free() }
+
 // Growth is the growth to a spec, which is not in force by that.
 func (x *Extension) Growth(spec *serving.Spec, measured serving.Measurements) (*engine.Growth, error) {
 	return x.manager.growth(spec, measured)
 }
 
-// Put has the manager build on a spec from now on. The caller hands the growth that it returns to the engine.
-func (x *Extension) Put(spec *serving.Spec, measured serving.Measurements) (*engine.Growth, error) {
-	g, err := x.manager.growth(spec, measured)
+// Feasible returns the reason why no plan could be made after a growth; nil when one can.
+func (x *Extension) Feasible(ctx context.Context, g *engine.Growth) error {
+	return x.manager.host.Feasible(ctx, g)
+}
+
+// Put puts a spec without new apps into force.
+func (x *Extension) Put(spec *serving.Spec, measured serving.Measurements) error {
+	g, err := x.Growth(spec, measured)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	x.manager.mu.Lock()
-	x.manager.spec, x.manager.measured = spec, measured
-	x.manager.mu.Unlock()
-	x.Spec, x.Measured = spec, measured
-	return g, nil
+	return x.Grow(g, nil)
+}
+
+// Grow puts a growth into force, with the wiring of its new apps' stages; nil where each has one.
+func (x *Extension) Grow(g *engine.Growth, wiring []pipeline.Wiring) error {
+	x.Spec, x.Measured = g.Spec, g.Known.Measurements
+	return x.manager.put(g, wiring, func() {})
 }

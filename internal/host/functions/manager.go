@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -66,8 +67,9 @@ type Host interface {
 	Describe(ctx context.Context, f *File) (*repository.Described, int, error)
 	// Feasible returns the reason why no plan could be made after a growth; nil when one can.
 	Feasible(ctx context.Context, g *engine.Growth) error
-	// Grow puts a grown spec into force. open lists all functions that are open in it.
-	Grow(g *engine.Growth, open []Live) error
+	// Grow puts a grown spec into force. wiring is that of its new apps' stages; nil where each has one. open lists all
+	// functions that are open in it.
+	Grow(g *engine.Growth, wiring []pipeline.Wiring, open []Live) error
 	// Free lists what the next growth may take the places of.
 	Free() serving.Free
 	// State is one of Planning, Starting, Ready, Idle and Failing, of a function's newest version. ready counts the
@@ -157,7 +159,7 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 		case err != nil:
 			m.unrestored[x.Name] = fmt.Errorf("function %q: %w", x.Name, err)
 		default:
-			m.adopt(n, l)
+			m.spec, m.measured, m.live[x.Name] = n.spec, n.measured, l
 		}
 	}
 	m.log = newEvents(c.Events, m.spec)
@@ -218,13 +220,6 @@ func (m *Manager) configuredApp(name string) serving.AppID {
 type grown struct {
 	spec     *serving.Spec
 	measured serving.Measurements
-}
-
-func (m *Manager) adopt(n *grown, l *Live) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.spec, m.measured, m.live[l.Name] = n.spec, n.measured, l
-	delete(m.unrestored, l.Name)
 }
 
 // prepared is a function with its latencies that is not in the spec yet.
@@ -349,7 +344,7 @@ func (m *Manager) addFunction(p *prepared, free *serving.Free) (*grown, *Live, e
 		l.App = was.App
 		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v, free)
 	}
-	n.measured = without(n.measured, l.Variant) // of what had its place
+	n.measured = replaced(n.measured, l.Variant, serving.Measurements{}) // of what had its place
 	if err := n.spec.Validate(); err != nil {
 		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
 	}
@@ -393,7 +388,7 @@ func (m *Manager) addLatencies(ctx context.Context, p *prepared, subject *Subjec
 	return err
 }
 
-// withProfile adds a record's latencies of a variant to measurements.
+// withProfile puts what a record says of a variant in place of what measurements say of it.
 func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurements,
 	record json.RawMessage) (serving.Measurements, error) {
 	var f profiler.File
@@ -403,31 +398,16 @@ func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurement
 	if err := f.Validate(); err != nil {
 		return to, fmt.Errorf("its profile: %w", err)
 	}
-	// A spec of its own, because names of variants are unique within an app only.
-	alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: []serving.Variant{spec.Variants[v]}}
-	kept, _ := f.Only(alone)
-	got, err := kept.Measurements(alone)
+	got, err := f.MeasurementsOf(spec, v)
 	if err != nil {
 		return to, fmt.Errorf("its profile: %w", err)
 	}
-	to.Latency, to.Load = slices.Clone(to.Latency), slices.Clone(to.Load)
-	for _, p := range got.Latency {
-		p.Variant = v
-		to.Latency = append(to.Latency, p)
-	}
-	for _, l := range got.Load {
-		l.Variant = v
-		to.Load = append(to.Load, l)
-	}
-	return to, nil
+	return replaced(to, v, got), nil
 }
 
-// without returns measurements without those of a variant.
-func without(m serving.Measurements, v serving.VariantID) serving.Measurements {
-	m.Latency = slices.DeleteFunc(slices.Clone(m.Latency), func(p serving.LatencyPoint) bool { return p.Variant == v })
-	m.Load = slices.DeleteFunc(slices.Clone(m.Load), func(l serving.LoadPoint) bool { return l.Variant == v })
-	m.Memory = slices.DeleteFunc(slices.Clone(m.Memory), func(x serving.MemoryPoint) bool { return x.Variant == v })
-	return m
+// replaced returns measurements with others in place of those of a variant.
+func replaced(m serving.Measurements, v serving.VariantID, by serving.Measurements) serving.Measurements {
+	return m.Replaced(func(x serving.VariantID, _ serving.DeviceTypeID) bool { return x == v }, by)
 }
 
 // fitsMachine returns an error if no machine's memory holds a model.
@@ -548,10 +528,12 @@ func (m *Manager) adoptPrepared(ctx context.Context, p *prepared) error {
 		return err
 	}
 	// The function is in the store, so the deployment is completed even if the client goes away.
-	m.adopt(n, l)
-	m.log.add(l.Name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", l.Version, l.Model.SHA256,
-		l.Model.Bytes))
-	return m.grow(g)
+	return m.put(g, nil, func() {
+		m.live[l.Name] = l
+		delete(m.unrestored, l.Name)
+		m.log.add(l.Name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", l.Version, l.Model.SHA256,
+			l.Model.Bytes))
+	})
 }
 
 // Delete removes a function from the store and from service. Queries that it has accepted are answered. A deployment of
@@ -583,20 +565,22 @@ func (m *Manager) Delete(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		m.mu.Lock()
-		m.spec = g.Spec
-		delete(m.live, name)
-		m.mu.Unlock()
-		m.log.add(name, "delete", fmt.Sprintf("version %d", l.Version))
-		return m.grow(g)
+		return m.put(g, nil, func() {
+			delete(m.live, name)
+			m.log.add(name, "delete", fmt.Sprintf("version %d", l.Version))
+		})
 	})
 }
 
-func (m *Manager) grow(g *engine.Growth) error {
+// put puts a growth into force: from now on the manager builds on it, and so does the host. Whatever changes while a
+// server runs comes this way, while no other change does. with changes the functions along with it; m.mu is held.
+func (m *Manager) put(g *engine.Growth, wiring []pipeline.Wiring, with func()) error {
 	m.mu.Lock()
+	m.spec, m.measured = g.Spec, g.Known.Measurements
+	with()
 	open := m.all()
 	m.mu.Unlock()
-	return m.host.Grow(g, open)
+	return m.host.Grow(g, wiring, open)
 }
 
 func unknown(name string) error {

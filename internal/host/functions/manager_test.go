@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -41,7 +42,7 @@ func (h *host) Describe(context.Context, *File) (*repository.Described, int, err
 
 func (h *host) Feasible(_ context.Context, g *engine.Growth) error { return h.refuses }
 
-func (h *host) Grow(g *engine.Growth, open []Live) error {
+func (h *host) Grow(g *engine.Growth, _ []pipeline.Wiring, open []Live) error {
 	if n := len(h.grown); n > 0 {
 		if err := g.Spec.CheckGrowth(h.grown[n-1].Spec); err != nil {
 			h.t.Error(err)
@@ -62,6 +63,8 @@ type fixed struct {
 	err   error
 	// loaded and most are what the model was measured to take, and with its largest batch, in bytes; 0 for nothing.
 	loaded, most int64
+	// fails is the items of the batch that a machine lacks the memory for; 0 for none.
+	fails int
 }
 
 func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
@@ -85,6 +88,9 @@ func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
 		out.Memory = []profiler.Memory{
 			{Variant: name, DeviceType: device, Loaded: f.loaded, Batch: n, AtBatch: f.most},
 		}
+	}
+	if f.fails > 0 {
+		out.Failures = []profiler.Failure{{Variant: name, DeviceType: device, Batch: f.fails, Reason: "out of memory"}}
 	}
 	return out, nil
 }
@@ -190,6 +196,22 @@ func TestDeploymentsTakeTheMemoryThatWasMeasured(t *testing.T) {
 	}
 	if loaded, item := takes(newRig(t, dir), "measured"); loaded != 100_000 || item != 10_000 {
 		t.Errorf("after a restart: %d bytes and %d an item", loaded, item)
+	}
+}
+
+// Plans have no batches of a function that failed for want of memory when it was measured.
+func TestDeploymentsKeepWhatMemoryLacks(t *testing.T) {
+	r := newRig(t, t.TempDir())
+	r.fails = usual.MaxBatch
+	if _, err := r.c.Deploy(t.Context(), "f", model(t, batched("f")), usual); err != nil {
+		t.Fatal(err)
+	}
+	g := r.grown[len(r.grown)-1]
+	v := r.open[0].Variant
+	if most := usual.MaxBatch; g.Profile.Latency(v, 0, most/2, 1) >= profile.Unknown ||
+		g.Profile.Latency(v, 0, most, 1) < profile.Unknown {
+		t.Errorf("%v for %d items, %v for %d", g.Profile.Latency(v, 0, most/2, 1), most/2,
+			g.Profile.Latency(v, 0, most, 1), most)
 	}
 }
 

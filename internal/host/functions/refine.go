@@ -119,7 +119,7 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 		m.mu.Lock()
 		measured := m.measured
 		m.mu.Unlock()
-		if measured, err = withProfile(spec, l.Variant, without(measured, l.Variant), next.Profile); err != nil {
+		if measured, err = withProfile(spec, l.Variant, measured, next.Profile); err != nil {
 			return err
 		}
 		g, err := m.growth(spec, measured)
@@ -134,12 +134,10 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 		if there, err := m.c.Store.Amend(next.Function); err != nil || !there {
 			return err
 		}
-		m.mu.Lock()
-		m.measured = measured
-		m.live[l.Name] = &next
-		m.mu.Unlock()
-		m.log.add(l.Name, "measure", fmt.Sprintf("predicted latencies were %.0f %% off", 100*off))
-		return m.grow(g)
+		return m.put(g, nil, func() {
+			m.live[l.Name] = &next
+			m.log.add(l.Name, "measure", fmt.Sprintf("predicted latencies were %.0f %% off", 100*off))
+		})
 	})
 }
 

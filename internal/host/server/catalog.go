@@ -292,11 +292,7 @@ func (c *catalog) closeApps(x *functions.Extension, apps []serving.AppID) error 
 	for _, a := range apps {
 		spec = spec.WithClosed(a)
 	}
-	g, err := x.Put(spec, x.Measured)
-	if err != nil {
-		return err
-	}
-	return c.service.grow(g, nil)
+	return x.Put(spec, x.Measured)
 }
 
 // remove ends a model that is no longer in the repository.
@@ -323,7 +319,7 @@ func (c *catalog) unload(ctx context.Context, name string) error {
 		left.apps, left.temp, left.model = nil, "", unloaded(e.model)
 		if e.at != nil {
 			left.unrefined = c.refiner.drop(x.Spec, e.at.Variants)
-			left.measured = where(x.Measured, func(v serving.VariantID) (serving.VariantID, bool) {
+			left.measured = x.Measured.Of(func(v serving.VariantID, _ serving.DeviceTypeID) (serving.VariantID, bool) {
 				k := slices.Index(e.at.Variants, v)
 				return serving.VariantID(k), k >= 0
 			})
@@ -377,7 +373,7 @@ func (c *catalog) members(name string) (out []string) {
 // under its name before, or nil.
 func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition, was *catalogEntry) (*catalogEntry,
 	error) {
-	free := c.service.free()
+	free := x.Free()
 	spec, at := x.Spec.WithAppsOf(d.tables.Spec, &free)
 	before := x.Spec
 	for v, id := range at.Variants {
@@ -392,7 +388,9 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	if err != nil {
 		return nil, err
 	}
-	measured := joined(x.Measured, own, at.Variants)
+	measured := x.Measured.Replaced(func(v serving.VariantID, _ serving.DeviceTypeID) bool {
+		return slices.Contains(at.Variants, v)
+	}, own)
 	if err := c.proposeObjectives(spec, at, d, measured); err != nil {
 		return nil, err
 	}
@@ -401,7 +399,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	}
 	g, err := x.Growth(spec, measured)
 	if err == nil {
-		if err = c.service.feasible(ctx, c.base, g); err != nil && ctx.Err() == nil {
+		if err = x.Feasible(ctx, g); err != nil && ctx.Err() == nil {
 			err = oip.Errorf(oip.Unavailable, "", "no plan can be made with it: %v", err)
 		}
 	}
@@ -421,10 +419,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	for _, m := range e.model.All() {
 		shift(m, spec, at)
 	}
-	if g, err = x.Put(spec, measured); err != nil {
-		return nil, err
-	}
-	if err := c.service.grow(g, wiredAt(spec, wiring, at)); err != nil {
+	if err := x.Grow(g, wiredAt(spec, wiring, at)); err != nil {
 		return nil, err
 	}
 	for v := range d.tables.Variants {
@@ -444,7 +439,9 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 func (c *catalog) measuredOf(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition,
 	was *catalogEntry) (own serving.Measurements, known bool, err error) {
 	if was != nil && was.print != "" && was.print == d.print && len(was.measured.Latency) > 0 {
-		own = where(was.measured, func(k serving.VariantID) (serving.VariantID, bool) { return at.Variants[k], true })
+		own = was.measured.Of(func(k serving.VariantID, _ serving.DeviceTypeID) (serving.VariantID, bool) {
+			return at.Variants[k], true
+		})
 		return own, !was.unrefined, nil
 	}
 	own, err = c.lookAt(ctx, spec, at, d)
@@ -471,36 +468,6 @@ func shift(m *server.Model, spec *serving.Spec, at *serving.Placed) {
 			list[k].Variant, list[k].Generation = v, spec.Variants[v].Generation
 		}
 	}
-}
-
-// joined are measurements with those of variants in the place of earlier ones.
-func joined(all, own serving.Measurements, of []serving.VariantID) serving.Measurements {
-	out := where(all, func(v serving.VariantID) (serving.VariantID, bool) { return v, !slices.Contains(of, v) })
-	out.Latency = append(out.Latency, own.Latency...)
-	out.Load = append(out.Load, own.Load...)
-	out.Memory = append(out.Memory, own.Memory...)
-	return out
-}
-
-// where returns the measurements of some variants, under other numbers.
-func where(m serving.Measurements, is func(serving.VariantID) (serving.VariantID, bool)) (out serving.Measurements) {
-	var ok bool
-	for _, p := range m.Latency {
-		if p.Variant, ok = is(p.Variant); ok {
-			out.Latency = append(out.Latency, p)
-		}
-	}
-	for _, p := range m.Load {
-		if p.Variant, ok = is(p.Variant); ok {
-			out.Load = append(out.Load, p)
-		}
-	}
-	for _, p := range m.Memory {
-		if p.Variant, ok = is(p.Variant); ok {
-			out.Memory = append(out.Memory, p)
-		}
-	}
-	return out
 }
 
 // watch looks for changes in the repository until ctx ends.

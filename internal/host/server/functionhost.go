@@ -15,20 +15,21 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/internal/runtime/onnx"
 	"github.com/sluice-serving/sluice/internal/runtime/python"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// functionHost implements functions.Host over the data plane.
+// functionHost implements functions.Host over the data plane. Whatever comes, goes or is believed otherwise while the
+// server runs does so by its Grow: functions, models of a repository, measurements and objectives.
 type functionHost struct {
 	profiled *host.Profiled
-	local    *onnx.Backend     // nil when no worker runs models in this process
-	python   []*python.Backend // of the workers; nil for those that run none
-	unbind   func(serving.VariantID)
+	run      *machines.Backends
 	log      *slog.Logger
 	manager  *functions.Manager
 	refines  bool // predicted latencies are measured later
@@ -38,7 +39,7 @@ type functionHost struct {
 	models   map[string]*server.Model // that clients see, by name
 
 	idleMu sync.Mutex
-	idle   *functions.IdleTimes
+	idle   *functions.IdleTimes // nil without a store
 }
 
 // begin makes restored functions visible to clients.
@@ -50,16 +51,16 @@ func (h *functionHost) begin(s *service) {
 
 // Bind implements functions.Host.
 func (h *functionHost) Bind(v serving.VariantID, f *functions.File) {
-	h.unbind(v) // another kind of model may have had its place
+	h.run.Unbind(v) // another kind of model may have had its place
 	switch {
 	case f.Python:
-		for _, p := range h.python {
+		for _, p := range h.run.Python {
 			if p != nil {
 				p.Bind(v, pythonModel(f))
 			}
 		}
-	case h.local != nil:
-		h.local.Bind(v, onnx.Model{Path: f.Path, NoBatch: !f.Batched})
+	case h.run.Local != nil:
+		h.run.Local.Bind(v, onnx.Model{Path: f.Path, NoBatch: !f.Batched})
 	}
 }
 
@@ -71,13 +72,13 @@ func pythonModel(f *functions.File) python.Model {
 
 // Describe implements functions.Host.
 func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*repository.Described, int, error) {
-	at := slices.IndexFunc(h.python, func(p *python.Backend) bool { return p != nil })
+	at := slices.IndexFunc(h.run.Python, func(p *python.Backend) bool { return p != nil })
 	if at < 0 || !h.profiled.Fleet().TakesPython() {
 		return nil, 0, errors.New("this server takes no models in Python: they are code that it would run, so a " +
 			"worker must be for them (workers[].backend.kind: python)")
 	}
 	m := pythonModel(f)
-	i, err := h.python[at].Describe(ctx, &m)
+	i, err := h.run.Python[at].Describe(ctx, &m)
 	if err == nil && i.Inputs == nil {
 		err = errors.New("the class does not say what its inputs are: give it an attribute inputs (docs/python.md)")
 	}
@@ -85,16 +86,11 @@ func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*reposi
 }
 
 // Unbind implements functions.Binder.
-func (h *functionHost) Unbind(v serving.VariantID) { h.unbind(v) }
+func (h *functionHost) Unbind(v serving.VariantID) { h.run.Unbind(v) }
 
 // Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
 func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
-	return h.service.feasible(ctx, h.profiled, g)
-}
-
-// feasible returns the reason why no plan could be made after a growth; nil when one can.
-func (s *service) feasible(ctx context.Context, p *host.Profiled, g *engine.Growth) error {
-	latencies := g.Profile
+	s, p := h.service, h.profiled
 	r := plan.Request{Spec: g.Spec, Rates: p.Demand(), Known: &g.Known}
 	for a := range r.Rates {
 		if g.Spec.Apps[a].Generation > 0 {
@@ -103,21 +99,18 @@ func (s *service) feasible(ctx context.Context, p *host.Profiled, g *engine.Grow
 	}
 	r.Rates = p.System().AtLeast(append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...))
 	if p.System().Options.Learn {
-		learned := profile.NewLearned(g.Spec, g.Profile)
-		latencies, r.Beliefs = learned, learned.Frozen()
+		r.Beliefs = profile.NewLearned(g.Spec, g.Profile).Frozen()
 	}
-	r.Spec = profile.Stretched(r.Spec, r.Believed(latencies), nil)
+	r.Spec = profile.Stretched(r.Spec, r.Believed(g.Profile), nil)
 	s.planning.Lock() // planners may share a solver
 	defer s.planning.Unlock()
-	open := g.Spec.Open()
 	untried := p.System()
 	untried.Options.Renting.Trials = -1 // whether there is a plan, not the best one
-	planner, err := p.PlannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, untried,
-		p.Policies(), openOrNil(open), true)
+	planner, err := p.OpenPlanner(untried, p.Policies())
 	if err != nil {
 		return err
 	}
-	_, err = dataplane.MakePlan(ctx, planner, r.Restricted(open))
+	_, err = dataplane.MakePlan(ctx, planner, r)
 	if panicked := (*dataplane.Panic)(nil); errors.As(err, &panicked) {
 		s.trouble(err)
 	}
@@ -126,13 +119,13 @@ func (s *service) feasible(ctx context.Context, p *host.Profiled, g *engine.Grow
 
 // Grow implements functions.Host. Clients see a new function after the engine knows it. A deleted one disappears for
 // clients before the engine drops it.
-func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
+func (h *functionHost) Grow(g *engine.Growth, wiring []pipeline.Wiring, open []functions.Live) error {
 	gone := len(open) < len(h.models)
 	if gone {
 		h.show(open)
 	}
 	h.service.adopt(g)
-	if err := h.service.plane.Grow(g); err != nil {
+	if err := h.service.plane.Grow(g, wiring); err != nil {
 		return err
 	}
 	for _, x := range h.recall(g.Spec) {
@@ -143,14 +136,6 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 		h.show(open)
 	}
 	return nil
-}
-
-// openOrNil is the open part of a spec; nil where nothing is left out.
-func openOrNil(o *serving.Open) *serving.Open {
-	if o.Whole() {
-		return nil
-	}
-	return o
 }
 
 // show replaces the functions that clients see.
@@ -174,7 +159,10 @@ func (h *functionHost) show(open []functions.Live) {
 }
 
 // Free implements functions.Host.
-func (h *functionHost) Free() serving.Free { return h.service.free() }
+func (h *functionHost) Free() (out serving.Free) {
+	h.service.plane.Inspect(func(e *engine.Engine) { out = e.Free() })
+	return out
+}
 
 // State implements functions.Host.
 func (h *functionHost) State(l *functions.Live) (state string, ready int) {

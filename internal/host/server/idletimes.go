@@ -16,6 +16,9 @@ const idleTimesEvery = 5 * time.Second
 func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 	h.idleMu.Lock()
 	defer h.idleMu.Unlock()
+	if h.idle == nil {
+		return nil
+	}
 	system := h.profiled.System()
 	trial, err := systems.NewScaler(system.Scaler, system.Options)
 	if err != nil {

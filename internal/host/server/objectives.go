@@ -170,11 +170,7 @@ func (o *objectives) raise(ctx context.Context) error {
 		if after == before {
 			return nil
 		}
-		g, err := x.Put(after, x.Measured)
-		if err == nil {
-			err = o.service.grow(g, nil)
-		}
-		if err != nil {
+		if err := x.Put(after, x.Measured); err != nil {
 			return err
 		}
 		for a := range after.Apps {

@@ -289,11 +289,7 @@ func (r *refiner) apply(ctx context.Context) {
 				return err
 			}
 		}
-		g, err := x.Put(x.Spec, measured)
-		if err != nil {
-			return err
-		}
-		return r.service.grow(g, nil)
+		return x.Put(x.Spec, measured)
 	})
 	if err != nil && ctx.Err() == nil {
 		r.log.Warn("plans go on with what was believed before", "error", err)
@@ -335,40 +331,19 @@ func (r *refiner) save(fresh []refined) {
 
 // over returns measurements of a spec with what was measured of the variants in the place of earlier ones.
 func (x *refined) over(spec *serving.Spec, m serving.Measurements) (serving.Measurements, error) {
-	m.Latency, m.Load, m.Memory = slices.Clone(m.Latency), slices.Clone(m.Load), slices.Clone(m.Memory)
 	for _, place := range x.variants {
 		v := place.id
 		name := cmp.Or(x.name, spec.Variants[v].Name)
 		if !place.is(spec, name) {
 			continue
 		}
-		// A spec of its own, because names of variants are unique within an app only.
-		alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: spec.Variants[v : v+1]}
-		file, _ := x.file.Only(alone)
-		got, err := file.Measurements(alone)
+		got, err := x.file.MeasurementsOf(spec, v)
 		if err != nil {
 			return m, err
 		}
-		of := func(o serving.VariantID, d serving.DeviceTypeID) bool {
+		m = m.Replaced(func(o serving.VariantID, d serving.DeviceTypeID) bool {
 			return o == v && x.file.Has(name, spec.DeviceTypes[d].Name)
-		}
-		m.Latency = slices.DeleteFunc(m.Latency, func(p serving.LatencyPoint) bool {
-			return of(p.Variant, p.DeviceType)
-		})
-		m.Load = slices.DeleteFunc(m.Load, func(p serving.LoadPoint) bool { return of(p.Variant, p.DeviceType) })
-		m.Memory = slices.DeleteFunc(m.Memory, func(p serving.MemoryPoint) bool { return of(p.Variant, p.DeviceType) })
-		for _, p := range got.Latency {
-			p.Variant = v
-			m.Latency = append(m.Latency, p)
-		}
-		for _, p := range got.Load {
-			p.Variant = v
-			m.Load = append(m.Load, p)
-		}
-		for _, p := range got.Memory {
-			p.Variant = v
-			m.Memory = append(m.Memory, p)
-		}
+		}, got)
 	}
 	return m, nil
 }

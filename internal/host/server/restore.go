@@ -25,17 +25,8 @@ func (s *Server) restoreFunctions(ctx context.Context, p *host.Profiled, run *ma
 	if lost := kept.Lost(); lost != "" {
 		s.log.Error("the store was damaged: deploy its functions again", "lost", lost)
 	}
-	h := &functionHost{
-		profiled: p, local: run.Local, python: run.Python, unbind: run.Unbind, log: s.log,
-		refines: !p.System().Options.Learn,
-		models:  make(map[string]*server.Model),
-	}
-	c, err := functionsConfig(p, kept, run, h)
+	h, err := s.newFunctionHost(ctx, p, kept, run)
 	if err != nil {
-		return err
-	}
-	c.Trouble = s.trouble
-	if h.manager, err = functions.Restore(ctx, c, h); err != nil {
 		return err
 	}
 	for _, lost := range h.manager.Unrestored() {
@@ -56,6 +47,21 @@ func (s *Server) restoreFunctions(ctx context.Context, p *host.Profiled, run *ma
 	s.functions = h
 	s.planned, err = s.planOrNothing(ctx, p.Grown(g.Spec, g.Measurements, g.Profile))
 	return err
+}
+
+// newFunctionHost returns what apps come and go by in a running server. kept is nil where nothing is deployed to it.
+func (s *Server) newFunctionHost(ctx context.Context, p *host.Profiled, kept *store.Functions,
+	run *machines.Backends) (*functionHost, error) {
+	h := &functionHost{
+		profiled: p, run: run, log: s.log, refines: !p.System().Options.Learn, models: make(map[string]*server.Model),
+	}
+	c, err := functionsConfig(p, kept, run, h)
+	if err != nil {
+		return nil, err
+	}
+	c.Trouble = s.trouble
+	h.manager, err = functions.Restore(ctx, c, h)
+	return h, err
 }
 
 // functionsConfig is the configuration of the functions' manager.

@@ -117,22 +117,6 @@ func (s *service) adopt(g *engine.Growth) {
 	s.spec.Store(g.Spec)
 }
 
-// free lists what the next growth may take the places of.
-func (s *service) free() (out serving.Free) {
-	s.plane.Inspect(func(e *engine.Engine) { out = e.Free() })
-	return out
-}
-
-// grow puts a grown spec into force.
-func (s *service) grow(g *engine.Growth, wiring []pipeline.Wiring) error {
-	s.adopt(g)
-	if err := s.plane.GrowWired(g, wiring); err != nil {
-		return err
-	}
-	s.settle()
-	return nil
-}
-
 // Lookup implements server.Service.
 func (s *service) Lookup(name string) (*server.Model, bool) {
 	s.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
-	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/host/store"
 	"github.com/sluice-serving/sluice/internal/measure/steps"
@@ -135,19 +134,15 @@ func (s *Server) refinement() func(context.Context) {
 
 // openCatalog has the models of the repository come and go, as clients or the repository say.
 func (s *Server) openCatalog(run *machines.Backends) error {
-	var m *functions.Manager
-	if s.functions != nil {
-		m = s.functions.manager
-	} else {
-		c, err := functionsConfig(s.planned.Profiled, nil, run, nil)
-		c.Trouble = s.trouble
-		if err == nil {
-			m, err = functions.Restore(context.Background(), c, nil)
-		}
-		if err != nil {
+	h := s.functions
+	if h == nil {
+		var err error
+		if h, err = s.newFunctionHost(context.Background(), s.planned.Profiled, nil, run); err != nil {
 			return err
 		}
+		h.begin(s.service)
 	}
+	m := h.manager
 	s.objectives.service, s.objectives.manager, s.service.objectives = s.service, m, s.objectives
 	s.refiner.service, s.refiner.manager, s.refiner.backends = s.service, m, run
 	s.service.refiner = s.refiner

@@ -432,6 +432,14 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 	return m, nil
 }
 
+// MeasurementsOf returns the measured points of one variant: names are unique within an app only.
+func (f *File) MeasurementsOf(spec *serving.Spec, v serving.VariantID) (serving.Measurements, error) {
+	alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: spec.Variants[v : v+1]}
+	kept, _ := f.Only(alone)
+	m, err := kept.Measurements(alone)
+	return m.Of(func(serving.VariantID, serving.DeviceTypeID) (serving.VariantID, bool) { return v, true }), err
+}
+
 // Only returns the part of the profile whose names spec has, and the number of points and loads that it leaves out.
 func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	ids := resolve(spec)
