@@ -41,8 +41,8 @@ func Chain(end Infer, links ...Link) Infer {
 	return end
 }
 
-// infer has a query of a model answered by the service's chain. A model that was loaded anew while the query was read is
-// asked in its new place, unless its client has named a version.
+// infer has a query of a model answered by the service's chain. A model that was loaded anew while the query was read
+// is asked in its new place, unless its client has named a version.
 func (s *Server) infer(ctx context.Context, m *Model, q *dataplane.Request) (*dataplane.Response, error) {
 	again := *q
 	answer, err := s.chain(ctx, q)

@@ -34,7 +34,8 @@ func TestLinksAreMetInOrder(t *testing.T) {
 	} {
 		met = nil
 		out, err := infer(t.Context(), &dataplane.Request{Owner: x.refuses})
-		if got := strings.Join(met, " "); got != x.want || (err == nil) != (x.refuses == "") || (out == nil) != (err != nil) {
+		if got := strings.Join(met, " "); got != x.want || (err == nil) != (x.refuses == "") ||
+			(out == nil) != (err != nil) {
 			t.Errorf("refused by %q: met %q, want %q; %v", x.refuses, got, x.want, err)
 		}
 	}

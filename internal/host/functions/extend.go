@@ -50,6 +50,6 @@ func (x *Extension) Put(spec *serving.Spec, measured serving.Measurements) error
 
 // Grow puts a growth into force, with the wiring of its new apps' stages; nil where each has one.
 func (x *Extension) Grow(g *engine.Growth, wiring []pipeline.Wiring) error {
-	x.Spec, x.Measured = g.Spec, g.Known.Measurements
+	x.Spec, x.Measured = g.Spec, g.Measurements
 	return x.manager.put(g, wiring, func() {})
 }

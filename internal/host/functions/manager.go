@@ -576,7 +576,7 @@ func (m *Manager) Delete(ctx context.Context, name string) error {
 // server runs comes this way, while no other change does. with changes the functions along with it; m.mu is held.
 func (m *Manager) put(g *engine.Growth, wiring []pipeline.Wiring, with func()) error {
 	m.mu.Lock()
-	m.spec, m.measured = g.Spec, g.Known.Measurements
+	m.spec, m.measured = g.Spec, g.Measurements
 	with()
 	open := m.all()
 	m.mu.Unlock()

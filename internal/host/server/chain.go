@@ -19,11 +19,11 @@ func (s *service) Chain(front server.Links) server.Infer {
 		front.Tenant,             // First: all that follows counts for the caller's tenant, and within its limits.
 		front.Deadline,           // A query whose client has given up costs nothing more.
 		front.Trace,              // A trace of Triton's kind shows refusals, too, so it is around those that follow.
-		s.current,                // A model that is gone refuses before its place, which another may have, is looked up.
-		answered(s.refiner.take), // Copies a query to measure its model with, when its sequence no longer waits.
-		answered(s.shadow.take),  // Has the answer compared with another variant's, as late for the same reason.
-		s.inSequence,             // A query that no sequence takes has not been asked: nothing below sees it.
-		s.saidUnloaded,           // Words the engine's refusals; those of sequences stay Triton's.
+		s.current,                // Refuses a model that is gone before its place is looked up: another may have it.
+		answered(s.refiner.take), // Copies a query to measure its model with; around the sequence, which does not wait for that.
+		answered(s.shadow.take),  // Has the answer compared with another variant's; here for the same reason.
+		s.inSequence,             // A query that no sequence takes was not asked: nothing below sees it.
+		s.saidUnloaded,           // Says that a model is unloaded where the engine refused; a sequence says more.
 		s.recorded,               // Queries that the engine refuses are recorded, too: clients asked them.
 		s.tracer.Infer,           // Last: its span has the engine's time and no other.
 	)

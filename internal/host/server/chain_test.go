@@ -64,7 +64,8 @@ func TestOrderOfWhatAQueryMeets(t *testing.T) {
 		shadowed int
 	}{
 		{"one that is answered", nil, dataplane.Request{}, "", "", "tenant deadline trace ", 0, 1, 1},
-		{"one whose deadline has passed", nil, dataplane.Request{}, "deadline", "deadline", "tenant deadline ", 0, 0, 0},
+		{"one whose deadline has passed", nil, dataplane.Request{}, "deadline", "deadline", "tenant deadline ",
+			0, 0, 0},
 		{"one of an app that is gone", sequences, dataplane.Request{Generation: 1, Stream: "1", Begins: true}, "",
 			"deleted", "tenant deadline trace ", 0, 0, 0},
 		{"one of a sequence that nobody started", nil, dataplane.Request{Stream: "1"}, "", "START",
@@ -91,7 +92,8 @@ func TestOrderOfWhatAQueryMeets(t *testing.T) {
 		if front != x.front || len(told.open) != x.open || len(s.recorder.queue) != x.recorded ||
 			len(s.shadow.queue) != x.shadowed {
 			t.Errorf("%s: met %q, %d sequences are open, %d recorded, %d to be compared; want %q, %d, %d, %d", x.name,
-				front, len(told.open), len(s.recorder.queue), len(s.shadow.queue), x.front, x.open, x.recorded, x.shadowed)
+				front, len(told.open), len(s.recorder.queue), len(s.shadow.queue),
+				x.front, x.open, x.recorded, x.shadowed)
 		}
 		for len(s.recorder.queue) > 0 {
 			<-s.recorder.queue

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// An objective that was proposed, and that is shorter than a run, is no reason to refuse a model: plans go by what would
-// be proposed now. One that somebody asked for is.
+// An objective that was proposed, and that is shorter than a run, is no reason to refuse a model: plans go by what
+// would be proposed now. One that somebody asked for is.
 func TestProposedObjectivesRefuseNoModel(t *testing.T) {
 	s := unserved(t)
 	err := s.refiner.manager.Extend(t.Context(), func(x *functions.Extension) error {
