@@ -125,19 +125,6 @@ func (y *task) mayBegin(g int) bool { return y.group == anywhere || y.group == i
 // mayJoin reports whether a task may join a batch on a machine of a group.
 func (y *task) mayJoin(g int) bool { return y.group == anywhere || y.group == int32(g) }
 
-// fastest is the least time that a task of so many items takes on the group's machines, in s; infinite where none
-// serves it.
-func (z *group) fastest(x *stage, items int) float64 {
-	least := math.Inf(1)
-	options := z.serving(x)
-	for k := range options {
-		if o := &options[k]; !o.pinned && items <= o.limit {
-			least = min(least, o.seconds[items])
-		}
-	}
-	return least
-}
-
 // slowest is the time of a task of so many items on the slowest group that serves it, in s; 0 where none does.
 func (r *Rule) slowest(x *stage, items int) (most float64) {
 	for _, g := range x.groups {

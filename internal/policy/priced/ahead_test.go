@@ -25,7 +25,7 @@ func twoGroups(price [2]float64, free [2]int, ends [2][]int64) (*Rule, *stage) {
 		for n := range o.seconds {
 			o.seconds[n] = 0.001 * float64(n) * float64(g+1)
 		}
-		y.options, y.of = []option{o}, [][2]int32{{0, 1}}
+		y.options, y.of = []option{o}, [][3]int32{{0, 1, 1}}
 		y.free, y.dual, y.price, y.least = free[g], price[g], price[g], 1e-9
 		y.machines, y.slots = make([]int32, 2+4*g), 1 // the fast ones are few
 		for k, end := range ends[g] {
@@ -51,6 +51,12 @@ func TestFastMachinesAreKept(t *testing.T) {
 	}
 	if !large.mayBegin(0) || large.mayBegin(1) {
 		t.Errorf("the large task is for group %d, begins %v; want it to begin on group 0", large.group, large.begins)
+	}
+	// Without the large one it waits as well: 2 ms at 1 a second and half of 0.1 cost less than 1 ms at 3.
+	r, x = twoGroups([2]float64{3, 1}, [2]int{1, 0}, [2][]int64{nil, {1e5, 9e6}})
+	x.differing = []task{{items: 1, left: 0.005}}
+	if r.lookAhead(&route.View{}, x); x.differing[0].group != 1 {
+		t.Errorf("the small task is for group %d alone, want 1", x.differing[0].group)
 	}
 	// Without scarce time nothing waits.
 	r, x = twoGroups([2]float64{0, 0}, [2]int{1, 0}, [2][]int64{nil, {1e5, 9e6}})

@@ -1,7 +1,6 @@
 package priced
 
 import (
-	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/route"
@@ -11,17 +10,10 @@ import (
 
 // candidate is the best batch of a stage on the machines of a group.
 type candidate struct {
-	formed   uint64 // for which collection of its stage
-	passed   uint64 // for which collection no batch could or should begin
-	option   int32
-	n, items int     // tasks, 0 for no batch, and their items
-	first    int     // position in stage.waiting of the first of n that follow each other
-	list     []int32 // their positions instead, where tasks are mixed
-	gain     float64
-	price    float64 // of a second of a slot
-	blocks   float64 // what of gain other stages lose because no machine is free for them meanwhile
-	score    float64 // gain for each second of a slot, or about that (scoreOf)
-	edge     serving.Time
+	batch
+	formed uint64 // for which collection of its stage
+	passed uint64 // for which collection no batch could or should begin
+	edge   serving.Time
 }
 
 // idleness is the factor by which a machine's time is worth less for each further machine of its group that is free: as
@@ -69,15 +61,6 @@ func (x *stage) shareValue(n int, task func(k int) *place) {
 	}
 }
 
-// scoreOf compares batches of different lengths whose tasks differ in their deadlines only. With exact prices the gain
-// alone would say which is best, since the price is what the time is worth; under prices that are too low the gain for
-// each second would. Prices are estimates: the mean of both is better than either. typical is a length at which the
-// score is the gain for each second, as it is where tasks are mixed: there prices say less.
-func scoreOf(gain, t, typical float64) float64 { return gain / math.Sqrt(t*typical) }
-
-// typicalShare is the part of an objective that a batch is taken to last.
-const typicalShare = 0.3
-
 // form finds the best batch of a stage on a group's machines.
 func (x *stage) form(r *Rule, v *route.View, g int) {
 	c := &x.candidates[g]
@@ -87,13 +70,15 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 	}
 	y := &r.machines.groups[g]
 	price := y.priceNow()
-	c.price = price
-	for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-		switch o := &y.options[k]; {
-		case x.mixed:
-			x.formMixed(r, v, c, g, k, price)
-		case !o.pinned:
-			x.formPlain(r, v.Now, c, g, k, price)
+	options := y.serving(x)
+	if x.mixed {
+		options = y.holding(x)
+	}
+	for k := range options {
+		if w := r.way(x, g, &options[k], price); x.mixed {
+			r.formMixed(v, c, &w)
+		} else {
+			r.formPlain(v.Now, c, &w)
 		}
 	}
 }
@@ -101,24 +86,21 @@ func (x *stage) form(r *Rule, v *route.View, g int) {
 // formPlain compares the batches of an option where tasks differ in their deadlines only. The tasks of a batch follow
 // each other: from the first on that can be in time in a batch of that size or, at stages that others follow, the last
 // that wait. Those leave the stages behind most time, and so larger batches.
-func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int32, price float64) {
-	y := plain{r: r, now: now, stage: x, c: c, group: g, k: k, price: price}
-	o := &r.machines.groups[g].options[k]
+func (r *Rule) formPlain(now serving.Time, c *candidate, w *way) {
+	x, o := w.stage, w.option
 	i, n, tried := 0, len(x.waiting), 0
 	limit := min(o.limit, n)
 	for b := 1; ; b = min(more(b), limit) {
-		t := o.seconds[b]
-		i += firstWith(x.waiting[i:], now, t)
+		i += firstWith(x.waiting[i:], now, o.seconds[b])
 		if i+b > n {
 			if b = n - i; b <= tried {
 				return
 			}
 		}
-		y.b, y.t = b, o.seconds[b]
-		y.blocks, y.others = r.blocks(g, y.t, x)
-		y.consider(i, &x.lost[0])
+		blocks, others := r.blocks(w.group, o.seconds[b], x)
+		w.consider(now, c, &x.lost[0], batch{first: i, n: b, blocks: others}, blocks)
 		if len(x.next) > 0 && n-b > i {
-			y.consider(n-b, &x.lost[1])
+			w.consider(now, c, &x.lost[1], batch{first: n - b, n: b, blocks: others}, blocks)
 		}
 		if tried = b; b >= limit || i+b >= n {
 			return
@@ -126,45 +108,26 @@ func (x *stage) formPlain(r *Rule, now serving.Time, c *candidate, g int, k int3
 	}
 }
 
-// plain is what formPlain compares batches of: the k-th option of a group, for a stage's tasks.
-type plain struct {
-	r     *Rule
-	now   serving.Time
-	stage *stage
-	c     *candidate // the best so far
-	group int
-	k     int32
-	price float64
-
-	b              int     // tasks of the batches that are compared now
-	t              float64 // s that they take
-	blocks, others float64 // what one of them blocks, and what of that is lost of other stages
-}
-
-// consider compares the batch of the b tasks from the i-th that waits on with the best so far.
-func (y *plain) consider(i int, lost *leftBehind) {
-	r, x, c, b, t := y.r, y.stage, y.c, y.b, y.t
-	a, o := &r.apps[x.app], &r.machines.groups[y.group].options[y.k]
-	gain := -lost.worth(x, a, y.now, i, b, t) - float64(b)*x.loss(o) - y.price*t - y.blocks
+// consider compares a batch of tasks that follow each other with the best so far.
+func (w *way) consider(now serving.Time, c *candidate, lost *leftBehind, y batch, blocks float64) {
+	x, o, b := w.stage, w.option, y.n
+	t, own := o.seconds[b], x.waiting[y.first:y.first+b]
+	sum := tally{n: b, left: lost.worth(x, w.app, now, y.first, b, t)}
+	sum.tightest, sum.latest = own[0].left(now), own[b-1].left(now)
 	if len(x.next) == 0 && x.tasks <= 1 {
-		gain += float64(b) * x.value
+		sum.reward = float64(b) * x.value
 	} else {
-		for at := i; at < i+b; at++ {
-			gain += x.waiting[at].part * x.brings(a, x.waiting[at].dueIn(y.now)-t)
+		for k := range own {
+			sum.reward += own[k].part * x.brings(w.app, own[k].dueIn(now)-t)
 		}
 	}
-	left := x.waiting[i].left(y.now)
-	if a.graph.Len() == 1 {
-		pace := &r.machines.paces[r.machines.groups[y.group].device]
-		gain -= x.value * float64(b) * pace.risk(left, x.waiting[i+b-1].left(y.now), t)
-	}
-	score := scoreOf(gain, t, typicalShare*a.slo)
-	if c.n > 0 && score <= c.score {
+	y.gain = w.gain(&sum, t, t, blocks)
+	if y.score = w.score(y.gain, t); c.n > 0 && y.score <= c.score {
 		return
 	}
-	c.option, c.n, c.items, c.first, c.gain, c.blocks, c.score = y.k, b, b, i, gain, y.others, score
-	c.edge = y.now.Add(time.Duration((left - o.seconds[min(b+1, o.limit)]) * 1e9))
-	if b == o.limit {
-		c.edge = y.now // nothing can join
+	y.option, y.items, y.price, y.list = o, b, w.price, c.list[:0]
+	c.batch, c.edge = y, now // nothing can join
+	if b < o.limit {
+		c.edge = now.Add(time.Duration((sum.tightest - o.seconds[b+1]) * 1e9))
 	}
 }

@@ -2,7 +2,6 @@ package priced
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -18,7 +17,9 @@ func firstOfTwo(left ...float64) (*Rule, *stage) {
 	}
 	r := &Rule{apps: []app{{slo: 0.1, graph: pipeline.New(spec, 0)}}, stages: make([]stage, 2)}
 	o := option{limit: 3, quality: 1, seconds: []float64{0, 0.001, 0.002, 0.003}}
-	r.machines.groups = []group{{options: []option{o}, of: [][2]int32{{0, 1}, {1, 1}}, free: 1, price: 1, least: 1e-9}}
+	r.machines.groups = []group{{
+		options: []option{o}, of: [][3]int32{{0, 1, 1}, {1, 1, 1}}, free: 1, price: 1, least: 1e-9,
+	}}
 	r.machines.paces = make([]pace, 1)
 	x := &r.stages[0]
 	x.groups, x.value, x.tasks, x.next = []int32{0}, 1, 1, []following{{stage: 1, share: 1, items: 1}}
@@ -52,38 +53,10 @@ func TestFreshTasksGoOn(t *testing.T) {
 	} {
 		r, x := firstOfTwo(c.left...)
 		best := &candidate{}
-		x.formPlain(r, 0, best, 0, 0, 1)
+		w := r.way(x, 0, &r.machines.groups[0].options[0], 1)
+		r.formPlain(0, best, &w)
 		if best.first != c.first || best.n != 3 {
 			t.Errorf("%v: a batch of %d from the task at %d on, want 3 from %d on", c.left, best.n, best.first, c.first)
-		}
-	}
-}
-
-// Whatever ranges are asked for one after the other, the sums that are kept are those of the tasks in them.
-func TestSumsOfTasksLeftBehind(t *testing.T) {
-	const seed = 5
-	rng := rand.New(rand.NewPCG(seed, 1))
-	left := make([]float64, 40)
-	for k := range left {
-		left[k] = 100 * rng.Float64()
-	}
-	r, x := firstOfTwo(left...)
-	a := &r.apps[0]
-	x.rate = 500
-	for j := range x.worth[0] {
-		x.worth[0][j] = float64(j) / steps
-	}
-	x.until[0] = 0.004
-	for range 2000 {
-		i := rng.IntN(len(left))
-		n := 1 + rng.IntN(len(left)-i)
-		takes := 0.001 * float64(1+rng.IntN(3))
-		want := 0.0
-		for k := i; k < i+n; k++ {
-			want += x.later(a, 0, k, x.waitFor(0, takes))
-		}
-		if got := x.lost[0].worth(x, a, 0, i, n, takes); math.Abs(got-want) > 1e-9 {
-			t.Fatalf("seed %d: tasks %d to %d are worth %v if left behind, want %v", seed, i, i+n, got, want)
 		}
 	}
 }

@@ -16,10 +16,9 @@ const (
 	// besideShare is the part of the machines that tasks keep busy, with those as urgent, from which on machines idle
 	// for them: beside others they take twice the time.
 	besideShare = 0.25
-	// besideGain is what a batch must bring at the least that begins beside another one, for each task and relative to
-	// its value, and besideDear by what factor machine time is dearer for it: it is small, and scarce time is
-	// better given to full batches.
-	besideGain, besideDear = 0.2, 3
+	// besideDear is by what factor machine time is dearer for a batch that begins beside another one: it is small, and
+	// scarce time is better given to full batches.
+	besideDear = 3
 	// besideSeeds is how many tasks of a queue are tried as the first of such a batch. besideTasks bounds its tasks.
 	besideSeeds, besideTasks = 8, 16
 )
@@ -31,7 +30,7 @@ func (r *Rule) findBeside() {
 		x := &r.stages[s]
 		x.beside = false
 		for _, g := range x.groups {
-			for _, o := range r.machines.groups[g].serving(x) {
+			for _, o := range r.machines.groups[g].holding(x) {
 				x.beside = x.beside || o.together != nil
 			}
 		}
@@ -50,13 +49,8 @@ func (o *option) measureTogether(v *route.View, d serving.DeviceTypeID, slots in
 
 // beside is a batch that could begin beside others.
 type beside struct {
-	machine  int32
-	option   *option
-	first, n int // tasks that follow each other, among those that wait
-	items    int
-	price    float64
-	gain     float64
-	score    float64
+	batch
+	machine int32
 }
 
 // serveBeside begins batches beside those that run, where every machine of a stage is busy and its tasks cannot wait
@@ -86,11 +80,12 @@ func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
 		if m < 0 {
 			continue
 		}
-		options := r.machines.groups[g].serving(x)
+		y := &r.machines.groups[g]
+		options := y.serving(x)
 		for k := range options {
-			if o := &options[k]; !o.pinned && o.together != nil {
+			if w := r.way(x, int(g), &options[k], besideDear*y.price); w.option.together != nil {
 				for first := range min(besideSeeds, x.timely()) {
-					x.growBeside(r, v, &best, beside{machine: m, option: o, first: first})
+					r.growBeside(v, &best, &w, m, first)
 				}
 			}
 		}
@@ -110,7 +105,7 @@ func (r *Rule) mayBeside(x *stage, c int) bool {
 		}
 		options := r.machines.groups[g].serving(x)
 		for k := range options {
-			if o := &options[k]; !o.pinned && o.together != nil && items <= o.limit && o.together[items] <= x.longest {
+			if o := &options[k]; o.together != nil && items <= o.limit && o.together[items] <= x.longest {
 				return true
 			}
 		}
@@ -140,37 +135,38 @@ func (x *stage) hurried(now serving.Time) bool {
 	return false
 }
 
-// growBeside forms the batches that begin with a task, beside what is under way.
-func (x *stage) growBeside(r *Rule, v *route.View, best *beside, b beside) {
-	a, o := &r.apps[x.app], b.option
-	price := besideDear * r.machines.groups[r.machines.list[b.machine].group].price
-	gain, left := 0.0, math.Inf(1)
-	for b.first+b.n < x.timely() && b.n < besideTasks {
-		y, items := x.at(b.first + b.n)
-		b.n, b.items = b.n+1, b.items+items
-		if b.items > o.limit {
+// growBeside forms the batches that begin with a task, beside what is under way on a machine. Such a batch works as
+// long as it would alone: that it runs longer costs nobody time. What it delays counts as what others block does.
+// What is left waits for another machine in any case, since none becomes free with this batch.
+func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first int) {
+	x, o := w.stage, w.option
+	sum, items := newTally(), 0
+	for k := first; k < min(first+besideTasks, x.timely()); k++ {
+		y, more := x.at(k)
+		if items += more; items > o.limit {
 			return
 		}
-		t, delay := o.beside(b.items, r.underway)
-		left = min(left, y.left(v.Now))
+		t, delay := o.beside(items, r.underway)
+		seconds := y.left(v.Now)
 		cost, inTime := r.costOfDelay(delay)
-		if !inTime || t > left {
+		if !inTime || t > min(sum.tightest, seconds) {
 			return
 		}
 		alone := false
 		if x.mixed {
 			task := v.Fleet.Task(y.ref)
-			if alone = task.Isolated(); !o.accepts(v.Fleet, task) || alone && b.n > 1 {
+			if alone = task.Isolated(); !o.accepts(v.Fleet, task) || alone && k > first {
 				return
 			}
 		}
-		c, due := x.classOf(items), y.dueIn(v.Now)
-		gain += y.part*x.brings(a, due-t) - x.loss(o) - x.worthOf(a, c, due-x.behind-x.until[c], y.part)
-		b.price = price
-		b.gain = gain - cost - price*o.seconds[b.items]
-		b.score = b.gain / o.seconds[b.items]
-		if b.gain >= besideGain*x.value*float64(b.n) && (best.n == 0 || b.score > best.score) {
-			*best = b
+		c, due := x.classOf(more), y.dueIn(v.Now)
+		sum.add(y.part*x.brings(w.app, due-t), x.worthOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part), seconds)
+		works := o.seconds[items]
+		gain := w.gain(&sum, works, t, cost)
+		if score := w.score(gain, works); gain >= 0 && (best.n == 0 || score > best.score) {
+			*best = beside{batch{
+				option: o, first: first, n: sum.n, items: items, gain: gain, price: w.price, score: score,
+			}, m}
 		}
 		if alone {
 			return
@@ -272,17 +268,10 @@ func (r *Rule) startBeside(v *route.View, x *stage, b *beside) bool {
 	if !i.RoomBeside() {
 		return false
 	}
-	v.Choose(i, b.option.variant)
 	v.Beside(i)
-	for k := range b.n {
-		y, _ := x.at(b.first + k)
-		v.Assign(y.ref, i)
-	}
+	x.give(v, &b.batch, i)
 	if r.watch != nil {
-		r.beganBeside(i, x, b)
-	}
-	if !x.mixed {
-		x.row.take(b.first, b.n)
+		r.beganAlone(i, x, &b.batch, false, true)
 	}
 	x.forget()
 	r.machines.set(b.machine, m.running+1)

@@ -159,13 +159,7 @@ func (x *stage) measure(r *Rule) {
 		y.least, y.everywhere = math.Inf(1), true
 		items := max(y.most, 1)
 		for _, g := range x.groups {
-			least := math.Inf(1)
-			options := r.machines.groups[g].serving(x)
-			for k := range options {
-				if o := &options[k]; !o.pinned && items <= o.limit {
-					least = min(least, o.seconds[items])
-				}
-			}
+			least := r.machines.groups[g].fastest(x, items)
 			x.times = append(x.times, least)
 			y.least, y.everywhere = min(y.least, least), y.everywhere && least <= x.longest
 		}

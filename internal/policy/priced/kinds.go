@@ -25,7 +25,7 @@ func (x *stage) findKinds(groups []group) {
 // like reports whether machines of two groups are the same to a stage.
 func (y *group) like(z *group, x *stage) bool {
 	return y.device == z.device && y.slots == z.slots &&
-		slices.EqualFunc(y.serving(x), z.serving(x), func(a, b option) bool {
+		slices.EqualFunc(y.holding(x), z.holding(x), func(a, b option) bool {
 			return a.variant == b.variant && a.limit == b.limit && a.pinned == b.pinned &&
 				(a.together == nil) == (b.together == nil)
 		})

@@ -17,11 +17,11 @@ func threeGroups(prices ...float64) (*Rule, *stage) {
 		y := &f.groups[g]
 		y.price, y.slots, y.stages = prices[g], 1, []serving.StageID{0}
 		y.options = []option{{variant: serving.VariantID(g % 2), limit: 4}}
-		y.of = [][2]int32{{0, 1}, {1, 1}}
+		y.of = [][3]int32{{0, 1, 1}, {1, 1, 1}}
 		if g == 2 {
 			y.stages = append(y.stages, 1)
 			y.options = append(y.options, option{stage: 1, variant: 2, limit: 4})
-			y.of[1] = [2]int32{1, 2}
+			y.of[1] = [3]int32{1, 2, 2}
 		}
 		f.addFree(int32(g), 1)
 	}

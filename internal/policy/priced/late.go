@@ -15,8 +15,6 @@ const (
 	// shareForLate is the part of a group's time that late tasks have in any case, as 1 in so many, so that they do not
 	// wait for ever where machines are always busy.
 	shareForLate = 64
-	// joinedPart is the part of an objective that a batch may last that late tasks join.
-	joinedPart = 0.3
 )
 
 // serveLate gives machines that have nothing better to do to tasks that can be in time nowhere, in the order of their
@@ -65,8 +63,9 @@ func (r *Rule) hopeless(v *route.View, x *stage, t *fleet.Task) bool {
 		if _, end, ok := y.ends.Min(); ok && y.free == 0 {
 			wait = max(float64(end-int64(v.Now))/1e9, 0)
 		}
-		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-			o := &y.options[k]
+		options := y.holding(x)
+		for k := range options {
+			o := &options[k]
 			if t.Items() <= o.limit && o.accepts(v.Fleet, t) && wait+o.seconds[t.Items()] <= left {
 				return false
 			}
@@ -89,35 +88,35 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 		return false
 	}
 	head := v.Fleet.Task(first)
-	idle := r.machines.idle()
-	group, at, best := -1, int32(0), 0.0
+	idle := r.machines.free == r.machines.slots
+	best, rate := -1, 0.0
+	var o *option
 	for _, g := range x.groups {
 		y := &r.machines.groups[g]
-		busy := !idle && (y.free < 2 || spareForLate*y.free < len(y.machines)*y.slots)
+		busy := !idle && (y.free < 2 || spareForLate*y.free < y.all())
 		if y.free == 0 || busy && v.Now < y.lateFrom {
 			continue
 		}
-		for k := y.of[x.id][0]; k < y.of[x.id][1]; k++ {
-			o := &y.options[k]
-			if head.Items() > o.limit || !o.accepts(v.Fleet, head) {
+		options := y.holding(x)
+		for k := range options {
+			if head.Items() > options[k].limit || !options[k].accepts(v.Fleet, head) {
 				continue
 			}
-			n := r.lateItems(v, x, o, head, q)
-			if rate := float64(n) / o.seconds[n]; rate > best {
-				group, at, best = int(g), k, rate
+			n := r.lateItems(v, x, &options[k], head, q)
+			if now := float64(n) / options[k].seconds[n]; now > rate {
+				best, o, rate = int(g), &options[k], now
 			}
 		}
 	}
-	if group < 0 {
+	if o == nil {
 		return false
 	}
-	o := &r.machines.groups[group].options[at]
 	n := r.lateItems(v, x, o, head, q)
-	m := r.machines.take(group, o.position, v.Now, o.seconds[n])
+	m := r.machines.take(best, o.position, v.Now, o.seconds[n])
 	if m == nil {
 		return false
 	}
-	y := &r.machines.groups[group]
+	y := &r.machines.groups[best]
 	y.lateFrom = v.Now.Add(time.Duration(1e9 * o.seconds[n] * shareForLate / float64(y.all())))
 	i := m.instances[o.position]
 	v.Choose(i, o.variant)
@@ -133,7 +132,8 @@ func (r *Rule) startLate(v *route.View, x *stage) bool {
 		ref = next
 	}
 	if r.watch != nil {
-		r.beganLate(i, x, o, group, tasks, items)
+		b := batch{option: o, n: tasks, items: items, price: y.price}
+		r.beganAlone(i, x, &b, true, false)
 	}
 	return true
 }
@@ -157,11 +157,11 @@ func (r *Rule) joining(v *route.View, x *stage, g int, c *candidate) (n int) {
 		return 0
 	}
 	y, a := &r.machines.groups[g], &r.apps[x.app]
-	o := &y.options[c.option]
+	o := c.option
 	if y.scarce() {
 		return 0
 	}
-	longest := min(x.waiting[c.first].left(v.Now), max(joinedPart*a.slo, o.seconds[c.items]))
+	longest := min(x.waiting[c.first].left(v.Now), max(typicalShare*a.slo, o.seconds[c.items]))
 	for ref := v.Fleet.Central(x.id).Head(); ref != fleet.Nil && c.items+n < o.limit; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
 		if t.Isolated() || o.seconds[c.items+n+1] > longest || !r.hopeless(v, x, t) {
@@ -170,14 +170,4 @@ func (r *Rule) joining(v *route.View, x *stage, g int, c *candidate) (n int) {
 		n++
 	}
 	return n
-}
-
-// idle reports whether nothing runs.
-func (f *fleetOfMachines) idle() bool {
-	for g := range f.groups {
-		if x := &f.groups[g]; x.free < len(x.machines)*x.slots {
-			return false
-		}
-	}
-	return true
 }

@@ -2,6 +2,7 @@ package priced
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -28,8 +29,8 @@ type group struct {
 	key      string // of its machines
 	device   serving.DeviceTypeID
 	slots    int
-	options  []option          // by stage
-	of       [][2]int32        // by StageID: the range of its options
+	options  []option          // by stage; of each those last that are pinned
+	of       [][3]int32        // by StageID: where its options begin, those that are pinned, and where they end
 	stages   []serving.StageID // that have options
 	machines []int32
 	first    int      // position of machines[0] in the bits below
@@ -58,12 +59,23 @@ type option struct {
 	together []float64 // the same beside as many others as the machine has slots; nil where it has no other instance
 }
 
-// serving returns the options of a stage. They are the group's own.
+// serving returns the options of a stage, but for those that are pinned. They are the group's own.
 func (x *group) serving(s *stage) []option { return x.options[x.of[s.id][0]:x.of[s.id][1]] }
 
-// accepts reports whether an option may serve a task, whatever its size.
-func (o *option) accepts(f *fleet.View, t *fleet.Task) bool {
-	return (!o.pinned || t.Pin() == o.variant) && (!t.Constrained() || f.Accepts(t, o.variant))
+// holding returns all options of a stage.
+func (x *group) holding(s *stage) []option { return x.options[x.of[s.id][0]:x.of[s.id][2]] }
+
+// fastest is the least time that a task of so many items takes on the group's machines, in s; infinite where none
+// serves it.
+func (x *group) fastest(s *stage, items int) float64 {
+	least := math.Inf(1)
+	options := x.serving(s)
+	for k := range options {
+		if o := &options[k]; items <= o.limit {
+			least = min(least, o.seconds[items])
+		}
+	}
+	return least
 }
 
 // fleetOfMachines is all machines that can run something, and which of them are free.
@@ -71,7 +83,8 @@ type fleetOfMachines struct {
 	list    []machine
 	of      []int32 // by instance ID - 1: its machine; -1 for none
 	groups  []group
-	free    int      // free slots of all
+	slots   int      // of all
+	free    int      // of them
 	freeOf  []int32  // by StageID: free slots of the machines that serve it
 	freeSet []uint64 // a bit for each group with a free slot
 	blocked []int32  // groups with something in blocked
@@ -137,6 +150,7 @@ func (f *fleetOfMachines) build(v *route.View) {
 	f.freeSet = make([]uint64, (len(f.groups)+63)/64)
 	for g := range f.groups {
 		f.groups[g].idle = make([]uint64, (len(f.groups[g].machines)+63)/64)
+		f.slots += f.groups[g].all()
 	}
 	for m := range f.list {
 		f.read(int32(m), v.Now)
@@ -217,14 +231,10 @@ func (x *machine) appendKey(key []byte) []byte {
 
 func newGroup(v *route.View, x *machine) group {
 	spec := v.Fleet.Spec()
-	g := group{device: x.instances[0].DeviceType(), slots: x.slots, of: make([][2]int32, len(spec.Stages))}
+	g := group{device: x.instances[0].DeviceType(), slots: x.slots, of: make([][3]int32, len(spec.Stages))}
 	for at, i := range x.instances {
 		s := i.Stage()
 		best := spec.BestOfStage(s)
-		from := len(g.options)
-		if at > 0 && x.instances[at-1].Stage() == s {
-			from = int(g.of[s][0])
-		}
 		for k := range i.Variants() {
 			l := i.Variant(k)
 			if !l.Warm || !l.Wanted {
@@ -251,11 +261,23 @@ func newGroup(v *route.View, x *machine) group {
 				g.options = append(g.options, o)
 			}
 		}
-		g.of[s] = [2]int32{int32(from), int32(len(g.options))}
 	}
+	order := func(o *option) int {
+		if o.pinned {
+			return 2*int(o.stage) + 1
+		}
+		return 2 * int(o.stage)
+	}
+	slices.SortStableFunc(g.options, func(a, b option) int { return cmp.Compare(order(&a), order(&b)) })
 	for k := range g.options {
-		if s := g.options[k].stage; k == 0 || s != g.options[k-1].stage {
-			g.stages = append(g.stages, s)
+		o := &g.options[k]
+		y := &g.of[o.stage]
+		if len(g.stages) == 0 || o.stage != g.stages[len(g.stages)-1] {
+			g.stages = append(g.stages, o.stage)
+			y[0], y[1] = int32(k), int32(k)
+		}
+		if y[2] = int32(k + 1); !o.pinned {
+			y[1] = y[2]
 		}
 	}
 	return g

@@ -76,8 +76,7 @@ func (p *pace) chanceLate(ratio float64) float64 {
 }
 
 // risk is the mean of the chances that the first and the last query of a batch are late, if it is believed to take t s
-// and they have so many seconds left. It counts for apps of one stage: what a stage of a graph may take is itself an
-// estimate, and with this risk as well machines that are rented for graphs cost up to 15 % more for the same service.
+// and they have so many seconds left.
 func (p *pace) risk(first, last, t float64) float64 {
 	if !p.anyLate {
 		return 0

@@ -8,33 +8,42 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// press is by how much more than usual an answer in time counts beside its accuracy, for all apps alike. It rises while
-// some app misses more of its queries than its objective allows, since serving comes before accuracy. With the usual
-// weight alone, accurate answers of one app may be worth more than any answer of another one that takes long.
-type press struct {
-	more float64
-	at   serving.Time // of the last look
+// multiplier is the price of a constraint on what is served over time: it rises while the constraint is broken, and
+// falls while there is room, in proportion to by how much (a subgradient step on its dual).
+type multiplier struct {
+	more float64 // beside 1
+	at   serving.Time
 }
 
 const (
-	// mostPress bounds it: serving then counts as in the planner's program. pressGain is by how much it changes in a
-	// second for each part of the queries that is missed beyond what is allowed.
-	mostPress, pressGain = 2, 4
-	// pressWatch is over how long missed queries are counted, and pressEvery the least time between two looks.
-	pressWatch, pressEvery = 3 * time.Second, time.Second
-	// longestLook bounds how much time a look stands for.
-	longestLook = 3 * time.Second
+	// mostMore bounds multipliers: the constraint then counts as in the planner's program.
+	mostMore = 2
+	// pressGain is by how much that of serving changes in a second for each part of the queries that is missed beyond
+	// what is allowed, and pressWatch over how long missed queries are counted.
+	pressGain, pressWatch = 4, 3 * time.Second
+	// lookEvery is the least time between two looks. longestLook bounds how much time a look stands for.
+	lookEvery, longestLook = time.Second, 3 * time.Second
 	// fewMissed is how many missed queries of an app say nothing yet.
 	fewMissed = 3
 )
 
-// follow brings it up to date by the app that misses most beyond what its objective allows.
-func (p *press) follow(v *route.View) {
-	since := v.Now.Sub(p.at)
-	if since < pressEvery {
+// due reports whether it is time for another look.
+func (m *multiplier) due(now serving.Time) bool { return now.Sub(m.at) >= lookEvery }
+
+// move takes up a look: by how much the constraint is broken.
+func (m *multiplier) move(now serving.Time, gain, short float64) {
+	m.more = min(max(m.more+gain*min(now.Sub(m.at), longestLook).Seconds()*short, 0), mostMore)
+	m.at = now
+}
+
+// followPress brings up to date by how much more than usual an answer in time counts beside its accuracy, for all apps
+// alike. That rises while some app misses more of its queries than its objective allows, since serving comes before
+// accuracy: with the usual weight alone, accurate answers of one app may be worth more than any answer of another one
+// that takes long. The app that misses most beyond what it may counts.
+func (r *Rule) followPress(v *route.View) {
+	if !r.press.due(v.Now) {
 		return
 	}
-	p.at = v.Now
 	worst := math.Inf(-1)
 	spec := v.Fleet.Spec()
 	for a := range spec.Apps {
@@ -48,9 +57,10 @@ func (p *press) follow(v *route.View) {
 		}
 		worst = max(worst, missed/came-spec.Apps[a].SLO.Allowed())
 	}
-	if !math.IsInf(worst, -1) {
-		p.more = min(max(p.more+pressGain*min(since, longestLook).Seconds()*worst, 0), mostPress)
+	if math.IsInf(worst, -1) {
+		worst = 0 // nothing came
 	}
+	r.press.move(v.Now, pressGain, worst)
 }
 
 // weighServing sets what a task of each stage is worth in time at best accuracy.

@@ -30,6 +30,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // Options leave out parts of the rule, to measure what each is worth. The zero value leaves out none.
@@ -48,7 +49,7 @@ type Rule struct {
 	stages   []stage
 	apps     []app
 	prices   prices
-	press    press
+	press    multiplier
 	keeping  []keeping // by AppID
 	list     []int32   // memory of stage.grow
 	promise  []int32   // memory of promising
@@ -232,10 +233,28 @@ func (r *Rule) best(v *route.View) (best *stage, group int) {
 	return best, group
 }
 
+// give assigns the tasks of a batch to an instance.
+func (x *stage) give(v *route.View, b *batch, i *fleet.Instance) {
+	v.Choose(i, b.option.variant)
+	for _, k := range b.list {
+		v.Assign(x.differing[k].ref, i)
+	}
+	if len(b.list) > 0 {
+		return
+	}
+	for k := b.first; k < b.first+b.n; k++ {
+		y, _ := x.at(k)
+		v.Assign(y.ref, i)
+	}
+	if !x.mixed {
+		x.row.take(b.first, b.n)
+	}
+}
+
 // start gives the tasks of a candidate to the first free machine of its group. It reports whether one can begin the
 // batch in this call.
 func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
-	o := &r.machines.groups[g].options[c.option]
+	o := c.option
 	late := r.joining(v, s, g, c)
 	m := r.machines.take(g, o.position, v.Now, o.seconds[c.items+late])
 	if m == nil {
@@ -246,19 +265,9 @@ func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 		r.weighing.join(late, o)
 		r.began(i)
 	}
-	v.Choose(i, o.variant)
-	if s.mixed {
-		for _, k := range c.list {
-			v.Assign(s.differing[k].ref, i)
-		}
-	} else {
-		for k := range c.n {
-			v.Assign(s.waiting[c.first+k].ref, i)
-		}
-		s.row.take(c.first, c.n)
-		for range late {
-			v.Assign(v.Fleet.Central(s.id).Head(), i)
-		}
+	s.give(v, &c.batch, i)
+	for range late {
+		v.Assign(v.Fleet.Central(s.id).Head(), i)
 	}
 	if r.machines.free <= 1 {
 		r.forgetCandidates() // what is left behind waits longer now

@@ -59,8 +59,9 @@ func (r *Rule) updatePrices(v *route.View) {
 		return
 	}
 	r.observe(v)
-	r.solve()
-	wait := max(every+time.Duration(len(p.dual.entries))*everyEntry, time.Duration(everyObjective*r.shortest()*1e9))
+	span, shortest := r.objectives()
+	r.solve(span)
+	wait := max(every+time.Duration(len(p.dual.entries))*everyEntry, time.Duration(everyObjective*shortest*1e9))
 	p.due, p.outdated = v.Now.Add(wait), false
 	r.findNeeds()
 	for a := range r.apps {
@@ -71,10 +72,9 @@ func (r *Rule) updatePrices(v *route.View) {
 	}
 }
 
-// solve computes the price of each group.
-func (r *Rule) solve() {
+// solve computes the price of each group. What waits is spread over so many seconds.
+func (r *Rule) solve(span float64) {
 	p := &r.prices
-	span := r.span()
 	groups := r.machines.groups
 	p.dual.reset(len(groups))
 	p.nodes = p.nodes[:0]
@@ -153,32 +153,23 @@ func (r *Rule) solveAround() {
 	x.dual = max(x.dual, least)
 }
 
-// span returns the horizon in seconds.
-func (r *Rule) span() float64 {
-	sum, n := 0.0, 0.0
+// objectives returns the horizon, and the shortest objective of an app that some machine serves; 0 for none. Both are
+// in s.
+func (r *Rule) objectives() (span, shortest float64) {
+	n := 0.0
 	for a := range r.apps {
-		if s := &r.stages[r.apps[a].graph.Stage(0)]; len(s.groups) > 0 {
-			sum, n = sum+r.apps[a].slo, n+1
+		x := &r.apps[a]
+		if len(r.stages[x.graph.Stage(0)].groups) == 0 {
+			continue
+		}
+		if span, n = span+x.slo, n+1; n == 1 || x.slo < shortest {
+			shortest = x.slo
 		}
 	}
 	if n == 0 {
-		return horizon
+		return horizon, 0
 	}
-	return horizon * sum / n
-}
-
-// shortest returns the shortest objective of an app that any machine serves, in s; 0 for none.
-func (r *Rule) shortest() float64 {
-	least := math.Inf(1)
-	for a := range r.apps {
-		if s := &r.stages[r.apps[a].graph.Stage(0)]; len(s.groups) > 0 {
-			least = min(least, r.apps[a].slo)
-		}
-	}
-	if math.IsInf(least, 1) {
-		return 0
-	}
-	return least
+	return horizon * span / n, shortest
 }
 
 // addItems adds so many items at a stage to the flow that was added last, and those that follow from them.
@@ -199,9 +190,6 @@ func (r *Rule) addNode(x *stage, c int) {
 		options := r.machines.groups[g].serving(x)
 		for k := range options {
 			o := &options[k]
-			if o.pinned {
-				continue
-			}
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
 				p.dual.addEntry(int(g), t, x.loss(o)/mean)
 				least = min(least, t)

@@ -97,8 +97,8 @@ type task struct {
 	items int
 	left  float64 // s until its stage must end at the latest
 	due   float64 // s until its query is late
-	later float64 // what it is worth if it is left behind
-	cold  bool    // it waits for a machine to load
+	class int     // of its size
+	cold  bool    // it waits for a machine to load: it wants to begin, and is worth nothing if it is left
 	// group is to serve it, or anywhere; begins tells that a slot of it is free, and tight how much time is left on the
 	// slowest machines, in s (ahead.go).
 	group  int32
@@ -155,7 +155,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 		x := &r.stages[s]
 		x.groups, x.slots, key = x.groups[:0], 0, key[:0]
 		for g := range r.machines.groups {
-			if len(r.machines.groups[g].serving(x)) > 0 {
+			if len(r.machines.groups[g].holding(x)) > 0 {
 				x.groups = append(x.groups, int32(g))
 				x.slots += r.machines.groups[g].all()
 				key = strconv.AppendInt(append(key, ' '), int64(g), 10)
@@ -204,7 +204,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 		x := &r.stages[a.graph.Stage(at)]
 		x.position = at
 		x.setTasks(spec, a)
-		x.least, needs[at] = r.typicalTime(x)
+		x.least, needs[at] = r.fastest(x, 1), r.typicalTime(x)
 		least[at] = x.least
 	}
 	before, behind := dag.Around(a.graph.Following(), least)
@@ -270,9 +270,7 @@ func (r *Rule) fastest(x *stage, items int) float64 {
 	least := math.Inf(1)
 	for _, g := range x.groups {
 		for _, o := range r.machines.groups[g].serving(x) {
-			if !o.pinned && o.limit > 0 {
-				least = min(least, o.seconds[min(items, o.limit)])
-			}
+			least = min(least, o.seconds[min(items, o.limit)])
 		}
 	}
 	if math.IsInf(least, 1) {
@@ -297,35 +295,25 @@ func (x *stage) setTasks(spec *serving.Spec, a *app) {
 	x.emphasis, x.value = 1, (1+served)*x.right
 }
 
-// typicalTime returns what the fastest option of a stage takes for one item, and the mean over its variants, each on
-// the machines that are fastest for it. Both are 0 for a stage that nothing serves.
-func (r *Rule) typicalTime(x *stage) (least, mean float64) {
-	least = math.Inf(1)
-	n := 0.0
+// typicalTime returns the mean over a stage's variants of what they take for one item, each on the machines that are
+// fastest for it; 0 for a stage that nothing serves.
+func (r *Rule) typicalTime(x *stage) (mean float64) {
 	seen := make(map[serving.VariantID]float64)
 	for _, g := range x.groups {
 		for _, o := range r.machines.groups[g].serving(x) {
-			if o.pinned {
-				continue
-			}
 			if t, ok := seen[o.variant]; !ok || o.seconds[1] < t {
 				seen[o.variant] = o.seconds[1]
 			}
-			least = min(least, o.seconds[1])
 		}
 	}
-	if len(seen) == 0 {
-		return 0, 0
-	}
+	n := max(float64(len(seen)), 1)
 	for _, g := range x.groups { // in a fixed order, so that the sum has the same bits in every run
 		for _, o := range r.machines.groups[g].serving(x) {
-			if t, ok := seen[o.variant]; ok {
-				mean, n = mean+t, n+1
-				delete(seen, o.variant)
-			}
+			mean += seen[o.variant]
+			delete(seen, o.variant)
 		}
 	}
-	return least, mean / n
+	return mean / n
 }
 
 // classOf returns the index of the class of a task's size.

@@ -9,17 +9,14 @@ import (
 // accuracy target: the price of that constraint. It rises while the answers are below the target and falls while they
 // are above it.
 type keeping struct {
-	more     float64
+	multiplier
 	count    uint64 // answers at the last look
 	accuracy float64
-	at       serving.Time
 }
 
-const (
-	// mostKeeping bounds it: a target then counts as in the planner's program. keepingGain is by how much it changes in
-	// a second for each part of the best accuracy that the answers are below their target.
-	mostKeeping, keepingGain = 2, 6
-)
+// keepingGain is by how much it changes in a second for each part of the best accuracy that the answers are below their
+// target.
+const keepingGain = 6
 
 // keepTargets brings what accuracy counts up to date, about once a second.
 func (r *Rule) keepTargets(v *route.View) {
@@ -35,14 +32,12 @@ func (r *Rule) keepTargets(v *route.View) {
 			continue
 		}
 		count, sum := v.Monitor.Answers(serving.AppID(a))
-		since := v.Now.Sub(x.at)
-		if count == x.count || since < pressEvery {
+		if count == x.count || !x.due(v.Now) {
 			continue
 		}
 		mean := (sum - x.accuracy) / float64(count-x.count)
-		x.count, x.accuracy, x.at = count, sum, v.Now
-		short := (target - mean) / best
-		x.more = min(max(x.more+keepingGain*min(since, longestLook).Seconds()*short, 0), mostKeeping)
+		x.count, x.accuracy = count, sum
+		x.move(v.Now, keepingGain, (target-mean)/best)
 	}
 }
 
@@ -71,9 +66,7 @@ func (r *Rule) findLosses(x *stage) {
 	x.mostLoss = 0
 	for _, g := range x.groups {
 		for _, o := range r.machines.groups[g].serving(x) {
-			if !o.pinned {
-				least, x.mostLoss = min(least, 1-o.quality), max(x.mostLoss, 1-o.quality)
-			}
+			least, x.mostLoss = min(least, 1-o.quality), max(x.mostLoss, 1-o.quality)
 		}
 	}
 	x.chooses = x.mostLoss > least

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
@@ -16,7 +17,7 @@ func (r *Rule) Watch(f func(*route.Weighing)) { r.watch = f }
 // weigh lists the batches that are compared, before one of them is taken away: the best first.
 func (r *Rule) weigh(v *route.View, best *stage, group int) {
 	w := &r.weighing
-	w.Choices, w.More, w.Late, w.Beside = append(w.Choices[:0], best.choice(r, group)), 0, false, false
+	w.Choices, w.More, w.Late, w.Beside = append(w.Choices[:0], r.choiceOf(best, group)), 0, false, false
 	for s := range r.stages {
 		x := &r.stages[s]
 		if v.Fleet.Central(x.id).Len() == 0 {
@@ -27,7 +28,7 @@ func (r *Rule) weigh(v *route.View, best *stage, group int) {
 			if r.machines.groups[g].free == 0 || !r.hasFormed(x, c) || c.n == 0 || x == best && int(g) == group {
 				continue
 			}
-			w.add(x.choice(r, int(g)))
+			w.add(r.choiceOf(x, int(g)))
 		}
 	}
 }
@@ -58,13 +59,16 @@ func (w *weighing) join(late int, o *option) {
 	x.Seconds = o.seconds[x.Items]
 }
 
-// choice describes the best batch of a stage on a group's machines.
-func (x *stage) choice(r *Rule, g int) route.Choice {
-	c, y := &x.candidates[g], &r.machines.groups[g]
-	o := &y.options[c.option]
+// choiceOf describes the best batch of a stage on a group's machines.
+func (r *Rule) choiceOf(x *stage, g int) route.Choice {
+	return x.choice(r.machines.groups[g].device, &x.candidates[g].batch)
+}
+
+// choice describes a batch of a stage.
+func (x *stage) choice(d serving.DeviceTypeID, b *batch) route.Choice {
 	return route.Choice{
-		Stage: x.id, Variant: o.variant, Device: y.device, Queries: c.n, Items: c.items, Seconds: o.seconds[c.items],
-		Gain: c.gain, Price: c.price, Blocks: c.blocks, Score: c.score,
+		Stage: x.id, Variant: b.option.variant, Device: d, Queries: b.n, Items: b.items,
+		Seconds: b.option.seconds[b.items], Gain: b.gain, Price: b.price, Blocks: b.blocks, Score: b.score,
 	}
 }
 
@@ -74,25 +78,10 @@ func (r *Rule) began(i *fleet.Instance) {
 	r.watch(&r.weighing.Weighing)
 }
 
-// beganBeside tells who watches that an instance was given a batch beside what runs on its machine.
-func (r *Rule) beganBeside(i *fleet.Instance, x *stage, b *beside) {
+// beganAlone tells who watches that an instance was given a batch that was compared with no other.
+func (r *Rule) beganAlone(i *fleet.Instance, x *stage, b *batch, late, beside bool) {
 	w := &r.weighing
-	w.More, w.Late, w.Beside = 0, false, true
-	w.Choices = append(w.Choices[:0], route.Choice{
-		Stage: x.id, Variant: b.option.variant, Device: i.DeviceType(), Queries: b.n, Items: b.items,
-		Seconds: b.option.seconds[b.items], Gain: b.gain, Price: b.price, Score: b.score,
-	})
-	r.began(i)
-}
-
-// beganLate tells who watches that an instance was given a batch of queries that are late anyway.
-func (r *Rule) beganLate(i *fleet.Instance, x *stage, o *option, group, queries, items int) {
-	w := &r.weighing
-	y := &r.machines.groups[group]
-	w.More, w.Late, w.Beside = 0, true, false
-	w.Choices = append(w.Choices[:0], route.Choice{
-		Stage: x.id, Variant: o.variant, Device: y.device, Queries: queries, Items: items, Seconds: o.seconds[items],
-		Price: y.price,
-	})
+	w.More, w.Late, w.Beside = 0, late, beside
+	w.Choices = append(w.Choices[:0], x.choice(i.DeviceType(), b))
 	r.began(i)
 }

@@ -37,9 +37,7 @@ func (r *Rule) tabulate(a *app, x *stage) {
 				together = x.siblings
 			}
 			for k := range options {
-				if !options[k].pinned {
-					x.addWorth(a, c, &options[k], y.price, together)
-				}
+				x.addWorth(a, c, &options[k], y.price, together)
 			}
 		}
 		for j := 1; j <= steps; j++ {
