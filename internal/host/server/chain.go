@@ -20,7 +20,7 @@ func (s *service) Chain(front server.Links) server.Infer {
 		front.Deadline,           // A query whose client has given up costs nothing more.
 		front.Trace,              // A trace of Triton's kind shows refusals, too, so it is around those that follow.
 		s.current,                // Refuses a model that is gone before its place is looked up: another may have it.
-		answered(s.refiner.take), // Copies a query to measure its model with; around the sequence, which does not wait for that.
+		answered(s.refiner.take), // Copies a query to measure its model with, once its sequence no longer waits.
 		answered(s.shadow.take),  // Has the answer compared with another variant's; here for the same reason.
 		s.inSequence,             // A query that no sequence takes was not asked: nothing below sees it.
 		s.saidUnloaded,           // Says that a model is unloaded where the engine refused; a sequence says more.
