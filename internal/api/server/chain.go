@@ -42,20 +42,22 @@ func Chain(end Infer, links ...Link) Infer {
 }
 
 // infer has a query of a model answered by the service's chain. A model that was loaded anew while the query was read
-// is asked in its new place, unless its client has named a version.
-func (s *Server) infer(ctx context.Context, m *Model, q *dataplane.Request) (*dataplane.Response, error) {
+// is asked in its new place, unless its client has named a version. by is the model that has answered.
+func (s *Server) infer(ctx context.Context, m *Model, q *dataplane.Request) (by *Model, answer *dataplane.Response,
+	err error) {
 	again := *q
-	answer, err := s.chain(ctx, q)
+	answer, err = s.chain(ctx, q)
 	if d := (*dataplane.Error)(nil); !errors.As(err, &d) || !d.Closed || q.Variant != serving.None {
-		return answer, err
+		return m, answer, err
 	}
 	now, gone := s.usable(m.Name, "")
 	if gone != nil || now.App == m.App && now.Generation == m.Generation ||
 		!slices.EqualFunc(now.Inputs, m.Inputs, sameTensor) {
-		return answer, err
+		return m, answer, err
 	}
 	again.App, again.Generation = now.App, now.Generation
-	return s.chain(ctx, &again)
+	answer, err = s.chain(ctx, &again)
+	return now, answer, err
 }
 
 func sameTensor(a, b tensor.Spec) bool {

@@ -49,13 +49,14 @@ func TestQueriesFollowAModelThatIsLoadedAnew(t *testing.T) {
 		decoupled  bool
 		other      bool // the new one takes other tensors
 		asked      int
+		says       string // in the answer
 	}{
-		{model + "/infer", two, false, false, 2},
-		{model + "/generate", `{"x":[1,2]}`, false, false, 2},
-		{model + "/generate_stream", `{"x":[1,2]}`, true, false, 2},
-		{"/v1/models/digits%2Fv1:predict", `{"instances":[{"x":[1,2]}]}`, false, false, 2},
-		{model + "/versions/1/infer", two, false, false, 1},
-		{model + "/infer", two, false, true, 1},
+		{model + "/infer", two, false, false, 2, `"model_version":"5"`},
+		{model + "/generate", `{"x":[1,2]}`, false, false, 2, `"model_version":"5"`},
+		{model + "/generate_stream", `{"x":[1,2]}`, true, false, 2, "data: "},
+		{"/v1/models/digits%2Fv1:predict", `{"instances":[{"x":[1,2]}]}`, false, false, 2, "predictions"},
+		{model + "/versions/1/infer", two, false, false, 1, ""},
+		{model + "/infer", two, false, true, 1, ""},
 	} {
 		s := start(t, server.Config{})
 		if x.decoupled {
@@ -67,6 +68,7 @@ func TestQueriesFollowAModelThatIsLoadedAnew(t *testing.T) {
 			if q.Generation == 0 {
 				moved := s.p.model
 				moved.App, moved.Generation = 7, 3
+				moved.Versions = []server.Version{{Variant: 9, Name: "new", Version: "5"}}
 				if moved.Inputs = slices.Clone(moved.Inputs); x.other {
 					moved.Inputs[0].Name = "z"
 				}
@@ -75,14 +77,16 @@ func TestQueriesFollowAModelThatIsLoadedAnew(t *testing.T) {
 				s.p.mu.Unlock()
 				return nil, &dataplane.Error{Outcome: serving.Refused, Reason: "app closed", Closed: true}
 			}
-			return counting(ctx, q)
+			out, err := counting(ctx, q)
+			out.Variant = 9
+			return out, err
 		}
 		code, _, body := s.do(t, "POST", x.path, x.body)
 		if len(asked) != x.asked || (code == 200) != (x.asked == 2) {
 			t.Errorf("%s: apps %v were asked, want %d times: %d %s", x.path, asked, x.asked, code, body)
 		}
-		if x.asked == 2 && asked[1] != 7 {
-			t.Errorf("%s: app %d was asked in place of the model's", x.path, asked[1])
+		if x.asked == 2 && (asked[1] != 7 || !strings.Contains(body, x.says)) {
+			t.Errorf("%s: app %d was asked in place of the model's: %s", x.path, asked[1], body)
 		}
 	}
 }

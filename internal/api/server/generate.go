@@ -85,10 +85,11 @@ func (s *Server) postGenerate(w http.ResponseWriter, r *http.Request) error {
 		return oip.Errorf(oip.Invalid, "", "generate expects model to produce exactly 1 response, use generate stream "+
 			"for models that generate various number of responses")
 	}
-	answer, err := s.infer(r.Context(), g.model, g.query)
+	by, answer, err := s.infer(r.Context(), g.model, g.query)
 	if err != nil {
 		return err
 	}
+	g.model = by
 	out, err := g.encode(answer.Outputs, answer)
 	if err != nil {
 		return err
@@ -141,7 +142,8 @@ func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) erro
 	if g.model.Decoupled() {
 		g.query.Partial = func(outputs []tensor.Tensor) { event(outputs, nil) }
 	}
-	answer, err := s.infer(ctx, g.model, g.query)
+	by, answer, err := s.infer(ctx, g.model, g.query)
+	g.model = by
 	if err == nil && len(answer.Outputs) > 0 {
 		event(answer.Outputs, answer)
 	}

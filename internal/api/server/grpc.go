@@ -220,7 +220,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 	if m.Decoupled() {
 		return g.inferDecoupled(ctx, m, r, query, wanted, how.partial, holds)
 	}
-	answer, err := g.s.infer(ctx, m, query)
+	m, answer, err := g.s.infer(ctx, m, query)
 	if err != nil {
 		return nil, err
 	}

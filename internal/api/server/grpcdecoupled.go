@@ -80,7 +80,7 @@ func (g *grpcService) inferDecoupled(ctx context.Context, m *Model, r *pb.ModelI
 		partial(out)
 		holds.Give(tensor.TotalBytes(outputs))
 	}
-	last, err := g.s.infer(ctx, m, query)
+	_, last, err := g.s.infer(ctx, m, query)
 	if err == nil && len(last.Outputs) > 0 {
 		query.Partial(last.Outputs) // of a model that gives one answer, whatever its configuration says
 	}

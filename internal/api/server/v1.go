@@ -79,7 +79,7 @@ func (s *Server) postPredict(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	req.Inputs = nil // large tensors are freed as soon as no stage needs them
-	answer, err := s.infer(r.Context(), m, query)
+	_, answer, err := s.infer(r.Context(), m, query)
 	if err != nil {
 		return err
 	}
