@@ -306,6 +306,31 @@ func TestPaddingThatChangesAnswersIsRefused(t *testing.T) {
 	}
 }
 
+// Outputs whose shapes a session learns, and truth values, are cut back; so are those of queries of several rows.
+func TestPaddedOutputsOfOtherKinds(t *testing.T) {
+	for _, rows := range []int{0, 8} {
+		r := rand.New(rand.NewPCG(3, 38))
+		g := encoder(r, onnxmodel.Bool, 8, 1).
+			Node("Cast", []string{"x0"}, []string{"halves"}, onnxmodel.AttrInt("to", int64(onnxmodel.Float16))).
+			Node("Not", []string{maskName}, []string{"absent"}).
+			Output("halves", onnxmodel.Float16, open, open, 8).Output("absent", onnxmodel.Bool, open, open)
+		in := launch(t, 64, 1, Model{Path: writeNamed(t, g, encoderNames), Rows: rows})
+		for range 3 {
+			b := texts(r, tensor.Bool, 9, 12, 0.5)
+			for i := range b.Portions {
+				if rows > 0 {
+					b.Items += 1 - b.Portions[i].Items
+					b.Portions[i].Items = 1
+				}
+			}
+			sameAsAlone(t, in, b)
+		}
+		if p := in.loaded[0].m.padding; p.refused.Load() || !p.proved.Load() {
+			t.Errorf("%d rows: refused %t, proved %t", rows, p.refused.Load(), p.proved.Load())
+		}
+	}
+}
+
 // A query without anything that is not masked is joined with none of another length.
 func TestNothingButPaddingIsNotPadded(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 38))
