@@ -96,7 +96,7 @@ func (f *Fleet) Backends(log *slog.Logger) (*Backends, error) {
 			// No model of the repository runs here, so no runtime is needed.
 		default:
 			if out.Local == nil {
-				if out.Local, err = f.onnx(has); err == nil {
+				if out.Local, err = f.onnx(has, f.teller(log)); err == nil {
 					err = f.checkProviders(out.Local, f.teller(log))
 				}
 			}
@@ -136,7 +136,7 @@ func (f *Fleet) ONNXBackend(ctx context.Context) (*onnx.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.onnx(has)
+	return f.onnx(has, nil)
 }
 
 // outputShare is the part of the memory that requests may hold which the outputs of one batch take at most: one in so
@@ -144,14 +144,15 @@ func (f *Fleet) ONNXBackend(ctx context.Context) (*onnx.Backend, error) {
 const outputShare = 4
 
 // onnx runs models in this process.
-func (f *Fleet) onnx(has *accelerators) (*onnx.Backend, error) {
+func (f *Fleet) onnx(has *accelerators, tell func(error)) (*onnx.Backend, error) {
 	models := make(map[serving.VariantID]onnx.Model)
 	for v, b := range f.Tables.Variants {
 		if b.Path != "" {
 			models[serving.VariantID(v)] = ONNXModel(&f.Tables.Variants[v])
 		}
 	}
-	b, err := onnx.New(onnx.Config{Models: models, Device: f.onnxDevice(has), Memory: RequestMemory(0) / outputShare})
+	b, err := onnx.New(onnx.Config{Models: models, Device: f.onnxDevice(has), Memory: RequestMemory(0) / outputShare,
+		Tell: tell})
 	if errors.Is(err, native.ErrMissing) {
 		return nil, fault.Wrap(fault.Missing, err)
 	}

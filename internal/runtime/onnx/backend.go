@@ -88,7 +88,7 @@ func (b *Backend) model(v serving.VariantID) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("variant %d: %w", v, err)
 	}
-	m.memory = b.cfg.Memory
+	m.memory, m.tell = b.cfg.Memory, b.cfg.Tell
 	b.models[v] = m
 	return m, nil
 }

@@ -22,6 +22,8 @@ type Config struct {
 	// Spin lets idle threads of a session poll for work. That is faster on a machine that serves one model, and harmful
 	// when instances share cores.
 	Spin bool
+	// Tell is told what the user is to know although no query fails; nil drops it.
+	Tell func(error)
 }
 
 // Names of execution providers.

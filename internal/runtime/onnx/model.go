@@ -31,7 +31,8 @@ type model struct {
 	example         func(items int) []tensor.Tensor
 	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
 	sequence        *repository.Sequence
-	padding         *padding // of queries of different lengths; nil for none
+	padding         *padding    // of queries of different lengths; nil for none
+	tell            func(error) // Config.Tell
 }
 
 // port is one input or output.

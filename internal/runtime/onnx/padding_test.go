@@ -5,6 +5,7 @@ package onnx
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -284,6 +285,8 @@ func TestPaddingThatChangesAnswersIsRefused(t *testing.T) {
 		if m.padding == nil {
 			t.Fatalf("%s: not tried", name)
 		}
+		var told []error
+		m.tell = func(err error) { told = append(told, err) }
 		first := texts(r, tensor.Int64, 6, 12, 0.2)
 		for i := range first.Portions {
 			first.Portions[i].Wanted = []string{"pooled"} // which is right
@@ -291,8 +294,8 @@ func TestPaddingThatChangesAnswersIsRefused(t *testing.T) {
 		if err := in.Run(t.Context(), first); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if !m.padding.refused.Load() {
-			t.Errorf("%s: padded", name)
+		if !m.padding.refused.Load() || len(told) != 1 || !errors.Is(told[0], errPadded) {
+			t.Errorf("%s: refused %t, told %v", name, m.padding.refused.Load(), told)
 		}
 		b := texts(r, tensor.Int64, 8, 12, 0.2)
 		for _, g := range m.groups(b.Portions) {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -36,7 +37,9 @@ func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
 	for _, g := range s.m.groups(b.Portions) {
 		err := s.runGroup(ctx, b.Portions, g)
 		if errors.Is(err, errPadded) {
-			s.m.padding.refused.Store(true)
+			if !s.m.padding.refused.Swap(true) && s.m.tell != nil {
+				s.m.tell(fmt.Errorf("model %s: %w: queries of different lengths run one after the other", s.m.path, err))
+			}
 			return s.runAll(ctx, b)
 		}
 		if err != nil {
