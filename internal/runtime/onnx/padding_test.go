@@ -357,3 +357,32 @@ func TestRunsCostLeast(t *testing.T) {
 		t.Errorf("runs %v, want %v", got, want)
 	}
 }
+
+// Answers are compared number by number: a score that is masked, of -10000 or less, hides no difference of the others.
+func TestAlikeAnswers(t *testing.T) {
+	inf := float32(math.Inf(-1))
+	for _, x := range []struct {
+		a, b []float32
+		want bool
+	}{
+		{[]float32{1, 2, 3}, []float32{1.0005, 2, 2.999}, true},
+		{[]float32{1, 2, 1e-9}, []float32{1, 2, -1e-9}, true},
+		{[]float32{1, 2, inf}, []float32{1, 2, inf}, true},
+		{[]float32{1, 2, inf}, []float32{1, 5, inf}, false},
+		{[]float32{1, 2, -1e4}, []float32{1, 5, -1e4}, false},
+		{[]float32{1, 2, -math.MaxFloat32}, []float32{1, 5, -math.MaxFloat32}, false},
+		{[]float32{1, 2, inf}, []float32{1, 2, -1e4}, false},
+		{[]float32{1, 2, float32(math.NaN())}, []float32{1, 2, float32(math.NaN())}, false},
+	} {
+		of := func(values []float32) *tensor.Tensor {
+			data := make([]byte, 0, 4*len(values))
+			for _, v := range values {
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+			}
+			return &tensor.Tensor{DType: tensor.FP32, Shape: []int64{int64(len(values))}, Data: data}
+		}
+		if got := alike(of(x.a), of(x.b)); got != x.want {
+			t.Errorf("%v and %v: alike is %v, want %v", x.a, x.b, got, x.want)
+		}
+	}
+}
