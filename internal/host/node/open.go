@@ -152,7 +152,10 @@ func (n *Node) onnxBackend() (*onnx.Backend, error) {
 	if n.onnx != nil {
 		return n.onnx, nil
 	}
-	b, err := onnx.New(onnx.Config{Device: func(serving.WorkerID) onnx.Device { return n.c.Device }})
+	b, err := onnx.New(onnx.Config{
+		Device: func(serving.WorkerID) onnx.Device { return n.c.Device },
+		Tell:   func(err error) { n.log.Warn("trouble", "error", err) },
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
 		err := s.runGroup(ctx, b.Portions, g)
 		if errors.Is(err, errPadded) {
 			if !s.m.padding.refused.Swap(true) && s.m.tell != nil {
-				s.m.tell(fmt.Errorf("model %s: %w: queries of different lengths run one after the other", s.m.path, err))
+				s.m.tell(fmt.Errorf("model %s: %w: other lengths run one after the other", s.m.path, err))
 			}
 			return s.runAll(ctx, b)
 		}
