@@ -14,8 +14,8 @@ import (
 // Diagnose says what a fleet can carry of the demand in r, and what would mend it when that is not all. It keeps the
 // planner's rules (which variants may be used where, in which batches, with which head-room) but leaves accuracy out.
 // It is exact up to the planner's node limit and to one part in a thousand of the multiples. Objectives are searched to
-// one per cent, assuming that more time never carries less. Every remedy was tried and found to be enough. Diagnose fails
-// when ctx ends, when the solver fails, or when no worker is up.
+// one per cent, assuming that more time never carries less. Every remedy was tried and found to be enough. Diagnose
+// fails when ctx ends, when the solver fails, or when no worker is up.
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*diagnosis.Diagnosis, error) {
 	d := &diagnoser{ctx: ctx, p: p}
 	d.Search = diagnosis.Search{Request: r, Enough: d.enough}

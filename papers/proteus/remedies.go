@@ -44,7 +44,9 @@ func (d *diagnoser) workers() {
 }
 
 // add finds the workers of growing types that let the demand be carried at the lowest price; ok is false where none do.
-func (d *diagnoser) add(price []float64, within float64, growing ...serving.DeviceTypeID) (_ diagnosis.Remedy, ok bool) {
+func (d *diagnoser) add(price []float64, within float64, growing ...serving.DeviceTypeID) (
+	_ diagnosis.Remedy, ok bool,
+) {
 	if d.err != nil {
 		return diagnosis.Remedy{}, false
 	}

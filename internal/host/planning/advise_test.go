@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/questions"
 )
 
-// A demand that the example's fleet cannot carry is diagnosed, and each remedy that can be asked as a question "what if"
-// mends it: with the change, all is carried. A demand that is carried has facts and no complaint.
+// A demand that the example's fleet cannot carry is diagnosed, and each remedy that can be asked as a question
+// "what if" mends it: with the change, all is carried. A demand that is carried has facts and no complaint.
 func TestAdviceMends(t *testing.T) {
 	o, err := host.Open("../../../examples/fleet.yaml", host.Options{})
 	if err != nil {

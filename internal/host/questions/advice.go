@@ -46,8 +46,8 @@ type AdviceList struct {
 // Advised is a line of such a list.
 type Advised struct {
 	Text string `json:"text"`
-	// Remedy is what a line changes. Change is the same as a question "what if" has it. Both are nil where the line is no
-	// remedy, or no such question can be asked.
+	// Remedy is what a line changes. Change is the same as a question "what if" has it. Both are nil where the line is
+	// no remedy, or no such question can be asked.
 	Remedy *Remedy `json:"-"`
 	Change *Change `json:"change,omitempty"`
 }

@@ -16,8 +16,8 @@ import (
 // planner's budget. A demand that is carried while an app misses its target is asked for at its targets: what the
 // answer says of carrying then includes them.
 //
-// Every remedy is enough by the program with whole machines and with what memory holds; nothing is simulated. Remedies are
-// searched to one per cent, assuming that more never carries less. Numbers of machines are the smallest that the
+// Every remedy is enough by the program with whole machines and with what memory holds; nothing is simulated. Remedies
+// are searched to one per cent, assuming that more never carries less. Numbers of machines are the smallest that the
 // program finds; Proven says that memory asks for no more. Diagnose fails when ctx ends or no worker is up.
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*diagnosis.Diagnosis, error) {
 	down, _ := capacity.Unusable(r.Spec, r.Snapshot)

@@ -98,9 +98,9 @@ func kindOf(m *diagnosis.Remedy) string {
 	return "demand"
 }
 
-// Random worlds with graphs, budgets, limits of what can be rented and little memory: with each remedy the planner's own
-// plan serves everything, and a proven number of machines less one cannot.
-func TestMendsAreEnough(t *testing.T) {
+// Random worlds with graphs, budgets, limits of what can be rented and little memory: with each remedy the planner's
+// own plan serves everything, and a proven number of machines less one cannot.
+func TestRemediesAreEnough(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	seen, short := make(map[string]int), 0
 	for n := range 90 {
@@ -188,7 +188,7 @@ func TestDiagnosisOfAGraph(t *testing.T) {
 	if len(m.Add) != 1 || m.Add[0] != (diagnosis.Addition{Device: 0, Workers: 1}) || !m.Proven {
 		t.Errorf("%+v", m)
 	}
-	if last := d.Remedies[len(d.Remedies)-1]; len(last.Demand) != 1 || last.Demand[0].To < 98 || last.Demand[0].To > 100 {
+	if last := d.Remedies[len(d.Remedies)-1].Demand; len(last) != 1 || last[0].To < 98 || last[0].To > 100 {
 		t.Errorf("%+v", d.Remedies)
 	}
 }
@@ -202,7 +202,8 @@ func TestDiagnosisOfARent(t *testing.T) {
 	w.variant(0, 10*ms, 1, 0)
 	d := w.diagnose(t, Options{Budget: 2})
 	if d.Carried || math.Abs(d.Multiple-0.8) > 0.01 || len(d.Limits) != 1 ||
-		d.Limits[0].Kind != diagnosis.BudgetLimit || math.Abs(d.Limits[0].Without-2) > 0.01 || d.Remedies[0].Budget != 3 {
+		d.Limits[0].Kind != diagnosis.BudgetLimit || math.Abs(d.Limits[0].Without-2) > 0.01 ||
+		d.Remedies[0].Budget != 3 {
 		t.Errorf("%+v", d)
 	}
 	w.DeviceTypes[0].MaxMachines = 2

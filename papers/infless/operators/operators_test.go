@@ -58,9 +58,9 @@ func memory(t *testing.T) *Store {
 	return s
 }
 
-// TestPredictsRealNetworks checks what holds however busy the machine is: an operator is measured once, and branches that
-// run at once never take longer than one after the other. How near predictions come to measured times is figure
-// 8 of `sluice reproduce infless`.
+// TestPredictsRealNetworks checks what holds however busy the machine is: an operator is measured once, and branches
+// that run at once never take longer than one after the other. How near predictions come to measured times is figure 8
+// of `sluice reproduce infless`.
 func TestPredictsRealNetworks(t *testing.T) {
 	rt := newRuntime(t)
 	store := memory(t)
