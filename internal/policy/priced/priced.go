@@ -7,10 +7,10 @@
 //   - Worth. From the prices follows what a waiting query is worth by the time it has left: the best that some later
 //     batch could bring for it, less the machine time that it costs. For a stage that others follow it counts their
 //     accuracy and their time as well (worth.go).
-//   - Score. A batch gains, for each of its queries, the accuracy relative to the app's best, less what the query is
-//     worth if it is left for later, less the price of the machine's time and the chance that it is late all the same
-//     (pace.go). The batch with the highest gain for each second of the machine runs (batches.go, mixed.go). At a stage
-//     that others follow, the tasks that came last are compared as well as the oldest.
+//   - Gain. What a batch brings is the reward of its queries, less their opportunity cost, what the variant lacks in
+//     accuracy, the machine's time at its price, what others lose, and the risk to be late (gain.go). The batch with
+//     the highest gain for each second of the machine, or for the root of that, runs (batches.go, mixed.go). At a
+//     stage that others follow, the tasks that came last are compared as well as the oldest.
 //   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
 //     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go). For tasks
 //     of its own stage alone no machine idles: what waits there would block them as much later.
