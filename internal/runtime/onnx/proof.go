@@ -32,8 +32,8 @@ func (s *session) prove(ctx context.Context, padded *dataplane.Portion) error {
 }
 
 // alike reports whether two answers are the same but for rounding, which kernels for other sizes of matrices bring:
-// every number is apart by a thousandth of itself at most, or of the median where it is near 0, and all else is equal. The
-// largest says nothing of the others: scores that are masked are -10000 or less.
+// every number is apart by a thousandth of itself at most, or of the median where it is near 0, and all else is equal.
+// The largest says nothing of the others: scores that are masked are -10000 or less.
 func alike(a, b *tensor.Tensor) bool {
 	if !slices.Equal(a.Shape, b.Shape) || len(a.Data) != len(b.Data) {
 		return false
