@@ -20,15 +20,8 @@ const lookahead = 101
 // Solve makes the policy of a worker with its promise. ctx ends it between two steps. It fails when the worker is not
 // valid.
 func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
-	if err := w.validate(); err != nil {
-		return nil, err
-	}
-	p := newProblem(w)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	best, _ := p.FiniteHorizon(lookahead)
-	if err := ctx.Err(); err != nil {
+	p, best, err := w.solve(ctx)
+	if err != nil {
 		return nil, err
 	}
 	out := &plan.Policy{
@@ -52,6 +45,48 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 	return out, nil
 }
 
+func (w *Worker) solve(ctx context.Context) (*problem, mdp.Policy, error) {
+	if err := w.validate(); err != nil {
+		return nil, nil, err
+	}
+	p := newProblem(w)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	best, _ := p.FiniteHorizon(lookahead)
+	return p, best, ctx.Err()
+}
+
+// WholeBatches returns the share of decisions that take all queries that wait (§4.3.2), of all decisions and of those
+// with more than one waiting.
+func (w *Worker) WholeBatches(ctx context.Context) (all, several float64, err error) {
+	p, best, err := w.solve(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	more := 0.0
+	for s, x := range p.stationary(best) {
+		n := w.MaxQueue
+		if s < p.overflow() {
+			n = s%w.MaxQueue + 1
+		}
+		whole := 0.0
+		if int(p.actions[best[s]].batch) == n {
+			whole = x
+		}
+		all += whole
+		if n > 1 {
+			several, more = several+whole, more+x
+		}
+	}
+	return all, several / more, nil
+}
+
+// stationary returns how often a policy is in each state.
+func (p *problem) stationary(policy mdp.Policy) []float64 {
+	return p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-10, 20000)
+}
+
 // promise computes the guarantees of a policy (§5.1). Every query counts the same: a decision weighs as many as it
 // serves.
 //
@@ -59,7 +94,7 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 // and slack is rounded down. The accuracy is a lower bound, over all queries, in time or not. The paper leaves out
 // decisions that miss, but other queries of their batch may be in time, on the fastest variant.
 func (p *problem) promise(policy mdp.Policy) plan.Promise {
-	share := p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-10, 20000)
+	share := p.stationary(policy)
 	type served struct{ accuracy, queries float64 }
 	var by []served
 	var out plan.Promise

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/dag"
@@ -14,15 +15,14 @@ import (
 // for each machine that is not full, with its longer wait (Eq. 3). Details that the text leaves open are settled as
 // follows:
 //
-//   - 2b has the product of x and t. Here t <= r*x, and the sum of t is r: the same.
-//   - l is in whole milliseconds in the paper, in fractions here.
-//   - A module has one mode in the first program, and 2c stands there once more with the mean of W over the module's
-//     rate. Some optimum has one mode per module, the cheapest that is fast enough, and 2c implies the other. Solvers
-//     need both to be fast.
+//   - A module has one mode in the first program: some optimum has, the cheapest that is fast enough. So the program is
+//     a choice of a step of every module's curve. Without a solver the search for it is Exact's, with the same optimum.
+//   - With a solver, 2b has the product of x and t. Here t <= r*x, and the sum of t is r: the same. 2c stands there
+//     once more with the mean of W over the module's rate, which makes solvers fast. l is in fractions of milliseconds.
 //   - Modes that neither cost less nor are faster than another are left out of the first program; its optimum stays.
-//   - The second program fixes the rate of the partial machine to what full ones leave. Then 1/t is a number for each
-//     mode, and a binary variable chooses the mode: the program is linear, and no solver approximates. It chooses among
-//     all types, as the paper's example does (Table 3: X full, Y partial), where the text says "on this machine type".
+//   - The second program fixes the rate of the partial machine to what full ones leave. Then it only chooses a mode:
+//     the cheapest that is in time, of a list. It chooses among all types, as the paper's example does (Table 3: X
+//     full, Y partial), where the text says "on this machine type".
 //   - Modules are refined in the graph's order. Each gets what the others leave: those before it with their result,
 //     those after it as if their machines were full.
 //   - If no mode is left, full machines are removed, one by one, until machines of one mode can share the remaining
@@ -38,19 +38,16 @@ func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, err
 	for i := range p.Modules {
 		w.modules = append(w.modules, p.module(i))
 	}
-	rates, bound, err := w.first(ctx)
+	modes, bound, err := w.first(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if rates == nil {
+	if modes == nil {
 		return nil, p.infeasible(g)
 	}
 	a := &Allocation{Modules: make([]Allocated, len(p.Modules))}
 	for i := range w.modules {
-		uses, err := w.refine(ctx, i, rates[i])
-		if err != nil {
-			return nil, err
-		}
+		uses := w.refine(i, modes[i])
 		if uses == nil && p.Modules[i].Rate > 0 {
 			return Greedy(p)
 		}
@@ -71,40 +68,46 @@ type paperMethod struct {
 	latency []time.Duration // by module: worst latency of its full machines, later of all its machines
 }
 
-// load is the part of a module's rate that goes to a mode.
-type load struct {
-	mode int
-	rate float64
-}
-
 // objectiveMargin covers the solver's tolerance, a nanosecond per row.
 const objectiveMargin = 100 * time.Nanosecond
 
-// first solves 2a-2d. It returns the modes of every module with their rates, nil where nothing is feasible, and a bound
-// on the cost.
-func (w *paperMethod) first(ctx context.Context) ([][]load, float64, error) {
-	x := &milp.Program{}
-	n := len(w.modules)
-	begins, modes, shares := make([]int, n), make([][]int, n), make([][]int, n)
-	for i := range w.modules {
-		begins[i] = x.Column(milp.Column{Upper: milli(w.p.SLO)})
-	}
+// first solves 2a-2d. It returns by module the mode of every machine, -1 where nothing is asked, and a bound on the
+// cost. There are no modes where nothing is feasible.
+func (w *paperMethod) first(ctx context.Context) (modes []int, bound float64, err error) {
+	curves, of := make([]costCurve, len(w.modules)), make([][]int, len(w.modules))
 	for i, m := range w.modules {
-		steps, of := m.fractional(w.p.SLO)
-		if len(steps) == 0 {
+		if curves[i], of[i] = m.fractional(w.p.SLO); len(curves[i]) == 0 {
 			return nil, 0, nil
 		}
-		if m.rate == 0 {
-			w.addPrecedence(x, begins, i)
-			continue
-		}
+	}
+	var steps []int
+	if w.solver == nil {
+		steps, _, bound = w.g.leastCost(curves, w.p.SLO, maxNodes)
+	} else if steps, bound, err = w.program(ctx, curves); err != nil {
+		return nil, 0, err
+	}
+	for i, k := range steps {
+		modes = append(modes, of[i][k])
+		w.latency[i] = curves[i][k].latency
+	}
+	return modes, bound, nil
+}
+
+// program solves 2a-2d as an integer program, and returns the step of every module's curve.
+func (w *paperMethod) program(ctx context.Context, curves []costCurve) (steps []int, bound float64, err error) {
+	x := &milp.Program{}
+	begins, uses := make([]int, len(curves)), make([][]int, len(curves))
+	for i := range curves {
+		begins[i] = x.Column(milp.Column{Upper: milli(w.p.SLO)})
+	}
+	for i, steps := range curves {
 		var sum, mean, one []milp.Term
-		for k, at := range steps {
+		for _, at := range steps {
 			use := x.Column(milp.Column{Upper: 1, Integer: true})
 			share := x.Column(milp.Column{Objective: at.cost, Upper: 1}) // t/r
 			x.Row(-milp.Inf, 0, milp.Term{Column: share, Coef: 1}, milp.Term{Column: use, Coef: -1})
+			uses[i] = append(uses[i], use)
 			sum = append(sum, milp.Term{Column: share, Coef: 1})
-			modes[i], shares[i] = append(modes[i], of[k]), append(shares[i], share)
 			one = append(one, milp.Term{Column: use, Coef: 1})
 			mean = append(mean, milp.Term{Column: share, Coef: milli(at.latency)})
 			w.addPrecedence(x, begins, i, milp.Term{Column: use, Coef: milli(at.latency)})
@@ -114,41 +117,16 @@ func (w *paperMethod) first(ctx context.Context) ([][]load, float64, error) {
 		w.addPrecedence(x, begins, i, mean...)
 	}
 	out, err := w.solver.Solve(ctx, x, milp.Limits{})
-	if err != nil {
+	switch {
+	case err != nil || out.Status == milp.Infeasible:
 		return nil, 0, err
-	}
-	switch out.Status {
-	case milp.Infeasible:
-		return nil, 0, nil
-	case milp.Optimal:
-	default:
+	case out.Status != milp.Optimal:
 		return nil, 0, fmt.Errorf("scrooge: the first program ended as %v, want an optimum", out.Status)
 	}
-	rates := make([][]load, n)
-	for i, m := range w.modules {
-		for k, c := range shares[i] {
-			if share := out.Values[c]; share > rounding {
-				rates[i] = append(rates[i], load{modes[i][k], share * m.rate})
-				w.latency[i] = max(w.latency[i], m.modes[modes[i][k]].full)
-			}
-		}
-		balance(rates[i], m.rate)
+	for i := range uses {
+		steps = append(steps, slices.IndexFunc(uses[i], func(c int) bool { return out.Values[c] > 0.5 }))
 	}
-	return rates, out.Bound, nil
-}
-
-// rounding is the share of a rate that is the solver's noise.
-const rounding = 1e-7
-
-// balance scales loads to sum to a rate.
-func balance(loads []load, rate float64) {
-	sum := 0.0
-	for _, l := range loads {
-		sum += l.rate
-	}
-	for k := range loads {
-		loads[k].rate *= rate / sum
-	}
+	return steps, out.Bound, nil
 }
 
 // addPrecedence adds the rows by which the modules that module i feeds begin after it (2c), and the objective is kept
@@ -165,68 +143,37 @@ func (w *paperMethod) addPrecedence(x *milp.Program, begins []int, i int, took .
 
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// refine gives module i its machines: in every mode the full ones, and one for the remaining rate. It returns nil when
-// there are none.
-func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
+// refine gives module i its machines: full ones in a mode, and one for the remaining rate, whose mode is the second
+// program's. It returns nil when there are none.
+func (w *paperMethod) refine(i, mode int) []Use {
 	m := w.modules[i]
+	if mode < 0 {
+		return nil
+	}
 	before, behind := dag.Around(w.g.next, w.latency)
 	within := w.p.SLO - before[i] - behind[i]
-	var uses []Use
-	for _, l := range loads {
-		x := &m.modes[l.mode]
-		full := math.Floor(l.rate/x.cap + remainderTolerance)
-		left := l.rate - full*x.cap
-		if left > remainderTolerance*m.rate {
-			mode, err := w.partial(ctx, m, left, within)
-			if err != nil {
-				return nil, err
+	x := &m.modes[mode]
+	full := math.Floor(m.rate/x.cap + remainderTolerance)
+	c := composition{remainderMode: -1, remainder: m.rate - full*x.cap}
+	if c.remainder > remainderTolerance*m.rate {
+		c.remainderMode = m.cheapestMode(c.remainder, 1, within)
+		for c.remainderMode < 0 { // no mode carries so little in time
+			if c.remainderMode = m.cheapestMode(c.remainder, math.Inf(1), within); c.remainderMode >= 0 {
+				break
 			}
-			for mode < 0 { // no mode carries so little in time
-				if mode = m.cheapestMode(left, within); mode >= 0 {
-					break
-				}
-				if full--; full < 0 {
-					return nil, nil
-				}
-				left += x.cap
+			if full--; full < 0 {
+				return nil
 			}
-			uses = append(uses, m.uses(composition{remainderMode: mode, remainder: left})...)
-		}
-		if full > 0 {
-			uses = append(uses, Use{Mode: l.mode, Count: int(full), Rate: x.cap})
+			c.remainder += x.cap
 		}
 	}
+	if full > 0 {
+		c.full = []fulls{{mode, int(full)}}
+	}
+	uses := m.uses(c)
 	w.latency[i] = 0
 	for _, u := range uses {
 		w.latency[i] = max(w.latency[i], m.modes[u.Mode].WorstLatency(min(u.Rate, m.modes[u.Mode].cap)))
 	}
-	return uses, nil
-}
-
-// partial solves 2a-2d with Eq. 3 for one machine: the cheapest mode that carries a rate in time, or -1.
-func (w *paperMethod) partial(ctx context.Context, m *module, rate float64, within time.Duration) (int, error) {
-	x := &milp.Program{}
-	var modes []int
-	var one []milp.Term
-	for k := range m.modes {
-		if mode := &m.modes[k]; mode.cap*(1+remainderTolerance) >= rate {
-			use := x.Column(milp.Column{Objective: rate * mode.price, Upper: 1, Integer: true})
-			x.Row(-milp.Inf, milli(within), milp.Term{Column: use, Coef: milli(mode.sharedLatency(rate))})
-			modes, one = append(modes, k), append(one, milp.Term{Column: use, Coef: 1})
-		}
-	}
-	if len(modes) == 0 {
-		return -1, nil
-	}
-	x.Row(1, 1, one...)
-	out, err := w.solver.Solve(ctx, x, milp.Limits{})
-	if err != nil || out.Status != milp.Optimal {
-		return -1, err
-	}
-	for n, k := range modes {
-		if out.Values[one[n].Column] > 0.5 && m.modes[k].sharedLatency(rate) <= within {
-			return k, nil
-		}
-	}
-	return -1, nil
+	return uses
 }

@@ -64,7 +64,7 @@ func TestExampleAsWritten(t *testing.T) {
 	if ms := a.Latency.Round(time.Millisecond).Milliseconds(); ms != 273 {
 		t.Errorf("it takes %v, want 273 ms", a.Latency)
 	}
-	want := [][]scrooge.Use{{{2, 1, 20}, {1, 1, 60}}, {{3, 1, 120}, {3, 1, 200}}}
+	want := [][]scrooge.Use{{{1, 1, 60}, {2, 1, 20}}, {{3, 1, 200}, {3, 1, 120}}}
 	for i, uses := range want {
 		if len(a.Modules[i].Uses) != len(uses) {
 			t.Fatalf("module %d: %v, want %v", i, a.Modules[i].Uses, uses)

@@ -81,9 +81,12 @@ func Greedy(p *Problem) (*Allocation, error) {
 	return a, err
 }
 
-// cheapestMode returns the cheapest mode in which machines that share a rate evenly are within a latency, or -1.
-func (m *module) cheapestMode(rate float64, within time.Duration) int {
-	k := slices.IndexFunc(m.byPrice, func(k int) bool { return m.modes[k].sharedLatency(rate) <= within })
+// cheapestMode returns the cheapest mode in which so many machines at most, which share a rate evenly, are within a
+// latency, or -1.
+func (m *module) cheapestMode(rate, most float64, within time.Duration) int {
+	k := slices.IndexFunc(m.byPrice, func(k int) bool {
+		return m.modes[k].machines(rate) <= most && m.modes[k].sharedLatency(rate) <= within
+	})
 	if k < 0 {
 		return -1
 	}

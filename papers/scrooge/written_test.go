@@ -3,6 +3,7 @@ package scrooge_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -109,4 +110,19 @@ func TestNeverBelowExact(t *testing.T) {
 			return scrooge.Many(rand.New(rand.NewPCG(seed, 30)), scrooge.Figure1[names[seed%7]], 4)
 		})
 	})
+}
+
+// The first program has the same optimum as an integer program and by our own search.
+func TestFirstProgramBothWays(t *testing.T) {
+	for seed := range uint64(60) {
+		p := scrooge.Small(rand.New(rand.NewPCG(seed, 7)))
+		solved, err := scrooge.AsWritten(t.Context(), p, highstest.Solver(t))
+		searched, failed := scrooge.AsWritten(t.Context(), p, nil)
+		if (err == nil) != (failed == nil) {
+			t.Fatalf("seed %d: with a solver %v, without one %v", seed, err, failed)
+		}
+		if err == nil && math.Abs(solved.Bound-searched.Bound) > 1e-6*searched.Bound {
+			t.Errorf("seed %d: at least %v with a solver, %v without one", seed, solved.Bound, searched.Bound)
+		}
+	}
 }

@@ -12,6 +12,8 @@ var study = reproduce.Study[*runner]{
 	Title: "INFless: A Native Serverless System for Low-Latency, High-Throughput Inference (ASPLOS 2022)",
 	New:   func(r reproduce.Request) (*runner, error) { return newRunner(r), nil },
 	Figures: []reproduce.Declaration[*runner]{
+		{Name: "2", Declare: figure2, Doc: "models on CPU threads alone, one query and batches of four"},
+		{Name: "10", Declare: figure10, Doc: "the three traces"},
 		{Name: "8", Doc: predict.Doc + "; when asked for by name", OnRequest: true,
 			Declare: func(run *runner, _ *reproduce.Sheet) error { return predict.Prepare(run.Runner) }},
 		{Name: "11", Declare: figure11,

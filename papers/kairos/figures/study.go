@@ -19,6 +19,7 @@ var study = reproduce.Study[*runner]{
 		{Name: "2", Declare: figure2,
 			Doc: "RM2: what simulated annealing evaluates on its way, without a rule for queries"},
 		{Name: "3", Declare: figure3, Doc: "RM2: the same pools under every rule for queries"},
+		{Name: "P", Declare: figureP, Doc: "how well sizes tell latencies: Pearson coefficients and deviations"},
 		{Name: "8", Declare: figure8, Doc: "Kairos against the best homogeneous pool, five models"},
 		{Name: "9", Declare: figure9, Doc: "every rule on its best pool, five models"},
 		{Name: "10", Declare: figure10, Doc: "how many pools Algorithm 1 evaluates under every rule"},

@@ -14,6 +14,9 @@ var study = reproduce.Study[*runner]{
 	Title:  "Proteus: A High-Throughput Inference-Serving System with Accuracy Scaling (ASPLOS 2024)",
 	Solver: true, New: newRunner,
 	Figures: []reproduce.Declaration[*runner]{
+		{Name: "1", Declare: figure1, Doc: "EfficientNet: accuracy and throughput by device and configuration"},
+		{Name: "R", Declare: figureR, OnRequest: true,
+			Doc: "the time of a query in the engine, on this machine; when asked for by name"},
 		{Name: "4", Declare: figure4,
 			Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the release counts"},
 		{Name: "5", Declare: figure5, Doc: "bursts of demand"},

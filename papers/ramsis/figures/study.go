@@ -16,6 +16,10 @@ var study = reproduce.Study[*runner]{
 	Name: "ramsis", Title: "Model Selection for Latency-Critical Inference Serving (RAMSIS, EuroSys 2024)",
 	Solver: true, New: newRunner,
 	Figures: []reproduce.Declaration[*runner]{
+		{Name: "3", Declare: modelsOf("image"), Doc: "image models: accuracy over latency"},
+		{Name: "9", Declare: modelsOf("text"), Doc: "text models: accuracy over latency"},
+		{Name: "N", Declare: figureN, Doc: "the naive process: its states, and how long one sweep over them takes"},
+		{Name: "V", Declare: figureV, Doc: "variable batching: the share of decisions that take all that wait"},
 		{Name: "5", Declare: figure5, Doc: "the production trace by workers: image and text, three objectives each"},
 		{Name: "6", Declare: figure6, Doc: "constant load: image on 60 workers and text on 20, three objectives each"},
 		{Name: "7", Declare: figure7, Doc: "what policies promise against what is simulated, 40, 60 and 80 workers"},

@@ -71,20 +71,25 @@ func figure12(run *runner, f *reproduce.Sheet) error {
 		Bars("cost over that at the graph's own objective")
 	for i := range run.graphs {
 		g := &run.graphs[i]
-		var own reproduce.Values // at the graph's own objective
+		own := make([]reproduce.Values, len(sessionMethods)) // at the graph's own objective
 		for k, by := range relaxations {
 			objective := scaleDuration(g.objective, by)
-			cost := run.allocated(g, objective, false).Each((*sessionCost).mean)
-			if k == 0 {
-				own = cost
-			}
 			at := f.At("graph", g.name, "objective", objective)
-			at.Row("scrooge", "cost", "$/h", cost)
-			r := at.Row("scrooge", "saved", "%", cost.Over(own).Map(func(v float64) float64 { return 100 * (1 - v) }))
-			if k == len(relaxations)-1 {
-				r.Published(published12[g.name], "§4.3, Figure 12")
+			for n, m := range sessionMethods {
+				cost := run.allocated(g, objective, m, false).Each((*sessionCost).mean)
+				if k == 0 {
+					own[n] = cost
+				}
+				at.Row(m.name, "cost", "$/h", cost)
+				r := at.Row(m.name, "saved", "%",
+					cost.Over(own[n]).Map(func(v float64) float64 { return 100 * (1 - v) }))
+				if k == len(relaxations)-1 {
+					r.Published(published12[g.name], "§4.3, Figure 12")
+				}
+				if n == 0 {
+					bars.Bar(g.name, fmt.Sprintf("x %v", by), cost.Over(own[n]).First())
+				}
 			}
-			bars.Bar(g.name, fmt.Sprintf("x %v", by), cost.Over(own).First())
 		}
 	}
 	return nil
@@ -114,29 +119,35 @@ func figure13(run *runner, f *reproduce.Sheet) error {
 		rate := func(c *sessionCost) float64 { return c.rates[stage] }
 		for k, by := range relaxations {
 			objective := scaleDuration(g.objective, by)
-			with, without := run.allocated(g, objective, false), run.allocated(g, objective, true)
 			a, b := f.Part("13a").At("graph", name, "objective", objective),
 				f.Part("13b").At("graph", name, "objective", objective)
-			ratio := without.Each((*sessionCost).mean).Over(with.Each((*sessionCost).mean))
-			throughput := "throughput of a machine with " + known.model
-			r := a.Row("scrooge-single", "cost over scrooge's", "", ratio)
-			y := b.Row("scrooge", throughput, "items/s", with.Each(rate))
-			b.Row("scrooge-single", throughput, "items/s", without.Each(rate))
+			ratioAt := func(m method) reproduce.Values {
+				return run.allocated(g, objective, m, true).Each((*sessionCost).mean).
+					Over(run.allocated(g, objective, m, false).Each((*sessionCost).mean))
+			}
 			// The paper gives ranges of ratios without their objectives. They are assumed to rise with them, as
 			// throughputs do.
-			switch k {
-			case 0:
-				r.Published(known.ratios[0], "§4.4: lowest of a range")
-				y.Published(known.rates[0], "§4.3, Figure 13b")
-			case len(relaxations) - 1:
-				r.Published(known.ratios[1], "§4.4: highest of a range")
-				y.Published(known.rates[1], "§4.3, Figure 13b")
+			end, isEnd := map[int]int{0: 0, len(relaxations) - 1: 1}[k]
+			for _, m := range sessionMethods {
+				r := a.Row(m.name+", one batch at a time", "cost over several at once", "", ratioAt(m))
+				if isEnd {
+					r.Published(known.ratios[end], "§4.4: end of a range")
+				}
 			}
-			x := float64(objective) / float64(ms)
-			ratios.Point(name, x, ratio.First())
-			rates.Point(known.model, x, with.Each(rate).First())
-			rates.Faint(known.model+", one batch at a time").
-				Point(known.model+", one batch at a time", x, without.Each(rate).First())
+			throughput := "throughput of a machine with " + known.model
+			for _, m := range sessionMethods {
+				y := b.Row(m.name, throughput, "items/s", run.allocated(g, objective, m, false).Each(rate))
+				if isEnd {
+					y.Published(known.rates[end], "§4.3, Figure 13b")
+				}
+				b.Row(m.name+", one batch at a time", throughput, "items/s",
+					run.allocated(g, objective, m, true).Each(rate))
+			}
+			ours, x := sessionMethods[0], float64(objective)/float64(ms)
+			ratios.Point(name, x, ratioAt(ours).First())
+			rates.Point(known.model, x, run.allocated(g, objective, ours, false).Each(rate).First())
+			rates.Faint(known.model+", one batch at a time").Point(known.model+", one batch at a time", x,
+				run.allocated(g, objective, ours, true).Each(rate).First())
 		}
 	}
 	return nil
@@ -155,45 +166,56 @@ func figure14(run *runner, f *reproduce.Sheet) error {
 	for i := range run.graphs {
 		g := &run.graphs[i]
 		for k, d := range []time.Duration{0, 30 * time.Second, 120 * time.Second} {
-			e := scroogeDefault
-			if d != e.turnOff {
-				e.name, e.turnOff = fmt.Sprintf("%s, turned off after %v", e.name, d), d
-			}
-			s := run.session(e, g)
 			at := f.At("graph", g.name, "turn-off delay", d)
-			at.Row("scrooge", "finish rate", "%", s.Each((*sessionRun).finishRate)).
-				Published(reproduce.InList(published14, g.name, k), "§4.4, Figure 14: at least")
-			at.Row("scrooge", "cost", "$/h", s.Each((*sessionRun).mean))
-			at.Row("scrooge", "plans", "", s.Each(func(s *sessionRun) float64 { return float64(s.plans) }))
-			bars.Bar(d.String(), g.name, s.Each((*sessionRun).finishRate).First())
+			for n, e := range []contender{scroogeDefault, asWritten} {
+				if d != e.turnOff {
+					e.name, e.turnOff = fmt.Sprintf("%s, turned off after %v", e.name, d), d
+				}
+				s := run.session(e, g)
+				at.Row(e.system, "finish rate", "%", s.Each((*sessionRun).finishRate)).
+					Published(reproduce.InList(published14, g.name, k), "§4.4, Figure 14: at least")
+				at.Row(e.system, "cost", "$/h", s.Each((*sessionRun).mean))
+				at.Row(e.system, "plans", "", s.Each(func(s *sessionRun) float64 { return float64(s.plans) }))
+				if n == 0 {
+					bars.Bar(d.String(), g.name, s.Each((*sessionRun).finishRate).First())
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// allocationContenders are the ways to allocate and place in the running system. They show the value of exact
-// allocation there (ours).
-var allocationContenders = []contender{
-	scroogeDefault,
-	{name: "scrooge-written", system: "scrooge-written", turnOff: scroogeDefault.turnOff},
-	{name: "scrooge-written, with our room", system: "scrooge-written", turnOff: scroogeDefault.turnOff,
-		headroom: 1.2, within: 0.85},
-	{name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: scroogeDefault.turnOff,
-		headroom: 1.2, within: 0.85},
-	{name: "scrooge-single", system: "scrooge-single", turnOff: scroogeDefault.turnOff},
-}
-
-// figureM compares sessions by way of allocation. It has only the graph whose allocations differ most (Figure 10):
-// HiGHS takes a minute for a session.
+// figureM goes from the paper's system to ours, a step at a time, with the two graphs that lose most and least of the
+// three (ours). Then it has the other ways to allocate.
 func figureM(run *runner, f *reproduce.Sheet) error {
-	at, g := f.At("graph", "traffic"), run.graph("traffic")
-	base := run.session(allocationContenders[0], g).Each((*sessionRun).mean)
-	for _, e := range allocationContenders {
-		s := run.session(e, g)
-		at.Row(e.name, "cost", "$/h", s.Each((*sessionRun).mean))
-		at.Row(e.name, "cost over scrooge's", "", s.Each((*sessionRun).mean).Over(base))
-		at.Row(e.name, "finish rate", "%", s.Each((*sessionRun).finishRate))
-		at.Row(e.name, "cost over the least", "", s.Each((*sessionRun).overLeast))
+	steps := []contender{scroogeDefault, asWritten}
+	for _, step := range []struct {
+		name   string
+		change func(*contender)
+	}{
+		{"and our routing", func(e *contender) { e.router = "earliestfinish" }},
+		{"and our placement", func(e *contender) { e.placement = "rented" }},
+		{"and 0.85 of the objective", func(e *contender) { e.within = 0.85 }},
+		{"and head-room 1.2", func(e *contender) { e.headroom = 1.2 }},
+	} {
+		e := steps[len(steps)-1]
+		e.name = step.name
+		step.change(&e)
+		steps = append(steps, e)
+	}
+	for _, system := range []string{"scrooge-greedy", "scrooge-single"} {
+		steps = append(steps, contender{name: system, system: system, turnOff: scroogeDefault.turnOff})
+	}
+	for _, name := range []string{"traffic", "tracker"} {
+		at, g := f.At("graph", name), run.graph(name)
+		base := run.session(steps[0], g).Each((*sessionRun).mean)
+		for _, e := range steps {
+			s := run.session(e, g)
+			at.Row(e.name, "cost", "$/h", s.Each((*sessionRun).mean))
+			at.Row(e.name, "cost over scrooge's", "", s.Each((*sessionRun).mean).Over(base))
+			at.Row(e.name, "finish rate", "%", s.Each((*sessionRun).finishRate))
+			at.Row(e.name, "cost over the least", "", s.Each((*sessionRun).overLeast))
+		}
 	}
 	return nil
 }

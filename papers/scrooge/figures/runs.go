@@ -1,6 +1,7 @@
 package scrooge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,6 +22,8 @@ type contender struct {
 	turnOff      time.Duration // how long dropped instances stay loaded; Nexus has none
 	headroom     float64       // factor on the demand; 0 means the system's own
 	within       float64       // part of the objective to plan with; 0 means the system's own
+	// names of the placement and the router; "" means the system's own
+	placement, router string
 }
 
 // planDelay is the simulated time of planning: about that of the paper's allocation (§4.3).
@@ -74,6 +77,8 @@ func (run *runner) simulate(ctx context.Context, e contender, s *session, seed u
 	if e.within > 0 {
 		c.System.Options.Pipelines.Within = e.within
 	}
+	c.System.Options.Pipelines.Placement = cmp.Or(e.placement, c.System.Options.Pipelines.Placement)
+	c.System.Router = cmp.Or(e.router, c.System.Router)
 	k := newWatcher(w.Spec, int(run.span.Seconds()))
 	c.OnStep, c.OnOutcome = k.onStep, k.onOutcome
 	r, err := c.Run(ctx, seed)

@@ -13,6 +13,8 @@ var study = reproduce.Study[*runner]{
 	Figures: []reproduce.Declaration[*runner]{
 		{Name: "1", Declare: figure1,
 			Doc: "the seven graphs: what 12 clients ask of them, and the machines that takes"},
+		{Name: "T1", Declare: table1, Doc: "machine types of three clouds, beside those of Figure 11's wide market"},
+		{Name: "P", Declare: figureP, Doc: "what it costs to profile the models"},
 		{Name: "5", Declare: figure5, Doc: "the modelled profile of SSD-Inception, by batch size and concurrency"},
 		{Name: "6", Declare: figure6,
 			Doc: "cost and finish rate of sessions by Scrooge and Nexus, and the least that they could cost"},
@@ -29,8 +31,7 @@ var study = reproduce.Study[*runner]{
 			Doc: "cost without spatial multiplexing, and the throughput of a machine, by objective"},
 		{Name: "14", Declare: figure14, Doc: "finish rate and cost by turn-off delay, seven graphs"},
 		{Name: "M", Declare: figureM,
-			Doc: "ours: exact allocation against the paper's two-step one, a greedy one and " +
-				"one batch at a time, in the running system"},
+			Doc: "ours: from the paper's system to ours a step at a time, a greedy allocation, one batch at a time"},
 	},
 	Notes: []string{"Profiles are modelled, not measured: the authors published none. The model is held to what the " +
 		"paper's text says of them (docs/papers.md, Scrooge)."},
