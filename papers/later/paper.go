@@ -1,7 +1,7 @@
 // Package later holds the headline claims of systems published since the five papers: Loki, Symphony and SuperServe.
 // Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours, whose
-// models are modelled: round numbers of the size that such models have. The published number stands beside what is
-// measured, and says no more than which way a result should lie.
+// models are modelled: round numbers of the size that such models have; Loki's claims are tried with its authors' models
+// too. The published number stands beside what is measured, and says no more than which way a result should lie.
 package later
 
 import (
@@ -19,9 +19,9 @@ var study = reproduce.Study[*runner]{
 	New: func(q reproduce.Request) (*runner, error) { return newRunner(q), nil },
 	Figures: []reproduce.Declaration[*runner]{
 		{Name: "L1", Declare: lokiCapacity,
-			Doc: "Loki: what a fixed cluster carries, with accuracy scaling and without (modelled models)"},
+			Doc: "Loki: what a fixed cluster carries with accuracy scaling and without; the authors' models too"},
 		{Name: "L2", Declare: lokiDay,
-			Doc: "Loki: violations, accuracy and machines along a day's load (modelled models)"},
+			Doc: "Loki: violations, accuracy and machines along a day's load, also with the authors' models"},
 		{Name: "S1", Declare: symphonyGoodput,
 			Doc: "Symphony: goodput of deferred and of eager dispatch, by number of models (modelled models)"},
 		{Name: "S2", Declare: symphonyMachines,
@@ -29,7 +29,8 @@ var study = reproduce.Study[*runner]{
 		{Name: "F1", Declare: superServeFixed,
 			Doc: "SuperServe: accuracy and attainment beside every fixed variant, by burst (modelled models)"},
 	},
-	Notes: []string{"All models are modelled: a batch of b takes a base and a time for each item, which are ours. " +
+	Notes: []string{"Models are modelled, but for those of Loki's authors: a batch of b takes a base and a time for " +
+		"each item, which are ours. " +
 		"The published numbers in brackets were measured with other models, machines and loads."},
 }
 

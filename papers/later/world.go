@@ -17,7 +17,7 @@ const (
 	us = time.Microsecond
 )
 
-// model is a modelled variant: a batch of b items takes base + b item.
+// model is a variant. A batch of b items takes base + b item, unless it was measured.
 type model struct {
 	name       string
 	accuracy   float64
@@ -37,7 +37,8 @@ type setting struct {
 	machines int
 	slo      time.Duration
 	maxBatch int
-	scatter  bool // batches scatter by 3 %; otherwise they take exactly what was profiled
+	measured map[string][]time.Duration // by model and batch size - 1
+	scatter  bool                       // batches scatter by 3 %; otherwise they take exactly what was profiled
 }
 
 // loadTime is how long a variant takes to load.
@@ -72,7 +73,7 @@ func (s *setting) environment(solver milp.Solver) (*experiment.Environment, erro
 				})
 				m.Load = append(m.Load, serving.LoadPoint{Variant: v, Load: loadTime})
 				for b := 1; b <= s.maxBatch; b++ {
-					m.Latency = append(m.Latency, x.point(v, b, s.scatter))
+					m.Latency = append(m.Latency, point(v, b, s.took(&x, b), s.scatter))
 				}
 			}
 			spec.Stages = append(spec.Stages, out)
@@ -97,9 +98,16 @@ const (
 	sigmas  = 1.645
 )
 
+// took is the time of a batch of b items.
+func (s *setting) took(x *model, b int) time.Duration {
+	if m := s.measured[x.name]; m != nil {
+		return m[b-1]
+	}
+	return x.base + time.Duration(b)*x.item
+}
+
 // point is the measurement of a batch of b items.
-func (x *model) point(v serving.VariantID, b int, scatters bool) serving.LatencyPoint {
-	took := x.base + time.Duration(b)*x.item
+func point(v serving.VariantID, b int, took time.Duration, scatters bool) serving.LatencyPoint {
 	p := reproduce.Always(serving.LatencyPoint{Variant: v, Items: b, Concurrency: 1, Samples: 100}, took)
 	if scatters {
 		p.StdDev = time.Duration(scatter * float64(took))
