@@ -19,8 +19,8 @@ import (
 //
 // The systems that follow the paper to the letter send items by the plan's shares; ours send every item to the instance
 // on which it is believed to end first. Batches of all start when a slot is free, with what waits: footnote 1 counts a
-// wait of one batch before an item's own, and a batch that is held keeps the items of a frame from being in time. Inputs
-// that cannot be in time any more are dropped (§3.6).
+// wait of one batch before an item's own, and a batch that is held keeps the items of a frame from being in time.
+// Inputs that cannot be in time any more are dropped (§3.6).
 var scroogeSystems = []System{
 	ours(pipelined("scrooge", "plans graphs of models for the cheapest machines, with batches and several of them at "+
 		"once", "Scrooge §3; allocation, placement and routing ours", Pipelines{})),

@@ -96,8 +96,8 @@ func said(a *questions.Advice) (out status.Said) {
 	}
 	for _, list := range a.Lists {
 		for _, x := range list.Items {
-			if x.Mend != nil {
-				out.Mends = append(out.Mends, x.Text)
+			if x.Remedy != nil {
+				out.Remedies = append(out.Remedies, x.Text)
 			}
 		}
 	}

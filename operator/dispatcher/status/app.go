@@ -10,8 +10,8 @@ import (
 
 // Said is what a diagnosis of the plan says: what it lacks, and what would mend that, in sentences.
 type Said struct {
-	Lacks string
-	Mends []string
+	Lacks    string
+	Remedies []string
 }
 
 // appStatus makes the fields of an app's status that the holder of its cell writes.
@@ -41,7 +41,7 @@ func (s *appStatus) fields(a App, said Said, now time.Time) map[string]any {
 	if said.Lacks != "" {
 		out["lacks"] = said.Lacks
 		list := []any{}
-		for _, m := range said.Mends {
+		for _, m := range said.Remedies {
 			list = append(list, m)
 		}
 		out["mends"] = list

@@ -99,7 +99,7 @@ func TestConditions(t *testing.T) {
 		{"silent and asleep", App{Violations: none, Percentile: 99}, Said{},
 			map[string]string{"Ready": "False/Asleep", "ObjectiveMet": "Unknown/NoQueries"}},
 		{"short of machines", App{Rate: 50, Demand: 50, Shed: 20, Violations: &late, Percentile: 95, Planned: true,
-			Ready: true}, Said{Lacks: "two machines", Mends: []string{"add 2"}},
+			Ready: true}, Said{Lacks: "two machines", Remedies: []string{"add 2"}},
 			map[string]string{"Planned": "False/Lacking", "ObjectiveMet": "True/InTime"}},
 	}
 	for _, x := range tests {
