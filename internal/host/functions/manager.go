@@ -423,12 +423,12 @@ func fitsMachine(spec *serving.Spec, bytes int64) error {
 	return oip.Errorf(oip.Invalid, "memory_bytes", "the model takes %d bytes, the largest machine has %d", bytes, most)
 }
 
-// change runs do while no other call changes the spec.
+// change runs do while no other call changes the spec. A model that panics while it is measured fails the change alone.
 func (m *Manager) change(ctx context.Context, do func() error) error {
 	select {
 	case m.changing <- struct{}{}:
 		defer func() { <-m.changing }()
-		return do()
+		return dataplane.Safely("change", do)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -65,7 +65,7 @@ func (u *underway) run(ctx context.Context, name string, timeout time.Duration,
 		return err
 	}
 	timer := time.AfterFunc(timeout, func() { a.cancel(errTakesLong) })
-	err = do(ctx)
+	err = dataplane.Safely("deployment", func() error { return do(ctx) }) // others wait for its end
 	timer.Stop()
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = ended(cause, timeout)

@@ -225,3 +225,21 @@ func TestDeployInBackground(t *testing.T) {
 	close(e.release)
 	r.m.Close()
 }
+
+// A deployment and a change that panic, as a runtime does while a model is measured, fail alone: others go on.
+func TestChangesThatPanicFailAlone(t *testing.T) {
+	u := newUnderway()
+	err := u.run(t.Context(), "f", time.Minute, func(context.Context) error { panic("on purpose") })
+	if err == nil || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("a deployment that panics: %v", err)
+	}
+	if err = u.run(t.Context(), "f", time.Minute, func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	u.close()
+	m := &Manager{changing: make(chan struct{}, 1)}
+	err = m.Extend(t.Context(), func(*Extension) error { panic("on purpose") })
+	if err == nil || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("a change that panics: %v", err)
+	}
+}
