@@ -49,6 +49,13 @@ type Backends struct {
 // Of is what runs the instances of a worker.
 func (b *Backends) Of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
 
+// Over has a function put something over what runs the instances of each worker. It is called before anything runs.
+func (b *Backends) Over(f func(serving.WorkerID, dataplane.Backend) dataplane.Backend) {
+	for w := range b.workers {
+		b.workers[w] = f(serving.WorkerID(w), b.workers[w])
+	}
+}
+
 // Unbind forgets what runs as a variant. Instances that run keep it.
 func (b *Backends) Unbind(v serving.VariantID) {
 	if b.Local != nil {

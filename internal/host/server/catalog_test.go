@@ -67,15 +67,20 @@ class Summing:
 // addingModel writes a model that adds a number to its input.
 func addingModel(t *testing.T, path string, number float32) {
 	t.Helper()
+	if err := addModel(path, number); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addModel is addingModel without a test.
+func addModel(path string, number float32) error {
 	g := onnxmodel.NewGraph("adding").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).
 		Initializer("number", []float32{number}, 1).Node("Add", []string{"x", "number"}, []string{"y"}).
 		Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := g.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	return g.Write(path)
 }
 
 // newComers starts a server of a system. With python it has a worker for models in Python, else a repository under

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/measure/steps"
 	"github.com/sluice-serving/sluice/internal/measure/telemetry"
 	"github.com/sluice-serving/sluice/internal/measure/tracing"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/report"
 )
 
@@ -59,6 +60,8 @@ type Options struct {
 	LogLevel *slog.LevelVar
 
 	Observe host.Observer // of every step; nil for none
+
+	over func(serving.WorkerID, dataplane.Backend) dataplane.Backend // has workers fail in tests; nil for none
 }
 
 // Server is a running configuration: backends, data plane, stores and front ends. Its listeners are bound from the
@@ -134,6 +137,9 @@ func newServer(ctx context.Context, p *host.Profiled, planned *host.Planned, o O
 		return nil, err
 	}
 	s.onRelease(func() error { run.Close(); return nil })
+	if o.over != nil {
+		run.Over(o.over)
+	}
 	if planned == nil {
 		if err := s.restoreFunctions(ctx, p, run); err != nil {
 			return nil, err

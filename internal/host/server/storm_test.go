@@ -1,0 +1,94 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/sluice-serving/sluice/internal/longtest"
+	"github.com/sluice-serving/sluice/internal/runtime/native"
+	"github.com/sluice-serving/sluice/internal/systems"
+)
+
+// stormRows are seeds that found a fault once.
+var stormRows = []struct {
+	seed  uint64
+	found string
+}{
+	{55, "a runtime that panicked while a model was measured broke off the change instead of failing it"},
+}
+
+// The whole server under a storm, on a virtual clock: requests of the protocol come in and are called off, models are
+// loaded, replaced, broken and unloaded, functions deployed and deleted, workers fail, hang and are slow, and the
+// server is stopped or killed and starts again with what its disk held, all as a seed says. SLUICE_STORM names one
+// seed. See [storm] for what must hold.
+//
+// A kill is a copy of the folder at a moment when nothing moves, so that nothing is torn in the middle of a write:
+// internal/host/store has tests of damage. Outside are sockets, the network (requests are handed to the handlers),
+// workers that are not in this process, models in Python, machines that come and go, disks that fill, and clocks that
+// jump. A seed fixes the script; goroutines that are ready at the same instant may still run in another order.
+func TestStorm(t *testing.T) {
+	if _, err := native.ONNXRuntime(); err != nil {
+		t.Skip(err)
+	}
+	names := stormSystems(t)
+	if s := os.Getenv("SLUICE_STORM"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weather(t, newStorm(seed, names))
+		return
+	}
+	seeds := uint64(longtest.Of(60, 10_000))
+	if testing.Short() {
+		seeds = 10
+	}
+	for _, x := range stormRows {
+		weather(t, newStorm(x.seed, names))
+	}
+	var total stormCounts
+	for seed := range seeds {
+		total.add(weather(t, newStorm(seed+1, names)))
+	}
+	t.Logf("%d storms: %+v", seeds, total)
+	if total.Served == 0 || total.Served == total.Queries || total.Changes == 0 || total.Starts == int(seeds) {
+		t.Error("nothing went well, or nothing went wrong")
+	}
+}
+
+// weather runs a script. Where it fails, that is said with the smallest script that still does.
+func weather(t *testing.T, s *stormScript) stormCounts {
+	t.Helper()
+	run := func(s *stormScript) (counts stormCounts, failed string) {
+		root, err := os.MkdirTemp(t.TempDir(), "")
+		must(err)
+		defer func() { must(os.RemoveAll(root)) }()
+		synctest.Test(t, func(*testing.T) { counts, failed = ride(filepath.Join(root, "0"), s) })
+		return counts, failed
+	}
+	counts, failed := run(s)
+	if failed == "" {
+		return counts
+	}
+	least := s.shrunk(func(less *stormScript) bool { _, failed := run(less); return failed != "" }, 40)
+	t.Errorf("%s\nafter\n%s\nwhich fails as well as all %d events; to repeat:\n"+
+		"SLUICE_STORM=%d go test ./internal/host/server -run '^TestStorm$'", failed, least, len(s.events), s.seed)
+	return counts
+}
+
+// stormSystems are the systems whose models may come and go, by name. Solving decision processes takes too long.
+func stormSystems(t *testing.T) (out []string) {
+	for _, name := range systems.Names() {
+		x, err := systems.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Planner != "static" {
+			out = append(out, name)
+		}
+	}
+	return out
+}

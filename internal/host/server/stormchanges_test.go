@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Besides what it adds, a change may have a model be:
+const (
+	gone = -1 // none
+	same = -2 // what its file is
+	junk = -3 // nothing that can be loaded
+)
+
+// change has a model or function become what adds a number, once the earlier changes of it are over.
+func (w *storm) change(name string, number int, method, path string, body []byte, write func() error) {
+	l, x := w.life, w.names[name]
+	w.changes.Go(func() {
+		ctx, done := context.WithTimeout(l.calls, stormWait)
+		defer done()
+		select {
+		case x.turn <- struct{}{}:
+			defer func() { <-x.turn }()
+		case <-ctx.Done():
+			return
+		}
+		w.mu.Lock()
+		if l.dead || ctx.Err() != nil {
+			w.mu.Unlock()
+			return
+		}
+		if write != nil {
+			must(write())
+			x.file = number
+		}
+		if number == same {
+			number = x.file
+		}
+		at := len(x.numbers)
+		if number != junk { // what was served before stays
+			x.numbers = append(x.numbers, number)
+		}
+		w.mu.Unlock()
+		code, said := w.call(ctx, l, method, path, body)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch {
+		case l.dead || code != http.StatusOK:
+		case number == junk:
+			w.failed = append(w.failed, fmt.Sprintf("%s: a file that is no model was loaded: %s", name, said))
+		default:
+			if x.sure = at; number == gone {
+				x.deleted = at
+			}
+			w.counts.Changes++
+		}
+	})
+}
+
+// ask sends the k-th query of an event.
+func (w *storm) ask(e stormEvent, k int) {
+	rng := rand.New(rand.NewPCG(w.script.seed, uint64(e.at)+uint64(k)))
+	time.Sleep(time.Duration(rng.Int64N(int64(e.long))))
+	names := [...]string{"m0", "m1", "f0", "f1"}
+	name, ctx, l := names[rng.IntN(len(names))], context.Background(), w.life
+	if l.isOver() {
+		return
+	}
+	if rng.IntN(8) == 0 {
+		limit, done := context.WithTimeout(ctx, time.Duration(rng.IntN(300))*time.Millisecond)
+		defer done()
+		ctx = limit
+	}
+	begun := time.Now()
+	code, _ := w.infer(ctx, l, name, 1+rng.IntN(3))
+	if took := time.Since(begun); took > stormTimeout+stormBound {
+		w.fail("a query of %s was answered with %d after %v", name, code, took)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts.Queries++
+	if code == http.StatusOK {
+		w.counts.Served++
+	}
+}
+
+// isOver reports whether a life takes no more requests.
+func (l *stormLife) isOver() bool { return l.calls.Err() != nil }
+
+// infer sends a query and returns the code and what was added. A number that its name did not have meanwhile is a
+// failure. A function is replaced machine by machine: what it was before answers beside what it is.
+func (w *storm) infer(ctx context.Context, l *stormLife, name string, items int) (code int, number float32) {
+	w.mu.Lock()
+	x := w.names[name]
+	from := x.sure
+	if name[0] == 'f' {
+		from = x.deleted
+	}
+	w.mu.Unlock()
+	query, err := json.Marshal(map[string]any{
+		"parameters": map[string]any{"timeout": stormTimeout.Microseconds()},
+		"inputs": []any{map[string]any{
+			"name": "x", "datatype": "FP32", "shape": []int{items, 2}, "data": make([]float32, 2*items),
+		}},
+	})
+	must(err)
+	code, text := w.call(ctx, l, "POST", "/v2/models/"+name+"/infer", query)
+	if code != http.StatusOK {
+		return code, 0
+	}
+	var said struct{ Outputs []struct{ Data []float32 } }
+	if err := json.Unmarshal([]byte(text), &said); err != nil || len(said.Outputs) != 1 ||
+		len(said.Outputs[0].Data) != 2*items {
+		w.fail("%s: %v, an answer is %s", name, err, text)
+		return code, 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	number = said.Outputs[0].Data[0]
+	had := slices.ContainsFunc(x.numbers[from:], func(n int) bool { return n >= 0 && float32(n) == number })
+	if !had || slices.ContainsFunc(said.Outputs[0].Data, func(y float32) bool { return y != number }) {
+		w.failing("%s added %v, it can be one of %v", name, said.Outputs[0].Data, x.numbers[from:])
+	}
+	return code, number
+}
+
+// calm waits until faults are over, and looks whether all is as it was acknowledged.
+func (w *storm) calm() {
+	for on := range stormNames {
+		w.weather.set(serving.WorkerID(on), isWell, 0)
+	}
+	end := time.Now().Add(stormCalm)
+	for name, x := range w.names {
+		// A change that has failed since may have come half the way, and what is served from a file that is broken now
+		// is lost with its instance.
+		if x.sure < len(x.numbers)-1 || x.file == junk {
+			continue
+		}
+		number := x.numbers[x.sure]
+		ask := func() (code int, ok bool) {
+			code, added := w.infer(context.Background(), w.life, name, 1)
+			return code, (code == http.StatusOK) == (number != gone) && (number == gone || added == float32(number))
+		}
+		code, ok := ask()
+		for !ok && time.Now().Before(end) {
+			time.Sleep(time.Second)
+			code, ok = ask()
+		}
+		// Planners of papers leave an app without a machine where its demand is small or machines are few.
+		if !ok && (code != http.StatusServiceUnavailable || w.script.serves) {
+			w.fail("in calm weather, a query of %s, which %d was acknowledged for, gets %d", name, number, code)
+		}
+	}
+	code, text := w.call(context.Background(), w.life, "GET", "/v2/health/ready", nil)
+	for code != http.StatusOK && time.Now().Before(end) { // what was deployed last may still be on its way
+		time.Sleep(time.Second)
+		code, text = w.call(context.Background(), w.life, "GET", "/v2/health/ready", nil)
+	}
+	if code != http.StatusOK {
+		w.fail("in calm weather it is not ready: %s", text)
+	}
+	for name := range w.names {
+		ready, _ := w.call(context.Background(), w.life, "GET", "/v2/models/"+name+"/ready", nil)
+		if ready != http.StatusOK {
+			continue
+		}
+		if code, _ := w.infer(context.Background(), w.life, name, 1); code != http.StatusOK {
+			w.fail("%s says that it is ready, a query gets %d", name, code)
+		}
+	}
+	w.life.s.plane.Inspect(func(e *engine.Engine) {
+		if err := e.Check(); err != nil {
+			w.fail("%v", err)
+		}
+	})
+}

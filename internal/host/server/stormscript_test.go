@@ -1,0 +1,121 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/internal/systems"
+)
+
+// stormDeed is what happens in an event of a storm.
+type stormDeed int
+
+const (
+	queriesCome stormDeed = iota
+	modelLoads
+	modelReplaced // by another file, then loaded
+	modelBroken   // by a file that is no model, then loaded
+	modelUnloads
+	functionDeployed
+	functionDeleted
+	workerFails
+	serverStops // and starts again
+	serverKilled
+)
+
+var stormDeeds = [...]string{"queries", "load", "replace", "break", "unload", "deploy", "delete", "fault", "restart",
+	"kill"}
+
+// stormEvent is one of a script. What its numbers mean depends on the deed.
+type stormEvent struct {
+	at   time.Duration
+	deed stormDeed
+	who  int // number of a model, function or worker
+	n    int // queries, the number that a model adds, or the fault
+	long time.Duration
+}
+
+func (e stormEvent) String() string {
+	return fmt.Sprintf("%8v %s %d: %d, %v", e.at, stormDeeds[e.deed], e.who, e.n, e.long)
+}
+
+// stormScript is a system and what happens to it.
+type stormScript struct {
+	seed   uint64
+	system string
+	serves bool // the system's planner is the default's, which leaves no app without a machine
+	events []stormEvent
+}
+
+func (s *stormScript) String() string {
+	lines := []string{fmt.Sprintf("seed %d, system %s", s.seed, s.system)}
+	for _, e := range s.events {
+		lines = append(lines, e.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stormNames is the number of models, and of functions.
+const stormNames = 2
+
+// newStorm makes the script of a seed.
+func newStorm(seed uint64, names []string) *stormScript {
+	rng := rand.New(rand.NewPCG(seed, 40))
+	s := &stormScript{seed: seed, system: "sluice"}
+	if rng.IntN(2) == 0 {
+		s.system = names[rng.IntN(len(names))]
+	}
+	own, err := systems.Get("sluice")
+	must(err)
+	x, err := systems.Get(s.system)
+	must(err)
+	s.serves = x.Planner == own.Planner
+	// How often each deed is done. Restarts cost most time.
+	bag := []stormDeed{
+		modelLoads, modelLoads, modelLoads, modelReplaced, modelReplaced, modelBroken, modelUnloads,
+		functionDeployed, functionDeployed, functionDeployed, functionDeleted, workerFails, workerFails, workerFails,
+	}
+	add := func(d stormDeed) {
+		e := stormEvent{at: time.Duration(rng.IntN(20_000)) * time.Millisecond, deed: d, who: rng.IntN(stormNames),
+			n: 1 + rng.IntN(30), long: time.Duration(1+rng.IntN(4000)) * time.Millisecond}
+		if d == workerFails {
+			e.n = 1 + rng.IntN(int(stormFaults)-1)
+		}
+		s.events = append(s.events, e)
+	}
+	for range 6 + rng.IntN(10) {
+		add(bag[rng.IntN(len(bag))])
+	}
+	for range 5 + rng.IntN(15) {
+		add(queriesCome)
+	}
+	for range rng.IntN(2) {
+		add(serverStops)
+	}
+	for range rng.IntN(2) {
+		add(serverKilled)
+	}
+	slices.SortStableFunc(s.events, func(a, b stormEvent) int { return cmp.Compare(a.at, b.at) })
+	return s
+}
+
+// shrunk is a script with as few events as still fail, in at most tries runs.
+func (s *stormScript) shrunk(fails func(*stormScript) bool, tries int) *stormScript {
+	least := *s
+	for size := (len(s.events) + 1) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(least.events) && tries > 0; tries-- {
+			less := least
+			less.events = slices.Delete(slices.Clone(least.events), from, min(from+size, len(least.events)))
+			if fails(&less) {
+				least = less
+			} else {
+				from += size
+			}
+		}
+	}
+	return &least
+}
