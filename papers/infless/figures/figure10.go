@@ -1,9 +1,10 @@
 package infless
 
 import (
-	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -50,17 +51,14 @@ func figure10(_ *runner, f *reproduce.Sheet) error {
 			return err
 		}
 		var calls []float64
-		idle, squares := 0.0, 0.0
+		idle := 0.0
 		for _, n := range minutes {
 			calls = append(calls, float64(n))
 			if n == 0 {
 				idle++
 			}
 		}
-		mean := reproduce.Mean(calls)
-		for _, n := range calls {
-			squares += (n - mean) * (n - mean)
-		}
+		mean, deviation := stat.PopMeanStdDev(calls, nil)
 		at := f.At("trace", name)
 		for _, q := range []struct {
 			what, unit string
@@ -69,7 +67,7 @@ func figure10(_ *runner, f *reproduce.Sheet) error {
 			{"calls", "/min", mean}, {"the highest minute", "/min", slices.Max(calls)},
 			{"highest over mean", "x", slices.Max(calls) / mean}, {"minutes without a call", "%",
 				100 * idle / float64(len(calls))},
-			{"deviation over mean", "", math.Sqrt(squares/float64(len(calls))) / mean},
+			{"deviation over mean", "", deviation / mean},
 		} {
 			at.Row("trace", q.what, q.unit, reproduce.Const(q.value))
 		}

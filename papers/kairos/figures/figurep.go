@@ -1,8 +1,9 @@
 package kairos
 
 import (
-	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/sluice-serving/sluice/papers/reproduce"
 )
@@ -25,7 +26,8 @@ func figureP(_ *runner, f *reproduce.Sheet) error {
 				}
 			}
 			slices.Sort(deviation)
-			at.Row(machineTypes[d].Name, "Pearson coefficient", "", reproduce.Const(pearson(sizes, took))).
+			pearson := reproduce.Const(stat.Correlation(sizes, took, nil))
+			at.Row(machineTypes[d].Name, "Pearson coefficient", "", pearson).
 				Published(0.99, "§5.1: more than")
 			at.Row(machineTypes[d].Name, "standard deviation, median size", "% of the mean",
 				reproduce.Const(deviation[len(deviation)/2])).Published(0.5, "§5.1: less than")
@@ -33,16 +35,4 @@ func figureP(_ *runner, f *reproduce.Sheet) error {
 		}
 	}
 	return nil
-}
-
-// pearson returns the correlation of two lists.
-func pearson(x, y []float64) float64 {
-	mx, my := reproduce.Mean(x), reproduce.Mean(y)
-	var xy, xx, yy float64
-	for i := range x {
-		xy += (x[i] - mx) * (y[i] - my)
-		xx += (x[i] - mx) * (x[i] - mx)
-		yy += (y[i] - my) * (y[i] - my)
-	}
-	return xy / math.Sqrt(xx*yy)
 }
