@@ -67,29 +67,13 @@ func classified(m *Model, t *tensor.Tensor, n int) (tensor.Tensor, error) {
 
 // reader returns functions that read an element as a number and as text.
 func reader(t *tensor.Tensor) (value func(int) float64, show func(int) string, err error) {
-	le, d := binary.LittleEndian, t.Data
+	le, d, size := binary.LittleEndian, t.Data, t.DType.Size()
+	value = func(k int) float64 { return t.DType.Number(d[size*k:]) }
 	switch t.DType {
-	case tensor.FP32:
-		value = func(k int) float64 { return float64(math.Float32frombits(le.Uint32(d[4*k:]))) }
-	case tensor.FP64:
-		value = func(k int) float64 { return math.Float64frombits(le.Uint64(d[8*k:])) }
-	case tensor.Int8:
-		value = func(k int) float64 { return float64(int8(d[k])) }
-	case tensor.Int16:
-		value = func(k int) float64 { return float64(int16(le.Uint16(d[2*k:]))) }
-	case tensor.Int32:
-		value = func(k int) float64 { return float64(int32(le.Uint32(d[4*k:]))) }
+	case tensor.FP32, tensor.FP64, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Uint8, tensor.Uint16, tensor.Uint32:
 	case tensor.Int64:
-		value = func(k int) float64 { return float64(int64(le.Uint64(d[8*k:]))) }
 		show = func(k int) string { return strconv.FormatInt(int64(le.Uint64(d[8*k:])), 10) }
-	case tensor.Uint8:
-		value = func(k int) float64 { return float64(d[k]) }
-	case tensor.Uint16:
-		value = func(k int) float64 { return float64(le.Uint16(d[2*k:])) }
-	case tensor.Uint32:
-		value = func(k int) float64 { return float64(le.Uint32(d[4*k:])) }
 	case tensor.Uint64:
-		value = func(k int) float64 { return float64(le.Uint64(d[8*k:])) }
 		show = func(k int) string { return strconv.FormatUint(le.Uint64(d[8*k:]), 10) }
 	default:
 		return nil, nil, oip.Errorf(oip.Invalid, "", "class result not available for output due to unsupported "+

@@ -3,7 +3,6 @@ package profiler
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -74,7 +73,7 @@ func alike(a, b *tensor.Tensor) bool {
 	}
 	largest, off := 0.0, 0.0
 	for at := 0; at < len(a.Data); at += size {
-		x, y := number(a.DType, a.Data[at:at+size]), number(b.DType, b.Data[at:at+size])
+		x, y := a.DType.Number(a.Data[at:]), b.DType.Number(b.Data[at:])
 		if x == y && math.IsInf(x, 0) || math.IsNaN(x) && math.IsNaN(y) {
 			continue
 		}
@@ -84,43 +83,4 @@ func alike(a, b *tensor.Tensor) bool {
 		largest = max(largest, math.Abs(x), math.Abs(y))
 	}
 	return off <= mixedShare*largest
-}
-
-// number is an element as a number.
-func number(d tensor.DType, b []byte) float64 {
-	switch d {
-	case tensor.FP32:
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-	case tensor.FP64:
-		return math.Float64frombits(binary.LittleEndian.Uint64(b))
-	case tensor.BF16:
-		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
-	case tensor.FP16:
-		return half(binary.LittleEndian.Uint16(b))
-	}
-	var whole [8]byte
-	copy(whole[:], b)
-	bits := binary.LittleEndian.Uint64(whole[:])
-	switch d {
-	case tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64:
-		unused := 64 - 8*len(b)
-		return float64(int64(bits<<unused) >> unused)
-	}
-	return float64(bits)
-}
-
-// half is an IEEE 754 number of 16 bits.
-func half(bits uint16) float64 {
-	sign := 1 - 2*float64(bits>>15)
-	exponent, fraction := int(bits>>10&31), float64(bits&1023)
-	switch exponent {
-	case 0:
-		return sign * math.Ldexp(fraction, -24)
-	case 31:
-		if fraction != 0 {
-			return math.NaN()
-		}
-		return math.Inf(int(sign))
-	}
-	return sign * math.Ldexp(1024+fraction, exponent-25)
 }

@@ -2,7 +2,6 @@ package samples
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math"
 
 	"github.com/sluice-serving/sluice/tensor"
@@ -10,33 +9,10 @@ import (
 
 // Number decodes the first element of b; false for types that are no numbers, and for half precision.
 func Number(d tensor.DType, b []byte) (float64, bool) {
-	le := binary.LittleEndian
-	if d.Size() == 0 || len(b) < d.Size() {
+	if d.Size() == 0 || len(b) < d.Size() || d == tensor.FP16 || d == tensor.BF16 {
 		return 0, false
 	}
-	switch d {
-	case tensor.Bool, tensor.Uint8:
-		return float64(b[0]), true
-	case tensor.Int8:
-		return float64(int8(b[0])), true
-	case tensor.Uint16:
-		return float64(le.Uint16(b)), true
-	case tensor.Int16:
-		return float64(int16(le.Uint16(b))), true
-	case tensor.Uint32:
-		return float64(le.Uint32(b)), true
-	case tensor.Int32:
-		return float64(int32(le.Uint32(b))), true
-	case tensor.Uint64:
-		return float64(le.Uint64(b)), true
-	case tensor.Int64:
-		return float64(int64(le.Uint64(b))), true
-	case tensor.FP32:
-		return float64(math.Float32frombits(le.Uint32(b))), true
-	case tensor.FP64:
-		return math.Float64frombits(le.Uint64(b)), true
-	}
-	return 0, false
+	return d.Number(b), true
 }
 
 // Class is what one row of an output says: its only number, or the index of the largest of several; false for outputs

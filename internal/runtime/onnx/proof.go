@@ -5,7 +5,6 @@ package onnx
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -43,23 +42,15 @@ func alike(a, b *tensor.Tensor) bool {
 	}
 	sizes := make([]float64, 0, len(a.Data)/a.DType.Size())
 	for at := 0; at < len(a.Data); at += a.DType.Size() {
-		sizes = append(sizes, math.Abs(number(a, at)))
+		sizes = append(sizes, math.Abs(a.DType.Number(a.Data[at:])))
 	}
 	slices.Sort(sizes)
 	for at := 0; at < len(a.Data); at += a.DType.Size() {
-		x, y := number(a, at), number(b, at)
+		x, y := a.DType.Number(a.Data[at:]), a.DType.Number(b.Data[at:])
 		near := max(math.Abs(x), math.Abs(y), sizes[len(sizes)/2])
 		if x != y && !(math.Abs(x-y) <= near/1000 && !math.IsInf(near, 0)) { // not so for what is no number
 			return false
 		}
 	}
 	return true
-}
-
-// number is the element of floating point at an offset of a tensor's bytes.
-func number(t *tensor.Tensor, at int) float64 {
-	if t.DType == tensor.FP32 {
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(t.Data[at:])))
-	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(t.Data[at:]))
 }
