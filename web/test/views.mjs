@@ -34,17 +34,8 @@ for (const [theme, width, height] of [['light', 1360, 900], ['dark', 420, 860]])
     if (only && !only.includes(name)) continue;
     if ((name === 'what-if' && !info.what_if) || (name === 'figures' && !info.figures)) continue;
     if (name === 'app' && info.figures && !option('app')) continue;
-    let to = hash, wanted = content;
-    if (hash.endsWith('/last')) {
-      const { id, compared } = await lastQuery();
-      if (!id) continue;
-      to = `#/query/${id}`;
-      if (compared) wanted = 'th:has-text("Why not")';
-    }
-    await page.goto(`${base}/${to}`);
     try {
-      await page.waitForSelector(heading);
-      await page.waitForSelector(wanted, { state: 'attached' });
+      if (!await (hash.endsWith('/last') ? query(page, heading, content) : show(page, hash, heading, content))) continue;
     } catch (e) {
       problems.push(`${name} (${theme}): ${e.message.split('\n')[0]}; it shows: ${(await page.innerText('body')).slice(0, 200)}`);
       await end(browser, problems);
@@ -64,16 +55,33 @@ for (const [theme, width, height] of [['light', 1360, 900], ['dark', 420, 860]])
 }
 await end(browser, problems);
 
+/** show goes to a view and waits until its content is there. */
+async function show(page, hash, heading, content) {
+  await page.goto(`${base}/${hash}`);
+  await page.waitForSelector(heading);
+  return page.waitForSelector(content, { state: 'attached' });
+}
+
+/** query shows a query. A busy server may forget it between two questions: then it shows another one. */
+async function query(page, heading, content) {
+  const before = problems.length;
+  for (let tries = 0; tries < 20; tries++) {
+    const { id, compared } = await lastQuery();
+    if (!id) return false;
+    const wanted = compared ? 'th:has-text("Why not")' : content;
+    await show(page, `#/query/${id}`, heading, `${wanted}, [role=alert]`);
+    if (await page.$(wanted)) return true;
+    problems.length = before;
+  }
+  throw new Error('the server forgot 20 queries before they were shown');
+}
+
 /** lastQuery returns the number of a query that the server remembers: one that missed its objective, or any. */
 async function lastQuery() {
-  const { missed } = await (await fetch(`${base}/api/v1/queries?limit=100`)).json();
+  const { missed, answered } = await (await fetch(`${base}/api/v1/queries?limit=100`)).json();
   for (const m of missed) { // best one that was in a batch which can be compared with others
     const r = await fetch(`${base}/api/v1/queries/${m.query}`);
     if (r.ok && (await r.json()).runs.some((x) => x.compared)) return { id: m.query, compared: true };
   }
-  if (missed.length > 0) return { id: missed[0].query };
-  for (let id = 1; id < 4000; id = id * 2 + 1) {
-    if ((await fetch(`${base}/api/v1/queries/${id}`)).ok) return { id };
-  }
-  return {};
+  return { id: answered || missed[0]?.query };
 }
