@@ -1,7 +1,7 @@
 package systems
 
 import (
-	"github.com/sluice-serving/sluice/internal/planner/static"
+	"github.com/sluice-serving/sluice/papers/superserve"
 	superserverules "github.com/sluice-serving/sluice/papers/superserve/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
@@ -35,5 +35,5 @@ var superServeRouters = routerTable{
 }
 
 func newResident(w PlannerInputs, _ Options) (plan.Planner, error) {
-	return static.Resident{Profile: w.Profile}, nil
+	return superserve.Planner{Profile: w.Profile}, nil
 }

@@ -1,7 +1,7 @@
 package systems
 
 import (
-	"github.com/sluice-serving/sluice/internal/planner/static"
+	"github.com/sluice-serving/sluice/papers/symphony"
 	symphonyrules "github.com/sluice-serving/sluice/papers/symphony/rules"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
@@ -35,5 +35,5 @@ var symphonyRouters = routerTable{
 }
 
 func newReplicated(w PlannerInputs, _ Options) (plan.Planner, error) {
-	return static.Replicated{Profile: w.Profile}, nil
+	return symphony.Planner{Profile: w.Profile}, nil
 }

@@ -229,3 +229,16 @@ func (p *Planner) forecast(out *plan.Plan, spec *serving.Spec, capacity []float6
 		out.Forecast.Accuracy = accuracy / throughput
 	}
 }
+
+// Everywhere proposes every stage on every worker.
+func Everywhere(believed profile.Profile, spec *serving.Spec) *Planner {
+	s := &Planner{Profile: believed, Fraction: 1, Proposed: true}
+	for w := range spec.Workers {
+		for st := range spec.Stages {
+			s.Instances = append(s.Instances, Instance{
+				Worker: serving.WorkerID(w), Stage: serving.StageID(st), Variants: spec.Stages[st].Variants,
+			})
+		}
+	}
+	return s
+}

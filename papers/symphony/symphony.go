@@ -1,32 +1,34 @@
-package static
+// Package symphony plans for Symphony (arXiv 2308.07470); its batcher is in rules.
+package symphony
 
 import (
 	"context"
 	"math"
 
 	"github.com/sluice-serving/sluice/internal/planner/capacity"
+	"github.com/sluice-serving/sluice/internal/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Replicated is Resident for systems that run one variant of each stage: the most accurate one that carries the demand.
-// It uses all owned machines. Of rented ones it uses those of the lowest numbers, as many as the demand takes: routers
-// that fill machines from the first on leave the last idle, and these are given back.
-type Replicated struct{ Profile profile.Profile }
+// Planner places one variant of each stage on every worker: the most accurate one that carries the demand. It uses all
+// owned machines. Of rented ones it uses those of the lowest numbers, as many as the demand takes: routers that fill
+// machines from the first on leave the last idle, and these are given back.
+type Planner struct{ Profile profile.Profile }
 
 // most is the part of the machines' time that the demand may take before another one is rented.
 const most = 0.8
 
 // Name implements plan.Planner.
-func (Replicated) Name() string { return "replicated" }
+func (Planner) Name() string { return "replicated" }
 
 // Provides implements plan.Planner.
-func (Replicated) Provides() plan.Sections { return Resident{}.Provides() }
+func (Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
 
-// Plan implements plan.Planner. It fails as Resident does.
-func (p Replicated) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	s := everywhere(p.Profile, r.Spec)
+// Plan implements plan.Planner. It fails when no worker has room for any variant of a stage, or none is fast enough.
+func (p Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	s := static.Everywhere(p.Profile, r.Spec)
 	s.ByDemand = true
 	out, err := s.Plan(ctx, r)
 	if out == nil || err != nil {
@@ -38,7 +40,7 @@ func (p Replicated) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error
 }
 
 // giveBack removes the instances on rented machines that the demand does not take, beginning with the last machine.
-func (p Replicated) giveBack(r *plan.Request, out *plan.Plan) {
+func (p Planner) giveBack(r *plan.Request, out *plan.Plan) {
 	items := capacity.ItemRates(r, capacity.Rates(r, 1))
 	rates := make([]float64, len(r.Spec.Stages)) // items/s of the machines that are kept, each stage alone
 	believed := r.Believed(p.Profile)

@@ -1,19 +1,19 @@
-package static_test
+package symphony_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/planner/static"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/papers/symphony"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // A worker does batches of 8 in 1 + 8 ms: 889 items/s. Of eight rented workers as many are kept as have four fifths of
 // their time for the demand, those of the lowest numbers; owned ones all stay.
-func TestReplicatedGivesBackTheLast(t *testing.T) {
+func TestGivesBackTheLast(t *testing.T) {
 	for _, c := range []struct {
 		rate   float64
 		tenure serving.Tenure
@@ -24,7 +24,7 @@ func TestReplicatedGivesBackTheLast(t *testing.T) {
 	} {
 		w := simtest.Uniform(8, time.Millisecond, time.Millisecond, time.Second, 8)
 		w.Spec.DeviceTypes[0].Tenure = c.tenure
-		p := static.Replicated{Profile: w.Profile}
+		p := symphony.Planner{Profile: w.Profile}
 		out, err := p.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: []float64{c.rate}})
 		if err != nil {
 			t.Fatal(err)
@@ -39,17 +39,5 @@ func TestReplicatedGivesBackTheLast(t *testing.T) {
 		if len(out.Instances) != c.want || shares < 0.999 || shares > 1.001 {
 			t.Errorf("%v/s: %d instances with shares of %v, want %d", c.rate, len(out.Instances), shares, c.want)
 		}
-	}
-}
-
-// A batch may take the whole objective: 9 ms for eight items where the objective is 10 ms. Half of it would allow four.
-func TestResidentUsesTheWholeObjective(t *testing.T) {
-	w := simtest.Uniform(2, time.Millisecond, time.Millisecond, 10*time.Millisecond, 8)
-	out, err := static.Resident{Profile: w.Profile}.Plan(context.Background(), plan.Request{Spec: w.Spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out.Instances) != 2 || out.Instances[0].Variants[0].Limit != 8 || out.Planner != "resident" {
-		t.Errorf("%+v", out.Instances)
 	}
 }
