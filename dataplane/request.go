@@ -12,7 +12,8 @@ import (
 type Request struct {
 	App    serving.AppID
 	Inputs []tensor.Tensor
-	Items  int // rows of the inputs, >= 1
+	Items  int   // rows of the inputs, >= 1
+	Length int32 // as in serving.Query
 	// Outputs names the outputs that the client wants; nil for all. The Response has no others.
 	Outputs []string
 	// Timeout is the client's deadline counted from now; 0 means the app's SLO.

@@ -11,6 +11,8 @@ type Query struct {
 	Deadline Time
 	// Items is the number of inputs that the query carries, its own batch dimension; at least 1.
 	Items int32
+	// Length is that of its longest item, in the unit of its model: tokens, pixels. 0 is for one that is not known.
+	Length int32
 	// Priority orders queries before deadlines do. 1 comes first, larger numbers later, and 0, the default, last.
 	Priority int32
 	// MinAccuracy, in [0, 1], is the least accuracy of a variant that may answer the query.

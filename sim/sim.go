@@ -270,7 +270,7 @@ func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
 	q := serving.Query{
-		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority,
+		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Length: a.Length, Priority: a.Priority,
 		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream, Tenant: a.Tenant,
 	}
 	s.Spec.SetDeadline(&q, a.Timeout)

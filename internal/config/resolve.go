@@ -263,6 +263,7 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 			}
 		}
 		b.Inputs, b.Outputs, b.Batched, b.Described = m.Inputs, m.Outputs, m.MaxBatch > 0, m
+		b.Length = m.Length
 		switch bound := max(1, m.MaxBatch); {
 		case out.MaxBatch == 0:
 			out.MaxBatch = bound

@@ -28,7 +28,8 @@ type RecordHeader struct {
 type Record struct {
 	AtNS        int64   `json:"at_ns"` // scheduled instant since the start of the run
 	App         string  `json:"app"`
-	Items       int32   `json:"items,omitempty"` // 0 means 1
+	Items       int32   `json:"items,omitempty"`  // 0 means 1
+	Length      int32   `json:"length,omitempty"` // 0 for one that is not known
 	Priority    int32   `json:"priority,omitempty"`
 	TimeoutNS   int64   `json:"timeout_ns,omitempty"` // 0 means the app's SLO
 	MinAccuracy float64 `json:"min_accuracy,omitempty"`
@@ -157,6 +158,8 @@ func (r *Record) check() error {
 		return fmt.Errorf("at_ns is %d, want a number in [0, %d]", r.AtNS, int64(maxTime))
 	case r.Items < 0 || r.Items > MaxItems:
 		return fmt.Errorf("items is %d, want a number in [0, %d]", r.Items, MaxItems)
+	case r.Length < 0:
+		return fmt.Errorf("length is %d, want at least 0", r.Length)
 	case r.Priority < 0:
 		return fmt.Errorf("priority is %d, want at least 0", r.Priority)
 	case r.TimeoutNS < 0 || r.TimeoutNS > maxTime:
@@ -209,7 +212,7 @@ func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error),
 			known[rec.App] = id
 		}
 		a := Arrival{
-			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Priority: rec.Priority,
+			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Length: rec.Length, Priority: rec.Priority,
 			Timeout:     time.Duration(rec.TimeoutNS),
 			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1, Stream: rec.Stream, Stages: rec.Stages,
 		}

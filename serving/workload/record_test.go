@@ -17,7 +17,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	five, yes := int32(5), true
 	records := []Record{
 		{
-			AtNS: 30, App: "b", Items: 4, Priority: 1, TimeoutNS: 9e6, MinAccuracy: 0.5, Pinned: "v2",
+			AtNS: 30, App: "b", Items: 4, Length: 300, Priority: 1, TimeoutNS: 9e6, MinAccuracy: 0.5, Pinned: "v2",
 			Outcome: "refused", Error: "queue full\n",
 		},
 		{
@@ -66,7 +66,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	want := []Arrival{
 		{At: 10, App: 0, Items: 1, Variant: serving.None, Sample: 5},
 		{
-			At: 30, App: 1, Items: 4, Priority: 1, Timeout: 9 * time.Millisecond, MinAccuracy: 0.5, Variant: 7,
+			At: 30, App: 1, Items: 4, Length: 300, Priority: 1, Timeout: 9 * time.Millisecond, MinAccuracy: 0.5, Variant: 7,
 			Sample: -1,
 		},
 	}
@@ -85,6 +85,7 @@ func TestRecordErrorsNameTheLine(t *testing.T) {
 		head + `{"at_ns":1,"app":"nobody"}`: "nobody",
 		head + `{"at_ns":1,"app":"a","outcome":"won"}`:       "outcome",
 		head + `{"at_ns":1,"app":"a","items":99999999}`:      "items",
+		head + `{"at_ns":1,"app":"a","length":-1}`:           "length",
 		head + `{"app":"` + strings.Repeat("x", 70000) + `"`: "line 2",
 	} {
 		_, _, err := ReadArrivals(strings.NewReader(text), byLetter, nil)

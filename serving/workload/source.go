@@ -11,6 +11,8 @@ type Arrival struct {
 	At    serving.Time
 	App   serving.AppID
 	Items int32 // at least 1
+	// Length is as in serving.Query; 0 for one that is not known.
+	Length int32
 	// Priority is as in serving.Query: 1 is the highest, 0 (none given) comes last.
 	Priority int32
 	// Timeout is the client's own deadline, counted from At; 0 means the app's SLO.

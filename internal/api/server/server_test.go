@@ -59,6 +59,7 @@ func newFakeService() *fakeService {
 			}, {Variant: 1, Name: "large", Version: "2", Accuracy: 0.9},
 		},
 		Inputs: []tensor.Spec{{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 2}}},
+		Length: &tensor.Length{Input: "x", Axes: []int{1}},
 		Outputs: []tensor.Spec{
 			{
 				Name: "y", DType: tensor.FP32, Shape: []int64{-1, 2},
@@ -338,7 +339,8 @@ func TestInferCarriesEverything(t *testing.T) {
 		}
 	}
 	q := s.p.last
-	if q.Timeout != 250*time.Millisecond || q.Priority != 3 || q.MinAccuracy != 0.85 || q.Variant != 1 || q.Items != 1 {
+	if q.Timeout != 250*time.Millisecond || q.Priority != 3 || q.MinAccuracy != 0.85 || q.Variant != 1 ||
+		q.Items != 1 || q.Length != 2 {
 		t.Errorf("the query: %+v", q)
 	}
 	r, err := s.client(t).ModelInfer(t.Context(), oip.EncodeRequest("digits/v1", "1", "b", []tensor.Tensor{
@@ -352,7 +354,8 @@ func TestInferCarriesEverything(t *testing.T) {
 		r.Parameters["queue_us"].GetInt64Param() != 1500 || len(r.RawOutputContents) != 2 {
 		t.Errorf("the answer: %v", r)
 	}
-	if q := s.p.last; q.Timeout != time.Millisecond || q.Items != 2 || q.Variant != 0 || q.Priority != 1 {
+	if q := s.p.last; q.Timeout != time.Millisecond || q.Items != 2 || q.Variant != 0 || q.Priority != 1 ||
+		q.Length != 2 {
 		t.Errorf("the query: %+v", q)
 	}
 }

@@ -64,8 +64,10 @@ type Model struct {
 	Inputs   []tensor.Spec
 	Outputs  []tensor.Spec
 	Optional []tensor.Spec // inputs that a request may have for all its items together; metadata do not list them
-	Batched  bool          // the first dimension counts items
-	MaxBatch int           // most items of one request
+	// Length is what the length of a query is: that of the first variant that has one. Nil where none has.
+	Length   *tensor.Length
+	Batched  bool // the first dimension counts items
+	MaxBatch int  // most items of one request
 	// Whole says that a request is one item all the same, and MaxBatch bounds its rows.
 	Whole bool
 	// Plain says that clients are shown no batch dimension: the first one is one of the tensors' own.

@@ -21,7 +21,7 @@ func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, 
 	if err != nil {
 		return nil, err
 	}
-	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority,
+	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Length: m.Length.Of(inputs), Timeout: p.Timeout, Priority: p.Priority,
 		MinAccuracy: p.MinAccuracy, Variant: pin.Variant,
 		Generation: m.Generation, VariantGeneration: pin.Generation,
 		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate,

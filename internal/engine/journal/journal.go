@@ -91,6 +91,7 @@ type input struct {
 	Arrived  int64         `json:"arr,omitempty"`
 	Deadline int64         `json:"dl,omitempty"`
 	Items    int32         `json:"n,omitempty"`
+	Length   int32         `json:"len,omitempty"`
 	Priority int32         `json:"pr,omitempty"`
 	Accuracy float64       `json:"acc,omitempty"`
 	Variant  int32         `json:"v,omitempty"`
@@ -213,7 +214,7 @@ func compact(in *engine.Input) input {
 			int64(q.Deadline), q.Items, q.Priority
 		c.Accuracy, c.Variant, c.Stream, c.Slack = q.MinAccuracy, int32(q.Variant)+1, q.Stream, q.Slack
 		c.Timeout, c.Expires = q.QueueTimeout, int64(q.Expires)
-		c.Own, c.Tenant = q.Own, q.Tenant
+		c.Own, c.Tenant, c.Length = q.Own, q.Tenant, q.Length
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
 	}
@@ -282,7 +283,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 			Deadline: serving.Time(c.Deadline), Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy,
 			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream, Slack: c.Slack,
 			QueueTimeout: c.Timeout, Expires: serving.Time(c.Expires),
-			Own: c.Own, Tenant: c.Tenant,
+			Own: c.Own, Tenant: c.Tenant, Length: c.Length,
 		}), nil
 	case engine.QueryCancelled.String():
 		return engine.NewQueryCancelled(serving.QueryID(c.Query)), nil

@@ -54,7 +54,7 @@ func written(t testing.TB) []byte {
 		engine.NewPlanFailed(4, errors.New("no room")),
 		engine.NewQueryArrived(serving.Query{
 			ID: 9, App: 1, Arrived: 5, Deadline: 7, Items: 3, Priority: 2, MinAccuracy: 0.5, Variant: serving.None,
-			Stream: 1 << 63, Tenant: 2,
+			Stream: 1 << 63, Tenant: 2, Length: 77,
 		}),
 		engine.NewQueryCancelled(9),
 	}

@@ -95,6 +95,9 @@ func model(ctx context.Context, o *host.Opened, a serving.AppID, b *machines.Bac
 	}
 	for _, v := range spec.Stages[first].Variants {
 		m.MaxBatch = max(m.MaxBatch, spec.Variants[v].MaxBatch)
+		if m.Length == nil {
+			m.Length = o.Tables().Variants[v].Length
+		}
 		if m.Inputs == nil {
 			if t, err := b.Describe(ctx, v); err != nil {
 				log.Warn("requests are not checked, since nothing describes them", "app", app.Name, "error", err)

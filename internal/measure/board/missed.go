@@ -54,7 +54,7 @@ func (a *arrivals) add(q *serving.Query) {
 		return
 	}
 	a.ring[a.n%len(a.ring)] = workload.Arrival{
-		At: q.Arrived, App: q.App, Items: q.Items, Priority: q.Priority, MinAccuracy: q.MinAccuracy,
+		At: q.Arrived, App: q.App, Items: q.Items, Length: q.Length, Priority: q.Priority, MinAccuracy: q.MinAccuracy,
 		Variant: q.Variant, Sample: -1, Stream: q.Stream,
 	}
 	a.n++

@@ -133,7 +133,7 @@ func (res *Result) WriteRecords(w io.Writer) error {
 		a, q := &r.arrivals[i], &r.queries[i]
 		sample := int32(r.sample(i) % r.apps[a.App].Samples.Count)
 		rec := workload.Record{
-			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Priority: a.Priority,
+			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Length: a.Length, Priority: a.Priority,
 			TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
 			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)),
 			QueueNS: int64(max(q.queue, 0)),

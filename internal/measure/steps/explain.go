@@ -21,6 +21,7 @@ type Explanation struct {
 	ArrivedS    float64         `json:"arrived_s"`
 	DeadlineMS  float64         `json:"deadline_ms"` // ms after its arrival
 	Items       int32           `json:"items"`
+	Length      int32           `json:"length,omitempty"` // of its longest item; 0 where it is not known
 	Priority    int32           `json:"priority,omitempty"`
 	MinAccuracy float64         `json:"min_accuracy,omitempty"`
 	Tenant      string          `json:"tenant,omitempty"`
@@ -66,7 +67,7 @@ func (l *Log) Explain(id serving.QueryID) (*Explanation, bool) {
 	}
 	x := &Explanation{
 		Query: q.ID, App: q.app, ArrivedS: q.Arrived.Seconds(), DeadlineMS: ms(q.Deadline.Sub(q.Arrived)),
-		Items: q.Items, Priority: q.Priority, MinAccuracy: q.MinAccuracy, Tenant: q.tenant, Pinned: q.pinned,
+		Items: q.Items, Length: q.Length, Priority: q.Priority, MinAccuracy: q.MinAccuracy, Tenant: q.tenant, Pinned: q.pinned,
 	}
 	for _, p := range q.parts {
 		x.Runs = append(x.Runs, p.run())
@@ -144,6 +145,9 @@ func (x *Explanation) Text(w io.Writer) error {
 	if err := p("query %d of app %q: arrived at %.6f s, due %.1f ms later, %d item(s)", x.Query, x.App, x.ArrivedS,
 		x.DeadlineMS, x.Items); err != nil {
 		return err
+	}
+	if x.Length > 0 {
+		_ = p(", length %d", x.Length)
 	}
 	if x.Priority > 0 {
 		_ = p(", priority %d", x.Priority)

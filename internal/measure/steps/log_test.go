@@ -190,3 +190,19 @@ func TestPlanFailuresAreLogged(t *testing.T) {
 		t.Errorf("the log says\n%s, want\n%s", text, want)
 	}
 }
+
+// The length of a query is part of its explanation where it is known.
+func TestExplainTellsTheLength(t *testing.T) {
+	log := New(simtest.Uniform(1, time.Millisecond, 0, time.Second, 1).Spec, Options{})
+	log.Observe(0, []engine.Input{
+		engine.NewQueryArrived(serving.Query{ID: 1, Items: 2, Length: 384, Variant: serving.None}),
+		engine.NewQueryArrived(serving.Query{ID: 2, Items: 2, Variant: serving.None}),
+	}, nil)
+	for id, want := range map[serving.QueryID]string{1: "2 item(s), length 384\n", 2: "2 item(s)\n"} {
+		var text bytes.Buffer
+		x, ok := log.Explain(id)
+		if !ok || x.Text(&text) != nil || !strings.Contains(text.String(), want) {
+			t.Errorf("query %d: %q, want %q in it", id, text.String(), want)
+		}
+	}
+}

@@ -59,7 +59,7 @@ type reasonKey struct {
 
 // vectors are the series with labels of apps and variants.
 type vectors struct {
-	latency, queue, items                                     *prometheus.HistogramVec
+	latency, queue, items, length                             *prometheus.HistogramVec
 	outcomes, tenants, good, all, accuracySum, accuracyCount  *prometheus.CounterVec
 	nvSuccess, nvFailure, nvCount, nvExec, nvRequest, nvQueue *prometheus.CounterVec
 	nvComputed, nvComputeInput, nvComputeOutput               *prometheus.CounterVec
@@ -128,6 +128,8 @@ func newVectors(r registry, buckets []float64) *vectors {
 			"Time that answered queries waited before their last batch started.", buckets, "app", "variant"),
 		items: r.histogram("sluice_batch_items", "Items of started batches.",
 			[]float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "app", "variant"),
+		length: r.histogram("sluice_query_length", "Lengths of queries, in the unit of their models, where it is known.",
+			prometheus.ExponentialBuckets(8, 2, 18), "app"),
 		outcomes: r.counter("sluice_queries_total",
 			"Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome"),
 		tenants: r.counter("sluice_tenant_queries_total", "Queries of a tenant that ended, as in sluice_queries_total.",
@@ -311,10 +313,13 @@ func (m *metrics) observe(s *steps.Step) {
 		switch x := &s.In[k]; x.Kind {
 		case engine.QueryArrived:
 			if a := x.Query.App; a >= 0 && int(a) < len(m.apps) {
-				x := m.app(a)
-				x.open++
-				x.pending.Inc()
-				x.nvPending.Inc()
+				of := m.app(a)
+				of.open++
+				of.pending.Inc()
+				of.nvPending.Inc()
+				if n := x.Query.Length; n > 0 {
+					m.length.WithLabelValues(of.label.app).Observe(float64(n))
+				}
 			}
 		case engine.BatchDone:
 			if b := s.Ended(k); b != nil {

@@ -49,7 +49,7 @@ func page(t *Telemetry) (out []string) {
 // serve has an app answer a query of a tenant in a batch of its own.
 func serve(t *Telemetry, a serving.AppID, id serving.QueryID) {
 	v := serving.VariantID(a)
-	t.log.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: id, App: a, Items: 2})}, []engine.Decision{
+	t.log.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: id, App: a, Items: 2, Length: 100})}, []engine.Decision{
 		{Kind: engine.StartBatch, Batch: serving.BatchID(id), Variant: v, Items: 2, Tasks: []engine.Task{{Query: id}}},
 	})
 	t.log.Observe(1, []engine.Input{{Kind: engine.BatchDone, Batch: serving.BatchID(id), Took: time.Millisecond}}, nil)
@@ -88,6 +88,7 @@ func TestSeriesComeWithTheFirstQuery(t *testing.T) {
 		`sluice_variant_accuracy{app="app7",source="believed",variant="v7"} 1`,
 		`nv_inference_request_success{model="app7",version="1"} 1`, `sluice_ballooning_factor{app="app7",stage="s"} 1`,
 		`sluice_tenant_queries_total{app="app7",outcome="served",tenant="t"} 1`,
+		`sluice_query_length_bucket{app="app7",le="64"} 0`, `sluice_query_length_bucket{app="app7",le="128"} 1`,
 	} {
 		if count(lines, want) != 1 {
 			t.Errorf("/metrics lacks %s", want)

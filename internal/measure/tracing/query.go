@@ -98,7 +98,8 @@ func (t *Tracer) Infer(ctx context.Context, r *dataplane.Request, next func(cont
 // each is between.
 func (t *Tracer) tell(ctx context.Context, request trace.Span, x *steps.Explanation) {
 	request.SetAttributes(attribute.String("sluice.app", x.App), attribute.Int64("sluice.query", int64(x.Query)),
-		attribute.Int("sluice.items", int(x.Items)), attribute.Float64("sluice.deadline_ms", x.DeadlineMS),
+		attribute.Int("sluice.items", int(x.Items)), attribute.Int("sluice.length", int(x.Length)),
+		attribute.Float64("sluice.deadline_ms", x.DeadlineMS),
 		attribute.Int("sluice.priority", int(x.Priority)),
 		attribute.String("sluice.outcome", x.Outcome), attribute.String("sluice.reason", x.Reason),
 		attribute.Bool("sluice.late", x.Late), attribute.Float64("sluice.accuracy", x.Accuracy))

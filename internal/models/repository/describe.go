@@ -53,6 +53,9 @@ func (m *Model) describe(r *Repository) error {
 	if m.Outputs, err = m.merge("output", out, fileOut); err != nil {
 		return err
 	}
+	if m.Sequence == nil {
+		m.Length = lengthOf(m.Inputs, info.Inputs, m.MaxBatch > 0)
+	}
 	return nil
 }
 

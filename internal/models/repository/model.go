@@ -42,6 +42,8 @@ type Model struct {
 	Outputs []tensor.Spec
 	// Optional are inputs for which the model file has a constant, which a request may replace for all its items.
 	Optional []tensor.Spec
+	// Length is what the length of a query is; nil where the model takes one size only, or the file does not tell.
+	Length *tensor.Length
 	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
 	MaxBatch int
 	// Reshapes are the shapes that the model itself has for tensors that clients see in another one, by name, with the
