@@ -16,10 +16,12 @@ const (
 	Forbidden              // it lacks the role
 	TooFast                // beyond its tenant's rate
 	TooManyAtOnce          // beyond its tenant's concurrency
+	TooManyPlaces          // few connections are left, and its tenant holds more than its part
 	reasons
 )
 
-var reasonNames = [reasons]string{"admitted", "unauthenticated", "forbidden", "rate", "concurrency"}
+var reasonNames = [reasons]string{"admitted", "unauthenticated", "forbidden", "rate", "concurrency",
+	"connections"}
 
 // String returns the reason's name in metrics.
 func (r Reason) String() string { return reasonNames[r] }
@@ -174,6 +176,18 @@ func (g *Gate) Admit(c *Caller) (q Quota, leave func(), err error) {
 		return t.quota(now), nil, &Error{Reason: why, Text: text, Retry: retry}
 	}
 	return t.quota(now), t.left, nil
+}
+
+// Crowds returns the refusal of a caller whose tenant holds more than its part of the connections.
+func (g *Gate) Crowds(c *Caller) error {
+	g.counts[c.Tenant][TooManyPlaces].Add(1)
+	name := g.tenants[c.Tenant].Name
+	if name == "" {
+		name = "of callers without one"
+	}
+	return &Error{Reason: TooManyPlaces, Retry: busyRetry, Text: fmt.Sprintf("tenant %s holds more than its part of the "+
+		"connections or of the calls on one, and few are left (server.limits.connections, connections_per_address, "+
+		"streams)", name)}
 }
 
 func nothing() {}

@@ -11,6 +11,7 @@ import (
 // Tenant is what a tenant may ask for. Zero limits nothing.
 type Tenant struct {
 	Name        string
+	Weight      float64 // of its part of connections and memory; 0 is 1
 	Rate        float64 // queries/s
 	Burst       int     // queries at once beyond Rate; 0 means one second's worth
 	Concurrency int     // queries under way at once

@@ -89,8 +89,9 @@ func (c calming) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 		at: now,
 		in: frames{skip: len(http2.ClientPreface)},
 	}
-	if g, ok := raw.(*guardedConn); ok {
+	if g, ok := raw.(*Conn); ok {
 		own.end = func() error { return g.closeFor(flooded) }
+		info = secured{info, g}
 	}
 	return own, info, nil
 }

@@ -3,16 +3,13 @@
 package listen
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"net"
-	"net/http"
-	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/sluice-serving/sluice/internal/api/access"
 )
 
 // Connections beyond the limits are closed at once, so that none waits in vain. Some beyond the limit of all are kept
@@ -24,8 +21,8 @@ const (
 	reserved     = 32
 	reservedEach = 4
 	reservedLife = 10 * time.Second
-	// silentFor is how long a connection may take to its first request while others want its place: with many that ask
-	// for nothing, one host would keep all others from the places of its address.
+	// silentFor is how long a connection of HTTP may ask for nothing while others want its place: with many of them, one
+	// host would keep all others from the places of its address.
 	silentFor = time.Second
 	// writePiece is what a client must read within the write timeout, in bytes.
 	writePiece = 64 << 10
@@ -55,15 +52,20 @@ type Guard struct {
 	net.Listener
 	// Connected is told when connections begin and end. Nil is told nothing. Set it before Accept.
 	Connected func(remote string, begins bool)
+	// Tenants are the weights by which tenants share the connections (see access.Room), and the Calls at once on each of
+	// them; none for no tenants. Set both before Accept.
+	Tenants []float64
+	Calls   int
 
 	name               string
 	limit, each        int
 	write              time.Duration
 	mu                 sync.Mutex
-	open, reserve      int
-	byAddress          map[string]int // of all open ones
+	all                *access.Room            // of the connections within the limits
+	byAddress          map[string]*access.Room // of those of each address
+	conns              map[*Conn]struct{}      // within the limits
+	reserve            int
 	reservedBy         map[string]int
-	asksNothing        map[*guardedConn]struct{} // of HTTP: those that have not made a request; nil for gRPC
 	accepted           uint64
 	refused, closedFor map[string]uint64
 }
@@ -72,11 +74,9 @@ type Guard struct {
 // piece of an answer within write. name is the listener's in [Count].
 func NewGuard(name string, l net.Listener, limit, each int, write time.Duration) *Guard {
 	g := &Guard{
-		Listener: l, name: name, limit: limit, each: each, write: write, byAddress: make(map[string]int),
-		reservedBy: make(map[string]int), refused: make(map[string]uint64), closedFor: make(map[string]uint64),
-	}
-	if name != "grpc" {
-		g.asksNothing = make(map[*guardedConn]struct{})
+		Listener: l, name: name, limit: limit, each: each, write: write, byAddress: make(map[string]*access.Room),
+		conns: make(map[*Conn]struct{}), reservedBy: make(map[string]int), refused: make(map[string]uint64),
+		closedFor: make(map[string]uint64),
 	}
 	return g
 }
@@ -112,32 +112,42 @@ func addressOf(c net.Conn) string {
 }
 
 // silent returns the oldest connection that gives a place to one of an address, or nil.
-func (g *Guard) silent(address, why string) (oldest *guardedConn) {
-	for c := range g.asksNothing {
-		if (why == tooMany || c.address == address) && time.Since(c.since) >= silentFor &&
-			(oldest == nil || c.since.Before(oldest.since)) {
-			oldest = c
+func (g *Guard) silent(address, why string) (oldest *Conn) {
+	since := time.Since(begun) - silentFor
+	for c := range g.conns {
+		if why != tooMany && c.address != address {
+			continue
+		}
+		if at, silent := c.silentSince(); silent && at <= since {
+			oldest, since = c, at
 		}
 	}
 	return oldest
 }
 
 // admit returns a connection within the limits, or nil, and one to close for it.
-func (g *Guard) admit(c net.Conn) (own, displaced *guardedConn) {
+func (g *Guard) admit(c net.Conn) (own, displaced *Conn) {
 	address := addressOf(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	own = &guardedConn{Conn: c, guard: g, address: address, since: time.Now()}
+	if g.all == nil {
+		g.all = access.NewRoom(int64(g.limit), g.Tenants)
+	}
+	of := g.byAddress[address]
+	if of == nil {
+		of = access.NewRoom(int64(g.each), g.Tenants)
+	}
+	own = newConn(c, g, address, of)
 	why := ""
 	switch {
-	case g.byAddress[address] >= g.each:
+	case of.Full():
 		why = tooManyAddress
-	case g.open >= g.limit:
+	case g.all.Full():
 		why = tooMany
 	}
 	if why != "" {
 		displaced = g.silent(address, why)
-		delete(g.asksNothing, displaced)
+		delete(g.conns, displaced)
 	}
 	if why != "" && displaced == nil {
 		if g.reserve >= reserved || g.reservedBy[address] >= reservedEach {
@@ -149,11 +159,10 @@ func (g *Guard) admit(c net.Conn) (own, displaced *guardedConn) {
 		g.reservedBy[address]++
 		own.life = time.AfterFunc(reservedLife, func() { _ = own.closeFor(reserveOver) })
 	} else {
-		g.open++
-		g.byAddress[address]++
-		if g.asksNothing != nil {
-			g.asksNothing[own] = struct{}{}
-		}
+		g.all.Add(1)
+		of.Add(1)
+		g.byAddress[address] = of
+		g.conns[own] = struct{}{}
 	}
 	g.accepted++
 	return own, displaced
@@ -173,155 +182,8 @@ func (g *Guard) Counts() (out []Count) {
 	return out
 }
 
-// guardedConn is a connection that counts, and that ends when its client does not read.
-type guardedConn struct {
-	net.Conn
-	guard    *Guard
-	address  string
-	reserved bool
-	life     *time.Timer // of a reserved one
-	since    time.Time
-	asked    atomic.Bool // it has made a request
-	once     sync.Once
-	until    atomic.Int64 // the write deadline, in nanoseconds since begun; 0 when unknown
-	readBy   atomic.Int64 // the read deadline, as until
-}
-
-// begun is the start of the clock of write deadlines.
-var begun = time.Now()
-
-// allowWrite gives the client the write timeout to read a piece, and at most a quarter more: setting a deadline costs
-// as much as all else about a small answer's way out, so that one serves many writes.
-func (c *guardedConn) allowWrite() {
-	now, timeout := time.Since(begun), c.guard.write
-	if time.Duration(c.until.Load()) >= now+timeout {
-		return
-	}
-	end := now + timeout + timeout/4
-	c.until.Store(int64(end))
-	_ = c.Conn.SetWriteDeadline(begun.Add(end))
-}
-
-// lateBy is how much later than asked for a read deadline may stand, so that it need not be set anew for each request.
-const lateBy = time.Second
-
-// SetReadDeadline implements net.Conn. Servers set a deadline some times for each request, each a little later than the
-// one before: one that is in force and up to a second later will do.
-func (c *guardedConn) SetReadDeadline(t time.Time) error {
-	if t.IsZero() || time.Until(t) < 2*lateBy { // an end to waiting, or to a wait that is short
-		c.readBy.Store(0)
-		return c.Conn.SetReadDeadline(t)
-	}
-	want := t.Sub(begun)
-	if in := time.Duration(c.readBy.Load()); in >= want && in <= want+lateBy {
-		return nil
-	}
-	c.readBy.Store(int64(want + lateBy))
-	return c.Conn.SetReadDeadline(t.Add(lateBy))
-}
-
-// SetWriteDeadline implements net.Conn.
-func (c *guardedConn) SetWriteDeadline(t time.Time) error {
-	c.until.Store(0)
-	return c.Conn.SetWriteDeadline(t)
-}
-
-// SetDeadline implements net.Conn.
-func (c *guardedConn) SetDeadline(t time.Time) error {
-	c.until.Store(0)
-	c.readBy.Store(0)
-	return c.Conn.SetDeadline(t)
-}
-
-// Write implements net.Conn. The client has the write timeout for every piece.
-func (c *guardedConn) Write(b []byte) (written int, err error) {
-	for {
-		piece := b[:min(len(b), writePiece)]
-		c.allowWrite()
-		n, err := c.Conn.Write(piece)
-		written += n
-		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				_ = c.closeFor(clientSlow)
-			}
-			return written, err
-		}
-		if b = b[n:]; len(b) == 0 {
-			return written, nil
-		}
-	}
-}
-
-// Close implements net.Conn.
-func (c *guardedConn) Close() error { return c.closeFor(ended) }
-
-func (c *guardedConn) closeFor(why string) error {
-	c.once.Do(func() {
-		g := c.guard
-		if g.Connected != nil {
-			defer g.Connected(c.RemoteAddr().String(), false)
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.closedFor[why]++
-		delete(g.asksNothing, c)
-		if c.reserved {
-			c.life.Stop()
-			g.reserve--
-			decrement(g.reservedBy, c.address)
-			return
-		}
-		g.open--
-		decrement(g.byAddress, c.address)
-	})
-	return c.Conn.Close()
-}
-
 func decrement(m map[string]int, key string) {
 	if m[key]--; m[key] == 0 {
 		delete(m, key)
 	}
-}
-
-// connKey marks a request's connection in its context.
-type connKey struct{}
-
-// WithConn is the ConnContext of HTTP servers.
-func WithConn(ctx context.Context, c net.Conn) context.Context {
-	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
-		c = t.NetConn()
-	}
-	if own, ok := c.(*guardedConn); ok {
-		return context.WithValue(ctx, connKey{}, own)
-	}
-	return ctx
-}
-
-// asks notes that a connection has made a request.
-func (c *guardedConn) asks() {
-	if !c.asked.Load() && !c.asked.Swap(true) {
-		c.guard.mu.Lock()
-		delete(c.guard.asksNothing, c)
-		c.guard.mu.Unlock()
-	}
-}
-
-// Reserved lets a reserved connection serve one request, which refuse answers unless it only reads.
-func Reserved(h http.Handler, refuse http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		own, ok := r.Context().Value(connKey{}).(*guardedConn)
-		if ok {
-			own.asks()
-		}
-		if !ok || !own.reserved {
-			h.ServeHTTP(w, r)
-			return
-		}
-		w.Header().Set("Connection", "close")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			refuse(w, r)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }

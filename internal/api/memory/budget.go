@@ -2,11 +2,12 @@
 package memory
 
 import (
+	"errors"
 	"io"
 	"math"
 	"sync"
-	"sync/atomic"
 
+	"github.com/sluice-serving/sluice/internal/api/access"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/tensor"
@@ -21,40 +22,65 @@ func Padding(offset int) int { return (Alignment - offset%Alignment) % Alignment
 // Budget is the memory for what requests hold: bodies, decoded tensors while their queries wait and run, and answers
 // until they are written. What would exceed it is refused at once.
 type Budget struct {
-	limit int64
-	used  atomic.Int64
+	room *access.Room
 	// claims are those of gRPC requests between their decoding and their answer.
 	claims sync.Map // of *pb.ModelInferRequest to *Claim
 }
 
-// New returns a budget of a number of bytes; 0 is without limit.
-func New(limit int64) *Budget {
+// New returns a budget of a number of bytes, which tenants of these weights share; 0 is without limit.
+func New(limit int64, weights []float64) *Budget {
 	if limit <= 0 {
 		limit = math.MaxInt64
 	}
-	return &Budget{limit: limit}
+	return &Budget{room: access.NewRoom(limit, weights)}
 }
 
-// ErrUsedUp refuses what is not there.
-var ErrUsedUp = oip.Errorf(oip.Unavailable, "", "the server's memory for requests is used up (server.limits.memory)")
+// ErrUsedUp refuses what is not there, and ErrPartUsedUp what is kept for other tenants.
+var (
+	ErrUsedUp = oip.Errorf(oip.Unavailable, "", "the server's memory for requests is used up (server.limits.memory)")
+
+	ErrPartUsedUp = oip.Errorf(oip.Unavailable, "", "little of the server's memory for requests is left, and this tenant "+
+		"holds more than its part (server.limits.memory)")
+)
+
+// refusal is the error of a room in the protocol's words; nil for nil.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, access.ErrFull):
+		return ErrUsedUp
+	case err != nil:
+		return ErrPartUsedUp
+	}
+	return nil
+}
 
 // Claim is what one request holds of the budget. It is used by one goroutine at a time.
 type Claim struct {
-	of   *Budget
-	held int64
+	of     *Budget
+	tenant int
+	held   int64
 }
 
 // Used is what requests hold, in bytes.
-func (m *Budget) Used() int64 { return m.used.Load() }
+func (m *Budget) Used() int64 { return m.room.Used() }
 
-// Begin returns a claim of nothing.
-func (m *Budget) Begin() *Claim { return &Claim{of: m} }
+// Begin returns a claim of nothing, of a tenant or of access.Unknown.
+func (m *Budget) Begin(tenant int) *Claim { return &Claim{of: m, tenant: tenant} }
+
+// By says whose a claim is that was nobody's. It returns an error if the tenant may not hold it; then it is still
+// nobody's.
+func (c *Claim) By(tenant int) error {
+	if !c.of.room.Hold(tenant, c.held) {
+		return ErrPartUsedUp
+	}
+	c.tenant = tenant
+	return nil
+}
 
 // Take claims n bytes more. It returns an error, and claims nothing, if they are not there.
 func (c *Claim) Take(n int64) error {
-	if c.of.used.Add(n) > c.of.limit {
-		c.of.used.Add(-n)
-		return ErrUsedUp
+	if err := c.of.room.Take(c.tenant, n); err != nil {
+		return refusal(err)
 	}
 	c.held += n
 	return nil
@@ -64,7 +90,7 @@ func (c *Claim) Take(n int64) error {
 func (c *Claim) Give(n int64) {
 	n = min(n, c.held)
 	c.held -= n
-	c.of.used.Add(-n)
+	c.of.room.Give(c.tenant, n)
 }
 
 // Release returns everything. A nil claim holds nothing.
@@ -135,5 +161,5 @@ func (m *Budget) Done(r *pb.ModelInferRequest) *Claim {
 	if c, ok := m.claims.LoadAndDelete(r); ok {
 		return c.(*Claim)
 	}
-	return m.Begin()
+	return m.Begin(access.Unknown)
 }

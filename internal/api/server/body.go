@@ -16,7 +16,7 @@ import (
 // withBody reads a request and calls do with its body, which is JSON, without a byte order mark. The body's memory is
 // claimed until do returns.
 func (s *Server) withBody(w http.ResponseWriter, r *http.Request, do func(body []byte) error) error {
-	holds := s.memory.Begin()
+	holds := s.memory.Begin(tenantOf(r.Context()))
 	defer holds.Release()
 	body, err := s.body(w, r, holds)
 	if err != nil {

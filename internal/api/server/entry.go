@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 )
 
@@ -22,6 +23,14 @@ type callerKey struct{}
 func callerOf(ctx context.Context) *access.Caller {
 	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c
+}
+
+// tenantOf returns the number of the tenant that sent a request.
+func tenantOf(ctx context.Context) int {
+	if c := callerOf(ctx); c != nil {
+		return c.Tenant
+	}
+	return 0
 }
 
 // shownBy returns what a request over HTTP shows of its caller.
@@ -159,6 +168,11 @@ func (e *entering) admitted(w http.ResponseWriter, r *http.Request) error {
 		return e.err
 	}
 	if e.need.query {
+		conn := listen.ConnOf(r.Context())
+		if !conn.Enter(e.caller.Tenant) {
+			return e.server.config.Gate.Crowds(e.caller)
+		}
+		defer conn.Leave(e.caller.Tenant)
 		quota, leave, err := e.server.config.Gate.Admit(e.caller)
 		setQuota(w.Header(), quota)
 		if err != nil {

@@ -33,6 +33,11 @@ type tenanted struct {
 
 func startTenanted(t *testing.T, tenants ...access.Tenant) *tenanted {
 	t.Helper()
+	return startTenantedWith(t, server.Config{}, tenants...)
+}
+
+func startTenantedWith(t *testing.T, c server.Config, tenants ...access.Tenant) *tenanted {
+	t.Helper()
 	x := &tenanted{key: make(map[string]string)}
 	lines := ""
 	for name, has := range map[string]struct {
@@ -56,18 +61,17 @@ func startTenanted(t *testing.T, tenants ...access.Tenant) *tenanted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.running = start(t, server.Config{
-		Gate: access.New(access.Config{Identifiers: []access.Identifier{keys}, Strict: true, Tenants: tenants}),
-		Audit: func(e *access.Entry) {
-			x.mu.Lock()
-			x.audit = append(x.audit, *e)
-			x.mu.Unlock()
-		},
-		AdminHandlers: map[string]http.Handler{
-			"/metrics": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
-			"/prices":  http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
-		},
-	})
+	c.Gate = access.New(access.Config{Identifiers: []access.Identifier{keys}, Strict: true, Tenants: tenants})
+	c.Audit = func(e *access.Entry) {
+		x.mu.Lock()
+		x.audit = append(x.audit, *e)
+		x.mu.Unlock()
+	}
+	c.AdminHandlers = map[string]http.Handler{
+		"/metrics": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+		"/prices":  http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+	}
+	x.running = start(t, c)
 	return x
 }
 

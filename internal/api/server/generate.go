@@ -75,7 +75,7 @@ func (g *generation) encode(outputs []tensor.Tensor, answer *dataplane.Response)
 
 // postGenerate answers with one JSON object.
 func (s *Server) postGenerate(w http.ResponseWriter, r *http.Request) error {
-	holds := s.memory.Begin()
+	holds := s.memory.Begin(tenantOf(r.Context()))
 	defer holds.Release()
 	g, err := s.generation(w, r, holds)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) postGenerate(w http.ResponseWriter, r *http.Request) error {
 // postGenerateStream answers with events, one for each answer of the model, as soon as it is there. An error before the
 // first is an answer of its own; a later one is an event.
 func (s *Server) postGenerateStream(w http.ResponseWriter, r *http.Request) error {
-	holds := s.memory.Begin()
+	holds := s.memory.Begin(tenantOf(r.Context()))
 	defer holds.Release()
 	g, err := s.generation(w, r, holds)
 	if err != nil {

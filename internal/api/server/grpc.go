@@ -188,6 +188,9 @@ type call struct {
 // decoupled model has no outputs: those went to how.partial.
 func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how call, holds *memory.Claim) (
 	*pb.ModelInferResponse, error) {
+	if err := holds.By(tenantOf(ctx)); err != nil {
+		return nil, err
+	}
 	m, err := g.s.usable(r.ModelName, r.ModelVersion)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 )
 
@@ -46,7 +47,7 @@ func first(ctx context.Context, key string) string {
 // TLSOfCall returns the TLS state of the connection of a gRPC call; false without TLS.
 func TLSOfCall(ctx context.Context) (tls.ConnectionState, bool) {
 	if p, ok := peer.FromContext(ctx); ok {
-		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		if t, ok := listen.Security(p.AuthInfo).(credentials.TLSInfo); ok {
 			return t.State, true
 		}
 	}
@@ -152,10 +153,22 @@ func (s *Server) enterCall(ctx context.Context, n need) (inside context.Context,
 		return ctx, nil, err
 	}
 	inside = context.WithValue(ctx, callerKey{}, caller)
+	conn, away := listen.ConnOfCall(ctx), func() {}
+	if conn.Shared() && n.roles&access.Infer != 0 {
+		if !conn.Enter(caller.Tenant) {
+			return inside, nil, s.config.Gate.Crowds(caller)
+		}
+		away = func() { conn.Leave(caller.Tenant) }
+	}
 	if !n.query {
-		return inside, func() {}, nil
+		return inside, away, nil
 	}
 	quota, leave, err := s.config.Gate.Admit(caller)
+	if err != nil {
+		away()
+	} else if admitted := leave; conn.Shared() {
+		leave = func() { admitted(); away() }
+	}
 	if quota.Limit > 2*quota.Remaining {
 		// Headers cost a call much of its time here, so that only those come that say something.
 		_ = grpc.SetHeader(ctx, metadata.Pairs(strings.ToLower(quotaLimit), strconv.Itoa(quota.Limit),

@@ -24,7 +24,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	holds := s.memory.Begin()
+	holds := s.memory.Begin(tenantOf(r.Context()))
 	defer holds.Release()
 	body, err := s.body(w, r, holds)
 	if err != nil {

@@ -67,7 +67,16 @@ func (c *Config) Listen(name, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listen.NewGuard(name, l, c.Connections, c.ConnectionsEach, c.WriteTimeout), nil
+	return c.guard(name, l, c.Connections, c.ConnectionsEach), nil
+}
+
+// guard bounds the connections of a listener.
+func (c *Config) guard(name string, l net.Listener, limit, each int) *listen.Guard {
+	g := listen.NewGuard(name, l, limit, each, c.WriteTimeout)
+	if name != "admin" { // nobody's queries wait there
+		g.Tenants, g.Calls = c.Gate.Weights(), c.Streams
+	}
+	return g
 }
 
 // HTTPServer returns a server of a handler with the configuration's bounds of size and time.

@@ -20,7 +20,7 @@ const memoryRetry = time.Second
 func clientError(err error) (e *oip.Error, retry time.Duration) {
 	var known *oip.Error
 	if errors.As(err, &known) {
-		if known == memory.ErrUsedUp {
+		if known == memory.ErrUsedUp || known == memory.ErrPartUsedUp {
 			return known, memoryRetry
 		}
 		return known, 0

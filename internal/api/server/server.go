@@ -61,7 +61,7 @@ func New(c Config, p Service) (*Server, error) {
 		return nil, err
 	}
 	allowUnpackRatio(c.UnpackRatio)
-	s := &Server{config: c, service: p, health: health.NewServer(), memory: memory.New(c.Memory),
+	s := &Server{config: c, service: p, health: health.NewServer(), memory: memory.New(c.Memory, c.Gate.Weights()),
 		regions: regions.New(c.SharedMemory), settings: newSettings(c.LogLevel),
 		records: &records{audit: c.Audit, access: c.AccessLog, every: uint64(max(c.AccessEvery, 1))}}
 	if s.tracer, err = newTracer(c.Traces, s.settings, c.Log); err != nil {
@@ -85,7 +85,7 @@ func New(c Config, p Service) (*Server, error) {
 			s.closeListeners()
 			return nil, notListening(x.name, err)
 		}
-		g := listen.NewGuard(x.name, l, x.limit, x.each, c.WriteTimeout)
+		g := c.guard(x.name, l, x.limit, x.each)
 		if x.name == "grpc" {
 			g.Connected = c.Connected
 		}

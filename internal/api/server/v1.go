@@ -58,7 +58,7 @@ func (s *Server) postPredict(w http.ResponseWriter, r *http.Request) error {
 		return oip.Errorf(oip.Unsupported, "", "model '%s' cannot be asked by the protocol v1: the datatypes of its "+
 			"inputs are not known", m.Name)
 	}
-	holds := s.memory.Begin()
+	holds := s.memory.Begin(tenantOf(r.Context()))
 	defer holds.Release()
 	body, err := s.body(w, r, holds)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/sluice-serving/sluice/internal/api/access"
 	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
@@ -50,7 +51,7 @@ func (c *boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		if r.refused = c.bounds.CheckRequest(wire.ReadOnlyData()); r.refused != nil {
 			return nil
 		}
-		holds := c.memory.Begin()
+		holds := c.memory.Begin(access.Unknown)
 		if r.refused = holds.Take(int64(wire.Len())); r.refused != nil {
 			return nil
 		}

@@ -33,7 +33,7 @@ func largeRequest(n int) *pb.ModelInferRequest {
 // TestLargeMessagesKeepTheirTensorsInPlace checks that a message means what it meant, and that its tensors are those of
 // the one piece of memory that its frames are gathered in: that is the only copy.
 func TestLargeMessagesKeepTheirTensorsInPlace(t *testing.T) {
-	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), memory.New(0))
+	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), memory.New(0, nil))
 	for _, n := range []int{64, largeMessage - 64, largeMessage, 1 << 20} {
 		want := largeRequest(n)
 		wire, err := proto.Marshal(want)
@@ -61,7 +61,7 @@ func TestLargeMessagesKeepTheirTensorsInPlace(t *testing.T) {
 }
 
 func TestLargeAnswersAreSentFromWhereTheyAre(t *testing.T) {
-	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), memory.New(0))
+	codec := newBoundedCodec(oip.Bounds{}.WithDefaults(), memory.New(0, nil))
 	for _, n := range []int{0, 64, largeMessage, 1 << 20} {
 		want := &pb.ModelInferResponse{ModelName: "m", Id: "7", RawOutputContents: [][]byte{
 			bytes.Repeat([]byte{5}, n), {1, 2}, {}}}
