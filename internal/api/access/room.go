@@ -71,8 +71,8 @@ func (r *Room) Take(tenant int, n int64) error {
 	return nil
 }
 
-// Hold says that n of what is held are a tenant's. It returns false, and nothing has changed, if little is left and that
-// is more than its part.
+// Hold says that n of what is held are a tenant's. It returns false, and nothing has changed, if little is left and
+// that is more than its part.
 func (r *Room) Hold(tenant int, n int64) bool {
 	if tenant < 0 || tenant >= len(r.held) {
 		return true
