@@ -17,6 +17,17 @@ type LatencyPoint struct {
 	P99         time.Duration
 }
 
+// LengthPoint is the measured latency of one variant on one device type, with one batch at once and a length other than
+// that of its LatencyPoints.
+type LengthPoint struct {
+	Variant    VariantID
+	DeviceType DeviceTypeID
+	Reference  int32 // length of the LatencyPoints
+	Length     int32 // as in Query
+	Items      int   // of the batch, >= 1
+	Mean       time.Duration
+}
+
 // LoadPoint is the measured time to bring one variant up on one device type.
 type LoadPoint struct {
 	Variant    VariantID
@@ -42,6 +53,7 @@ type Measurements struct {
 	Overhead []Overhead `json:",omitempty"`
 	// Memory has each variant at most once on a device type.
 	Memory []MemoryPoint `json:",omitempty"`
+	Length []LengthPoint `json:",omitempty"`
 }
 
 // Of returns the measurements of some variants on some device types, under the identifiers that to gives them.
@@ -63,6 +75,11 @@ func (m Measurements) Of(to func(VariantID, DeviceTypeID) (VariantID, bool)) (ou
 			out.Memory = append(out.Memory, p)
 		}
 	}
+	for _, p := range m.Length {
+		if p.Variant, ok = to(p.Variant, p.DeviceType); ok {
+			out.Length = append(out.Length, p)
+		}
+	}
 	return out
 }
 
@@ -71,5 +88,6 @@ func (m Measurements) Replaced(old func(VariantID, DeviceTypeID) bool, by Measur
 	out := m.Of(func(v VariantID, d DeviceTypeID) (VariantID, bool) { return v, !old(v, d) })
 	out.Latency, out.Load = append(out.Latency, by.Latency...), append(out.Load, by.Load...)
 	out.Memory, out.Overhead = append(out.Memory, by.Memory...), m.Overhead
+	out.Length = append(out.Length, by.Length...)
 	return out
 }

@@ -15,6 +15,7 @@ func TestMeasurementsAreReplaced(t *testing.T) {
 			m.Latency = append(m.Latency, LatencyPoint{Variant: v, DeviceType: d, Items: items})
 			m.Load = append(m.Load, LoadPoint{Variant: v, DeviceType: d, Load: time.Duration(items)})
 			m.Memory = append(m.Memory, MemoryPoint{Variant: v, DeviceType: d, Items: items})
+			m.Length = append(m.Length, LengthPoint{Variant: v, DeviceType: d, Items: items})
 		}
 		return m
 	}
@@ -26,6 +27,7 @@ func TestMeasurementsAreReplaced(t *testing.T) {
 	want, one := of(1, [2]int32{0, 0}, [2]int32{1, 0}), of(2, [2]int32{1, 1})
 	want.Latency, want.Load = append(want.Latency, one.Latency...), append(want.Load, one.Load...)
 	want.Memory, want.Overhead = append(want.Memory, one.Memory...), before.Overhead
+	want.Length = append(want.Length, one.Length...)
 	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(before, kept) {
 		t.Errorf("%+v, want %+v; it was %+v", got, want, before)
 	}

@@ -160,7 +160,10 @@ type Variant struct {
 	MaxBatch    int     // most items that the model accepts in one run, >= 1
 	MemoryBytes int64   // of the model itself; 0 when not known
 	ItemBytes   int64   // of every item of a batch, on top of MemoryBytes; 0 when not known
-	Retired     bool    // another version has taken its place: no plan uses it any more
+	// Pads says that queries of different lengths run together, padded to the longest; else they run one after the
+	// other.
+	Pads    bool `json:",omitempty"`
+	Retired bool // another version has taken its place: no plan uses it any more
 	// Generation is that of the variant's place in the table, as in App.
 	Generation uint32 `json:",omitempty"`
 }

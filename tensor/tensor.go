@@ -45,6 +45,15 @@ func (d DType) String() string {
 	return names[Invalid]
 }
 
+// Whole reports whether elements are whole numbers or truth values.
+func (d DType) Whole() bool {
+	switch d {
+	case Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64:
+		return true
+	}
+	return false
+}
+
 // Size returns the bytes of one element, or 0 for Bytes, whose elements vary.
 func (d DType) Size() int {
 	if int(d) < len(sizes) {

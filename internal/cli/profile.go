@@ -137,6 +137,7 @@ func printProfile(e *Env, f *profiler.File) {
 		fmt.Fprintf(e.Stdout, "\nServing on %s costs, beside the models: %.3f ms around every batch, %.3f ms around "+
 			"every query (medians, %d queries)\n", o.DeviceType, o.Batch/1e3, o.Query/1e3, o.Queries)
 	}
+	printLengths(e, f)
 	printMemory(e, f)
 	printAccuracies(e, f)
 	paying := f.Saturations()

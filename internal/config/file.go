@@ -411,6 +411,21 @@ type Variant struct {
 	Memory Size `yaml:"memory" resource:"memory"`
 	// ItemMemory is the additional memory of every item of a batch. Default: not known.
 	ItemMemory Size `yaml:"item_memory"`
+	// Length says what the length of a query is, by which a run takes longer or shorter (docs/lengths.md). Default: the
+	// open dimension of the model's inputs beside the items, where they have one name; the product of all open
+	// dimensions where one input alone has some.
+	Length *Length `yaml:"length"`
+	// Mask is the input that is 1 for what is there and 0 for what is padded, of shape [items, length], in a model that
+	// runs in this process. Default: `attention_mask`.
+	Mask string `yaml:"mask"`
+}
+
+// Length is what the length of a query is: the product of some dimensions of an input.
+type Length struct {
+	// Input is the name of the input. Required.
+	Input string `yaml:"input"`
+	// Axes are its dimensions, counted from 0, which counts the items of a batch. Required.
+	Axes []int `yaml:"axes"`
 }
 
 // Tensor describes one input or output.

@@ -263,7 +263,12 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 			}
 		}
 		b.Inputs, b.Outputs, b.Batched, b.Described = m.Inputs, m.Outputs, m.MaxBatch > 0, m
-		b.Length = m.Length
+		b.Length, b.Mask = m.Length, v.Mask
+		out.Pads = m.Pads(v.Mask)
+		if v.Mask != "" && !out.Pads {
+			r.c.addf(path+".mask", "is %q, but model %q has no such input of whole numbers or BOOL with the shape "+
+				"[items, length]: want the name of one that has", v.Mask, m.Name)
+		}
 		switch bound := max(1, m.MaxBatch); {
 		case out.MaxBatch == 0:
 			out.MaxBatch = bound
@@ -272,6 +277,9 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 		case out.MaxBatch > bound && m.Config.MaxBatchSize != nil:
 			r.c.addf(path+".max_batch", "is %d, but max_batch_size of model %q is %d", out.MaxBatch, m.Name, bound)
 		}
+	}
+	if v.Length != nil {
+		b.Length = r.length(v.Length, path+".length", &b)
 	}
 	if out.MaxBatch == 0 {
 		out.MaxBatch = defaultMaxBatch

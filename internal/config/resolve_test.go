@@ -153,6 +153,18 @@ func TestResolveProblems(t *testing.T) {
 		},
 		{app("{name: broken}"), `apps[0].variants[0].model: model "broken": read model`},
 		{
+			app("{name: batched, mask: input}"), `apps[0].variants[0].mask: is "input", but model "batched" has no such ` +
+				`input of whole numbers or BOOL`,
+		},
+		{
+			app("{name: batched, length: {input: ids, axes: [1]}}"),
+			`apps[0].variants[0].length.input: is "ids", want the name of an input of the model: ["input"]`,
+		},
+		{app("{name: batched, length: {input: input}}"), `apps[0].variants[0].length.axes: is empty`},
+		{app("{name: batched, length: {input: input, axes: [0]}}"), `apps[0].variants[0].length.axes: has 0`},
+		{app("{name: batched, length: {input: input, axes: [2]}}"), `apps[0].variants[0].length.axes: has 2`},
+		{app("{name: batched, length: {input: input, axes: [1, 1]}}"), `apps[0].variants[0].length.axes: has 1 twice`},
+		{
 			app("{name: bounded, max_batch: 9}"),
 			`apps[0].variants[0].max_batch: is 9, but max_batch_size of model "bounded" is 8`,
 		},

@@ -65,6 +65,8 @@ type Binding struct {
 	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
 	// Length is what the length of a query is; nil where it is not known, or all queries have the same.
 	Length *tensor.Length
+	// Mask is the input that says what is padded; empty for repository.MaskName.
+	Mask string
 	// Rows bounds the batch dimension of a model of which each run takes one query whole (App.Whole). 0 for others, and
 	// for models without a batch dimension.
 	Rows int

@@ -132,6 +132,9 @@ func (l *Learned) Frozen() Profile {
 	return &frozen{out}
 }
 
+// Stretches returns those of the prior: how latency depends on the length of queries is not learned.
+func (l *Learned) Stretches() *Stretches { return StretchesOf(l.prior) }
+
 // Learner implements Profile.
 func (l *Learned) Learner() Learner { return l }
 

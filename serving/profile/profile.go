@@ -61,8 +61,9 @@ func ParseStatistic(name string) (Statistic, error) {
 // a lookup is two slice reads. Latency never falls with items: a measured dip is noise, and rules that search for the
 // largest batch in time rely on a rising latency.
 type Table struct {
-	devices int
-	cells   []cell // by variant*devices + device type
+	devices   int
+	cells     []cell // by variant*devices + device type
+	stretches *Stretches
 }
 
 type cell struct {
@@ -114,6 +115,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 		}
 	}
 	t.fit(m.Memory)
+	t.stretches = NewStretches(spec, m)
 	for _, l := range m.Load {
 		if int(l.Variant) < len(spec.Variants) && int(l.DeviceType) < t.devices && l.Variant >= 0 && l.DeviceType >= 0 {
 			t.cells[int(l.Variant)*t.devices+int(l.DeviceType)].load = l.Load
@@ -182,6 +184,9 @@ func (t *Table) Latency(v serving.VariantID, d serving.DeviceTypeID, items, conc
 func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	return t.cells[int(v)*t.devices+int(d)].load
 }
+
+// Stretches returns how latency depends on the length of queries; see the function StretchesOf.
+func (t *Table) Stretches() *Stretches { return t.stretches }
 
 // Learner implements Profile: a table does not change.
 func (t *Table) Learner() Learner { return nil }

@@ -179,7 +179,7 @@ func ONNXModel(b *config.Binding) onnx.Model {
 		return onnx.Model{Path: b.Path, NoBatch: !b.Batched}
 	}
 	m := onnx.Described(b.Path, b.Described)
-	m.Rows = b.Rows
+	m.Rows, m.Mask = b.Rows, b.Mask
 	return m
 }
 

@@ -41,6 +41,7 @@ func (f *Fleet) profilerConfig(run *Backends, s Site, file string) profiler.Conf
 			t, err := run.Describe(ctx, v)
 			return t.Inputs, t.Batched, err
 		},
+		Length:    func(v serving.VariantID) *tensor.Length { return f.Tables.Variants[v].Length },
 		ModelFile: f.modelFile,
 		Unsure:    f.SeemsBatched,
 		Host:      run.ThisHost(),

@@ -240,6 +240,7 @@ func (c *catalog) measuring(s machines.Site, at *serving.Placed, d *definition) 
 			t, err := d.describe(of(v))
 			return t.Inputs, t.Batched, err
 		},
+		Length:    func(v serving.VariantID) *tensor.Length { return d.tables.Variants[of(v)].Length },
 		ModelFile: func(v serving.VariantID) string { return d.tables.Variants[of(v)].Path },
 		Unsure:    func(v serving.VariantID) bool { return d.opened.Fleet().SeemsBatched(of(v)) },
 		RandomBatch: func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error) {

@@ -52,6 +52,9 @@ func (f *File) Rename(variant, device string) {
 	for i := range f.Points {
 		f.Points[i].Variant, f.Points[i].DeviceType = variant, device
 	}
+	for i := range f.Lengths {
+		f.Lengths[i].Variant, f.Lengths[i].DeviceType = variant, device
+	}
 	for i := range f.Loads {
 		f.Loads[i].Variant, f.Loads[i].DeviceType = variant, device
 	}
@@ -85,6 +88,7 @@ func (f *File) Without(variants []string) *File {
 	out := *f
 	is := func(name string) bool { return slices.Contains(variants, name) }
 	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool { return is(p.Variant) })
+	out.Lengths = slices.DeleteFunc(slices.Clone(f.Lengths), func(p LengthPoint) bool { return is(p.Variant) })
 	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool { return is(l.Variant) })
 	out.Memory = slices.DeleteFunc(slices.Clone(f.Memory), func(m Memory) bool { return is(m.Variant) })
 	out.Failures = slices.DeleteFunc(slices.Clone(f.Failures), func(x Failure) bool { return is(x.Variant) })

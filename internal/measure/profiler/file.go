@@ -36,6 +36,8 @@ type File struct {
 	DeviceType string    `json:"device_type,omitempty"` // empty in a file merged from several types
 	Points     []Point   `json:"points"`
 	Loads      []Load    `json:"loads"`
+	// Lengths are batches of other lengths than the points; empty for variants whose inputs have one length.
+	Lengths []LengthPoint `json:"lengths,omitempty"`
 	// Overheads has each device type at most once; those that are not measured are missing.
 	Overheads []Overhead `json:"overheads,omitempty"`
 	// Memory has each variant at most once on a device type; those that are not measured are missing.
@@ -141,7 +143,7 @@ func (f *File) Encode(w io.Writer) error {
 	out := *f
 	out.Points = append([]Point{}, f.Points...)
 	out.Loads = append([]Load{}, f.Loads...)
-	out.Overheads = slices.Clone(f.Overheads)
+	out.Overheads, out.Lengths = slices.Clone(f.Overheads), slices.Clone(f.Lengths)
 	out.Accuracies = slices.Clone(f.Accuracies)
 	out.Memory, out.Spares = slices.Clone(f.Memory), slices.Clone(f.Spares)
 	out.Accelerators, out.EachQuery = slices.Clone(f.Accelerators), slices.Clone(f.EachQuery)
@@ -181,6 +183,7 @@ func (f *File) sort() {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType),
 			cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Batch, b.Batch))
 	})
+	slices.SortFunc(f.Lengths, byLength)
 	slices.SortFunc(f.Loads, func(a, b Load) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
 	})
@@ -257,8 +260,8 @@ func (f *File) Validate() error {
 		}
 		seenOverheads[o.DeviceType] = true
 	}
-	return errors.Join(validMemory(f.Memory), validSpares(f.Spares), validAccelerators(f.Accelerators),
-		validAccuracies(f.Accuracies), validFailures(f.Failures))
+	return errors.Join(validLengths(f.Lengths), validMemory(f.Memory), validSpares(f.Spares),
+		validAccelerators(f.Accelerators), validAccuracies(f.Accuracies), validFailures(f.Failures))
 }
 
 // validate returns an error that begins with the field's name.
@@ -364,6 +367,7 @@ func Merge(files ...*File) (*File, error) {
 			out.SetAccuracy(a)
 		}
 		out.EachQuery = append(out.EachQuery, f.EachQuery...)
+		out.mergeLengths(f)
 		out.mergeMemory(f)
 		out.mergeFailures(f)
 	}
@@ -397,6 +401,11 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 			})
 		}
 	}
+	lengths, err := f.lengthPointsOf(ids)
+	if err != nil {
+		return serving.Measurements{}, err
+	}
+	m.Length = lengths
 	for i, l := range f.Loads {
 		vs, d, err := ids.resolve(l.Variant, l.DeviceType)
 		if err != nil {
@@ -445,6 +454,10 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	ids := resolve(spec)
 	out := *f
 	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool {
+		_, _, err := ids.resolve(p.Variant, p.DeviceType)
+		return err != nil
+	})
+	out.Lengths = slices.DeleteFunc(slices.Clone(f.Lengths), func(p LengthPoint) bool {
 		_, _, err := ids.resolve(p.Variant, p.DeviceType)
 		return err != nil
 	})

@@ -24,6 +24,9 @@ type source struct {
 	batched bool
 	whole   bool // Config.RandomBatch makes its batches
 	guess   int  // of guesses
+	guesses []guess
+	length  *tensor.Length // nil where all inputs have one length
+	counted bool           // the first dimension of inputs counts items
 }
 
 // with returns the source with another guess.
@@ -55,12 +58,21 @@ var guesses = []guess{{1, bits}, {1, ones}, {1, ramp}, {3, bits}, {3, ones}, {17
 	{513, bits}, {2049, bits}}
 
 func newSource(cfg *Config, v serving.VariantID) (*source, error) {
-	s := &source{cfg: cfg, v: v, batched: true}
+	s := &source{cfg: cfg, v: v, batched: true, guesses: guesses}
+	if cfg.Length != nil {
+		s.length = cfg.Length(v)
+	}
+	if s.length != nil {
+		s.guesses = slices.Concat([]guess{{lengthGuess, bits}, {lengthGuess, ones}}, guesses)
+	}
 	var err error
 	if cfg.RandomBatch != nil {
 		parts, err := cfg.RandomBatch(s.rng(1), v, 1)
 		if err != nil || parts != nil {
 			s.whole = true
+			if err == nil && s.length != nil && cfg.Tensors != nil {
+				s.specs, s.counted, err = cfg.Tensors(v)
+			}
 			return s, err
 		}
 	}
@@ -68,6 +80,7 @@ func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 		return s, nil
 	}
 	s.specs, s.batched, err = cfg.Tensors(v)
+	s.counted = s.batched
 	return s, err
 }
 
@@ -91,7 +104,7 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 	} else {
 		rng := s.rng(items)
 		for i := range s.specs {
-			t, err := guesses[s.guess].random(rng, &s.specs[i], s.batched, items)
+			t, err := s.guesses[s.guess].random(rng, &s.specs[i], s.batched, items)
 			if err != nil {
 				return nil, err
 			}

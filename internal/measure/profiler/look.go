@@ -135,8 +135,8 @@ func (s *profiledVariant) twice() (*dataplane.Batch, error) {
 // suits.
 func (p *profiler) findInputs(ctx context.Context, s *profiledVariant, items, from int) error {
 	var first error
-	for k := from; k < len(guesses) && (k == 0 || s.source.guessable()); k++ {
-		if items > 1 && guesses[k].length != guesses[from-1].length {
+	for k := from; k < len(s.source.guesses) && (k == 0 || s.source.guessable()); k++ {
+		if items > 1 && s.source.guesses[k].length != s.source.guesses[from-1].length {
 			break // it is the number of items that does not fit
 		}
 		b, err := s.source.with(k).batch(items)

@@ -21,7 +21,9 @@ type point struct {
 	batch, concurrency int
 	samples            []float64 // microseconds
 	spent              time.Duration
-	look               int // number of samples at which their exactness is looked at next
+	look               int              // number of samples at which their exactness is looked at next
+	scale              float64          // of a point of another length: the factor on the length; 0 for others
+	own                *dataplane.Batch // the batch that such a point runs; nil before the first
 	done               bool
 }
 
@@ -34,11 +36,15 @@ type profiledVariant struct {
 	load    *Load
 	points  []*point
 	results []Point
+	lengths []LengthPoint
 	source  *source
 	batches map[int]*dataplane.Batch
 	runner  dataplane.Runner
 	memory  Memory
 	failure *Failure // nil while it runs
+	// reference is the length of the points. lengthened is set once points of others are listed.
+	reference  int32
+	lengthened bool
 }
 
 type profiler struct {
@@ -131,6 +137,7 @@ func (p *profiler) file(subjects []*profiledVariant) (*File, error) {
 	}
 	for _, s := range subjects {
 		f.Points = append(f.Points, s.results...)
+		f.Lengths = append(f.Lengths, s.lengths...)
 		if s.load != nil {
 			f.Loads = append(f.Loads, *s.load)
 		}
@@ -213,7 +220,7 @@ func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 // dropSlower skips the points that are certainly slower than q, if q takes longer than the bound.
 func (p *profiler) dropSlower(q *point, us float64) {
 	s := q.subject
-	if s.bound <= 0 || micros(us) <= s.bound {
+	if s.bound <= 0 || micros(us) <= s.bound || q.scale != 0 {
 		return
 	}
 	for _, o := range s.points {
@@ -225,6 +232,9 @@ func (p *profiler) dropSlower(q *point, us float64) {
 }
 
 func (q *point) String() string {
+	if q.scale != 0 {
+		return fmt.Sprintf("%s batch %d, %gx as long", q.subject.name, q.batch, q.scale)
+	}
 	return fmt.Sprintf("%s batch %d concurrency %d", q.subject.name, q.batch, q.concurrency)
 }
 
@@ -242,7 +252,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 	var open []*point
 	for _, s := range group {
 		mine := slices.DeleteFunc(slices.Clone(s.points), func(q *point) bool { return q.done })
-		if s.failure != nil || len(mine) == 0 && s.load != nil {
+		if s.failure != nil || len(mine) == 0 && s.load != nil && s.source.length == nil {
 			continue
 		}
 		if err := p.launch(ctx, s); ctx.Err() != nil {
@@ -251,7 +261,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			p.fail(s, 0, err)
 			continue
 		}
-		if s.source.guessable() && len(mine) > 0 {
+		if s.source.guessable() && (len(mine) > 0 || s.source.length != nil) {
 			if err := p.findInputs(ctx, s, 1, 0); ctx.Err() != nil {
 				return ctx.Err()
 			} else if err != nil {
@@ -259,6 +269,9 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			}
 		}
 		open = append(open, slices.DeleteFunc(mine, func(q *point) bool { return q.done })...)
+	}
+	for _, s := range group {
+		open = append(open, p.lengthPoints(s, open)...)
 	}
 	for first := true; len(open) > 0; first = false {
 		p.rng.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
@@ -279,7 +292,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 				return err
 			}
 			err := p.takeTurn(ctx, q)
-			if errors.Is(err, dataplane.ErrOutOfMemory) && p.dropTooLarge(q) {
+			if errors.Is(err, dataplane.ErrOutOfMemory) && q.scale == 0 && p.dropTooLarge(q) {
 				if err := p.partial.add(partialRecord{Key: q.subject.key, Memory: &q.subject.memory}); err != nil {
 					return err
 				}
@@ -287,6 +300,10 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if err != nil && q.scale != 0 {
+				p.shorten(q, err)
+				continue
 			}
 			if err != nil && !p.mended(ctx, q) {
 				p.failPoint(q, err)
@@ -302,6 +319,9 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 			}
 		}
 		open = slices.DeleteFunc(open, func(q *point) bool { return q.done })
+		for _, s := range group {
+			open = append(open, p.lengthPoints(s, open)...)
+		}
 	}
 	return nil
 }
@@ -441,6 +461,13 @@ func (p *profiler) waitForSpares(ctx context.Context) error {
 // finish ends a point that is exact enough, and drops points that are too slow because of it.
 func (p *profiler) finish(q *point) error {
 	if !p.exactEnough(q) {
+		return nil
+	}
+	if q.scale != 0 {
+		if r, ok := q.lengthResult(p.device()); ok {
+			q.subject.lengths = append(q.subject.lengths, r)
+		}
+		p.end(q, "")
 		return nil
 	}
 	r := q.result(p.device())

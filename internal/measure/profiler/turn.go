@@ -39,7 +39,7 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 		return err
 	}
 	s := q.subject
-	b, err := s.batchOf(q.batch)
+	b, err := q.batchFor()
 	if err != nil {
 		return err
 	}

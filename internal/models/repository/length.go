@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
@@ -51,4 +52,17 @@ func openAxes(shape []int64, symbols []string, batched bool) (axes []int, name s
 		name = ""
 	}
 	return axes, name
+}
+
+// MaskName is the input that exporters of text models use for 1 at what is there and 0 at what is padded.
+const MaskName = "attention_mask"
+
+// Pads reports whether queries of different lengths may run together, padded: the model has a mask of whole numbers or
+// truth values and of shape [items, length], and a length. An empty name is MaskName.
+func (m *Model) Pads(mask string) bool {
+	at := slices.IndexFunc(m.Inputs, func(s tensor.Spec) bool { return s.Name == cmp.Or(mask, MaskName) })
+	if at < 0 || m.MaxBatch == 0 || m.Length == nil || len(m.Inputs[at].Shape) != 2 {
+		return false
+	}
+	return m.Inputs[at].DType.Whole()
 }

@@ -69,6 +69,8 @@ type Model struct {
 	// Sequence says which inputs follow from the sequence of a query; nil for none. Such a model runs at a stateful
 	// stage.
 	Sequence *repository.Sequence
+	// Mask is the input that says what is padded; empty for repository.MaskName.
+	Mask string
 	// Example returns inputs of so many items for warming the model up. Nil means zeros, with 1 for every variable
 	// dimension.
 	Example func(items int) []tensor.Tensor

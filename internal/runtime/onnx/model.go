@@ -4,6 +4,7 @@ package onnx
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -32,6 +33,7 @@ type model struct {
 	reshapes, seen  map[string][]int64 // by tensor that clients see in another shape: the model's own, and theirs
 	sequence        *repository.Sequence
 	padding         *padding    // of queries of different lengths; nil for none
+	mask            string      // Model.Mask
 	tell            func(error) // Config.Tell
 }
 
@@ -62,6 +64,7 @@ func readModel(cfg Model) (*model, error) {
 	}
 	m := &model{
 		path: cfg.Path, rows: cfg.Rows, example: cfg.Example, asIs: cfg.AsIs, sequence: cfg.Sequence,
+		mask:     cmp.Or(cfg.Mask, repository.MaskName),
 		reshapes: make(map[string][]int64), seen: make(map[string][]int64),
 	}
 	for name, r := range cfg.Reshapes {

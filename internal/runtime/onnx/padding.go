@@ -12,9 +12,6 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maskName is the input that exporters of text models use for 1 at what is there and 0 at what is padded.
-const maskName = "attention_mask"
-
 // padding says how queries of different lengths become one batch: the shorter ones get zeros at their ends.
 type padding struct {
 	mask            int     // the input that says where a query ends
@@ -29,8 +26,8 @@ var errPadded = errors.New("padding changes the model's answers")
 // the mask beside the items; other tensors have it where their dimension has its name. Without the names nothing is
 // known of outputs: one with an open dimension that no input has may depend on the length in a way that cannot be cut.
 func newPadding(m *model, file *onnxmodel.Info) *padding {
-	at := slices.IndexFunc(m.inputs, func(p port) bool { return p.Name == maskName })
-	if !m.batched || m.sequence != nil || at < 0 || len(m.inputs[at].Shape) != 2 || !m.inputs[at].whole() {
+	at := slices.IndexFunc(m.inputs, func(p port) bool { return p.Name == m.mask })
+	if !m.batched || m.sequence != nil || at < 0 || len(m.inputs[at].Shape) != 2 || !m.inputs[at].DType.Whole() {
 		return nil
 	}
 	symbols := make(map[string][]string)
@@ -41,7 +38,7 @@ func newPadding(m *model, file *onnxmodel.Info) *padding {
 			inputs[name] = inputs[name] || d > 0 && name != ""
 		}
 	}
-	if len(symbols[maskName]) != 2 {
+	if len(symbols[m.mask]) != 2 {
 		return nil
 	}
 	for _, v := range file.Outputs {
@@ -49,7 +46,7 @@ func newPadding(m *model, file *onnxmodel.Info) *padding {
 			symbols[v.Name] = v.Symbols
 		}
 	}
-	items, length := symbols[maskName][0], symbols[maskName][1]
+	items, length := symbols[m.mask][0], symbols[m.mask][1]
 	if length == "" || length == items {
 		return nil
 	}
@@ -76,16 +73,6 @@ func newPadding(m *model, file *onnxmodel.Info) *padding {
 		return nil
 	}
 	return out
-}
-
-// whole reports whether a port has whole numbers or truth values.
-func (p *port) whole() bool {
-	switch p.DType {
-	case tensor.Bool, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint16, tensor.Uint32,
-		tensor.Uint64:
-		return true
-	}
-	return false
 }
 
 // axesOf returns the open dimensions of a tensor with a name, and whether they can be padded.
@@ -119,7 +106,7 @@ func (m *model) length(part *dataplane.Portion) int64 {
 	if len(part.Inputs) > len(m.inputs) {
 		return 0
 	}
-	mask, n := input(part, m.padding.mask, maskName), m.lengthIn(part)
+	mask, n := input(part, m.padding.mask, m.mask), m.lengthIn(part)
 	for k, axes := range m.padding.inputs {
 		t := input(part, k, m.inputs[k].Name)
 		for _, d := range axes {
@@ -141,5 +128,5 @@ func (m *model) length(part *dataplane.Portion) int64 {
 
 // lengthIn is the length of a part as its mask has it.
 func (m *model) lengthIn(part *dataplane.Portion) int64 {
-	return input(part, m.padding.mask, maskName).Shape[1]
+	return input(part, m.padding.mask, m.mask).Shape[1]
 }

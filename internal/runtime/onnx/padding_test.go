@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel/pb"
+	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -27,6 +28,7 @@ import (
 const (
 	open       = onnxmodel.Symbolic
 	vocabulary = 50
+	maskName   = repository.MaskName
 )
 
 // encoder is a small text encoder with weights drawn from r: embedding, layers of attention that leave out what the
@@ -187,7 +189,7 @@ func TestLengthsShareBatches(t *testing.T) {
 					}
 				}
 			}
-			if saved := len(different) - len(groups); padding > runWorth*int64(saved) {
+			if saved := len(different) - len(groups); padding > serving.RunWorth*int64(saved) {
 				t.Errorf("seed %d: %d are padding to save %d runs", seed, padding, saved)
 			}
 			sameAsAlone(t, in, b)
@@ -239,7 +241,7 @@ func TestPaddingFollowsFromNames(t *testing.T) {
 		"an output with the items twice": {[]value{ids, mask}, hidden, named{"hidden": {"N", "N", ""}}, false},
 		"texts of the length":            {[]value{of("text", onnxmodel.String, open), mask, ids}, pooled, nil, false},
 	} {
-		m := &model{batched: true}
+		m := &model{mask: maskName, batched: true}
 		file := &onnxmodel.Info{}
 		add := func(ports []port, values []value, to *[]value) []port {
 			for _, v := range values {
@@ -349,7 +351,7 @@ func TestNothingButPaddingIsNotPadded(t *testing.T) {
 	}
 }
 
-// The example of runWorth.
+// The example of serving.RunWorth.
 func TestRunsCostLeast(t *testing.T) {
 	lengths := []int64{100, 97, 90, 20, 5}
 	parts := slices.Repeat([]dataplane.Portion{{Items: 1}}, len(lengths))

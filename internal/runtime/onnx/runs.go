@@ -11,19 +11,8 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
 )
-
-// runWorth is what a run of its own costs beside its elements, in items x length: operators have to start, and work
-// slower on few rows. Queries are split into the runs that cost least. Lengths 100, 97, 90, 20, 5 of one item each:
-//
-//	one run for all               16 + 5*100                  516
-//	a run for each                5*16 + 312                  392
-//	100 97 90 | 20 5              2*16 + 3*100 + 2*20         372
-//	100 97 | 90 | 20 5            3*16 + 2*100 + 90 + 2*20    378
-//
-// So padding is at most 16 for each run that it saves. A bound on its share would join long queries, and gain nothing
-// (BenchmarkLengths).
-const runWorth = 16
 
 // runAll answers the parts of a batch, in as many runs as their shapes ask for.
 func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
@@ -105,23 +94,13 @@ func (m *model) groups(parts []dataplane.Portion) (out [][]int) {
 
 // split splits a group, the longest first, into the runs that cost least.
 func split(g []int, parts []dataplane.Portion, lengths []int64) (out [][]int) {
-	type plan struct {
-		cost int64
-		next int // where its second run begins
+	of := make([]serving.Run, len(g))
+	for k, i := range g {
+		of[k] = serving.Run{Items: parts[i].Items, Length: int32(min(lengths[i], math.MaxInt32))}
 	}
-	best := make([]plan, len(g)+1) // by where it begins
-	for from := len(g) - 1; from >= 0; from-- {
-		items := int64(0)
-		best[from].cost = math.MaxInt64
-		for k := from; k < len(g); k++ {
-			items += int64(parts[g[k]].Items)
-			if cost := runWorth + items*lengths[g[from]] + best[k+1].cost; cost < best[from].cost {
-				best[from] = plan{cost, k + 1}
-			}
-		}
-	}
-	for from := 0; from < len(g); from = best[from].next {
-		out = append(out, g[from:best[from].next])
+	from := 0
+	for _, to := range serving.SplitRuns(of) {
+		out, from = append(out, g[from:to]), to
 	}
 	return out
 }
