@@ -165,8 +165,8 @@ func (p *pod) command(c *corev1.Container, note string) (*exec.Cmd, error) {
 	binds := [][2]string{{p.k.c.Programs, imageFolder}, {note, path}}
 	for _, m := range c.VolumeMounts {
 		from := filepath.Join(p.folder, "volumes", m.Name, m.SubPath)
-		if m.MountPath == os.TempDir() {
-			env = append(env, "TMPDIR="+from) // programs and volumes of tests lie below it
+		if m.MountPath == "/tmp" {
+			env = append(env, "TMPDIR="+from) // what tests need may lie below it, also where they have another TMPDIR
 			continue
 		}
 		// A volume inside of another's mount point is bound after it.
