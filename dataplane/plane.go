@@ -247,7 +247,8 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	now := p.Now()
 	q := serving.Query{
 		ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority,
-		Length: r.Length, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.StreamName()), Tenant: r.Tenant,
+		Length: r.Length, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.StreamName()),
+		Tenant: r.Tenant,
 	}
 	p.spec().SetDeadline(&q, r.Timeout)
 	if r.Within > 0 {

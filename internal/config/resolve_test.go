@@ -153,8 +153,8 @@ func TestResolveProblems(t *testing.T) {
 		},
 		{app("{name: broken}"), `apps[0].variants[0].model: model "broken": read model`},
 		{
-			app("{name: batched, mask: input}"), `apps[0].variants[0].mask: is "input", but model "batched" has no such ` +
-				`input of whole numbers or BOOL`,
+			app("{name: batched, mask: input}"),
+			`apps[0].variants[0].mask: is "input", but model "batched" has no such input of whole numbers or BOOL`,
 		},
 		{
 			app("{name: batched, length: {input: ids, axes: [1]}}"),

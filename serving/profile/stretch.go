@@ -39,7 +39,7 @@ const fewestLengths = 3
 // bases is how many bases are tried between 0 and the shortest time.
 const bases = 256
 
-// NewStretches fits the measured points of other lengths. It is nil where there are none. Impossible points are ignored.
+// NewStretches fits the measured points of other lengths; nil where there are none. Impossible points are ignored.
 func NewStretches(spec *serving.Spec, m serving.Measurements) *Stretches {
 	if len(m.Length) == 0 {
 		return nil
@@ -202,7 +202,7 @@ func (s *Stretches) Error(v serving.VariantID, d serving.DeviceTypeID) (float64,
 	return s.cells[s.at(v, d)].err, true
 }
 
-// StretchesOf returns how the latencies that p was made with depend on the length of queries; nil where p does not know.
+// StretchesOf returns how the latencies of p depend on the length of queries; nil where p does not know.
 func StretchesOf(p Profile) *Stretches {
 	if t, ok := p.(interface{ Stretches() *Stretches }); ok {
 		return t.Stretches()

@@ -114,7 +114,8 @@ func TestNothingIsStretched(t *testing.T) {
 			t.Errorf("%s: fitted %v", name, ok)
 		}
 	}
-	if s := NewStretches(oneVariant(), atLengths(attention, []int{1}, 16, 256)); s.Latency(0, 0, Unknown, 256) != Unknown {
+	s := NewStretches(oneVariant(), atLengths(attention, []int{1}, 16, 256))
+	if s.Latency(0, 0, Unknown, 256) != Unknown {
 		t.Error("what is not known is no longer unknown")
 	}
 }

@@ -66,8 +66,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	want := []Arrival{
 		{At: 10, App: 0, Items: 1, Variant: serving.None, Sample: 5},
 		{
-			At: 30, App: 1, Items: 4, Length: 300, Priority: 1, Timeout: 9 * time.Millisecond, MinAccuracy: 0.5, Variant: 7,
-			Sample: -1,
+			At: 30, App: 1, Items: 4, Length: 300, Priority: 1, Timeout: 9 * time.Millisecond, MinAccuracy: 0.5,
+			Variant: 7, Sample: -1,
 		},
 	}
 	if !reflect.DeepEqual(arrivals, want) {

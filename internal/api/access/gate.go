@@ -185,9 +185,9 @@ func (g *Gate) Crowds(c *Caller) error {
 	if name == "" {
 		name = "of callers without one"
 	}
-	return &Error{Reason: TooManyPlaces, Retry: busyRetry, Text: fmt.Sprintf("tenant %s holds more than its part of the "+
-		"connections or of the calls on one, and few are left (server.limits.connections, connections_per_address, "+
-		"streams)", name)}
+	return &Error{Reason: TooManyPlaces, Retry: busyRetry, Text: fmt.Sprintf("tenant %s holds more than its part of "+
+		"the connections or of the calls on one, and few are left (server.limits.connections, "+
+		"connections_per_address, streams)", name)}
 }
 
 func nothing() {}

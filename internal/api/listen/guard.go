@@ -21,8 +21,8 @@ const (
 	reserved     = 32
 	reservedEach = 4
 	reservedLife = 10 * time.Second
-	// silentFor is how long a connection of HTTP may ask for nothing while others want its place: with many of them, one
-	// host would keep all others from the places of its address.
+	// silentFor is how long a connection of HTTP may ask for nothing while others want its place: with many of them,
+	// one host would keep all others from the places of its address.
 	silentFor = time.Second
 	// writePiece is what a client must read within the write timeout, in bytes.
 	writePiece = 64 << 10
@@ -52,8 +52,8 @@ type Guard struct {
 	net.Listener
 	// Connected is told when connections begin and end. Nil is told nothing. Set it before Accept.
 	Connected func(remote string, begins bool)
-	// Tenants are the weights by which tenants share the connections (see access.Room), and the Calls at once on each of
-	// them; none for no tenants. Set both before Accept.
+	// Tenants are the weights by which tenants share the connections (see access.Room), and the Calls at once on each
+	// of them; none for no tenants. Set both before Accept.
 	Tenants []float64
 	Calls   int
 

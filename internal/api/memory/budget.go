@@ -39,8 +39,8 @@ func New(limit int64, weights []float64) *Budget {
 var (
 	ErrUsedUp = oip.Errorf(oip.Unavailable, "", "the server's memory for requests is used up (server.limits.memory)")
 
-	ErrPartUsedUp = oip.Errorf(oip.Unavailable, "", "little of the server's memory for requests is left, and this tenant "+
-		"holds more than its part (server.limits.memory)")
+	ErrPartUsedUp = oip.Errorf(oip.Unavailable, "", "little of the server's memory for requests is left, and this "+
+		"tenant holds more than its part (server.limits.memory)")
 )
 
 // refusal is the error of a room in the protocol's words; nil for nil.

@@ -21,8 +21,8 @@ func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, 
 	if err != nil {
 		return nil, err
 	}
-	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Length: m.Length.Of(inputs), Timeout: p.Timeout, Priority: p.Priority,
-		MinAccuracy: p.MinAccuracy, Variant: pin.Variant,
+	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Length: m.Length.Of(inputs),
+		Timeout: p.Timeout, Priority: p.Priority, MinAccuracy: p.MinAccuracy, Variant: pin.Variant,
 		Generation: m.Generation, VariantGeneration: pin.Generation,
 		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate,
 		Timings: p.StageTimings}, nil

@@ -50,7 +50,8 @@ type Config struct {
 	RandomBatch func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Portion, error)
 
 	// Length says what the length of a variant's inputs is, which is measured at several: all their open dimensions
-	// beside the items belong to it. It returns nil for those that have one length; nil itself is for none that has more.
+	// beside the items belong to it. It returns nil for those that have one length; nil itself is for none that has
+	// more.
 	Length func(v serving.VariantID) *tensor.Length
 
 	// Unsure tells of a variant that only the shapes of its model say that it batches: a look compares two items that

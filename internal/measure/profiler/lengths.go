@@ -64,10 +64,11 @@ func validLengths(list []LengthPoint) error {
 		case p.Samples < 1:
 			return fmt.Errorf("lengths[%d].samples is %d, want at least 1", i, p.Samples)
 		case !(p.Mean >= 0.001 && p.Mean <= maxMicros):
-			return fmt.Errorf("lengths[%d].mean_us is %v, want a number from 0.001 to %v", i, p.Mean, float64(maxMicros))
+			return fmt.Errorf("lengths[%d].mean_us is %v, want a number from 0.001 to %v", i, p.Mean,
+				float64(maxMicros))
 		case seen[p.key()]:
-			return fmt.Errorf("lengths[%d] measures the same as one before: %q on %q, length %d, batch %d", i, p.Variant,
-				p.DeviceType, p.Length, p.Batch)
+			return fmt.Errorf("lengths[%d] measures the same as one before: %q on %q, length %d, batch %d", i,
+				p.Variant, p.DeviceType, p.Length, p.Batch)
 		}
 		seen[p.key()] = true
 	}
@@ -86,7 +87,8 @@ const lengthGuess = 96
 // item, and the largest that a quarter of the bound allows.
 func (p *profiler) lengthPoints(s *profiledVariant, left []*point) (open []*point) {
 	mine := func(q *point) bool { return q.subject == s }
-	if s.runner == nil || s.source.length == nil || s.lengthened || s.failure != nil || slices.ContainsFunc(left, mine) {
+	if s.runner == nil || s.source.length == nil || s.lengthened || s.failure != nil ||
+		slices.ContainsFunc(left, mine) {
 		return nil
 	}
 	s.lengthened = true
@@ -130,7 +132,8 @@ func (q *point) lengthResult(device string) (LengthPoint, bool) {
 	s := q.subject
 	mean, _ := moments(q.samples)
 	out := LengthPoint{Variant: s.name, DeviceType: device, Reference: s.reference,
-		Length: s.source.length.Of(q.own.Portions[0].Inputs), Batch: q.batch, Samples: len(q.samples), Mean: nanos(mean)}
+		Length: s.source.length.Of(q.own.Portions[0].Inputs), Batch: q.batch, Samples: len(q.samples),
+		Mean: nanos(mean)}
 	twice := slices.ContainsFunc(s.lengths, func(p LengthPoint) bool { return p.key() == out.key() })
 	return out, out.Length > 0 && out.Length != out.Reference && !twice
 }
@@ -175,7 +178,7 @@ func scaledInput(t *tensor.Tensor, open []int64, counted bool, by float64) (tens
 	out := *t
 	out.Shape = slices.Clone(t.Shape)
 	for d := range out.Shape {
-		if d < len(open) && open[d] < 0 && !(counted && d == 0) {
+		if d < len(open) && open[d] < 0 && (!counted || d > 0) {
 			out.Shape[d] = max(1, int64(math.Round(float64(t.Shape[d])*by)))
 		}
 	}

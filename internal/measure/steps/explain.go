@@ -67,7 +67,8 @@ func (l *Log) Explain(id serving.QueryID) (*Explanation, bool) {
 	}
 	x := &Explanation{
 		Query: q.ID, App: q.app, ArrivedS: q.Arrived.Seconds(), DeadlineMS: ms(q.Deadline.Sub(q.Arrived)),
-		Items: q.Items, Length: q.Length, Priority: q.Priority, MinAccuracy: q.MinAccuracy, Tenant: q.tenant, Pinned: q.pinned,
+		Items: q.Items, Length: q.Length, Priority: q.Priority, MinAccuracy: q.MinAccuracy, Tenant: q.tenant,
+		Pinned: q.pinned,
 	}
 	for _, p := range q.parts {
 		x.Runs = append(x.Runs, p.run())

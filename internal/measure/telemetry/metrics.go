@@ -128,7 +128,7 @@ func newVectors(r registry, buckets []float64) *vectors {
 			"Time that answered queries waited before their last batch started.", buckets, "app", "variant"),
 		items: r.histogram("sluice_batch_items", "Items of started batches.",
 			[]float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "app", "variant"),
-		length: r.histogram("sluice_query_length", "Lengths of queries, in the unit of their models, where it is known.",
+		length: r.histogram("sluice_query_length", "Lengths of queries where they are known, in the unit of the model.",
 			prometheus.ExponentialBuckets(8, 2, 18), "app"),
 		outcomes: r.counter("sluice_queries_total",
 			"Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome"),

@@ -49,7 +49,8 @@ func page(t *Telemetry) (out []string) {
 // serve has an app answer a query of a tenant in a batch of its own.
 func serve(t *Telemetry, a serving.AppID, id serving.QueryID) {
 	v := serving.VariantID(a)
-	t.log.Observe(0, []engine.Input{engine.NewQueryArrived(serving.Query{ID: id, App: a, Items: 2, Length: 100})}, []engine.Decision{
+	query := serving.Query{ID: id, App: a, Items: 2, Length: 100}
+	t.log.Observe(0, []engine.Input{engine.NewQueryArrived(query)}, []engine.Decision{
 		{Kind: engine.StartBatch, Batch: serving.BatchID(id), Variant: v, Items: 2, Tasks: []engine.Task{{Query: id}}},
 	})
 	t.log.Observe(1, []engine.Input{{Kind: engine.BatchDone, Batch: serving.BatchID(id), Took: time.Millisecond}}, nil)
