@@ -16,7 +16,8 @@ type beliefs struct {
 	base    profile.Profile // of batches that do not balloon
 	current profile.Profile // base, inflated by ballooning and capped by memory
 	learner profile.Learner // base's; nil where latency is not learned
-	epoch   uint64          // the learner's, at the last recomputation
+	lengths lengths
+	epoch   uint64 // the learner's, at the last recomputation
 
 	ballooning []float64            // factors by stage; nil for 1
 	most       map[profile.Cell]int // items for which there is memory; nil where nothing was learned
@@ -40,6 +41,9 @@ const probeEvery = 32
 
 func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 	b := &beliefs{world: w, agenda: a, base: p, current: p, learner: p.Learner()}
+	if b.lengths = (lengths{world: w, stretches: profile.StretchesOf(p)}); b.lengths.stretches != nil {
+		b.apply()
+	}
 	b.needs = b.leastTails()
 	b.tails = b.needs
 	return b
@@ -48,13 +52,20 @@ func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 // observe learns from a batch that ended well.
 func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took time.Duration) {
 	if b.learner != nil && !x.Overlaps {
-		b.learner.Observe(x.Variant, i.DeviceType(), x.Items, x.Concurrency, took)
+		b.learner.Observe(x.Variant, i.DeviceType(), x.Items, x.Concurrency, b.lengths.atReference(i, x, b.base, took))
 	}
 }
 
-// update applies what was learned, once the learner's epoch has changed. Smaller changes wait: drop times are off by no
-// more than those.
+// update applies what was learned, once the learner's epoch has changed, or the mean length of queries. Smaller changes
+// wait: drop times are off by no more than those.
 func (b *beliefs) update() {
+	if b.lengths.changed {
+		b.lengths.enforce()
+		b.altered = true
+		b.apply()
+		b.agenda.changeBasis()
+		b.recompute()
+	}
 	if b.learner != nil && b.learner.Epoch() != b.epoch {
 		b.epoch = b.learner.Epoch()
 		b.agenda.changeBasis()
@@ -108,7 +119,8 @@ func (b *beliefs) cap(most map[profile.Cell]int) {
 	b.recompute()
 }
 
-// within returns a profile without the batches for which memory is lacking, and with the starts of machines.
+// within returns a profile without the batches for which memory is lacking, with the starts of machines and with
+// lengths.
 func (b *beliefs) within(p profile.Profile) profile.Profile {
 	if b.most != nil {
 		p = profile.Capped{Profile: p, Most: b.most}
@@ -116,7 +128,7 @@ func (b *beliefs) within(p profile.Profile) profile.Profile {
 	if b.starts != nil {
 		p = profile.Started{Profile: p, Starts: b.starts}
 	}
-	return p
+	return b.lengths.around(p)
 }
 
 // grow extends beliefs to a spec that has grown. measured covers all of it. Where latency is learned, it is the start
@@ -128,6 +140,7 @@ func (b *beliefs) grow(measured profile.Profile, fresh *serving.Fresh) {
 	} else {
 		b.base = measured
 	}
+	b.lengths.grow(profile.StretchesOf(b.base), fresh)
 	b.budgets, b.ballooning = slices.Clone(b.budgets), slices.Clone(b.ballooning)
 	serving.Forget(b.budgets, fresh.Stages, unbudgeted)
 	serving.Forget(b.ballooning, fresh.Stages, 1)

@@ -35,7 +35,7 @@ func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 	}
 	if c.beliefs.learner == nil && !b.Overlaps {
 		expected := c.beliefs.base.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
-		c.factors.AddBatch(c.now, i.Stage(), expected, in.Took)
+		c.factors.AddBatch(c.now, i.Stage(), expected, c.beliefs.lengths.atReference(i, b, c.beliefs.base, in.Took))
 	}
 	if len(c.spec.Stages[i.Stage()].Next) == 0 {
 		return

@@ -264,7 +264,7 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	}
 	d.queries.started(d.spec.Stages[i.Stage()].App, x.N)
 	d.lastBatch++
-	expected := d.fleet.Latency(x.Variant, i.DeviceType(), items, d.fleet.Concurrency(i)+1)
+	expected := d.fleet.BatchLatency(x.Variant, i.DeviceType(), i.Queue().Head(), x.N, items, d.fleet.Concurrency(i)+1)
 	d.queries.charge(i.Queue().Head(), x.N, items, expected)
 	expected = d.fleet.Start(i, d.lastBatch, x.Variant, x.N, d.now, expected).Expected.Sub(d.now)
 	b := d.out.ofVariant(StartBatch, Reason(x.Reason), i.ID(), x.Variant)

@@ -66,6 +66,9 @@ func (q *queries) accept(x *serving.Query) {
 	q.monitor.AddSize(x.App, x.Items)
 	app := &q.spec.Apps[x.App]
 	w := q.work(x, app.Stages[0], x.Items)
+	if w.Length > 0 {
+		q.beliefs.lengths.arrived(x, w.Length)
+	}
 	if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(w.Stage, why) {
 		q.refuse(x, why, q.admission.retry(&w, why))
 		return
@@ -199,7 +202,8 @@ func (q *queries) keepOrder(w *fleet.Work, x *serving.Query) {
 func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
 	by := x.Deadline.Add(-q.clockSlack(x, s))
 	w := fleet.Work{
-		Query: x.ID, Stage: s, Items: items, Pin: serving.None, Deadline: by.Add(-q.beliefs.tails[s]),
+		Query: x.ID, Stage: s, Items: items, Length: q.beliefs.lengths.of(x, s), Pin: serving.None,
+		Deadline:  by.Add(-q.beliefs.tails[s]),
 		LatestEnd: by.Add(-q.beliefs.needs[s]), Due: by.Add(-q.spec.Apps[x.App].Slack), Ready: q.now,
 		MinAccuracy: x.MinAccuracy, Priority: x.Priority,
 	}

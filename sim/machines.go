@@ -16,6 +16,7 @@ import (
 // one starts beside it and faster when one ends, and no machine does more work than it was measured to do.
 type machines struct {
 	model  truth.Model
+	long   truth.Stretching // model, where lengths count; else nil
 	runs   map[serving.BatchID]*run
 	sites  map[site]*siteRuns
 	dirty  []site // whose batches have begun or ended in this step, each once
@@ -40,9 +41,10 @@ type run struct {
 	variant  serving.VariantID
 	device   serving.DeviceTypeID
 	items    int
-	drawn    float64 // what is random of it: truth.Model.Draw
-	balloon  float64 // the factor by which its content lengthens it
-	sent     []int32 // items along each edge, task by task
+	runs     []serving.Run // where lengths count
+	drawn    float64       // what is random of it: truth.Model.Draw
+	balloon  float64       // the factor by which its content lengthens it
+	sent     []int32       // items along each edge, task by task
 	breaks   bool
 	hangs    bool // it never ends
 
@@ -56,7 +58,11 @@ type run struct {
 }
 
 func newMachines(m truth.Model) *machines {
-	return &machines{model: m, runs: make(map[serving.BatchID]*run), sites: make(map[site]*siteRuns)}
+	x := &machines{model: m, runs: make(map[serving.BatchID]*run), sites: make(map[site]*siteRuns)}
+	if long, ok := m.(truth.Stretching); ok && long.Stretches() {
+		x.long = long
+	}
+	return x
 }
 
 func siteOf(i *fleet.Instance) site {
@@ -75,8 +81,8 @@ func (m *machines) start(now serving.Time, i *fleet.Instance, concurrency int, d
 		r = &run{}
 	}
 	*r = run{
-		batch: d.Batch, instance: d.Instance, variant: d.Variant, device: i.DeviceType(), items: int(d.Items),
-		site: siteOf(i), began: now, since: now,
+		runs: r.runs[:0], batch: d.Batch, instance: d.Instance, variant: d.Variant, device: i.DeviceType(),
+		items: int(d.Items), site: siteOf(i), began: now, since: now,
 	}
 	r.drawn = m.model.Draw(r.variant, r.device, r.items, concurrency)
 	s := m.touch(r.site)
@@ -150,7 +156,13 @@ func (m *machines) advance(r *run, now serving.Time, concurrency int) bool {
 		return false
 	}
 	r.concurrency = concurrency
-	took := truth.Ballooned(m.model.Service(r.variant, r.device, r.items, concurrency, r.drawn), r.balloon)
+	var took time.Duration
+	if len(r.runs) > 0 {
+		took = m.long.ServiceOf(r.variant, r.device, r.runs, concurrency, r.drawn)
+	} else {
+		took = m.model.Service(r.variant, r.device, r.items, concurrency, r.drawn)
+	}
+	took = truth.Ballooned(took, r.balloon)
 	switch r.took {
 	case took:
 		return false

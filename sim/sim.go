@@ -121,7 +121,7 @@ func Run(c Config) (Result, error) {
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
 		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Clients),
-		machines: newMachines(c.Truth), notices: noticesOf(c.Faults),
+		lengths: make(map[serving.QueryID]int32), machines: newMachines(c.Truth), notices: noticesOf(c.Faults),
 	}
 	err := s.run()
 	return s.result, err
@@ -139,6 +139,7 @@ type simulation struct {
 	back     []serving.Time                      // by worker: when it is up again after a fault
 	loading  map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
 	frames   map[serving.QueryID]truth.Frame
+	lengths  map[serving.QueryID]int32 // of the queries that have not ended, where machines take longer for long ones
 	machines *machines
 	notices  []notice        // that are not given yet
 	had      []held          // by worker, where machines are supplied
@@ -278,6 +279,9 @@ func (s *simulation) arrive() {
 		shown := q // q itself would be on the heap, with content or without
 		s.frames[q.ID] = s.Content.Frame(&shown)
 	}
+	if s.machines.long != nil && q.Length > 0 {
+		s.lengths[q.ID] = q.Length
+	}
 	if s.open != nil {
 		s.open[q.ID] = true
 	}
@@ -335,6 +339,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 			delete(s.frames, d.Query)
 		}
 		delete(s.open, d.Query)
+		delete(s.lengths, d.Query)
 		if s.Recorder != nil {
 			o := d.Ended(now)
 			if s.failed[d.Query] {
@@ -376,6 +381,13 @@ func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
 	f := s.Engine.Fleet()
 	i := f.Instance(d.Instance)
 	r := s.machines.start(now, i, f.Concurrency(i), d)
+	if s.machines.long != nil && d.Stage == s.Spec.Source(s.Spec.Stages[d.Stage].App) {
+		for k := range d.Tasks {
+			x := &d.Tasks[k]
+			r.runs = append(r.runs, serving.Run{Items: int(x.Items), Length: s.lengths[x.Query]})
+		}
+		r.runs = s.Spec.Variants[d.Variant].Runs(r.runs)
+	}
 	r.balloon, r.sent = s.contents(d)
 	r.breaks = s.Breaks != nil && s.Breaks(d.Batch)
 	s.trouble(now, i, r, d)

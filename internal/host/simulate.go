@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/internal/sim/bounds"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim"
@@ -123,6 +124,9 @@ func (p *Planned) SimulateArrivals(s Simulation, name string, load Offered) (*re
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	machines.Overhead = s.Overhead
+	if x := profile.NewStretches(p.Spec(), p.measurements); x != nil {
+		machines.Stretch = x.Latency
+	}
 	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
 	watch := bounds.NewWatch(p.Spec(), machines)
 	c := sim.Config{

@@ -32,7 +32,7 @@ func Beside(alone, together, rest time.Duration) (takes, delay time.Duration) {
 
 // overlap notes that a batch begins on an instance beside what runs on its worker.
 func (f *Fleet) overlap(i *Instance, b *Batch, now serving.Time) {
-	alone := f.profile.Latency(b.Variant, i.p.DeviceType, b.Items, max(b.Concurrency-1, 1))
+	alone := f.BatchLatency(b.Variant, i.p.DeviceType, b.Head, b.Tasks, b.Items, max(b.Concurrency-1, 1))
 	together := b.Expected.Sub(now)
 	rest := time.Duration(0)
 	for _, o := range i.shared.instances {

@@ -113,7 +113,7 @@ func (f *View) checkQueue(found []bool, q *Queue, place Place, holder serving.In
 		if t.constrained {
 			constrained++
 		}
-		if t.w.Items != 1 {
+		if t.w.Items != 1 || t.w.Length != 0 {
 			uneven++
 		}
 		if t.timed() {

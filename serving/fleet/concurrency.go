@@ -40,7 +40,7 @@ func (f *Fleet) RecountConcurrency(i *Instance, id serving.BatchID) (expected ti
 	n := f.Concurrency(i)
 	for k := range i.running {
 		if b := &i.running[k]; b.ID == id && b.Concurrency < n {
-			expected = f.profile.Latency(b.Variant, i.p.DeviceType, b.Items, n)
+			expected = f.BatchLatency(b.Variant, i.p.DeviceType, b.Head, b.Tasks, b.Items, n)
 			b.Concurrency, b.Expected = n, b.Started.Add(expected)
 			return expected, true
 		}

@@ -76,7 +76,7 @@ func (f *View) fastestReady(t *Task) time.Duration {
 		return best
 	}
 	for _, k := range f.kinds[t.w.Stage] {
-		best = min(best, f.profile.Latency(k.variant, k.device, t.Items(), 1))
+		best = min(best, f.alone(k.variant, k.device, &t.w, 1))
 	}
 	return best
 }

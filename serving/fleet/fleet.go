@@ -21,6 +21,8 @@ const Nil Ref = -1
 type View struct {
 	spec    *serving.Spec
 	profile profile.Profile
+	lengths *profile.ByLength // profile, where lengths count; else nil
+	runs    []serving.Run     // memory of BatchLatency
 
 	instances []*Instance     // by ID-1; nil once stopped
 	live      []*Instance     // not stopped, ascending by ID
@@ -49,6 +51,7 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 		spec: spec, profile: p, ready: make([][]*Instance, n), central: make([]Queue, n), turns: make([]Queue, n),
 		kinds: make([][]countedKind, n), learns: p.Learner() != nil,
 	}}
+	f.SetProfile(p)
 	for s := range f.central {
 		f.central[s], f.turns[s] = newQueue(), newQueue()
 	}
@@ -70,7 +73,10 @@ func (f *Fleet) Grow(spec *serving.Spec, fresh []serving.StageID) {
 }
 
 // SetProfile replaces the beliefs about latency. ProfileChanged must follow.
-func (f *Fleet) SetProfile(p profile.Profile) { f.profile = p }
+func (f *Fleet) SetProfile(p profile.Profile) {
+	f.profile = p
+	f.lengths, _ = p.(*profile.ByLength)
+}
 
 // Spec returns the tables that the fleet serves. They must not be changed.
 func (f *View) Spec() *serving.Spec { return f.spec }
@@ -117,7 +123,8 @@ func (f *View) Previous(r Ref) Ref { return f.tasks[r].prev }
 func (f *View) Sibling(r Ref) Ref { return f.tasks[r].sibling }
 
 // Latency returns the believed time of a batch of items of variant v on device type d while concurrency batches run
-// there, this one included; profile.Unknown when there is no belief.
+// there, this one included; profile.Unknown when there is no belief. Where lengths count, it is that of items of the
+// mean length.
 func (f *View) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	return f.profile.Latency(v, d, items, concurrency)
 }

@@ -17,12 +17,12 @@ func (f *View) FastestFor(i *Instance, w *Work) time.Duration {
 		if i.fastest < 0 {
 			return profile.Unknown
 		}
-		return f.profile.Latency(i.p.Variants[i.fastest].Variant, i.p.DeviceType, int(w.Items), 1)
+		return f.alone(i.p.Variants[i.fastest].Variant, i.p.DeviceType, w, 1)
 	}
 	best := profile.Unknown
 	for k := range i.p.Variants {
 		if l := &i.p.Variants[k]; l.usableFor(w) && f.Meets(w, l.Variant) {
-			best = min(best, f.profile.Latency(l.Variant, i.p.DeviceType, int(w.Items), 1))
+			best = min(best, f.alone(l.Variant, i.p.DeviceType, w, 1))
 		}
 	}
 	return best
@@ -67,7 +67,7 @@ func (f *View) ChooseFor(i *Instance, w *Work) int {
 		if !l.usableFor(w) || int(w.Items) > l.Limit || !f.Meets(w, l.Variant) {
 			continue
 		}
-		if d := f.profile.Latency(l.Variant, i.p.DeviceType, int(w.Items), 1); at < 0 || d < best {
+		if d := f.alone(l.Variant, i.p.DeviceType, w, 1); at < 0 || d < best {
 			best, at = d, k
 		}
 	}
@@ -118,7 +118,7 @@ func (f *View) waitingWork(i *Instance, extra, concurrency int) (work time.Durat
 	if f.unbatched {
 		work = i.queue.takes
 		if extra > 0 {
-			work += f.takesAlone(i, extra)
+			work += f.takesAlone(i, &Work{Items: int32(extra)})
 		}
 		return work
 	}
@@ -150,11 +150,42 @@ func (f *View) nextSlot(i *Instance, now, free serving.Time) serving.Time {
 // longest bounds the time of one query, so that sums over a queue of unmeasured ones do not overflow.
 const longest = 10 * time.Hour
 
-// takesAlone is the believed time of a query of so many items on its own, on the active variant, while all slots are
-// busy.
-func (f *View) takesAlone(i *Instance, items int) time.Duration {
+// takesAlone is the believed time of a query on its own, on the active variant, while all slots are busy.
+func (f *View) takesAlone(i *Instance, w *Work) time.Duration {
 	if i.active < 0 {
 		return 0
 	}
-	return min(f.profile.Latency(i.p.Variants[i.active].Variant, i.p.DeviceType, items, i.p.Slots), longest)
+	return min(f.alone(i.p.Variants[i.active].Variant, i.p.DeviceType, w, i.p.Slots), longest)
+}
+
+// alone is the believed time of a batch of some work alone.
+func (f *View) alone(v serving.VariantID, d serving.DeviceTypeID, w *Work, concurrency int) time.Duration {
+	if f.lengths == nil {
+		return f.profile.Latency(v, d, int(w.Items), concurrency)
+	}
+	return f.lengths.At(v, d, int(w.Items), concurrency, w.Length)
+}
+
+// BatchLatency returns the believed time of a batch of n tasks with so many items in all, from head on in their queue
+// or batch. Queries of different lengths are padded, or run one after the other (serving.Variant.Runs).
+func (f *View) BatchLatency(v serving.VariantID, d serving.DeviceTypeID, head Ref, n, items,
+	concurrency int) (sum time.Duration) {
+	if f.lengths == nil {
+		return f.profile.Latency(v, d, items, concurrency)
+	}
+	for _, r := range f.Runs(v, head, n) {
+		sum = min(sum+f.lengths.At(v, d, r.Items, concurrency, r.Length), profile.Unknown)
+	}
+	return sum
+}
+
+// Runs returns the runs of a batch of n tasks, from head on in their queue or batch. They are valid until the next call
+// of a method of the view.
+func (f *View) Runs(v serving.VariantID, head Ref, n int) []serving.Run {
+	f.runs = f.runs[:0]
+	for r := head; n > 0; r, n = f.tasks[r].next, n-1 {
+		w := &f.tasks[r].w
+		f.runs = append(f.runs, serving.Run{Items: int(w.Items), Length: w.Length})
+	}
+	return f.spec.Variants[v].Runs(f.runs)
 }

@@ -126,7 +126,7 @@ func (f *Fleet) refreshQueue(i *Instance) {
 		t.dropAt = f.instanceDrop(i, t)
 		if f.unbatched {
 			i.queue.takes -= t.takes
-			t.takes = f.takesAlone(i, t.Items())
+			t.takes = f.takesAlone(i, &t.w)
 			i.queue.takes += t.takes
 		}
 	}

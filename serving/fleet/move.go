@@ -33,7 +33,7 @@ func (f *Fleet) Assign(r Ref, to *Instance, now serving.Time) {
 	f.unlink(&f.central[t.w.Stage], r)
 	t.place, t.holder, t.queued = Queued, to.id, now
 	if t.takes = 0; f.unbatched {
-		t.takes = f.takesAlone(to, t.Items())
+		t.takes = f.takesAlone(to, &t.w)
 	}
 	t.dropAt = f.instanceDrop(to, t)
 	f.push(&to.queue, r)

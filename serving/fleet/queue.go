@@ -12,7 +12,7 @@ type Queue struct {
 	head, tail  Ref
 	n, items    int
 	constrained int           // tasks with requirements of their own
-	uneven      int           // tasks with other than one item
+	uneven      int           // tasks with other than one item, or with a length
 	timed       int           // tasks with a timeout of their client's own
 	takes       time.Duration // sum over the tasks, where queries run unbatched
 	left        uint64        // tasks that were ever taken out
@@ -42,7 +42,7 @@ func (q *Queue) Unconstrained() bool { return q.constrained == 0 }
 // Timed reports whether a waiting task has a timeout of its client's own, so that tasks do not expire in their order.
 func (q *Queue) Timed() bool { return q.timed > 0 }
 
-// SingleItems reports whether every waiting task has exactly one item.
+// SingleItems reports whether every waiting task has exactly one item, and none a length.
 func (q *Queue) SingleItems() bool { return q.uneven == 0 }
 
 // Left returns how many tasks were ever taken out of the queue, and how many were put in before others instead of at
@@ -75,7 +75,7 @@ func (f *Fleet) push(q *Queue, r Ref) {
 	if t.constrained {
 		q.constrained++
 	}
-	if t.w.Items != 1 {
+	if t.w.Items != 1 || t.w.Length != 0 {
 		q.uneven++
 	}
 	if t.timed() {
@@ -106,7 +106,7 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	if t.constrained {
 		q.constrained--
 	}
-	if t.w.Items != 1 {
+	if t.w.Items != 1 || t.w.Length != 0 {
 		q.uneven--
 	}
 	if t.timed() {

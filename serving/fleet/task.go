@@ -42,6 +42,7 @@ type Work struct {
 	Query  serving.QueryID
 	Stage  serving.StageID
 	Items  int32
+	Length int32             // of its longest item, as in serving.Query; 0 for one that is not known
 	Offset int32             // of its first item among those that the query brings to the stage
 	Pin    serving.VariantID // the one variant that may serve it; serving.None when any will do
 	// Deadline is the deadline of this stage: the query's, less the budgets of later stages.
@@ -104,6 +105,9 @@ func (t *Task) Stage() serving.StageID { return t.w.Stage }
 
 // Items returns how many items it has, at least 1.
 func (t *Task) Items() int { return int(t.w.Items) }
+
+// Length returns that of its longest item; 0 for one that is not known.
+func (t *Task) Length() int32 { return t.w.Length }
 
 // Offset returns the position of its first item among those that the query brings to the stage. It is 0 unless a
 // stage's input was split.

@@ -159,6 +159,9 @@ func factorsFor(base, reference float64, points []lengthPoint) stretch {
 const leastFactor = 1e-6
 
 func (c *stretch) factor(length int32) float64 {
+	if c.lengths == nil {
+		return 1
+	}
 	y, _ := interp.Linear(c.lengths, c.factors, math.Log(float64(length)))
 	return math.Exp(y)
 }
@@ -166,15 +169,37 @@ func (c *stretch) factor(length int32) float64 {
 // Latency returns how long a batch takes that is padded to a length, if it takes so long at the reference length.
 func (s *Stretches) Latency(v serving.VariantID, d serving.DeviceTypeID, reference time.Duration,
 	length int32) time.Duration {
-	if s == nil || length <= 0 || reference >= Unknown {
+	if s == nil || length <= 0 {
 		return reference
 	}
-	c := &s.cells[s.at(v, d)]
-	if c.lengths == nil {
+	at := s.at(v, d)
+	return s.stretched(at, reference, s.cells[at].factor(length))
+}
+
+// Factor returns by what a length multiplies the part of the time that grows with the items; 1 for the length of the
+// measured points, and where the length does not count.
+func (s *Stretches) Factor(v serving.VariantID, d serving.DeviceTypeID, length int32) float64 {
+	if s == nil || length <= 0 {
+		return 1
+	}
+	return s.cells[s.at(v, d)].factor(length)
+}
+
+// Base returns the part of the time that does not grow with the items.
+func (s *Stretches) Base(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return time.Duration(s.cells[s.at(v, d)].base)
+}
+
+// stretched applies a factor to a time at the reference length.
+func (s *Stretches) stretched(at int, reference time.Duration, factor float64) time.Duration {
+	if reference >= Unknown || s.cells[at].lengths == nil {
 		return reference
 	}
-	base := min(c.base, float64(reference))
-	return time.Duration(min(base+c.factor(length)*(float64(reference)-base), float64(Unknown)))
+	base := min(s.cells[at].base, float64(reference))
+	return time.Duration(min(base+factor*(float64(reference)-base), float64(Unknown)))
 }
 
 // Longest returns the longest length with which a batch takes at most within, if it takes so long at the reference

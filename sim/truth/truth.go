@@ -49,6 +49,9 @@ type Table struct {
 	// Overhead is added to every service time: the part of a batch that profiling does not measure. The overheads of
 	// the measurements are added beside it.
 	Overhead time.Duration
+	// Stretch says how long a batch takes that is padded to a length (serving.Query), if one of the measured length
+	// takes a time; nil where lengths do not count.
+	Stretch func(v serving.VariantID, d serving.DeviceTypeID, measured time.Duration, length int32) time.Duration
 
 	noise     Noise
 	rng       *rand.Rand
@@ -158,9 +161,48 @@ func (t *Table) Draw(v serving.VariantID, d serving.DeviceTypeID, items, concurr
 // noticed. Beyond the largest measured batch or concurrency, times grow in proportion.
 func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
 	drawn float64) time.Duration {
+	took, ok := t.run(v, d, items, concurrency, drawn)
+	if !ok {
+		return time.Hour
+	}
+	return max(took+t.overhead(d), 1)
+}
+
+// Stretching is a Model of machines that take longer for longer queries.
+type Stretching interface {
+	Model
+	// Stretches reports whether lengths count.
+	Stretches() bool
+	// ServiceOf is Service for a batch of queries with lengths, of which a model runs some after the others.
+	ServiceOf(v serving.VariantID, d serving.DeviceTypeID, runs []serving.Run, concurrency int,
+		drawn float64) time.Duration
+}
+
+// Stretches implements Stretching.
+func (t *Table) Stretches() bool { return t.Stretch != nil }
+
+// ServiceOf implements Stretching.
+func (t *Table) ServiceOf(v serving.VariantID, d serving.DeviceTypeID, runs []serving.Run, concurrency int,
+	drawn float64) (sum time.Duration) {
+	for _, r := range runs {
+		took, ok := t.run(v, d, r.Items, concurrency, drawn)
+		if !ok {
+			return time.Hour
+		}
+		if t.Stretch != nil {
+			took = t.Stretch(v, d, took, r.Length)
+		}
+		sum += took
+	}
+	return max(sum+t.overhead(d), 1)
+}
+
+// run is the time of a batch of the measured length without overheads; ok is false where nothing was measured.
+func (t *Table) run(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	drawn float64) (took time.Duration, ok bool) {
 	m, scale := t.moments(v, d, items, concurrency)
 	if m == nil {
-		return time.Hour
+		return 0, false
 	}
 	ns := m.mean
 	switch {
@@ -169,7 +211,7 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	case t.noise == Lognormal && m.sigma > 0:
 		ns = math.Exp(m.mu + m.sigma*drawn)
 	}
-	return max(time.Duration(ns*scale)+t.overhead(d), 1)
+	return time.Duration(ns * scale), true
 }
 
 // ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// lengths follows how long queries are, where latencies are known by length: the mean stretch of the items that come.
+type lengths struct {
+	*world
+	stretches *profile.Stretches // nil where lengths do not count
+	seen      []lengthsSeen      // by app; may be shorter
+	// sums are the stretches of the items that came, and factors their means in force, by variant*devices + device
+	// type. Newer queries count more.
+	sums, factors []float64
+	changed       bool // the means differ so much from those in force that beliefs should change
+}
+
+type lengthsSeen struct {
+	queries int
+	items   float64
+}
+
+const (
+	// lengthSpan is over how many queries the mean stretch is taken, and lengthsEvery after how many it is compared
+	// with the one in force.
+	lengthSpan, lengthsEvery = 512, 16
+	// lengthsChange is the factor by which it must differ for new beliefs, as for latencies that are learned.
+	lengthsChange = 1.1
+)
+
+// of returns the length with which a query counts at a stage: 0 where lengths do not count there. Only a query's first
+// stage knows it.
+func (l *lengths) of(x *serving.Query, s serving.StageID) int32 {
+	if l.stretches == nil || x.Length <= 0 || s != l.spec.Source(x.App) {
+		return 0
+	}
+	for _, v := range l.spec.Stages[s].Variants {
+		for d := range l.spec.DeviceTypes {
+			if _, ok := l.stretches.Error(v, serving.DeviceTypeID(d)); ok {
+				return x.Length
+			}
+		}
+	}
+	return 0
+}
+
+// arrived counts a query of a length that counts.
+func (l *lengths) arrived(x *serving.Query, length int32) {
+	for len(l.seen) <= int(x.App) {
+		l.seen = append(l.seen, lengthsSeen{})
+	}
+	if n := len(l.spec.Variants) * len(l.spec.DeviceTypes); len(l.sums) < n {
+		l.sums = lengthened(l.sums, n)
+	}
+	y := &l.seen[x.App]
+	y.queries++
+	step := 1 / float64(min(y.queries, lengthSpan))
+	y.items += step * (float64(x.Items) - y.items)
+	check := y.queries%lengthsEvery == 0
+	for _, v := range l.spec.Stages[l.spec.Source(x.App)].Variants {
+		for d := range l.spec.DeviceTypes {
+			at := int(v)*len(l.spec.DeviceTypes) + d
+			f := l.stretches.Factor(v, serving.DeviceTypeID(d), length)
+			l.sums[at] += step * (f*float64(x.Items) - l.sums[at])
+			is := l.sums[at] / y.items
+			l.changed = l.changed || check && (is > lengthsChange*l.inForce(at) || l.inForce(at) > lengthsChange*is)
+		}
+	}
+}
+
+// inForce is the mean stretch that is believed.
+func (l *lengths) inForce(at int) float64 {
+	if at < len(l.factors) {
+		return l.factors[at]
+	}
+	return 1
+}
+
+// enforce puts the present means in force. Plans that are being made keep the ones before.
+func (l *lengths) enforce() {
+	factors := make([]float64, len(l.sums))
+	for at := range factors {
+		factors[at] = 1
+		a := l.spec.Stages[l.spec.Variants[at/len(l.spec.DeviceTypes)].Stage].App
+		if int(a) < len(l.seen) && l.seen[a].items > 0 && l.sums[at] > 0 {
+			factors[at] = l.sums[at] / l.seen[a].items
+		}
+	}
+	l.factors, l.changed = factors, false
+}
+
+// around returns a profile that knows lengths.
+func (l *lengths) around(p profile.Profile) profile.Profile {
+	if l.stretches == nil {
+		return p
+	}
+	return &profile.ByLength{Profile: p, Stretches: l.stretches, Factors: l.factors}
+}
+
+// atReference returns how long a batch would have taken with the length of the measured points: a batch that took
+// longer than believed by some part takes longer by that part with any length.
+func (l *lengths) atReference(i *fleet.Instance, b *fleet.Batch, p profile.Profile, took time.Duration) time.Duration {
+	if l.stretches == nil {
+		return took
+	}
+	sum, any := time.Duration(0), false
+	for _, r := range l.fleet.Runs(b.Variant, b.Head, b.Tasks) {
+		reference := p.Latency(b.Variant, i.DeviceType(), r.Items, b.Concurrency)
+		sum += l.stretches.Latency(b.Variant, i.DeviceType(), reference, r.Length)
+		any = any || r.Length > 0
+	}
+	whole := p.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
+	if !any || sum <= 0 || sum >= profile.Unknown || whole >= profile.Unknown {
+		return took
+	}
+	return time.Duration(float64(took) * float64(whole) / float64(sum))
+}
+
+// grow takes up a spec that has grown, and how the latencies of all its variants depend on lengths.
+func (l *lengths) grow(s *profile.Stretches, fresh *serving.Fresh) {
+	l.stretches = s
+	var cells []int32
+	for _, v := range fresh.Variants {
+		for d := range l.spec.DeviceTypes {
+			cells = append(cells, int32(int(v)*len(l.spec.DeviceTypes)+d))
+		}
+	}
+	for _, a := range fresh.Apps {
+		if int(a) < len(l.seen) {
+			l.seen[a] = lengthsSeen{}
+		}
+	}
+	if l.sums != nil {
+		l.sums = serving.Cleared(l.sums, cells)
+		l.enforce()
+	}
+}

@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/serving/workload"
+	"github.com/sluice-serving/sluice/sim/truth"
+)
+
+// encoders is a cluster of machines whose batches of n items of length L take 2 ms + n (0.2 ms + 30 us L), measured at
+// length 64, at a quarter of it and at four times as much.
+func encoders(machines int, pads bool, slo time.Duration) *simtest.Cluster {
+	takes := func(n, length int) time.Duration {
+		return 2*time.Millisecond + time.Duration(n*(200+30*length))*time.Microsecond
+	}
+	c := simtest.Uniform(machines, 2*time.Millisecond, takes(1, 64)-2*time.Millisecond, slo, 16)
+	c.Spec.Variants[0].Pads = pads
+	for _, n := range []int{1, 16} {
+		for _, length := range []int{16, 256} {
+			c.Measurements.Length = append(c.Measurements.Length, serving.LengthPoint{
+				Reference: 64, Length: int32(length), Items: n, Mean: takes(n, length),
+			})
+		}
+	}
+	return c
+}
+
+// ofLengths are n queries at a rate, in queries/s, whose lengths are log-normal around 60.
+func ofLengths(rng *rand.Rand, n int, rate float64) (out []workload.Arrival) {
+	at := 0.0
+	for range n {
+		at += rng.ExpFloat64() / rate
+		length := int32(min(max(math.Exp(math.Log(60)+0.9*rng.NormFloat64()), 4), 500))
+		out = append(out, workload.Arrival{
+			At: serving.Time(at * 1e9), Items: 1 + rng.Int32N(2), Length: length, Variant: serving.None, Sample: -1,
+		})
+	}
+	return out
+}
+
+// What is believed of a batch of queries of many lengths is what it takes, padded or not. Where latencies are learned
+// besides, what was learned of long queries does not spoil what is believed of the length that was measured.
+func TestLengthsAreForeseen(t *testing.T) {
+	for _, pads := range []bool{false, true} {
+		for _, learn := range []bool{false, true} {
+			for _, router := range []string{"earliestfinish", "priced"} {
+				t.Run(fmt.Sprintf("pads=%v,learn=%v,%s", pads, learn, router), func(t *testing.T) {
+					foresees(t, pads, learn, router)
+				})
+			}
+		}
+	}
+}
+
+func foresees(t *testing.T, pads, learn bool, router string) {
+	c := encoders(3, pads, 300*time.Millisecond)
+	believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines.Stretch = profile.NewStretches(c.Spec, c.Measurements).Latency
+	first, err := c.Planner.Plan(context.Background(), plan.Request{Spec: c.Spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batcher := "greedy"
+	if router == "priced" {
+		batcher = "asrouted"
+	}
+	s := systems.System{Router: router, Batcher: batcher}
+	s.Options.Learn = learn
+	e, err := s.Engine(c.Spec, believed, c.Planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrivals := ofLengths(rand.New(rand.NewPCG(7, 1)), 3000, 500)
+	expected := make(map[serving.BatchID]time.Duration)
+	batches, together := 0, 0
+	_, err = Run(Config{
+		Spec: c.Spec, Engine: e, Truth: machines, Initial: first, Warm: true, Check: true,
+		Source: workload.FromSlice(arrivals),
+		Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
+			for k := range in {
+				if x := &in[k]; x.Kind == engine.BatchDone {
+					batches++
+					if off := float64(expected[x.Batch])/float64(x.Took) - 1; math.Abs(off) > 0.01 {
+						t.Fatalf("batch %d was believed to take %v and took %v (seed 7)", x.Batch, expected[x.Batch],
+							x.Took)
+					}
+				}
+			}
+			for k := range out {
+				if x := &out[k]; x.Kind == engine.StartBatch {
+					expected[x.Batch] = x.Expected
+					together += min(len(x.Tasks)-1, 1)
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Rules that know no lengths see the mean: of (200 + 30 L) us an item.
+	sum, items := 0.0, 0.0
+	for _, a := range arrivals {
+		sum, items = sum+float64(a.Items)*(200+30*float64(a.Length)), items+float64(a.Items)
+	}
+	mean := 2*time.Millisecond + time.Duration(8*sum/items*1e3)
+	if got := e.Fleet().Latency(0, 0, 8, 1); math.Abs(float64(got)/float64(mean)-1) > 0.25 {
+		t.Errorf("8 items of the mean length are believed to take %v, take %v", got, mean)
+	}
+	if batches < 100 || together < batches/20 {
+		t.Errorf("%d batches, %d of several queries", batches, together)
+	}
+}
