@@ -246,7 +246,7 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 		return
 	}
 	e := &Error{
-		Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String(), Expired: d.Reason == engine.QueueTimeout,
+		Query: d.Query, Outcome: d.Outcome, Reason: d.Why(), Expired: d.Reason == engine.QueueTimeout,
 		Full: d.Reason == engine.QueueFull, Closed: d.Reason == engine.AppClosed || c.gone,
 		Unplaced: d.Reason.Unplaced(),
 	}

@@ -56,6 +56,29 @@ func (a *admission) offered(w *fleet.Work) bool {
 	return false
 }
 
+// longest returns the longest length with which some work would be in time if it started now, on any variant that may
+// serve it and any machine. It is 0 where the work itself is in time on one, where no length is known, and where none
+// would be in time.
+func (a *admission) longest(w *fleet.Work) (longest int32) {
+	if w.Length == 0 {
+		return 0
+	}
+	left := w.LatestEnd.Sub(a.now)
+	for _, v := range a.spec.Stages[w.Stage].Variants {
+		if a.spec.Variants[v].Retired || !a.fleet.Meets(w, v) {
+			continue
+		}
+		for d := range a.spec.DeviceTypes {
+			x := a.fleet.LongestWithin(v, serving.DeviceTypeID(d), w, left)
+			if x >= w.Length {
+				return 0
+			}
+			longest = max(longest, x)
+		}
+	}
+	return longest
+}
+
 // retry reports whether work that was refused for a reason may be admitted later.
 func (a *admission) retry(w *fleet.Work, why Reason) bool {
 	return why == NothingLoaded && (a.rents || a.force.outdated || a.force.serves(w))

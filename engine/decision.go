@@ -78,6 +78,7 @@ const (
 	Displaced
 	QueueTimeout
 	OutOfMemory
+	TooLong
 )
 
 var reasonNames = [...]string{
@@ -92,6 +93,7 @@ var reasonNames = [...]string{
 	"planning failed", "the plan is not valid", "others served what it failed on, launched again later",
 	"the queue is full, and its tenant is beyond its share",
 	"waited longer than its queue allows", "the device lacked memory for a larger batch",
+	"longer than what any variant answers in time",
 }
 
 // String returns the reason in words.
@@ -165,6 +167,8 @@ type Decision struct {
 	Arrived  serving.Time    // EndQuery
 	Deadline serving.Time    // EndQuery
 	Brought  int32           // EndQuery: items the query came with
+	Length   int32           // EndQuery of one that is TooLong: its length
+	Longest  int32           // the longest that could be in time
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages

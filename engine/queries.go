@@ -73,6 +73,11 @@ func (q *queries) accept(x *serving.Query) {
 		q.refuse(x, why, q.admission.retry(&w, why))
 		return
 	}
+	if longest := q.admission.longest(&w); longest > 0 && !app.ServesLate(x.Own) && w.ColdUntil == 0 {
+		d := q.refuse(x, TooLong, false)
+		d.Length, d.Longest = x.Length, longest
+		return
+	}
 	var share share
 	if q.shares.counts() {
 		batch, least := q.cheapestBatch(w.Stage)
@@ -136,7 +141,7 @@ func (q *queries) displace(app *serving.App) bool {
 }
 
 // refuse answers a query that is not accepted. retry is set when it may be accepted later.
-func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
+func (q *queries) refuse(x *serving.Query, why Reason, retry bool) *Decision {
 	d := q.out.ofQuery(serving.Refused, why, x)
 	if why != UnknownApp {
 		d.Stage = q.spec.Apps[x.App].Stages[0]
@@ -144,6 +149,7 @@ func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
 	if d.Retry = retry; retry {
 		d.RetryAfter = q.admission.expected(&q.spec.Apps[x.App], why)
 	}
+	return d
 }
 
 // open makes the record of an accepted query.

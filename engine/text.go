@@ -54,6 +54,15 @@ func (d *Decision) String() string {
 	return b.String()
 }
 
+// Why returns the reason in words for the client of a query that was not served.
+func (d *Decision) Why() string {
+	if d.Reason == TooLong {
+		return fmt.Sprintf("length %d: the longest that can be answered in %v is %d", d.Length,
+			d.Deadline.Sub(d.Arrived), d.Longest)
+	}
+	return d.Reason.String()
+}
+
 // writeRequest prints what a plan is asked for.
 func writeRequest(b *strings.Builder, r *plan.Request) {
 	fmt.Fprintf(b, " #%d rates %v", r.Snapshot.Seq, r.Rates)

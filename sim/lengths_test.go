@@ -128,3 +128,64 @@ func foresees(t *testing.T, pads, learn bool, router string) {
 		t.Errorf("%d batches, %d of several queries", batches, together)
 	}
 }
+
+// A query that is too long to be in time on an idle machine is refused at once, with the longest length that is in
+// time. One of that length is served in time. Where an app serves late queries it serves long ones.
+func TestTooLongQueriesAreRefused(t *testing.T) {
+	for _, late := range []serving.LatePolicy{serving.DropLate, serving.ServeLate} {
+		c := encoders(1, true, 20*time.Millisecond)
+		c.Spec.Apps[0].Late = late
+		believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := profile.StretchesOf(believed)
+		machines.Stretch = s.Latency
+		longest := s.Longest(0, 0, believed.Latency(0, 0, 1, 1), 20*time.Millisecond, 1<<20)
+		e, err := systems.System{Router: "priced", Batcher: "asrouted"}.Engine(c.Spec, believed, c.Planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := make(map[serving.QueryID]engine.Decision)
+		var arrivals []workload.Arrival
+		for k, length := range []int32{longest, longest + 1, 100 * longest, 5} {
+			arrivals = append(arrivals, workload.Arrival{
+				At: serving.Time(time.Duration(1+10*k) * time.Second), Items: 1, Length: length, Variant: serving.None,
+			})
+		}
+		_, err = Run(Config{
+			Spec: c.Spec, Engine: e, Truth: machines, Initial: c.Plan, Warm: true, Check: true,
+			Source: workload.FromSlice(arrivals),
+			Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
+				for k := range out {
+					if x := out[k]; x.Kind == engine.EndQuery {
+						ends[x.Query] = x
+					}
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range arrivals {
+			x := ends[serving.QueryID(k+1)]
+			if refused := k == 1 || k == 2; late == serving.ServeLate && refused {
+				if x.Outcome != serving.Served || !x.Late {
+					t.Errorf("length %d is %v, want late", arrivals[k].Length, x.Outcome)
+				}
+			} else if refused {
+				want := fmt.Sprintf("length %d: the longest that can be answered in 20ms is %d", arrivals[k].Length,
+					longest)
+				if x.Outcome != serving.Refused || x.Why() != want || x.Retry {
+					t.Errorf("%v, %q, want refused, %q", x.Outcome, x.Why(), want)
+				}
+			} else if x.Outcome != serving.Served || x.Late {
+				t.Errorf("length %d is %v, late %t, of %d at most", arrivals[k].Length, x.Outcome, x.Late, longest)
+			}
+		}
+	}
+}

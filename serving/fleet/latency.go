@@ -166,6 +166,15 @@ func (f *View) alone(v serving.VariantID, d serving.DeviceTypeID, w *Work, concu
 	return f.lengths.At(v, d, int(w.Items), concurrency, w.Length)
 }
 
+// LongestWithin returns the longest length, up to that of some work, with which the work is believed to take at most a
+// time alone; 0 where none does.
+func (f *View) LongestWithin(v serving.VariantID, d serving.DeviceTypeID, w *Work, within time.Duration) int32 {
+	if f.lengths == nil {
+		return w.Length
+	}
+	return f.lengths.Longest(v, d, int(w.Items), within, w.Length)
+}
+
 // BatchLatency returns the believed time of a batch of n tasks with so many items in all, from head on in their queue
 // or batch. Queries of different lengths are padded, or run one after the other (serving.Variant.Runs).
 func (f *View) BatchLatency(v serving.VariantID, d serving.DeviceTypeID, head Ref, n, items,

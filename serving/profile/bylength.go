@@ -34,6 +34,12 @@ func (p *ByLength) At(v serving.VariantID, d serving.DeviceTypeID, items, concur
 	return p.Stretches.Latency(v, d, p.Profile.Latency(v, d, items, concurrency), length)
 }
 
+// Longest returns the longest length up to most with which a lone batch of items takes at most within; see Stretches.
+func (p *ByLength) Longest(v serving.VariantID, d serving.DeviceTypeID, items int, within time.Duration,
+	most int32) int32 {
+	return p.Stretches.Longest(v, d, p.Profile.Latency(v, d, items, 1), within, most)
+}
+
 // MeasuredPoints returns that of the profile beneath; see the function MeasuredPoints.
 func (p *ByLength) MeasuredPoints() MeasuredFunc { return MeasuredPoints(p.Profile) }
 

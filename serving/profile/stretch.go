@@ -202,13 +202,14 @@ func (s *Stretches) stretched(at int, reference time.Duration, factor float64) t
 	return time.Duration(min(base+factor*(float64(reference)-base), float64(Unknown)))
 }
 
-// Longest returns the longest length with which a batch takes at most within, if it takes so long at the reference
-// length; 0 where none does, and the largest number where the length does not count.
-func (s *Stretches) Longest(v serving.VariantID, d serving.DeviceTypeID, reference, within time.Duration) int32 {
-	least, most := int32(0), int32(math.MaxInt32)
+// Longest returns the longest length up to most with which a batch takes at most within, if it takes so long at the
+// reference length; 0 where none does.
+func (s *Stretches) Longest(v serving.VariantID, d serving.DeviceTypeID, reference, within time.Duration,
+	most int32) int32 {
 	if s.Latency(v, d, reference, most) <= within {
 		return most
 	}
+	least := int32(0)
 	for least+1 < most {
 		if mid := least + (most-least)/2; s.Latency(v, d, reference, mid) <= within {
 			least = mid

@@ -60,17 +60,17 @@ func TestStretchesOfAModelThatAttends(t *testing.T) {
 func TestLongest(t *testing.T) {
 	s := NewStretches(oneVariant(), atLengths(attention, []int{1, 16}, 16, 256))
 	one := attention(1, 64)
-	n := s.Longest(0, 0, one, 10*time.Millisecond)
+	n := s.Longest(0, 0, one, 10*time.Millisecond, 1<<20)
 	if s.Latency(0, 0, one, n) > 10*time.Millisecond || s.Latency(0, 0, one, n+1) <= 10*time.Millisecond {
 		t.Errorf("longest %d", n)
 	}
 	if n < 400 || n > 600 { // 2000 + 40 + 5 L + 0.02 L^2 = 10000 us: L = 518
 		t.Errorf("longest %d, want about 518", n)
 	}
-	if got := s.Longest(0, 0, one, time.Microsecond); got != 0 {
+	if got := s.Longest(0, 0, one, time.Microsecond, 1<<20); got != 0 {
 		t.Errorf("nothing is in time in a microsecond, longest is %d", got)
 	}
-	if got := s.Longest(0, 1, one, one); got != math.MaxInt32 {
+	if got := s.Longest(0, 1, one, one, 900); got != 900 {
 		t.Errorf("where no lengths were measured: %d", got)
 	}
 }
