@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -27,7 +28,9 @@ const (
 	overheadTime    = 4 * time.Second // of arrivals, at most
 	overheadLeast   = 20              // queries; from fewer nothing is said
 	overheadSeed    = 1
-	overheadTimeout = 30 * time.Second // of the start of the server, and of a query
+	overheadTimeout = 30 * time.Second // of the start of the server, and of all queries
+	// overheadAtOnce is how many queries are under way at most. Each takes two of the file descriptors of this process.
+	overheadAtOnce = 8
 )
 
 // measureOverhead serves the configuration over HTTP in this process, sends queries to its apps of one stage that keep
@@ -135,30 +138,40 @@ func sendForOverhead(ctx context.Context, p *host.Profiled, s *server.Server) ([
 		return nil, failed
 	}
 	gap := float64(busy) / float64(len(models)) / overheadLoad
-	return sendOpenLoop(ctx, target, models, samples, gap), nil
+	return sendOpenLoop(ctx, target, models, samples, gap)
 }
 
-// sendOpenLoop sends queries to the models in turn, with exponential gaps of so many nanoseconds on average. Queries
-// that fail are left out.
+// sendOpenLoop sends queries to the models in turn, with exponential gaps of so many nanoseconds on average, longer
+// ones while overheadAtOnce are under way. Queries that fail are left out. An error says that answers do not come, or
+// that this process may open no more files.
 func sendOpenLoop(ctx context.Context, target loadgen.Target, models []string, samples []*loadgen.Samples,
-	gap float64) (out []time.Duration) {
-	ctx, done := context.WithTimeout(ctx, overheadTimeout)
+	gap float64) (out []time.Duration, err error) {
+	ctx, done := context.WithTimeoutCause(ctx, overheadTimeout,
+		fmt.Errorf("queries were not answered within %v", overheadTimeout))
 	defer done()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	rng := rand.New(rand.NewPCG(overheadSeed, 0x6f766572))
 	var all sync.WaitGroup
 	var mu sync.Mutex
+	free := make(chan struct{}, overheadAtOnce)
 	begun := time.Now()
 	due := begun
 	for n := 0; n < overheadQueries && due.Sub(begun) < overheadTime && ctx.Err() == nil; n++ {
 		due = due.Add(time.Duration(rng.ExpFloat64() * gap))
 		time.Sleep(time.Until(due))
+		free <- struct{}{}
 		all.Go(func() {
+			defer func() { <-free }()
 			k := n % len(models)
 			sent := time.Now()
 			answer, err := target.Infer(ctx, &loadgen.Request{
 				Model: models[k], Inputs: samples[k].Tensors(n, 1), Timeout: overheadTimeout, StageTimings: true,
 			})
 			took := time.Since(sent)
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				end(err)
+			}
 			if err != nil || len(answer.Stages) != 1 {
 				return
 			}
@@ -168,7 +181,7 @@ func sendOpenLoop(ctx context.Context, target loadgen.Target, models []string, s
 		})
 	}
 	all.Wait()
-	return out
+	return out, context.Cause(ctx)
 }
 
 // overheadWatch notes what goes by around the runs of batches.

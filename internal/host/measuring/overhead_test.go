@@ -1,13 +1,20 @@
 package measuring
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/hosttest"
+	"github.com/sluice-serving/sluice/internal/measure/loadgen"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/serving/workload"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // What a client waits outside the scheduler makes answers late by as much and changes nothing else.
@@ -49,5 +56,64 @@ func TestAnswersReachClientsLater(t *testing.T) {
 	longer, _ := latency([]profiler.Overhead{{DeviceType: device, Batch: float64(time.Millisecond / time.Microsecond)}})
 	if longer-mean < 0.999 {
 		t.Errorf("1 ms around batches: later by %v ms on average", longer-mean)
+	}
+}
+
+// slowTarget is a server that takes its time for every query, and has so many files to open.
+type slowTarget struct {
+	loadgen.Target
+	took       time.Duration
+	files      int64
+	open, most atomic.Int64
+}
+
+func (t *slowTarget) Infer(ctx context.Context, _ *loadgen.Request) (*loadgen.Answer, error) {
+	now := t.open.Add(1)
+	defer t.open.Add(-1)
+	t.most.Store(max(t.most.Load(), now))
+	if now > t.files {
+		return nil, fmt.Errorf("dial: %w", syscall.EMFILE)
+	}
+	select {
+	case <-time.After(t.took):
+		return &loadgen.Answer{Stages: make([]loadgen.StageTime, 1)}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// What is measured around queries takes few files, and says so where there are not even those, or no answers.
+func TestOverheadsTakeFewFiles(t *testing.T) {
+	inputs := []tensor.Spec{{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 1}}}
+	samples, err := loadgen.Synthetic(inputs, 1, overheadSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		took  time.Duration
+		files int64
+		wrong string
+	}{
+		{10 * time.Millisecond, overheadAtOnce, ""},
+		{10 * time.Millisecond, overheadAtOnce / 2, "dial: too many open files"},
+		{time.Hour, overheadAtOnce, "queries were not answered within 30s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			target := &slowTarget{took: x.took, files: x.files}
+			out, err := sendOpenLoop(t.Context(), target, []string{"m"}, []*loadgen.Samples{samples}, 1e5)
+			said := ""
+			if err != nil {
+				said = err.Error()
+			}
+			if said != x.wrong {
+				t.Errorf("%+v: %v", x, err)
+			}
+			if n := target.most.Load(); n > overheadAtOnce || n < 2 {
+				t.Errorf("%+v: %d queries at once", x, n)
+			}
+			if x.wrong == "" && len(out) != overheadQueries {
+				t.Errorf("%+v: %d answers", x, len(out))
+			}
+		})
 	}
 }
