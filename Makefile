@@ -140,6 +140,11 @@ race: tools setup $(GOTESTSUM) ## run the tests of the packages with goroutines 
 	$(call say,race)
 	$(RUN_TESTS) -race -short $(patsubst %,./%/...,$(wildcard $(RACE_DIRS)))
 
+.PHONY: hostile
+hostile: tools setup ## run the tests that attack a server as strangers do, and print a table (five minutes)
+	$(call say,attacks)
+	$(GO) run ./internal/hostile
+
 .PHONY: fuzz
 fuzz: tools ## run every fuzz target for FUZZTIME (default 10s)
 	$(call say,fuzz)

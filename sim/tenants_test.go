@@ -130,18 +130,25 @@ func TestNoisyTenantCostsOthersNothing(t *testing.T) {
 // queries beside one that sends ten times as much. The machine goes on in whole batches.
 func TestModestTenantsGoFirst(t *testing.T) {
 	const seconds, whole = 20, 8 / 0.072
+	seeds := longtest.Of(2, 50)
 	for _, system := range []string{"sluice", "nexus-batching", "clipper-ht", "proteus-batching", "symphony"} {
-		for seed := uint64(1); seed <= 2; seed++ {
+		var alone, beside, good, most float64
+		for seed := uint64(1); seed <= uint64(seeds); seed++ {
 			c := simtest.Uniform(1, 40*time.Millisecond, 4*time.Millisecond, 250*time.Millisecond, 8)
-			r := serveTenantsOn(t, c, system, seed, seconds, 1000, pair, []workload.AppSpec{
-				{Tenant: "quiet", Rate: 25}, {Tenant: "noisy", Rate: 250},
-			})
-			good := float64(r.inTime[1]+r.inTime[2]) / seconds
-			if r.violations(1) > 0.005 || good < 0.98*whole {
-				t.Errorf("%s, seed %d: the quiet tenant misses %.2f %%, and %.1f queries/s are in time of %.1f", system,
-					seed, 100*r.violations(1), good, whole)
-			}
+			load := []workload.AppSpec{{Tenant: "quiet", Rate: 25}, {Tenant: "noisy", Rate: 250}}
+			calm := serveTenantsOn(t, c, system, seed, seconds, 1000, pair, load[:1])
+			r := serveTenantsOn(t, c, system, seed, seconds, 1000, pair, load)
+			alone += calm.violations(1) / float64(seeds)
+			beside += r.violations(1) / float64(seeds)
+			most = max(most, r.violations(1))
+			good += float64(r.inTime[1]+r.inTime[2]) / seconds / whole / float64(seeds)
 		}
+		say := t.Logf
+		if beside-alone > 0.005 || good < 0.98 {
+			say = t.Errorf
+		}
+		say("%s: the quiet tenant misses %.2f %% alone, %.2f %% beside the other, at most %.2f %%; %.3f of what the "+
+			"machine carries is in time", system, 100*alone, 100*beside, 100*most, good)
 	}
 }
 

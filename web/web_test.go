@@ -89,3 +89,28 @@ func TestPage(t *testing.T) {
 		t.Errorf("what is not there: %d", w.Code)
 	}
 }
+
+// Names and messages of strangers are texts to the page, never markup or programs.
+func TestTextsAreNoMarkup(t *testing.T) {
+	read := 0
+	err := filepath.WalkDir("src", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		read++
+		for _, way := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "InnerHTML", "document.write",
+			"createContextualFragment", "DOMParser", "srcdoc", "eval(", "new Function"} {
+			if strings.Contains(string(text), way) {
+				t.Errorf("%s: %s makes markup or programs of texts", path, way)
+			}
+		}
+		return nil
+	})
+	if err != nil || read < 10 {
+		t.Errorf("%d sources were read: %v", read, err)
+	}
+}

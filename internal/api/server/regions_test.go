@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -173,6 +174,49 @@ func overGRPC(t *testing.T, s *running, out, outFile string) {
 	r.Inputs[0].Parameters["shared_memory_region"] = oip.String("out")
 	if _, err := c.ModelInfer(ctx, r); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("input from a shrunk object: %v", err)
+	}
+}
+
+// An object that is a link, a pipe or a folder is not registered, and one whose name another object has taken since is
+// the one that was registered.
+func TestSharedMemoryThatChanges(t *testing.T) {
+	s := start(t, server.Config{SharedMemory: "/sluice-test-"})
+	register := func(name, key string) (int, string) {
+		code, _, body := s.do(t, "POST", "/v2/systemsharedmemory/region/"+name+"/register",
+			fmt.Sprintf(`{"key":%q,"byte_size":8}`, key))
+		return code, body
+	}
+	key, path := object(t, append(make([]byte, 8), row...))
+	for what, make := range map[string]func(at string) error{
+		"link":      func(at string) error { return os.Symlink(path, at) },
+		"link away": func(at string) error { return os.Symlink("/etc/passwd", at) },
+		"pipe":      func(at string) error { return syscall.Mkfifo(at, 0o600) },
+		"folder":    func(at string) error { return os.Mkdir(at, 0o700) },
+	} {
+		at := path + "-other"
+		if err := make(at); err != nil {
+			t.Fatal(err)
+		}
+		if code, body := register(what, key+"-other"); code != 400 || !strings.Contains(body, "Unable to open") {
+			t.Errorf("%s: %d %s", what, code, body)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, _, body := s.do(t, "POST", "/v2/systemsharedmemory/region/in/register",
+		fmt.Sprintf(`{"key":%q,"byte_size":16}`, key))
+	if code != 200 {
+		t.Fatal(code, body)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", path); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, body := s.do(t, "POST", model+"/infer", sharedIn+"}"); code != 200 || !strings.Contains(body, "[1,2]") {
+		t.Errorf("after it was replaced: %d %s", code, body)
 	}
 }
 
