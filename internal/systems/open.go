@@ -2,9 +2,11 @@ package systems
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -41,8 +43,56 @@ func (o *Open) Name() string { return o.first.Name() }
 // Provides implements plan.Planner.
 func (o *Open) Provides() plan.Sections { return o.first.Provides() }
 
-// Plan implements plan.Planner. It also returns an error when no planner can be made for a changed spec.
+// Plan implements plan.Planner. It also returns an error when no planner can be made for a changed spec. Planners of
+// papers fail where nothing serves an app. An app whose models failed to load is left out then, so that the others are
+// planned for.
 func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	p, err := o.plan(ctx, r)
+	if err == nil || ctx.Err() != nil {
+		return p, err
+	}
+	var others bool
+	if r.Spec, others = loadable(r.Spec, r.Snapshot); others {
+		if p, without := o.plan(ctx, r); without == nil {
+			return p, nil
+		}
+	}
+	return nil, err
+}
+
+// loadable returns a spec in which the apps are closed that have a stage whose variants all failed to load, and that no
+// instance serves; false where that is none or all of them.
+func loadable(spec *serving.Spec, snapshot *fleet.Snapshot) (*serving.Spec, bool) {
+	if snapshot == nil || len(snapshot.Broken) == 0 {
+		return spec, false
+	}
+	served := make([]bool, len(spec.Variants))
+	for _, i := range snapshot.Instances {
+		for _, l := range i.Variants {
+			served[l.Variant] = served[l.Variant] || l.Warm
+		}
+	}
+	left, open := spec, 0
+	for a := range spec.Apps {
+		if spec.Apps[a].Closed {
+			continue
+		}
+		open++
+		for _, s := range spec.Apps[a].Stages {
+			if !slices.ContainsFunc(spec.Stages[s].Variants, func(v serving.VariantID) bool {
+				return served[v] || !spec.Variants[v].Retired && !slices.Contains(snapshot.Broken, v)
+			}) {
+				left = left.WithClosed(serving.AppID(a))
+				open--
+				break
+			}
+		}
+	}
+	return left, left != spec && open > 0
+}
+
+// plan makes a plan of what is open.
+func (o *Open) plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if r.Known == nil {
 		r.Known = o.known
 	}

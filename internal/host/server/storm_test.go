@@ -20,6 +20,8 @@ var stormRows = []struct {
 	found string
 }{
 	{55, "a runtime that panicked while a model was measured broke off the change instead of failing it"},
+	{1623, "planners of papers made no plan while a model of one app could not be loaded"},
+	{2301, "the same"},
 }
 
 // The whole server under a storm, on a virtual clock: requests of the protocol come in and are called off, models are

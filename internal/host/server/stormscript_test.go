@@ -48,6 +48,7 @@ type stormScript struct {
 	seed   uint64
 	system string
 	serves bool // the system's planner is the default's, which leaves no app without a machine
+	fixed  bool // workers keep their app, so that a new one may find none
 	events []stormEvent
 }
 
@@ -73,7 +74,7 @@ func newStorm(seed uint64, names []string) *stormScript {
 	must(err)
 	x, err := systems.Get(s.system)
 	must(err)
-	s.serves = x.Planner == own.Planner
+	s.serves, s.fixed = x.Planner == own.Planner, x.Options.Planning.Place == "fixed"
 	// How often each deed is done. Restarts cost most time.
 	bag := []stormDeed{
 		modelLoads, modelLoads, modelLoads, modelReplaced, modelReplaced, modelBroken, modelUnloads,
