@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -113,7 +114,7 @@ func run() error {
 	results := make(map[string]map[string]outcome)
 	for _, folder := range folders {
 		fmt.Fprintln(os.Stderr, folder)
-		tests := exec.Command("go", "test", "-json", "-count=1", "-run",
+		tests := exec.CommandContext(context.Background(), "go", "test", "-json", "-count=1", "-run",
 			"^("+strings.Join(byFolder[folder], "|")+")$", folder)
 		tests.Stderr = os.Stderr
 		out, err := tests.StdoutPipe()

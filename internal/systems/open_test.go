@@ -83,8 +83,8 @@ func TestPlansWithoutWhatFailsToLoad(t *testing.T) {
 	}
 	over, end := context.WithCancelCause(t.Context())
 	end(errors.New("the server ends"))
-	if _, err := o.Plan(over, plan.Request{Spec: spec, Snapshot: &fleet.Snapshot{Broken: []serving.VariantID{1}}}); err ==
-		nil {
+	r := plan.Request{Spec: spec, Snapshot: &fleet.Snapshot{Broken: []serving.VariantID{1}}}
+	if _, err := o.Plan(over, r); err == nil {
 		t.Error("a plan that nobody waits for is made anew")
 	}
 }

@@ -77,11 +77,9 @@ func (b *stormBackend) load(ctx context.Context) error {
 	switch b.weather.of(b.on) {
 	case loadsFail:
 		return errStorm
-	case loadsHang: // the data plane bounds no load: one without an end would keep a server from being ready for ever
-		if err := stormPause(ctx, time.Minute); err != nil {
-			return err
-		}
-		return errStorm
+	case loadsHang: // until the data plane gives up
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	return stormPause(ctx, 30*time.Millisecond)
 }

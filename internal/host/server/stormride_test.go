@@ -40,8 +40,8 @@ const (
 	// stormBound is how much later than its timeout a query may be answered: what a run that hangs is waited for, and
 	// an instance that starts with the first query (cold_wait).
 	stormBound = 5*time.Second + 30*time.Second
-	stormWait  = time.Minute     // for a change
-	stormCalm  = 5 * time.Minute // until all is well after the last fault
+	stormWait  = time.Minute      // for a change
+	stormCalm  = 15 * time.Minute // until all is well after the last fault
 )
 
 // stormCounts is what came of storms.
