@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,15 +65,90 @@ func mdcWait(c int, rho float64) float64 {
 	return w
 }
 
-// Under fcfs and single the engine's queue is M/M/c or M/D/c; its mean wait must be the textbook's.
+// mmcQuantile is the wait in M/M/c that a share q of the arrivals does not exceed, in mean service times: who waits,
+// waits exponentially.
+func mmcQuantile(c int, rho, q float64) float64 {
+	return max(0, math.Log(erlangC(c, rho*float64(c))/(1-q))/(float64(c)*(1-rho)))
+}
+
+// mdcQuantile is the same of M/D/c, in service times.
+func mdcQuantile(c int, rho, q float64) float64 {
+	within := mdcWithin(c, rho)
+	low, high := 0.0, 1.0
+	for within(high) < q {
+		high *= 2
+	}
+	for range 60 {
+		if x := (low + high) / 2; within(x) < q {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return high
+}
+
+// mdcWithin returns the share of the arrivals in M/D/c that wait at most x service times, by G. J. Franx ("A simple
+// solution for the M/D/c waiting time distribution", Operations Research Letters 29, 2001): with Q[n] the probability
+// that at most n wait, P(W <= x) = sum over j < kc of Q[kc-1-j] e^-y y^j/j!, where k-1 <= x < k and y = c rho (k-x).
+func mdcWithin(c int, rho float64) func(x float64) float64 {
+	atMost := mdcQueue(c, rho)
+	return func(x float64) float64 {
+		k := int(x) + 1
+		y := float64(c) * rho * (float64(k) - x)
+		sum, term := 0.0, math.Exp(-y)
+		for j := range k * c {
+			sum += term * atMost[min(k*c-1-j, len(atMost)-1)]
+			term *= y / float64(j+1)
+		}
+		return sum
+	}
+}
+
+// mdcQueue returns the probabilities that at most 0, 1, ... queries wait in M/D/c: of those in the system, all that run
+// have gone a service time later, and a Poisson number has come.
+func mdcQueue(c int, rho float64) []float64 {
+	const states = 400
+	come := make([]float64, states)
+	come[0] = math.Exp(-float64(c) * rho)
+	for j := 1; j < states; j++ {
+		come[j] = come[j-1] * float64(c) * rho / float64(j)
+	}
+	in := make([]float64, states)
+	in[0] = 1
+	for change := 1.0; change > 1e-13; {
+		next := make([]float64, states)
+		for i, p := range in {
+			left := max(0, i-c)
+			for j := left; j < states && come[j-left] > 1e-16; j++ {
+				next[j] += p * come[j-left]
+			}
+		}
+		change = 0
+		for i := range in {
+			change += math.Abs(next[i] - in[i])
+		}
+		in = next
+	}
+	var queue []float64
+	sum := 0.0
+	for i, p := range in {
+		if sum += p; i >= c {
+			queue = append(queue, sum)
+		}
+	}
+	return queue
+}
+
+// Under fcfs and single the engine's queue is M/M/c or M/D/c: its waits must have the textbook's mean and percentiles.
 func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 	const service = time.Millisecond
 	for _, c := range []int{1, 4} {
 		for _, rho := range []float64{0.3, 0.5, 0.7, 0.9} {
 			for _, noise := range []truth.Noise{truth.Exponential, truth.Exact} {
-				name, want := "M/M", mmcWait(c, rho)
+				name, want, quantile := "M/M", mmcWait(c, rho), mmcQuantile
 				if noise == truth.Exact {
-					name, want = "M/D", mdcWait(c, rho)
+					name, want, quantile = "M/D", mdcWait(c, rho), mdcQuantile
 				}
 				t.Run(fmt.Sprintf("%s/%d at %.0f%%", name, c, 100*rho), func(t *testing.T) {
 					t.Parallel()
@@ -91,7 +167,8 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					var wait, count float64
+					var wait float64
+					waits := make([]float64, 0, n)
 					_, err = Run(Config{
 						Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
 						Source: &poisson{
@@ -101,7 +178,7 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 							for i := range out {
 								if out[i].Kind == engine.EndQuery {
 									wait += float64(out[i].Queue)
-									count++
+									waits = append(waits, float64(out[i].Queue)/float64(service))
 								}
 							}
 						},
@@ -109,10 +186,18 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got := wait / count / float64(service)
+					got := wait / float64(len(waits)) / float64(service)
 					if math.Abs(got-want) > 0.03*want {
 						t.Errorf("seed %d: mean wait %.5f service times over %d queries, theory says %.5f (%+.2f %%)",
 							seed, got, n, want, 100*(got-want)/want)
+					}
+					slices.Sort(waits)
+					for _, q := range []float64{0.95, 0.99} {
+						got, want := waits[int(q*float64(len(waits)))], quantile(c, rho, q)
+						if math.Abs(got-want) > max(0.05*want, 0.001) {
+							t.Errorf("seed %d: percentile %v of the wait is %.5f service times, theory says %.5f",
+								seed, 100*q, got, want)
+						}
 					}
 				})
 			}
@@ -131,8 +216,8 @@ func queriesFor(wait, rho float64) int {
 	return int(min(n, longtest.Of(1_500_000.0, 6_000_000)))
 }
 
-// The textbook formulas themselves: M/M/1 and M/D/1 have closed forms, and M/D/c tends to half of M/M/c near
-// saturation.
+// The textbook formulas themselves: M/M/1 and M/D/1 have closed forms, M/D/c tends to half of M/M/c near saturation,
+// and the distribution of M/D/c has the mean that Crommelin's series gives.
 func TestTheory(t *testing.T) {
 	for _, rho := range []float64{0.3, 0.5, 0.9} {
 		if got, want := mmcWait(1, rho), rho/(1-rho); math.Abs(got-want) > 1e-9 {
@@ -140,6 +225,16 @@ func TestTheory(t *testing.T) {
 		}
 		if got, want := mdcWait(1, rho), rho/(1-rho)/2; math.Abs(got-want) > 1e-6 {
 			t.Errorf("M/D/1 at %v: %v, want %v", rho, got, want)
+		}
+	}
+	for _, c := range []int{1, 4} {
+		const step = 0.001
+		mean, within := 0.0, mdcWithin(c, 0.7)
+		for x := step / 2; x < 30; x += step {
+			mean += step * (1 - within(x))
+		}
+		if want := mdcWait(c, 0.7); math.Abs(mean-want) > 0.01*want {
+			t.Errorf("M/D/%d at 70 %%: the distribution's mean is %v, the series' %v", c, mean, want)
 		}
 	}
 	if r := mdcWait(4, 0.98) / mmcWait(4, 0.98); math.Abs(r-0.5) > 0.02 {
