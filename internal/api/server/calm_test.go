@@ -55,6 +55,12 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 			}
 			return f.WriteData(1, false, nil)
 		},
+		"continuations": func(f *http2.Framer, k int) error {
+			if k == 0 {
+				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: packed.Bytes()})
+			}
+			return f.WriteContinuation(1, false, nil)
+		},
 		"padding": func(f *http2.Framer, k int) error {
 			if k == 0 {
 				begin(f, 0)
