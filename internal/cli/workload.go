@@ -14,11 +14,11 @@ import (
 // workloadFlags are the flags that describe a load, for load and simulate. Their names follow perf_analyzer where
 // possible.
 type workloadFlags struct {
-	file, app, rateRange, rates, distribution, trace, interpolate *string
-	shape, minAccuracy                                            *float64
-	duration, timeout                                             *time.Duration
-	items, priority                                               *int
-	seed                                                          *uint64
+	file, app, rateRange, rates, distribution, trace, interpolate, lengths *string
+	shape, minAccuracy                                                     *float64
+	duration, timeout                                                      *time.Duration
+	items, priority                                                        *int
+	seed                                                                   *uint64
 }
 
 func declareWorkload(fs *flag.FlagSet) *workloadFlags {
@@ -37,6 +37,8 @@ func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 		duration: fs.Duration("duration", 30*time.Second, "length of the load, a `duration`"),
 		items: fs.Int("batch-size", 0,
 			"`inputs` in every query; 0 takes apps[].items of the configuration, or 1"),
+		lengths: fs.String("lengths", "",
+			"lengths of the queries: a `file`, one a line, or median:spread:most, log-normal, such as 64:0.9:512"),
 		priority:    fs.Int("priority", 0, "`priority` of every query, 1 the highest; 0 is the default, behind all"),
 		timeout:     fs.Duration("deadline", 0, "deadline of every query, a `duration`; 0 takes the app's objective"),
 		minAccuracy: fs.Float64("min-accuracy", 0, "`accuracy` in [0, 1] below which no answer is wanted"),
@@ -75,6 +77,12 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	if a.Process != "gamma" {
 		a.Shape = 0
 	}
+	if *w.lengths != "" {
+		var err error
+		if a.Lengths, err = readLengths(*w.lengths); err != nil {
+			return nil, err
+		}
+	}
 	one := workload.Spec{Seed: *w.seed, DurationS: w.duration.Seconds()}
 	switch {
 	case *w.trace != "" || a.Process == "trace":
@@ -110,6 +118,17 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	}
 	one.Apps = []workload.AppSpec{a}
 	return []workload.Spec{one}, nil
+}
+
+// readLengths reads the flag --lengths.
+func readLengths(text string) (workload.ItemsSpec, error) {
+	if out, err := workload.ParseLogNormal(text); err == nil {
+		return out, nil
+	} else if strings.Count(text, ":") == 2 {
+		return out, fault.Errorf(fault.Usage, "--lengths: %v", err)
+	}
+	list, err := load.ReadList(text)
+	return workload.ItemsSpec{Distribution: "file", File: text, Listed: list}, err
 }
 
 // span returns a description of a workload in one line.

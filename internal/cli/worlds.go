@@ -31,7 +31,7 @@ const mostWorlds = 10_000
 func worldsGenerateCommand() command {
 	return command{
 		name: "worlds generate", summary: "write worlds as ordinary files",
-		usage: "--out DIR [--seed 1] [--count 48] [--first 0]",
+		usage: "--out DIR [--seed 1] [--count 48] [--first 0] [--lengths]",
 		about: `
 Writes each world into a folder of its own: a sluice.yaml, its profile and its workload. It prints the traits of
 each, and the command that simulates it. A seed and a number make the same world on every machine.`,
@@ -41,6 +41,7 @@ each, and the command that simulates it. A seed and a number make the same world
 			seed := fs.Uint64("seed", 1, "`seed` of the worlds")
 			count := fs.Int("count", 48, "`number` of worlds")
 			first := fs.Int("first", 0, "`number` of the first world")
+			lengths := fs.Bool("lengths", false, "the same worlds with queries of many lengths")
 			out := fs.String("out", "", "`folder` for the folders of the worlds; needed")
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {
@@ -49,13 +50,17 @@ each, and the command that simulates it. A seed and a number make the same world
 					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				case *out == "":
 					return fault.Errorf(fault.Usage, "--out is needed: the folder to write into")
-				case *count < 1 || *count > mostWorlds || *first < 0 || *first > 1e9:
-					return fault.Errorf(fault.Usage, "--count is %d and --first %d, want 1 to %d and 0 to 1e9", *count,
-						*first, mostWorlds)
+				case *count < 1 || *count > mostWorlds || *first < 0 || *first+*count > worlds.WithLengths:
+					return fault.Errorf(fault.Usage, "--count is %d and --first %d, want 1 to %d and 0 to %d", *count,
+						*first, mostWorlds, worlds.WithLengths-mostWorlds)
 				}
 				var list []writtenWorld
 				for n := *first; n < *first+*count; n++ {
-					w := worlds.Generate(*seed, n)
+					number := n
+					if *lengths {
+						number += worlds.WithLengths
+					}
+					w := worlds.Generate(*seed, number)
 					folder := filepath.Join(*out, w.Name)
 					if err := writer.Write(folder, w); err != nil {
 						return err

@@ -244,14 +244,16 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 		Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch,
 		MemoryBytes: int64(v.Memory), ItemBytes: int64(v.ItemMemory),
 	}
-	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true,
+	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true, Mask: v.Mask,
 		Unsized: v.Memory == 0 && v.ItemMemory == 0}
 	if v.Python != "" {
 		b.Python = r.python(v, path)
 		if out.MemoryBytes == 0 {
 			out.MemoryBytes = b.Python.bytes()
 		}
-	} else if m := r.model(v, path); m != nil {
+	} else if m := r.model(v, path); m == nil {
+		out.Pads = v.Mask != ""
+	} else {
 		found, err := m.Version(v.Version)
 		if err != nil {
 			r.c.addf(path+".version", "%v", err)
@@ -263,7 +265,7 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 			}
 		}
 		b.Inputs, b.Outputs, b.Batched, b.Described = m.Inputs, m.Outputs, m.MaxBatch > 0, m
-		b.Length, b.Mask = m.Length, v.Mask
+		b.Length = m.Length
 		out.Pads = m.Pads(v.Mask)
 		if v.Mask != "" && !out.Pads {
 			r.c.addf(path+".mask", "is %q, but model %q has no such input of whole numbers or BOOL with the shape "+

@@ -23,6 +23,8 @@ var study = reproduce.Study[*runner]{
 		{Name: "T", Declare: traits, Doc: "the mean share of the bound by trait: what breaks which system"},
 		{Name: "F", Declare: foresight, OnRequest: true, // it takes several minutes
 			Doc: "the default system beside the bound by foresight: what any rule could have had"},
+		{Name: "L", Declare: lengths, OnRequest: true,
+			Doc: "the mean share of the bound in worlds whose queries have lengths"},
 	},
 	Notes: []string{
 		"Utility is the sum of weight x accuracy / best accuracy of the app over the queries in time, divided by the " +

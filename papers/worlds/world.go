@@ -51,6 +51,9 @@ func read(w *worlds.World) (*place, string, error) {
 	if p.machines, err = truth.NewTable(w.Spec, w.Measurements, truth.Lognormal, nil); err != nil {
 		return nil, "", err
 	}
+	if lengths := profile.NewStretches(w.Spec, w.Measurements); lengths != nil {
+		p.machines.Stretch = lengths.Latency
+	}
 	if p.believed, err = profile.NewTable(w.Spec, w.Measurements, profile.P95); err != nil {
 		return nil, "", err
 	}

@@ -100,37 +100,83 @@ func parseNumber(text string, limit float64) (float64, error) {
 	return f, nil
 }
 
+// ParseLogNormal parses MEDIAN:SPREAD:MOST: a log-normal distribution whose logarithm has the deviation SPREAD.
+func ParseLogNormal(text string) (ItemsSpec, error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		return ItemsSpec{}, fmt.Errorf("%q has %d parts, want MEDIAN:SPREAD:MOST", text, len(parts))
+	}
+	var v [3]float64
+	for i, p := range parts {
+		var err error
+		if v[i], err = parseNumber(p, MaxItems); err != nil {
+			return ItemsSpec{}, fmt.Errorf("%s: %w", [...]string{"median", "spread", "most"}[i], err)
+		}
+	}
+	if v[0] <= 0 {
+		return ItemsSpec{}, fmt.Errorf("median: is %v, want more than 0", v[0])
+	}
+	out := ItemsSpec{Distribution: "lognormal", Mu: math.Log(v[0]), Sigma: v[1], Max: int32(v[2])}
+	_, err := out.Build()
+	return out, err
+}
+
 // MaxTraceLines is the most arrivals of a trace file.
 const MaxTraceLines = 50_000_000
 
 // ParseTrace parses arrival times in milliseconds, one to a line, in rising order. Empty lines and lines that begin
 // with # are skipped. Errors name the line.
-func ParseTrace(r io.Reader) ([]serving.Time, error) {
+func ParseTrace(r io.Reader) (out []serving.Time, err error) {
+	err = eachLine(r, "trace", func(text string) error {
+		ms, err := parseNumber(text, MaxSeconds*1e3)
+		if err != nil {
+			return err
+		}
+		t := serving.Time(math.Round(ms * 1e6))
+		if n := len(out); n > 0 && t < out[n-1] {
+			return fmt.Errorf("%v ms is earlier than the line before; sort the trace", ms)
+		}
+		out = append(out, t)
+		return nil
+	})
+	return out, err
+}
+
+// eachLine calls take for the lines of a file of numbers. Errors name the line.
+func eachLine(r io.Reader, what string, take func(text string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 4096), 4096)
-	var out []serving.Time
-	line := 0
+	line, taken := 0, 0
 	for s.Scan() {
 		line++
 		text := strings.TrimSpace(strings.TrimPrefix(s.Text(), "\ufeff")) // which editors put before the first line
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		ms, err := parseNumber(text, MaxSeconds*1e3)
-		if err != nil {
-			return nil, fmt.Errorf("trace line %d: %w", line, err)
+		if taken == MaxTraceLines {
+			return fmt.Errorf("%s line %d: more than %d entries; split the file", what, line, MaxTraceLines)
 		}
-		t := serving.Time(math.Round(ms * 1e6))
-		if n := len(out); n > 0 && t < out[n-1] {
-			return nil, fmt.Errorf("trace line %d: %v ms is earlier than the line before; sort the trace", line, ms)
+		taken++
+		if err := take(text); err != nil {
+			return fmt.Errorf("%s line %d: %w", what, line, err)
 		}
-		if len(out) == MaxTraceLines {
-			return nil, fmt.Errorf("trace line %d: more than %d arrivals; split the trace", line, MaxTraceLines)
-		}
-		out = append(out, t)
 	}
 	if err := s.Err(); err != nil {
-		return nil, fmt.Errorf("trace line %d: %w", line+1, err)
+		return fmt.Errorf("%s line %d: %w", what, line+1, err)
 	}
-	return out, nil
+	return nil
+}
+
+// ParseList parses sizes or lengths of queries, one to a line: whole numbers from 1 to MaxItems. Empty lines and lines
+// that begin with # are skipped. Errors name the line.
+func ParseList(r io.Reader) (out []int32, err error) {
+	err = eachLine(r, "list", func(text string) error {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 || n > MaxItems {
+			return fmt.Errorf("%q is not a whole number from 1 to %d", text, MaxItems)
+		}
+		out = append(out, int32(n))
+		return nil
+	})
+	return out, err
 }

@@ -75,6 +75,9 @@ type App struct {
 	// Sizes draws Items with random numbers from SizeRand. Nil leaves the template's.
 	Sizes    Sizes
 	SizeRand *rand.Rand
+	// Lengths draws Length with random numbers from LengthRand. Nil leaves the template's.
+	Lengths    Sizes
+	LengthRand *rand.Rand
 	// Samples is the number of labelled inputs. Sample is drawn from them with random numbers from SampleRand, so that
 	// a query of several items finds that many consecutive inputs. 0 makes Sample -1.
 	Samples    int32
@@ -94,6 +97,9 @@ func (a *App) Next() (Arrival, bool) {
 	}
 	if out.Items < 1 {
 		out.Items = 1
+	}
+	if a.Lengths != nil {
+		out.Length = a.Lengths.Draw(a.LengthRand)
 	}
 	out.Sample = -1
 	if a.Samples > 0 {

@@ -131,7 +131,7 @@ func (s *Spec) clients(i int, app serving.AppID) []Client {
 }
 
 // sessions returns the queries of entry i's session.
-func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
+func (s *Spec) sessions(i int, template Arrival, sizes, lengths Sizes) Source {
 	a := &s.Apps[i]
 	var sources []Source
 	for _, client := range s.clients(i, template.App) {
@@ -140,8 +140,8 @@ func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
 			return Rand(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-firstStream(i)))
 		}
 		sources = append(sources, &App{
-			Times: NewFrames(client), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,
-			SampleRand: own("samples"),
+			Times: NewFrames(client), Template: template, Sizes: sizes, SizeRand: own("items"), Lengths: lengths,
+			LengthRand: own("lengths"), Samples: a.Samples, SampleRand: own("samples"),
 		})
 	}
 	return Merge(sources...)

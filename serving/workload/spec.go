@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 
@@ -41,6 +42,8 @@ type AppSpec struct {
 	// file of arrival times, which the caller reads into Trace
 	TraceFile string    `json:"trace,omitempty" yaml:"trace,omitempty"`
 	Items     ItemsSpec `json:"items,omitzero" yaml:"items,omitempty"`
+	// lengths of the queries, in tokens or pixels; without them no length is known
+	Lengths ItemsSpec `json:"lengths,omitzero" yaml:"lengths,omitempty"`
 	// clients that join and leave, when Process is sessions
 	Sessions    SessionsSpec `json:"sessions,omitzero" yaml:"sessions,omitempty"`
 	Priority    int32        `json:"priority,omitempty" yaml:"priority,omitempty"`
@@ -64,9 +67,10 @@ type Segment struct {
 	Rate      float64 `json:"rate" yaml:"rate"`
 }
 
-// ItemsSpec describes a distribution of query sizes. The zero value means one item for each query.
+// ItemsSpec describes a distribution of query sizes, or of lengths. The zero value means one item for each query, and
+// that no length is known.
 type ItemsSpec struct {
-	// constant (default), uniform, lognormal, gaussian, histogram or mixture
+	// constant (default), uniform, lognormal, gaussian, histogram, mixture or file
 	Distribution string `json:"distribution,omitempty" yaml:"distribution,omitempty"`
 	Value        int32  `json:"value,omitempty" yaml:"value,omitempty"` // of constant; 0 means 1
 	Min          int32  `json:"min,omitempty" yaml:"min,omitempty"`     // of uniform and gaussian
@@ -81,7 +85,16 @@ type ItemsSpec struct {
 	Parts     []ItemsSpec `json:"parts,omitempty" yaml:"parts,omitempty"`         // of mixture
 	// rounds sizes of any distribution up to multiples of it; 0 leaves them
 	RoundUpTo int32 `json:"round_up_to,omitempty" yaml:"round_up_to,omitempty"`
+	// of file: has one number a line, which the caller reads into Listed
+	File string `json:"file,omitempty" yaml:"file,omitempty"`
+
+	// Listed are the numbers of the file: the queries have them in their order, and from the first again after the
+	// last. They are not part of a workload file.
+	Listed []int32 `json:"-" yaml:"-"`
 }
+
+// IsZero reports whether nothing is said.
+func (s ItemsSpec) IsZero() bool { return reflect.ValueOf(s).IsZero() }
 
 // Build returns the distribution. Errors begin with the path of the field.
 func (s ItemsSpec) Build() (Sizes, error) {
@@ -127,9 +140,14 @@ func (s *ItemsSpec) build() (Sizes, error) {
 		return h, nil
 	case "mixture":
 		return s.mixture()
+	case "file":
+		if len(s.Listed) == 0 {
+			return nil, fmt.Errorf("file: %q was not read or holds no number", s.File)
+		}
+		return newListed(s.Listed), nil
 	}
-	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal, gaussian, histogram or mixture",
-		s.Distribution)
+	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal, gaussian, histogram, mixture or "+
+		"file", s.Distribution)
 }
 
 func (s *ItemsSpec) mixture() (Sizes, error) {
@@ -313,6 +331,12 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	if err != nil {
 		bad(fmt.Errorf("items.%w", err))
 	}
+	var lengths Sizes
+	if !a.Lengths.IsZero() {
+		if lengths, err = a.Lengths.Build(); err != nil {
+			bad(fmt.Errorf("lengths.%w", err))
+		}
+	}
 	template := Arrival{
 		Tenant: int32(tenant),
 		App:    id, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: serving.None, Items: 1, Sample: -1,
@@ -325,7 +349,7 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 		if len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}
-		return s.sessions(i, template, sizes), nil
+		return s.sessions(i, template, sizes, lengths), nil
 	}
 	if a.Sessions != (SessionsSpec{}) {
 		bad(fmt.Errorf("sessions: given, but process is %q; make it sessions", a.Process))
@@ -349,6 +373,7 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	src := Source(&App{
 		Times: times, Template: template,
 		Sizes: sizes, SizeRand: Rand(s.Seed, s.purpose("items", i)),
+		Lengths: lengths, LengthRand: Rand(s.Seed, s.purpose("lengths", i)),
 		Samples: a.Samples, SampleRand: Rand(s.Seed, s.purpose("samples", i)),
 	})
 	// Segments with durations end the load of their entry, even if other entries continue.

@@ -40,6 +40,28 @@ func (t *Table) Chance(v serving.VariantID, d serving.DeviceTypeID, items, concu
 	return math.Erfc((m.mu-math.Log(left))/(m.sigma*math.Sqrt2)) / 2
 }
 
+// LongMean is Mean for a batch that is padded to a length.
+func (t *Table) LongMean(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
+	length int32) (mean time.Duration, ok bool) {
+	mean, ok = t.Mean(v, d, items, concurrency)
+	if !ok || t.Stretch == nil {
+		return mean, ok
+	}
+	return max(t.Stretch(v, d, mean-t.overhead(d), length)+t.overhead(d), 1), true
+}
+
+// LongChance is Chance for a batch that is padded to a length. The stretch grows evenly with the measured time.
+func (t *Table) LongChance(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, limit time.Duration,
+	length int32) float64 {
+	if t.Stretch == nil {
+		return t.Chance(v, d, items, concurrency, limit)
+	}
+	at, twice := t.Stretch(v, d, time.Hour, length), t.Stretch(v, d, 2*time.Hour, length)
+	left := float64(limit - t.overhead(d) - at)
+	measured := time.Hour + time.Duration(left/float64(twice-at)*float64(time.Hour))
+	return t.Chance(v, d, items, concurrency, measured+t.overhead(d))
+}
+
 // Levels returns the most batches at once that v was measured with on d.
 func (t *Table) Levels(v serving.VariantID, d serving.DeviceTypeID) int {
 	return len(t.cells[int(v)*t.devices+int(d)].levels)

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,31 +30,45 @@ func ReadWorkload(path string) (*workload.Spec, error) {
 	if err := d.Decode(&s); err != nil {
 		return nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
+	beside := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(filepath.Dir(path), name)
+	}
 	for i := range s.Apps {
-		if s.Apps[i].TraceFile == "" {
-			continue
+		x := &s.Apps[i]
+		if x.TraceFile != "" {
+			if x.Trace, err = ReadTrace(beside(x.TraceFile)); err != nil {
+				return nil, err
+			}
 		}
-		name := s.Apps[i].TraceFile
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		if s.Apps[i].Trace, err = ReadTrace(name); err != nil {
-			return nil, err
+		for _, drawn := range [...]*workload.ItemsSpec{&x.Items, &x.Lengths} {
+			if drawn.File != "" {
+				if drawn.Listed, err = ReadList(beside(drawn.File)); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	return &s, nil
 }
 
 // ReadTrace reads a file of arrival times in ms, one per line. An error is of kind fault.Config.
-func ReadTrace(path string) ([]serving.Time, error) {
+func ReadTrace(path string) ([]serving.Time, error) { return readLines(path, workload.ParseTrace) }
+
+// ReadList reads a file of sizes or lengths of queries, one per line. An error is of kind fault.Config.
+func ReadList(path string) ([]int32, error) { return readLines(path, workload.ParseList) }
+
+func readLines[T any](path string, parse func(io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	defer f.Close()
-	times, err := workload.ParseTrace(f)
+	out, err := parse(f)
 	if err != nil {
 		return nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
-	return times, nil
+	return out, nil
 }

@@ -25,6 +25,9 @@ func Write(folder string, w *worlds.World) error {
 		if a.TraceFile != "" {
 			texts = append(texts, struct{ name, text string }{a.TraceFile, worlds.ArrivalsFile(a.Trace)})
 		}
+		if a.Lengths.File != "" {
+			texts = append(texts, struct{ name, text string }{a.Lengths.File, worlds.ListFile(a.Lengths.Listed)})
+		}
 	}
 	for _, x := range texts {
 		if err := files.Write(filepath.Join(folder, x.name), func(to io.Writer) error {
@@ -53,6 +56,12 @@ func profileOf(w *worlds.World) *profiler.File {
 		out.Loads = append(out.Loads, profiler.Load{
 			Variant: w.Spec.Variants[l.Variant].Name, DeviceType: w.Spec.DeviceTypes[l.DeviceType].Name,
 			Load: float64(l.Load) / 1e6,
+		})
+	}
+	for _, p := range w.Measurements.Length {
+		out.Lengths = append(out.Lengths, profiler.LengthPoint{
+			Variant: w.Spec.Variants[p.Variant].Name, DeviceType: w.Spec.DeviceTypes[p.DeviceType].Name,
+			Batch: p.Items, Length: p.Length, Reference: p.Reference, Samples: 100, Mean: micros(p.Mean),
 		})
 	}
 	return out

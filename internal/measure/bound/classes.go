@@ -16,6 +16,7 @@ type class struct {
 	within time.Duration // the longest time to a deadline
 	size   int           // the least items at the first stage
 	items  []float64     // by stage of the app: the least of any
+	length int32         // the least of any
 	place  int           // among the app's classes
 }
 
@@ -27,6 +28,15 @@ type key struct {
 	span        int // of the time to the deadline, as spanOf returns it
 	from, to    int // windows of arrival and deadline
 	crowd       int // of the queries that come at about the same time, as crowding returns it
+	lengths     int // of the length, as lengthsOf returns it
+}
+
+// lengthsOf returns the span of a length: its binary logarithm in halves. It is 0 where lengths do not count.
+func (p *program) lengthsOf(length int32) int {
+	if p.w.LongTime == nil || length <= 0 {
+		return 0
+	}
+	return 1 + int(2*math.Log2(float64(length)))
 }
 
 // spanOf returns the span of a time to a deadline: its binary logarithm in ns, in quarters, rounded up. Clients may
@@ -45,7 +55,8 @@ func (p *program) classify(queries []Query, most int) {
 		if p.classOf[i] = -1; d <= 0 {
 			continue
 		}
-		k := key{q.App, q.Variant, q.MinAccuracy, spanOf(d), p.window(q.Arrived), p.window(q.Deadline), p.crowding(i)}
+		k := key{q.App, q.Variant, q.MinAccuracy, spanOf(d), p.window(q.Arrived), p.window(q.Deadline), p.crowding(i),
+			p.lengthsOf(q.Length)}
 		if byKey[k] == nil {
 			keys = append(keys, k)
 		}
@@ -77,11 +88,13 @@ func cut(queries []Query, list []int, all, most int) int {
 }
 
 func classOf(k key, queries []Query, list []int) class {
-	c := class{key: k, items: slices.Clone(queries[list[0]].Items), size: math.MaxInt}
+	c := class{key: k, items: slices.Clone(queries[list[0]].Items), size: math.MaxInt,
+		length: queries[list[0]].Length}
 	for _, i := range list {
 		q := &queries[i]
 		c.count += q.count()
 		c.within = max(c.within, q.Deadline.Sub(q.Arrived))
+		c.length = min(c.length, q.Length)
 		c.size = min(c.size, max(int(q.Items[0]), 1))
 		for s, n := range q.Items {
 			c.items[s] = min(c.items[s], n)

@@ -16,6 +16,11 @@ type Model struct {
 	Time func(v serving.VariantID, d serving.DeviceTypeID, items, n int) (mean time.Duration, ok bool)
 	// Chance returns the share of such batches that take at most within; nil where all take their mean.
 	Chance func(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64
+	// LongTime and LongChance are the same for batches that are padded to a length (Query.Length); nil where lengths do
+	// not count.
+	LongTime   func(v serving.VariantID, d serving.DeviceTypeID, items, n int, length int32) (time.Duration, bool)
+	LongChance func(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration,
+		length int32) float64
 	// Levels returns the largest useful number of batches at once; nil means one.
 	Levels func(v serving.VariantID, d serving.DeviceTypeID) int
 	// Speed is by device type the total believed time of the batches of a run (Time) divided by their actual time; nil
@@ -29,6 +34,7 @@ type Query struct {
 	Arrived     serving.Time
 	Deadline    serving.Time
 	Items       []float64 // by position in App.Stages: that reach the stage
+	Length      int32     // at the first stage; 0 for one that is not known
 	MinAccuracy float64   // of every stage's variant
 	Variant     serving.VariantID
 	// Count is how many queries this one stands for; 0 means 1. A steady load is one query for each kind of query, that
@@ -41,6 +47,23 @@ func (q *Query) count() float64 {
 		return q.Count
 	}
 	return 1
+}
+
+// long returns the model for batches that are padded to a length.
+func (w *Model) long(length int32) *Model {
+	if w.LongTime == nil || length <= 0 {
+		return w
+	}
+	out := *w
+	out.Time = func(v serving.VariantID, d serving.DeviceTypeID, items, n int) (time.Duration, bool) {
+		return w.LongTime(v, d, items, n, length)
+	}
+	if w.Chance != nil {
+		out.Chance = func(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64 {
+			return w.LongChance(v, d, items, n, within, length)
+		}
+	}
+	return &out
 }
 
 // chance returns Model.Chance or, without it, 1 if the mean is within and 0 if not.

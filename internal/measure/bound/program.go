@@ -86,7 +86,7 @@ func newProgram(w *Model, queries []Query, o Options) *program {
 		}
 	}
 	p.classify(queries, o.classes())
-	if o.Foresight {
+	if o.Foresight && w.LongTime == nil { // what meets in a batch is not followed by length
 		p.findCrowds(queries)
 	}
 	return p

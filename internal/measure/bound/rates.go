@@ -45,6 +45,7 @@ type timed struct {
 	variant serving.VariantID
 	device  serving.DeviceTypeID
 	within  time.Duration
+	length  int32
 }
 
 func newRateTable() rateTable {
@@ -87,10 +88,13 @@ func (p *program) rate(v serving.VariantID, d serving.DeviceTypeID, x *class, st
 	if p.crowds != nil {
 		within -= p.crowds[x.app].aside[stage]
 	}
-	k := timed{v, d, within}
+	k := timed{v, d, within, 0}
+	if stage == 0 {
+		k.length = x.length
+	}
 	list, ok := p.rates.lists[k]
 	if !ok {
-		list = p.w.batches(v, d, within, p.crowds != nil)
+		list = p.w.long(k.length).batches(v, d, within, p.crowds != nil)
 		p.rates.lists[k] = list
 	}
 	size := 1

@@ -90,8 +90,12 @@ func (w *World) variants(b *strings.Builder, indent string, s serving.StageID) {
 	fmt.Fprintf(b, "%svariants:\n", indent)
 	for _, v := range w.Spec.Stages[s].Variants {
 		x := &w.Spec.Variants[v]
-		fmt.Fprintf(b, "%s  - {name: %s, accuracy: %s, max_batch: %d, memory: %s}\n", indent, x.Name,
-			number(x.Accuracy), x.MaxBatch, size(x.MemoryBytes))
+		pads := ""
+		if x.Pads {
+			pads = ", mask: mask"
+		}
+		fmt.Fprintf(b, "%s  - {name: %s, accuracy: %s, max_batch: %d, memory: %s%s}\n", indent, x.Name,
+			number(x.Accuracy), x.MaxBatch, size(x.MemoryBytes), pads)
 	}
 }
 
@@ -124,8 +128,16 @@ func (w *World) WorkloadFile() string {
 		if x.Items.Distribution != "" {
 			fmt.Fprintf(&b, "    items: %s\n", items(&x.Items))
 		}
+		if x.Lengths.Distribution != "" {
+			fmt.Fprintf(&b, "    lengths: %s\n", items(&x.Lengths))
+		}
 	}
 	return b.String()
+}
+
+// ListFile returns lengths as a file: one to a line.
+func ListFile(lengths []int32) string {
+	return list(lengths, func(n int32) string { return strconv.Itoa(int(n)) }, "\n") + "\n"
 }
 
 // ArrivalsFile returns arrival times as a trace file: milliseconds, one to a line.
@@ -151,18 +163,21 @@ func items(s *workload.ItemsSpec) string {
 		}
 	}
 	if len(s.Sizes) > 0 {
-		out += fmt.Sprintf(", sizes: [%s]", list(s.Sizes, func(n int32) string { return strconv.Itoa(int(n)) }))
-		out += fmt.Sprintf(", weights: [%s]", list(s.Weights, number))
+		out += fmt.Sprintf(", sizes: [%s]", list(s.Sizes, func(n int32) string { return strconv.Itoa(int(n)) }, ", "))
+		out += fmt.Sprintf(", weights: [%s]", list(s.Weights, number, ", "))
+	}
+	if s.File != "" {
+		out += ", file: " + s.File
 	}
 	return out + "}"
 }
 
-func list[T any](values []T, text func(T) string) string {
+func list[T any](values []T, text func(T) string, between string) string {
 	out := make([]string, len(values))
 	for i, v := range values {
 		out[i] = text(v)
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, between)
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -10,12 +10,19 @@ import (
 )
 
 // Generate returns a world. The same seed and number give the same world on every machine. number must be at least 0;
-// it decides which traits the world has at least, the seed all else.
+// it decides which traits the world has at least, the seed all else. WithLengths may be added to it.
 func Generate(seed uint64, number int) *World {
-	w := &World{Seed: seed, Number: number, Name: fmt.Sprintf("%d-%02d", seed, number), Spec: &serving.Spec{}}
+	long := number >= WithLengths
+	name := fmt.Sprintf("%d-%02d", seed, number)
+	if long {
+		number -= WithLengths
+		name = fmt.Sprintf("%d-%02d-lengths", seed, number)
+	}
+	w := &World{Seed: seed, Number: number, Name: name, Spec: &serving.Spec{}}
 	// A world whose draw cannot be made feasible by slack alone is drawn again. That happens rarely.
 	for attempt := range mostAttempts {
-		g := &generator{w: w, rng: workload.Rand(seed, fmt.Sprintf("world %d, attempt %d", number, attempt))}
+		rng := workload.Rand(seed, fmt.Sprintf("world %d, attempt %d", number, attempt))
+		g := &generator{w: w, long: long, rng: rng}
 		if g.run() {
 			return w
 		}
@@ -30,6 +37,7 @@ const mostAttempts = 100
 type generator struct {
 	w      *World
 	rng    *rand.Rand
+	long   bool // with lengths
 	kinds  []kind
 	models []model   // by VariantID
 	items  []float64 // mean items of a query at each stage, by StageID
@@ -48,6 +56,9 @@ func (g *generator) run() bool {
 	}
 	g.load()
 	g.targets()
+	if g.long {
+		g.lengths()
+	}
 	return g.w.Spec.Validate() == nil && g.w.Workload.Validate() == nil
 }
 

@@ -33,6 +33,7 @@ const (
 	Targets       Trait = "targets"
 	Large         Trait = "large"
 	Ramp          Trait = "ramp"
+	Lengths       Trait = "lengths"
 )
 
 // Meaning is a trait in words.
@@ -64,6 +65,7 @@ var crossings = [...][]Trait{{Large}, {Ramp}, {Large, Ramp, LittleMemory}}
 // are otherwise as they would be without it.
 var beside = []Meaning{
 	{Targets, "mean accuracies to keep for some apps, beside the floors"},
+	{Lengths, "queries of many lengths, log-normal or those of real prompts; only where it is asked for"},
 }
 
 var vocabulary = []Meaning{

@@ -191,3 +191,26 @@ func TestArrivalsFile(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A world with lengths has the machines, apps and arrivals of the one without; objectives are at least as long.
+func TestWorldsWithLengths(t *testing.T) {
+	for n := range 60 {
+		plain, long := Generate(5, n), Generate(5, WithLengths+n)
+		if !long.Has(Lengths) || plain.Has(Lengths) || !reflect.DeepEqual(plain.Demand, long.Demand) ||
+			!reflect.DeepEqual(plain.Measurements.Latency, long.Measurements.Latency) {
+			t.Fatalf("world %s is not world %s with lengths", long.Name, plain.Name)
+		}
+		if len(long.Measurements.Length) == 0 {
+			t.Errorf("world %s has no lengths measured", long.Name)
+		}
+		for a := range long.Spec.Apps {
+			if long.Spec.Apps[a].SLO.Latency < plain.Spec.Apps[a].SLO.Latency {
+				t.Errorf("world %s: an objective is %v, without lengths %v", long.Name, long.Spec.Apps[a].SLO.Latency,
+					plain.Spec.Apps[a].SLO.Latency)
+			}
+			if long.Workload.Apps[a].Lengths.IsZero() {
+				t.Errorf("world %s: app %d has no lengths", long.Name, a)
+			}
+		}
+	}
+}

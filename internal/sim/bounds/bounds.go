@@ -74,8 +74,8 @@ func (w *Watch) Arrived(a *workload.Arrival) {
 		limit = w.spec.Apps[a.App].SLO.Latency
 	}
 	w.queries = append(w.queries, bound.Query{
-		App: a.App, Arrived: a.At, Deadline: a.At.Add(limit), Items: w.itemsOf(a), MinAccuracy: a.MinAccuracy,
-		Variant: a.Variant,
+		App: a.App, Arrived: a.At, Deadline: a.At.Add(limit), Items: w.itemsOf(a), Length: a.Length,
+		MinAccuracy: a.MinAccuracy, Variant: a.Variant,
 	})
 }
 
@@ -121,7 +121,11 @@ func (w *Watch) Model() bound.Model {
 
 // Model is machines and apps as a bound sees them.
 func Model(spec *serving.Spec, machines *truth.Table) bound.Model {
-	return bound.Model{Spec: spec, Time: machines.Mean, Chance: machines.Chance, Levels: machines.Levels}
+	out := bound.Model{Spec: spec, Time: machines.Mean, Chance: machines.Chance, Levels: machines.Levels}
+	if machines.Stretches() {
+		out.LongTime, out.LongChance = machines.LongMean, machines.LongChance
+	}
+	return out
 }
 
 // Tolerance is by how much, relatively, the run may be above its bound by chance. The bound knows how fast the batches
