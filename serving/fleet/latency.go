@@ -166,6 +166,22 @@ func (f *View) alone(v serving.VariantID, d serving.DeviceTypeID, w *Work, concu
 	return f.lengths.At(v, d, int(w.Items), concurrency, w.Length)
 }
 
+// Stretch returns by what a length multiplies the part of Latency beyond StretchBase; 1 for one that is not known.
+func (f *View) Stretch(v serving.VariantID, d serving.DeviceTypeID, length int32) float64 {
+	if f.lengths == nil {
+		return 1
+	}
+	return f.lengths.Stretch(v, d, length)
+}
+
+// StretchBase returns the part of a batch's time that does not grow with its items, where lengths count; else 0.
+func (f *View) StretchBase(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	if f.lengths == nil {
+		return 0
+	}
+	return f.lengths.Stretches.Base(v, d)
+}
+
 // LongestWithin returns the longest length, up to that of some work, with which the work is believed to take at most a
 // time alone; 0 where none does.
 func (f *View) LongestWithin(v serving.VariantID, d serving.DeviceTypeID, w *Work, within time.Duration) int32 {

@@ -34,6 +34,19 @@ func (p *ByLength) At(v serving.VariantID, d serving.DeviceTypeID, items, concur
 	return p.Stretches.Latency(v, d, p.Profile.Latency(v, d, items, concurrency), length)
 }
 
+// Stretch returns by what a length multiplies the part of a batch's time that grows with its items, beside that of
+// items of the mean length; 1 for one that is not known.
+func (p *ByLength) Stretch(v serving.VariantID, d serving.DeviceTypeID, length int32) float64 {
+	if length <= 0 {
+		return 1
+	}
+	factor := p.Stretches.Factor(v, d, length)
+	if at := p.Stretches.at(v, d); at < len(p.Factors) {
+		factor /= p.Factors[at]
+	}
+	return factor
+}
+
 // Longest returns the longest length up to most with which a lone batch of items takes at most within; see Stretches.
 func (p *ByLength) Longest(v serving.VariantID, d serving.DeviceTypeID, items int, within time.Duration,
 	most int32) int32 {

@@ -140,13 +140,19 @@ func (x *stage) hurried(now serving.Time) bool {
 // What is left waits for another machine in any case, since none becomes free with this batch.
 func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first int) {
 	x, o := w.stage, w.option
-	sum, items := newTally(), 0
+	sum, items, long := newTally(), 0, 1.0
+	device := r.machines.groups[w.group].device
 	for k := first; k < min(first+besideTasks, x.timely()); k++ {
 		y, more := x.at(k)
 		if items += more; items > o.limit {
 			return
 		}
-		t, delay := o.beside(items, r.underway)
+		if x.mixed && x.long {
+			if f := v.Fleet.Stretch(o.variant, device, x.differing[k].length); k == first || f > long {
+				long = f
+			}
+		}
+		t, delay := o.beside(items, long, r.underway)
 		seconds := y.left(v.Now)
 		cost, inTime := r.costOfDelay(delay)
 		if !inTime || t > min(sum.tightest, seconds) {
@@ -160,8 +166,9 @@ func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first in
 			}
 		}
 		c, due := x.classOf(more), y.dueIn(v.Now)
-		sum.add(y.part*x.brings(w.app, due-t), x.worthOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part), seconds)
-		works := o.seconds[items]
+		left := x.worthOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part, long)
+		sum.add(y.part*x.brings(w.app, due-t), left, seconds)
+		works := o.stretched(o.seconds[items], long)
 		gain := w.gain(&sum, works, t, cost)
 		if score := w.score(gain, works); gain >= 0 && (best.n == 0 || score > best.score) {
 			*best = beside{batch{
@@ -174,13 +181,15 @@ func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first in
 	}
 }
 
-// beside returns how long a batch of so many items takes beside what is under way, and by how much it delays that.
-func (o *option) beside(items int, under []underway) (takes, delay float64) {
+// beside returns how long a batch of so many items, stretched by a factor, takes beside what is under way, and by how
+// much it delays that.
+func (o *option) beside(items int, long float64, under []underway) (takes, delay float64) {
 	rest := 0.0
 	for k := range under {
 		rest = max(rest, under[k].rest)
 	}
-	t, d := fleet.Beside(seconds(o.seconds[items]), seconds(o.together[items]), seconds(rest))
+	t, d := fleet.Beside(seconds(o.stretched(o.seconds[items], long)), seconds(o.stretched(o.together[items], long)),
+		seconds(rest))
 	return t.Seconds(), d.Seconds()
 }
 

@@ -61,7 +61,7 @@ func TestTimeBesideIsDear(t *testing.T) {
 func TestTimeBeside(t *testing.T) {
 	o := option{seconds: []float64{0, 0.005}, together: []float64{0, 0.01}}
 	for _, c := range []struct{ rest, takes, delay float64 }{{0.3, 0.01, 0.005}, {0.004, 0.009, 0.004}} {
-		takes, delay := o.beside(1, []underway{{rest: 0.001}, {rest: c.rest}})
+		takes, delay := o.beside(1, 1, []underway{{rest: 0.001}, {rest: c.rest}})
 		near(t, "what it takes", takes, c.takes)
 		near(t, "the delay", delay, c.delay)
 	}

@@ -82,6 +82,15 @@ type batch struct {
 	price    float64 // of a second of a slot
 	blocks   float64 // what of gain other stages lose because no machine is free for them meanwhile
 	score    float64
+	takes    float64 // s, where tasks are mixed
+}
+
+// seconds is how long a batch takes, with so many items more.
+func (b *batch) seconds(more int) float64 {
+	if b.takes > 0 && more == 0 {
+		return b.takes
+	}
+	return b.option.seconds[b.items+more]
 }
 
 // accepts reports whether an option may serve a task, whatever its size.

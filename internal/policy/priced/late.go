@@ -66,7 +66,7 @@ func (r *Rule) hopeless(v *route.View, x *stage, t *fleet.Task) bool {
 		options := y.holding(x)
 		for k := range options {
 			o := &options[k]
-			if t.Items() <= o.limit && o.accepts(v.Fleet, t) && wait+o.seconds[t.Items()] <= left {
+			if t.Items() <= o.limit && o.accepts(v.Fleet, t) && wait+o.takes(v.Fleet, y.device, t) <= left {
 				return false
 			}
 		}

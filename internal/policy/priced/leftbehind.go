@@ -30,5 +30,5 @@ func (l *leftBehind) worth(x *stage, a *app, now serving.Time, i, n int, t float
 // later returns what the k-th task that waits is worth if it is left behind and waits so many seconds for a machine.
 func (x *stage) later(a *app, now serving.Time, k int, wait float64) float64 {
 	y := &x.waiting[k]
-	return x.worthOf(a, x.single, y.dueIn(now)-wait, y.part)
+	return x.worthOf(a, x.single, y.dueIn(now)-wait, y.part, 1)
 }

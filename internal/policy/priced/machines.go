@@ -56,6 +56,8 @@ type option struct {
 	pinned   bool      // below its app's floor: only for tasks that are pinned to it
 	quality  float64   // accuracy relative to that of the stage's best variant
 	seconds  []float64 // by items, up to limit
+	base     float64   // s of a batch that do not grow with the length of its items
+	pads     bool      // its batches are padded to the longest query
 	together []float64 // the same beside as many others as the machine has slots; nil where it has no other instance
 }
 
@@ -242,7 +244,8 @@ func newGroup(v *route.View, x *machine) group {
 			}
 			o := option{
 				stage: s, variant: l.Variant, position: int32(at), pinned: !l.Usable(), quality: 1,
-				seconds: []float64{0},
+				seconds: []float64{0}, base: v.Fleet.StretchBase(l.Variant, g.device).Seconds(),
+				pads: spec.Variants[l.Variant].Pads,
 			}
 			if best > 0 {
 				o.quality = spec.Variants[l.Variant].Accuracy / best

@@ -19,17 +19,18 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 
 // listMixed lists the tasks of a queue that have at least so many seconds left.
 func (x *stage) listMixed(a *app, v *route.View, q *fleet.Queue, least float64) {
-	x.differing = x.differing[:0]
+	x.differing, x.long = x.differing[:0], false
 	for ref := q.Head(); ref != fleet.Nil && len(x.differing) < mostMixed; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
-		y := task{place: newPlace(ref, t), items: t.Items(), class: x.classOf(t.Items())}
+		y := task{place: newPlace(ref, t), items: t.Items(), length: t.Length(), class: x.classOf(t.Items())}
 		y.left, y.due = y.place.left(v.Now), y.dueIn(v.Now)
 		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
 			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
 			y.cold = true
-		} else if y.left < least {
+		} else if y.length == 0 && y.left < least || y.left < 0 {
 			continue
 		}
+		x.long = x.long || y.length > 0
 		x.differing = append(x.differing, y)
 	}
 }
@@ -40,11 +41,13 @@ func (x *stage) listMixed(a *app, v *route.View, q *fleet.Queue, least float64) 
 // are seeds. A task that must run alone does.
 func (r *Rule) formMixed(v *route.View, c *candidate, w *way) {
 	x, o := w.stage, w.option
+	r.stretch(v, w)
 	seeds, next := 0, 0
 	rank := v.Fleet.Task(x.differing[0].ref).Rank()
 	for i := 0; i < len(x.differing) && seeds < mostSeeds; i++ {
 		y := &x.differing[i]
-		if y.items > o.limit || o.seconds[y.items] > y.left || i < next || !y.mayBegin(w.group) {
+		if y.items > o.limit || i < next || !y.mayBegin(w.group) ||
+			o.stretched(o.seconds[y.items], r.factor(i)) > y.left {
 			continue
 		}
 		t := v.Fleet.Task(y.ref)
@@ -65,12 +68,17 @@ func (r *Rule) formMixed(v *route.View, c *candidate, w *way) {
 func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 	x, o := w.stage, w.option
 	sum, items, own := newTally(), 0, r.list[:0]
+	last := 0.0
+	r.runs.reset()
 	for j := seed; j < len(x.differing); j++ {
 		y := &x.differing[j]
 		if items+y.items > o.limit || !y.mayJoin(w.group) {
 			continue
 		}
 		t := o.seconds[items+y.items]
+		if x.long {
+			t = r.runs.with(o, y, r.factor(j))
+		}
 		if t > min(sum.tightest, y.left) {
 			continue
 		}
@@ -82,20 +90,29 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 		}
 		reward, left := y.part*x.brings(w.app, y.due-t), 0.0
 		if !y.cold {
-			left = x.worthOf(w.app, y.class, y.due-x.waitFor(y.class, t), y.part)
+			left = x.worthOf(w.app, y.class, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
 		}
 		if j > seed && reward-x.loss(o) < left {
 			continue // it brings more later
 		}
+		before := sum
 		sum.add(reward, left, y.left)
-		items += y.items
-		own = append(own, int32(j))
 		blocks, others := r.blocks(w.group, t, x)
 		gain := w.gain(&sum, t, t, blocks)
+		if x.long {
+			if j > seed && gain < last-tolerance {
+				sum = before // it lengthens the batch by more than it brings
+				continue
+			}
+			r.runs.join()
+		}
+		last = gain
+		items += y.items
+		own = append(own, int32(j))
 		if score := w.score(gain, t); c.n == 0 || score > c.score {
 			c.batch = batch{
 				option: o, n: len(own), items: items, list: append(c.list[:0], own...), gain: gain, price: w.price,
-				blocks: others, score: score,
+				blocks: others, score: score, takes: t,
 			}
 		}
 		if alone {

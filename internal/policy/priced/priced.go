@@ -57,6 +57,8 @@ type Rule struct {
 	ends     []int64   // memory of findBlockedOf
 	urgent   []urgent
 	ahead    ahead
+	runs     runs
+	factors  []float64             // by position in stage.differing, for the way that is looked at; see stretch
 	overlap  bool                  // batches of some stage may begin beside others
 	underway []underway            // on the machine that roomBeside has found
 	others   []underway            // memory of it
@@ -256,7 +258,7 @@ func (x *stage) give(v *route.View, b *batch, i *fleet.Instance) {
 func (r *Rule) start(v *route.View, s *stage, g int, c *candidate) bool {
 	o := c.option
 	late := r.joining(v, s, g, c)
-	m := r.machines.take(g, o.position, v.Now, o.seconds[c.items+late])
+	m := r.machines.take(g, o.position, v.Now, c.seconds(late))
 	if m == nil {
 		return false
 	}

@@ -60,6 +60,7 @@ type stage struct {
 
 	collection uint64 // the number of the last time that its tasks were collected; 0 to collect them anew
 	mixed      bool   // tasks differ in more than their deadlines
+	long       bool   // some of them have lengths that count
 	placed     bool   // some of them are to be served by a certain group
 	row        row
 	waiting    []place       // where they do not: those that wait and can be in time
@@ -94,11 +95,12 @@ type class struct {
 // task is one of a stage whose tasks differ in more than their deadlines.
 type task struct {
 	place
-	items int
-	left  float64 // s until its stage must end at the latest
-	due   float64 // s until its query is late
-	class int     // of its size
-	cold  bool    // it waits for a machine to load: it wants to begin, and is worth nothing if it is left
+	items  int
+	length int32   // 0 where lengths do not count
+	left   float64 // s until its stage must end at the latest
+	due    float64 // s until its query is late
+	class  int     // of its size
+	cold   bool    // it waits for a machine to load: it wants to begin, and is worth nothing if it is left
 	// group is to serve it, or anywhere; begins tells that a slot of it is free, and tight how much time is left on the
 	// slowest machines, in s (ahead.go).
 	group  int32

@@ -68,7 +68,7 @@ func (r *Rule) choiceOf(x *stage, g int) route.Choice {
 func (x *stage) choice(d serving.DeviceTypeID, b *batch) route.Choice {
 	return route.Choice{
 		Stage: x.id, Variant: b.option.variant, Device: d, Queries: b.n, Items: b.items,
-		Seconds: b.option.seconds[b.items], Gain: b.gain, Price: b.price, Blocks: b.blocks, Score: b.score,
+		Seconds: b.seconds(0), Gain: b.gain, Price: b.price, Blocks: b.blocks, Score: b.score,
 	}
 }
 

@@ -90,13 +90,13 @@ func (a *app) step(left float64) int {
 }
 
 // worthOf returns what a task of a class is worth with so many seconds left for its query, if it has part of the value
-// of a usual one.
-func (x *stage) worthOf(a *app, c int, left, part float64) float64 {
+// of a usual one and takes so many times as long as those of its class.
+func (x *stage) worthOf(a *app, c int, left, part, long float64) float64 {
 	j := a.step(left)
 	if j < 0 || c >= len(x.worth) {
 		return 0
 	}
-	return max(part*(x.worth[c][j]+x.costs[c][j])-x.costs[c][j], 0)
+	return max(part*(x.worth[c][j]+x.costs[c][j])-long*x.costs[c][j], 0)
 }
 
 // brings returns what is left of a task's value when its stage is done with so many seconds left for its query.
