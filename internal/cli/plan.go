@@ -15,7 +15,7 @@ func planCommand() command {
 	return command{
 		name: "plan", summary: "what would run where for a demand, and how far the fleet goes",
 		usage: "-f sluice.yaml [--demand APP=RATE ...] [--scale 0.5..2] [--compare NAMES] [--what-if CHANGE ...] " +
-			"[--budget 2.5] [--frontier]",
+			"[--budget 2.5] [--promise 0.8,0.001] [--frontier]",
 		about: `
 Asks a system's planner what it would run for a demand (the file's, unless --demand says otherwise) and prints
 the plan: for each app what is served at which accuracy, for each kind of worker the variant, batch limit, share
@@ -27,6 +27,9 @@ one that carries most of one app, with its bounds, what it is expected to carry 
 million queries cost; with --demand, the cheapest that carries it. The workers of the file do not count then;
 device_types[].most limits what can be had.
 
+With --promise it searches, for each device type alone, the fewest workers with which the system's plan
+promises an accuracy and a share of late queries; for systems that make promises, such as ramsis.
+
 Demand that cannot be carried is answered with what keeps it from being carried and the changes that would each
 mend it. The exit status is then 5, so that a script can ask whether a fleet is enough; it is 0 with a range,
 --compare, --what-if or --frontier, which ask about many plans.`,
@@ -37,7 +40,8 @@ sluice plan -f sluice.yaml --demand digits=900 --what-if '+2 gpu-large,-1 cpu' -
 sluice plan -f sluice.yaml --frontier --out plots
 sluice plan -f examples/ranking.yaml --budget 2.5
 sluice plan -f examples/ranking.yaml --budget 2.5 --demand 80
-sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
+sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots
+sluice plan -f sluice.yaml --system ramsis --demand digits=400 --promise 0.8,0.001`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			p := declarePlanning(fs)
 			r := declareRenting(fs)
@@ -57,6 +61,9 @@ sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
 				}
 				if r.budget != "" {
 					return p.rent(e, r)
+				}
+				if p.promise != "" {
+					return p.promises(e)
 				}
 				for i := range p.question.Changed {
 					for _, d := range p.question.Changed[i].Unmeasured() {
@@ -81,6 +88,7 @@ type planFlags struct {
 	points                int
 	after                 float64
 	frontier              bool
+	promise               string // an accuracy and a share of late queries
 	out                   string
 	asJSON                bool
 
@@ -112,6 +120,9 @@ func declarePlanning(fs *flag.FlagSet) *planFlags {
 	fs.BoolVar(&p.frontier, "frontier", false, "the best accuracy at every throughput, up to what the fleet carries")
 	fs.Float64Var(&p.after, "after", 0,
 		"plan from what a plan for this `factor` of the demand left running, instead of from nothing")
+	fs.StringVar(&p.promise, "promise", "",
+		"the fewest workers of each device type that promise an accuracy and at most a share of late queries, "+
+			"`ACCURACY,SHARE`")
 	fs.StringVar(&p.out, "out", "", "`folder` for the frontier's plot and the result as JSON")
 	fs.BoolVar(&p.asJSON, "json", false, "print JSON")
 	return p

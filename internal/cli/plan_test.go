@@ -560,3 +560,41 @@ func TestSpans(t *testing.T) {
 		}
 	}
 }
+
+// The workers for a promise: one fewer promises less, and more accuracy takes no fewer.
+func TestPlanPromise(t *testing.T) {
+	file := filepath.Join("..", "..", "examples", "fleet.yaml")
+	at := func(promise string) (out struct{ Types []planning.Promising }) {
+		t.Helper()
+		code, text, errs := sluice(t, "plan", "-f", file, "--system", "ramsis", "--demand", "images=300", "--json",
+			"--promise", promise)
+		if code != ExitOK {
+			t.Fatalf("--promise %s: %d %s", promise, code, errs)
+		}
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	low, high := at("0.7,0.01"), at("0.77,0.01")
+	if len(low.Types) != 3 || len(high.Types) != 3 {
+		t.Fatalf("%+v, %+v: want three types", low, high)
+	}
+	for i, x := range high.Types {
+		if y := low.Types[i]; y.Workers < 1 || x.Workers < y.Workers || y.Promised.Accuracy < 0.7 ||
+			x.Promised.Accuracy < 0.77 || x.Promised.Violation > 0.01 {
+			t.Errorf("%+v, and for more accuracy %+v", y, x)
+		}
+	}
+	if high.Types[0].Workers == low.Types[0].Workers {
+		t.Errorf("%d workers of type %s for either accuracy", low.Types[0].Workers, low.Types[0].DeviceType)
+	}
+	for args, want := range map[string]int{
+		"--system ramsis --promise 0.99,0.01": ExitShortOf, "--system proteus --promise 0.7,0.01": ExitUsage,
+		"--system ramsis --promise 0.7": ExitUsage, "--system ramsis --promise 0.7,0.01 --frontier": ExitUsage,
+	} {
+		if code, _, errs := sluice(t, append([]string{"plan", "-f", file}, strings.Fields(args)...)...); code != want {
+			t.Errorf("%s: %d, want %d: %s", args, code, want, errs)
+		}
+	}
+}

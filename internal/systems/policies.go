@@ -13,6 +13,7 @@ type Policies struct {
 	Variable bool      // batches may leave queries behind
 	Balance  string    // roundrobin (default) or shortestqueue: what the router does
 	Shape    float64   // of gamma gaps between arrivals; 0 means Poisson
+	Reacts   bool      // to the pattern of arrivals that is seen, in the place of Shape
 	Step     float64   // accuracy by which neighbouring policies may differ; 0 means the planner's own
 	Known    bool      // the load is known: one policy, for the demand that is asked for
 	Rates    []float64 // ascending, in queries/s: those to make policies for; none leaves it to the planner
@@ -51,6 +52,13 @@ var policiesOptions = []Option{
 		Doc:     "is the shape of gamma gaps between arrivals, below 1 for loads that come in bursts",
 		Readers: by(Planner, "Poisson arrivals", "ramsis"),
 		field:   number(0.01, 1000, func(o *Options) *float64 { return &o.Policies.Shape }),
+	},
+	{
+		Name: "reacts",
+		Doc: "makes policies for arrivals as uneven as they are seen, in the place of shape, and new ones when that " +
+			"changes",
+		Readers: by(Planner, "false", "ramsis"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Policies.Reacts }),
 	},
 	{
 		Name:    "step",

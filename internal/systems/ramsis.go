@@ -69,7 +69,7 @@ func newRamsis(w PlannerInputs, o Options) (plan.Planner, error) {
 	p := &o.Policies
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, OnMade: w.Made, Options: ramsis.Options{
 		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: p.Rates,
-		SingleRate: p.Known, Unpromised: w.Unpromised,
+		Reacts: p.Reacts, SingleRate: p.Known, Unpromised: w.Unpromised,
 	}}
 	switch p.Balance {
 	case "", "roundrobin":

@@ -59,7 +59,19 @@ func (g Gamma) gapsEnded(gaps int, x float64) float64 {
 	case x <= 0:
 		return 0
 	}
-	return mathext.GammaIncReg(float64(gaps)*g.Shape, x)
+	return ended(float64(gaps)*g.Shape, x)
+}
+
+// certain is the exponent of a probability that is lost beside 1.
+const certain = -37
+
+// ended is the distribution function of a gamma variable with shape a and scale 1. Most of a policy's arrivals are
+// certain, which Chernoff's bound tells faster than the function itself.
+func ended(a, x float64) float64 {
+	if x > a && a-x+a*math.Log(x/a) < certain {
+		return 1
+	}
+	return mathext.GammaIncReg(a, x)
 }
 
 // LogAfter implements Arrivals: k arrivals have come when the k-th gap has ended and the next has not.
@@ -73,28 +85,26 @@ func (g Gamma) LogAfter(k int, t float64) float64 {
 // Renewal Theory, 1962, §3.2).
 func (g Gamma) LogCount(k int, t float64) float64 {
 	x := g.PerSecond * g.Shape * t
-	// The integral of gapsEnded over 0 to x.
-	integral := func(gaps int) float64 {
-		if gaps == 0 {
-			return x
-		}
-		return x*g.gapsEnded(gaps, x) - float64(gaps)*g.Shape*g.gapsEndedNext(gaps, x)
+	if x <= 0 {
+		return Poisson(0).LogCount(k, t)
 	}
-	least := func(k int) float64 { // probability of at least k arrivals
-		if k == 0 {
-			return 1
-		}
-		return (integral(k-1) - integral(k)) / g.Shape
+	less, more := x, g.endedUntil(k+1, x) // of one gap less than k, and of one more
+	if k == 0 {
+		less = x + g.Shape // at least no arrival is certain
+	} else if k > 1 {
+		less = g.endedUntil(k-1, x)
 	}
-	return math.Log(max(least(k)-least(k+1), 0))
+	return math.Log(max((less-2*g.endedUntil(k, x)+more)/g.Shape, 0))
 }
 
-// gapsEndedNext is gapsEnded for a shape that is larger by 1 in total; integration by parts needs it.
-func (g Gamma) gapsEndedNext(gaps int, x float64) float64 {
-	if x <= 0 {
-		return 0
+// endedUntil is the integral of gapsEnded over 0 to x, by parts.
+func (g Gamma) endedUntil(gaps int, x float64) float64 {
+	if gaps == 0 {
+		return x
 	}
-	return mathext.GammaIncReg(float64(gaps)*g.Shape+1, x)
+	a := float64(gaps) * g.Shape
+	l, _ := math.Lgamma(a)
+	return (x-a)*ended(a, x) + math.Exp(a*math.Log(x)-x-l)
 }
 
 // Rate implements Arrivals.

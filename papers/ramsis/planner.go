@@ -21,6 +21,9 @@ type Options struct {
 	Balance  Balance // of the router that the plan is for
 	// Shape of gamma-distributed gaps between arrivals; 0 means Poisson.
 	Shape float64
+	// Reacts makes policies for the pattern of arrivals that is seen, in the place of Shape (§3.1.1): for gamma gaps as
+	// uneven as the request says, to the next power of two.
+	Reacts bool
 	// Rates to make policies for, ascending, in queries/s. Nil spaces them such that neighbours differ by at most Step
 	// in accuracy.
 	Rates []float64
@@ -43,6 +46,7 @@ type Planner struct {
 
 	learned bool            // the request has beliefs of its own
 	used    map[string]bool // by the key of sets: used by the present plan
+	seen    []float64       // dispersions of the request
 }
 
 // Name implements plan.Planner.
@@ -69,7 +73,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.learned, p.used = r.Beliefs != nil, make(map[string]bool)
+	p.learned, p.used, p.seen = r.Beliefs != nil, make(map[string]bool), r.Dispersions
 	out := r.NewPlan(p.Name())
 	err = x.Plan(out, &r, func(s serving.StageID) (plan.Promise, error) { return p.stage(ctx, out, x, s) })
 	if err == nil && p.learned {
@@ -111,13 +115,15 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, x *capacity.Alone, 
 		out.Instances = append(out.Instances, i)
 	}
 	var promised plan.Promise
+	dispersion := p.dispersion(asked.App)
 	for _, d := range types {
 		busier := asked
 		busier.Rate /= part
-		set, err := p.policies(ctx, spec, busier, models[d], len(workers), carries)
+		set, err := p.policies(ctx, spec, busier, models[d], len(workers), carries, dispersion)
 		if err != nil {
 			return plan.Promise{}, err
 		}
+		set.Dispersion = dispersion
 		set.Stage, set.DeviceType = s, d
 		for k := range set.ByRate {
 			set.ByRate[k].Rate *= part
@@ -138,7 +144,11 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, x *capacity.Alone, 
 
 // policies makes the policies of one type of worker.
 func (p *Planner) policies(ctx context.Context, spec *serving.Spec, asked capacity.StageDemand, models []Model,
-	workers int, carries float64) (plan.Policies, error) {
+	workers int, carries, dispersion float64) (plan.Policies, error) {
+	shape := p.Options.Shape
+	if dispersion > 0 {
+		shape = 1 / dispersion
+	}
 	m := p.set(func(rate float64) *Worker {
 		w := &Worker{
 			SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.queueLimit(models), Levels: p.levels(),
@@ -146,8 +156,8 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, asked capaci
 			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate),
 			Unpromised: p.Options.Unpromised && p.Options.SingleRate,
 		}
-		if p.Options.Shape > 0 {
-			w.Arrivals = Gamma{PerSecond: rate, Shape: p.Options.Shape}
+		if shape > 0 && shape != 1 {
+			w.Arrivals = Gamma{PerSecond: rate, Shape: shape}
 		}
 		return w
 	})
@@ -259,4 +269,16 @@ func bestRate(models []Model, within time.Duration) float64 {
 		most = max(most, models[i].bestRate(within))
 	}
 	return most
+}
+
+// dispersion returns how unevenly the queries of an app are to be thought to arrive; 0 when the planner does not react.
+// For the shortest queue it cannot: App. I knows Poisson arrivals alone.
+func (p *Planner) dispersion(app serving.AppID) float64 {
+	switch {
+	case !p.Options.Reacts || p.Options.Balance == ShortestQueue:
+		return 0
+	case int(app) >= len(p.seen):
+		return 1
+	}
+	return plan.Pattern(p.seen[app])
 }

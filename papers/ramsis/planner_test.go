@@ -309,3 +309,38 @@ func TestBeliefsOfTheRequest(t *testing.T) {
 			was.Forecast.Accuracy, len(store.by), stored, len(p.sets))
 	}
 }
+
+// A planner that reacts makes the policies of the pattern that is seen, and none twice.
+func TestPlannerReacts(t *testing.T) {
+	spec, profile := testSpec(6, 3)
+	rates, options := []float64{100, 50}, Options{Levels: 10, Rates: []float64{120}}
+	made := 0
+	reacting := &Planner{Profile: profile, Options: options, OnMade: func(float64) { made++ }}
+	reacting.Options.Reacts = true
+	for _, c := range []struct{ seen, expected float64 }{{0, 1. / 64}, {0.8, 1}, {5, 4}, {1.2, 1}, {1000, 64}} {
+		told := &Planner{Profile: profile, Options: options}
+		told.Options.Shape = 1 / c.expected
+		got, err := reacting.Plan(t.Context(), plan.Request{
+			Spec: spec, Rates: rates, Dispersions: []float64{c.seen, c.seen},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := told.Plan(t.Context(), plan.Request{Spec: spec, Rates: rates})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range got.Policies {
+			x := &got.Policies[k]
+			if x.Dispersion != c.expected || !x.Expects(c.seen) {
+				t.Errorf("dispersion %v seen: policies for %v", c.seen, x.Dispersion)
+			}
+			if !reflect.DeepEqual(x.ByRate, want.Policies[k].ByRate) {
+				t.Errorf("dispersion %v seen: not the policies of shape %v", c.seen, told.Options.Shape)
+			}
+		}
+	}
+	if made != 16 { // four patterns, two apps, two types of worker
+		t.Errorf("%d policies were made, want 16", made)
+	}
+}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,6 +17,9 @@ type Policies struct {
 	DeviceType serving.DeviceTypeID // serving.None for any
 	// ByRate ascends by Rate and is not empty.
 	ByRate []Policy
+	// Dispersion is how unevenly queries arrive by the planner's assumption (monitor.View.Dispersion), where it follows
+	// what is seen; 0 where it does not.
+	Dispersion float64
 }
 
 // Policy says what to run in every state of a queue. The state is how many queries wait and how much time is left to
@@ -57,6 +61,25 @@ func (p *Policies) At(rate float64) *Policy {
 // Covers reports whether some policy was made for the given rate in queries/s or a higher one.
 func (p *Policies) Covers(rate float64) bool {
 	return len(p.ByRate) > 0 && p.ByRate[len(p.ByRate)-1].Rate >= rate
+}
+
+const (
+	// mostUneven and its inverse bound the dispersions that policies are made for.
+	mostUneven = 64
+	// patternChange is the factor on the expected dispersion from which on arrivals have another pattern. It is more
+	// than half a step of Pattern, so that a plan that is made then expects another one.
+	patternChange = 1.5
+)
+
+// Pattern returns the dispersion that policies are made for where one was seen: the power of two that is next to it.
+func Pattern(seen float64) float64 { return math.Exp2(math.Round(math.Log2(withinPatterns(seen)))) }
+
+func withinPatterns(seen float64) float64 { return min(max(seen, 1./mostUneven), mostUneven) }
+
+// Expects reports whether the policies were made for arrivals about as uneven as was seen, or follow no pattern.
+func (p *Policies) Expects(seen float64) bool {
+	x := withinPatterns(seen) / p.Dispersion
+	return p.Dispersion == 0 || x < patternChange && x > 1/patternChange
 }
 
 // Choice returns what to run while so many queries (>= 1) wait and so much time is left to the first deadline. It does

@@ -25,6 +25,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 				return nil, err
 			}
 			run.rates, run.workers, run.constantSpan = []float64{400}, []float64{20}, time.Second
+			run.patternRates, run.shapes, run.patternSpan = []float64{400}, []float64{0.25}, 12*time.Second
 			run.systems = slices.DeleteFunc(run.systems, func(s systems.System) bool { return !keep(s.Name) })
 			for i := range run.systems {
 				run.systems[i].Options.Policies.Rates = []float64{1600, 2000}
@@ -43,7 +44,7 @@ func TestFiguresAreTheSameTwice(t *testing.T) {
 			others = append(others, f.Name)
 		}
 	}
-	sameTwice(func(string) bool { return true }, others...)
+	sameTwice(func(string) bool { return true }, append(others, "G")...)
 	// The policies of tidal take long to compute where the load is not known.
 	sameTwice(func(system string) bool { return system != "tidal" }, onTrace...)
 }

@@ -8,13 +8,16 @@ import (
 	"github.com/sluice-serving/sluice/serving/workload"
 )
 
-// load is a rate of arrivals over time. Gaps are exponential (§7, "Workloads").
+// load is a rate of arrivals over time.
 type load struct {
 	name string
 	rate *workload.Rate
 	span time.Duration
+	gaps workload.Gaps // exponential but where a figure says otherwise (§7, "Workloads")
 	// known is the load in queries/s where systems know it exactly (§7.2); 0 where they must estimate it.
 	known float64
+	// planTime is how long plans take to be made; 0 where the paper leaves that out.
+	planTime time.Duration
 	// grid makes all systems use policies for the authors' loads.
 	grid bool
 	// policyRates are the authors' loads; tests use fewer.
@@ -31,7 +34,8 @@ const (
 
 func newLoad(name string, span time.Duration, points []workload.Point, known float64) (*load, error) {
 	rate, err := workload.NewRate(append(points, workload.Point{At: span.Seconds()}), false)
-	return &load{name: name, rate: rate, span: span, known: known, policyRates: authorsRates}, err
+	return &load{name: name, rate: rate, span: span, known: known,
+		gaps: workload.Poisson{}, policyRates: authorsRates}, err
 }
 
 // newConstantLoad returns a constant rate above 0, which systems know.
@@ -65,7 +69,7 @@ func (l *load) expected() float64 { return l.rate.Expected(serving.Time(l.span))
 // source returns the queries of a seed. They are the same for every system.
 func (l *load) source(seed uint64) workload.Source {
 	return &workload.App{
-		Times:    workload.NewProcess(l.rate, workload.Poisson{}, workload.Rand(seed, l.name)),
+		Times:    workload.NewProcess(l.rate, l.gaps, workload.Rand(seed, l.name)),
 		Template: reproduce.Query(0),
 	}
 }

@@ -49,7 +49,7 @@ func newJob(w *experiment.Environment, s systems.System, l *load) *job {
 	j := &job{load: l}
 	j.Case = experiment.Case{Env: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {
 		return l.source(seed)
-	}, FirstRates: []float64{l.known}}
+	}, FirstRates: []float64{l.known}, PlanDelay: l.planTime}
 	if l.known > 0 {
 		j.Scaler = scale.Fixed{} // the load never changes
 	}

@@ -38,6 +38,9 @@ var study = reproduce.Study[*runner]{
 		{Name: "H", Declare: figureH, Doc: "appendix H: INFaaS with every accuracy target"},
 		{Name: "W", Declare: figureW,
 			Doc: "ours: workers that others need for what RAMSIS does with 60, by constant load"},
+		{Name: "G", Declare: figureG, OnRequest: true,
+			Doc: "ours: arrivals that are not Poisson's, with policies that react to what is seen; some minutes, " +
+				"only when asked for"},
 		{Name: "7L", Declare: figure7Live, OnRequest: true,
 			Doc: "Figure 7's implementation: the data plane with sleeping workers; five minutes, only when asked for"},
 	},
@@ -60,6 +63,9 @@ type runner struct {
 	workers      []float64     // numbers of workers on the trace
 	constantSpan time.Duration // length of constant loads
 	systems      []systems.System
+	patternRates []float64     // constant loads of figure G, in queries/s
+	shapes       []float64     // of its gamma gaps
+	patternSpan  time.Duration // length of each
 	environments reproduce.Memo[setup, *experiment.Environment]
 	trace        *load
 }
@@ -74,7 +80,8 @@ func newRunner(r reproduce.Request) (*runner, error) {
 	trace, err := newTraceLoad(traceSpan)
 	return &runner{
 		Runner: reproduce.NewRunner(r), systems: comparedSystems(), trace: trace, rates: constantRates,
-		workers: workerCounts, constantSpan: constantSpan,
+		workers: workerCounts, constantSpan: constantSpan, patternRates: []float64{1200, 2000},
+		shapes: []float64{4, 1, 0.25, 0.0625}, patternSpan: patternSpan,
 	}, err
 }
 

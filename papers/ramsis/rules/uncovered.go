@@ -1,14 +1,17 @@
 package rules
 
 import (
+	"slices"
+	"time"
+
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 // Uncovered asks for a plan when the arrival rate of the last half second exceeds every rate that the plan in force has
-// a policy for (RAMSIS §3.2.2). The policy for the highest rate serves until the plan comes. It also asks when a worker
-// was lost or came back.
+// a policy for (RAMSIS §3.2.2), and when queries arrive by a pattern that its policies were not made for (§3.1.1), if
+// they say for which. The old policies serve until the plan comes. It also asks when a worker was lost or came back.
 type Uncovered struct{}
 
 // Name implements scale.Scaler.
@@ -40,7 +43,7 @@ func (Uncovered) Decide(v *scale.View) (bool, serving.Time) {
 		if v.Now < serving.Time(scale.Poll) {
 			continue // too early to know a rate
 		}
-		if policyMissing(v.Plan, v.Spec, app, rate) {
+		if policyMissing(v.Plan, v.Spec, app, rate) || unexpectedPattern(v, app) {
 			return true, wake
 		}
 	}
@@ -62,6 +65,20 @@ func policyMissing(p *plan.Plan, spec *serving.Spec, app serving.AppID, rate flo
 		}
 	}
 	return false
+}
+
+// patternTime is how long arrivals are watched before their pattern is judged: by then the dispersion of arrivals by
+// chance is known to a sixth.
+const patternTime = 10 * time.Second
+
+// unexpectedPattern reports whether some stage of an app has policies for another pattern of arrivals than is seen.
+func unexpectedPattern(v *scale.View, app serving.AppID) bool {
+	if v.Plan == nil || v.Now < serving.Time(patternTime) || v.Now < v.LastRequest.Add(scale.Pause) {
+		return false
+	}
+	return slices.ContainsFunc(v.Plan.Policies, func(x plan.Policies) bool {
+		return v.Spec.Stages[x.Stage].App == app && !x.Expects(v.Monitor.Dispersion(v.Now, app))
+	})
 }
 
 // Demand implements scale.Scaler: at least scale.MinDemand, since it cannot wake an app that has lost its last
