@@ -19,7 +19,7 @@ type Policies struct {
 	ByRate []Policy
 	// Dispersion is how unevenly queries arrive by the planner's assumption (monitor.View.Dispersion), where it follows
 	// what is seen; 0 where it does not.
-	Dispersion float64
+	Dispersion float64 `json:",omitempty"`
 }
 
 // Policy says what to run in every state of a queue. The state is how many queries wait and how much time is left to
