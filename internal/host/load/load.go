@@ -1,6 +1,6 @@
 // Package load sends loads to a running server with package internal/measure/loadgen. The apps are those of a
 // configuration, or one that is known only by its name. Inputs are labelled samples or random tensors of the shapes
-// that the server describes.
+// that the server describes, as long as the workload says.
 package load
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/measure/loadgen"
+	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/workload"
 )
@@ -22,6 +23,7 @@ type Loader struct {
 	Apps []loadgen.App
 	// Options of every load; Send fills in those that the workload defines.
 	Options loadgen.Options
+	masks   []string // inputs that say what is padded, beside repository.MaskName
 	// Choose may change the sample of a query; nil keeps the workload's.
 	Choose func(*workload.Arrival)
 }
@@ -35,6 +37,9 @@ func For(o *host.Opened) *Loader {
 			if b.App == serving.AppID(a) {
 				x := &o.Spec().Variants[v]
 				accuracy[x.Name] = x.Accuracy
+				if b.Mask != "" {
+					l.masks = append(l.masks, b.Mask)
+				}
 			}
 		}
 		l.Apps = append(l.Apps, loadgen.App{Name: i.Name, SLO: i.SLO, BestAccuracy: i.BestAccuracy, Accuracy: accuracy})
@@ -54,6 +59,7 @@ const (
 // describes. server is its name in messages. An error is of kind fault.Config for the folder, fault.NoServer when the
 // server does not answer.
 func (l *Loader) Samples(ctx context.Context, server, folder string, seed uint64) (err error) {
+	masks := append([]string{repository.MaskName}, l.masks...)
 	for a := range l.Apps {
 		app := &l.Apps[a]
 		if folder != "" {
@@ -68,7 +74,7 @@ func (l *Loader) Samples(ctx context.Context, server, folder string, seed uint64
 		if err != nil {
 			return fault.Errorf(fault.NoServer, "%s does not say what %q takes: %w", server, app.Name, err)
 		}
-		if app.Samples, err = loadgen.Synthetic(specs, randomInputs, seed); err != nil {
+		if app.Samples, err = loadgen.Synthetic(specs, randomInputs, seed, masks...); err != nil {
 			return fmt.Errorf("%q: %w", app.Name, err)
 		}
 	}

@@ -113,8 +113,8 @@ type streamKey struct {
 
 // Run sends all queries of src to target and waits for the answers. apps are by AppID; the slice is not kept. When ctx
 // ends, Run stops sending, cancels the queries under way and reports what it has sent. It returns an error when the
-// workload is empty or too long, or an app has no samples. A server that fails every query is no error: the report says
-// so.
+// workload is empty or too long, an app has no samples, or its inputs cannot have a query's length. A server that fails
+// every query is no error: the report says so.
 func Run(ctx context.Context, target Target, apps []App, src workload.Source, opt Options) (*Result, error) {
 	if opt.Timeout <= 0 {
 		opt.Timeout = 30 * time.Second
@@ -142,6 +142,12 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 	for i := range arrivals {
 		if a := arrivals[i].App; a < 0 || int(a) >= len(apps) {
 			return nil, fmt.Errorf("query %d is for app %d, there are %d", i+1, a, len(apps))
+		}
+		if x := &arrivals[i]; x.Length > 0 {
+			if err := apps[x.App].Samples.checkLength(int(x.Items), x.Length); err != nil {
+				return nil, fmt.Errorf("app %q, a query of %d items of length %d: %w", apps[x.App].Name, x.Items,
+					x.Length, err)
+			}
 		}
 	}
 	r := &runner{
@@ -249,7 +255,7 @@ func (r *runner) sendOne(i int) {
 		req.Version = r.opt.Version(a.Variant)
 	}
 	first := r.sample(i)
-	req.Inputs = app.Samples.Tensors(first, int(a.Items))
+	req.Inputs = app.Samples.tensorsOf(first, int(a.Items), a.Length)
 	ctx, cancel := context.WithDeadline(r.ctx, due.Add(r.opt.Timeout))
 	q := query{label: report.LabelUnknown, variant: serving.None, message: serving.None}
 	q.lag = time.Since(due)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/sluice-serving/sluice/internal/measure/samples"
 	"github.com/sluice-serving/sluice/tensor"
@@ -26,6 +27,7 @@ type column struct {
 	dtype tensor.DType
 	shape []int64 // of one sample, without the batch dimension
 	data  []byte
+	open  []int // dimensions of shape that follow the length of a query, in random inputs
 	row   int   // bytes of a sample, for types of a fixed size
 	at    []int // for BYTES, the offset of each sample and the end of the last
 }
@@ -256,8 +258,9 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (j Judgement)
 }
 
 // Synthetic returns count samples of random inputs for a model: see syntheticData. specs are the model's inputs with
-// the batch dimension first; other variable dimensions become 1. The same seed gives the same samples.
-func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
+// the batch dimension first; other variable dimensions follow the lengths of queries, and are 1 without. Masks are
+// inputs that are all 1. The same seed gives the same samples.
+func Synthetic(specs []tensor.Spec, count int, seed uint64, masks ...string) (*Samples, error) {
 	if count < 1 || count > maxSamples {
 		return nil, fmt.Errorf("synthetic samples: count is %d, want a number in [1, %d]", count, maxSamples)
 	}
@@ -272,6 +275,9 @@ func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
 			if i == 0 {
 				continue
 			}
+			if d < 0 {
+				c.open = append(c.open, i-1)
+			}
 			c.shape = append(c.shape, max(1, d))
 		}
 		per, err := tensor.Elements(c.shape, maxSampleBytes/8/int64(count))
@@ -279,6 +285,15 @@ func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
 			return nil, fmt.Errorf("synthetic samples: input %q: %w", in.Name, err)
 		}
 		c.data = r.fill(in.DType, int(per)*count)
+		if slices.Contains(masks, in.Name) && in.DType.Whole() {
+			size := in.DType.Size()
+			for k := range c.data {
+				c.data[k] = 0
+				if k%size == 0 {
+					c.data[k] = 1
+				}
+			}
+		}
 		if err := c.index(count, per); err != nil {
 			return nil, fmt.Errorf("synthetic samples: input %q: %w", in.Name, err)
 		}
