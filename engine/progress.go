@@ -119,15 +119,27 @@ func (q *queries) lost(i *fleet.Instance) {
 	q.sendAllBack(i)
 }
 
-// used counts the measured time of a batch for the tenants of its queries, by their items.
+// used counts the measured time of a batch for its queries, by their items, and for their tenants.
 func (q *queries) used(b *fleet.Batch, took time.Duration) {
-	if !q.shares.counts() || b.Items == 0 {
+	if b.Items == 0 {
 		return
 	}
 	for ref := b.Head; ref != fleet.Nil; ref = q.fleet.Next(ref) {
 		t := q.fleet.Task(ref)
-		q.shares.ran(q.records.at(t.Record()), part(took, t.Items(), b.Items))
+		rec, x := q.records.at(t.Record()), part(took, t.Items(), b.Items)
+		if rec.machine += x; rec.missed {
+			q.wasted += x
+		}
+		if q.shares.counts() {
+			q.shares.ran(rec, x)
+		}
 	}
+}
+
+// missed counts the machine time of a query as wasted, and all that it still takes.
+func (q *queries) missed(rec *record) {
+	rec.missed = true
+	q.wasted += rec.machine
 }
 
 // sendAllBack returns everything that waits on an instance to its stage.

@@ -30,6 +30,8 @@ type queries struct {
 	pending []int           // accepted queries that have not ended
 	idle    []serving.Time  // since when none is pending; Never while one is
 	closing []serving.AppID // closed apps of which queries have not ended
+
+	wasted time.Duration // machine time of queries that have missed their objective
 }
 
 func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, attempts int) *queries {
@@ -373,6 +375,9 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 		return &Decision{}
 	}
 	q.decided(r)
+	if o != serving.Cancelled {
+		q.missed(rec)
+	}
 	q.streams.ended(r)
 	var waited time.Duration
 	stage := q.spec.Apps[x.App].Stages[0]
@@ -405,6 +410,7 @@ func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet
 	rec := q.records.at(r)
 	d := q.out.ofQuery(serving.Served, Answered, &rec.query)
 	if d.Late = q.now > d.Deadline; d.Late {
+		q.missed(rec)
 		q.monitor.Miss(q.now, d.App)
 	}
 	q.monitor.Answer(d.App, rec.accuracy)

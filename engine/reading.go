@@ -55,8 +55,13 @@ func (e *Engine) Remember(a serving.AppID, now serving.Time) []byte {
 // Usage returns the consumption from the start until now, which must not be before the last step. Dollars run from the
 // launch of a worker's first instance to the end of its last, at the prices in force meanwhile. Slot time runs from the
 // launch of each instance; busy slot time is that of finished and running batches. Threads and accelerators of a part
-// count while its instance lives, those of a machine while any instance is on it as a whole.
-func (e *Engine) Usage(now serving.Time) report.Usage { return e.usage.until(now) }
+// count while its instance lives, those of a machine while any instance is on it as a whole. Wasted is of batches that
+// have ended.
+func (e *Engine) Usage(now serving.Time) report.Usage {
+	out := e.usage.until(now)
+	out.Wasted = e.queries.wasted
+	return out
+}
 
 // MachineTime returns the time of the batches that have ended so far of an app's queries of a tenant, which is a number
 // as in serving.Query: of each batch its part by items. It is 0 where there are no tenants.

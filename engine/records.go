@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -14,10 +15,12 @@ type record struct {
 	tasks     int
 	flow      int32 // into flows; -1 for apps of one stage
 	ended     bool  // its outcome is decided; running tasks may go on
+	missed    bool  // its objective
 	accuracy  float64
-	coldUntil serving.Time // of its tasks, after one found nothing ready; see fleet.Work
-	stream    int32        // into streams; -1 where no stage keeps the stream's order
-	before    fleet.Ref    // its neighbours there
+	machine   time.Duration // of its batches that have ended: of each its part by items
+	coldUntil serving.Time  // of its tasks, after one found nothing ready; see fleet.Work
+	stream    int32         // into streams; -1 where no stage keeps the stream's order
+	before    fleet.Ref     // its neighbours there
 	after     fleet.Ref
 	share     share
 }

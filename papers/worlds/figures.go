@@ -27,7 +27,7 @@ func utilities(r *runner, f *reproduce.Sheet) error {
 			}, func(x *result) []number {
 				return []number{
 					{"utility", "%", 100 * x.utility}, {"of the bound", "%", 100 * share(x, most)},
-					{"in time", "%", 100 * x.inTime},
+					{"in time", "%", 100 * x.inTime}, {"wasted machine time", "%", 100 * x.wasted},
 				}
 			})
 			return nil
@@ -75,6 +75,7 @@ func costs(r *runner, f *reproduce.Sheet) error {
 // mean is a mean that is being formed.
 type mean struct {
 	sum     float64
+	wasted  float64 // sum over the worlds that are not refused
 	n       int
 	refused int
 }
@@ -86,6 +87,7 @@ func (m *mean) add(x *result, most *limit) {
 		return
 	}
 	m.sum += share(x, most)
+	m.wasted += x.wasted
 }
 
 // all is the row of all worlds.
@@ -116,6 +118,9 @@ func traits(r *runner, f *reproduce.Sheet) error {
 				at, name := f.At("trait", t, "worlds", m.n), r.systems[s].Name
 				o.AddRow(at.Named(name, "mean share of the bound", "%"), 100*m.sum/float64(m.n))
 				o.AddRow(at.Named(name, "refused", "worlds"), float64(m.refused))
+				if served := m.n - m.refused; served > 0 {
+					o.AddRow(at.Named(name, "mean wasted machine time", "%"), 100*m.wasted/float64(served))
+				}
 			}
 		}
 		return err

@@ -135,6 +135,7 @@ type result struct {
 	utility, inTime float64
 	late            float64 // share of the queries that were answered late
 	cost            float64 // $/h
+	wasted          float64 // share of the machine time, of queries that missed their objective
 	below           float64 // by how much the answers of some app are below its accuracy target, at most
 	speed           []float64
 	tolerance       float64
@@ -184,6 +185,9 @@ func (p *place) run(ctx context.Context, s systems.System, solver milp.Solver, p
 	out.speed, out.tolerance = watch.Model().Speed, watch.Tolerance()
 	if all.Utility != nil {
 		out.utility = *all.Utility
+	}
+	if all.WastedRatio != nil {
+		out.wasted = *all.WastedRatio
 	}
 	if all.CostPerHour != nil {
 		out.cost = *all.CostPerHour

@@ -92,6 +92,7 @@ var metrics = []Metric{
 
 	{"mean_batch", "mean batch size", Plain, 4, func(s *Summary) *float64 { return s.MeanBatch }},
 	{"utilisation", "utilisation", Fraction, 4, func(s *Summary) *float64 { return s.Utilisation }},
+	{"wasted_ratio", "  on missed queries", Fraction, 4, func(s *Summary) *float64 { return s.WastedRatio }},
 	{"cost_per_hour", "cost per hour", Dollars, 4, func(s *Summary) *float64 { return s.CostPerHour }},
 	{"cost_bound", "  at least", Dollars, 4, func(s *Summary) *float64 { return s.CostBound }},
 	{"cost_per_million", "cost per million served", Dollars, 4, func(s *Summary) *float64 { return s.CostPerMillion }},

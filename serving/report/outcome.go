@@ -79,6 +79,8 @@ type Usage struct {
 	Dollars float64       // price per hour, integrated over the time that each worker was up
 	Busy    time.Duration // time during which a batch ran, summed over slots
 	Slots   time.Duration // time during which slots existed, summed over slots
+	// Wasted is the part of Busy that queries took which missed their objective: of each batch their part by items.
+	Wasted  time.Duration `json:",omitempty"`
 	Threads time.Duration // time during which instances held CPU threads, summed over threads
 	Percent time.Duration // time during which they held one per cent of an accelerator, summed over per cents
 	Span    time.Duration `json:",omitempty"` // over which the dollars were counted; 0 means the report's duration

@@ -103,6 +103,9 @@ type Summary struct {
 	CostBound      *float64 `json:"cost_bound,omitempty"`       // $/h: the least for the same service; of whole runs
 	CostPerMillion *float64 `json:"cost_per_million,omitempty"` // $ for a million served queries
 	Utilisation    *float64 `json:"utilisation,omitempty"`
+	// WastedRatio is the share of the machine time that went to queries which missed their objective; absent where none
+	// did.
+	WastedRatio *float64 `json:"wasted_ratio,omitempty"`
 }
 
 // Percentiles are nearest-rank percentiles in milliseconds. Exact says that all values were kept; otherwise the error
@@ -199,6 +202,7 @@ func (r *Recorder) sumUsage() *Usage {
 		u.Dollars += a.Usage.Dollars
 		u.Busy += a.Usage.Busy
 		u.Slots += a.Usage.Slots
+		u.Wasted += a.Usage.Wasted
 		u.Threads += a.Usage.Threads
 		u.Percent += a.Usage.Percent
 		u.Span = max(u.Span, a.Usage.Span)
@@ -291,6 +295,9 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 		}
 		if usage.Slots > 0 {
 			s.Utilisation = ptr(float64(usage.Busy) / float64(usage.Slots))
+		}
+		if usage.Wasted > 0 && usage.Busy > 0 {
+			s.WastedRatio = ptr(float64(usage.Wasted) / float64(usage.Busy))
 		}
 	}
 	return s
