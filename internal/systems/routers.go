@@ -9,7 +9,7 @@ import (
 )
 
 var routers = slices.Concat(plainRouters, ramsisRouters, tidalRouters, kairosRouters, inflessRouters, timedRouters,
-	superServeRouters, symphonyRouters, lokiRouters)
+	superServeRouters, symphonyRouters, lokiRouters, pardRouters)
 
 // plainRouters do not look at time.
 var plainRouters = routerTable{

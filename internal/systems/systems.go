@@ -27,7 +27,8 @@ type System struct {
 func All() []System { return slices.Clone(all) }
 
 var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems,
-	kairosSystems, inflessSystems, scroogeSystems, superServeSystems, ipaSystems, lokiSystems, symphonySystems)
+	kairosSystems, inflessSystems, scroogeSystems, superServeSystems, ipaSystems, lokiSystems, symphonySystems,
+	pardSystems)
 
 // Names returns the names of all systems.
 func Names() []string { return each(all, func(s System) string { return s.Name }) }

@@ -1,5 +1,5 @@
-// Package later holds the headline claims of systems published since the five papers: Loki, Symphony and SuperServe.
-// Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours, whose
+// Package later holds the headline claims of systems published since the five papers: Loki, Symphony, SuperServe and
+// PARD. Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours, whose
 // models are modelled: round numbers of the size that such models have; Loki's claims are tried with its authors'
 // models too. The published number stands beside what is measured, and says no more than which way a result should lie.
 package later
@@ -15,7 +15,7 @@ import (
 )
 
 var study = reproduce.Study[*runner]{
-	Name: "later", Title: "Later systems: the claims of Loki, Symphony and SuperServe in worlds of ours",
+	Name: "later", Title: "Later systems: the claims of Loki, Symphony, SuperServe and PARD in worlds of ours",
 	New: func(q reproduce.Request) (*runner, error) { return newRunner(q), nil },
 	Figures: []reproduce.Declaration[*runner]{
 		{Name: "L1", Declare: lokiCapacity,
@@ -28,6 +28,8 @@ var study = reproduce.Study[*runner]{
 			Doc: "Symphony: machines in use and machines needed by load (modelled models)"},
 		{Name: "F1", Declare: superServeFixed,
 			Doc: "SuperServe: accuracy and attainment beside every fixed variant, by burst (modelled models)"},
+		{Name: "P1", Declare: pardOverload,
+			Doc: "PARD: goodput and machine time wasted on queries that were late or dropped, by load (modelled)"},
 	},
 	Notes: []string{"Models are modelled, but for those of Loki's authors: a batch of b takes a base and a time for " +
 		"each item, which are ours. " +

@@ -63,6 +63,8 @@ type outcome struct {
 	violations float64 // per cent of the queries
 	accuracy   float64 // mean of those in time, per cent; NaN without any
 	batch      float64 // items
+	goodput    float64 // queries/s in time
+	wasted     float64 // per cent of the machine time, of queries that missed their objective
 	// active and busy are by second: the machines that had an instance, and those on which a batch began.
 	active, busy []float64
 	offered      []float64 // queries, by second
@@ -105,6 +107,10 @@ func simulate(ctx context.Context, env *experiment.Environment, s systems.System
 	}
 	if all.SatisfiedAccuracy != nil {
 		out.accuracy = 100 * *all.SatisfiedAccuracy
+	}
+	out.goodput = all.Goodput
+	if all.WastedRatio != nil {
+		out.wasted = 100 * *all.WastedRatio
 	}
 	if all.MeanBatch != nil {
 		out.batch = *all.MeanBatch
