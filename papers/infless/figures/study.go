@@ -13,6 +13,7 @@ var study = reproduce.Study[*runner]{
 	New:   func(r reproduce.Request) (*runner, error) { return newRunner(r), nil },
 	Figures: []reproduce.Declaration[*runner]{
 		{Name: "2", Declare: figure2, Doc: "models on CPU threads alone, one query and batches of four"},
+		{Name: "7", Declare: figure7, Doc: "calls and times of the operators of two networks, from the artifact"},
 		{Name: "10", Declare: figure10, Doc: "the three traces"},
 		{Name: "8", Doc: predict.Doc + "; when asked for by name", OnRequest: true,
 			Declare: func(run *runner, _ *reproduce.Sheet) error { return predict.Prepare(run.Runner) }},
