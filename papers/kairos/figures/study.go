@@ -28,6 +28,7 @@ var study = reproduce.Study[*runner]{
 		{Name: "11L", Declare: figure11Live, OnRequest: true,
 			Doc: "RM2: Algorithm 1 on the data plane, in real time, beside the simulator (only when asked for)"},
 		{Name: "12", Declare: figure12, Doc: "RM2: what is evaluated after the sizes of queries have changed"},
+		{Name: "12R", Declare: figure12Run, Doc: "RM2: one run through that change, with pools as they are planned"},
 		{Name: "13", Declare: figure13, Doc: "the pools with the highest bounds, five models"},
 		{Name: "14", Declare: figure14, Doc: "RM2: the pools with the highest bounds under every rule"},
 		{Name: "15", Declare: figure15, Doc: "Figure 8 with four times the budget, and with QoS targets 20 % higher"},
