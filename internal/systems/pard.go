@@ -10,8 +10,8 @@ import (
 var pardSystems = []System{
 	{
 		Name: "pard",
-		Doc: "is nexus, but drops queries by what the stages before and behind are believed to take, and serves those " +
-			"with the most time left first while more come than a stage carries",
+		Doc: "is nexus, but drops queries by what the stages before and behind are believed to take, and serves " +
+			"those with the most time left first while more come than a stage carries",
 		Source: "PARD, EuroSys 2026, arXiv 2602.08747", Planner: "nexus", Router: "proactive", Batcher: "asrouted",
 		Scaler: "complexity", Options: Options{Replan: nexusPause},
 	},

@@ -129,7 +129,7 @@ func TestModelledLatencies(t *testing.T) {
 	}
 }
 
-// Beyond what the machines carry, early drop at every stage loses most of the goodput, to queries that are dropped late:
+// Beyond what the machines carry, early drop at every stage loses most of the goodput to queries that are dropped late:
 // the machine time that they have had is wasted. Proactive dropping keeps what is carried.
 func TestPARDClaims(t *testing.T) {
 	o := rows(t, "P1")

@@ -1,7 +1,7 @@
 // Package later holds the headline claims of systems published since the five papers: Loki, Symphony, SuperServe and
-// PARD. Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours, whose
-// models are modelled: round numbers of the size that such models have; Loki's claims are tried with its authors'
-// models too. The published number stands beside what is measured, and says no more than which way a result should lie.
+// PARD. Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours with
+// models of ours: round numbers of the size that such models have; Loki's claims are tried with its authors' models,
+// too. The published number stands beside what is measured, and says no more than which way a result should lie.
 package later
 
 import (

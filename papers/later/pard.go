@@ -28,7 +28,8 @@ func chain() *setting {
 	return s
 }
 
-// dropping are the systems of Figure P1: with the plan of Nexus for the load as it is, on all machines, and the default.
+// dropping are the systems of Figure P1: three with the plan of Nexus for the load as it is, on all machines, and the
+// default.
 func dropping() []systems.System {
 	pard := reproduce.System("pard")
 	// Early drop at every stage's own deadline, with the queues of pard.

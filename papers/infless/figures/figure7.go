@@ -66,8 +66,8 @@ func figure7(_ *runner, f *reproduce.Sheet) error {
 		}
 		at.Row(name, "calls of the first", "", reproduce.Const(list[0].calls))
 	}
-	f.Note("Figure 7: the artifact's calls and times, which do not name their operators; the two of the LSTM that take " +
-		"longest are called 81 and 16 times, and the text says that MatMul is called 81 times. 'sluice profile " +
+	f.Note("Figure 7: the artifact's calls and times, which do not name their operators; the two of the LSTM that " +
+		"take longest are called 81 and 16 times, and the text says that MatMul is called 81 times. 'sluice profile " +
 		"--operators' prints the same of any network.")
 	return nil
 }

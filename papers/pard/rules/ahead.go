@@ -9,10 +9,6 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// waits is the quantile of the batch waits ahead that a query is granted (the paper's lambda): a query is given up
-// while nine tenths of all courses that its waits may take would still make it late.
-const waits = 0.1
-
 // pace is what the ready instances of a stage do in their largest batches. The zero value stands for no instance.
 type pace struct {
 	holds float64       // items in one batch of each
@@ -65,11 +61,12 @@ func after(v *route.View, s serving.StageID) (out way) {
 	return out
 }
 
-// within is the time of the way with which the batch waits stay in a part lambda of all cases. A query waits for the
-// batch in which it goes for a time that is uniform between nothing and a batch's time; the sum over the stages is taken
-// as normal.
+// within is the time of the way when the batch waits are what they stay below in a tenth of all cases (the paper's
+// lambda is 0.1): a query is given up when nine tenths of the courses that they may take would make it late. A query
+// waits for the batch in which it goes for a time that is uniform between nothing and a batch's time; the sum over the
+// stages is taken as normal.
 func (w *way) within() time.Duration {
-	const z = -1.2815515655446004 // the quantile of the normal distribution for waits
+	const z = -1.2815515655446004 // the normal distribution's quantile for 0.1
 	wait := w.waits.Seconds()/2 + z*math.Sqrt(w.squares/12)
 	return w.runs + time.Duration(max(wait, 0)*float64(time.Second))
 }
