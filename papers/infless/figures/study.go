@@ -13,6 +13,8 @@ var study = reproduce.Study[*runner]{
 	New:   func(r reproduce.Request) (*runner, error) { return newRunner(r), nil },
 	Figures: []reproduce.Declaration[*runner]{
 		{Name: "2", Declare: figure2, Doc: "models on CPU threads alone, one query and batches of four"},
+		{Name: "3", Declare: figure3,
+			Doc: "instances of a platform that gives each request its own, with and without batches in front"},
 		{Name: "7", Declare: figure7, Doc: "calls and times of the operators of two networks, from the artifact"},
 		{Name: "10", Declare: figure10, Doc: "the three traces"},
 		{Name: "8", Doc: predict.Doc + "; when asked for by name", OnRequest: true,
