@@ -79,6 +79,39 @@ func added(t *testing.T, base, model string) string {
 	return first
 }
 
+// A file with apps says which further models of the repository are served from the start.
+func TestModelsOfNoAppAreServedFromTheStart(t *testing.T) {
+	needsONNX(t)
+	for name, models := range map[string]string{
+		"named": "control: explicit, load: [one, two, none]",
+		"all":   `control: explicit, load: ["*"]`,
+		"poll":  "control: poll, poll: 1h",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			dir := t.TempDir()
+			adding(t, filepath.Join(dir, "models"), "one", 1, 1)
+			adding(t, filepath.Join(dir, "models"), "two", 1, 2)
+			path := filepath.Join(dir, "sluice.yaml")
+			text := fmt.Sprintf(`version: 1
+models: {repository: models, %s}
+device_types: [{name: local, cores: 1}]
+workers: [{name: here}]
+server: {http: "127.0.0.1:0", grpc: "off", admin: "off"}
+apps: [{name: mine, slo: {latency: 1s}, variants: [{model: one, accuracy: 1}]}]
+`, models)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			base := serve(t, "-f", path).url()
+			until(t, func() bool { return get(base+"/v2/models/two/ready") == 200 })
+			if got := added(t, base, "two"); got != "3" {
+				t.Errorf("a model that no app names: %s", got)
+			}
+		})
+	}
+}
+
 // Under explicit control a server begins with the models that it is told. Others are loaded when a client asks, changed
 // ones anew, and a new version that cannot be served leaves the old one in its place, which answers all the time.
 func TestModelsAreLoadedWhenAsked(t *testing.T) {

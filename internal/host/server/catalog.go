@@ -470,6 +470,25 @@ func shift(m *server.Model, spec *serving.Spec, at *serving.Placed) {
 	}
 }
 
+// begin loads the models of the repository that the configuration has from the start, and no app of its names.
+func (c *catalog) begin(ctx context.Context) {
+	m := &c.base.File().Models
+	switch m.Control {
+	case config.ControlPoll:
+		c.look(ctx)
+	case config.ControlExplicit:
+		names := m.Load
+		if slices.Contains(names, config.AllModels) {
+			names = c.unused()
+		}
+		for _, name := range names {
+			if c.entry(name) == nil {
+				c.complain(ctx, name, c.load(ctx, name, server.Loading{}))
+			}
+		}
+	}
+}
+
 // watch looks for changes in the repository until ctx ends.
 func (c *catalog) watch(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)

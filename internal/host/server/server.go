@@ -205,8 +205,11 @@ func (s *Server) Serve(ctx context.Context) error {
 		functions.WhenIdle(refining, s.service.isIdle, s.refinement)
 	})
 	help("learning from queries", func() { s.refiner.learn(refining) })
-	if c, every := s.service.catalog, pollEvery(s.planned.Opened); c != nil && every > 0 {
-		help("watch of the repository", func() { c.watch(refining, every) })
+	if c, every := s.service.catalog, pollEvery(s.planned.Opened); c != nil {
+		help("models to begin with", func() { c.begin(refining) })
+		if every > 0 {
+			help("watch of the repository", func() { c.watch(refining, every) })
+		}
 	}
 	if shadow := s.service.shadow; shadow != nil {
 		help("comparison of answers", func() { shadow.run(refining) })
