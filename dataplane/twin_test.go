@@ -475,7 +475,7 @@ func TestTwinScaling(t *testing.T) {
 			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "ratebands"}
 				system.Options.Replan = 20 * time.Millisecond
-				system.Options.Keeping = systems.Keeping{Rule: "keepalive", Alive: 30 * time.Millisecond}
+				system.Options.KeepAlive = systems.KeepAliveOptions{Rule: "keepalive", Alive: 30 * time.Millisecond}
 				if seed%2 == 0 {
 					system.Options.Following.TurnOff = time.Second
 				}

@@ -107,7 +107,7 @@ func (d *dispatch) fill(id serving.InstanceID) {
 		}
 		answer := d.batcher(id).Decide(&d.shown)
 		if answer.Action == batch.Wait {
-			d.hurry(i, &answer)
+			d.shortenWait(i, &answer)
 		}
 		if answer.Action == batch.Wait {
 			d.fleet.SetWake(i, d.later(answer.Until))

@@ -170,7 +170,7 @@ func (q *queries) open(x *serving.Query) fleet.Ref {
 // router that chooses whole batches. Where others wait at its stage, time is better given to one that is going to be in
 // time: a rule that fills a machine with the queries that can just be in time would otherwise lose all that end a
 // moment later than believed. Where none waits, a query is tried that can only just be in time. Other routers leave the
-// choice to batchers, which start sooner by the slack (hurry.go).
+// choice to batchers, which start sooner by the slack (shorterwait.go).
 func (q *queries) clockSlack(x *serving.Query, s serving.StageID) time.Duration {
 	if !q.agenda.global || q.fleet.Central(s).Len() == 0 {
 		return 0

@@ -34,7 +34,7 @@ import (
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / oom b / cancel q
 //	machine w leaving / machine w missing for=T / machine w stays / machine w came took=T
 //	plan / unplanned [why=TEXT]
-//	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
+//	recall every=T calls=N idle=T    (what the app's keep-alive rule learned from N calls, one every T)
 //
 // The output is every decision, with the times of its stages where a query had several and of waiting for its stream,
 // then when the engine wants to be woken.
@@ -67,12 +67,12 @@ func TestScenarios(t *testing.T) {
 }
 
 type scenario struct {
-	spec    *serving.Spec
-	profile latencies
-	engine  *engine.Engine
-	plan    *plan.Plan
-	keeping systems.Keeping
-	seq     uint64 // of the last plan request
+	spec      *serving.Spec
+	profile   latencies
+	engine    *engine.Engine
+	plan      *plan.Plan
+	keepAlive systems.KeepAliveOptions
+	seq       uint64 // of the last plan request
 }
 
 // latencies are linear in the items, by variant.
@@ -190,13 +190,13 @@ func (s *scenario) build(d *datadriven.TestData) error {
 		s.spec.Workers = append(s.spec.Workers, serving.Worker{Name: fmt.Sprint("w", w)})
 	}
 	s.instances(strings.Join(placed, "\n"))
-	s.keeping = systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}
+	s.keepAlive = systems.KeepAliveOptions{Rule: head["keep"], Alive: duration(head["alive"], 0)}
 	var err error
 	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
 		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0),
 			Replan:    duration(head["replan"], 0),
 			Following: systems.Following{TurnOff: duration(head["turnoff"], 0), Change: float(head["change"], 0)},
-			Keeping:   s.keeping}}.
+			KeepAlive: s.keepAlive}}.
 		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
 	return err
 }
@@ -308,15 +308,15 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "unplanned":
 			x.Kind, x.Failure = engine.PlanFailed, &engine.PlanFailure{Seq: s.seq, Err: args["why"]}
 		case "recall":
-			keeper := inflessrules.NewRateBands(func() inflessrules.Keeper { return systems.NewKeeper(s.keeping) })
+			keepAlive := inflessrules.NewRateBands(func() inflessrules.KeepAlive { return systems.NewKeepAlive(s.keepAlive) })
 			every, now := duration(args["every"], time.Minute), serving.Time(0)
 			for range number(args["calls"], 10) {
 				now = now.Add(every)
-				keeper.Invoked(now, 0, every)
+				keepAlive.Invoked(now, 0, every)
 			}
 			idle := duration(args["idle"], 0)
 			x.Kind, x.Recalled = engine.IdleRecalled, &engine.Recalled{
-				Memory: keeper.Remember(0, now), Older: idle, Idle: idle,
+				Memory: keepAlive.Remember(0, now), Older: idle, Idle: idle,
 			}
 		default:
 			return nil, fmt.Errorf("unknown input %q", name[0])

@@ -13,7 +13,7 @@ type Run struct {
 	Length int32
 }
 
-// RunWorth is what a run of its own costs beside its elements, in items x length: operators have to start, and work
+// RunCost is what a run of its own costs beside its elements, in items x length: operators have to start, and work
 // slower on few rows. Queries are split into the runs that cost least. Lengths 100, 97, 90, 20, 5 of one item each:
 //
 //	one run for all               16 + 5*100                  516
@@ -23,7 +23,7 @@ type Run struct {
 //
 // So padding is at most 16 for each run that it saves. A bound on its share would join long queries, and gain nothing
 // (BenchmarkLengths of internal/runtime/onnx).
-const RunWorth = 16
+const RunCost = 16
 
 // SplitRuns returns where the runs end into which padded queries are split. parts has the queries, the longest first.
 func SplitRuns(parts []Run) (ends []int) {
@@ -37,7 +37,7 @@ func SplitRuns(parts []Run) (ends []int) {
 		best[from].cost = math.MaxInt64
 		for k := from; k < len(parts); k++ {
 			items += int64(parts[k].Items)
-			if cost := RunWorth + items*int64(parts[from].Length) + best[k+1].cost; cost < best[from].cost {
+			if cost := RunCost + items*int64(parts[from].Length) + best[k+1].cost; cost < best[from].cost {
 				best[from] = plan{cost, k + 1}
 			}
 		}

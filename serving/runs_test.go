@@ -21,7 +21,7 @@ func TestRunsCostLeast(t *testing.T) {
 		sum, cost := 0, int64(0)
 		for _, x := range got {
 			sum += x.Items
-			cost += RunWorth + int64(x.Items)*int64(x.Length)
+			cost += RunCost + int64(x.Items)*int64(x.Length)
 		}
 		sorted := (&Variant{}).Runs(append([]Run(nil), parts...))
 		best := int64(math.MaxInt64)
@@ -29,7 +29,7 @@ func TestRunsCostLeast(t *testing.T) {
 			tried, length := int64(0), int64(0)
 			for k, p := range sorted {
 				if k == 0 || cut&(1<<(k-1)) != 0 {
-					tried, length = tried+RunWorth, int64(p.Length)
+					tried, length = tried+RunCost, int64(p.Length)
 				}
 				tried += int64(p.Items) * length
 			}

@@ -46,10 +46,10 @@ func stepped(rng *rand.Rand, steps ...float64) []workload.Arrival {
 
 func runBanded(t *testing.T, keep string, load []workload.Arrival, until serving.Time) *banded {
 	t.Helper()
-	return runKeeping(t, systems.Keeping{Rule: keep}, load, until)
+	return runKeepAlive(t, systems.KeepAliveOptions{Rule: keep}, load, until)
 }
 
-func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, until serving.Time) *banded {
+func runKeepAlive(t *testing.T, keep systems.KeepAliveOptions, load []workload.Arrival, until serving.Time) *banded {
 	t.Helper()
 	c := simtest.Uniform(20, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	c.Spec.Apps[0].ColdWait = 20 * time.Second
@@ -60,7 +60,7 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 	}
 	planner := &simtest.Rated{Limit: 4, Low: 28, Up: 80, Hold: 150 * time.Millisecond}
 	e, err := systems.System{
-		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{Keeping: keep},
+		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{KeepAlive: keep},
 	}.
 		Engine(c.Spec, p, planner.Provides())
 	if err != nil {
@@ -174,7 +174,7 @@ func TestBandsLinger(t *testing.T) {
 	for seed := uint64(1); seed <= longtest.Of(uint64(2), 5); seed++ {
 		for _, linger := range []int{0, 30, 60} {
 			rng := rand.New(rand.NewPCG(seed, 11))
-			b := runKeeping(t, systems.Keeping{
+			b := runKeepAlive(t, systems.KeepAliveOptions{
 				Linger: time.Duration(linger) * time.Second,
 			}, stepped(rng, 600, 60, 100, 120), 180e9)
 			stays := max(linger, 10)

@@ -145,7 +145,7 @@ func answers(t *testing.T, client loadgen.Target) {
 func TestKilledServerRemembers(t *testing.T) {
 	t.Parallel()
 	p := newPacked(t, "keep: lsth")
-	learned := inflessrules.NewRateBands(func() inflessrules.Keeper { return inflessrules.NewLSTH() })
+	learned := inflessrules.NewRateBands(func() inflessrules.KeepAlive { return inflessrules.NewLSTH() })
 	const every = 90 * time.Second
 	now := serving.Time(0)
 	for range 8 {

@@ -61,15 +61,15 @@ func printJSON(w io.Writer, v any) error {
 
 // registry is the list of systems and components for programs.
 type registry struct {
-	Systems                                       []systems.System
-	Planners, Routers, Batchers, Scalers, Keepers []systems.Component
+	Systems                                          []systems.System
+	Planners, Routers, Batchers, Scalers, KeepAlives []systems.Component
 }
 
 func allSystems() registry {
 	return registry{
 		Systems: systems.All(), Planners: systems.Components(systems.Planner),
 		Routers: systems.Components(systems.Router), Batchers: systems.Components(systems.Batcher),
-		Scalers: systems.Components(systems.Scaler), Keepers: systems.Components(systems.Keeper),
+		Scalers: systems.Components(systems.Scaler), KeepAlives: systems.Components(systems.KeepAlive),
 	}
 }
 

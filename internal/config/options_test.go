@@ -24,7 +24,7 @@ This page is made from the table of package ` + "`systems`" + ` by ` + "`go test
 
 var headings = map[systems.Kind]string{
 	systems.Planner: "Planners", systems.Router: "Routers", systems.Batcher: "Batchers", systems.Scaler: "Scalers",
-	systems.Keeper: "Keepers", systems.Engine: "All systems",
+	systems.KeepAlive: "Keep-alive rules", systems.Engine: "All systems",
 }
 
 // TestTheOptionsAreDocumented renders docs/options.md from the table of options.
@@ -33,7 +33,7 @@ func TestTheOptionsAreDocumented(t *testing.T) {
 	b.WriteString(optionsHead)
 	for _, k := range systems.Kinds() {
 		fmt.Fprintf(&b, "\n## %s\n\n", headings[k])
-		if k == systems.Keeper {
+		if k == systems.KeepAlive {
 			b.WriteString("Option `keep` of the scaler `ratebands` chooses one.\n\n")
 		}
 		b.WriteString("| option | takes | default | read by | |\n| --- | --- | --- | --- | --- |\n")

@@ -15,19 +15,19 @@ import (
 // Kind is a role of components in a system.
 type Kind string
 
-// The kinds of components, in the order of help texts. A keeper belongs to a scaler that lets apps go. The engine is in
-// every system.
+// The kinds of components, in the order of help texts. A keep-alive rule belongs to a scaler that lets apps go. The
+// engine is in every system.
 const (
-	Planner Kind = "planner"
-	Router  Kind = "router"
-	Batcher Kind = "batcher"
-	Scaler  Kind = "scaler"
-	Keeper  Kind = "keeper"
-	Engine  Kind = "engine"
+	Planner   Kind = "planner"
+	Router    Kind = "router"
+	Batcher   Kind = "batcher"
+	Scaler    Kind = "scaler"
+	KeepAlive Kind = "keep-alive rule"
+	Engine    Kind = "engine"
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Planner, Router, Batcher, Scaler, Keeper, Engine} }
+func Kinds() []Kind { return []Kind{Planner, Router, Batcher, Scaler, KeepAlive, Engine} }
 
 // Component is a part that systems are composed of.
 type Component struct {
@@ -56,8 +56,8 @@ func Components(k Kind) []Component {
 		return componentsOf(k, batchers)
 	case Scaler:
 		return componentsOf(k, scalers)
-	case Keeper:
-		return componentsOf(k, keepers)
+	case KeepAlive:
+		return componentsOf(k, keepAlives)
 	case Engine:
 		return []Component{{Engine, "engine", "carries out the decisions of the components, in every system", "ours"}}
 	}

@@ -20,15 +20,15 @@ func (s *System) Set(given map[string]any) error {
 	return out.orNil()
 }
 
-// Components returns the components of the system in the order of their kinds, with the keeper where its scaler has
-// one.
+// Components returns the components of the system in the order of their kinds, with the keep-alive rule where its
+// scaler has one.
 func (s System) Components() []Component {
 	names := map[Kind]string{
 		Planner: cmp.Or(s.Planner, asWritten), Router: s.Router, Batcher: s.Batcher, Scaler: cmp.Or(s.Scaler, fixed),
 		Engine: "engine",
 	}
 	if names[Scaler] == ratebands {
-		names[Keeper] = cmp.Or(s.Options.Keeping.Rule, cheapest)
+		names[KeepAlive] = cmp.Or(s.Options.KeepAlive.Rule, cheapest)
 	}
 	var out []Component
 	for _, k := range Kinds() {

@@ -44,11 +44,11 @@ func TestUnreadOptionsAreRefused(t *testing.T) {
 		{"infless", map[string]string{"keep": "cheapest", "cold_price": "1h"}, ""},
 		{
 			"proteus", map[string]string{"gamma": "0.3"},
-			`option "gamma" is read by the keeper lsth; system proteus has none: ` + remedy,
+			`option "gamma" is read by the keep-alive rule lsth; system proteus has none: ` + remedy,
 		},
 		{
 			"infless", map[string]string{"keep": "cheapest", "gamma": "0.3"},
-			`option "gamma" is read by the keeper lsth; system infless has the keeper cheapest: ` + remedy,
+			`option "gamma" is read by the keep-alive rule lsth; system infless has the keep-alive rule cheapest: ` + remedy,
 		},
 		{
 			"fcfs+adaptive", map[string]string{"release": "false", "replan": "2s"},
@@ -86,8 +86,8 @@ func TestComponentsReadTheOptionsOfTheTable(t *testing.T) {
 				differs := false
 				for range 20 {
 					changed := Options{}
-					if k == Keeper {
-						changed.Keeping.Rule = p.Name
+					if k == KeepAlive {
+						changed.KeepAlive.Rule = p.Name
 					}
 					plain := changed
 					if err := changed.Set(map[string]string{o.Name: some(rng, o)}); err != nil {
@@ -95,7 +95,7 @@ func TestComponentsReadTheOptionsOfTheTable(t *testing.T) {
 					}
 					differs = differs || !same(built(t, p, c, plain), built(t, p, c, changed))
 				}
-				if k == Keeper && o.Name == "keep" {
+				if k == KeepAlive && o.Name == "keep" {
 					continue // it chose the rule
 				}
 				if _, listed := o.reader(p); listed != differs {
@@ -107,8 +107,8 @@ func TestComponentsReadTheOptionsOfTheTable(t *testing.T) {
 	}
 }
 
-// built is a component made with options, with the keeper's name for a scaler that lets apps go; nil where the options
-// are refused.
+// built is a component made with options, with the keep-alive rule's name for a scaler that lets apps go; nil where the
+// options are refused.
 func built(t *testing.T, p Component, c *simtest.Cluster, o Options) (out any) {
 	t.Helper()
 	var err error
@@ -121,16 +121,16 @@ func built(t *testing.T, p Component, c *simtest.Cluster, o Options) (out any) {
 		out, err = NewRouter(p.Name, o)
 	case Batcher:
 		out, err = NewBatcher(p.Name, o)
-	case Keeper:
-		out = NewKeeper(o.Keeping)
+	case KeepAlive:
+		out = NewKeepAlive(o.KeepAlive)
 	case Scaler:
 		var s scale.Scaler
 		s, err = NewScaler(p.Name, o)
 		out = s
 		if b, ok := s.(*inflessrules.RateBands); ok {
 			bands := *b
-			bands.Keeper = nil
-			out = []any{&bands, b.Keeper().Name()}
+			bands.KeepAlive = nil
+			out = []any{&bands, b.KeepAlive().Name()}
 		}
 	}
 	if err != nil {

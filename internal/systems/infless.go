@@ -64,7 +64,7 @@ func packs(name, doc, source string, o Options) System {
 	if o.Packing.Uniform {
 		router = "fcfs" // one queue for all instances of a function
 	}
-	o.Keeping.Rule = lsth // §3.5
+	o.KeepAlive.Rule = lsth // §3.5
 	return System{
 		Name: name, Doc: doc, Source: source, Planner: "infless", Router: router, Batcher: "filltimeout",
 		Scaler: ratebands, Options: o,
@@ -74,13 +74,13 @@ func packs(name, doc, source string, o Options) System {
 // aliveFor300s keeps functions for 300 seconds, as OpenFaaS+ and BATCH do: the last instance without calls, and all
 // instances after the load has fallen.
 func aliveFor300s(s System) System {
-	s.Options.Keeping.Rule, s.Options.Keeping.Linger = "keepalive", inflessrules.Alive
+	s.Options.KeepAlive.Rule, s.Options.KeepAlive.Linger = "keepalive", inflessrules.Alive
 	return s
 }
 
-// keptByDefault gives a system of ours the keeper that a system has which names none.
+// keptByDefault gives a system of ours the keep-alive rule that a system has which names none.
 func keptByDefault(s System) System {
-	s.Options.Keeping.Rule = ""
+	s.Options.KeepAlive.Rule = ""
 	return s
 }
 

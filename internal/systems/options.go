@@ -24,12 +24,12 @@ type Options struct {
 	Pipelines Pipelines
 	Routing   Routing
 	Following Following
-	Keeping   Keeping
+	KeepAlive KeepAliveOptions
 }
 
 // table lists all options, in the order in which they are shown.
 var table = slices.Concat(generalOptions, planningOptions, policiesOptions, rentingOptions, packingOptions,
-	pipelinesOptions, routingOptions, followingOptions, keepingOptions)
+	pipelinesOptions, routingOptions, followingOptions, keepAliveOptions)
 
 var generalOptions = []Option{
 	{

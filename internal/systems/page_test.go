@@ -44,7 +44,7 @@ func TestPagesThatDoNotExist(t *testing.T) {
 	for name, want := range map[string]string{
 		"protues": `(did you mean "proteus"?)`, "ratebnds": `(did you mean "ratebands"?)`,
 		"":      `system or component "" does not exist`,
-		"gamma": "an option, read by the keeper lsth", "fcfs+none": `component "fcfs+none" does not exist`,
+		"gamma": "an option, read by the keep-alive rule lsth", "fcfs+none": `component "fcfs+none" does not exist`,
 	} {
 		if _, err := Pages(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", name, err, want)

@@ -15,7 +15,7 @@ func (s System) Record(h *journal.Header) {
 	h.System, h.Router, h.Batcher, h.Scaler = s.Name, s.Router, s.Batcher, s.Scaler
 	o := &s.Options
 	if s.Scaler == ratebands {
-		o.Keeping.Rule = cmp.Or(o.Keeping.Rule, cheapest) // see recorded
+		o.KeepAlive.Rule = cmp.Or(o.KeepAlive.Rule, cheapest) // see recorded
 	}
 	h.BatchSize, h.Timeout, h.Replan, h.Learn = o.BatchSize, o.Timeout, o.Replan, o.Learn
 	h.Settings = nil
@@ -65,8 +65,8 @@ func recorded(h journal.Header) (System, error) {
 	s.Options = Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}
 	err := s.Options.Set(h.Settings)
 	if s.Scaler == ratebands {
-		// Journals name the keeper. Those of earlier versions do not where it was the default of then.
-		s.Options.Keeping.Rule = cmp.Or(s.Options.Keeping.Rule, lsth)
+		// Journals name the keep-alive rule. Those of earlier versions do not where it was the default of then.
+		s.Options.KeepAlive.Rule = cmp.Or(s.Options.KeepAlive.Rule, lsth)
 	}
 	return s, err
 }

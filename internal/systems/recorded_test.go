@@ -25,7 +25,7 @@ func TestEverySystemIsRecorded(t *testing.T) {
 						given[table[at].Name] = some(rng, &table[at])
 					}
 				}
-				_ = s.Set(given) // what another keeper would read stays out
+				_ = s.Set(given) // what another keep-alive rule would read stays out
 			}
 			h := journal.Header{
 				Statistic: "p95", Provides: c.Planner.Provides(), Spec: c.Spec, Measurements: c.Measurements,
@@ -100,17 +100,17 @@ func TestRecordedOptions(t *testing.T) {
 	// As earlier versions wrote them: with exponents, and with options that no component reads.
 	h.Settings = map[string]string{"threshold": "1e+06", "gamma": "0.25", "cold_price": "1h30m0s"}
 	if got, err := recorded(h); err != nil || got.Options.Routing.Threshold != 1e6 ||
-		got.Options.Keeping.Gamma != 0.25 {
+		got.Options.KeepAlive.Gamma != 0.25 {
 		t.Errorf("an earlier journal is read as %+v, %v", got, err)
 	}
-	// A keeper that is not named is the one that was the default before journals named it.
+	// A keep-alive rule that is not named is the one that was the default before journals named it.
 	for settings, want := range map[string]string{"": "lsth", "keepalive": "keepalive"} {
 		h := journal.Header{Scaler: "ratebands"}
 		if settings != "" {
 			h.Settings = map[string]string{"keep": settings}
 		}
-		if got, err := recorded(h); err != nil || got.Options.Keeping.Rule != want {
-			t.Errorf("keeper %q is read as %q, %v", settings, got.Options.Keeping.Rule, err)
+		if got, err := recorded(h); err != nil || got.Options.KeepAlive.Rule != want {
+			t.Errorf("keep-alive rule %q is read as %q, %v", settings, got.Options.KeepAlive.Rule, err)
 		}
 	}
 	h.Settings = map[string]string{"gamut": "1"}

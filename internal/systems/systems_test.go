@@ -111,8 +111,8 @@ func TestRentingOptions(t *testing.T) {
 	}
 }
 
-// The options of keepers are shown as they were given, and make the rule that is named.
-func TestKeepingOptions(t *testing.T) {
+// The options of keep-alive rules are shown as they were given, and make the rule that is named.
+func TestKeepAliveOptions(t *testing.T) {
 	given := map[string]string{
 		"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "linger": "20s",
 		"tracked": "2h0m0s", "cold_price": "10m0s", "alpha": "0.5", "cells": "3",
@@ -124,11 +124,11 @@ func TestKeepingOptions(t *testing.T) {
 	if got := o.Given(); !maps.Equal(got, given) {
 		t.Errorf("options are %v, given were %v", got, given)
 	}
-	for _, name := range Keepers() {
+	for _, name := range KeepAlives() {
 		if err := o.Set(map[string]string{"keep": name}); err != nil {
 			t.Error(err)
 		}
-		if k := NewKeeper(o.Keeping); k.Name() != name {
+		if k := NewKeepAlive(o.KeepAlive); k.Name() != name {
 			t.Errorf("%s makes %s", name, k.Name())
 		}
 	}

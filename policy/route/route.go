@@ -66,7 +66,7 @@ type Ended struct {
 	Instance serving.InstanceID // may be gone
 	// Took is how long it ran, 0 if it failed, and Believed how long it was taken to run.
 	Took, Believed time.Duration
-	Overlaps       bool // it ran beside another one for a part of its time (View.Beside)
+	Overlaps       bool // it ran beside another one for a part of its time (View.Overlap)
 }
 
 // Finish records that a batch has ended, for a rule with the trait Global.
@@ -108,9 +108,9 @@ func (v *View) Assign(r fleet.Ref, to *fleet.Instance) {
 // batcher. Only batchers with the trait NeedsChoice read it.
 func (v *View) Choose(to *fleet.Instance, variant serving.VariantID) { v.owned.SetChoice(to, variant) }
 
-// Beside has the tasks assigned to an instance now begin beside what runs on its worker, where
-// fleet.Instance.RoomBeside says that one batch more may. Only rules with the trait Global may ask.
-func (v *View) Beside(to *fleet.Instance) { v.owned.SetBeside(to) }
+// Overlap has the tasks assigned to an instance now begin beside what runs on its worker, where
+// fleet.Instance.RoomToOverlap says that one batch more may. Only rules with the trait Global may ask.
+func (v *View) Overlap(to *fleet.Instance) { v.owned.SetOverlap(to) }
 
 // each calls pick for every waiting task in order and assigns it to the instance returned, unless that is nil.
 func (v *View) each(pick func(r fleet.Ref, t *fleet.Task) *fleet.Instance) {

@@ -20,8 +20,8 @@ type Weighing struct {
 	// Late is set for a batch of queries that can be in time nowhere. It takes time that nothing else needs, and its
 	// choice has no gain.
 	Late bool
-	// Beside is set for a batch that begins beside those that run on a busy machine. Its price counts several times.
-	Beside bool
+	// Overlaps is set for a batch that begins beside those that run on a busy machine. Its price counts several times.
+	Overlaps bool
 }
 
 // Choice is a batch that could begin. Gains and prices are in answers of the best variant in time, by the weights of

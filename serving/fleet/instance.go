@@ -61,8 +61,8 @@ type Batch struct {
 	Expected serving.Time // believed end
 	// Concurrency is how many batches ran at the same time when it began, itself included.
 	Concurrency int
-	// Overlaps is set for batches of which one began beside the other (SetBeside): how long they take says little about
-	// batches that run alone, or together from beginning to end.
+	// Overlaps is set for batches of which one began beside the other (SetOverlap): how long they take says little
+	// about batches that run alone, or together from beginning to end.
 	Overlaps bool
 	Delayed  time.Duration // by those, as believed
 }
@@ -112,7 +112,7 @@ type Instance struct {
 	standby bool
 	rest    serving.Time  // see Rest
 	shared  *sharedWorker // nil for one with a part of its worker for itself
-	beside  bool          // see SetBeside
+	overlap bool          // see SetOverlap
 
 	counts  bool // it is counted among the kinds of its stage, as counted
 	counted kind
@@ -203,13 +203,13 @@ func (i *Instance) Launched() serving.Time { return i.launched }
 func (i *Instance) Busy() serving.Time { return i.busy }
 
 // FreeSlots returns how many more batches may start now. An instance that takes turns has none while the others on its
-// worker use them up, nor has one that rests, unless its tasks may begin beside what runs (SetBeside). It is negative
+// worker use them up, nor has one that rests, unless its tasks may begin beside what runs (SetOverlap). It is negative
 // when a plan has reduced slots below those in use.
 func (i *Instance) FreeSlots() int {
 	if i.state != Ready && i.state != Draining || i.rest > 0 {
 		return 0
 	}
-	if i.beside && i.RoomBeside() {
+	if i.overlap && i.RoomToOverlap() {
 		return 1
 	}
 	free := i.p.Slots - len(i.running)

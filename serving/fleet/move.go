@@ -52,7 +52,7 @@ func (f *Fleet) Dequeue(r Ref) {
 	}
 	f.unlink(q, r)
 	if t.place == Queued && q.n == 0 {
-		f.instances[t.holder-1].beside = false
+		f.instances[t.holder-1].overlap = false
 	}
 	t.place = Free
 }
@@ -92,10 +92,10 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 		}
 		last = r
 	}
-	if i.beside && i.RoomBeside() {
+	if i.overlap && i.RoomToOverlap() {
 		f.overlap(i, &b, now)
 	}
-	i.beside = false
+	i.overlap = false
 	i.running = append(i.running, b)
 	i.countBatch(1)
 	return b

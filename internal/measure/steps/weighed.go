@@ -64,7 +64,7 @@ func whyWeighed(w *route.Weighing, k int) string {
 	switch {
 	case w.Late:
 		return "its queries could be in time nowhere, and nothing else needed the machine"
-	case w.Beside:
+	case w.Overlaps:
 		return "its queries could not wait for a free machine, and what runs there is in time beside it"
 	case k == 0 && c.Gain < 0:
 		return "the least loss: the machine would have idled, and its queries could not wait longer"

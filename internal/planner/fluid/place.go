@@ -148,8 +148,8 @@ func (m *problem) describe(out *plan.Plan, sites []site, f *flows) {
 		out.Forecast.Accurate = append(out.Forecast.Accurate, right)
 		accuracy += f.served[a] * right
 		queries += f.served[a]
-		worth += m.queryWorth(a) * out.Demand[a]
-		value += f.served[a] * (m.queryWorth(a) - x.weight*f.loss[a])
+		worth += m.queryValue(a) * out.Demand[a]
+		value += f.served[a] * (m.queryValue(a) - x.weight*f.loss[a])
 	}
 	if sheds {
 		out.Shed = shed

@@ -116,7 +116,7 @@ func (p *program) addServed() {
 			if p.target[a] >= 0 {
 				terms = append(terms, lp.Term{Row: p.target[a], Coef: -x.allowed})
 			}
-			p.served[a] = append(p.served[a], p.Add(m.queryWorth(a), 0, terms...))
+			p.served[a] = append(p.served[a], p.Add(m.queryValue(a), 0, terms...))
 		}
 		if p.target[a] >= 0 {
 			p.short[a] = p.Add(-missed*x.weight, math.Inf(1), lp.Term{Row: p.target[a], Coef: -1})
@@ -124,8 +124,8 @@ func (p *program) addServed() {
 	}
 }
 
-// queryWorth is what an answer with the best variants is worth: w (S + 1).
-func (m *problem) queryWorth(a int) float64 {
+// queryValue is what an answer with the best variants is worth: w (S + 1).
+func (m *problem) queryValue(a int) float64 {
 	return m.apps[a].weight * float64(served+len(m.spec.Apps[a].Stages))
 }
 
@@ -175,7 +175,7 @@ func (p *program) solve(rates []float64) float64 {
 			p.Upper(y, rates[a]*p.m.apps[a].classes[c].share)
 		}
 		if p.served[a] != nil {
-			total += p.m.queryWorth(a) * rates[a]
+			total += p.m.queryValue(a) * rates[a]
 		}
 	}
 	p.Solve(0)

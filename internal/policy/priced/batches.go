@@ -112,7 +112,7 @@ func (r *Rule) formPlain(now serving.Time, c *candidate, w *way) {
 func (w *way) consider(now serving.Time, c *candidate, lost *leftBehind, y batch, blocks float64) {
 	x, o, b := w.stage, w.option, y.n
 	t, own := o.seconds[b], x.waiting[y.first:y.first+b]
-	sum := tally{n: b, left: lost.worth(x, w.app, now, y.first, b, t)}
+	sum := tally{n: b, left: lost.value(x, w.app, now, y.first, b, t)}
 	sum.tightest, sum.latest = own[0].left(now), own[b-1].left(now)
 	if len(x.next) == 0 && x.tasks <= 1 {
 		sum.reward = float64(b) * x.value

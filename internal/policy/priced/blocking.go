@@ -17,7 +17,7 @@ type blocked struct {
 	slack float64 // s that one of them can wait for the machine
 	until float64 // s after which enough other machines are free again
 	// beside is set where they can begin beside a batch of another stage: only one of their own blocks them.
-	beside bool
+	overlaps bool
 }
 
 // mostNeeded bounds how many machines a class is taken to need at once. Where more serve it, some are always about to
@@ -115,7 +115,7 @@ func (r *Rule) findBlockedOf(x *stage, c int, v *route.View) {
 	if others >= needs {
 		return
 	}
-	y := blocked{stage: x.id, until: math.Inf(1), beside: r.mayBeside(x, c)}
+	y := blocked{stage: x.id, until: math.Inf(1), overlaps: r.mayOverlap(x, c)}
 	y.rate = x.tasksOf(c) * x.value * (min(others+1, needs) - others) / needs
 	if more := soon + max(int(math.Ceil(needs-others)), 1) - 1; more < len(r.ends) {
 		y.until = float64(r.ends[more]-int64(v.Now)) / 1e9
@@ -139,7 +139,7 @@ func (r *Rule) blocks(g int, t float64, own *stage) (cost, others float64) {
 	list := r.machines.groups[g].blocked
 	for k := range list {
 		y := &list[k]
-		if y.beside && y.stage != own.id {
+		if y.overlaps && y.stage != own.id {
 			continue
 		}
 		z := y.rate * max(min(t-y.slack, y.until), 0)

@@ -42,7 +42,7 @@ func TestWhatABatchBlocks(t *testing.T) {
 	check("in 300 ms", 0, 0.3, 2, 2)
 	check("in 800 ms", 0, 0.8, 4, 4)
 	check("of its own stage", 1, 0.3, 2, 0)
-	r.machines.groups[0].blocked[0].beside = true
+	r.machines.groups[0].blocked[0].overlaps = true
 	check("where they begin beside it", 0, 0.3, 0, 0)
 	check("of its own stage, where they begin beside others", 1, 0.3, 2, 0)
 }

@@ -50,7 +50,7 @@ func (r *Rule) observe(v *route.View) {
 		}
 	}
 	if anew {
-		r.followPress(v)
+		r.followMissed(v)
 		r.keepTargets(v)
 		r.weighServing()
 		r.sortUrgent()

@@ -13,8 +13,8 @@ type leftBehind struct {
 // reset forgets the sums; n tasks wait.
 func (l *leftBehind) reset(n int) { l.sums, l.from, l.to = sized(l.sums, n+1), 0, -1 }
 
-// worth returns what n tasks, from the i-th on, are worth if they are left behind by a batch that takes t seconds.
-func (l *leftBehind) worth(x *stage, a *app, now serving.Time, i, n int, t float64) float64 {
+// value returns what n tasks, from the i-th on, are worth if they are left behind by a batch that takes t seconds.
+func (l *leftBehind) value(x *stage, a *app, now serving.Time, i, n int, t float64) float64 {
 	if wait := x.waitFor(x.single, t); i > l.to || i+n < l.from || wait != l.wait {
 		l.from, l.to, l.sums[i], l.wait = i, i, 0, wait
 	}
@@ -30,5 +30,5 @@ func (l *leftBehind) worth(x *stage, a *app, now serving.Time, i, n int, t float
 // later returns what the k-th task that waits is worth if it is left behind and waits so many seconds for a machine.
 func (x *stage) later(a *app, now serving.Time, k int, wait float64) float64 {
 	y := &x.waiting[k]
-	return x.worthOf(a, x.single, y.dueIn(now)-wait, y.part, 1)
+	return x.valueOf(a, x.single, y.dueIn(now)-wait, y.part, 1)
 }

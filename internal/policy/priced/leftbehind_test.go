@@ -13,21 +13,21 @@ import (
 func TestWhatIsLeftWaitsForAMachine(t *testing.T) {
 	r, x := firstOfTwo(50, 90)
 	a := &r.apps[0]
-	for j := range x.worth[0] {
-		x.worth[0][j] = float64(j) / steps
+	for j := range x.values[0] {
+		x.values[0][j] = float64(j) / steps
 	}
 	x.until[0] = 0.04
 	for _, c := range []struct {
 		takes, first, both float64
 	}{{0.01, 0.3, 1}, {0.06, 0.1, 0.6}} {
 		for n, want := range map[int]float64{1: c.first, 2: c.both} {
-			if got := x.lost[0].worth(x, a, 0, 0, n, c.takes); math.Abs(got-want) > 0.02 { // 128 steps
+			if got := x.lost[0].value(x, a, 0, 0, n, c.takes); math.Abs(got-want) > 0.02 { // 128 steps
 				t.Errorf("%d tasks left by a batch of %v s are worth %v, want %v", n, c.takes, got, want)
 			}
 		}
 	}
 	x.behind = 0.01 // others come before them
-	if got := x.lost[0].worth(x, a, 0, 0, 1, 0.01); math.Abs(got-0.2) > 0.02 {
+	if got := x.lost[0].value(x, a, 0, 0, 1, 0.01); math.Abs(got-0.2) > 0.02 {
 		t.Errorf("a task that waits 10 ms more is worth %v, want 0.2", got)
 	}
 }
@@ -43,8 +43,8 @@ func TestSumsOfTasksLeftBehind(t *testing.T) {
 	r, x := firstOfTwo(left...)
 	a := &r.apps[0]
 	x.rate = 500
-	for j := range x.worth[0] {
-		x.worth[0][j] = float64(j) / steps
+	for j := range x.values[0] {
+		x.values[0][j] = float64(j) / steps
 	}
 	x.until[0] = 0.004
 	for range 2000 {
@@ -55,7 +55,7 @@ func TestSumsOfTasksLeftBehind(t *testing.T) {
 		for k := i; k < i+n; k++ {
 			want += x.later(a, 0, k, x.waitFor(0, takes))
 		}
-		if got := x.lost[0].worth(x, a, 0, i, n, takes); math.Abs(got-want) > 1e-9 {
+		if got := x.lost[0].value(x, a, 0, i, n, takes); math.Abs(got-want) > 1e-9 {
 			t.Fatalf("seed %d: tasks %d to %d are worth %v if left behind, want %v", seed, i, i+n, got, want)
 		}
 	}

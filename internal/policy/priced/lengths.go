@@ -71,7 +71,7 @@ func (x *runs) reset() { x.list, x.sum = x.list[:0], 0 }
 func (x *runs) with(o *option, y *task, factor float64) float64 {
 	least := 0 // elements
 	if o.pads {
-		least = serving.RunWorth
+		least = serving.RunCost
 	}
 	x.at, x.next = len(x.list), run{items: y.items, length: y.length, factor: factor}
 	for k := range x.list {

@@ -90,7 +90,7 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 		}
 		reward, left := y.part*x.brings(w.app, y.due-t), 0.0
 		if !y.cold {
-			left = x.worthOf(w.app, y.class, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
+			left = x.valueOf(w.app, y.class, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
 		}
 		if j > seed && reward-x.loss(o) < left {
 			continue // it brings more later

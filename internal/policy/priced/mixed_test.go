@@ -27,9 +27,9 @@ func (l *lab) formed(option int, table bool) *candidate {
 	l.build(&l.view)
 	l.updatePrices(&l.view)
 	x, c := &l.stages[0], &candidate{}
-	for k := range x.worth {
+	for k := range x.values {
 		if !table {
-			clear(x.worth[k])
+			clear(x.values[k])
 		}
 	}
 	x.collect(l.Rule, &l.view, l.fleet.Central(0))

@@ -6,7 +6,7 @@
 //     what arrives and what waits with the time that the machines have (prices.go, solve.go).
 //   - Worth. From the prices follows what a waiting query is worth by the time it has left: the best that some later
 //     batch could bring for it, less the machine time that it costs. For a stage that others follow it counts their
-//     accuracy and their time as well (worth.go).
+//     accuracy and their time as well (values.go).
 //   - Gain. What a batch brings is the reward of its queries, less their opportunity cost, what the variant lacks in
 //     accuracy, the machine's time at its price, what others lose, and the risk to be late (gain.go). The batch with
 //     the highest gain for each second of the machine, or for the root of that, runs (batches.go, mixed.go). At a
@@ -14,8 +14,8 @@
 //   - Blocking. A batch cannot be taken back: where more urgent tasks would find too few machines while it runs, what
 //     is lost of them counts against it, and it does not begin if that is more than it brings (blocking.go). For tasks
 //     of its own stage alone no machine idles: what waits there would block them as much later.
-//   - Beside. Where few machines serve a stage, all of them are busy, and a task cannot wait, a small batch begins
-//     beside what runs, if that is in time all the same. Both run slower (beside.go).
+//   - Overlap. Where few machines serve a stage, all of them are busy, and a task cannot wait, a small batch begins
+//     beside what runs, if that is in time all the same. Both run slower (overlap.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
@@ -43,27 +43,27 @@ type Options struct {
 type Rule struct {
 	Options
 
-	built    bool
-	epoch    uint64
-	machines fleetOfMachines
-	stages   []stage
-	apps     []app
-	prices   prices
-	press    multiplier
-	keeping  []keeping // by AppID
-	list     []int32   // memory of stage.grow
-	promise  []int32   // memory of promising
-	cheapest []int32   // memory of it
-	ends     []int64   // memory of findBlockedOf
-	urgent   []urgent
-	ahead    ahead
-	runs     runs
-	factors  []float64             // by position in stage.differing, for the way that is looked at; see stretch
-	overlap  bool                  // batches of some stage may begin beside others
-	underway []underway            // on the machine that roomBeside has found
-	others   []underway            // memory of it
-	watch    func(*route.Weighing) // nil for nobody
-	weighing weighing
+	built     bool
+	epoch     uint64
+	machines  fleetOfMachines
+	stages    []stage
+	apps      []app
+	prices    prices
+	pressure  multiplier
+	accuracy  []accuracyPrice // by AppID
+	list      []int32         // memory of stage.grow
+	promise   []int32         // memory of promising
+	cheapest  []int32         // memory of it
+	ends      []int64         // memory of findBlockedOf
+	urgent    []urgent
+	lookahead lookahead
+	runs      runs
+	factors   []float64             // by position in stage.differing, for the way that is looked at; see stretch
+	overlap   bool                  // batches of some stage may begin beside others
+	underway  []underway            // on the machine that roomToOverlap has found
+	others    []underway            // memory of it
+	watch     func(*route.Weighing) // nil for nobody
+	weighing  weighing
 
 	collections uint64 // how often tasks of some stage were collected
 	forgotten   uint64 // those collections up to this one are out of date
@@ -77,7 +77,7 @@ func (*Rule) Name() string { return "priced" }
 
 // Forget implements engine.Forgetter: where a place in the tables is used again, all stages are taken up anew.
 func (r *Rule) Forget(_ serving.Time, f *serving.Fresh) {
-	serving.Forget(r.keeping, f.Apps, keeping{})
+	serving.Forget(r.accuracy, f.Apps, accuracyPrice{})
 	for _, s := range f.Stages {
 		if int(s) < len(r.stages) {
 			r.built, r.stages, r.apps = false, nil, nil
@@ -111,7 +111,7 @@ func (r *Rule) Route(v *route.View) {
 		r.serveFree(v)
 	}
 	if r.overlap {
-		r.serveBeside(v)
+		r.serveOverlaps(v)
 	}
 }
 
@@ -180,7 +180,7 @@ func (r *Rule) build(v *route.View) {
 	spec := v.Fleet.Spec()
 	r.machines.build(v)
 	r.buildStages(spec)
-	r.findBeside()
+	r.findOverlaps()
 	r.prices.outdated = true
 }
 

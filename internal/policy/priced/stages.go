@@ -41,7 +41,7 @@ type stage struct {
 	siblings int     // of its tasks that are taken to run in one batch while machine time is scarce
 	next     []following
 	joins    float64
-	beside   bool // batches may begin beside those of other stages
+	overlaps bool // batches may begin beside those of other stages
 
 	kinds []int32  // by group: the same number for those whose machines are alike for this stage
 	alike int      // how many kinds there are
@@ -52,8 +52,8 @@ type stage struct {
 	until   []float64 // by class: s until another machine is free than the one that is given a batch now
 	rate    float64   // items/s that arrive
 	waits   float64   // items that wait
-	worth   [][]float64
-	costs   [][]float64 // what of worth a task costs: of the batch that brings it
+	values  [][]float64
+	costs   [][]float64 // what of its value a task costs: of the batch that brings it
 	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
 	delta   float64     // s that a task waits here, beyond the batch before it
 	behind  float64     // s that a task left behind waits here, beyond the next free machine
@@ -102,7 +102,7 @@ type task struct {
 	class  int     // of its size
 	cold   bool    // it waits for a machine to load: it wants to begin, and is worth nothing if it is left
 	// group is to serve it, or anywhere; begins tells that a slot of it is free, and tight how much time is left on the
-	// slowest machines, in s (ahead.go).
+	// slowest machines, in s (lookahead.go).
 	group  int32
 	begins bool
 	tight  float64
@@ -120,7 +120,7 @@ const (
 	// siblingsShare is the part of an objective that the batches of all of a query's siblings may take on the longest
 	// path.
 	siblingsShare = 0.6
-	// served is what an answer in time is worth beside its accuracy while all objectives are kept (press.go).
+	// served is what an answer in time is worth beside its accuracy while all objectives are kept (pressure.go).
 	served = 0.25
 	// steps divide an objective where worth is tabulated.
 	steps = 128
@@ -191,7 +191,7 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 
 // tieBreak is the price of a machine that has time to spare, relative to that at which its slowest single item would be
 // worth nothing. With it fuller batches win over smaller ones that bring as much for each query. The slowest counts:
-// beside a stage that takes microseconds an accurate variant must not look dear.
+// overlapping a stage that takes microseconds an accurate variant must not look dear.
 const tieBreak = 1e-4
 
 // scarce reports whether the time of a group's machines is short.

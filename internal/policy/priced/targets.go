@@ -5,28 +5,28 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// keeping is by how much more than usual the accuracy of an app's answers counts, so that their mean keeps the app's
-// accuracy target: the price of that constraint. It rises while the answers are below the target and falls while they
-// are above it.
-type keeping struct {
+// accuracyPrice is by how much more than usual the accuracy of an app's answers counts, so that their mean keeps the
+// app's accuracy target: the price of that constraint. It rises while the answers are below the target and falls while
+// they are above it.
+type accuracyPrice struct {
 	multiplier
 	count    uint64 // answers at the last look
 	accuracy float64
 }
 
-// keepingGain is by how much it changes in a second for each part of the best accuracy that the answers are below their
-// target.
-const keepingGain = 6
+// accuracyGain is by how much it changes in a second for each part of the best accuracy that the answers are below
+// their target.
+const accuracyGain = 6
 
 // keepTargets brings what accuracy counts up to date, about once a second.
 func (r *Rule) keepTargets(v *route.View) {
 	spec := v.Fleet.Spec()
-	for len(r.keeping) < len(spec.Apps) {
-		r.keeping = append(r.keeping, keeping{})
+	for len(r.accuracy) < len(spec.Apps) {
+		r.accuracy = append(r.accuracy, accuracyPrice{})
 	}
 	for a := range spec.Apps {
 		target, best := spec.Apps[a].AccuracyTarget, spec.BestAccuracy(serving.AppID(a))
-		x := &r.keeping[a]
+		x := &r.accuracy[a]
 		if target <= 0 || best <= 0 {
 			x.more = 0
 			continue
@@ -37,7 +37,7 @@ func (r *Rule) keepTargets(v *route.View) {
 		}
 		mean := (sum - x.accuracy) / float64(count-x.count)
 		x.count, x.accuracy = count, sum
-		x.move(v.Now, keepingGain, (target-mean)/best)
+		x.move(v.Now, accuracyGain, (target-mean)/best)
 	}
 }
 
@@ -47,8 +47,8 @@ func (r *Rule) emphasise() {
 	for a := range r.apps {
 		x := &r.apps[a]
 		more, most := 0.0, 0.0
-		if a < len(r.keeping) {
-			more = r.keeping[a].more
+		if a < len(r.accuracy) {
+			more = r.accuracy[a].more
 		}
 		for at := range x.graph.Len() {
 			s := &r.stages[x.graph.Stage(at)]

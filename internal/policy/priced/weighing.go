@@ -17,7 +17,7 @@ func (r *Rule) Watch(f func(*route.Weighing)) { r.watch = f }
 // weigh lists the batches that are compared, before one of them is taken away: the best first.
 func (r *Rule) weigh(v *route.View, best *stage, group int) {
 	w := &r.weighing
-	w.Choices, w.More, w.Late, w.Beside = append(w.Choices[:0], r.choiceOf(best, group)), 0, false, false
+	w.Choices, w.More, w.Late, w.Overlaps = append(w.Choices[:0], r.choiceOf(best, group)), 0, false, false
 	for s := range r.stages {
 		x := &r.stages[s]
 		if v.Fleet.Central(x.id).Len() == 0 {
@@ -79,9 +79,9 @@ func (r *Rule) began(i *fleet.Instance) {
 }
 
 // beganAlone tells who watches that an instance was given a batch that was compared with no other.
-func (r *Rule) beganAlone(i *fleet.Instance, x *stage, b *batch, late, beside bool) {
+func (r *Rule) beganAlone(i *fleet.Instance, x *stage, b *batch, late, overlaps bool) {
 	w := &r.weighing
-	w.More, w.Late, w.Beside = 0, late, beside
+	w.More, w.Late, w.Overlaps = 0, late, overlaps
 	w.Choices = append(w.Choices[:0], x.choice(i.DeviceType(), b))
 	r.began(i)
 }

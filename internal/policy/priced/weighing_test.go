@@ -33,8 +33,8 @@ func TestWhatIsSaidIsWhatBegins(t *testing.T) {
 	l := newLab(ladder(), []serving.VariantID{0}, []serving.VariantID{1}).wait(0, 100)
 	var said []route.Choice
 	l.Watch(func(w *route.Weighing) {
-		if w.Late || w.Beside {
-			t.Errorf("late %v, beside %v", w.Late, w.Beside)
+		if w.Late || w.Overlaps {
+			t.Errorf("late %v, beside %v", w.Late, w.Overlaps)
 		}
 		said = slices.Clone(w.Choices)
 	})

@@ -189,7 +189,7 @@ func TestLengthsShareBatches(t *testing.T) {
 					}
 				}
 			}
-			if saved := len(different) - len(groups); padding > serving.RunWorth*int64(saved) {
+			if saved := len(different) - len(groups); padding > serving.RunCost*int64(saved) {
 				t.Errorf("seed %d: %d are padding to save %d runs", seed, padding, saved)
 			}
 			sameAsAlone(t, in, b)
@@ -351,7 +351,7 @@ func TestNothingButPaddingIsNotPadded(t *testing.T) {
 	}
 }
 
-// The example of serving.RunWorth.
+// The example of serving.RunCost.
 func TestRunsCostLeast(t *testing.T) {
 	lengths := []int64{100, 97, 90, 20, 5}
 	parts := slices.Repeat([]dataplane.Portion{{Items: 1}}, len(lengths))

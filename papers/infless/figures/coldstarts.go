@@ -29,7 +29,7 @@ func (t coldCount) idleHoursPerDay() float64 { return 24 * t.idle.Hours() / t.sp
 // replay runs a keep-alive policy on the calls of one app. Every call runs for lasts; calls during a run belong to the
 // same busy period. A call that finds no warm instance is a cold start, also the first one. The policy sees calls
 // before first, but they are not counted.
-func replay(k rules.Keeper, calls []serving.Time, lasts time.Duration, first, end serving.Time) coldCount {
+func replay(k rules.KeepAlive, calls []serving.Time, lasts time.Duration, first, end serving.Time) coldCount {
 	out := coldCount{span: end.Sub(first)}
 	for n, at := range calls {
 		if at >= first {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// spans is a keeper that keeps an app warm in given spans and remembers the idle times that it is told.
+// spans is a keep-alive rule that keeps an app warm in given spans and remembers the idle times that it is told.
 type spans struct {
 	warm []rules.Span
 	told []time.Duration
@@ -148,9 +148,9 @@ func TestHoursAt(t *testing.T) {
 // On mixtures, over three seeds, LSTH has fewer cold starts than HHP. Ours has fewer than HHP on less idle time where
 // instances are kept.
 func TestPoliciesOnMixtures(t *testing.T) {
-	fresh := map[string]func() rules.Keeper{}
+	fresh := map[string]func() rules.KeepAlive{}
 	for _, k := range keepPolicies {
-		fresh[k.name] = func() rules.Keeper { return k.make(k.at) }
+		fresh[k.name] = func() rules.KeepAlive { return k.make(k.at) }
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		for _, mean := range []float64{0.3, 1} {
@@ -200,7 +200,7 @@ var seeds = flag.Int("seeds", 0, "runs of each case of TestBusyMixtures, 3 in th
 func TestBusyMixtures(t *testing.T) {
 	at := func(name string, calls []serving.Time, of string) coldIdle {
 		k := keepPolicies[slices.IndexFunc(keepPolicies, func(k keepPolicy) bool { return k.name == name })]
-		return evaluate(of, calls, func() rules.Keeper { return k.make(k.at) })
+		return evaluate(of, calls, func() rules.KeepAlive { return k.make(k.at) })
 	}
 	means, runs := []float64{10, 30}, *seeds
 	if runs == 0 {

@@ -18,7 +18,7 @@ type keepPolicy struct {
 	name  string
 	at    float64
 	sweep []float64 // values of the parameter for the trade-off curve
-	make  func(at float64) rules.Keeper
+	make  func(at float64) rules.KeepAlive
 }
 
 // referenceIndex is the index of the reference in keepPolicies.
@@ -27,19 +27,19 @@ func referenceIndex() int {
 }
 
 var keepPolicies = []keepPolicy{
-	{reference, 0.99, tails, func(tail float64) rules.Keeper { return hybrid(0, tail) }},
-	{reference + "-week", 0.99, tails, func(tail float64) rules.Keeper { return hybrid(days*24*time.Hour, tail) }},
+	{reference, 0.99, tails, func(tail float64) rules.KeepAlive { return hybrid(0, tail) }},
+	{reference + "-week", 0.99, tails, func(tail float64) rules.KeepAlive { return hybrid(days*24*time.Hour, tail) }},
 	{"lsth-0.7", 0.99, tails, longShort(0.7)},
 	{"lsth-0.5", 0.99, tails, longShort(0.5)},
 	{"lsth-0.3", 0.99, tails, longShort(0.3)},
 	{"keepalive", 5, []float64{
 		1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480,
-	}, func(at float64) rules.Keeper {
-		return &rules.KeepAlive{For: minutes(at)}
+	}, func(at float64) rules.KeepAlive {
+		return &rules.FixedKeepAlive{For: minutes(at)}
 	}},
 	{"cheapest", rules.ColdPrice.Minutes(), []float64{
 		2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 960,
-	}, func(at float64) rules.Keeper {
+	}, func(at float64) rules.KeepAlive {
 		return rules.NewCheapest(minutes(at))
 	}},
 }
@@ -48,14 +48,14 @@ var tails = []float64{0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 
 
 func minutes(x float64) time.Duration { return time.Duration(x * float64(time.Minute)) }
 
-func hybrid(tracked time.Duration, tail float64) rules.Keeper {
+func hybrid(tracked time.Duration, tail float64) rules.KeepAlive {
 	k := rules.NewHybridHistogram(tracked)
 	k.Tail = tail
 	return k
 }
 
-func longShort(gamma float64) func(float64) rules.Keeper {
-	return func(tail float64) rules.Keeper {
+func longShort(gamma float64) func(float64) rules.KeepAlive {
+	return func(tail float64) rules.KeepAlive {
 		k := rules.NewLSTH()
 		k.Gamma, k.Tail = gamma, tail
 		return k
@@ -74,10 +74,10 @@ type policyResults struct {
 // evaluatePolicies replays calls under every policy, with its chosen parameter and with those of its sweep.
 func evaluatePolicies(of string, calls []serving.Time) (out policyResults) {
 	for _, k := range keepPolicies {
-		out.chosen = append(out.chosen, evaluate(of, calls, func() rules.Keeper { return k.make(k.at) }))
+		out.chosen = append(out.chosen, evaluate(of, calls, func() rules.KeepAlive { return k.make(k.at) }))
 		var curve []coldIdle
 		for _, at := range k.sweep {
-			curve = append(curve, evaluate(of, calls, func() rules.Keeper { return k.make(at) }))
+			curve = append(curve, evaluate(of, calls, func() rules.KeepAlive { return k.make(at) }))
 		}
 		out.curve = append(out.curve, curve)
 	}
@@ -86,15 +86,15 @@ func evaluatePolicies(of string, calls []serving.Time) (out policyResults) {
 
 // evaluate replays calls under a policy: those of an app, which run for no time, or those of each of its instances,
 // which are busy for whole minutes.
-func evaluate(of string, calls []serving.Time, keeper func() rules.Keeper) coldIdle {
+func evaluate(of string, calls []serving.Time, keepAlive func() rules.KeepAlive) coldIdle {
 	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
 	if of == "app" {
-		t := replay(keeper(), calls, 0, day, end)
+		t := replay(keepAlive(), calls, 0, day, end)
 		return coldIdle{t.coldPercent(), t.idleHoursPerDay()}
 	}
 	var sum coldCount
 	for _, s := range callsByInstance(calls) {
-		t := replay(keeper(), s, time.Minute, day, end)
+		t := replay(keepAlive(), s, time.Minute, day, end)
 		sum.calls, sum.cold, sum.idle, sum.span = sum.calls+t.calls, sum.cold+t.cold, sum.idle+t.idle, t.span
 	}
 	return coldIdle{sum.coldPercent(), sum.idleHoursPerDay()}

@@ -33,7 +33,7 @@ func TestServerless(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Options.Keeping.Rule = "keepalive"
+	s.Options.KeepAlive.Rule = "keepalive"
 	p, err := s.NewPlanner(w.Known())
 	if err != nil {
 		t.Fatal(err)

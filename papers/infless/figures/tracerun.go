@@ -159,7 +159,7 @@ func simulate(ctx context.Context, e contender, a application, trace string, ste
 		}
 	}
 	if e.linger > 0 {
-		c.System.Options.Keeping.Linger = e.linger
+		c.System.Options.KeepAlive.Linger = e.linger
 	}
 	out := &traceRun{}
 	by := make([]float64, len(a.functions))

@@ -52,17 +52,17 @@ func NewCheapest(price time.Duration) *Cheapest {
 	return c
 }
 
-// Name implements Keeper.
+// Name implements KeepAlive.
 func (*Cheapest) Name() string { return "cheapest" }
 
-// Idled implements Keeper.
+// Idled implements KeepAlive.
 func (c *Cheapest) Idled(now serving.Time, idle time.Duration) {
 	for _, h := range c.seen {
 		h.Add(int64(now), int64(idle))
 	}
 }
 
-// Warm implements Keeper.
+// Warm implements KeepAlive.
 func (c *Cheapest) Warm(now serving.Time) []Span {
 	price := float64(cmp.Or(c.Price, ColdPrice)) / float64(binWidth)
 	left := float64(priorCount)

@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Keeper decides in which spans of an app's idle time some instance of it is warm, so that the next call finds no cold
-// start. Idle time runs from the end of the last execution to the next call (Shahrad et al., "Serverless in the Wild",
-// ATC 2020, §4.2). The literature calls the time before a span the pre-warming window and the span the keep-alive
-// window. Every app has its own Keeper.
-type Keeper interface {
+// KeepAlive decides in which spans of an app's idle time some instance of it is warm, so that the next call finds no
+// cold start. Idle time runs from the end of the last execution to the next call (Shahrad et al., "Serverless in the
+// Wild", ATC 2020, §4.2). The literature calls the time before a span the pre-warming window and the span the
+// keep-alive window. Every app has its own KeepAlive.
+type KeepAlive interface {
 	// Name is the rule's name in configurations.
 	Name() string
 	// Idled records that the app was called at now, after an idle time of idle.

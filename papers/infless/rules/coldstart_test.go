@@ -51,8 +51,8 @@ func recordedHeadAndTail(in []int) (head, tail float64, representative bool) {
 	return float64(rank(0.05)), float64(rank(0.99) + 1), math.Sqrt(variance)/mean >= 2
 }
 
-// idleTimes feeds keepers random idle times of several distributions and calls check before each.
-func idleTimes(seed uint64, keepers []Keeper, check func(all []idled, now serving.Time)) {
+// idleTimes feeds keep-alive rules random idle times of several distributions and calls check before each.
+func idleTimes(seed uint64, rules []KeepAlive, check func(all []idled, now serving.Time)) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	var all []idled
 	now := serving.Time(0)
@@ -69,7 +69,7 @@ func idleTimes(seed uint64, keepers []Keeper, check func(all []idled, now servin
 		check(all, now)
 		now = now.Add(idle)
 		all = append(all, idled{now, idle})
-		for _, k := range keepers {
+		for _, k := range rules {
 			k.Idled(now, idle)
 		}
 	}
@@ -87,7 +87,7 @@ func TestHistogramsAgainstRecorded(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
 		hhp, lsth := NewHybridHistogram(0), NewLSTH()
 		lsth.Gamma = 0.3
-		idleTimes(seed, []Keeper{hhp, lsth}, func(all []idled, now serving.Time) {
+		idleTimes(seed, []KeepAlive{hhp, lsth}, func(all []idled, now serving.Time) {
 			window := func(tracked time.Duration, slices int) (Span, bool) {
 				in, out := recorded(all, now, tracked, slices)
 				if 2*out > len(in)+out {
@@ -141,7 +141,7 @@ func TestCheapestAgainstSearch(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		price := math.Exp(float64(seed))
 		c := NewCheapest(minutes(price))
-		idleTimes(seed, []Keeper{c}, func(all []idled, now serving.Time) {
+		idleTimes(seed, []KeepAlive{c}, func(all []idled, now serving.Time) {
 			if len(all)%7 != 0 {
 				return
 			}
@@ -206,7 +206,7 @@ func TestCheapestAgainstSearch(t *testing.T) {
 
 // An app with regular calls is warm at each of them and let go in between.
 func TestClockwork(t *testing.T) {
-	for _, k := range []Keeper{NewHybridHistogram(0), NewLSTH(), NewCheapest(0)} {
+	for _, k := range []KeepAlive{NewHybridHistogram(0), NewLSTH(), NewCheapest(0)} {
 		now := serving.Time(0)
 		for range 20 {
 			now = now.Add(50 * time.Minute)
@@ -217,13 +217,13 @@ func TestClockwork(t *testing.T) {
 			t.Errorf("%s: %v", k.Name(), s)
 		}
 	}
-	if s := (&KeepAlive{}).Warm(5); len(s) != 1 || s[0] != (Span{0, 300 * time.Second}) {
+	if s := (&FixedKeepAlive{}).Warm(5); len(s) != 1 || s[0] != (Span{0, 300 * time.Second}) {
 		t.Errorf("keepalive: %v", s)
 	}
 }
 
 func BenchmarkWarm(b *testing.B) {
-	for _, k := range []Keeper{&KeepAlive{}, NewHybridHistogram(0), NewLSTH(), NewCheapest(0)} {
+	for _, k := range []KeepAlive{&FixedKeepAlive{}, NewHybridHistogram(0), NewLSTH(), NewCheapest(0)} {
 		b.Run(k.Name(), func(b *testing.B) {
 			now := serving.Time(0)
 			rng := rand.New(rand.NewPCG(1, 1))
@@ -241,13 +241,13 @@ func BenchmarkWarm(b *testing.B) {
 // A fresh rule that recalls a record decides as the old one, although its time starts at zero. A record that is cut off
 // is refused, and the app's rule starts from nothing.
 func TestRememberAndRecall(t *testing.T) {
-	for name, keeper := range map[string]func() Keeper{
-		"hybridhistogram": func() Keeper {
+	for name, keepAlive := range map[string]func() KeepAlive{
+		"hybridhistogram": func() KeepAlive {
 			return NewHybridHistogram(0)
-		}, "lsth": func() Keeper { return NewLSTH() }, "cheapest": func() Keeper { return NewCheapest(0) },
-		"keepalive": func() Keeper { return &KeepAlive{} },
+		}, "lsth": func() KeepAlive { return NewLSTH() }, "cheapest": func() KeepAlive { return NewCheapest(0) },
+		"keepalive": func() KeepAlive { return &FixedKeepAlive{} },
 	} {
-		before, after := NewRateBands(keeper), NewRateBands(keeper)
+		before, after := NewRateBands(keepAlive), NewRateBands(keepAlive)
 		rng := rand.New(rand.NewPCG(1, 7))
 		now := serving.Time(0)
 		for range 300 {
@@ -261,8 +261,8 @@ func TestRememberAndRecall(t *testing.T) {
 		if err := after.Recall(1, b, 0, 2*time.Hour); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		want := slices.Clone(before.app(1).keeper.Warm(now.Add(2 * time.Hour)))
-		if got := after.app(1).keeper.Warm(0); !slices.Equal(got, want) {
+		want := slices.Clone(before.app(1).keepAlive.Warm(now.Add(2 * time.Hour)))
+		if got := after.app(1).keepAlive.Warm(0); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, without a break %v", name, got, want)
 		}
 		if name == "keepalive" {
@@ -271,7 +271,7 @@ func TestRememberAndRecall(t *testing.T) {
 		if err := after.Recall(2, b[:len(b)-1], 0, 0); err == nil {
 			t.Errorf("%s: what is cut off was recalled", name)
 		}
-		if got, want := after.app(2).keeper.Warm(0), keeper().Warm(0); !slices.Equal(got, want) {
+		if got, want := after.app(2).keepAlive.Warm(0), keepAlive().Warm(0); !slices.Equal(got, want) {
 			t.Errorf("%s: after an error %v, a fresh one has %v", name, got, want)
 		}
 	}

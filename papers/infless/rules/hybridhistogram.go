@@ -33,17 +33,17 @@ func NewHybridHistogram(tracked time.Duration) *HybridHistogram {
 	return &HybridHistogram{seen: newIdle(cmp.Or(tracked, hybridTracked), 16)}
 }
 
-// Name implements Keeper.
+// Name implements KeepAlive.
 func (*HybridHistogram) Name() string { return "hybridhistogram" }
 
-// Idled implements Keeper.
+// Idled implements KeepAlive.
 func (h *HybridHistogram) Idled(now serving.Time, idle time.Duration) {
 	h.seen.Add(int64(now), int64(idle))
 	h.last[h.n%recentIdle] = idle
 	h.n++
 }
 
-// Warm implements Keeper.
+// Warm implements KeepAlive.
 func (h *HybridHistogram) Warm(now serving.Time) []Span {
 	h.seen.Advance(int64(now))
 	h.spans[0] = h.window()

@@ -10,26 +10,26 @@ import (
 // Alive is the keep-alive of OpenFaaS+ (INFless §5.1).
 const Alive = 300 * time.Second
 
-// KeepAlive keeps an app warm for a fixed time.
-type KeepAlive struct {
+// FixedKeepAlive keeps an app warm for a fixed time.
+type FixedKeepAlive struct {
 	For   time.Duration // 0 means Alive
 	spans [1]Span
 }
 
-// Name implements Keeper.
-func (*KeepAlive) Name() string { return "keepalive" }
+// Name implements KeepAlive.
+func (*FixedKeepAlive) Name() string { return "keepalive" }
 
-// Idled implements Keeper.
-func (*KeepAlive) Idled(serving.Time, time.Duration) {}
+// Idled implements KeepAlive.
+func (*FixedKeepAlive) Idled(serving.Time, time.Duration) {}
 
-// Warm implements Keeper.
-func (k *KeepAlive) Warm(serving.Time) []Span {
+// Warm implements KeepAlive.
+func (k *FixedKeepAlive) Warm(serving.Time) []Span {
 	k.spans[0] = Span{0, cmp.Or(k.For, Alive)}
 	return k.spans[:]
 }
 
-// Remember implements Keeper: nothing is learned.
-func (*KeepAlive) Remember(b []byte, _ serving.Time) []byte { return b }
+// Remember implements KeepAlive: nothing is learned.
+func (*FixedKeepAlive) Remember(b []byte, _ serving.Time) []byte { return b }
 
-// Recall implements Keeper: nothing was learned.
-func (*KeepAlive) Recall([]byte, serving.Time, time.Duration) error { return nil }
+// Recall implements KeepAlive: nothing was learned.
+func (*FixedKeepAlive) Recall([]byte, serving.Time, time.Duration) error { return nil }

@@ -32,16 +32,16 @@ func NewLSTH() *LSTH {
 	return &LSTH{long: HybridHistogram{seen: newIdle(longTracked, 24)}, short: newIdle(shortTracked, 12)}
 }
 
-// Name implements Keeper.
+// Name implements KeepAlive.
 func (*LSTH) Name() string { return "lsth" }
 
-// Idled implements Keeper.
+// Idled implements KeepAlive.
 func (l *LSTH) Idled(now serving.Time, idle time.Duration) {
 	l.long.Idled(now, idle)
 	l.short.Add(int64(now), int64(idle))
 }
 
-// Warm implements Keeper.
+// Warm implements KeepAlive.
 func (l *LSTH) Warm(now serving.Time) []Span {
 	l.long.Head, l.long.Tail = l.Head, l.Tail
 	w := l.long.Warm(now)[0]

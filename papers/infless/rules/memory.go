@@ -23,7 +23,7 @@ func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.
 	return b, nil
 }
 
-// Remember implements Keeper.
+// Remember implements KeepAlive.
 func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
 	b = h.seen.AppendEncoded(b, int64(now))
 	n := min(h.n, recentIdle)
@@ -34,7 +34,7 @@ func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
 	return b
 }
 
-// Recall implements Keeper.
+// Recall implements KeepAlive.
 func (h *HybridHistogram) Recall(b []byte, now serving.Time, older time.Duration) error {
 	_, err := h.recall(b, now, older)
 	return err
@@ -62,12 +62,12 @@ func (h *HybridHistogram) recall(b []byte, now serving.Time, older time.Duration
 	return b, nil
 }
 
-// Remember implements Keeper.
+// Remember implements KeepAlive.
 func (l *LSTH) Remember(b []byte, now serving.Time) []byte {
 	return l.short.AppendEncoded(l.long.Remember(b, now), int64(now))
 }
 
-// Recall implements Keeper.
+// Recall implements KeepAlive.
 func (l *LSTH) Recall(b []byte, now serving.Time, older time.Duration) error {
 	b, err := l.long.recall(b, now, older)
 	if err == nil {
@@ -76,7 +76,7 @@ func (l *LSTH) Recall(b []byte, now serving.Time, older time.Duration) error {
 	return err
 }
 
-// Remember implements Keeper.
+// Remember implements KeepAlive.
 func (c *Cheapest) Remember(b []byte, now serving.Time) []byte {
 	for _, h := range c.seen {
 		b = h.AppendEncoded(b, int64(now))
@@ -84,7 +84,7 @@ func (c *Cheapest) Remember(b []byte, now serving.Time) []byte {
 	return b
 }
 
-// Recall implements Keeper.
+// Recall implements KeepAlive.
 func (c *Cheapest) Recall(b []byte, now serving.Time, older time.Duration) error {
 	_, err := recall(b, now, older, c.seen[:]...)
 	return err
@@ -100,19 +100,19 @@ func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
 	if !a.called {
 		return nil
 	}
-	b := append([]byte(a.keeper.Name()), 0)
-	return a.keeper.Remember(b, now)
+	b := append([]byte(a.keepAlive.Name()), 0)
+	return a.keepAlive.Remember(b, now)
 }
 
 // Recall implements scale.Recaller. It refuses the record of another rule.
 func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error {
 	a := o.app(app)
 	name, rest, ok := bytes.Cut(b, []byte{0})
-	if !ok || string(name) != a.keeper.Name() {
-		return fmt.Errorf("idle times are of rule %.20q, the system's is %q", name, a.keeper.Name())
+	if !ok || string(name) != a.keepAlive.Name() {
+		return fmt.Errorf("idle times are of rule %.20q, the system's is %q", name, a.keepAlive.Name())
 	}
-	if err := a.keeper.Recall(rest, now, older); err != nil {
-		a.keeper = o.fresh()
+	if err := a.keepAlive.Recall(rest, now, older); err != nil {
+		a.keepAlive = o.fresh()
 		return err
 	}
 	a.called, a.since = true, serving.Never // ask the rule again for the spans of this idle time

@@ -52,7 +52,7 @@ const (
 // A smaller plan is asked for once the demand is below bandFallShare of the planned one. Where a plan had no room for
 // more, the next larger one is asked for when the demand has risen as much, or after ten seconds.
 //
-// An idle app is kept warm as its Keeper says (§3.5): its demand is warmDemand within the Keeper's spans, and 0
+// An idle app is kept warm as its KeepAlive says (§3.5): its demand is warmDemand within the KeepAlive's spans, and 0
 // outside, which lets its last instance go. A query for an app without instances leads to a request at once. While
 // plans have no room for the app, further requests come ever more seldom. An app that was never called is not idle: its
 // instances from the start are kept, and without any its first call starts one.
@@ -62,8 +62,8 @@ type RateBands struct {
 	// Linger is how long instances stay after the load has fallen: plans are made for the highest load of that time. 0
 	// means 10 s.
 	Linger time.Duration
-	// Keeper makes the rule that keeps an app warm; nil means LSTH.
-	Keeper func() Keeper
+	// KeepAlive makes the rule that keeps an app warm; nil means LSTH.
+	KeepAlive func() KeepAlive
 
 	apps []appBand
 	plan *plan.Plan // in force at the last request
@@ -71,7 +71,7 @@ type RateBands struct {
 
 // appBand is the state of one app.
 type appBand struct {
-	keeper     Keeper
+	keepAlive  KeepAlive
 	leadTime   time.Duration  // believed time of a start; negative before it is known
 	spans      []Span         // of the idle time that began at since
 	since      serving.Time   // Never before the first
@@ -84,7 +84,7 @@ type appBand struct {
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
-func NewRateBands(keeper func() Keeper) *RateBands { return &RateBands{Keeper: keeper} }
+func NewRateBands(keepAlive func() KeepAlive) *RateBands { return &RateBands{KeepAlive: keepAlive} }
 
 // Name implements scale.Scaler.
 func (*RateBands) Name() string { return "ratebands" }
@@ -99,7 +99,7 @@ func (o *RateBands) Traits() scale.Traits { return scale.Traits{Waker: o, Recall
 func (o *RateBands) Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool {
 	b := o.app(app)
 	if b.called { // an idle time lies between two calls
-		b.keeper.Idled(now, idle)
+		b.keepAlive.Idled(now, idle)
 	}
 	b.called = true
 	b.calls++
@@ -114,7 +114,7 @@ func (o *RateBands) app(a serving.AppID) *appBand {
 }
 
 func (o *RateBands) newBand() appBand {
-	return appBand{keeper: o.fresh(), since: serving.Never, below: serving.Never, leadTime: -1, lastDemand: -1}
+	return appBand{keepAlive: o.fresh(), since: serving.Never, below: serving.Never, leadTime: -1, lastDemand: -1}
 }
 
 // Forget implements engine.Forgetter.
@@ -126,9 +126,9 @@ func (o *RateBands) Forget(_ serving.Time, f *serving.Fresh) {
 	}
 }
 
-func (o *RateBands) fresh() Keeper {
-	if o.Keeper != nil {
-		return o.Keeper()
+func (o *RateBands) fresh() KeepAlive {
+	if o.KeepAlive != nil {
+		return o.KeepAlive()
 	}
 	return NewLSTH()
 }
@@ -202,7 +202,7 @@ func (o *RateBands) need(v *scale.View, app serving.AppID, b *appBand, none bool
 	}
 	if since != b.since {
 		b.since = since
-		b.spans = append(b.spans[:0], b.keeper.Warm(since)...)
+		b.spans = append(b.spans[:0], b.keepAlive.Warm(since)...)
 	}
 	for _, s := range b.spans {
 		from, to := since.Add(s.From), since.Add(s.To)

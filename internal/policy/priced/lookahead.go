@@ -9,10 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/policy/route"
 )
 
-// ahead is which machines are to serve the tasks of a stage that differ in size, busy machines included. Compared batch
-// by batch, a fast machine that is free takes small tasks that another one could serve a moment later, and large ones
-// that only it can serve in time find it busy.
-type ahead struct {
+// lookahead is which machines are to serve the tasks of a stage that differ in size, busy machines included. Compared
+// batch by batch, a fast machine that is free takes small tasks that another one could serve a moment later, and large
+// ones that only it can serve in time find it busy.
+type lookahead struct {
 	free  [][]float64 // by position in stage.groups: s until each slot is free, ascending
 	order []int32     // positions in stage.differing, in the order in which slots are given
 	ends  []int64
@@ -21,17 +21,17 @@ type ahead struct {
 const (
 	// anywhere is the group of a task that any group may serve.
 	anywhere = -1
-	// aheadWait is what a second of waiting costs beside one of running: it keeps no machine, but raises the risk to be
-	// late (router schedule).
-	aheadWait = 0.5
-	// mostAhead bounds the tasks that are given a slot, by the order of the queue.
-	mostAhead = 32
+	// lookaheadWait is what a second of waiting costs beside one of running: it keeps no machine, but raises the risk
+	// to be late (router schedule).
+	lookaheadWait = 0.5
+	// lookaheadTasks bounds the tasks that are given a slot, by the order of the queue.
+	lookaheadTasks = 32
 )
 
-// looksAhead reports whether slots of a stage are given ahead: where its time is scarce, how long a task takes on each
-// machine is known since there is no choice of accuracy, and fewer than half of the machines are of the kind that is
-// fastest for large tasks. Where more are, full batches on them bring more than keeping their time does.
-func (r *Rule) looksAhead(x *stage) bool {
+// looksFurther reports whether slots of a stage are given ahead: where its time is scarce, how long a task takes on
+// each machine is known since there is no choice of accuracy, and fewer than half of the machines are of the kind that
+// is fastest for large tasks. Where more are, full batches on them bring more than keeping their time does.
+func (r *Rule) looksFurther(x *stage) bool {
 	if len(x.groups) < 2 || r.apps[x.app].graph.Len() > 1 || x.chooses {
 		return false
 	}
@@ -51,14 +51,14 @@ func (r *Rule) lookAhead(v *route.View, x *stage) {
 	for j := range x.differing {
 		x.differing[j].group = anywhere
 	}
-	if !r.looksAhead(x) {
+	if !r.looksFurther(x) {
 		return
 	}
 	x.placed = true
-	h := &r.ahead
+	h := &r.lookahead
 	h.read(r, v, x)
 	h.order = h.order[:0]
-	for j := range x.differing[:min(len(x.differing), mostAhead)] {
+	for j := range x.differing[:min(len(x.differing), lookaheadTasks)] {
 		x.differing[j].tight = x.differing[j].left - r.slowest(x, x.differing[j].items)
 		h.order = append(h.order, int32(j))
 	}
@@ -71,8 +71,8 @@ func (r *Rule) lookAhead(v *route.View, x *stage) {
 }
 
 // read takes up when slots are free: as many of each group as tasks wait.
-func (h *ahead) read(r *Rule, v *route.View, x *stage) {
-	n := min(len(x.differing), mostAhead)
+func (h *lookahead) read(r *Rule, v *route.View, x *stage) {
+	n := min(len(x.differing), lookaheadTasks)
 	for len(h.free) < len(x.groups) {
 		h.free = append(h.free, nil)
 	}
@@ -93,7 +93,7 @@ func (h *ahead) read(r *Rule, v *route.View, x *stage) {
 }
 
 // place gives a task its slot.
-func (h *ahead) place(r *Rule, x *stage, y *task) {
+func (h *lookahead) place(r *Rule, x *stage, y *task) {
 	best, least, took := -1, math.Inf(1), 0.0
 	for k, g := range x.groups {
 		if len(h.free[k]) == 0 {
@@ -104,7 +104,7 @@ func (h *ahead) place(r *Rule, x *stage, y *task) {
 		if wait+t > y.left {
 			continue
 		}
-		if cost := max(z.dual, z.least) * (t + aheadWait*wait); cost < least {
+		if cost := max(z.dual, z.least) * (t + lookaheadWait*wait); cost < least {
 			best, least, took = k, cost, t
 		}
 	}

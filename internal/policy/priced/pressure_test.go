@@ -25,14 +25,14 @@ func TestServingCountsMoreWhileQueriesAreMissed(t *testing.T) {
 			l.seen.Miss(l.view.Now-100+serving.Time(k), 0)
 		}
 		l.build(&l.view)
-		l.press.at = l.view.Now - serving.Time(time.Second)
-		l.followPress(&l.view)
+		l.pressure.at = l.view.Now - serving.Time(time.Second)
+		l.followMissed(&l.view)
 		l.weighServing()
 		for s := range l.stages {
 			near(t, "the value of an answer", l.stages[s].value, 1.25+c.more)
 		}
-		l.followPress(&l.view)
-		near(t, "the multiplier at a second look at once", l.press.more, c.more)
+		l.followMissed(&l.view)
+		near(t, "the multiplier at a second look at once", l.pressure.more, c.more)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestServingCountsMoreWhileQueriesAreMissed(t *testing.T) {
 func TestServingCountsLessWhenNothingIsMissed(t *testing.T) {
 	l := newLab(ladder(), nil).at(1000).come(0, 100)
 	l.build(&l.view)
-	l.press.more = 1
-	l.followPress(&l.view)
-	near(t, "the multiplier", l.press.more, 0.96)
+	l.pressure.more = 1
+	l.followMissed(&l.view)
+	near(t, "the multiplier", l.pressure.more, 0.96)
 }

@@ -15,19 +15,19 @@ func (r *Rule) tabulate(a *app, x *stage) {
 			then := j - int(math.Ceil(to.delta/a.slo*steps))
 			left := 0.0
 			if then >= 0 {
-				left = max(to.worth[0][then], 0)
+				left = max(to.values[0][then], 0)
 			}
 			x.after[j] -= x.next[k].share * max(to.value-left, 0)
 		}
 		x.after[j] = max(x.after[j], 0)
 	}
-	for len(x.worth) < len(x.classes) {
-		x.worth, x.costs = append(x.worth, nil), append(x.costs, nil)
+	for len(x.values) < len(x.classes) {
+		x.values, x.costs = append(x.values, nil), append(x.costs, nil)
 	}
 	for c := range x.classes {
-		x.worth[c], x.costs[c] = sized(x.worth[c], steps+1), sized(x.costs[c], steps+1)
-		for j := range x.worth[c] {
-			x.worth[c][j], x.costs[c][j] = math.Inf(-1), 0
+		x.values[c], x.costs[c] = sized(x.values[c], steps+1), sized(x.costs[c], steps+1)
+		for j := range x.values[c] {
+			x.values[c][j], x.costs[c][j] = math.Inf(-1), 0
 		}
 		for _, g := range x.groups {
 			y := &r.machines.groups[g]
@@ -37,20 +37,20 @@ func (r *Rule) tabulate(a *app, x *stage) {
 				together = x.siblings
 			}
 			for k := range options {
-				x.addWorth(a, c, &options[k], y.price, together)
+				x.addValue(a, c, &options[k], y.price, together)
 			}
 		}
 		for j := 1; j <= steps; j++ {
-			if x.worth[c][j] < x.worth[c][j-1] {
-				x.worth[c][j], x.costs[c][j] = x.worth[c][j-1], x.costs[c][j-1]
+			if x.values[c][j] < x.values[c][j-1] {
+				x.values[c][j], x.costs[c][j] = x.values[c][j-1], x.costs[c][j-1]
 			}
 		}
 	}
 }
 
-// addWorth raises the worth of a class to what an option brings.
-func (x *stage) addWorth(a *app, c int, o *option, price float64, together int) {
-	worth, costs, mean := x.worth[c], x.costs[c], x.classes[c].mean
+// addValue raises the worth of a class to what an option brings.
+func (x *stage) addValue(a *app, c int, o *option, price float64, together int) {
+	values, costs, mean := x.values[c], x.costs[c], x.classes[c].mean
 	size := int(math.Ceil(mean))
 	if most := x.classes[c].most; most <= o.limit {
 		size = max(size, most) // all of the class are in time
@@ -65,14 +65,14 @@ func (x *stage) addWorth(a *app, c int, o *option, price float64, together int) 
 		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
 		if len(x.next) == 0 {
-			if x.value-cost > worth[from] {
-				worth[from], costs[from] = x.value-cost, cost
+			if x.value-cost > values[from] {
+				values[from], costs[from] = x.value-cost, cost
 			}
 			continue
 		}
 		for j := from; j <= steps; j++ {
-			if y := x.after[j-from] - cost; y > worth[j] {
-				worth[j], costs[j] = y, cost
+			if y := x.after[j-from] - cost; y > values[j] {
+				values[j], costs[j] = y, cost
 			}
 		}
 	}
@@ -89,14 +89,14 @@ func (a *app) step(left float64) int {
 	return min(int(left/a.slo*steps+1e-9), steps)
 }
 
-// worthOf returns what a task of a class is worth with so many seconds left for its query, if it has part of the value
+// valueOf returns what a task of a class is worth with so many seconds left for its query, if it has part of the value
 // of a usual one and takes so many times as long as those of its class.
-func (x *stage) worthOf(a *app, c int, left, part, long float64) float64 {
+func (x *stage) valueOf(a *app, c int, left, part, long float64) float64 {
 	j := a.step(left)
-	if j < 0 || c >= len(x.worth) {
+	if j < 0 || c >= len(x.values) {
 		return 0
 	}
-	return max(part*(x.worth[c][j]+x.costs[c][j])-long*x.costs[c][j], 0)
+	return max(part*(x.values[c][j]+x.costs[c][j])-long*x.costs[c][j], 0)
 }
 
 // brings returns what is left of a task's value when its stage is done with so many seconds left for its query.

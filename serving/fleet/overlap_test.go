@@ -16,7 +16,7 @@ func TestBesideAgainstSteps(t *testing.T) {
 		alone := time.Duration(1 + rng.IntN(100_000))
 		together := time.Duration(float64(alone) * (1 + 1.5*rng.Float64()))
 		rest := time.Duration(rng.IntN(200_000))
-		takes, delay := Beside(alone, together, rest)
+		takes, delay := Overlap(alone, together, rest)
 		speed := float64(alone) / float64(together)
 		own, other, now, otherEnd := float64(alone), float64(rest), 0.0, 0.0
 		for own > 0 || other > 0 {
@@ -44,7 +44,7 @@ func TestBesideAgainstSteps(t *testing.T) {
 
 // A batch begins beside that of another instance only where that was asked for. Both are believed to end later, and the
 // time that the machine is busy is that of both, one after the other.
-func TestBeginsBeside(t *testing.T) {
+func TestBeginsToOverlap(t *testing.T) {
 	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{Cores: 2}},
 		Workers: make([]serving.Worker, 1), Stages: []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
 	f := New(spec, profile.Constant{Base: 10})
@@ -68,18 +68,18 @@ func TestBeginsBeside(t *testing.T) {
 		}
 	}
 	assign(first)
-	if first.RoomBeside() {
+	if first.RoomToOverlap() {
 		t.Error("nothing runs, and a batch could begin beside it")
 	}
 	f.Start(first, 1, 0, 1, 0, 100)
-	if !able.RoomBeside() || first.RoomBeside() {
-		t.Errorf("room beside is %v and %v, want only on the other instance", able.RoomBeside(), first.RoomBeside())
+	if !able.RoomToOverlap() || first.RoomToOverlap() {
+		t.Errorf("room beside is %v and %v, want only on the other instance", able.RoomToOverlap(), first.RoomToOverlap())
 	}
 	r := assign(able)
 	if able.FreeSlots() > 0 {
 		t.Error("a slot is free although nobody asked")
 	}
-	f.SetBeside(able)
+	f.SetOverlap(able)
 	if able.FreeSlots() != 1 {
 		t.Errorf("%d slots are free, want the one beside", able.FreeSlots())
 	}
@@ -88,7 +88,7 @@ func TestBeginsBeside(t *testing.T) {
 	if assign(able); able.FreeSlots() > 0 {
 		t.Error("what was asked for one task is granted to another")
 	}
-	f.SetBeside(able)
+	f.SetOverlap(able)
 	b := f.Start(able, 2, 0, 1, 50, 20)
 	check()
 	if !b.Overlaps || b.Expected != 70 || b.Delayed != 10 {
@@ -97,7 +97,7 @@ func TestBeginsBeside(t *testing.T) {
 	if x := first.Batch(0); !x.Overlaps || x.Expected != 110 || x.Delayed != 10 {
 		t.Errorf("the first batch is %+v, want it to end at 110", x)
 	}
-	if able.RoomBeside() || first.RoomBeside() || able.FreeSlots() > 0 {
+	if able.RoomToOverlap() || first.RoomToOverlap() || able.FreeSlots() > 0 {
 		t.Error("a third batch could begin")
 	}
 	for _, x := range []struct {

@@ -26,13 +26,13 @@ type company struct {
 	next     int // value of unwaited after another wait for nobody
 }
 
-// hurry shortens the wait of a batcher on a real clock (serving.Query.Slack). Rules of papers wait until the last
+// shortenWait shortens the wait of a batcher on a real clock (serving.Query.Slack). Rules of papers wait until the last
 // instant at which the first query can be in time. A timer fires a moment later, and the query would be dropped. So the
 // batch starts earlier by the slack. A query alone in its queue starts at once where no other is expected in time.
 //
 // On any clock a wait that was planned with other beliefs ends before the first query is dropped, where batches may put
 // beliefs right: queries that are all dropped while they are held would leave a belief wrong for ever.
-func (d *dispatch) hurry(i *fleet.Instance, x *batch.Decision) {
+func (d *dispatch) shortenWait(i *fleet.Instance, x *batch.Decision) {
 	q := i.Queue()
 	head := d.fleet.Task(q.Head())
 	slack := d.queries.records.at(head.Record()).query.Slack

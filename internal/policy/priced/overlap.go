@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// besideSlots is with how many slots of the machines that serve a stage none of its batches begins beside others:
+	// overlapSlots is with how many slots of the machines that serve a stage none of its batches begins beside others:
 	// some slot is always about to be free.
-	besideSlots = 8
-	// besideShare is the part of the machines that tasks keep busy, with those as urgent, from which on machines idle
+	overlapSlots = 8
+	// overlapShare is the part of the machines that tasks keep busy, with those as urgent, from which on machines idle
 	// for them: beside others they take twice the time.
-	besideShare = 0.25
-	// besideDear is by what factor machine time is dearer for a batch that begins beside another one: it is small, and
+	overlapShare = 0.25
+	// overlapDear is by what factor machine time is dearer for a batch that begins beside another one: it is small, and
 	// scarce time is better given to full batches.
-	besideDear = 3
-	// besideSeeds is how many tasks of a queue are tried as the first of such a batch. besideTasks bounds its tasks.
-	besideSeeds, besideTasks = 8, 16
+	overlapDear = 3
+	// overlapSeeds is how many tasks of a queue are tried as the first of such a batch. overlapTasks bounds its tasks.
+	overlapSeeds, overlapTasks = 8, 16
 )
 
-// findBeside notes of which stages batches may begin beside others.
-func (r *Rule) findBeside() {
+// findOverlaps notes of which stages batches may begin beside others.
+func (r *Rule) findOverlaps() {
 	r.overlap = false
 	for s := range r.stages {
 		x := &r.stages[s]
-		x.beside = false
+		x.overlaps = false
 		for _, g := range x.groups {
 			for _, o := range r.machines.groups[g].holding(x) {
-				x.beside = x.beside || o.together != nil
+				x.overlaps = x.overlaps || o.together != nil
 			}
 		}
-		x.beside = x.beside && x.slots < besideSlots
-		r.overlap = r.overlap || x.beside
+		x.overlaps = x.overlaps && x.slots < overlapSlots
+		r.overlap = r.overlap || x.overlaps
 	}
 }
 
@@ -47,28 +47,28 @@ func (o *option) measureTogether(v *route.View, d serving.DeviceTypeID, slots in
 	}
 }
 
-// beside is a batch that could begin beside others.
-type beside struct {
+// overlapping is a batch that could begin beside others.
+type overlapping struct {
 	batch
 	machine int32
 }
 
-// serveBeside begins batches beside those that run, where every machine of a stage is busy and its tasks cannot wait
+// serveOverlaps begins batches beside those that run, where every machine of a stage is busy and its tasks cannot wait
 // until one is free. Then all run slower. A batch begins so only if what runs is in time all the same.
-func (r *Rule) serveBeside(v *route.View) {
+func (r *Rule) serveOverlaps(v *route.View) {
 	for s := range r.stages {
 		x := &r.stages[s]
-		for x.beside && v.Fleet.Central(x.id).Len() > 0 && !r.machines.freeFor(x) {
-			b := r.bestBeside(v, x)
-			if b.n == 0 || !r.startBeside(v, x, &b) {
+		for x.overlaps && v.Fleet.Central(x.id).Len() > 0 && !r.machines.freeFor(x) {
+			b := r.bestOverlap(v, x)
+			if b.n == 0 || !r.startOverlap(v, x, &b) {
 				break
 			}
 		}
 	}
 }
 
-// bestBeside returns the batch of a stage that brings most beside others; one without tasks where none should begin.
-func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
+// bestOverlap returns the batch of a stage that brings most beside others; one without tasks where none should begin.
+func (r *Rule) bestOverlap(v *route.View, x *stage) (best overlapping) {
 	if !r.hasCollected(x) {
 		x.collect(r, v, v.Fleet.Central(x.id))
 	}
@@ -76,16 +76,16 @@ func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
 		return best
 	}
 	for _, g := range x.groups {
-		m := r.roomBeside(v, int(g), x)
+		m := r.roomToOverlap(v, int(g), x)
 		if m < 0 {
 			continue
 		}
 		y := &r.machines.groups[g]
 		options := y.serving(x)
 		for k := range options {
-			if w := r.way(x, int(g), &options[k], besideDear*y.price); w.option.together != nil {
-				for first := range min(besideSeeds, x.timely()) {
-					r.growBeside(v, &best, &w, m, first)
+			if w := r.way(x, int(g), &options[k], overlapDear*y.price); w.option.together != nil {
+				for first := range min(overlapSeeds, x.timely()) {
+					r.growOverlap(v, &best, &w, m, first)
 				}
 			}
 		}
@@ -93,9 +93,9 @@ func (r *Rule) bestBeside(v *route.View, x *stage) (best beside) {
 	return best
 }
 
-// mayBeside reports whether a task of a class that comes now would be in time beside a batch that runs all the while.
-func (r *Rule) mayBeside(x *stage, c int) bool {
-	if !x.beside || x.classes[c].needs > besideShare*float64(x.slots) {
+// mayOverlap reports whether a task of a class that comes now would be in time beside a batch that runs all the while.
+func (r *Rule) mayOverlap(x *stage, c int) bool {
+	if !x.overlaps || x.classes[c].needs > overlapShare*float64(x.slots) {
 		return false
 	}
 	items := max(x.classes[c].most, 1)
@@ -126,7 +126,7 @@ func (x *stage) at(k int) (y *place, items int) {
 
 // hurried reports whether one of the first tasks that wait loses by waiting until a machine is free.
 func (x *stage) hurried(now serving.Time) bool {
-	for k := range min(besideSeeds, x.timely()) {
+	for k := range min(overlapSeeds, x.timely()) {
 		y, items := x.at(k)
 		if c := x.classOf(items); y.left(now) < x.behind+x.until[c]+x.classes[c].least {
 			return true
@@ -135,14 +135,14 @@ func (x *stage) hurried(now serving.Time) bool {
 	return false
 }
 
-// growBeside forms the batches that begin with a task, beside what is under way on a machine. Such a batch works as
+// growOverlap forms the batches that begin with a task, beside what is under way on a machine. Such a batch works as
 // long as it would alone: that it runs longer costs nobody time. What it delays counts as what others block does.
 // What is left waits for another machine in any case, since none becomes free with this batch.
-func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first int) {
+func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, first int) {
 	x, o := w.stage, w.option
 	sum, items, long := newTally(), 0, 1.0
 	device := r.machines.groups[w.group].device
-	for k := first; k < min(first+besideTasks, x.timely()); k++ {
+	for k := first; k < min(first+overlapTasks, x.timely()); k++ {
 		y, more := x.at(k)
 		if items += more; items > o.limit {
 			return
@@ -152,7 +152,7 @@ func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first in
 				long = f
 			}
 		}
-		t, delay := o.beside(items, long, r.underway)
+		t, delay := o.overlapped(items, long, r.underway)
 		seconds := y.left(v.Now)
 		cost, inTime := r.costOfDelay(delay)
 		if !inTime || t > min(sum.tightest, seconds) {
@@ -166,12 +166,12 @@ func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first in
 			}
 		}
 		c, due := x.classOf(more), y.dueIn(v.Now)
-		left := x.worthOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part, long)
+		left := x.valueOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part, long)
 		sum.add(y.part*x.brings(w.app, due-t), left, seconds)
 		works := o.stretched(o.seconds[items], long)
 		gain := w.gain(&sum, works, t, cost)
 		if score := w.score(gain, works); gain >= 0 && (best.n == 0 || score > best.score) {
-			*best = beside{batch{
+			*best = overlapping{batch{
 				option: o, first: first, n: sum.n, items: items, gain: gain, price: w.price, score: score,
 			}, m}
 		}
@@ -181,14 +181,14 @@ func (r *Rule) growBeside(v *route.View, best *beside, w *way, m int32, first in
 	}
 }
 
-// beside returns how long a batch of so many items, stretched by a factor, takes beside what is under way, and by how
-// much it delays that.
-func (o *option) beside(items int, long float64, under []underway) (takes, delay float64) {
+// overlapped returns how long a batch of so many items, stretched by a factor, takes beside what is under way, and by
+// how much it delays that.
+func (o *option) overlapped(items int, long float64, under []underway) (takes, delay float64) {
 	rest := 0.0
 	for k := range under {
 		rest = max(rest, under[k].rest)
 	}
-	t, d := fleet.Beside(seconds(o.stretched(o.seconds[items], long)), seconds(o.stretched(o.together[items], long)),
+	t, d := fleet.Overlap(seconds(o.stretched(o.seconds[items], long)), seconds(o.stretched(o.together[items], long)),
 		seconds(rest))
 	return t.Seconds(), d.Seconds()
 }
@@ -204,9 +204,9 @@ type underway struct {
 	left  float64 // s that the query with the least time has left then
 }
 
-// roomBeside returns the machine of a group on which a batch of a stage can begin beside those of other stages, and
+// roomToOverlap returns the machine of a group on which a batch of a stage can begin beside those of other stages, and
 // which has most time for that; -1 where there is none. What it runs is under way then.
-func (r *Rule) roomBeside(v *route.View, g int, own *stage) (best int32) {
+func (r *Rule) roomToOverlap(v *route.View, g int, own *stage) (best int32) {
 	best = -1
 	most := math.Inf(-1)
 	for _, m := range r.machines.groups[g].machines {
@@ -270,14 +270,14 @@ func (x *machine) queued() bool {
 	return false
 }
 
-// startBeside begins a batch beside others, and reports whether it can.
-func (r *Rule) startBeside(v *route.View, x *stage, b *beside) bool {
+// startOverlap begins a batch beside others, and reports whether it can.
+func (r *Rule) startOverlap(v *route.View, x *stage, b *overlapping) bool {
 	m := &r.machines.list[b.machine]
 	i := m.instances[b.option.position]
-	if !i.RoomBeside() {
+	if !i.RoomToOverlap() {
 		return false
 	}
-	v.Beside(i)
+	v.Overlap(i)
 	x.give(v, &b.batch, i)
 	if r.watch != nil {
 		r.beganAlone(i, x, &b.batch, false, true)

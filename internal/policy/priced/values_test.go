@@ -15,14 +15,14 @@ func TestWorthByTimeLeft(t *testing.T) {
 		want   float64
 	}{{100, 0.009, true, 0}, {100, 0.0105, true, 1.05}, {100, 0.02, true, 1.1}, {0, 0.02, true, 1.05}} {
 		r, x := tabled(c.rate, 20)
-		near(t, "the worth", x.worthOf(&r.apps[0], 0, c.left, 1, 1), c.want)
+		near(t, "the value", x.valueOf(&r.apps[0], 0, c.left, 1, 1), c.want)
 	}
 	// Half of a query's value is worth half of 1.25, and costs as much.
 	r, x := tabled(0, 20)
-	near(t, "the worth of a half", x.worthOf(&r.apps[0], 0, 0.02, 0.5, 1), 1.25/2-0.2)
+	near(t, "the value of a half", x.valueOf(&r.apps[0], 0, 0.02, 0.5, 1), 1.25/2-0.2)
 	// At 130 a second an answer costs 1.3 alone. What would lose is left undone, and is worth 0.
 	r, x = tabled(0, 130)
-	near(t, "the worth of what costs more than it brings", x.worthOf(&r.apps[0], 0, 0.1, 1, 1), 0)
+	near(t, "the value of what costs more than it brings", x.valueOf(&r.apps[0], 0, 0.1, 1, 1), 0)
 }
 
 // tabled is a rule with one stage whose table is computed.
@@ -49,9 +49,9 @@ func TestWorthBeforeALaterStage(t *testing.T) {
 	for _, x := range []*stage{second, first} {
 		l.tabulate(a, x)
 	}
-	near(t, "what waits at the second stage", second.worthOf(a, 0, 0.05, 1, 1), 1.05)
+	near(t, "what waits at the second stage", second.valueOf(a, 0, 0.05, 1, 1), 1.05)
 	near(t, "what the first stage brings with time left", first.brings(a, 0.05), 1.05)
 	near(t, "what it brings with none for the wait", first.brings(a, 0.025), 0)
-	near(t, "what waits at the first stage", first.worthOf(a, 0, 0.06, 1, 1), 0.95)
+	near(t, "what waits at the first stage", first.valueOf(a, 0, 0.06, 1, 1), 0.95)
 	near(t, "the value of the last stage does not fall", second.brings(a, 0.001), 1.25)
 }

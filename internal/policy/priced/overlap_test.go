@@ -8,7 +8,7 @@ import (
 
 // One machine serves queries of 5 ms that have 40 and ones of 300 ms that have 1000. Both take twice as long while they
 // run at once.
-func besideLab(urgent, running float64) *lab {
+func overlapLab(urgent, running float64) *lab {
 	l := newLab([]service{
 		{slo: 40, stages: [][]model{{{1, 0, 5}}}}, {slo: 1000, stages: [][]model{{{1, 300, 0}}}},
 	}, nil)
@@ -18,17 +18,17 @@ func besideLab(urgent, running float64) *lab {
 // A query with 20 ms left cannot wait for 300. Beside the batch that runs it takes 10, and delays that by 5. It begins
 // if it is in time so, if what runs is, and if it cannot wait.
 func TestUrgentQueriesBeginBesideLongBatches(t *testing.T) {
-	besideLab(20, 900).want(t, "both are in time", "0: 1")
-	besideLab(20, 304).want(t, "what runs has 4 ms to spare")
-	besideLab(9, 900).want(t, "the query needs 10 ms beside what runs")
-	besideLab(400, 900).want(t, "the query is in time after what runs")
+	overlapLab(20, 900).want(t, "both are in time", "0: 1")
+	overlapLab(20, 304).want(t, "what runs has 4 ms to spare")
+	overlapLab(9, 900).want(t, "the query needs 10 ms beside what runs")
+	overlapLab(400, 900).want(t, "the query is in time after what runs")
 }
 
 // The machine is free in 300 ms, and a query of 5 that comes after others waits a fifth of its 40 ms besides. So one
 // with less than 313 ms is in a hurry.
 func TestWhoIsInAHurry(t *testing.T) {
 	for left, want := range map[float64]bool{312: true, 314: false} {
-		l := besideLab(left, 900)
+		l := overlapLab(left, 900)
 		l.build(&l.view)
 		l.updatePrices(&l.view)
 		x := &l.stages[0]
@@ -42,11 +42,11 @@ func TestWhoIsInAHurry(t *testing.T) {
 // Its 5 ms of work cost three times the price: at 75 a second 1.125 of the 1.25 that it is worth, and at 100 more.
 func TestTimeBesideIsDear(t *testing.T) {
 	for price, want := range map[float64]int{75: 1, 100: 0} {
-		l := besideLab(20, 900)
+		l := overlapLab(20, 900)
 		l.build(&l.view)
 		l.updatePrices(&l.view)
 		l.machines.groups[0].price = price
-		b := l.bestBeside(&l.view, &l.stages[0])
+		b := l.bestOverlap(&l.view, &l.stages[0])
 		if b.n != want {
 			t.Errorf("at %v a second a batch of %d, want %d", price, b.n, want)
 		}
@@ -61,7 +61,7 @@ func TestTimeBesideIsDear(t *testing.T) {
 func TestTimeBeside(t *testing.T) {
 	o := option{seconds: []float64{0, 0.005}, together: []float64{0, 0.01}}
 	for _, c := range []struct{ rest, takes, delay float64 }{{0.3, 0.01, 0.005}, {0.004, 0.009, 0.004}} {
-		takes, delay := o.beside(1, 1, []underway{{rest: 0.001}, {rest: c.rest}})
+		takes, delay := o.overlapped(1, 1, []underway{{rest: 0.001}, {rest: c.rest}})
 		near(t, "what it takes", takes, c.takes)
 		near(t, "the delay", delay, c.delay)
 	}

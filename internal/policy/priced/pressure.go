@@ -18,9 +18,9 @@ type multiplier struct {
 const (
 	// mostMore bounds multipliers: the constraint then counts as in the planner's program.
 	mostMore = 2
-	// pressGain is by how much that of serving changes in a second for each part of the queries that is missed beyond
-	// what is allowed, and pressWatch over how long missed queries are counted.
-	pressGain, pressWatch = 4, 3 * time.Second
+	// pressureGain is by how much that of serving changes in a second for each part of the queries that is missed
+	// beyond what is allowed, and pressureWatch over how long missed queries are counted.
+	pressureGain, pressureWatch = 4, 3 * time.Second
 	// lookEvery is the least time between two looks. longestLook bounds how much time a look stands for.
 	lookEvery, longestLook = time.Second, 3 * time.Second
 	// fewMissed is how many missed queries of an app say nothing yet.
@@ -36,23 +36,23 @@ func (m *multiplier) move(now serving.Time, gain, short float64) {
 	m.at = now
 }
 
-// followPress brings up to date by how much more than usual an answer in time counts beside its accuracy, for all apps
+// followMissed brings up to date by how much more than usual an answer in time counts beside its accuracy, for all apps
 // alike. That rises while some app misses more of its queries than its objective allows, since serving comes before
 // accuracy: with the usual weight alone, accurate answers of one app may be worth more than any answer of another one
 // that takes long. The app that misses most beyond what it may counts.
-func (r *Rule) followPress(v *route.View) {
-	if !r.press.due(v.Now) {
+func (r *Rule) followMissed(v *route.View) {
+	if !r.pressure.due(v.Now) {
 		return
 	}
 	worst := math.Inf(-1)
 	spec := v.Fleet.Spec()
 	for a := range spec.Apps {
-		came := v.Monitor.Rate(v.Now, serving.AppID(a), pressWatch)
+		came := v.Monitor.Rate(v.Now, serving.AppID(a), pressureWatch)
 		if came == 0 {
 			continue
 		}
-		missed := v.Monitor.Missed(v.Now, serving.AppID(a), pressWatch)
-		if missed*pressWatch.Seconds() < fewMissed-0.5 {
+		missed := v.Monitor.Missed(v.Now, serving.AppID(a), pressureWatch)
+		if missed*pressureWatch.Seconds() < fewMissed-0.5 {
 			missed = 0
 		}
 		worst = max(worst, missed/came-spec.Apps[a].SLO.Allowed())
@@ -60,7 +60,7 @@ func (r *Rule) followPress(v *route.View) {
 	if math.IsInf(worst, -1) {
 		worst = 0 // nothing came
 	}
-	r.press.move(v.Now, pressGain, worst)
+	r.pressure.move(v.Now, pressureGain, worst)
 }
 
 // weighServing sets what a task of each stage is worth in time at best accuracy.
@@ -68,6 +68,6 @@ func (r *Rule) weighServing() {
 	r.emphasise()
 	for s := range r.stages {
 		x := &r.stages[s]
-		x.value = (1 + served + r.press.more + r.apps[x.app].bonus) * x.right
+		x.value = (1 + served + r.pressure.more + r.apps[x.app].bonus) * x.right
 	}
 }
