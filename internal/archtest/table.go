@@ -137,7 +137,7 @@ var adapters = []string{
 
 // planners are the packages that make plans, ours and those of papers.
 var planners = []string{
-	"internal/planner/*", "papers/infaas", "papers/infless", "papers/ipa", "papers/kairos", "papers/loadwise",
+	"internal/planner/*", "papers/infaas", "papers/infless", "papers/ipa", "papers/kairos", "papers/loadadaptive",
 	"papers/loki", "papers/nexus", "papers/proteus", "papers/ramsis", "papers/scrooge", "papers/tidal",
 }
 

@@ -103,7 +103,7 @@ func commands() []command {
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
 		exportCommand(),
 		devicesCommand(), exampleCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(),
-		asideCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), completionCommand(),
+		whatIfCommand(), replayCommand(), dashboardCommand(), topCommand(), demoCommand(), completionCommand(),
 		manualCommand(), setupCommand(), versionCommand(),
 	}
 }

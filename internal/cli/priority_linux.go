@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startAside starts a process that gets processor time only where nobody else wants it, where that is allowed. A
+// startLowPriority starts a process that gets processor time only where nobody else wants it, where that is allowed. A
 // priority that is set afterwards would not reach threads that the process has by then, so it is inherited: from a
 // thread that has it, starts the process, and ends.
-func startAside(c *exec.Cmd) error {
+func startLowPriority(c *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine

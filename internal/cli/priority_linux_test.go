@@ -9,7 +9,7 @@ import (
 
 // Every thread of a process that answers questions beside serving is of the policy that yields to all others, and this
 // process is none.
-func TestAsideYields(t *testing.T) {
+func TestLowPriorityYields(t *testing.T) {
 	policy := func(c *exec.Cmd, start func(*exec.Cmd) error) string {
 		t.Helper()
 		var out bytes.Buffer
@@ -29,7 +29,7 @@ func TestAsideYields(t *testing.T) {
 		return ""
 	}
 	const idle = "5" // SCHED_IDLE of sched(7)
-	if x := policy(exec.CommandContext(t.Context(), "cat", "/proc/self/sched"), startAside); x != idle {
+	if x := policy(exec.CommandContext(t.Context(), "cat", "/proc/self/sched"), startLowPriority); x != idle {
 		t.Errorf("the process has policy %s, want %s", x, idle)
 	}
 	if x := policy(exec.CommandContext(t.Context(), "cat", "/proc/self/sched"), (*exec.Cmd).Start); x == idle {

@@ -4,5 +4,5 @@ package cli
 
 import "os/exec"
 
-// startAside starts a process with the priority of this one.
-func startAside(c *exec.Cmd) error { return c.Start() }
+// startLowPriority starts a process with the priority of this one.
+func startLowPriority(c *exec.Cmd) error { return c.Start() }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// startAside starts a process and gives it the lowest priority, where that is allowed.
-func startAside(c *exec.Cmd) error {
+// startLowPriority starts a process and gives it the lowest priority, where that is allowed.
+func startLowPriority(c *exec.Cmd) error {
 	if err := c.Start(); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ it measures them before it serves. A system that learns latency while it serves 
 				if e.Hurry != nil {
 					o.Hurry = e.Hurry()
 				}
-				o.Aside = answerAside
+				o.WhatIf = answerInChild
 				server, err := server.New(e.Context, profiled, o)
 				if err != nil {
 					return err

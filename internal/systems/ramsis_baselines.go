@@ -1,7 +1,7 @@
 package systems
 
 import (
-	"github.com/sluice-serving/sluice/papers/loadwise"
+	"github.com/sluice-serving/sluice/papers/loadadaptive"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
@@ -33,18 +33,18 @@ var ramsisBaselines = []System{
 	},
 }
 
-var loadwisePlanners = plannerTable{
+var loadadaptivePlanners = plannerTable{
 	{
 		"jellyfish", "loads all variants everywhere and takes, by the load, the most accurate with enough throughput",
-		"Jellyfish, RTSS 2022; RAMSIS §7", newLoadwise(jellyfish),
+		"Jellyfish, RTSS 2022; RAMSIS §7", newLoadAdaptive(jellyfish),
 	},
 	{
 		"modelswitching", "loads all variants everywhere and takes, by the load, the most accurate whose simulated " +
-			"response meets the objective", "ModelSwitching, HotCloud 2020; RAMSIS §7", newLoadwise(modelSwitching),
+			"response meets the objective", "ModelSwitching, HotCloud 2020; RAMSIS §7", newLoadAdaptive(modelSwitching),
 	},
 	{
 		"infaas-target", "loads all variants everywhere and takes the fastest that reaches the app's accuracy floor",
-		"INFaaS, ATC 2021; RAMSIS App. H", newLoadwise(infaasTarget),
+		"INFaaS, ATC 2021; RAMSIS App. H", newLoadAdaptive(infaasTarget),
 	},
 	{
 		"allvariants", "loads all variants everywhere and leaves the choice to the batcher", "RAMSIS §2.2",
@@ -52,24 +52,24 @@ var loadwisePlanners = plannerTable{
 	},
 }
 
-// newLoadwise makes a planner that chooses by the load.
-func newLoadwise(rule func(*Planning) loadwise.Rule) func(PlannerInputs, Options) (plan.Planner, error) {
+// newLoadAdaptive makes a planner that chooses by the load.
+func newLoadAdaptive(rule func(*Planning) loadadaptive.Rule) func(PlannerInputs, Options) (plan.Planner, error) {
 	return func(w PlannerInputs, o Options) (plan.Planner, error) {
-		return &loadwise.Planner{
+		return &loadadaptive.Planner{
 			Profile: w.Profile, Rule: rule(&o.Planning),
-			Options: loadwise.Options{Rates: o.Policies.Rates, SingleRate: o.Policies.Known},
+			Options: loadadaptive.Options{Rates: o.Policies.Rates, SingleRate: o.Policies.Known},
 		}, nil
 	}
 }
 
-func jellyfish(p *Planning) loadwise.Rule { return loadwise.Jellyfish{Headroom: p.Headroom} }
+func jellyfish(p *Planning) loadadaptive.Rule { return loadadaptive.Jellyfish{Headroom: p.Headroom} }
 
-func modelSwitching(*Planning) loadwise.Rule {
-	return loadwise.ModelSwitching{}
+func modelSwitching(*Planning) loadadaptive.Rule {
+	return loadadaptive.ModelSwitching{}
 }
 
-func infaasTarget(*Planning) loadwise.Rule { return loadwise.Target{} }
+func infaasTarget(*Planning) loadadaptive.Rule { return loadadaptive.Target{} }
 
 func newAllVariants(w PlannerInputs, _ Options) (plan.Planner, error) {
-	return loadwise.AllVariants{Profile: w.Profile}, nil
+	return loadadaptive.AllVariants{Profile: w.Profile}, nil
 }

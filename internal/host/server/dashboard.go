@@ -51,7 +51,7 @@ func (s *Server) newDashboard(token string, o Options) *dashboard.Dashboard {
 		c.History, c.Info.HistoryMS = s.history, s.history.since()
 	}
 	if len(p.Spec().Apps) > 0 && !p.StartsUnprofiled() {
-		c.WhatIf = s.whatIf(o.Aside)
+		c.WhatIf = s.whatIf(o.WhatIf)
 		c.Setting = func() dashboard.Setting { return setting(p) }
 	}
 	return dashboard.New(c)

@@ -58,7 +58,7 @@ func TestAServerOutlivesPanics(t *testing.T) {
 	var log kept
 	s, err := NewPlanned(t.Context(), p, Options{
 		HTTP: "127.0.0.1:0", GRPC: "off", Admin: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Aside: func(context.Context, *questions.WhatIf) (*questions.WhatIfAnswer, error) { panic("asked on purpose") },
+		WhatIf: func(context.Context, *questions.WhatIf) (*questions.WhatIfAnswer, error) { panic("asked on purpose") },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ type Options struct {
 	// server.tls says, hands their requests on, and returns the certificate of a caller over gRPC that it has verified;
 	// nil for none. Over HTTP that of the request's TLS state counts. The server's own addresses have no TLS then.
 	Certificate func(context.Context) *x509.Certificate
-	// Aside answers the page's questions "what if"; nil has this process do it, at a low priority.
-	Aside Aside
+	// WhatIf answers the page's questions "what if"; nil has this process do it, at a low priority.
+	WhatIf WhatIfAnswerer
 	// Log is the server's log. Nil discards it. Level and format are the caller's choice; the telemetry section of the
 	// configuration has the author's.
 	Log *slog.Logger

@@ -27,14 +27,14 @@ const (
 	longestWhatIf = 10 * time.Minute
 )
 
-// Aside answers a question beside a server that serves: a process of its own with a low priority, for instance.
-type Aside func(context.Context, *questions.WhatIf) (*questions.WhatIfAnswer, error)
+// WhatIfAnswerer answers a question beside a server that serves: a process of its own with a low priority, for instance.
+type WhatIfAnswerer func(context.Context, *questions.WhatIf) (*questions.WhatIfAnswer, error)
 
 // whatIf answers questions of the page, one at a time. The entry of the admin address asks who asks, as for a change:
 // an answer costs seconds of a core.
-func (s *Server) whatIf(aside Aside) http.Handler {
-	if aside == nil {
-		aside = answerAside
+func (s *Server) whatIf(answerer WhatIfAnswerer) http.Handler {
+	if answerer == nil {
+		answerer = answerAtLowPriority
 	}
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func (s *Server) whatIf(aside Aside) http.Handler {
 			q.Arrivals, q.Span, was = nil, 0, nil
 		}
 		begun := time.Now()
-		answer, err := aside(limit, q)
+		answer, err := answerer(limit, q)
 		if err != nil {
 			if whatIfStatus(err) == http.StatusInternalServerError {
 				s.trouble(fmt.Errorf("a question of the page: %w", err))

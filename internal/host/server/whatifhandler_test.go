@@ -26,10 +26,10 @@ func TestWhatIfOfTheServer(t *testing.T) {
 	var once sync.Once
 	slow := func(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAnswer, error) {
 		once.Do(func() { entered <- struct{}{}; <-leave })
-		return answerAside(ctx, q)
+		return answerAtLowPriority(ctx, q)
 	}
 	text := strings.Replace(hosttest.Fakes, "server: {", "server: {admin_token: token, ", 1)
-	s := running(t, text, Options{GRPC: "off", Aside: slow})
+	s := running(t, text, Options{GRPC: "off", WhatIf: slow})
 	const query = `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}`
 	for range 20 {
 		if code, body := postWith(t, "http://"+s.HTTPAddr()+"/v2/models/app/infer", query); code != http.StatusOK {

@@ -1,4 +1,4 @@
-package loadwise
+package loadadaptive
 
 import "github.com/sluice-serving/sluice/policy/plan"
 

@@ -1,4 +1,4 @@
-package loadwise
+package loadadaptive
 
 import (
 	"math/rand/v2"

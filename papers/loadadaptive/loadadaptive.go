@@ -1,7 +1,7 @@
-// Package loadwise holds the planners that decide by the load alone (load-granular selection, RAMSIS §2.2). Each
+// Package loadadaptive holds the planners that decide by the load alone (load-granular selection, RAMSIS §2.2). Each
 // arrival rate has one variant and one batch limit. The length of the queue and the time left do not matter. All
 // variants are loaded on every worker, so that a change of the load changes the variant at once. Each rule has a file.
-package loadwise
+package loadadaptive
 
 import (
 	"context"

@@ -17,12 +17,12 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/questions"
 )
 
-// asideName is the command with which a server has another process of this program answer a question.
-const asideName = "what-if"
+// whatIfName is the command with which a server has another process of this program answer a question.
+const whatIfName = "what-if"
 
-func asideCommand() command {
+func whatIfCommand() command {
 	return command{
-		name: asideName, summary: "answer a question of the dashboard, JSON in and out (servers call it)",
+		name: whatIfName, summary: "answer a question of the dashboard, JSON in and out (servers call it)",
 		usage: "< QUESTION.json",
 		about: `
 Plans and simulates recorded arrivals, once as the configuration has it and once with a change, and says what keeps a
@@ -45,15 +45,15 @@ else wants, so that the answer is never in the way of serving.`,
 	}
 }
 
-// asidePriority is the environment variable that has answers take processor time as everything else does, if it is
+// whatIfPriority is the environment variable that has answers take processor time as everything else does, if it is
 // "normal": where a machine has none to spare, there would be no answer otherwise.
-const asidePriority = "SLUICE_WHAT_IF_PRIORITY"
+const whatIfPriority = "SLUICE_WHAT_IF_PRIORITY"
 
-// asideMemory bounds the heap of the process that answers a question.
-const asideMemory = "1GiB"
+// whatIfMemory bounds the heap of the process that answers a question.
+const whatIfMemory = "1GiB"
 
-// answerAside answers a question in a process of this program, with one thread of computation that yields to others.
-func answerAside(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAnswer, error) {
+// answerInChild answers a question in a process of this program, with one thread of computation that yields to others.
+func answerInChild(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func answerAside(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAns
 	if err != nil {
 		return nil, err
 	}
-	c := exec.CommandContext(ctx, program, asideName)
-	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT="+asideMemory)
+	c := exec.CommandContext(ctx, program, whatIfName)
+	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT="+whatIfMemory)
 	c.Stdin = bytes.NewReader(question)
 	var out, trouble bytes.Buffer
 	c.Stdout, c.Stderr = &out, &trouble
-	start := startAside
-	if os.Getenv(asidePriority) == "normal" {
+	start := startLowPriority
+	if os.Getenv(whatIfPriority) == "normal" {
 		start = (*exec.Cmd).Start
 	}
 	if err := start(c); err != nil {
@@ -76,10 +76,10 @@ func answerAside(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAns
 	}
 	if err := c.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("the answer took too long: ask about a shorter span, or set "+asidePriority+
+			return nil, fmt.Errorf("the answer took too long: ask about a shorter span, or set "+whatIfPriority+
 				"=normal for the server where its machine has no time to spare: %w", ctx.Err())
 		}
-		text := strings.TrimPrefix(strings.TrimSpace(trouble.String()), "sluice "+asideName+": ")
+		text := strings.TrimPrefix(strings.TrimSpace(trouble.String()), "sluice "+whatIfName+": ")
 		text, _, _ = strings.Cut(text, "\nRun 'sluice")
 		kind := fault.Failed
 		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() == ExitConfig ||
