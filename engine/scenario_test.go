@@ -308,7 +308,8 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "unplanned":
 			x.Kind, x.Failure = engine.PlanFailed, &engine.PlanFailure{Seq: s.seq, Err: args["why"]}
 		case "recall":
-			keepAlive := inflessrules.NewRateBands(func() inflessrules.KeepAlive { return systems.NewKeepAlive(s.keepAlive) })
+			rule := func() inflessrules.KeepAlive { return systems.NewKeepAlive(s.keepAlive) }
+			keepAlive := inflessrules.NewRateBands(rule)
 			every, now := duration(args["every"], time.Minute), serving.Time(0)
 			for range number(args["calls"], 10) {
 				now = now.Add(every)

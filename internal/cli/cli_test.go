@@ -212,7 +212,8 @@ func TestOptionsThatTheSystemDoesNotTake(t *testing.T) {
 	for given, want := range map[string]string{
 		"system: {name: fcfs, replan: 2s}": "sluice.yaml:10: system.replan: is read by the scalers periodic, ",
 		"system:\n  name: infless\n  options:\n    gamma: 0.3\n    alive: 1h": "sluice.yaml:14: " +
-			"system.options.alive: is read by the keep-alive rule keepalive; system infless has the keep-alive rule lsth: ",
+			"system.options.alive: is read by the keep-alive rule keepalive; system infless has the keep-alive rule " +
+			"lsth: ",
 		"system: {name: kairos, options: {bound: guess}}": "sluice.yaml:10: system.options.bound: is \"guess\", want " +
 			"one of paper, fluid",
 		"system: {name: kairos, options: {bond: fluid}}": "system.options.bond: no system here uses this setting " +

@@ -48,7 +48,8 @@ func TestUnreadOptionsAreRefused(t *testing.T) {
 		},
 		{
 			"infless", map[string]string{"keep": "cheapest", "gamma": "0.3"},
-			`option "gamma" is read by the keep-alive rule lsth; system infless has the keep-alive rule cheapest: ` + remedy,
+			`option "gamma" is read by the keep-alive rule lsth; system infless has the keep-alive rule cheapest: ` +
+				remedy,
 		},
 		{
 			"fcfs+adaptive", map[string]string{"release": "false", "replan": "2s"},

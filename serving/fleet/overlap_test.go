@@ -73,7 +73,8 @@ func TestBeginsToOverlap(t *testing.T) {
 	}
 	f.Start(first, 1, 0, 1, 0, 100)
 	if !able.RoomToOverlap() || first.RoomToOverlap() {
-		t.Errorf("room beside is %v and %v, want only on the other instance", able.RoomToOverlap(), first.RoomToOverlap())
+		t.Errorf("room to overlap is %v and %v, want only on the other instance", able.RoomToOverlap(),
+			first.RoomToOverlap())
 	}
 	r := assign(able)
 	if able.FreeSlots() > 0 {

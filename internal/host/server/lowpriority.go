@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/questions"
 )
 
-// answerAtLowPriority answers a question in this process at a low priority. An answer that ctx does not wait for is thrown away
-// when it comes. A program that serves hands in a WhatIfAnswerer with a process of its own: there, not even the collection of
-// garbage is in the way.
+// answerAtLowPriority answers a question in this process at a low priority. An answer that ctx does not wait for is
+// thrown away when it comes. A program that serves hands in a WhatIfAnswerer with a process of its own: there, not even
+// the collection of garbage is in the way.
 func answerAtLowPriority(ctx context.Context, q *questions.WhatIf) (*questions.WhatIfAnswer, error) {
 	type result struct {
 		answer *questions.WhatIfAnswer

@@ -27,7 +27,8 @@ const (
 	longestWhatIf = 10 * time.Minute
 )
 
-// WhatIfAnswerer answers a question beside a server that serves: a process of its own with a low priority, for instance.
+// WhatIfAnswerer answers a question beside a server that serves: a process of its own with a low priority, for
+// instance.
 type WhatIfAnswerer func(context.Context, *questions.WhatIf) (*questions.WhatIfAnswer, error)
 
 // whatIf answers questions of the page, one at a time. The entry of the admin address asks who asks, as for a change:
