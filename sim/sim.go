@@ -346,6 +346,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 				o.Outcome = serving.Failed
 			}
 			if o.Outcome == serving.Served {
+				o.Inside = o.Done.Sub(o.Arrived)
 				o.Done = o.Done.Add(s.Outside)
 			}
 			s.Recorder.Add(&o)

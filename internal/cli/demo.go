@@ -214,6 +214,9 @@ func (s *demoScreen) ladderOutcome(d *demo.Ladder, live *loadgen.Result, predict
 	if err := report.SideBySide(s.Stdout, names, reports); err != nil {
 		return err
 	}
+	if err := report.PartTable(s.Stdout, names[:2], live.Report, predicted); err != nil {
+		return err
+	}
 	printSending(s.Stdout, live)
 	fmt.Fprintln(s.Stdout)
 	s.written(&d.Setting, written, "triton-like")

@@ -82,6 +82,9 @@ func (s *demoScreen) scenesOutcome(d *demo.Scenes, live *loadgen.Result, predict
 	if err := report.SideBySide(s.Stdout, names, reports); err != nil {
 		return err
 	}
+	if err := report.PartTable(s.Stdout, names, live.Report, predicted); err != nil {
+		return err
+	}
 	if err := printStageUse(s.Stdout, live); err != nil {
 		return err
 	}

@@ -93,6 +93,9 @@ func (s *demoScreen) sharedOutcome(d *demo.Shared, live *loadgen.Result, predict
 		}
 		fmt.Fprintln(s.Stdout)
 	}
+	if err := report.PartTable(s.Stdout, names[:2], live.Report, predicted); err != nil {
+		return err
+	}
 	printSending(s.Stdout, live)
 	fmt.Fprintln(s.Stdout)
 	s.written(&d.Setting, written, other.Name)

@@ -68,7 +68,8 @@ from the configuration; without it --app names the model and --slo its objective
 				ctx := loadgen.WithToken(e.Context, e.Getenv("SLUICE_TOKEN"))
 				o := &run.Options
 				o.Name, o.Seed, o.MaxOutstanding = "live", *flags.seed, *outstanding
-				o.Warmup, o.StageTimings = *warmup, *timings
+				o.Warmup = *warmup
+				o.StageTimings = *timings || *record != "" // a replay says where the time went
 				var err error
 				if run.Client, err = loadgen.Dial(*target, *connections); err != nil {
 					return fault.Errorf(fault.Usage, "-u: %v", err)

@@ -42,6 +42,11 @@ type Simulation struct {
 	// Where all types have one, costs are those of the time in which machines were held, the time to start and to
 	// linger included.
 	Starts map[string]time.Duration
+	// Parts has the report say of which parts latency is made up.
+	Parts bool
+	// ProfileError is by which part the service times of a variant on a device type may be off from those of the
+	// profile: each pair has a factor of its own, drawn by the seed, whose logarithm has this standard deviation.
+	ProfileError float64
 	// Incidents are what goes wrong.
 	Incidents []Incident
 }
@@ -119,7 +124,11 @@ func (p *Planned) SimulateArrivals(s Simulation, name string, load Offered) (*re
 	if s.Exact {
 		noise = truth.Exact
 	}
-	machines, err := truth.NewTable(p.Spec(), p.measurements, noise, workload.Rand(s.Seed, "service times"))
+	really := p.measurements
+	if s.ProfileError > 0 {
+		really = truth.Erring(really, s.ProfileError, workload.Rand(s.Seed, "profile error"))
+	}
+	machines, err := truth.NewTable(p.Spec(), really, noise, workload.Rand(s.Seed, "service times"))
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
@@ -127,7 +136,7 @@ func (p *Planned) SimulateArrivals(s Simulation, name string, load Offered) (*re
 	if x := profile.NewStretches(p.Spec(), p.measurements); x != nil {
 		machines.Stretch = x.Latency
 	}
-	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
+	recorder := report.NewRecorder(p.AppInfo(), report.Options{Parts: s.Parts})
 	watch := bounds.NewWatch(p.Spec(), machines)
 	c := sim.Config{
 		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.Queries),
@@ -212,7 +221,7 @@ func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *repor
 	if _, err := f.Seek(0, 0); err != nil {
 		return nil, nil, err
 	}
-	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{}); err != nil {
+	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{Parts: s.Parts}); err != nil {
 		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
 	predicted, err = p.SimulateArrivals(s, "simulated", Offered{

@@ -25,6 +25,7 @@ type Outcome struct {
 	Done     serving.Time // when it was answered, dropped, refused, failed or cancelled
 	Deadline serving.Time
 	Queue    time.Duration // of served queries: time until the start of the last batch
+	Inside   time.Duration // of served queries: time with the server, of Done - Arrived; 0 when unknown
 	Items    int32         // at least 1
 	Batch    int32         // items of its last batch; 0 when unknown or when it never ran
 	Accuracy float64       // profiled accuracy of the variant in [0, 1]; 0 when unknown

@@ -16,6 +16,8 @@ type Options struct {
 	Exact int
 	// Warmup is the time before which queries that arrive are left out.
 	Warmup serving.Time
+	// Parts has the report say of which parts latency is made up (Summary.Run and Summary.Outside).
+	Parts bool
 }
 
 // maxVariants bounds the ids of variants that are counted apart.
@@ -41,8 +43,16 @@ type appRecord struct {
 	totals
 	latency dist // of served queries
 	queue   dist
+	run     dist // of those whose Inside is known, as is outside
+	outside dist
 	buckets []bucket
 	use     []use // by VariantID
+}
+
+// newAppRecord keeps so many exact values of each distribution.
+func newAppRecord(exact int) appRecord {
+	d := dist{limit: exact}
+	return appRecord{latency: d, queue: d, run: d, outside: d}
 }
 
 // use is the queries that one variant served.
@@ -110,7 +120,7 @@ func NewRecorder(apps []AppInfo, opt Options) *Recorder {
 
 func (r *Recorder) addApp(a AppInfo) {
 	r.info = append(r.info, a)
-	r.apps = append(r.apps, appRecord{latency: dist{limit: r.opt.Exact}, queue: dist{limit: r.opt.Exact}})
+	r.apps = append(r.apps, newAppRecord(r.opt.Exact))
 }
 
 // Add records one outcome, in constant time. o is not kept. An app without AppInfo is reported as "app N". Ids below 0
@@ -134,6 +144,10 @@ func (r *Recorder) Add(o *Outcome) {
 		latency := int64(o.Done - o.Arrived)
 		a.latency.add(latency)
 		a.queue.add(int64(o.Queue))
+		if r.opt.Parts && o.Inside > 0 {
+			a.run.add(int64(o.Inside - o.Queue))
+			a.outside.add(latency - int64(o.Inside))
+		}
 		if b.latency.limit == 0 {
 			b.latency.limit = bucketExact
 		}

@@ -95,7 +95,11 @@ type Summary struct {
 	Labelled              int64    `json:"labelled,omitempty"` // served queries whose right answer is known
 
 	Latency Percentiles `json:"latency"`
-	Queue   Percentiles `json:"queue"`
+	Queue   Percentiles `json:"queue"` // until the last batch begins
+	// Run is from then until the server has the answer, and Outside what is left of the latency: on the way, in the
+	// client, and until it is sent. Both are absent unless Options.Parts asks for them, and servers tell.
+	Run     *Percentiles `json:"run,omitempty"`
+	Outside *Percentiles `json:"outside,omitempty"`
 
 	MeanBatch *float64 `json:"mean_batch,omitempty"` // items
 
@@ -158,9 +162,7 @@ func (r *Recorder) Report(m Meta) *Report {
 		WindowS: (time.Duration(window) * r.opt.Bucket).Seconds(), Apps: make([]App, len(r.apps)),
 		PlanFailures: m.PlanFailures, Bound: m.Bound,
 	}
-	all := appRecord{
-		latency: dist{limit: r.opt.Exact * max(1, len(r.apps))}, queue: dist{limit: r.opt.Exact * max(1, len(r.apps))},
-	}
+	all := newAppRecord(r.opt.Exact * max(1, len(r.apps)))
 	known := len(r.apps) > 0
 	for i := range r.apps {
 		a, info := &r.apps[i], &r.info[i]
@@ -214,6 +216,8 @@ func (a *appRecord) merge(o *appRecord) {
 	a.totals.merge(&o.totals)
 	a.latency.merge(&o.latency)
 	a.queue.merge(&o.queue)
+	a.run.merge(&o.run)
+	a.outside.merge(&o.outside)
 	if n := len(o.use) - len(a.use); n > 0 {
 		a.use = append(a.use, make([]use, n)...)
 	}
@@ -252,6 +256,10 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 		Dropped: t.outcomes[serving.Dropped], Refused: t.outcomes[serving.Refused], Failed: t.outcomes[serving.Failed],
 		Cancelled: t.outcomes[serving.Cancelled], Items: t.items, Labelled: t.right + t.wrong,
 		Latency: percentiles(&a.latency), Queue: percentiles(&a.queue),
+	}
+	if a.run.n > 0 {
+		run, outside := percentiles(&a.run), percentiles(&a.outside)
+		s.Run, s.Outside = &run, &outside
 	}
 	if sec := span.Seconds(); sec > 0 {
 		s.OfferedRate = float64(s.Offered) / sec

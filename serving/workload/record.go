@@ -42,8 +42,9 @@ type Record struct {
 	LatencyNS int64   `json:"latency_ns,omitempty"`
 	LagNS     int64   `json:"lag_ns,omitempty"` // from the scheduled instant to the sending
 	QueueNS   int64   `json:"queue_ns,omitempty"`
-	Batch     int32   `json:"batch,omitempty"`   // items of the batch that answered it
-	Variant   string  `json:"variant,omitempty"` // name of the variant that answered
+	InsideNS  int64   `json:"inside_ns,omitempty"` // time with the server, of the latency; 0 when it did not report it
+	Batch     int32   `json:"batch,omitempty"`     // items of the batch that answered it
+	Variant   string  `json:"variant,omitempty"`   // name of the variant that answered
 	Accuracy  float64 `json:"accuracy,omitempty"`
 	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
 	// RightItems of JudgedItems were answered rightly; absent for a query of one item.
@@ -171,7 +172,7 @@ func (r *Record) check() error {
 	case r.Sample != nil && *r.Sample < 0:
 		return fmt.Errorf("sample is %d, want at least 0", *r.Sample)
 	case r.LatencyNS < 0 || r.LatencyNS > maxTime || r.QueueNS < 0 || r.QueueNS > maxTime || r.LagNS < 0 ||
-		r.LagNS > maxTime || r.Batch < 0:
+		r.LagNS > maxTime || r.InsideNS < 0 || r.InsideNS > maxTime || r.Batch < 0:
 		return errors.New("a latency, queue time, lag or batch size is out of bounds")
 	}
 	if r.Outcome != "" {

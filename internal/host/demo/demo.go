@@ -168,7 +168,7 @@ func (s *Setting) send(ctx context.Context, p *host.Planned, server *server.Serv
 	}
 	defer client.Close()
 	l := load.For(p.Opened)
-	l.Client, l.Options.Name, l.Options.Seed = client, "live", s.Seed
+	l.Client, l.Options.Name, l.Options.Seed, l.Options.StageTimings = client, "live", s.Seed, true
 	if err := l.Samples(ctx, address, s.samples(), s.Seed); err != nil {
 		return nil, err
 	}
@@ -189,6 +189,7 @@ func (s *Setting) send(ctx context.Context, p *host.Planned, server *server.Serv
 
 // Predict simulates the arrivals of the recorded run.
 func (s *Setting) Predict(p *host.Planned) (*report.Report, error) {
-	_, predicted, err := p.SimulateRun(host.Simulation{Seed: s.Seed, PlanDelay: planDelay}, s.Record())
+	_, predicted, err := p.SimulateRun(host.Simulation{
+		Seed: s.Seed, PlanDelay: planDelay, Parts: true}, s.Record())
 	return predicted, err
 }

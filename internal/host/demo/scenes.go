@@ -178,7 +178,7 @@ func (s *Scenes) PlanFor(ctx context.Context, p *host.Planned, spec *serving.Spe
 // Prepare makes a loader send scenes that grow busier, and check their answers.
 func (s *Scenes) Prepare(l *load.Loader) {
 	l.Choose = s.choose
-	l.Apps[0].Judge, l.Options.StageTimings = s.judge, true
+	l.Apps[0].Judge = s.judge
 }
 
 // choose picks the scene of a query. The number of its digits grows with the time.

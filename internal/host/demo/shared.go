@@ -197,7 +197,6 @@ func (d *Shared) Prepare(l *load.Loader) error {
 	l.Apps[cameraApp].Samples, l.Apps[uploadsApp].Samples = pictures, pictures
 	l.Choose = d.choose
 	l.Apps[scenesApp].Judge = d.judge
-	l.Options.StageTimings = true
 	return nil
 }
 

@@ -68,7 +68,9 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 	for i, a := range r.apps {
 		infos[i] = report.AppInfo{Name: a.Name, BestAccuracy: a.BestAccuracy, SLO: a.SLO}
 	}
-	rec := report.NewRecorder(infos, report.Options{Bucket: r.opt.Bucket, Warmup: serving.Time(r.opt.Warmup)})
+	rec := report.NewRecorder(infos, report.Options{
+		Bucket: r.opt.Bucket, Warmup: serving.Time(r.opt.Warmup), Parts: r.opt.StageTimings,
+	})
 	lags := make([]time.Duration, 0, offered)
 	type kind struct {
 		outcome serving.Outcome
@@ -114,7 +116,7 @@ func (r *runner) outcome(i int) report.Outcome {
 		Query: serving.QueryID(i + 1), App: a.App, Variant: serving.VariantID(q.variant), Outcome: q.outcome,
 		Arrived: a.At,
 		Done:    a.At.Add(q.latency), Deadline: deadline(a.At, a.Timeout, r.apps[a.App].SLO), Queue: q.queue,
-		Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
+		Inside: q.inside, Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
 		RightItems: q.rightItems, JudgedItems: q.judgedItems,
 	}
 }
@@ -136,8 +138,8 @@ func (res *Result) WriteRecords(w io.Writer) error {
 			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Length: a.Length, Priority: a.Priority,
 			TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
 			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)),
-			QueueNS: int64(max(q.queue, 0)),
-			Batch:   max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
+			QueueNS: int64(max(q.queue, 0)), InsideNS: int64(q.inside),
+			Batch: max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
 		}
 		if a.Variant != serving.None && r.opt.Version != nil {
 			rec.Pinned = r.opt.Version(a.Variant)

@@ -74,6 +74,7 @@ type query struct {
 	lag      time.Duration // from the scheduled instant to the sending
 	latency  time.Duration // from the scheduled instant to the end
 	queue    time.Duration
+	inside   time.Duration // 0 when not known
 	accuracy float64
 	batch    int32
 	variant  int32 // id in runner.variants, or serving.None
@@ -266,7 +267,7 @@ func (r *runner) sendOne(i int) {
 	if err == nil {
 		q.outcome = serving.Served
 		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
-		q.stages = itemsByStage(answer.Stages)
+		q.stages, q.inside = itemsByStage(answer.Stages), min(inside(answer.Stages), q.latency)
 		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
 			r.stages.add(a.App, answer.Stages)
 		}

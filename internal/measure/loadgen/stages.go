@@ -16,7 +16,8 @@ import (
 type StageTime struct {
 	Stage        string
 	Items, Batch int32 // of the query, and of its last batch
-	Queue, Run   time.Duration
+	// Ready is from the query's arrival until it could begin there, Queue from then to its last batch.
+	Ready, Queue, Run time.Duration
 }
 
 // maxStages bounds the stages of one answer, because a server may send anything.
@@ -40,6 +41,8 @@ func (a *Answer) stage(key string, whole int64) {
 	}
 	s := &a.Stages[at]
 	switch field {
+	case "ready_us":
+		s.Ready = micros(whole)
 	case "queue_us":
 		s.Queue = micros(whole)
 	case "run_us":
@@ -49,6 +52,14 @@ func (a *Answer) stage(key string, whole int64) {
 	case "batch":
 		s.Batch = count(whole)
 	}
+}
+
+// inside is how long a query was with the server, by its stages; 0 when the server does not report them.
+func inside(stages []StageTime) (out time.Duration) {
+	for _, s := range stages {
+		out = max(out, s.Ready+s.Queue+s.Run)
+	}
+	return out
 }
 
 // micros and count convert numbers from a server, which may be out of range.
