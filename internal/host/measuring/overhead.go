@@ -35,8 +35,8 @@ const (
 
 // measureOverhead serves the configuration over HTTP in this process, sends queries to its apps of one stage that keep
 // the machine half busy, and measures what goes by around the runs of batches and around the answers. f is the profile.
-// It returns nothing for configurations with workers elsewhere, several device types, functions or TLS, and where no
-// app has one stage.
+// It returns nothing for configurations with workers elsewhere, several device types, a store or TLS, and where no app
+// has one stage.
 func measureOverhead(ctx context.Context, o *host.Opened, f *profiler.File) ([]profiler.Overhead, error) {
 	for w := range o.Tables().Backends {
 		if !o.Fleet().RunsHere(serving.WorkerID(w)) ||
@@ -44,8 +44,7 @@ func measureOverhead(ctx context.Context, o *host.Opened, f *profiler.File) ([]p
 			return nil, nil
 		}
 	}
-	if len(o.Tables().Backends) == 0 || o.File().Store != "" || o.File().Server.TLS.Cert != "" ||
-		len(o.Fleet().Functions()) > 0 {
+	if len(o.Tables().Backends) == 0 || o.File().Store != "" || o.File().Server.TLS.Cert != "" {
 		return nil, nil
 	}
 	file := *o.File()
