@@ -258,3 +258,102 @@ func (p *poisson) Next() (workload.Arrival, bool) {
 	p.at += p.gap * p.rng.ExpFloat64()
 	return workload.Arrival{At: serving.Time(p.at), Items: 1, Variant: serving.None, Sample: -1}, true
 }
+
+// psResponse returns the share of the jobs in M/M/1 with processor sharing whose response takes more than x mean
+// service times. With n others a job ends at rate 1/(n+1), one of the others at n/(n+1), and another comes at rate rho;
+// it finds n others with probability (1 - rho) rho^n. The equations for the share that is left are solved step by step.
+func psResponse(rho float64) func(x float64) float64 {
+	const most, step = 200, 0.002
+	left := make([]float64, most+1)
+	for n := range left {
+		left[n] = 1
+	}
+	var shares []float64 // by steps
+	return func(x float64) float64 {
+		for k := len(shares); float64(k)*step <= x; k++ {
+			sum := 0.0
+			for n := most - 1; n >= 0; n-- {
+				sum = sum*rho + left[n]
+			}
+			shares = append(shares, (1-rho)*sum)
+			next := make([]float64, most+1)
+			for n := range most {
+				others := 0.0
+				if n > 0 {
+					others = float64(n) / float64(n+1) * (left[n-1] - left[n])
+				}
+				next[n] = left[n] + step*(rho*(left[n+1]-left[n])+others-left[n]/float64(n+1))
+			}
+			next[most] = next[most-1]
+			left = next
+		}
+		return shares[int(x/step)]
+	}
+}
+
+// Where an instance runs many batches at once, each at its part of the speed, the engine's queue is M/G/1 with
+// processor sharing: the mean response is 1/(1 - rho) service times whatever their distribution (Kleinrock, Queueing
+// Systems II, 1976, 4.4), and of exponential ones the percentiles are known.
+func TestSharedProcessorsAgreeWithTheory(t *testing.T) {
+	const service, seed = time.Millisecond, 1
+	for _, rho := range []float64{0.3, 0.5, 0.7} {
+		for _, noise := range []truth.Noise{truth.Exponential, truth.Exact} {
+			t.Run(fmt.Sprintf("noise %d at %.0f%%", noise, 100*rho), func(t *testing.T) {
+				t.Parallel()
+				cl := simtest.Uniform(1, 0, service, time.Hour, 1)
+				cl.Spec.Apps[0].Late = serving.ServeLate
+				cl.Plan.Instances[0].Slots = 128
+				e, err := engine.New(engine.Config{
+					Spec: cl.Spec, Profile: cl.Profile, Router: route.NewFCFS(), Batcher: batch.Single{},
+					Provides: cl.Planner.Provides(),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tr, err := truth.NewTable(cl.Spec, cl.Measurements, noise, workload.Rand(seed, "service"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := longtest.Of(100_000, 1_000_000)
+				came := make(map[serving.QueryID]serving.Time, n)
+				took, sum := make([]float64, 0, n), 0.0
+				_, err = Run(Config{
+					Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
+					Source: &poisson{rng: workload.Rand(seed, "arrivals"), gap: float64(service) / rho, left: n},
+					Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
+						for i := range in {
+							if in[i].Kind == engine.QueryArrived {
+								came[in[i].Query.ID] = now
+							}
+						}
+						for i := range out {
+							if out[i].Kind == engine.EndQuery {
+								x := float64(now-came[out[i].Query]) / float64(service)
+								took, sum = append(took, x), sum+x
+							}
+						}
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := sum/float64(len(took)), 1/(1-rho); len(took) != n || math.Abs(got-want) > 0.05*want {
+					t.Errorf("seed %d: %d of %d answered after %.4f service times, theory says %.4f", seed, len(took),
+						n, got, want)
+				}
+				if noise == truth.Exact {
+					return
+				}
+				slices.Sort(took)
+				longer := psResponse(rho)
+				for _, q := range []float64{0.95, 0.99} {
+					x := took[int(q*float64(len(took)))]
+					if got := longer(x); math.Abs(got-(1-q)) > 0.1*(1-q) {
+						t.Errorf("seed %d: %.1f %% take more than %.3f service times, theory says %.3f %%", seed,
+							100*(1-q), x, 100*got)
+					}
+				}
+			})
+		}
+	}
+}
