@@ -19,16 +19,17 @@ import (
 
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
-	"github.com/sluice-serving/sluice/operator/deal"
+	"github.com/sluice-serving/sluice/operator/partition"
 	"github.com/sluice-serving/sluice/operator/render"
 )
 
-// annotationDeal has what was dealt to a cell on its ConfigMap: a deal.Cell as JSON. The next deal starts from it.
+// annotationDeal has what was given to a cell on its ConfigMap: a partition.Cell as JSON. The next partition starts
+// from it.
 const annotationDeal = "sluice.dev/deal"
 
 // decision is what a fleet is to be.
 type decision struct {
-	deal  []deal.Cell
+	parts []partition.Cell
 	cells []*render.Output // by cell
 	// refused says why an app or machine type is left out, by name.
 	refusedApps, refusedTypes map[string]string
@@ -43,7 +44,7 @@ func cellOf(fleet string, m *corev1.ConfigMap) (int32, bool) {
 	return int32(n), err == nil && n >= 0 && m.Name == cell.Name(fleet, int32(n))
 }
 
-// decide deals a fleet to cells and makes their configurations. An error is of the fleet itself.
+// decide divides a fleet among cells and makes their configurations. An error is of the fleet itself.
 func (r *fleets) decide(f *fleet) (*decision, error) {
 	whole := &render.Input{Fleet: f.Fleet, Cell: wholeFleet, Apps: f.apps, Types: f.types, Most: map[string]int32{}}
 	for _, t := range f.types {
@@ -66,14 +67,14 @@ func (r *fleets) decide(f *fleet) (*decision, error) {
 			usable.types = append(usable.types, t)
 		}
 	}
-	d.deal = deal.Deal(toDeal(usable), dealtBefore(f))
+	d.parts = partition.Partition(toPartition(usable), partitionBefore(f))
 	worker := cell.Machines{Image: r.o.Image, PullPolicy: r.o.PullPolicy, PullSecrets: r.o.PullSecrets}
 	byName := map[string]*v1alpha1.InferenceApp{}
 	for _, a := range f.apps {
 		byName[a.Name] = a
 	}
-	for at := range d.deal {
-		c := &d.deal[at]
+	for at := range d.parts {
+		c := &d.parts[at]
 		in := &render.Input{Fleet: f.Fleet, Cell: int32(at), Types: usable.types, Most: c.Most, Budget: c.Budget,
 			Shares: c.Shares, Profiles: f.profiles, Worker: worker}
 		for _, name := range c.Apps {
@@ -88,9 +89,9 @@ func (r *fleets) decide(f *fleet) (*decision, error) {
 	return d, nil
 }
 
-// toDeal is what there is to deal of a fleet.
-func toDeal(f *fleet) *deal.Fleet {
-	out := &deal.Fleet{Dispatchers: f.Spec.Dispatchers, Most: map[string]int32{},
+// toPartition is what there is to divide of a fleet.
+func toPartition(f *fleet) *partition.Fleet {
+	out := &partition.Fleet{Dispatchers: f.Spec.Dispatchers, Most: map[string]int32{},
 		CellRate: float64(cmp.Or(f.Spec.DispatcherRate, defaultDispatcherRate))}
 	if f.Spec.Budget != nil {
 		out.Budget = f.Spec.Budget.AsApproximateFloat64()
@@ -99,9 +100,9 @@ func toDeal(f *fleet) *deal.Fleet {
 		out.Most[t.Name] = t.Spec.Most
 	}
 	for _, a := range f.apps {
-		out.Apps = append(out.Apps, deal.App{Name: a.Name, Load: load(a), Rate: rate(a), Whole: stateful(a)})
+		out.Apps = append(out.Apps, partition.App{Name: a.Name, Load: load(a), Rate: rate(a), Whole: stateful(a)})
 	}
-	slices.SortFunc(out.Apps, func(a, b deal.App) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Apps, func(a, b partition.App) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -129,16 +130,16 @@ func rate(a *v1alpha1.InferenceApp) float64 {
 	return rate
 }
 
-// dealtBefore is the deal in force, as the cells' ConfigMaps have it.
-func dealtBefore(f *fleet) (out []deal.Cell) {
+// partitionBefore is the partition in force, as the cells' ConfigMaps have it.
+func partitionBefore(f *fleet) (out []partition.Cell) {
 	for at := int32(0); ; at++ {
 		m := f.configs[at]
 		if m == nil {
 			return out
 		}
-		var c deal.Cell
+		var c partition.Cell
 		if json.Unmarshal([]byte(m.Annotations[annotationDeal]), &c) != nil {
-			c = deal.Cell{} // somebody has changed it: dealt as if it were new
+			c = partition.Cell{} // somebody has changed it: dealt as if it were new
 		}
 		out = append(out, c)
 	}
@@ -148,11 +149,11 @@ func dealtBefore(f *fleet) (out []deal.Cell) {
 // Those that receive apps come first, so that an app that moves is in two cells for a moment rather than in none.
 func (r *fleets) writeCells(ctx context.Context, f *fleet, d *decision) (wrote bool, err error) {
 	var errs []error
-	order := make([]int, len(d.deal))
-	gains := make([]bool, len(d.deal))
+	order := make([]int, len(d.parts))
+	gains := make([]bool, len(d.parts))
 	for at := range order {
 		order[at] = at
-		gains[at] = r.gains(f, int32(at), d.deal[at].Apps)
+		gains[at] = r.gains(f, int32(at), d.parts[at].Apps)
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
@@ -164,11 +165,11 @@ func (r *fleets) writeCells(ctx context.Context, f *fleet, d *decision) (wrote b
 		return 0
 	})
 	for _, at := range order {
-		did, err := r.writeCell(ctx, f, int32(at), &d.deal[at], d.cells[at])
+		did, err := r.writeCell(ctx, f, int32(at), &d.parts[at], d.cells[at])
 		errs, wrote = append(errs, err), wrote || did
 	}
 	for n, m := range f.configs {
-		if int(n) >= len(d.deal) {
+		if int(n) >= len(d.parts) {
 			errs = append(errs, r.remove(ctx, m))
 		}
 	}
@@ -177,14 +178,15 @@ func (r *fleets) writeCells(ctx context.Context, f *fleet, d *decision) (wrote b
 
 // gains reports whether a cell gets an app that it did not have.
 func (r *fleets) gains(f *fleet, at int32, apps []string) bool {
-	before := dealtBefore(f)
+	before := partitionBefore(f)
 	if int(at) >= len(before) {
 		return true
 	}
 	return slices.ContainsFunc(apps, func(a string) bool { return !slices.Contains(before[at].Apps, a) })
 }
 
-func (r *fleets) writeCell(ctx context.Context, f *fleet, at int32, c *deal.Cell, made *render.Output) (bool, error) {
+func (r *fleets) writeCell(ctx context.Context, f *fleet, at int32, c *partition.Cell, made *render.Output) (bool,
+	error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return false, err

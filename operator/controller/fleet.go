@@ -50,7 +50,7 @@ func addFleets(m ctrl.Manager, o Options) error {
 		return nil
 	})
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	// Dispatchers write rates to apps every few seconds: those are looked at when cells are dealt anew, not here.
+	// Dispatchers write rates to apps every few seconds: those are looked at when cells are divided anew, not here.
 	return ctrl.NewControllerManagedBy(m).Named("fleet").
 		For(&v1alpha1.Fleet{}).
 		Watches(&v1alpha1.InferenceApp{}, toFleet, builder.WithPredicates(predicate.Or(

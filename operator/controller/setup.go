@@ -42,7 +42,7 @@ type Options struct {
 	// Elect has one of several operators work, by a lease in ElectIn.
 	Elect   bool
 	ElectIn string
-	// Redeal is how often apps and machines are dealt anew by the load that was seen. Default: 30 s.
+	// Redeal is how often apps and machines are divided anew by the load that was seen. Default: 30 s.
 	Redeal time.Duration
 	// MeasureTimeout bounds how long a measurement may take, with the time until its pod has a node. Default: 1 h.
 	MeasureTimeout time.Duration

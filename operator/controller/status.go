@@ -177,7 +177,7 @@ func (r *fleets) fleetStatus(ctx context.Context, f *fleet, d *decision, invalid
 
 // readiness says whether all cells are served.
 func readiness(have *v1alpha1.FleetStatus, d *decision) metav1.Condition {
-	if len(d.deal) == 0 {
+	if len(d.parts) == 0 {
 		return condition(Ready, false, "NothingToServe", "the fleet has no app, or no machine type: create an "+
 			"InferenceApp and a MachineType that name it in spec.fleet")
 	}
@@ -186,7 +186,7 @@ func readiness(have *v1alpha1.FleetStatus, d *decision) metav1.Condition {
 		holders[c.Cell] = c.Holder
 	}
 	var waiting []string
-	for at := range d.deal {
+	for at := range d.parts {
 		if holders[int32(at)] == "" && len(d.cells[at].Apps) > 0 {
 			waiting = append(waiting, strconv.Itoa(at))
 		}
@@ -194,7 +194,7 @@ func readiness(have *v1alpha1.FleetStatus, d *decision) metav1.Condition {
 	if len(waiting) > 0 {
 		return condition(Ready, false, "NotServed", "no dispatcher serves cell "+strings.Join(waiting, ", ")+" yet")
 	}
-	return condition(Ready, true, "Served", plural(len(d.deal), "cell")+" are served")
+	return condition(Ready, true, "Served", plural(len(d.parts), "cell")+" are served")
 }
 
 func budgeted(f *fleet, cost float64) metav1.Condition {

@@ -94,13 +94,13 @@ func (h *heldCells) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (h *heldCells) Collect(to chan<- prometheus.Metric) {
-	for _, n := range h.d.keeper.Held() {
+	for _, n := range h.d.elector.Held() {
 		to <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, 1, strconv.Itoa(n))
 	}
 	for n := range h.d.runs.Runs() {
 		to <- prometheus.MustNewConstMetric(servedDesc, prometheus.GaugeValue, 1, strconv.Itoa(n))
 	}
-	if at := h.d.keeper.Reached(); !at.IsZero() {
+	if at := h.d.elector.Reached(); !at.IsZero() {
 		to <- prometheus.MustNewConstMetric(reachedDesc, prometheus.GaugeValue, time.Since(at).Seconds())
 	}
 }

@@ -1,5 +1,5 @@
 // Package dispatcher is a replica of a fleet's front ends. Each replica answers for all apps of the fleet; the engines
-// behind them are dealt to the replicas by cell, so that none is a single point of failure.
+// behind them are given to the replicas by cell, so that none is a single point of failure.
 //
 //   - cells: which replica holds which cell, by leases.
 //   - runner: a run of sluice's host for each cell that this replica holds.

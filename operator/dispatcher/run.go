@@ -34,7 +34,7 @@ type Dispatcher struct {
 	api     client.Client
 	table   *front.Table
 	runs    *runner.Manager
-	keeper  *cells.Keeper
+	elector *cells.Elector
 	configs *configurations
 	front   *front.Front
 	metrics *prometheus.Registry
@@ -73,22 +73,22 @@ func New(o Options) (*Dispatcher, error) {
 		return nil, err
 	}
 	d.runs = runner.New(runner.Options{Store: o.Store, Supply: o.Supply, Before: d.before, Log: o.Log, Drain: o.Drain,
-		Changed:     func(int) { d.table.Touch(); d.keeper.Poke() },
+		Changed:     func(int) { d.table.Touch(); d.elector.Poke() },
 		Certificate: func(ctx context.Context) *x509.Certificate { return d.front.Certificate(ctx) }})
 	d.front, err = front.New(front.Config{
 		Server: server.Config{HTTP: o.HTTP, GRPC: o.GRPC, TLS: clients, DrainTimeout: o.Drain, Log: o.Log,
 			Version: host.Version()},
 		Replica: replica, Table: d.table, Runs: d.runs, Hold: o.Hold, Waiting: o.Waiting,
 		Metrics: front.NewMetrics(d.metrics),
-		Reached: func() time.Time { return d.keeper.Reached() }, Log: o.Log,
+		Reached: func() time.Time { return d.elector.Reached() }, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	d.me.HTTP, d.me.GRPC = at(o.Address, d.front.HTTPAddr()), at(o.Address, d.front.GRPCAddr())
-	d.keeper = cells.New(cells.Options{Client: api, Namespace: o.Namespace, Fleet: o.Fleet, Me: d.me, Owner: o.Owner,
+	d.elector = cells.New(cells.Options{Client: api, Namespace: o.Namespace, Fleet: o.Fleet, Me: d.me, Owner: o.Owner,
 		Duration: o.Lease, Renew: o.Renew, Server: d.runs, Changed: d.table.SetHolders, CutOff: d.cutOff, Log: o.Log})
-	d.configs = &configurations{o: &d.o, table: d.table, runs: d.runs, keeper: d.keeper,
+	d.configs = &configurations{o: &d.o, table: d.table, runs: d.runs, elector: d.elector,
 		owners: make(map[int]ownerReference), cells: make(map[int]front.Cell)}
 	if err := d.openAdmin(); err != nil {
 		d.front.Close()
@@ -131,7 +131,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	synced, err := handOn(watching, from, d.keeper, d.configs, d.replica)
+	synced, err := handOn(watching, from, d.elector, d.configs, d.replica)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		"grpc", d.GRPCAddr(), "admin", d.AdminAddr())
 
 	kept := make(chan struct{})
-	go func() { defer close(kept); d.keeper.Run(failed) }()
+	go func() { defer close(kept); d.elector.Run(failed) }()
 	<-failed.Done()
 	began := time.Now()
 	d.front.Leave()

@@ -44,7 +44,7 @@ func (d *Dispatcher) report(ctx context.Context) {
 // sources are the cells whose status this replica writes.
 func (d *Dispatcher) sources() map[int]status.Source {
 	out := make(map[int]status.Source)
-	held := d.keeper.Held()
+	held := d.elector.Held()
 	for n, run := range d.runs.Runs() {
 		if !slices.Contains(held, n) {
 			continue

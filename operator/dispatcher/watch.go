@@ -43,10 +43,10 @@ func newCache(o *Options, scheme *runtime.Scheme) (cache.Cache, error) {
 
 // configurations follows the ConfigMaps of the cells.
 type configurations struct {
-	o      *Options
-	table  *front.Table
-	runs   *runner.Manager
-	keeper *cells.Keeper
+	o       *Options
+	table   *front.Table
+	runs    *runner.Manager
+	elector *cells.Elector
 
 	mu     sync.Mutex
 	all    bool // that were there at first are known
@@ -122,7 +122,7 @@ func (c *configurations) tell() {
 		return
 	}
 	c.table.SetCells(c.cells)
-	c.keeper.SetCells(c.owners)
+	c.elector.SetCells(c.owners)
 }
 
 // apps are the apps of a cell.
@@ -140,9 +140,9 @@ func (c *configurations) synced() {
 	c.tell()
 }
 
-// handOn hands what the cache sees to the keeper and to the configurations. It returns what reports whether all that
+// handOn hands what the cache sees to the elector and to the configurations. It returns what reports whether all that
 // was there at first has been handed on.
-func handOn(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *configurations,
+func handOn(ctx context.Context, from cache.Cache, elector *cells.Elector, c *configurations,
 	replica *peertls.Replica) (func() bool, error) {
 	var synced []toolscache.InformerSynced
 	add := func(kind client.Object, h toolscache.ResourceEventHandlerFuncs) error {
@@ -159,7 +159,7 @@ func handOn(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *conf
 	seen := func(x any) {
 		if l, ok := x.(*coordinationv1.Lease); ok {
 			meet(replica, c.o.Fleet, l.Name, l)
-			keeper.See(l)
+			elector.See(l)
 		}
 	}
 	if err := add(&coordinationv1.Lease{}, toolscache.ResourceEventHandlerFuncs{
@@ -167,7 +167,7 @@ func handOn(ctx context.Context, from cache.Cache, keeper *cells.Keeper, c *conf
 		DeleteFunc: func(x any) {
 			if l, ok := last(x).(*coordinationv1.Lease); ok {
 				meet(replica, c.o.Fleet, l.Name, nil)
-				keeper.Gone(l.Name)
+				elector.Gone(l.Name)
 			}
 		},
 	}); err != nil {

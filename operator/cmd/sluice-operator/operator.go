@@ -41,7 +41,7 @@ func runOperator(ctx context.Context, args []string) error {
 	fs.StringVar(&o.Profiling, "pprof", "", "`address` that answers /debug/pprof/; none without")
 	fs.BoolVar(&o.Elect, "leader-elect", true, "have one of several operators work; the others wait to take over")
 	fs.StringVar(&o.ElectIn, "leader-elect-namespace", os.Getenv("POD_NAMESPACE"), "`namespace` of the lease for that")
-	fs.DurationVar(&o.Redeal, "redeal", 30*time.Second, "`time` after which apps and machines are dealt anew by "+
+	fs.DurationVar(&o.Redeal, "redeal", 30*time.Second, "`time` after which apps and machines are divided anew by "+
 		"the load seen")
 	fs.DurationVar(&o.MeasureTimeout, "measure-timeout", time.Hour,
 		"`time` that a measurement may take, with the time until it has a machine")

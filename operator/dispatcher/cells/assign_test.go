@@ -15,7 +15,7 @@ func TestAssign(t *testing.T) {
 		want    map[int]string // "?" is any live replica
 		moves   int
 	}{
-		{"free cells are dealt", map[int]string{0: "", 1: ""}, []string{"a", "b"}, map[int]string{0: "?", 1: "?"}, 2},
+		{"free cells are given", map[int]string{0: "", 1: ""}, []string{"a", "b"}, map[int]string{0: "?", 1: "?"}, 2},
 		{"nothing moves without need", map[int]string{0: "a", 1: "b", 2: "b"}, []string{"a", "b"},
 			map[int]string{0: "a", 1: "b", 2: "b"}, 0},
 		{"one more is given over", map[int]string{0: "a", 1: "a"}, []string{"a", "b"}, map[int]string{0: "a", 1: "b"},

@@ -13,7 +13,7 @@ import (
 // judge finds out whether this replica alone cannot reach the API server: then others take its cells, and it must not
 // serve them as well. It asks the others. Two of their answers with a failed attempt of its own between them decide:
 // when the server comes back, some reach it a moment before others do.
-func (k *Keeper) judge(ctx context.Context, live map[string]Holder, now time.Time) {
+func (k *Elector) judge(ctx context.Context, live map[string]Holder, now time.Time) {
 	if k.CutOff == nil || k.failing.IsZero() || k.cut || len(k.holding()) == 0 ||
 		now.Sub(k.failing) < k.Renew || now.Sub(k.asked) < k.Renew {
 		return
@@ -40,7 +40,7 @@ func (k *Keeper) judge(ctx context.Context, live map[string]Holder, now time.Tim
 }
 
 // others are the replicas that were ever seen, but for this one.
-func (k *Keeper) others() []Holder {
+func (k *Elector) others() []Holder {
 	out := make(map[string]Holder)
 	add := func(l *coordinationv1.Lease) {
 		if h := holderOf(l); h.Identity != "" && h.Identity != k.Me.Identity && h.HTTP != "" {
@@ -57,7 +57,7 @@ func (k *Keeper) others() []Holder {
 }
 
 // cutOff stops serving until the API server answers.
-func (k *Keeper) cutOff() {
+func (k *Elector) cutOff() {
 	k.cut = true
 	k.Log.Error("other replicas reach the API server and this one does not: it stops serving its cells, which others " +
 		"take over")

@@ -15,7 +15,7 @@ import (
 )
 
 // step does what the present view asks for. Writes run beside it, one at a time for each lease.
-func (k *Keeper) step(ctx context.Context, now time.Time) {
+func (k *Elector) step(ctx context.Context, now time.Time) {
 	if !k.take(now) {
 		return
 	}
@@ -55,7 +55,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) {
 	k.publish()
 }
 
-func (k *Keeper) exists(n int) bool {
+func (k *Elector) exists(n int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, ok := k.owners[n]
@@ -63,7 +63,7 @@ func (k *Keeper) exists(n int) bool {
 }
 
 // effective is who holds a cell; "" where nobody does, or its holder has lapsed.
-func (k *Keeper) effective(n int, now time.Time) string {
+func (k *Elector) effective(n int, now time.Time) string {
 	c := k.cells[n]
 	h := holderOf(c.lease).Identity
 	if h != k.Me.Identity && c.lapsed(now, k.Duration, k.Renew) {
@@ -73,7 +73,7 @@ func (k *Keeper) effective(n int, now time.Time) string {
 }
 
 // keep renews a cell that this replica holds, and hands it over to who is to have it.
-func (k *Keeper) keep(ctx context.Context, n int, c *held, target string, live map[string]Holder, now time.Time) {
+func (k *Elector) keep(ctx context.Context, n int, c *held, target string, live map[string]Holder, now time.Time) {
 	if !c.serving && !k.cut {
 		c.serving, c.givenTo = true, ""
 		k.Server.Prepare(n)
@@ -106,7 +106,7 @@ func (k *Keeper) keep(ctx context.Context, n int, c *held, target string, live m
 }
 
 // prepare gets ready for a cell that its holder wants to hand over, and tells it.
-func (k *Keeper) prepare(ctx context.Context, n int, c *held) {
+func (k *Elector) prepare(ctx context.Context, n int, c *held) {
 	if !c.serving {
 		c.serving, c.givenTo = true, ""
 		k.Server.Prepare(n)
@@ -121,14 +121,14 @@ func (k *Keeper) prepare(ctx context.Context, n int, c *held) {
 
 // promised reports whether this replica has said that it is ready to take a cell: its holder may hand it over at any
 // moment, and may have done so already.
-func (k *Keeper) promised(c *held) bool {
+func (k *Elector) promised(c *held) bool {
 	return c.lease != nil && holderOf(c.lease).Identity != k.Me.Identity &&
 		c.lease.Annotations[AnnotationPrepared] == k.Me.Identity
 }
 
 // withdraw takes that back, because this replica ends. If the cell was handed over meanwhile, the write fails, and the
 // cell is handed on.
-func (k *Keeper) withdraw(ctx context.Context, n int, c *held) {
+func (k *Elector) withdraw(ctx context.Context, n int, c *held) {
 	if c.busy {
 		return
 	}
@@ -139,7 +139,7 @@ func (k *Keeper) withdraw(ctx context.Context, n int, c *held) {
 }
 
 // acquire takes a cell that nobody holds.
-func (k *Keeper) acquire(ctx context.Context, n int, c *held) {
+func (k *Elector) acquire(ctx context.Context, n int, c *held) {
 	if c.lease == nil {
 		l := newLease(k.Namespace, LeaseName(k.Fleet, n), k.Fleet, k.Me, k.Duration, k.Wall())
 		l.Labels[v1alpha1.LabelCell] = itoa(n)
@@ -164,7 +164,7 @@ func (k *Keeper) acquire(ctx context.Context, n int, c *held) {
 	}, func(l *coordinationv1.Lease, err error, now time.Time) { k.acquired(n, c, l, err, now) })
 }
 
-func (k *Keeper) acquired(n int, c *held, l *coordinationv1.Lease, err error, now time.Time) {
+func (k *Elector) acquired(n int, c *held, l *coordinationv1.Lease, err error, now time.Time) {
 	if err != nil {
 		c.probeAt = time.Time{} // somebody else was first, or the API server is gone: read it
 		c.probing = time.Time{}
@@ -177,7 +177,7 @@ func (k *Keeper) acquired(n int, c *held, l *coordinationv1.Lease, err error, no
 }
 
 // stop ends to serve a cell that another replica holds.
-func (k *Keeper) stop(n int, c *held) {
+func (k *Elector) stop(n int, c *held) {
 	if !c.serving {
 		return
 	}
@@ -194,7 +194,7 @@ func (k *Keeper) stop(n int, c *held) {
 }
 
 // drop forgets a cell that the fleet does not have any more. Its holder deletes its lease.
-func (k *Keeper) drop(ctx context.Context, n int, c *held) {
+func (k *Elector) drop(ctx context.Context, n int, c *held) {
 	mine := holderOf(c.lease).Identity == k.Me.Identity
 	if c.serving {
 		c.serving = false
@@ -217,7 +217,7 @@ func (k *Keeper) drop(ctx context.Context, n int, c *held) {
 }
 
 // probe reads the lease of a silent holder.
-func (k *Keeper) probe(ctx context.Context, n int, c *held, now time.Time) {
+func (k *Elector) probe(ctx context.Context, n int, c *held, now time.Time) {
 	if c.busy || c.lease == nil || !c.suspect(now, k.Renew) || now.Before(c.probeAt) {
 		return
 	}
@@ -227,7 +227,7 @@ func (k *Keeper) probe(ctx context.Context, n int, c *held, now time.Time) {
 }
 
 // read returns a cell's lease; nil where there is none.
-func (k *Keeper) read(ctx context.Context, n int) (*coordinationv1.Lease, error) {
+func (k *Elector) read(ctx context.Context, n int) (*coordinationv1.Lease, error) {
 	l := &coordinationv1.Lease{}
 	err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: LeaseName(k.Fleet, n)}, l)
 	if errors.IsNotFound(err) {
@@ -237,7 +237,7 @@ func (k *Keeper) read(ctx context.Context, n int) (*coordinationv1.Lease, error)
 }
 
 // write updates a cell's lease from the version that was seen. After a conflict it reads what is there.
-func (k *Keeper) write(ctx context.Context, n int, c *held, l *coordinationv1.Lease, then func(error)) {
+func (k *Elector) write(ctx context.Context, n int, c *held, l *coordinationv1.Lease, then func(error)) {
 	k.operate(ctx, &c.busy, func(ctx context.Context) (*coordinationv1.Lease, error) {
 		err := k.Client.Update(ctx, l)
 		if errors.IsConflict(err) || errors.IsNotFound(err) {
@@ -257,7 +257,7 @@ func (k *Keeper) write(ctx context.Context, n int, c *held, l *coordinationv1.Le
 }
 
 // beMember renews the replica's own lease: often while it holds no cell, whose lease shows that it lives.
-func (k *Keeper) beMember(ctx context.Context, now time.Time) {
+func (k *Elector) beMember(ctx context.Context, now time.Time) {
 	m := &k.own
 	if m.busy || now.Before(m.renewAt) {
 		return
@@ -293,8 +293,8 @@ func (k *Keeper) beMember(ctx context.Context, now time.Time) {
 	})
 }
 
-// operate runs a read or a write beside the keeper's loop, and hands its result to the loop.
-func (k *Keeper) operate(ctx context.Context, busy *bool, do func(context.Context) (*coordinationv1.Lease, error),
+// operate runs a read or a write beside the elector's loop, and hands its result to the loop.
+func (k *Elector) operate(ctx context.Context, busy *bool, do func(context.Context) (*coordinationv1.Lease, error),
 	then func(*coordinationv1.Lease, error, time.Time)) {
 	*busy = true
 	k.ops.Go(func() {
@@ -311,7 +311,7 @@ func (k *Keeper) operate(ctx context.Context, busy *bool, do func(context.Contex
 }
 
 // heard notes whether the API server answers. Errors that it gives are answers, too.
-func (k *Keeper) heard(err error, at time.Time) {
+func (k *Elector) heard(err error, at time.Time) {
 	if err != nil && errors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		if k.failing.IsZero() {
 			k.failing = at
@@ -329,7 +329,7 @@ func (k *Keeper) heard(err error, at time.Time) {
 }
 
 // publish tells who holds what, when that has changed.
-func (k *Keeper) publish() {
+func (k *Elector) publish() {
 	now := make(map[int]Holder, len(k.cells))
 	for n, c := range k.cells {
 		if k.exists(n) {

@@ -64,7 +64,7 @@ type view struct {
 	known   bool
 	places  map[int]place
 	keys    map[string]string  // of the replicas that hold cells, by their addresses
-	apps    map[string][]place // by name; where an app is dealt to several cells, with their weights
+	apps    map[string][]place // by name; where an app is given to several cells, with their weights
 	changed chan struct{}      // closed when there is a newer view
 }
 

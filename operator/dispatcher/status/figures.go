@@ -30,7 +30,7 @@ type App struct {
 // Broken is a variant that cannot be loaded, and why: "" where nobody said.
 type Broken struct{ Variant, Why string }
 
-// whole estimates how an app does on all of its cells from one that has a share of it: queries are dealt to them by
+// whole estimates how an app does on all of its cells from one that has a share of it: queries are given to them by
 // chance, and machines by share.
 func (a App) whole(share float64) App {
 	if share == 1 {
@@ -52,7 +52,7 @@ type Cell struct {
 }
 
 // young is until when a run's rates are those that it was made for: what waited for it comes at once, and would look
-// like a load that apps are dealt anew for.
+// like a load that apps are divided anew for.
 const young = 20 * time.Second
 
 // Of reads a run's figures. expected are the rates that it was made for, by app; unfetched says why models could not be

@@ -1,4 +1,4 @@
-package deal
+package partition
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// machines deals each machine type among the cells by their load. Every cell gets a machine.
+// machines divides each machine type among the cells by their load. Every cell gets a machine.
 func (f *Fleet) machines(out, before []Cell, load []float64) {
 	for at := range out {
 		out[at].Most = map[string]int32{}
@@ -122,7 +122,7 @@ func give(out []Cell, at int, types []string) {
 	}
 }
 
-// budget deals the budget by load.
+// budget divides the budget by load.
 func (f *Fleet) budget(out, before []Cell, load []float64) {
 	if f.Budget <= 0 {
 		return

@@ -1,4 +1,4 @@
-package deal
+package partition
 
 import (
 	"cmp"
@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// App is what is dealt.
+// App is what is given.
 type App struct {
 	Name string
 	Load float64 // in any unit that adds up, such as queries/s times their run time; at least 0
 	Rate float64 // queries/s that a dispatcher would have to answer
-	// Whole is never dealt to several cells, as where the order of queries counts.
+	// Whole is never given to several cells, as where the order of queries counts.
 	Whole bool
 }
 
-// Cell is what a cell has been dealt.
+// Cell is what a cell has been given.
 type Cell struct {
 	Apps   []string         `json:"apps"`             // by name
 	Most   map[string]int32 `json:"most,omitempty"`   // machines by type; only those it may have
@@ -26,29 +26,29 @@ type Cell struct {
 	Shares map[string]float64 `json:"shares,omitempty"`
 }
 
-// Fleet is what there is to deal.
+// Fleet is what there is to divide.
 type Fleet struct {
 	Dispatchers int32
 	Apps        []App
 	Most        map[string]int32 // machines by type
 	Budget      float64          // $/h; 0 for none
-	// CellRate is how many queries/s one dispatcher is given at most; 0 for any number. An app with more is dealt to
+	// CellRate is how many queries/s one dispatcher is given at most; 0 for any number. An app with more is given to
 	// several cells, each with machines of its own.
 	CellRate float64
 }
 
-// How uneven a deal may be.
+// How uneven a partition may be.
 const (
 	even  = 1.25 // a cell is given apps up to this multiple of the mean load
 	moved = 1.5  // apps are moved away from a cell above this multiple
-	drift = 0.25 // machines and budget are dealt anew when a cell's part is off by this share of what it should be
+	drift = 0.25 // machines and budget are divided anew when a cell's part is off by this share of what it should be
 	idle  = 0.02 // of the mean load that an app counts for at least: it is there, and may wake
 	joins = 0.7  // an app has fewer parts again once fewer would do at this share of what a dispatcher is given
 )
 
-// Deal deals a fleet. before is the deal in force, by cell; nil for none. It returns at most as many cells as there are
-// dispatchers, apps and machines.
-func Deal(f *Fleet, before []Cell) []Cell {
+// Partition divides a fleet. before is the partition in force, by cell; nil for none. It returns at most as many cells
+// as there are dispatchers, apps and machines.
+func Partition(f *Fleet, before []Cell) []Cell {
 	parts := f.parts(before)
 	n := f.cells(parts)
 	if n == 0 {
@@ -136,9 +136,9 @@ func number(x float64) float64 {
 	return x
 }
 
-// apps deals the apps and returns the load of each cell.
+// apps divides the apps and returns the load of each cell.
 func (f *Fleet) apps(out, before []Cell, loads map[string]float64, parts map[string]int) []float64 {
-	d := newDealing(f, out, loads, parts)
+	d := newDivision(f, out, loads, parts)
 	for at := range min(len(before), len(out)) {
 		for _, name := range before[at].Apps {
 			if _, ok := loads[name]; ok && !d.has(at, name) {
@@ -152,7 +152,7 @@ func (f *Fleet) apps(out, before []Cell, loads map[string]float64, parts map[str
 	// The largest first: they have the least choice.
 	var waiting []string
 	for name := range loads {
-		for range parts[name] - d.dealt[name] {
+		for range parts[name] - d.given[name] {
 			waiting = append(waiting, name)
 		}
 	}
@@ -175,7 +175,7 @@ func (f *Fleet) apps(out, before []Cell, loads map[string]float64, parts map[str
 	for at := range out {
 		slices.Sort(out[at].Apps)
 		for _, name := range out[at].Apps {
-			if k := d.dealt[name]; k > 1 {
+			if k := d.given[name]; k > 1 {
 				if out[at].Shares == nil {
 					out[at].Shares = make(map[string]float64)
 				}
@@ -186,19 +186,19 @@ func (f *Fleet) apps(out, before []Cell, loads map[string]float64, parts map[str
 	return d.total
 }
 
-// dealing is the work of dealing apps.
-type dealing struct {
+// division is the work of dividing apps.
+type division struct {
 	out           []Cell
 	total, rate   []float64          // by cell
 	loads, rates  map[string]float64 // of one part of an app
-	parts, dealt  map[string]int     // that an app is to have, and has
+	parts, given  map[string]int     // that an app is to have, and has
 	mean, largest float64            // load of a cell, of a part
 	bound, most   float64            // load and queries/s up to which a cell is given apps
 }
 
-func newDealing(f *Fleet, out []Cell, loads map[string]float64, parts map[string]int) *dealing {
-	d := &dealing{out: out, total: make([]float64, len(out)), rate: make([]float64, len(out)), parts: parts,
-		loads: make(map[string]float64), rates: make(map[string]float64), dealt: make(map[string]int),
+func newDivision(f *Fleet, out []Cell, loads map[string]float64, parts map[string]int) *division {
+	d := &division{out: out, total: make([]float64, len(out)), rate: make([]float64, len(out)), parts: parts,
+		loads: make(map[string]float64), rates: make(map[string]float64), given: make(map[string]int),
 		most: math.Inf(1)}
 	if x := number(f.CellRate); x > 0 {
 		d.most = x
@@ -215,25 +215,25 @@ func newDealing(f *Fleet, out []Cell, loads map[string]float64, parts map[string
 	return d
 }
 
-func (d *dealing) has(at int, name string) bool { return slices.Contains(d.out[at].Apps, name) }
+func (d *division) has(at int, name string) bool { return slices.Contains(d.out[at].Apps, name) }
 
-func (d *dealing) give(name string, at int) {
+func (d *division) give(name string, at int) {
 	d.out[at].Apps = append(d.out[at].Apps, name)
 	d.total[at] += d.loads[name]
 	d.rate[at] += d.rates[name]
-	d.dealt[name]++
+	d.given[name]++
 }
 
-func (d *dealing) take(name string, at int) {
+func (d *division) take(name string, at int) {
 	d.out[at].Apps = slices.DeleteFunc(d.out[at].Apps, func(x string) bool { return x == name })
 	d.total[at] -= d.loads[name]
 	d.rate[at] -= d.rates[name]
-	d.dealt[name]--
+	d.given[name]--
 }
 
 // join takes an app that has too many parts away from the cells with most load.
-func (d *dealing) join(name string) {
-	for d.dealt[name] > d.parts[name] {
+func (d *division) join(name string) {
+	for d.given[name] > d.parts[name] {
 		from := -1
 		for at := range d.out {
 			if d.has(at, name) && (from < 0 || d.total[at] >= d.total[from]) {
@@ -245,13 +245,13 @@ func (d *dealing) join(name string) {
 }
 
 // fits reports whether a cell has room for a part of an app.
-func (d *dealing) fits(name string, at int) bool {
+func (d *division) fits(name string, at int) bool {
 	return d.total[at]+d.loads[name] <= d.bound && d.rate[at]+d.rates[name] <= d.most
 }
 
 // place is the cell for a part of an app: by rendezvous hashing the first that has room, so that it depends on the
 // others as little as can be; where none has, the one with least load. Cells that have the app are left out.
-func (d *dealing) place(name string) int {
+func (d *division) place(name string) int {
 	best, least := -1, -1
 	var score uint64
 	for at := range d.out {
@@ -273,7 +273,7 @@ func (d *dealing) place(name string) int {
 
 // relieve moves apps away from a cell until its load and its queries/s are in bounds, where others have room: the
 // fewest that do it.
-func (d *dealing) relieve(at int) {
+func (d *division) relieve(at int) {
 	for d.total[at] > d.bound || d.rate[at] > d.most {
 		sizes, over := d.loads, d.total[at]-d.bound
 		if over <= 0 {
@@ -307,7 +307,7 @@ func (d *dealing) relieve(at int) {
 }
 
 // fill gives an app to a cell without any: the one of those whose cell keeps another that likes it best.
-func (d *dealing) fill(at int) {
+func (d *division) fill(at int) {
 	from, which := -1, ""
 	var score uint64
 	for other := range d.out {

@@ -25,7 +25,7 @@ type Server interface {
 	Release(cell int, handedOver bool)
 }
 
-// Options configure a Keeper.
+// Options configure an Elector.
 type Options struct {
 	Client           client.Client // reads and writes the API server without a cache
 	Namespace, Fleet string
@@ -43,8 +43,8 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Keeper takes, renews and hands over cells.
-type Keeper struct {
+// Elector takes, renews and hands over cells.
+type Elector struct {
 	Options
 	wake    chan struct{}
 	results chan func(now time.Time)
@@ -88,17 +88,17 @@ type member struct {
 	busy    bool
 }
 
-// New returns a keeper. Run has it work.
-func New(o Options) *Keeper {
+// New returns an elector. Run has it work.
+func New(o Options) *Elector {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	return &Keeper{Options: o, wake: make(chan struct{}, 1), results: make(chan func(time.Time), 64),
+	return &Elector{Options: o, wake: make(chan struct{}, 1), results: make(chan func(time.Time), 64),
 		cells: make(map[int]*held), members: make(map[string]*member)}
 }
 
 // SetCells says which cells there are, with the object that each belongs to.
-func (k *Keeper) SetCells(owners map[int]metav1.OwnerReference) {
+func (k *Elector) SetCells(owners map[int]metav1.OwnerReference) {
 	k.mu.Lock()
 	k.owners, k.known = maps.Clone(owners), true
 	k.mu.Unlock()
@@ -106,22 +106,22 @@ func (k *Keeper) SetCells(owners map[int]metav1.OwnerReference) {
 }
 
 // See takes a lease from a watch; Gone takes the name of one that was deleted.
-func (k *Keeper) See(l *coordinationv1.Lease) { k.saw(sighting{l.Name, l}) }
+func (k *Elector) See(l *coordinationv1.Lease) { k.saw(sighting{l.Name, l}) }
 
 // Gone takes the name of a lease that was deleted.
-func (k *Keeper) Gone(name string) { k.saw(sighting{name, nil}) }
+func (k *Elector) Gone(name string) { k.saw(sighting{name, nil}) }
 
-func (k *Keeper) saw(s sighting) {
+func (k *Elector) saw(s sighting) {
 	k.mu.Lock()
 	k.seen = append(k.seen, s)
 	k.mu.Unlock()
 	k.poke()
 }
 
-// Poke has the keeper look again, for instance because a cell has become ready.
-func (k *Keeper) Poke() { k.poke() }
+// Poke has the elector look again, for instance because a cell has become ready.
+func (k *Elector) Poke() { k.poke() }
 
-func (k *Keeper) poke() {
+func (k *Elector) poke() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -129,14 +129,14 @@ func (k *Keeper) poke() {
 }
 
 // Reached is when the API server last answered; zero for never.
-func (k *Keeper) Reached() time.Time {
+func (k *Elector) Reached() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.reached
 }
 
 // Held are the cells that this replica holds.
-func (k *Keeper) Held() []int {
+func (k *Elector) Held() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.held)
@@ -147,7 +147,7 @@ const leaveTime = 30 * time.Second
 
 // Run keeps cells until ctx ends. Then it hands its cells over to other replicas, if there are any, and returns once it
 // holds none, or cannot.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *Elector) Run(ctx context.Context) {
 	tick := time.NewTicker(k.Renew / 5)
 	defer tick.Stop()
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -181,7 +181,7 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // mayEnd reports whether nothing is held any more, or nobody is there to take it.
-func (k *Keeper) mayEnd() bool {
+func (k *Elector) mayEnd() bool {
 	if k.anyBusy() {
 		return false
 	}
@@ -193,7 +193,7 @@ func (k *Keeper) mayEnd() bool {
 	return len(k.holding()) == 0 || len(k.live(time.Now())) == 0
 }
 
-func (k *Keeper) anyBusy() bool {
+func (k *Elector) anyBusy() bool {
 	for _, c := range k.cells {
 		if c.busy {
 			return true
@@ -203,7 +203,7 @@ func (k *Keeper) anyBusy() bool {
 }
 
 // finish releases what is still held, and the replica's own lease, so that others need not wait until they lapse.
-func (k *Keeper) finish() {
+func (k *Elector) finish() {
 	ctx, done := context.WithTimeout(context.Background(), 3*k.Renew)
 	defer done()
 	for _, n := range k.holding() {
@@ -222,7 +222,7 @@ func (k *Keeper) finish() {
 }
 
 // holding are the cells whose leases name this replica.
-func (k *Keeper) holding() (out []int) {
+func (k *Elector) holding() (out []int) {
 	for _, n := range slices.Sorted(maps.Keys(k.cells)) {
 		if holderOf(k.cells[n].lease).Identity == k.Me.Identity {
 			out = append(out, n)
@@ -231,8 +231,8 @@ func (k *Keeper) holding() (out []int) {
 	return out
 }
 
-// take moves what watches have seen into the keeper's own view.
-func (k *Keeper) take(now time.Time) (known bool) {
+// take moves what watches have seen into the elector's own view.
+func (k *Elector) take(now time.Time) (known bool) {
 	k.mu.Lock()
 	seen, owners := k.seen, k.owners
 	k.seen, known = nil, k.known
@@ -249,7 +249,7 @@ func (k *Keeper) take(now time.Time) (known bool) {
 }
 
 // observe takes one sighting.
-func (k *Keeper) observe(s sighting, now time.Time) {
+func (k *Elector) observe(s sighting, now time.Time) {
 	name := k.Fleet + "-cell-"
 	if s.lease != nil {
 		if n, ok := cellOf(s.lease); ok && s.name == LeaseName(k.Fleet, n) {
@@ -278,7 +278,7 @@ func (k *Keeper) observe(s sighting, now time.Time) {
 }
 
 // live are the replicas that have shown themselves lately, with where they answer. Those that end are none of them.
-func (k *Keeper) live(now time.Time) map[string]Holder {
+func (k *Elector) live(now time.Time) map[string]Holder {
 	out := make(map[string]Holder)
 	fresh := func(o *observed) {
 		if h := holderOf(o.lease); h.Identity != "" && now.Sub(o.since) < k.Duration {
@@ -302,7 +302,7 @@ func (k *Keeper) live(now time.Time) map[string]Holder {
 }
 
 // ending are the replicas that end and hand their cells over.
-func (k *Keeper) ending() map[string]bool {
+func (k *Elector) ending() map[string]bool {
 	out := make(map[string]bool)
 	for _, m := range k.members {
 		if m.lease.Annotations[AnnotationLeaving] != "" {

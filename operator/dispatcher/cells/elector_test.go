@@ -34,10 +34,10 @@ type history struct {
 	spans map[int][]*span
 }
 
-// replica is a keeper in this process, with a watch of its own and a client that can be cut.
+// replica is an elector in this process, with a watch of its own and a client that can be cut.
 type testReplica struct {
 	name    string
-	keeper  *Keeper
+	elector *Elector
 	cut     atomic.Bool // its calls fail, and its watch brings nothing
 	stop    context.CancelFunc
 	ended   chan struct{}
@@ -148,14 +148,14 @@ func (x *team) start(name string, skew time.Duration) *testReplica {
 	x.t.Helper()
 	r := &testReplica{name: name, h: x.h, serving: make(map[int]*span), ended: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(r, nil))
-	r.keeper = New(Options{
+	r.elector = New(Options{
 		Client: cutClient{x.c.Client, &r.cut}, Namespace: x.namespace, Fleet: testFleet,
 		Me:       Holder{Identity: name, HTTP: name + ":8000", GRPC: name + ":8001"},
 		Duration: 3 * time.Second, Renew: time.Second, Server: r,
 		Changed: func(map[int]Holder) {}, Log: log, Wall: func() time.Time { return time.Now().Add(skew) },
 		CutOff: func(context.Context, []Holder) bool {
 			return slices.ContainsFunc(x.all, func(o *testReplica) bool {
-				return o != r && time.Since(o.keeper.Reached()) < 1500*time.Millisecond
+				return o != r && time.Since(o.elector.Reached()) < 1500*time.Millisecond
 			})
 		},
 	})
@@ -167,9 +167,9 @@ func (x *team) start(name string, skew time.Duration) *testReplica {
 	for n := range x.cells {
 		owners[n] = metav1.OwnerReference{}
 	}
-	r.keeper.SetCells(owners)
+	r.elector.SetCells(owners)
 	x.all = append(x.all, r)
-	go func() { defer close(r.ended); defer unwatch(); r.keeper.Run(ctx) }()
+	go func() { defer close(r.ended); defer unwatch(); r.elector.Run(ctx) }()
 	x.t.Cleanup(func() {
 		stop()
 		<-r.ended
@@ -182,7 +182,7 @@ func (x *team) start(name string, skew time.Duration) *testReplica {
 	return r
 }
 
-// watch polls the leases for the keeper, in place of a watch: what counts is what it sees and when.
+// watch polls the leases for the elector, in place of a watch: what counts is what it sees and when.
 func (r *testReplica) watch(ctx context.Context, x *team) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -197,7 +197,7 @@ func (r *testReplica) watch(ctx context.Context, x *team) {
 			continue
 		}
 		for k := range list.Items {
-			r.keeper.See(&list.Items[k])
+			r.elector.See(&list.Items[k])
 		}
 	}
 }

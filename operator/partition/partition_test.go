@@ -1,4 +1,4 @@
-package deal
+package partition
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ func random(r *rand.Rand) *Fleet {
 	return f
 }
 
-// holds reports the first property that a deal breaks. before is the deal that it follows from.
+// holds reports the first property that a partition breaks. before is the partition that it follows from.
 func holds(f *Fleet, before, out []Cell) error {
 	machines := int32(0)
 	for _, n := range f.Most {
@@ -80,30 +80,30 @@ func holds(f *Fleet, before, out []Cell) error {
 	}
 	for _, a := range f.Apps {
 		if seen[a.Name] != parts[a.Name] || math.Abs(shares[a.Name]-1) > 1e-9 {
-			return fmt.Errorf("app %s is dealt %d times, not %d, with shares of %v in all", a.Name, seen[a.Name],
+			return fmt.Errorf("app %s is given %d times, not %d, with shares of %v in all", a.Name, seen[a.Name],
 				parts[a.Name], shares[a.Name])
 		}
 		if f.CellRate > 0 && !a.Whole && a.Rate/float64(seen[a.Name]) > f.CellRate && seen[a.Name] < len(out) {
-			return fmt.Errorf("app %s with %v queries/s is dealt to %d of %d cells, of which each is given %v", a.Name,
+			return fmt.Errorf("app %s with %v queries/s is given to %d of %d cells, of which each is given %v", a.Name,
 				a.Rate, seen[a.Name], len(out), f.CellRate)
 		}
 	}
 	if len(seen) != len(f.Apps) {
-		return fmt.Errorf("%d apps are dealt, there are %d", len(seen), len(f.Apps))
+		return fmt.Errorf("%d apps are given, there are %d", len(seen), len(f.Apps))
 	}
 	for t, n := range f.Most {
 		if most[t] != n {
-			return fmt.Errorf("%d of %s are dealt, there are %d", most[t], t, n)
+			return fmt.Errorf("%d of %s are given, there are %d", most[t], t, n)
 		}
 	}
 	if math.Abs(budget-f.Budget) > 1e-6 {
-		return fmt.Errorf("a budget of %v is dealt, there is %v", budget, f.Budget)
+		return fmt.Errorf("a budget of %v is given, there is %v", budget, f.Budget)
 	}
 	return nil
 }
 
-// bounded reports a cell of a new deal that has more than it may have. A part goes to the cell with least load where
-// none has room, and so to one with at most the mean of those that it can go to.
+// bounded reports a cell of a new partition that has more than it may have. A part goes to the cell with least load
+// where none has room, and so to one with at most the mean of those that it can go to.
 func bounded(f *Fleet, out []Cell) error {
 	loads, parts := f.loads(), f.parts(nil)
 	var sum, largest float64
@@ -132,17 +132,17 @@ func TestDealsHold(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
 		f := random(r)
-		out := Deal(f, nil)
+		out := Partition(f, nil)
 		if err := errors.Join(holds(f, nil, out), bounded(f, out)); err != nil {
 			t.Fatalf("%+v: %v", f, err)
 		}
 		// The same fleet again changes nothing.
-		if again := Deal(f, out); !reflect.DeepEqual(again, out) {
+		if again := Partition(f, out); !reflect.DeepEqual(again, out) {
 			t.Fatalf("%+v: dealt again\n%+v\nbefore\n%+v", f, again, out)
 		}
-		// A fleet that has changed in any way still has a deal that holds.
+		// A fleet that has changed in any way still has a partition that holds.
 		g := random(r)
-		if err := holds(g, out, Deal(g, out)); err != nil {
+		if err := holds(g, out, Partition(g, out)); err != nil {
 			t.Fatalf("%+v after %+v: %v", g, f, err)
 		}
 	}
@@ -160,17 +160,17 @@ func TestLittleMoves(t *testing.T) {
 		for len(f.Apps) < 12 {
 			f.Apps = append(f.Apps, App{Name: fmt.Sprintf("more-%d", len(f.Apps)), Load: 1})
 		}
-		out := Deal(f, nil)
+		out := Partition(f, nil)
 		where := owners(out)
 
 		more := *f
 		more.Apps = append(slices.Clone(f.Apps), App{Name: "new"})
-		if n := movedApps(where, owners(Deal(&more, out))); n > 0 {
+		if n := movedApps(where, owners(Partition(&more, out))); n > 0 {
 			t.Fatalf("%d apps moved for one that has no load", n)
 		}
 		less := *f
 		less.Apps = slices.Clone(f.Apps[1:])
-		if n := movedApps(where, owners(Deal(&less, out))); n > len(f.Apps)/2 {
+		if n := movedApps(where, owners(Partition(&less, out))); n > len(f.Apps)/2 {
 			t.Fatalf("%d of %d apps moved where one went", n, len(f.Apps))
 		}
 		noisy := *f
@@ -178,13 +178,13 @@ func TestLittleMoves(t *testing.T) {
 		for i := range noisy.Apps {
 			noisy.Apps[i].Load *= 0.97 + 0.06*r.Float64()
 		}
-		again := Deal(&noisy, out)
+		again := Partition(&noisy, out)
 		if movedApps(where, owners(again)) > 0 {
 			continue // a cell that was too heavy can now be relieved
 		}
 		for at := range again {
 			if !maps.Equal(again[at].Most, out[at].Most) {
-				t.Fatalf("machines are dealt anew for a few percent of load: %v, before %v", again[at].Most,
+				t.Fatalf("machines are divided anew for a few percent of load: %v, before %v", again[at].Most,
 					out[at].Most)
 			}
 		}
@@ -197,10 +197,10 @@ func TestCellLeavesOthersAlone(t *testing.T) {
 	for i := range 200 {
 		f.Apps = append(f.Apps, App{Name: fmt.Sprintf("app-%d", i), Load: 1})
 	}
-	out := Deal(f, nil)
+	out := Partition(f, nil)
 	where := owners(out)
 	f.Dispatchers = 3
-	after := owners(Deal(f, out))
+	after := owners(Partition(f, out))
 	for name, at := range where {
 		if at < 3 && after[name] != at {
 			t.Errorf("app %s moved from cell %d to %d, though its cell stays", name, at, after[name])
@@ -213,7 +213,7 @@ func TestLoadIsSpread(t *testing.T) {
 	for i := range 400 {
 		f.Apps = append(f.Apps, App{Name: fmt.Sprintf("app-%d", i), Load: 1})
 	}
-	out := Deal(f, nil)
+	out := Partition(f, nil)
 	for at, c := range out {
 		if n := len(c.Apps); n > 125 || n < 60 {
 			t.Errorf("cell %d has %d of 400 apps", at, n)
@@ -226,7 +226,7 @@ func TestLoadIsSpread(t *testing.T) {
 			f.Apps[i].Load = 600
 		}
 	}
-	after := Deal(f, out)
+	after := Partition(f, out)
 	if !slices.Contains(after[0].Apps, heavy) {
 		t.Errorf("the heavy app moved")
 	}
@@ -239,7 +239,7 @@ func TestLoadIsSpread(t *testing.T) {
 		n += c.Most["b"]
 	}
 	if n != 3 || after[0].Most["b"] == 0 {
-		t.Errorf("type b is dealt as %v", after)
+		t.Errorf("type b is given as %v", after)
 	}
 }
 
@@ -253,7 +253,7 @@ func owners(out []Cell) map[string]int {
 	return m
 }
 
-// movedApps counts the apps of both deals whose cell differs.
+// movedApps counts the apps of both partitions whose cell differs.
 func movedApps(a, b map[string]int) (n int) {
 	for name, at := range a {
 		if to, ok := b[name]; ok && to != at {
@@ -278,7 +278,7 @@ func TestPartsStay(t *testing.T) {
 	}{{900, 1}, {1100, 2}, {2500, 3}, {2100, 3}, {1950, 3}, {1500, 3}, {1300, 2}, {800, 2},
 		{650, 1}, {9000, 6}, {100, 1}} {
 		large.Rate, large.Load = step.rate, step.rate/100
-		out := Deal(f, before)
+		out := Partition(f, before)
 		if err := holds(f, before, out); err != nil {
 			t.Fatalf("at %v queries/s: %v", step.rate, err)
 		}
@@ -297,13 +297,13 @@ func TestPartsStay(t *testing.T) {
 				t.Errorf("at %v queries/s the part of cell %d has moved", step.rate, at)
 			}
 		}
-		if again := Deal(f, out); !reflect.DeepEqual(again, out) {
-			t.Errorf("at %v queries/s the same fleet is dealt otherwise: %+v, before %+v", step.rate, again, out)
+		if again := Partition(f, out); !reflect.DeepEqual(again, out) {
+			t.Errorf("at %v queries/s the same fleet is given otherwise: %+v, before %+v", step.rate, again, out)
 		}
 		before = out
 	}
 	large.Whole, large.Rate = true, 9000
-	for at, c := range Deal(f, before) {
+	for at, c := range Partition(f, before) {
 		if c.Share("large") != 1 {
 			t.Errorf("cell %d has a part of an app that stays whole", at)
 		}
