@@ -45,7 +45,6 @@ func (c *conv) out() Shape           { return c.o }
 func (c *conv) weights() []float32   { return c.p }
 func (c *conv) running() int         { return 2 * c.o.C }
 func (c *conv) linear() Linear       { return Linear{c.folded, c.bias} }
-func (c *conv) parameters() int      { return c.k*c.o.C + c.o.C }
 func (c *conv) multiplications() int { return c.k * c.o.Len() }
 
 func (c *conv) at(in Shape) layer {

@@ -23,8 +23,6 @@ type layer interface {
 	weights() []float32
 	// running counts the last weights that are running means. Their gradients are the values that they are means of.
 	running() int
-	// parameters counts the weights without padding.
-	parameters() int
 	// multiplications counts the multiplications that an image takes.
 	multiplications() int
 	// refresh recomputes derived forms of the weights after they have changed.

@@ -28,7 +28,6 @@ type locate struct {
 func (l *locate) running() int         { return 0 }
 func (l *locate) out() Shape           { return Shape{l.classes, 1, 1} }
 func (l *locate) weights() []float32   { return l.p }
-func (l *locate) parameters() int      { return len(l.p) }
 func (l *locate) multiplications() int { return l.in.Len() * l.classes }
 func (l *locate) refresh()             { transpose(l.t, l.p, l.classes, l.in.C, l.classes, l.in.C) }
 

@@ -35,20 +35,8 @@ func (n *Net) At(height, width int) *Net {
 	return m
 }
 
-// In returns the shape of an input.
-func (n *Net) In() Shape { return n.in }
-
 // Classes returns the number of outputs.
 func (n *Net) Classes() int { return n.layers[len(n.layers)-1].out().Len() }
-
-// Parameters returns the number of weights.
-func (n *Net) Parameters() int {
-	sum := 0
-	for _, l := range n.layers {
-		sum += l.parameters()
-	}
-	return sum
-}
 
 // Multiplications returns the number of multiplications that an image takes.
 func (n *Net) Multiplications() int {

@@ -10,7 +10,6 @@ type fixed struct{ in, o Shape }
 
 func (f fixed) out() Shape         { return f.o }
 func (fixed) weights() []float32   { return nil }
-func (fixed) parameters() int      { return 0 }
 func (fixed) running() int         { return 0 }
 func (fixed) linear() Linear       { return Linear{} }
 func (fixed) multiplications() int { return 0 }
