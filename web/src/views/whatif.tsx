@@ -121,6 +121,10 @@ function Result({ a, onTry }: { a: Answer; onTry: (c: Change) => void }) {
     <section class="card" id="answer">
       <h2>{count(a.queries)} arrivals of {span(a.span_s)}; the answer took {a.took_s.toFixed(1)} s</h2>
       {a.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
+      {a.before.apps.map((b) => {
+        const off = difference(a.was[b.name], b);
+        return off && <p class="notice bad" key={b.name}>{b.name}: the simulator is off by {off} from what was seen. Other programs on the machines, or an old profile, have this effect. What it says of the change may be off as much.</p>;
+      })}
       {a.advice && !a.advice.carried ? <AdviceOf a={a.advice} onTry={onTry} /> : a.plan_after.shed > 0 && <p class="notice bad">The plan would leave out {rate(a.plan_after.shed)}/s. {Object.entries(a.plan_after.shortage ?? {}).map(([k, n]) => `${n} more ${k}`).join(' and ')}{a.plan_after.shortage && Object.keys(a.plan_after.shortage).length > 0 ? ' would carry it.' : ''}</p>}
       <div class="scroll" tabIndex={0} role="group" aria-label="Comparison"><table>
         <thead><tr><th /><th class="num">As it was, seen</th><th class="num">As it was, simulated</th><th class="num">With the change, simulated</th></tr></thead>
@@ -150,6 +154,19 @@ function Result({ a, onTry }: { a: Answer; onTry: (c: Change) => void }) {
       <button type="button" onClick={copy}>Copy as configuration</button> <span role="status" class="muted small">{copied}</span>
     </section>
   );
+}
+
+/** difference says by how much a simulated run is off from what was seen, where that is more than predictions should be. */
+function difference(was: Window | undefined, b: Summary): string {
+  const out: string[] = [];
+  if (!was) return '';
+  if (was.violation_ratio != null && Math.abs(was.violation_ratio - b.violation_ratio) > 0.01) {
+    out.push(`${(100 * Math.abs(was.violation_ratio - b.violation_ratio)).toFixed(1)} points of violations`);
+  }
+  if (was.latency_p99_ms && b.served > 0 && Math.abs(b.latency.p99_ms / was.latency_p99_ms - 1) > 0.15) {
+    out.push(`${(100 * Math.abs(b.latency.p99_ms / was.latency_p99_ms - 1)).toFixed(0)} % at the 99th percentile`);
+  }
+  return out.join(' and ');
 }
 
 function row(label: string, format: (x: number | null | undefined) => string, was: number | null | undefined, before: number | null | undefined, after: number | null | undefined, unit = '') {
