@@ -108,7 +108,13 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 			return fmt.Errorf("onnx: %w", err)
 		}
 	}
-	s, err := newSession(l.m, o)
+	var s *session
+	if l.m.padding == nil {
+		s, err = newSession(l.m, o)
+	} else if err = o.AddSessionConfigEntry(denormalsAsZero, "1"); err == nil {
+		// The first session that has the setting also changes the thread on which it is made.
+		err = flushed(func() (err error) { s, err = newSession(l.m, o); return err })
+	}
 	if err != nil {
 		return classified(err, in.provider)
 	}
