@@ -30,7 +30,7 @@ type dispatch struct {
 	lastBatch serving.BatchID
 
 	company []company                              // by stage; may be shorter
-	alone   map[serving.InstanceID]serving.QueryID // queries that wait alone; see hurry
+	alone   map[serving.InstanceID]serving.QueryID // queries that wait alone; see shortenWait
 
 	followsChoice bool // the batcher runs the variants that the router chooses
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/report"
 	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
@@ -140,9 +141,55 @@ func mdcQueue(c int, rho float64) []float64 {
 	return queue
 }
 
+// queue is machines under fcfs and single. Each runs so many batches at once.
+type queue struct {
+	machines, slots int
+	service         time.Duration
+	noise           truth.Noise
+	seed            uint64
+}
+
+// run sends n queries at a part of what the machines carry, Poisson, and calls end as each ends.
+func (x queue) run(t *testing.T, rho float64, n int, end func(*report.Outcome)) {
+	t.Helper()
+	cl := simtest.Uniform(x.machines, 0, x.service, time.Hour, 1)
+	cl.Spec.Apps[0].Late = serving.ServeLate
+	for k := range cl.Plan.Instances {
+		cl.Plan.Instances[k].Slots = x.slots
+	}
+	e, err := engine.New(engine.Config{
+		Spec: cl.Spec, Profile: cl.Profile, Router: route.NewFCFS(), Batcher: batch.Single{},
+		Provides: cl.Planner.Provides(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(cl.Spec, cl.Measurements, x.noise, workload.Rand(x.seed, "service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(Config{
+		Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
+		Source: &poisson{
+			rng: workload.Rand(x.seed, "arrivals"), gap: float64(x.service) / (rho * float64(x.machines)), left: n,
+		},
+		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
+			for i := range out {
+				if out[i].Kind == engine.EndQuery {
+					o := out[i].Ended(now)
+					end(&o)
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Under fcfs and single the engine's queue is M/M/c or M/D/c: its waits must have the textbook's mean and percentiles.
 func TestWaitingTimesAgreeWithTheory(t *testing.T) {
-	const service = time.Millisecond
+	const service, seed = time.Millisecond, 1
 	for _, c := range []int{1, 4} {
 		for _, rho := range []float64{0.3, 0.5, 0.7, 0.9} {
 			for _, noise := range []truth.Noise{truth.Exponential, truth.Exact} {
@@ -153,39 +200,13 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d at %.0f%%", name, c, 100*rho), func(t *testing.T) {
 					t.Parallel()
 					n := queriesFor(want, rho)
-					const seed = 1
-					cl := simtest.Uniform(c, 0, service, time.Hour, 1)
-					cl.Spec.Apps[0].Late = serving.ServeLate
-					e, err := engine.New(engine.Config{
-						Spec: cl.Spec, Profile: cl.Profile, Router: route.NewFCFS(), Batcher: batch.Single{},
-						Provides: cl.Planner.Provides(),
-					})
-					if err != nil {
-						t.Fatal(err)
-					}
-					tr, err := truth.NewTable(cl.Spec, cl.Measurements, noise, workload.Rand(seed, "service"))
-					if err != nil {
-						t.Fatal(err)
-					}
 					var wait float64
 					waits := make([]float64, 0, n)
-					_, err = Run(Config{
-						Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
-						Source: &poisson{
-							rng: workload.Rand(seed, "arrivals"), gap: float64(service) / (rho * float64(c)), left: n,
-						},
-						Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
-							for i := range out {
-								if out[i].Kind == engine.EndQuery {
-									wait += float64(out[i].Queue)
-									waits = append(waits, float64(out[i].Queue)/float64(service))
-								}
-							}
-						},
-					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					queue{machines: c, slots: 1, service: service, noise: noise, seed: seed}.run(t, rho, n,
+						func(o *report.Outcome) {
+							wait += float64(o.Queue)
+							waits = append(waits, float64(o.Queue)/float64(service))
+						})
 					got := wait / float64(len(waits)) / float64(service)
 					if math.Abs(got-want) > 0.03*want {
 						t.Errorf("seed %d: mean wait %.5f service times over %d queries, theory says %.5f (%+.2f %%)",
@@ -300,43 +321,13 @@ func TestSharedProcessorsAgreeWithTheory(t *testing.T) {
 		for _, noise := range []truth.Noise{truth.Exponential, truth.Exact} {
 			t.Run(fmt.Sprintf("noise %d at %.0f%%", noise, 100*rho), func(t *testing.T) {
 				t.Parallel()
-				cl := simtest.Uniform(1, 0, service, time.Hour, 1)
-				cl.Spec.Apps[0].Late = serving.ServeLate
-				cl.Plan.Instances[0].Slots = 128
-				e, err := engine.New(engine.Config{
-					Spec: cl.Spec, Profile: cl.Profile, Router: route.NewFCFS(), Batcher: batch.Single{},
-					Provides: cl.Planner.Provides(),
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				tr, err := truth.NewTable(cl.Spec, cl.Measurements, noise, workload.Rand(seed, "service"))
-				if err != nil {
-					t.Fatal(err)
-				}
 				n := longtest.Of(100_000, 1_000_000)
-				came := make(map[serving.QueryID]serving.Time, n)
 				took, sum := make([]float64, 0, n), 0.0
-				_, err = Run(Config{
-					Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
-					Source: &poisson{rng: workload.Rand(seed, "arrivals"), gap: float64(service) / rho, left: n},
-					Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
-						for i := range in {
-							if in[i].Kind == engine.QueryArrived {
-								came[in[i].Query.ID] = now
-							}
-						}
-						for i := range out {
-							if out[i].Kind == engine.EndQuery {
-								x := float64(now-came[out[i].Query]) / float64(service)
-								took, sum = append(took, x), sum+x
-							}
-						}
-					},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				queue{machines: 1, slots: 128, service: service, noise: noise, seed: seed}.run(t, rho, n,
+					func(o *report.Outcome) {
+						x := float64(o.Done-o.Arrived) / float64(service)
+						took, sum = append(took, x), sum+x
+					})
 				if got, want := sum/float64(len(took)), 1/(1-rho); len(took) != n || math.Abs(got-want) > 0.05*want {
 					t.Errorf("seed %d: %d of %d answered after %.4f service times, theory says %.4f", seed, len(took),
 						n, got, want)

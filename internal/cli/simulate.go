@@ -86,7 +86,7 @@ exit status is 1.`,
 				if err != nil {
 					return err
 				}
-				s.Seed, s.Parts = *load.seed, *replay != ""
+				s.Seed = *load.seed
 				run := simulation{profiled: profiled, how: s, seeds: *seeds, out: *out, asJSON: *asJSON}
 				if *replay != "" {
 					return run.recorded(e, *replay)
@@ -212,10 +212,13 @@ func possible(runs []*report.Report) error {
 
 // recorded simulates the arrivals of a recorded run and prints both reports side by side.
 func (s *simulation) recorded(e *Env, path string) error {
-	var live *report.Report
-	runs, err := s.run(e, path, 0, 1, func(p *host.Planned, how host.Simulation) (predicted *report.Report, err error) {
-		live, predicted, err = p.SimulateRun(how, path)
-		return predicted, err
+	record, err := s.profiled.ReadRun(path)
+	if err != nil {
+		return err
+	}
+	live := record.Live
+	runs, err := s.run(e, path, 0, 1, func(p *host.Planned, how host.Simulation) (*report.Report, error) {
+		return p.SimulateRun(how, record)
 	})
 	if err != nil {
 		return err

@@ -42,8 +42,6 @@ type Simulation struct {
 	// Where all types have one, costs are those of the time in which machines were held, the time to start and to
 	// linger included.
 	Starts map[string]time.Duration
-	// Parts has the report say of which parts latency is made up.
-	Parts bool
 	// ProfileError is by which part the service times of a variant on a device type may be off from those of the
 	// profile: each pair has a factor of its own, drawn by the seed, whose logarithm has this standard deviation.
 	ProfileError float64
@@ -112,6 +110,7 @@ type Offered struct {
 	sessions []workload.Client
 	Span     time.Duration // in which queries are offered
 	content  truth.Content // of the queries; nil derives it from the fan-outs
+	recorded bool          // the report says of which parts latency is made up, as that of the recorded run does
 }
 
 // SimulateArrivals is Simulate for a load that was made already.
@@ -136,7 +135,7 @@ func (p *Planned) SimulateArrivals(s Simulation, name string, load Offered) (*re
 	if x := profile.NewStretches(p.Spec(), p.measurements); x != nil {
 		machines.Stretch = x.Latency
 	}
-	recorder := report.NewRecorder(p.AppInfo(), report.Options{Parts: s.Parts})
+	recorder := report.NewRecorder(p.AppInfo(), report.Options{Parts: load.recorded})
 	watch := bounds.NewWatch(p.Spec(), machines)
 	c := sim.Config{
 		Spec: p.Spec(), Engine: e, Truth: watch.Machines(), Source: watch.Source(load.Queries),
@@ -199,35 +198,46 @@ func (p *Planned) bound(watch *bounds.Watch, foresight bool, found *report.Repor
 	return b, err
 }
 
-// SimulateRun simulates the arrivals of a run that a load generator has recorded in a file. It returns the report of
-// the recorded run and that of the simulation. An error is of kind fault.Config when the file cannot be read, or names
-// apps or variants that the configuration does not have.
-func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *report.Report, err error) {
+// RecordedRun is a run that a load generator has recorded in a file.
+type RecordedRun struct {
+	Live     *report.Report
+	arrivals []workload.Arrival
+	span     time.Duration
+}
+
+// ReadRun reads a recorded run. An error is of kind fault.Config when the file cannot be read, or names apps or
+// variants that the configuration does not have.
+func (o *Opened) ReadRun(path string) (*RecordedRun, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, fault.Wrap(fault.Config, err)
+		return nil, fault.Wrap(fault.Config, err)
 	}
 	defer f.Close()
 	pinned := func(a serving.AppID, name string) (serving.VariantID, error) {
-		if v, ok := p.tables.VariantOf(a, name); ok {
+		if v, ok := o.tables.VariantOf(a, name); ok {
 			return v, nil
 		}
-		return serving.None, fmt.Errorf("variant %q is not in %s", name, p.Name())
+		return serving.None, fmt.Errorf("variant %q is not in %s", name, o.Name())
 	}
-	arrivals, header, err := workload.ReadArrivals(f, p.AppID, pinned)
+	arrivals, header, err := workload.ReadArrivals(f, o.AppID, pinned)
 	if err != nil {
-		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
+		return nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
 	if _, err := f.Seek(0, 0); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{Parts: s.Parts}); err != nil {
-		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
+	live, err := loadgen.ReadReport(f, o.AppInfo(), report.Options{Parts: true})
+	if err != nil {
+		return nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
-	predicted, err = p.SimulateArrivals(s, "simulated", Offered{
-		Queries: workload.FromSlice(arrivals), Span: time.Duration(header.DurationNS), content: p.recorded(arrivals),
+	return &RecordedRun{Live: live, arrivals: arrivals, span: time.Duration(header.DurationNS)}, nil
+}
+
+// SimulateRun simulates the arrivals of a recorded run.
+func (p *Planned) SimulateRun(s Simulation, run *RecordedRun) (*report.Report, error) {
+	return p.SimulateArrivals(s, "simulated", Offered{
+		Queries: workload.FromSlice(run.arrivals), Span: run.span, content: p.recorded(run.arrivals), recorded: true,
 	})
-	return live, predicted, err
 }
 
 // recorded returns the content of the queries of a recorded run: how many items each had at each stage. It is nil when

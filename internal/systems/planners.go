@@ -13,7 +13,7 @@ import (
 const asWritten = "static"
 
 var planners = slices.Concat(writtenPlanners, proteusPlanners, ramsisPlanners, tidalPlanners, infaasPlanners,
-	loadadaptivePlanners, inflessPlanners, scroogePlanners, fluidPlanners, kairosPlanners, superServePlanners,
+	loadAdaptivePlanners, inflessPlanners, scroogePlanners, fluidPlanners, kairosPlanners, superServePlanners,
 	symphonyPlanners, ipaPlanners, lokiPlanners)
 
 var writtenPlanners = plannerTable{

@@ -33,7 +33,7 @@ var ramsisBaselines = []System{
 	},
 }
 
-var loadadaptivePlanners = plannerTable{
+var loadAdaptivePlanners = plannerTable{
 	{
 		"jellyfish", "loads all variants everywhere and takes, by the load, the most accurate with enough throughput",
 		"Jellyfish, RTSS 2022; RAMSIS §7", newLoadAdaptive(jellyfish),

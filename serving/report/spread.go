@@ -17,6 +17,8 @@ type Range struct {
 	// there is none.
 	Seen   *float64 `json:"seen,omitempty"`
 	Within *bool    `json:"within,omitempty"`
+
+	metric *Metric
 }
 
 // Ranges returns the ranges of the overall metrics, in the order of tables. Metrics that a run does not have are left
@@ -25,7 +27,7 @@ func Ranges(runs []*Report, seen *Report) []Range {
 	var out []Range
 	for i := range metrics {
 		m := &metrics[i]
-		x := Range{Metric: m.Name, Unit: m.Unit, Least: math.Inf(1), Most: math.Inf(-1)}
+		x := Range{Metric: m.Name, Unit: m.Unit, Least: math.Inf(1), Most: math.Inf(-1), metric: m}
 		known := 0
 		for _, r := range runs {
 			if v := m.Value(&r.Overall); v != nil {
@@ -34,7 +36,7 @@ func Ranges(runs []*Report, seen *Report) []Range {
 				x.Least, x.Most = min(x.Least, *v), max(x.Most, *v)
 			}
 		}
-		if known == 0 || known < len(runs) {
+		if known < len(runs) {
 			continue
 		}
 		if seen != nil {
@@ -60,12 +62,9 @@ func RangeTable(w io.Writer, runs []*Report, name string, seen *Report) error {
 		head = append(head, name, "")
 	}
 	rows := [][]string{head}
-	group, at := -1, 0
+	group := -1
 	for _, x := range Ranges(runs, seen) {
-		for metrics[at].Name != x.Metric {
-			at++
-		}
-		m := &metrics[at]
+		m := x.metric
 		if m.Unit == Count && x.Most == 0 && (x.Seen == nil || *x.Seen == 0) {
 			continue
 		}

@@ -189,7 +189,9 @@ func (s *Setting) send(ctx context.Context, p *host.Planned, server *server.Serv
 
 // Predict simulates the arrivals of the recorded run.
 func (s *Setting) Predict(p *host.Planned) (*report.Report, error) {
-	_, predicted, err := p.SimulateRun(host.Simulation{
-		Seed: s.Seed, PlanDelay: planDelay, Parts: true}, s.Record())
-	return predicted, err
+	run, err := p.ReadRun(s.Record())
+	if err != nil {
+		return nil, err
+	}
+	return p.SimulateRun(host.Simulation{Seed: s.Seed, PlanDelay: planDelay}, run)
 }

@@ -470,21 +470,20 @@ func shift(m *server.Model, spec *serving.Spec, at *serving.Placed) {
 	}
 }
 
-// begin loads the models of the repository that the configuration has from the start, and no app of its names.
+// begin loads the models that the configuration has from the start and no app of its names. An imported repository has
+// become apps already.
 func (c *catalog) begin(ctx context.Context) {
 	m := &c.base.File().Models
-	switch m.Control {
-	case config.ControlPoll:
-		c.look(ctx)
-	case config.ControlExplicit:
-		names := m.Load
-		if slices.Contains(names, config.AllModels) {
-			names = c.unused()
-		}
-		for _, name := range names {
-			if c.entry(name) == nil {
-				c.complain(ctx, name, c.load(ctx, name, server.Loading{}))
-			}
+	if c.base.Options().Imported || !m.Changes() {
+		return
+	}
+	names := m.Load
+	if m.Control == config.ControlPoll || slices.Contains(names, config.AllModels) {
+		names = c.unused()
+	}
+	for _, name := range names {
+		if c.entry(name) == nil {
+			c.complain(ctx, name, c.load(ctx, name, server.Loading{}))
 		}
 	}
 }

@@ -206,10 +206,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	help("learning from queries", func() { s.refiner.learn(refining) })
 	if c, every := s.service.catalog, pollEvery(s.planned.Opened); c != nil {
-		help("models to begin with", func() { c.begin(refining) })
-		if every > 0 {
-			help("watch of the repository", func() { c.watch(refining, every) })
-		}
+		help("watch of the repository", func() {
+			if c.begin(refining); every > 0 {
+				c.watch(refining, every)
+			}
+		})
 	}
 	if shadow := s.service.shadow; shadow != nil {
 		help("comparison of answers", func() { shadow.run(refining) })

@@ -29,9 +29,13 @@ import "runtime"
 // denormalsAsZero is the runtime's setting for its own threads.
 const denormalsAsZero = "session.set_denormal_as_zero"
 
-// flushed calls f with numbers too small to be normal counted as zero, on this thread. Attention gives places that are
-// masked weights of about 1e-38 and multiplies by them, which takes processors several times as long.
-func flushed(f func() error) error {
+// flushed calls f, for a model with a mask with numbers too small to be normal counted as zero, on this thread:
+// attention gives places that are masked weights of about 1e-38 and multiplies by them, which takes processors several
+// times as long.
+func (m *model) flushed(f func() error) error {
+	if m.padding == nil {
+		return f()
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	was := C.flush_denormals()

@@ -16,7 +16,8 @@ var tiny uint32 = 1 << 20
 func TestMaskedRunsFlushDenormals(t *testing.T) {
 	twice := func() float32 { return 2 * math.Float32frombits(tiny) }
 	inside, broken := float32(-1), errors.New("broken")
-	if err := flushed(func() error { inside = twice(); return broken }); !errors.Is(err, broken) {
+	m := &model{padding: &padding{}}
+	if err := m.flushed(func() error { inside = twice(); return broken }); !errors.Is(err, broken) {
 		t.Errorf("the run's error becomes %v", err)
 	}
 	if known := runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"; known && inside != 0 {
@@ -24,7 +25,7 @@ func TestMaskedRunsFlushDenormals(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_ = flushed(func() error { panic("on purpose") })
+		_ = m.flushed(func() error { panic("on purpose") })
 	}()
 	for range 100 {
 		if twice() == 0 {

@@ -108,13 +108,14 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 			return fmt.Errorf("onnx: %w", err)
 		}
 	}
-	var s *session
-	if l.m.padding == nil {
-		s, err = newSession(l.m, o)
-	} else if err = o.AddSessionConfigEntry(denormalsAsZero, "1"); err == nil {
-		// The first session that has the setting also changes the thread on which it is made.
-		err = flushed(func() (err error) { s, err = newSession(l.m, o); return err })
+	if l.m.padding != nil {
+		if err := o.AddSessionConfigEntry(denormalsAsZero, "1"); err != nil {
+			return fmt.Errorf("onnx: %w", err)
+		}
 	}
+	// The first session that has the setting also changes the thread on which it is made.
+	var s *session
+	err = l.m.flushed(func() (err error) { s, err = newSession(l.m, o); return err })
 	if err != nil {
 		return classified(err, in.provider)
 	}

@@ -155,12 +155,7 @@ func (s *session) call(ctx context.Context, c *selection) error {
 	if len(s.ins) == 0 {
 		run = s.callBound
 	}
-	var err error
-	if s.m.padding == nil {
-		err = run(ctx, c)
-	} else {
-		err = flushed(func() error { return run(ctx, c) })
-	}
+	err := s.m.flushed(func() error { return run(ctx, c) })
 	for i, k := range c.asked {
 		s.outs[k] = c.outs[i]
 	}
