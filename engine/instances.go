@@ -43,7 +43,8 @@ func (x *instances) launch(k fleet.Key, want *plan.Instance, why Reason) {
 // terms returns the attributes that a plan may change without a load.
 func terms(want *plan.Instance) fleet.Terms {
 	return fleet.Terms{
-		Slots: want.Slots, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up, TimeShared: want.TimeShared,
+		Slots: want.Slots, Share: want.Share, BatchTimeout: want.BatchTimeout, Low: want.Low, Up: want.Up,
+		TimeShared: want.TimeShared,
 	}
 }
 

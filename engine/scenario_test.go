@@ -197,7 +197,7 @@ func (s *scenario) build(d *datadriven.TestData) error {
 			Replan:    duration(head["replan"], 0),
 			Following: systems.Following{TurnOff: duration(head["turnoff"], 0), Change: float(head["change"], 0)},
 			KeepAlive: s.keepAlive}}.
-		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
+		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.BatchTimeouts|plan.Bands)
 	return err
 }
 

@@ -58,7 +58,7 @@ func runKeepAlive(t *testing.T, keep systems.KeepAliveOptions, load []workload.A
 	if err != nil {
 		t.Fatal(err)
 	}
-	planner := &simtest.Rated{Limit: 4, Low: 28, Up: 80, Hold: 150 * time.Millisecond}
+	planner := &simtest.Rated{Limit: 4, Low: 28, Up: 80, BatchTimeout: 150 * time.Millisecond}
 	e, err := systems.System{
 		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{KeepAlive: keep},
 	}.
@@ -252,16 +252,16 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	c := simtest.Uniform(2, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	bands := &plan.Plan{Instances: []plan.Instance{
 		{
-			Worker: 0, Slots: 1, Share: 0.5, Hold: 150 * time.Millisecond, Low: 28, Up: 80,
+			Worker: 0, Slots: 1, Share: 0.5, BatchTimeout: 150 * time.Millisecond, Low: 28, Up: 80,
 			Variants: []plan.Variant{{Limit: 4}},
 		},
 		{
-			Worker: 1, Slots: 1, Share: 0.5, Hold: 152 * time.Millisecond, Low: 14, Up: 40,
+			Worker: 1, Slots: 1, Share: 0.5, BatchTimeout: 152 * time.Millisecond, Low: 14, Up: 40,
 			Variants: []plan.Variant{{Limit: 2}},
 		},
 	}}
 	e, err := systems.System{Router: "bands", Batcher: "filltimeout"}.Engine(c.Spec, c.Profile,
-		plan.Limits|plan.Holds|plan.Bands)
+		plan.Limits|plan.BatchTimeouts|plan.Bands)
 	if err != nil {
 		t.Fatal(err)
 	}

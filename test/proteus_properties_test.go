@@ -151,8 +151,9 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 		used[i.Worker] = true
 		rates[n] = rate
-		if want := ask[i.Stage].Budget - p.Profile.Latency(v, d, limit, 1); (i.Hold - want).Abs() > time.Microsecond {
-			t.Fatalf("%s: hold %v, want %v", at, i.Hold, want)
+		want := ask[i.Stage].Budget - p.Profile.Latency(v, d, limit, 1)
+		if (i.BatchTimeout - want).Abs() > time.Microsecond {
+			t.Fatalf("%s: hold %v, want %v", at, i.BatchTimeout, want)
 		}
 		carries[i.Stage] += rate
 		shares[i.Stage] += i.Share

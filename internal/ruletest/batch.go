@@ -22,7 +22,7 @@ type Situation struct {
 	Items         []int // nil: one each
 	Ready         []int // when each began to wait, ms; nil: 0
 	Keep          bool  // late queries are served
-	Hold          int   // ms
+	BatchTimeout  int   // ms
 	Last          int   // ms: LatestEnd of each; 0: due
 }
 
@@ -36,7 +36,7 @@ func (s Situation) View() *batch.View {
 		Base: time.Duration(s.Base) * time.Millisecond, PerItem: time.Duration(s.PerItem) * time.Millisecond,
 	})
 	i := f.Launch(fleet.Placement{
-		Terms:    fleet.Terms{Slots: 1, Hold: time.Duration(s.Hold) * time.Millisecond},
+		Terms:    fleet.Terms{Slots: 1, BatchTimeout: time.Duration(s.BatchTimeout) * time.Millisecond},
 		Variants: []fleet.Loaded{{Limit: s.Limit, Wanted: true}},
 	}, 0)
 	f.Warm(i, 0)

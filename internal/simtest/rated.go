@@ -12,16 +12,18 @@ import (
 // Rated plans as many equal instances for every app as its rate needs, on the first free workers. A rate of 0 needs
 // none.
 type Rated struct {
-	Limit   int // of batches
-	Low, Up float64
-	Hold    time.Duration
+	Limit        int // of batches
+	Low, Up      float64
+	BatchTimeout time.Duration
 }
 
 // Name implements plan.Planner.
 func (*Rated) Name() string { return "rated" }
 
 // Provides implements plan.Planner.
-func (*Rated) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds | plan.Bands }
+func (*Rated) Provides() plan.Sections {
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Bands
+}
 
 // Plan implements plan.Planner.
 func (p *Rated) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
@@ -39,8 +41,8 @@ func (p *Rated) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		for _, s := range r.Spec.Apps[a].Stages {
 			for k := 0; k < n && w < len(r.Spec.Workers); k, w = k+1, w+1 {
 				out.Instances = append(out.Instances, plan.Instance{
-					Worker: serving.WorkerID(w), Stage: s, Slots: 1, Share: 1 / float64(n), Hold: p.Hold, Low: p.Low,
-					Up:       p.Up,
+					Worker: serving.WorkerID(w), Stage: s, Slots: 1, Share: 1 / float64(n),
+					BatchTimeout: p.BatchTimeout, Low: p.Low, Up: p.Up,
 					Variants: []plan.Variant{{Variant: r.Spec.Stages[s].Variants[0], Limit: p.Limit}},
 				})
 			}

@@ -58,7 +58,7 @@ func (o Options) filled() Options {
 func (p *Planner) Name() string { return "infaas" }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.BatchTimeouts }
 
 // Plan implements plan.Planner. A plan that cannot carry the demand says in Shed what it leaves out. It fails when some
 // stage cannot be served at all.

@@ -27,7 +27,7 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 		o := &x.options[k]
 		st := &x.stages[o.stage]
 		run := time.Duration(float64(o.limit) / o.rate * float64(time.Second))
-		out.Instances[n].Share, out.Instances[n].Hold = o.rate/st.rate, max(st.Budget-run, 0)
+		out.Instances[n].Share, out.Instances[n].BatchTimeout = o.rate/st.rate, max(st.Budget-run, 0)
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	x.fillForecast(out)

@@ -112,8 +112,8 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 			t.Fatalf("seed %d: a limit of %d carries %v, want %v", seed, i.Variants[0].Limit, got, rate)
 		}
 		within := capacity.StageDemands(spec, nil)[i.Stage].Budget
-		if want := within - run; (i.Hold - want).Abs() > time.Microsecond {
-			t.Fatalf("seed %d: hold %v, want %v", seed, i.Hold, want)
+		if want := within - run; (i.BatchTimeout - want).Abs() > time.Microsecond {
+			t.Fatalf("seed %d: hold %v, want %v", seed, i.BatchTimeout, want)
 		}
 		able[i.Stage] += rate
 		shares[i.Stage] += i.Share

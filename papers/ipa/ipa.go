@@ -49,7 +49,7 @@ func (p *Planner) Name() string { return "ipa" }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Budgets
 }
 
 // Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that

@@ -24,7 +24,7 @@ func (x *request) plan(r *plan.Request, c *choice, part float64) *plan.Plan {
 	for n := range out.Instances {
 		f := &offers[of[n]]
 		out.Instances[n].Share = 1 / float64(counts[of[n]])
-		out.Instances[n].Hold = max(seconds(x.queueing(f)), 1)
+		out.Instances[n].BatchTimeout = max(seconds(x.queueing(f)), 1)
 	}
 	out.Budgets = x.budgets(c)
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)

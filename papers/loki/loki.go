@@ -56,7 +56,7 @@ func (p *Planner) Name() string { return "loki" }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Budgets
 }
 
 // Plan implements plan.Planner. A plan that cannot carry the demand says in Shed what it leaves out. Stages for which

@@ -23,7 +23,7 @@ func (x *request) plan(r *plan.Request, best *solution) *plan.Plan {
 	out.Budgets = x.budgets(best)
 	for n := range out.Instances {
 		i := &out.Instances[n]
-		i.Hold = max(out.Budgets[i.Stage]-x.offers[of[n]].Run, 0)
+		i.BatchTimeout = max(out.Budgets[i.Stage]-x.offers[of[n]].Run, 0)
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	x.fillForecast(out, best, carries)

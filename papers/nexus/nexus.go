@@ -40,7 +40,7 @@ func (p *Planner) Name() string { return "nexus" }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Budgets
 }
 
 // Plan implements plan.Planner. If there are too few workers, all apps get the largest part of their demand for which

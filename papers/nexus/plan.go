@@ -145,7 +145,7 @@ func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *p
 			}
 			if b < len(nodes) {
 				p := nodes[b].Sessions[k]
-				i.Variants[0].Limit, i.Share, i.Hold = p.Batch, p.Rate/carried[want.Stage], nodes[b].Duty
+				i.Variants[0].Limit, i.Share, i.BatchTimeout = p.Batch, p.Rate/carried[want.Stage], nodes[b].Duty
 				a := x.spec.Stages[want.Stage].App
 				growth[a] = min(growth[a], 1/nodes[b].Occupancy(sessions))
 			} else {

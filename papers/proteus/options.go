@@ -120,4 +120,4 @@ func (o Options) filled() Options {
 func (p *Planner) Name() string { return "proteus" }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.BatchTimeouts }

@@ -55,7 +55,7 @@ func (m *problem) addInstances(out *plan.Plan, r *plan.Request, f *found, served
 		if i.Share > 0 {
 			able[p.stage] = min(able[p.stage], p.rate/i.Share)
 		}
-		i.Hold = max(m.stages[p.stage].Budget-seconds(float64(p.limit)/p.rate), 0)
+		i.BatchTimeout = max(m.stages[p.stage].Budget-seconds(float64(p.limit)/p.rate), 0)
 	}
 	return able
 }

@@ -54,7 +54,7 @@ func (p *Planner) Name() string { return "ramsis" }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return plan.Shares | plan.Limits | plan.Holds | plan.Tables
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Tables
 }
 
 // The range of rates that a set covers by default, as multiples of the rate that the fastest variant carries. Below the

@@ -80,7 +80,7 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 				Slots: p.mode.Slots, Built: x.launchSlots(p), Share: p.rate / (st.rate * part),
 			}
 			if p.mode.Batch > 1 {
-				i.Hold = time.Duration(float64(p.mode.Batch) / p.rate * float64(time.Second))
+				i.BatchTimeout = time.Duration(float64(p.mode.Batch) / p.rate * float64(time.Second))
 			}
 			if !h.Continues[n] {
 				out.Loads++

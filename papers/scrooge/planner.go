@@ -75,7 +75,7 @@ func (p *Planner) Name() string { return "scrooge" }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Budgets
 }
 
 // Plan implements plan.Planner. If the workers do not carry the demand, all apps get the largest part of it that they

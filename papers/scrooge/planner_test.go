@@ -357,7 +357,7 @@ func TestRare(t *testing.T) {
 		t.Errorf("%+v for nobody, want both stages on an X", out.Instances)
 	}
 	for _, i := range out.Instances {
-		if i.Variants[0].Limit != 1 || i.Hold != 0 {
+		if i.Variants[0].Limit != 1 || i.BatchTimeout != 0 {
 			t.Errorf("%+v waits for a second item", i)
 		}
 	}

@@ -18,7 +18,7 @@ type Planner struct{ Profile profile.Profile }
 func (Planner) Name() string { return "resident" }
 
 // Provides implements plan.Planner.
-func (Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
+func (Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.BatchTimeouts }
 
 // Plan implements plan.Planner. It fails when no worker has room for any variant of a stage, or none is fast enough.
 func (p Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {

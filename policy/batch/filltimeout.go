@@ -7,8 +7,8 @@ import (
 )
 
 // FillTimeout waits until the batch is full or its first query has waited for a time-out (INFless §3.2; also the rule
-// of Triton and TensorFlow Serving). The time-out is the plan's Hold: INFless takes the objective less the execution
-// time of a full batch. Timeout, where positive, replaces it.
+// of Triton and TensorFlow Serving). The time-out is the plan's BatchTimeout: INFless takes the objective less the
+// execution time of a full batch. Timeout, where positive, replaces it.
 type FillTimeout struct{ Timeout time.Duration }
 
 // Name implements Rule.
@@ -19,7 +19,7 @@ func (f FillTimeout) Needs() plan.Sections {
 	if f.Timeout > 0 {
 		return plan.Limits
 	}
-	return plan.Limits | plan.Holds
+	return plan.Limits | plan.BatchTimeouts
 }
 
 // Traits implements Rule.
@@ -38,13 +38,13 @@ func (f fillTimeout) Decide(v *View) Decision {
 	if n < v.Ready || items >= v.Limit {
 		return v.RunFirst(n, Full)
 	}
-	hold := f.timeout
-	if hold == 0 {
-		hold = v.Instance.Hold()
+	timeout := f.timeout
+	if timeout == 0 {
+		timeout = v.Instance.BatchTimeout()
 	}
 	// The head waits longest unless clients set deadlines or priorities. A head that overtook others may start the
 	// batch later than their time-outs, but never later than its own.
-	if until := v.Head().ReadyAt().Add(hold); v.Now < until {
+	if until := v.Head().ReadyAt().Add(timeout); v.Now < until {
 		return WaitUntil(until)
 	}
 	return v.RunFirst(n, TimedOut)

@@ -64,22 +64,22 @@ func TestRules(t *testing.T) {
 		// INFless §3.2 with its numbers: SLO 200 ms, execution 50 ms, batch 4: the time-out is 150 ms.
 		{
 			"filltimeout waits for the batch to fill", batch.FillTimeout{}, situation{
-				Base: 50, Limit: 4, Now: 10, Due: []int{200, 210}, Hold: 150,
+				Base: 50, Limit: 4, Now: 10, Due: []int{200, 210}, BatchTimeout: 150,
 			}, until(150),
 		},
 		{
 			"filltimeout runs what there is at the time-out", batch.FillTimeout{}, situation{
-				Base: 50, Limit: 4, Now: 150, Due: []int{200, 210}, Hold: 150,
+				Base: 50, Limit: 4, Now: 150, Due: []int{200, 210}, BatchTimeout: 150,
 			}, run(2),
 		},
 		{
 			"filltimeout runs a full batch at once", batch.FillTimeout{}, situation{
-				Base: 50, Limit: 4, Now: 10, Due: five, Hold: 150,
+				Base: 50, Limit: 4, Now: 10, Due: five, BatchTimeout: 150,
 			}, run(4),
 		},
 		{
 			"filltimeout with a time-out of its own", batch.FillTimeout{Timeout: 5 * time.Millisecond}, situation{
-				Base: 50, Limit: 4, Now: 3, Due: []int{200}, Hold: 150,
+				Base: 50, Limit: 4, Now: 3, Due: []int{200}, BatchTimeout: 150,
 			}, until(5),
 		},
 

@@ -81,8 +81,9 @@ type Instance struct {
 	Built    int       // slots to launch it with, so that a later plan may use as many without a load; 0 means Slots
 	Cores    int       // threads a run may use; 0 shares all cores of the worker
 	Share    float64   // of the stage's traffic, >= 0; the shares of a stage add up to 1
-	// Hold is the longest time a batch may be filled, for batchers that need one (INFless §3.2); 0 when not planned.
-	Hold time.Duration
+	// BatchTimeout is the longest time a batch may be filled, for batchers that need one (INFless §3.2); 0 when not
+	// planned.
+	BatchTimeout time.Duration
 	// Part is the share of its worker that the instance gets: 1 + the DeviceTypeID of a part of a machine, or 0 for the
 	// whole worker.
 	Part int32

@@ -5,13 +5,13 @@ type Sections uint8
 
 // The sections that a router, batcher or scaler may need.
 const (
-	Shares  Sections = 1 << iota // Instance.Share
-	Limits                       // Variant.Limit, derived from the objective
-	Holds                        // Instance.Hold
-	Budgets                      // Plan.Budgets
-	Tables                       // Plan.Policies
-	Values                       // Plan.Values
-	Bands                        // Instance.Low and Up
+	Shares        Sections = 1 << iota // Instance.Share
+	Limits                             // Variant.Limit, derived from the objective
+	BatchTimeouts                      // Instance.BatchTimeout
+	Budgets                            // Plan.Budgets
+	Tables                             // Plan.Policies
+	Values                             // Plan.Values
+	Bands                              // Instance.Low and Up
 )
 
 var sectionNames = []string{"shares", "limits", "holds", "budgets", "policy tables", "value functions", "rate bands"}

@@ -84,10 +84,10 @@ type Placement struct {
 
 // Terms are the attributes that a plan may change without a load.
 type Terms struct {
-	Slots   int           // batches that may run at once
-	Share   float64       // of its stage's traffic, in [0, 1]
-	Hold    time.Duration // longest wait while a batch fills; 0 when not planned
-	Low, Up float64       // bounds of its rate in queries/s; 0 when not planned
+	Slots        int           // batches that may run at once
+	Share        float64       // of its stage's traffic, in [0, 1]
+	BatchTimeout time.Duration // longest wait while a batch fills; 0 when not planned
+	Low, Up      float64       // bounds of its rate in queries/s; 0 when not planned
 	// TimeShared has it take turns with the other such instances on its worker: together they run no more batches at
 	// once than the one with the most slots may.
 	TimeShared bool
@@ -151,8 +151,8 @@ func (i *Instance) Accelerator() int32 { return i.p.Accelerator }
 // Share returns its planned share of its stage's traffic, in [0, 1].
 func (i *Instance) Share() float64 { return i.p.Share }
 
-// Hold returns the longest planned wait while a batch fills; 0 when not planned.
-func (i *Instance) Hold() time.Duration { return i.p.Hold }
+// BatchTimeout returns the longest planned wait while a batch fills; 0 when not planned.
+func (i *Instance) BatchTimeout() time.Duration { return i.p.BatchTimeout }
 
 // Band returns the bounds of its rate in queries/s; 0 when not planned.
 func (i *Instance) Band() (low, up float64) { return i.p.Low, i.p.Up }

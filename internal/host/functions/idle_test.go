@@ -17,7 +17,7 @@ import (
 func remembering(t *testing.T, spec *serving.Spec) *engine.Engine {
 	t.Helper()
 	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands"}.Engine(spec,
-		profile.Constant{Base: time.Millisecond}, plan.Bands|plan.Shares|plan.Limits|plan.Holds)
+		profile.Constant{Base: time.Millisecond}, plan.Bands|plan.Shares|plan.Limits|plan.BatchTimeouts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,8 +176,8 @@ func (x *sharing) add(s serving.StageID, c *spot, snapshot *fleet.Snapshot) {
 	}
 	x.plan.Instances = append(x.plan.Instances, plan.Instance{
 		Worker: c.worker, Place: place, Stage: s, Slots: 1, Share: 1, TimeShared: true,
-		Variants: []plan.Variant{{Variant: c.variant, Limit: c.limit}},
-		Hold:     max((x.asked[s].Budget-run)/holdPart, time.Duration(1)),
+		Variants:     []plan.Variant{{Variant: c.variant, Limit: c.limit}},
+		BatchTimeout: max((x.asked[s].Budget-run)/holdPart, time.Duration(1)),
 	})
 	x.plan.Sharing = append(x.plan.Sharing, s)
 	free := max(1-x.busy[c.worker], 0)

@@ -67,7 +67,7 @@ const DefaultTrials = 12
 func (p *Planner) Name() string { return "fluid" }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.BatchTimeouts }
 
 // Plan implements plan.Planner. It fails when nothing at all can be served, with what would mend that. An app that
 // cannot be served beside the others is left out, and Shed says so. The work is bounded, so that the answer does not

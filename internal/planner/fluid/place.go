@@ -63,7 +63,7 @@ func (m *problem) instances(s *site, items, time []float64) (out []plan.Instance
 			i.Share += items[j] / s.count
 		}
 		run := m.believed.Latency(first.variant, k.device, first.limit, first.slots)
-		i.Hold = max(m.stages[st].within-run, 0)
+		i.BatchTimeout = max(m.stages[st].within-run, 0)
 		out = append(out, i)
 	}
 	return out

@@ -23,10 +23,10 @@ type Configuration struct {
 	Threads, Percent int
 	Memory           int64
 	// Resources weighs Threads and Percent by beta, in per cent of an accelerator.
-	Resources float64
-	Latency   time.Duration // believed time of a full batch
-	Hold      time.Duration // longest time a batch may be filled
-	Low, Up   float64       // queries/s between which batches fill in time and none waits for the one before (Eq. 1)
+	Resources    float64
+	Latency      time.Duration // believed time of a full batch
+	BatchTimeout time.Duration // longest time a batch may be filled
+	Low, Up      float64       // queries/s between which batches fill in time and none waits for the one before (Eq. 1)
 }
 
 // Bounds returns Eq. 1 in items/s, for a batch that takes t within an objective; ok is false where the batch cannot be
@@ -178,7 +178,7 @@ func (x *space) configurations(v serving.VariantID, within time.Duration, items 
 				continue
 			}
 			if c.Low, c.Up = c.Low/items, c.Up/items; b > 1 {
-				c.Hold = within - c.Latency
+				c.BatchTimeout = within - c.Latency
 			}
 			out = append(out, c)
 		}

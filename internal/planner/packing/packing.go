@@ -82,7 +82,7 @@ func (p *Planner) Name() string { return p.Options.filled().Name }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections {
-	return plan.Shares | plan.Limits | plan.Holds | plan.Bands
+	return plan.Shares | plan.Limits | plan.BatchTimeouts | plan.Bands
 }
 
 // Plan implements plan.Planner. It keeps running instances as far as they are useful. A function whose load has grown

@@ -21,7 +21,7 @@ func (x *State) plan(r plan.Request) *plan.Plan {
 			p := plan.Instance{
 				Worker: w, Place: i.place, Stage: f.stage,
 				Variants: []plan.Variant{{Variant: i.Variant, Limit: i.Batch}}, Slots: 1, Cores: i.Threads,
-				Share: share(i.Low, i.Up, low, up, f.Load), Hold: i.Hold, Low: i.Low, Up: i.Up,
+				Share: share(i.Low, i.Up, low, up, f.Load), BatchTimeout: i.BatchTimeout, Low: i.Low, Up: i.Up,
 			}
 			if !i.Whole {
 				p.Part, p.Accelerator = int32(i.Device)+1, int32(i.Accelerator)

@@ -54,7 +54,7 @@ type Planner struct {
 func (p *Planner) Name() string { return "static" }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.BatchTimeouts }
 
 // Plan implements plan.Planner. It fails when a placement names what does not exist, or its active variant is too slow
 // to answer a single item within the objective. A proposed placement fails when a stage is left with nothing.
@@ -173,7 +173,7 @@ func (p *Planner) instance(r *plan.Request, i numbered, asked []capacity.StageDe
 		return out, 0, nil // it is there for queries that are pinned to it
 	}
 	run := believed.Latency(active.Variant, device, active.Limit, slots)
-	out.Hold = max(budget-run, 0) // INFless §3.2: the time-out is the objective less the execution time
+	out.BatchTimeout = max(budget-run, 0) // INFless §3.2: the time-out is the objective less the execution time
 	return out, float64(slots*active.Limit) / run.Seconds(), nil
 }
 

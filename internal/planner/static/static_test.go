@@ -40,8 +40,8 @@ func TestPlan(t *testing.T) {
 	if l := got.Instances[0].Variants[0].Limit; l != 20 {
 		t.Errorf("batch limit %d, want 20", l)
 	}
-	if h := got.Instances[0].Hold; h != 50*time.Millisecond {
-		t.Errorf("hold %v, want the objective less the run time, 50 ms", h)
+	if h := got.Instances[0].BatchTimeout; h != 50*time.Millisecond {
+		t.Errorf("time-out %v, want the objective less the run time, 50 ms", h)
 	}
 	if s := got.Instances[0].Share; math.Abs(s-400.0/650) > 1e-9 {
 		t.Errorf("share %v, want 400/650", s)
