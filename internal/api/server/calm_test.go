@@ -24,8 +24,8 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 	var packed bytes.Buffer
 	e := hpack.NewEncoder(&packed)
 	for _, h := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"}, {"content-type", "application/grpc"},
-		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"te", "trailers"},
+		{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"},
+		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"content-type", "application/grpc"}, {"te", "trailers"},
 	} {
 		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 			t.Fatal(err)
@@ -56,10 +56,11 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 			return f.WriteData(1, false, nil)
 		},
 		"continuations": func(f *http2.Framer, k int) error {
-			if k == 0 {
-				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: packed.Bytes()})
+			id := uint32(2*(k/framesAtOnce) + 1)
+			if k%framesAtOnce == 0 {
+				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed.Bytes()})
 			}
-			return f.WriteContinuation(1, false, nil)
+			return f.WriteContinuation(id, k%framesAtOnce == framesAtOnce-1, nil) // a ping inside would be an error
 		},
 		"padding": func(f *http2.Framer, k int) error {
 			if k == 0 {
@@ -105,7 +106,9 @@ func TestClientsThatWorkAreNotCut(t *testing.T) {
 	}
 }
 
-// floodedBy sends frames until the connection ends, a thousand at a time so that they are read before the next. It
+const framesAtOnce = 1000
+
+// floodedBy sends frames until the connection ends, framesAtOnce and a ping so that they are read before the next. It
 // returns how many were sent, and whether the server said why.
 func floodedBy(t *testing.T, address string, send func(f *http2.Framer, k int) error) (sent int, calm bool) {
 	t.Helper()
@@ -147,7 +150,7 @@ func floodedBy(t *testing.T, address string, send func(f *http2.Framer, k int) e
 		t.Fatal(err)
 	}
 	for sent < 1<<20 {
-		for range 1000 {
+		for range framesAtOnce {
 			if err := send(f, sent); err != nil {
 				t.Fatal(err)
 			}
