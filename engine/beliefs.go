@@ -41,7 +41,8 @@ const probeEvery = 32
 
 func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 	b := &beliefs{world: w, agenda: a, base: p, current: p, learner: p.Learner()}
-	if b.lengths = (lengths{world: w, stretches: profile.StretchesOf(p)}); b.lengths.stretches != nil {
+	s := profile.StretchesOf(p)
+	if b.lengths = (lengths{world: w, stretches: s, overheads: s.Overheads()}); s != nil {
 		b.apply()
 	}
 	b.needs = b.leastTails()
@@ -49,9 +50,10 @@ func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 	return b
 }
 
-// observe learns from a batch that ended well.
-func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took time.Duration) {
+// observe learns from a batch that ended well, of whose time the models ran for a part.
+func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took, ran time.Duration) {
 	if b.learner != nil && !x.Overlaps {
+		b.lengths.ended(i.DeviceType(), max(took-ran, 0))
 		b.learner.Observe(x.Variant, i.DeviceType(), x.Items, x.Concurrency, b.lengths.atReference(i, x, b.base, took))
 	}
 }

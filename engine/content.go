@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -29,19 +30,19 @@ func newContent(w *world, b *beliefs, follows bool) *content {
 }
 
 // count counts a batch that ended well. Its tasks must not be released yet.
-func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
+func (c *content) count(i *fleet.Instance, b *fleet.Batch, took time.Duration, emitted []int32) {
 	if c.factors == nil {
 		return
 	}
 	if c.beliefs.learner == nil && !b.Overlaps {
 		expected := c.beliefs.base.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
-		c.factors.AddBatch(c.now, i.Stage(), expected, c.beliefs.lengths.atReference(i, b, c.beliefs.base, in.Took))
+		c.factors.AddBatch(c.now, i.Stage(), expected, c.beliefs.lengths.atReference(i, b, c.beliefs.base, took))
 	}
 	if len(c.spec.Stages[i.Stage()].Next) == 0 {
 		return
 	}
 	for ref, k := b.Head, 0; ref != fleet.Nil; ref, k = c.fleet.Next(ref), k+1 {
-		c.factors.AddTask(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), in.Emitted)
+		c.factors.AddTask(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), emitted)
 	}
 }
 

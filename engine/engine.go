@@ -155,8 +155,10 @@ func (e *Engine) batchDone(in *Input) {
 		return
 	}
 	if in.Result == OK {
-		e.beliefs.observe(i, &b, in.Took)
-		e.content.count(i, &b, in)
+		// The machine was taken from the decision on until the end is known, which is longer than the models ran.
+		taken := e.now.Sub(b.Started)
+		e.beliefs.observe(i, &b, taken, in.Took)
+		e.content.count(i, &b, taken, in.Emitted)
 	}
 	if in.Result == Exceeded {
 		e.caps.exceeded(i, &b)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,15 +79,32 @@ func untilAsked(t *testing.T, e *engine.Engine, first *plan.Plan) (asked *engine
 			Kind: engine.InstanceChanged, Instance: 1, Variant: 0,
 		}, {Kind: engine.InstanceChanged, Instance: 2, Variant: 1},
 	})
-	var done []engine.Input
-	for now := serving.Time(10e6); asked == nil && now < 20e9; now += 20e6 {
-		out := e.Step(now, append(done, engine.Input{
-			Kind: engine.QueryArrived, Query: serving.Query{
+	type ends struct {
+		at serving.Time
+		in engine.Input
+	}
+	var running []ends
+	for arrives := serving.Time(10e6); asked == nil && arrives < 20e9; {
+		now := arrives
+		for _, x := range running {
+			now = min(now, x.at)
+		}
+		var in []engine.Input
+		running = slices.DeleteFunc(running, func(x ends) bool {
+			if x.at == now {
+				in = append(in, x.in)
+			}
+			return x.at == now
+		})
+		if now == arrives {
+			in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{
 				ID: serving.QueryID(now), Arrived: now, Deadline: now.Add(100 * time.Millisecond), Items: 1,
 				Variant: serving.None,
-			},
-		}))
-		done = nil
+			}})
+			arrives += 20e6
+		}
+		engine.Sort(in)
+		out := e.Step(now, in)
 		for k := range out {
 			switch d := out[k]; d.Kind {
 			case engine.RequestPlan:
@@ -100,10 +118,9 @@ func untilAsked(t *testing.T, e *engine.Engine, first *plan.Plan) (asked *engine
 				} else {
 					in.Took *= 3
 				}
-				done = append(done, in)
+				running = append(running, ends{now.Add(in.Took), in})
 			}
 		}
-		engine.Sort(done)
 		if err := e.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -16,12 +17,21 @@ type lengths struct {
 	// sums are the stretches of the items that came, and factors their means in force, by variant*devices + device
 	// type. Newer queries count more.
 	sums, factors []float64
-	changed       bool // the means differ so much from those in force that beliefs should change
+	// extras are what batches take beside the runs of their models, newer ones counting more, and overheads what is
+	// believed of it; by device type.
+	extras    []extraSeen
+	overheads []time.Duration
+	changed   bool // the means differ so much from those in force that beliefs should change
 }
 
 type lengthsSeen struct {
 	queries int
 	items   float64
+}
+
+type extraSeen struct {
+	batches int
+	mean    float64 // ns
 }
 
 const (
@@ -91,6 +101,32 @@ func (l *lengths) enforce() {
 		}
 	}
 	l.factors, l.changed = factors, false
+	if l.extras == nil {
+		return
+	}
+	l.overheads = slices.Clone(l.overheads)
+	for d := range l.extras {
+		if x := &l.extras[d]; x.batches >= lengthsEvery {
+			l.overheads[d] = time.Duration(x.mean)
+		}
+	}
+}
+
+// ended counts what a batch took beside its run.
+func (l *lengths) ended(d serving.DeviceTypeID, took time.Duration) {
+	if l.stretches == nil {
+		return
+	}
+	if l.extras == nil {
+		l.extras = make([]extraSeen, len(l.spec.DeviceTypes))
+	}
+	x := &l.extras[d]
+	x.batches++
+	x.mean += (float64(took) - x.mean) / float64(min(x.batches, lengthSpan))
+	if x.batches%lengthsEvery == 0 {
+		is, believed := x.mean, float64(l.overheads[d])
+		l.changed = l.changed || is > lengthsChange*believed || believed > lengthsChange*is
+	}
 }
 
 // around returns a profile that knows lengths.
@@ -98,7 +134,7 @@ func (l *lengths) around(p profile.Profile) profile.Profile {
 	if l.stretches == nil {
 		return p
 	}
-	return &profile.ByLength{Profile: p, Stretches: l.stretches, Factors: l.factors}
+	return &profile.ByLength{Profile: p, Stretches: l.stretches, Factors: l.factors, Overheads: l.overheads}
 }
 
 // atReference returns how long a batch would have taken with the length of the measured points: a batch that took
@@ -107,14 +143,15 @@ func (l *lengths) atReference(i *fleet.Instance, b *fleet.Batch, p profile.Profi
 	if l.stretches == nil {
 		return took
 	}
-	sum, any := time.Duration(0), false
-	for _, r := range l.fleet.Runs(b.Variant, b.Head, b.Tasks) {
-		reference := p.Latency(b.Variant, i.DeviceType(), r.Items, b.Concurrency)
-		sum += l.stretches.Latency(b.Variant, i.DeviceType(), reference, r.Length)
-		any = any || r.Length > 0
+	runs := l.fleet.Runs(b.Variant, b.Head, b.Tasks)
+	if !slices.ContainsFunc(runs, func(r serving.Run) bool { return r.Length > 0 }) {
+		return took
 	}
+	// Runs whose length is not known count at the reference.
+	known := profile.ByLength{Profile: p, Stretches: l.stretches, Overheads: l.overheads}
+	sum := known.Batch(b.Variant, i.DeviceType(), runs, b.Concurrency)
 	whole := p.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
-	if !any || sum <= 0 || sum >= profile.Unknown || whole >= profile.Unknown {
+	if sum <= 0 || sum >= profile.Unknown || whole >= profile.Unknown {
 		return took
 	}
 	return time.Duration(float64(took) * float64(whole) / float64(sum))
@@ -123,6 +160,9 @@ func (l *lengths) atReference(i *fleet.Instance, b *fleet.Batch, p profile.Profi
 // grow takes up a spec that has grown, and how the latencies of all its variants depend on lengths.
 func (l *lengths) grow(s *profile.Stretches, fresh *serving.Fresh) {
 	l.stretches = s
+	if l.overheads == nil {
+		l.overheads = s.Overheads()
+	}
 	var cells []int32
 	for _, v := range fresh.Variants {
 		for d := range l.spec.DeviceTypes {

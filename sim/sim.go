@@ -401,6 +401,9 @@ func (s *simulation) batchEnds(r *run) {
 		return // its instance is lost before
 	}
 	took := r.ends.Sub(r.began)
+	if s.machines.long != nil {
+		took = max(took-s.machines.long.Around(r.device), 0)
+	}
 	if r.breaks {
 		s.happens(r.ends, engine.NewBatchBroken(r.batch, r.instance, took))
 		return

@@ -179,7 +179,16 @@ func (f *View) StretchBase(v serving.VariantID, d serving.DeviceTypeID) time.Dur
 	if f.lengths == nil {
 		return 0
 	}
-	return f.lengths.Stretches.Base(v, d)
+	return f.lengths.Base(v, d)
+}
+
+// BatchOverhead returns the part of a batch's time that it has once, however many runs it takes, where lengths count;
+// else 0.
+func (f *View) BatchOverhead(d serving.DeviceTypeID) time.Duration {
+	if f.lengths == nil {
+		return 0
+	}
+	return f.lengths.Overhead(d)
 }
 
 // LongestWithin returns the longest length, up to that of some work, with which the work is believed to take at most a
@@ -194,14 +203,11 @@ func (f *View) LongestWithin(v serving.VariantID, d serving.DeviceTypeID, w *Wor
 // BatchLatency returns the believed time of a batch of n tasks with so many items in all, from head on in their queue
 // or batch. Queries of different lengths are padded, or run one after the other (serving.Variant.Runs).
 func (f *View) BatchLatency(v serving.VariantID, d serving.DeviceTypeID, head Ref, n, items,
-	concurrency int) (sum time.Duration) {
+	concurrency int) time.Duration {
 	if f.lengths == nil {
 		return f.profile.Latency(v, d, items, concurrency)
 	}
-	for _, r := range f.Runs(v, head, n) {
-		sum = min(sum+f.lengths.At(v, d, r.Items, concurrency, r.Length), profile.Unknown)
-	}
-	return sum
+	return f.lengths.Batch(v, d, f.Runs(v, head, n), concurrency)
 }
 
 // Runs returns the runs of a batch of n tasks, from head on in their queue or batch. They are valid until the next call

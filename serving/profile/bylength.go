@@ -14,15 +14,41 @@ type ByLength struct {
 	// Factors are the mean stretches of the items that come, by variant*devices + device type; nil where they have the
 	// length of the measured points. They must not change any more.
 	Factors []float64
+	// Overheads are the parts of Latency that no length stretches and that a batch of several runs has once, by device
+	// type; nil for none. They must not change any more.
+	Overheads []time.Duration
+}
+
+// run splits the time of a batch with the length of the measured points.
+func (p *ByLength) run(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) (run,
+	overhead time.Duration) {
+	run = p.Profile.Latency(v, d, items, concurrency)
+	if run < Unknown {
+		overhead = min(p.Overhead(d), run)
+	}
+	return run - overhead, overhead
+}
+
+// Overhead returns the part of a batch's time that is not a run of its model.
+func (p *ByLength) Overhead(d serving.DeviceTypeID) time.Duration {
+	if int(d) >= len(p.Overheads) {
+		return 0
+	}
+	return p.Overheads[d]
+}
+
+// Base returns the part of a batch's time that does not grow with its items.
+func (p *ByLength) Base(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	return p.Overhead(d) + p.Stretches.Base(v, d)
 }
 
 // Latency implements Profile.
 func (p *ByLength) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	reference := p.Profile.Latency(v, d, items, concurrency)
+	run, overhead := p.run(v, d, items, concurrency)
 	if at := p.Stretches.at(v, d); at < len(p.Factors) && p.Factors[at] != 1 {
-		return p.Stretches.stretched(at, reference, p.Factors[at])
+		run = p.Stretches.stretched(at, run, p.Factors[at])
 	}
-	return reference
+	return overhead + run
 }
 
 // At returns the believed time of a batch that is padded to a length. One that is not known counts as the mean.
@@ -31,7 +57,24 @@ func (p *ByLength) At(v serving.VariantID, d serving.DeviceTypeID, items, concur
 	if length <= 0 {
 		return p.Latency(v, d, items, concurrency)
 	}
-	return p.Stretches.Latency(v, d, p.Profile.Latency(v, d, items, concurrency), length)
+	run, overhead := p.run(v, d, items, concurrency)
+	return overhead + p.Stretches.Latency(v, d, run, length)
+}
+
+// Batch returns the believed time of a batch of which a model runs some after the others.
+func (p *ByLength) Batch(v serving.VariantID, d serving.DeviceTypeID, runs []serving.Run,
+	concurrency int) (sum time.Duration) {
+	for k, r := range runs {
+		takes := p.At(v, d, r.Items, concurrency, r.Length)
+		if takes >= Unknown {
+			return Unknown
+		}
+		if k > 0 {
+			takes = max(takes-p.Overhead(d), 0)
+		}
+		sum += takes
+	}
+	return min(sum, Unknown)
 }
 
 // Stretch returns by what a length multiplies the part of a batch's time that grows with its items, beside that of
@@ -50,7 +93,8 @@ func (p *ByLength) Stretch(v serving.VariantID, d serving.DeviceTypeID, length i
 // Longest returns the longest length up to most with which a lone batch of items takes at most within; see Stretches.
 func (p *ByLength) Longest(v serving.VariantID, d serving.DeviceTypeID, items int, within time.Duration,
 	most int32) int32 {
-	return p.Stretches.Longest(v, d, p.Profile.Latency(v, d, items, 1), within, most)
+	run, overhead := p.run(v, d, items, 1)
+	return p.Stretches.Longest(v, d, run, within-overhead, most)
 }
 
 // MeasuredPoints returns that of the profile beneath; see the function MeasuredPoints.

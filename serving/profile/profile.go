@@ -72,9 +72,10 @@ type cell struct {
 	load     time.Duration
 }
 
-// NewTable makes the table of every variant of spec, up to its MaxBatch, from measured points. It keeps neither spec
-// nor m. A variant without points on a device type stays Unknown there. NewTable fails when a point names a variant or
-// device type that does not exist, or has a number that is not positive; load times with such names are ignored.
+// NewTable makes the table of every variant of spec, up to its MaxBatch, from measured points, to which it adds the
+// measured overheads of batches. It keeps neither spec nor m. A variant without points on a device type stays Unknown
+// there. NewTable fails when a point names a variant or device type that does not exist, or has a number that is not
+// positive; load times with such names are ignored.
 func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (*Table, error) {
 	t := &Table{devices: len(spec.DeviceTypes), cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes))}
 	byCell := make(map[int]map[int][]serving.LatencyPoint)
@@ -95,6 +96,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 		}
 		byCell[at][p.Concurrency] = append(byCell[at][p.Concurrency], p)
 	}
+	overheads := overheads(spec, m)
 	for at, levels := range byCell {
 		maxBatch := spec.Variants[at/t.devices].MaxBatch
 		top := 0
@@ -109,7 +111,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 					points = levels[above]
 				}
 			}
-			values, counted := interpolate(points, maxBatch, statistic)
+			values, counted := interpolate(points, maxBatch, statistic, overheads[at%t.devices])
 			t.cells[at].levels = append(t.cells[at].levels, values)
 			t.cells[at].measured = append(t.cells[at].measured, counted)
 		}
@@ -139,8 +141,20 @@ func (t *Table) fit(memory []serving.MemoryPoint) {
 	}
 }
 
+// overheads are those of batches, by device type.
+func overheads(spec *serving.Spec, m serving.Measurements) []time.Duration {
+	out := make([]time.Duration, len(spec.DeviceTypes))
+	for _, o := range m.Overhead {
+		if o.DeviceType >= 0 && int(o.DeviceType) < len(out) {
+			out[o.DeviceType] = o.Batch
+		}
+	}
+	return out
+}
+
 // interpolate returns the latencies of 1 to maxBatch items at one concurrency, and which of them were measured.
-func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]time.Duration, []bool) {
+func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statistic,
+	overhead time.Duration) ([]time.Duration, []bool) {
 	points = append([]serving.LatencyPoint(nil), points...)
 	sort.Slice(points, func(i, j int) bool { return points[i].Items < points[j].Items })
 	var xs, ys []float64
@@ -154,7 +168,7 @@ func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statisti
 	values, counted := make([]time.Duration, maxBatch), make([]bool, maxBatch)
 	for i := range values {
 		y, measured := interp.Linear(xs, ys, float64(i+1))
-		values[i], counted[i] = time.Duration(math.Round(y)), measured
+		values[i], counted[i] = time.Duration(math.Round(y))+overhead, measured
 		if i > 0 && values[i] < values[i-1] {
 			values[i] = values[i-1]
 		}

@@ -22,8 +22,9 @@ import (
 //
 // Nil, a pair that was not measured at several lengths and a length that is not known stretch nothing.
 type Stretches struct {
-	devices int
-	cells   []stretch // by variant*devices + device type
+	devices   int
+	cells     []stretch       // by variant*devices + device type
+	overheads []time.Duration // of batches, by device type: of the times of a Table, those that are no run of a model
 }
 
 // stretch is that of a variant on a device type.
@@ -44,7 +45,10 @@ func NewStretches(spec *serving.Spec, m serving.Measurements) *Stretches {
 	if len(m.Length) == 0 {
 		return nil
 	}
-	s := &Stretches{devices: len(spec.DeviceTypes), cells: make([]stretch, len(spec.Variants)*len(spec.DeviceTypes))}
+	s := &Stretches{
+		devices: len(spec.DeviceTypes), cells: make([]stretch, len(spec.Variants)*len(spec.DeviceTypes)),
+		overheads: overheads(spec, m),
+	}
 	type key struct{ at, items int }
 	reference := make(map[key]float64)
 	for _, p := range m.Latency {
@@ -200,6 +204,14 @@ func (s *Stretches) stretched(at int, reference time.Duration, factor float64) t
 	}
 	base := min(s.cells[at].base, float64(reference))
 	return time.Duration(min(base+factor*(float64(reference)-base), float64(Unknown)))
+}
+
+// Overheads returns what a batch is believed to take beside its runs, by device type. It must not be changed.
+func (s *Stretches) Overheads() []time.Duration {
+	if s == nil {
+		return nil
+	}
+	return s.overheads
 }
 
 // Longest returns the longest length up to most with which a batch takes at most within, if it takes so long at the

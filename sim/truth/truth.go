@@ -176,10 +176,15 @@ type Stretching interface {
 	// ServiceOf is Service for a batch of queries with lengths, of which a model runs some after the others.
 	ServiceOf(v serving.VariantID, d serving.DeviceTypeID, runs []serving.Run, concurrency int,
 		drawn float64) time.Duration
+	// Around returns the part of service times that is no run of a model.
+	Around(d serving.DeviceTypeID) time.Duration
 }
 
 // Stretches implements Stretching.
 func (t *Table) Stretches() bool { return t.Stretch != nil }
+
+// Around implements Stretching.
+func (t *Table) Around(d serving.DeviceTypeID) time.Duration { return t.overhead(d) }
 
 // ServiceOf implements Stretching.
 func (t *Table) ServiceOf(v serving.VariantID, d serving.DeviceTypeID, runs []serving.Run, concurrency int,

@@ -89,6 +89,8 @@ func (x *runs) with(o *option, y *task, factor float64) float64 {
 	x.then = x.sum + x.next.takes
 	if x.at < len(x.list) {
 		x.then -= x.list[x.at].takes
+	} else if x.at > 0 {
+		x.then -= o.overhead
 	}
 	return x.then
 }

@@ -57,6 +57,7 @@ type option struct {
 	quality  float64   // accuracy relative to that of the stage's best variant
 	seconds  []float64 // by items, up to limit
 	base     float64   // s of a batch that do not grow with the length of its items
+	overhead float64   // s of those that a batch has once, however many runs it takes
 	pads     bool      // its batches are padded to the longest query
 	together []float64 // the same beside as many others as the machine has slots; nil where it has no other instance
 }
@@ -245,7 +246,7 @@ func newGroup(v *route.View, x *machine) group {
 			o := option{
 				stage: s, variant: l.Variant, position: int32(at), pinned: !l.Usable(), quality: 1,
 				seconds: []float64{0}, base: v.Fleet.StretchBase(l.Variant, g.device).Seconds(),
-				pads: spec.Variants[l.Variant].Pads,
+				overhead: v.Fleet.BatchOverhead(g.device).Seconds(), pads: spec.Variants[l.Variant].Pads,
 			}
 			if best > 0 {
 				o.quality = spec.Variants[l.Variant].Accuracy / best
