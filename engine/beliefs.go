@@ -42,7 +42,7 @@ const probeEvery = 32
 func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 	b := &beliefs{world: w, agenda: a, base: p, current: p, learner: p.Learner()}
 	s := profile.StretchesOf(p)
-	if b.lengths = (lengths{world: w, stretches: s, overheads: s.Overheads()}); s != nil {
+	if b.lengths = (lengths{world: w, stretches: s, overheads: s.Overheads(), measured: s.Overheads()}); s != nil {
 		b.apply()
 	}
 	b.needs = b.leastTails()
@@ -50,10 +50,9 @@ func newBeliefs(w *world, a *agenda, p profile.Profile) *beliefs {
 	return b
 }
 
-// observe learns from a batch that ended well, of whose time the models ran for a part.
-func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took, ran time.Duration) {
+// observe learns from a batch that ended well.
+func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took time.Duration) {
 	if b.learner != nil && !x.Overlaps {
-		b.lengths.ended(i.DeviceType(), max(took-ran, 0))
 		b.learner.Observe(x.Variant, i.DeviceType(), x.Items, x.Concurrency, b.lengths.atReference(i, x, b.base, took))
 	}
 }
@@ -62,7 +61,7 @@ func (b *beliefs) observe(i *fleet.Instance, x *fleet.Batch, took, ran time.Dura
 // wait: drop times are off by no more than those.
 func (b *beliefs) update() {
 	if b.lengths.changed {
-		b.lengths.enforce()
+		b.lengths.enforce(b.base)
 		b.altered = true
 		b.apply()
 		b.agenda.changeBasis()
@@ -142,7 +141,7 @@ func (b *beliefs) grow(measured profile.Profile, fresh *serving.Fresh) {
 	} else {
 		b.base = measured
 	}
-	b.lengths.grow(profile.StretchesOf(b.base), fresh)
+	b.lengths.grow(b.base, fresh)
 	b.budgets, b.ballooning = slices.Clone(b.budgets), slices.Clone(b.ballooning)
 	serving.Forget(b.budgets, fresh.Stages, unbudgeted)
 	serving.Forget(b.ballooning, fresh.Stages, 1)

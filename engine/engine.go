@@ -155,9 +155,8 @@ func (e *Engine) batchDone(in *Input) {
 		return
 	}
 	if in.Result == OK {
-		// The machine was taken from the decision on until the end is known, which is longer than the models ran.
-		taken := e.now.Sub(b.Started)
-		e.beliefs.observe(i, &b, taken, in.Took)
+		taken := e.beliefs.lengths.took(i, &b, e.now.Sub(b.Started), in.Took)
+		e.beliefs.observe(i, &b, taken)
 		e.content.count(i, &b, taken, in.Emitted)
 	}
 	if in.Result == Exceeded {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -17,21 +18,23 @@ type lengths struct {
 	// sums are the stretches of the items that came, and factors their means in force, by variant*devices + device
 	// type. Newer queries count more.
 	sums, factors []float64
-	// extras are what batches take beside the runs of their models, newer ones counting more, and overheads what is
-	// believed of it; by device type.
-	extras    []extraSeen
-	overheads []time.Duration
-	changed   bool // the means differ so much from those in force that beliefs should change
+	spreads       [][]float64 // by the same places; see profile.ByLength
+	// extras are what batches take beside the runs of their models, newer ones counting more, overheads what is
+	// believed of it, and measured what the profile has of it; by device type.
+	extras              []extraSeen
+	overheads, measured []time.Duration
+	changed             bool // the means differ so much from those in force that beliefs should change
 }
 
 type lengthsSeen struct {
 	queries int
 	items   float64
+	latest  []int32 // lengths of the last queries, lengthSpan at most
 }
 
 type extraSeen struct {
-	batches int
-	mean    float64 // ns
+	batches     int
+	mean, whole float64 // ns, and with the runs
 }
 
 const (
@@ -40,6 +43,8 @@ const (
 	lengthSpan, lengthsEvery = 512, 16
 	// lengthsChange is the factor by which it must differ for new beliefs, as for latencies that are learned.
 	lengthsChange = 1.1
+	// extraChange is by how much of a batch's time what it takes beside its runs must differ.
+	extraChange = 0.05
 )
 
 // of returns the length with which a query counts at a stage: 0 where lengths do not count there. Only a query's first
@@ -67,6 +72,11 @@ func (l *lengths) arrived(x *serving.Query, length int32) {
 		l.sums = lengthened(l.sums, n)
 	}
 	y := &l.seen[x.App]
+	if y.queries < lengthSpan {
+		y.latest = append(y.latest, length)
+	} else {
+		y.latest[y.queries%lengthSpan] = length
+	}
 	y.queries++
 	step := 1 / float64(min(y.queries, lengthSpan))
 	y.items += step * (float64(x.Items) - y.items)
@@ -90,19 +100,23 @@ func (l *lengths) inForce(at int) float64 {
 	return 1
 }
 
-// enforce puts the present means in force. Plans that are being made keep the ones before.
-func (l *lengths) enforce() {
-	factors := make([]float64, len(l.sums))
-	for at := range factors {
-		factors[at] = 1
-		a := l.spec.Stages[l.spec.Variants[at/len(l.spec.DeviceTypes)].Stage].App
-		if int(a) < len(l.seen) && l.seen[a].items > 0 && l.sums[at] > 0 {
-			factors[at] = l.sums[at] / l.seen[a].items
+// enforce puts the present means in force, and how far lengths lie around them. Plans that are being made keep the ones
+// before.
+func (l *lengths) enforce(p profile.Profile) {
+	l.changed = false
+	l.factors, l.spreads = make([]float64, len(l.sums)), make([][]float64, len(l.sums))
+	known := l.profile(p)
+	for at := range l.factors {
+		l.factors[at] = 1
+		v, d := serving.VariantID(at/len(l.spec.DeviceTypes)), serving.DeviceTypeID(at%len(l.spec.DeviceTypes))
+		a := l.spec.Stages[l.spec.Variants[v].Stage].App
+		if int(a) >= len(l.seen) || l.seen[a].items == 0 || l.sums[at] == 0 {
+			continue
 		}
-	}
-	l.factors, l.changed = factors, false
-	if l.extras == nil {
-		return
+		l.factors[at] = l.sums[at] / l.seen[a].items
+		if _, ok := l.stretches.Error(v, d); ok {
+			l.spreads[at] = known.Spread(l.spec, v, d, slices.Sorted(slices.Values(l.seen[a].latest)))
+		}
 	}
 	l.overheads = slices.Clone(l.overheads)
 	for d := range l.extras {
@@ -112,21 +126,26 @@ func (l *lengths) enforce() {
 	}
 }
 
-// ended counts what a batch took beside its run.
-func (l *lengths) ended(d serving.DeviceTypeID, took time.Duration) {
-	if l.stretches == nil {
-		return
+// took returns how long a batch took that had its machine from the decision on until its end was known, and whose
+// models ran for a part of that. Where lengths count, what it took beside its runs is learned on its own: the rest is
+// what a profile is to be compared with.
+func (l *lengths) took(i *fleet.Instance, b *fleet.Batch, whole, ran time.Duration) time.Duration {
+	if l.stretches == nil || b.Overlaps {
+		return whole
 	}
+	d := i.DeviceType()
 	if l.extras == nil {
 		l.extras = make([]extraSeen, len(l.spec.DeviceTypes))
 	}
 	x := &l.extras[d]
 	x.batches++
-	x.mean += (float64(took) - x.mean) / float64(min(x.batches, lengthSpan))
+	step := 1 / float64(min(x.batches, lengthSpan))
+	x.mean += step * (float64(max(whole-ran, 0)) - x.mean)
+	x.whole += step * (float64(whole) - x.whole)
 	if x.batches%lengthsEvery == 0 {
-		is, believed := x.mean, float64(l.overheads[d])
-		l.changed = l.changed || is > lengthsChange*believed || believed > lengthsChange*is
+		l.changed = l.changed || math.Abs(x.mean-float64(l.overheads[d])) > extraChange*x.whole
 	}
+	return ran + l.measured[d]
 }
 
 // around returns a profile that knows lengths.
@@ -134,7 +153,14 @@ func (l *lengths) around(p profile.Profile) profile.Profile {
 	if l.stretches == nil {
 		return p
 	}
-	return &profile.ByLength{Profile: p, Stretches: l.stretches, Factors: l.factors, Overheads: l.overheads}
+	known := l.profile(p)
+	known.Factors, known.Spreads, known.Overheads = l.factors, l.spreads, l.overheads
+	return known
+}
+
+// profile returns one for queries of the measured length.
+func (l *lengths) profile(p profile.Profile) *profile.ByLength {
+	return &profile.ByLength{Profile: p, Stretches: l.stretches, Overheads: l.measured, Measured: l.measured}
 }
 
 // atReference returns how long a batch would have taken with the length of the measured points: a batch that took
@@ -148,8 +174,7 @@ func (l *lengths) atReference(i *fleet.Instance, b *fleet.Batch, p profile.Profi
 		return took
 	}
 	// Runs whose length is not known count at the reference.
-	known := profile.ByLength{Profile: p, Stretches: l.stretches, Overheads: l.overheads}
-	sum := known.Batch(b.Variant, i.DeviceType(), runs, b.Concurrency)
+	sum := l.profile(p).Batch(b.Variant, i.DeviceType(), runs, b.Concurrency)
 	whole := p.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
 	if sum <= 0 || sum >= profile.Unknown || whole >= profile.Unknown {
 		return took
@@ -157,11 +182,12 @@ func (l *lengths) atReference(i *fleet.Instance, b *fleet.Batch, p profile.Profi
 	return time.Duration(float64(took) * float64(whole) / float64(sum))
 }
 
-// grow takes up a spec that has grown, and how the latencies of all its variants depend on lengths.
-func (l *lengths) grow(s *profile.Stretches, fresh *serving.Fresh) {
+// grow takes up a spec that has grown, and the latencies of all its variants.
+func (l *lengths) grow(p profile.Profile, fresh *serving.Fresh) {
+	s := profile.StretchesOf(p)
 	l.stretches = s
-	if l.overheads == nil {
-		l.overheads = s.Overheads()
+	if l.measured = s.Overheads(); l.overheads == nil {
+		l.overheads = l.measured
 	}
 	var cells []int32
 	for _, v := range fresh.Variants {
@@ -176,6 +202,6 @@ func (l *lengths) grow(s *profile.Stretches, fresh *serving.Fresh) {
 	}
 	if l.sums != nil {
 		l.sums = serving.Cleared(l.sums, cells)
-		l.enforce()
+		l.enforce(p)
 	}
 }

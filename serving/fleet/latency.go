@@ -166,7 +166,12 @@ func (f *View) alone(v serving.VariantID, d serving.DeviceTypeID, w *Work, concu
 	return f.lengths.At(v, d, int(w.Items), concurrency, w.Length)
 }
 
-// Stretch returns by what a length multiplies the part of Latency beyond StretchBase; 1 for one that is not known.
+// EvenLatency returns how long a batch is believed to take whose items all have the mean length of those that come.
+func (f *View) EvenLatency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	return f.alone(v, d, &Work{Items: int32(items)}, concurrency)
+}
+
+// Stretch returns by what a length multiplies the part of EvenLatency beyond StretchBase; 1 for one that is not known.
 func (f *View) Stretch(v serving.VariantID, d serving.DeviceTypeID, length int32) float64 {
 	if f.lengths == nil {
 		return 1

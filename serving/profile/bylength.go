@@ -14,27 +14,36 @@ type ByLength struct {
 	// Factors are the mean stretches of the items that come, by variant*devices + device type; nil where they have the
 	// length of the measured points. They must not change any more.
 	Factors []float64
+	// Spreads are by what a batch of so many items takes longer than with that mean length, since the items differ and
+	// do not all share a run; by the same places, and items-1; nil for not at all. They must not change any more.
+	Spreads [][]float64
 	// Overheads are the parts of Latency that no length stretches and that a batch of several runs has once, by device
-	// type; nil for none. They must not change any more.
-	Overheads []time.Duration
+	// type, and Measured what the latencies of Profile have in their place; nil for none. They must not change any
+	// more.
+	Overheads, Measured []time.Duration
 }
 
 // run splits the time of a batch with the length of the measured points.
 func (p *ByLength) run(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) (run,
 	overhead time.Duration) {
 	run = p.Profile.Latency(v, d, items, concurrency)
-	if run < Unknown {
-		overhead = min(p.Overhead(d), run)
+	if run >= Unknown {
+		return run, 0
 	}
-	return run - overhead, overhead
+	return max(run-of(p.Measured, d), 0), of(p.Overheads, d)
+}
+
+// of returns that of a device type; 0 beyond the end.
+func of(list []time.Duration, d serving.DeviceTypeID) time.Duration {
+	if int(d) >= len(list) {
+		return 0
+	}
+	return list[d]
 }
 
 // Overhead returns the part of a batch's time that is not a run of its model.
 func (p *ByLength) Overhead(d serving.DeviceTypeID) time.Duration {
-	if int(d) >= len(p.Overheads) {
-		return 0
-	}
-	return p.Overheads[d]
+	return of(p.Overheads, d)
 }
 
 // Base returns the part of a batch's time that does not grow with its items.
@@ -44,18 +53,30 @@ func (p *ByLength) Base(v serving.VariantID, d serving.DeviceTypeID) time.Durati
 
 // Latency implements Profile.
 func (p *ByLength) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	run, overhead := p.run(v, d, items, concurrency)
-	if at := p.Stretches.at(v, d); at < len(p.Factors) && p.Factors[at] != 1 {
-		run = p.Stretches.stretched(at, run, p.Factors[at])
+	run, overhead := p.even(v, d, items, concurrency)
+	if at := p.Stretches.at(v, d); at < len(p.Spreads) && items <= len(p.Spreads[at]) && run < Unknown {
+		run = time.Duration(min(p.Spreads[at][items-1]*float64(run), float64(Unknown)))
 	}
 	return overhead + run
 }
 
-// At returns the believed time of a batch that is padded to a length. One that is not known counts as the mean.
+// even is run for items that all have the mean length.
+func (p *ByLength) even(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) (run,
+	overhead time.Duration) {
+	run, overhead = p.run(v, d, items, concurrency)
+	if at := p.Stretches.at(v, d); at < len(p.Factors) && p.Factors[at] != 1 {
+		run = p.Stretches.stretched(at, run, p.Factors[at])
+	}
+	return run, overhead
+}
+
+// At returns the believed time of a batch whose items all have a length, or are padded to it. One that is not known
+// counts as the mean.
 func (p *ByLength) At(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
 	length int32) time.Duration {
 	if length <= 0 {
-		return p.Latency(v, d, items, concurrency)
+		run, overhead := p.even(v, d, items, concurrency)
+		return overhead + run
 	}
 	run, overhead := p.run(v, d, items, concurrency)
 	return overhead + p.Stretches.Latency(v, d, run, length)

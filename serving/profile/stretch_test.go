@@ -127,3 +127,40 @@ func TestStretchesOfSingleItems(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// A batch of short and long items is two runs, with the base of 2 ms twice. Lengths that are near each other share one
+// where they are padded.
+func TestSpread(t *testing.T) {
+	takes := func(n int, length float64) time.Duration {
+		return 2*time.Millisecond + time.Duration(float64(n)*(100+10*length))*time.Microsecond
+	}
+	spec := oneVariant()
+	m := atLengths(takes, []int{1, 16}, 16, 256)
+	table, err := NewTable(spec, m, Mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &ByLength{Profile: table, Stretches: table.Stretches()}
+	ms := func(n int, length float64) float64 { return takes(n, length).Seconds() * 1e3 }
+	for _, c := range []struct {
+		pads   bool
+		sample []int32
+		items  int
+		want   float64
+	}{
+		{true, []int32{64, 64, 64}, 8, 1},
+		{false, []int32{64, 64, 64}, 8, 1},
+		{true, []int32{16, 256}, 1, 1},
+		{true, []int32{16, 256}, 2, (ms(1, 16) + ms(1, 256)) / ms(2, 136)},
+		{true, []int32{16, 256}, 16, (ms(8, 16) + ms(8, 256)) / ms(16, 136)},
+		{true, []int32{64, 66}, 4, ms(4, 66) / ms(4, 65)},
+		{false, []int32{64, 66}, 4, (ms(2, 64) + ms(2, 66)) / ms(4, 65)},
+	} {
+		spec.Variants[0].Pads = c.pads
+		got := p.Spread(spec, 0, 0, c.sample)
+		if len(got) != 16 || math.Abs(got[c.items-1]-c.want) > 0.02 {
+			t.Errorf("pads %v, lengths %v: %d items take %.3f times as long, want %.3f", c.pads, c.sample, c.items,
+				got[c.items-1], c.want)
+		}
+	}
+}

@@ -42,9 +42,9 @@ func (o *option) stretched(t, factor float64) float64 {
 // takes is how long a task takes alone.
 func (o *option) takes(f *fleet.View, d serving.DeviceTypeID, t *fleet.Task) float64 {
 	if t.Length() == 0 {
-		return o.seconds[t.Items()]
+		return o.even[t.Items()]
 	}
-	return o.stretched(o.seconds[t.Items()], f.Stretch(o.variant, d, t.Length()))
+	return o.stretched(o.even[t.Items()], f.Stretch(o.variant, d, t.Length()))
 }
 
 // runs are what a model runs one after the other of a batch that is being made (serving.Variant.Runs). A task joins a
@@ -85,7 +85,7 @@ func (x *runs) with(o *option, y *task, factor float64) float64 {
 			x.next = run{items: z.items + y.items, length: max(z.length, y.length), factor: max(z.factor, factor)}
 		}
 	}
-	x.next.takes = o.stretched(o.seconds[x.next.items], x.next.factor)
+	x.next.takes = o.stretched(o.even[x.next.items], x.next.factor)
 	x.then = x.sum + x.next.takes
 	if x.at < len(x.list) {
 		x.then -= x.list[x.at].takes

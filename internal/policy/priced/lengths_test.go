@@ -29,6 +29,7 @@ func longLab(once time.Duration, lengths ...int32) *lab {
 	}
 	l.fleet.SetProfile(&profile.ByLength{
 		Profile: l, Stretches: profile.NewStretches(l.spec, m), Overheads: []time.Duration{once},
+		Measured: []time.Duration{once},
 	})
 	l.fleet.ProfileChanged()
 	for _, length := range lengths {

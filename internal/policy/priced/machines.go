@@ -56,6 +56,7 @@ type option struct {
 	pinned   bool      // below its app's floor: only for tasks that are pinned to it
 	quality  float64   // accuracy relative to that of the stage's best variant
 	seconds  []float64 // by items, up to limit
+	even     []float64 // the same for items that all have the mean length
 	base     float64   // s of a batch that do not grow with the length of its items
 	overhead float64   // s of those that a batch has once, however many runs it takes
 	pads     bool      // its batches are padded to the longest query
@@ -245,7 +246,7 @@ func newGroup(v *route.View, x *machine) group {
 			}
 			o := option{
 				stage: s, variant: l.Variant, position: int32(at), pinned: !l.Usable(), quality: 1,
-				seconds: []float64{0}, base: v.Fleet.StretchBase(l.Variant, g.device).Seconds(),
+				seconds: []float64{0}, even: []float64{0}, base: v.Fleet.StretchBase(l.Variant, g.device).Seconds(),
 				overhead: v.Fleet.BatchOverhead(g.device).Seconds(), pads: spec.Variants[l.Variant].Pads,
 			}
 			if best > 0 {
@@ -257,6 +258,7 @@ func newGroup(v *route.View, x *machine) group {
 					break
 				}
 				o.seconds = append(o.seconds, max(d.Seconds(), 1e-6))
+				o.even = append(o.even, max(v.Fleet.EvenLatency(l.Variant, g.device, n, x.slots).Seconds(), 1e-6))
 			}
 			if i.TimeShared() && len(x.instances) > 1 {
 				o.measureTogether(v, g.device, x.slots)

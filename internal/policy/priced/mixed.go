@@ -47,7 +47,7 @@ func (r *Rule) formMixed(v *route.View, c *candidate, w *way) {
 	for i := 0; i < len(x.differing) && seeds < mostSeeds; i++ {
 		y := &x.differing[i]
 		if y.items > o.limit || i < next || !y.mayBegin(w.group) ||
-			o.stretched(o.seconds[y.items], r.factor(i)) > y.left {
+			o.stretched(o.even[y.items], r.factor(i)) > y.left {
 			continue
 		}
 		t := v.Fleet.Task(y.ref)

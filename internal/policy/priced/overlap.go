@@ -43,7 +43,7 @@ func (r *Rule) findOverlaps() {
 func (o *option) measureTogether(v *route.View, d serving.DeviceTypeID, slots int) {
 	o.together = make([]float64, len(o.seconds))
 	for n := 1; n < len(o.seconds); n++ {
-		o.together[n] = max(v.Fleet.Latency(o.variant, d, n, slots+1).Seconds(), o.seconds[n])
+		o.together[n] = max(v.Fleet.EvenLatency(o.variant, d, n, slots+1).Seconds(), o.even[n])
 	}
 }
 
@@ -168,7 +168,7 @@ func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, fi
 		c, due := x.classOf(more), y.dueIn(v.Now)
 		left := x.valueOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part, long)
 		sum.add(y.part*x.brings(w.app, due-t), left, seconds)
-		works := o.stretched(o.seconds[items], long)
+		works := o.stretched(o.even[items], long)
 		gain := w.gain(&sum, works, t, cost)
 		if score := w.score(gain, works); gain >= 0 && (best.n == 0 || score > best.score) {
 			*best = overlapping{batch{
@@ -188,7 +188,7 @@ func (o *option) overlapped(items int, long float64, under []underway) (takes, d
 	for k := range under {
 		rest = max(rest, under[k].rest)
 	}
-	t, d := fleet.Overlap(seconds(o.stretched(o.seconds[items], long)), seconds(o.stretched(o.together[items], long)),
+	t, d := fleet.Overlap(seconds(o.stretched(o.even[items], long)), seconds(o.stretched(o.together[items], long)),
 		seconds(rest))
 	return t.Seconds(), d.Seconds()
 }

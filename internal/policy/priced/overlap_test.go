@@ -59,7 +59,7 @@ func TestTimeBesideIsDear(t *testing.T) {
 // What takes 5 ms alone and 10 together has half the speed beside what runs. Beside 300 ms it takes 10 and delays them
 // by 5. Beside 4 ms those take 8, and it has advanced by 4 then: it takes 9.
 func TestTimeBeside(t *testing.T) {
-	o := option{seconds: []float64{0, 0.005}, together: []float64{0, 0.01}}
+	o := option{even: []float64{0, 0.005}, together: []float64{0, 0.01}}
 	for _, c := range []struct{ rest, takes, delay float64 }{{0.3, 0.01, 0.005}, {0.004, 0.009, 0.004}} {
 		takes, delay := o.overlapped(1, 1, []underway{{rest: 0.001}, {rest: c.rest}})
 		near(t, "what it takes", takes, c.takes)
