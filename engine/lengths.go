@@ -115,7 +115,8 @@ func (l *lengths) enforce(p profile.Profile) {
 		}
 		l.factors[at] = l.sums[at] / l.seen[a].items
 		if _, ok := l.stretches.Error(v, d); ok {
-			l.spreads[at] = known.Spread(l.spec, v, d, slices.Sorted(slices.Values(l.seen[a].latest)))
+			l.spreads[at] = known.Spread(l.spec, v, d, slices.Sorted(slices.Values(l.seen[a].latest)),
+				l.seen[a].items)
 		}
 	}
 	l.overheads = slices.Clone(l.overheads)

@@ -6,13 +6,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// spreadItems is over how many items at least a spread is taken.
-const spreadItems = 64
+// spreadQueries is over how many queries at least a spread is taken.
+const spreadQueries = 64
 
-// Spread returns by what batches whose items have the lengths of a sample take longer than batches of as many items of
-// the sample's mean stretch, by items-1: their items do not all share a run, and pad one another where they do. Batches
-// are drawn evenly from the sample, which has to be sorted, and are not empty.
-func (p *ByLength) Spread(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, sample []int32) []float64 {
+// Spread returns by what batches of queries whose lengths are those of a sample take longer than batches of as many
+// items of the sample's mean stretch, by items-1: they do not all share a run, and pad one another where they do. A
+// query has so many items in the mean, which have one length. Batches are drawn evenly from the sample, which has to be
+// sorted and not empty.
+func (p *ByLength) Spread(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, sample []int32,
+	each float64) []float64 {
 	x, at := &spec.Variants[v], p.Stretches.at(v, d)
 	mean := 0.0
 	for _, length := range sample {
@@ -25,11 +27,14 @@ func (p *ByLength) Spread(spec *serving.Spec, v serving.VariantID, d serving.Dev
 		if even >= Unknown {
 			break
 		}
-		sum, sets := time.Duration(0), (spreadItems+n-1)/n
+		queries := min(max(int(float64(n)/max(each, 1)+0.5), 1), n)
+		sum, sets := time.Duration(0), (spreadQueries+queries-1)/queries
 		for set := range sets {
 			runs = runs[:0]
-			for k := range n {
-				runs = append(runs, serving.Run{Items: 1, Length: sample[(k*sets+set)*len(sample)/(n*sets)]})
+			for k := range queries {
+				runs = append(runs, serving.Run{
+					Items: (k+1)*n/queries - k*n/queries, Length: sample[(k*sets+set)*len(sample)/(queries*sets)],
+				})
 			}
 			for _, r := range x.Runs(runs) {
 				reference, _ := p.run(v, d, r.Items, 1)

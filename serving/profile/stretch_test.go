@@ -145,19 +145,22 @@ func TestSpread(t *testing.T) {
 	for _, c := range []struct {
 		pads   bool
 		sample []int32
+		each   float64
 		items  int
 		want   float64
 	}{
-		{true, []int32{64, 64, 64}, 8, 1},
-		{false, []int32{64, 64, 64}, 8, 1},
-		{true, []int32{16, 256}, 1, 1},
-		{true, []int32{16, 256}, 2, (ms(1, 16) + ms(1, 256)) / ms(2, 136)},
-		{true, []int32{16, 256}, 16, (ms(8, 16) + ms(8, 256)) / ms(16, 136)},
-		{true, []int32{64, 66}, 4, ms(4, 66) / ms(4, 65)},
-		{false, []int32{64, 66}, 4, (ms(2, 64) + ms(2, 66)) / ms(4, 65)},
+		{true, []int32{64, 64, 64}, 1, 8, 1},
+		{false, []int32{64, 64, 64}, 1, 8, 1},
+		{true, []int32{16, 256}, 1, 1, 1},
+		{true, []int32{16, 256}, 1, 2, (ms(1, 16) + ms(1, 256)) / ms(2, 136)},
+		{true, []int32{16, 256}, 1, 16, (ms(8, 16) + ms(8, 256)) / ms(16, 136)},
+		{true, []int32{16, 256}, 4, 4, (ms(4, 16) + ms(4, 256)) / 2 / ms(4, 136)},
+		{true, []int32{16, 256}, 4, 8, (ms(4, 16) + ms(4, 256)) / ms(8, 136)},
+		{true, []int32{64, 66}, 1, 4, ms(4, 66) / ms(4, 65)},
+		{false, []int32{64, 66}, 1, 4, (ms(2, 64) + ms(2, 66)) / ms(4, 65)},
 	} {
 		spec.Variants[0].Pads = c.pads
-		got := p.Spread(spec, 0, 0, c.sample)
+		got := p.Spread(spec, 0, 0, c.sample, c.each)
 		if len(got) != 16 || math.Abs(got[c.items-1]-c.want) > 0.02 {
 			t.Errorf("pads %v, lengths %v: %d items take %.3f times as long, want %.3f", c.pads, c.sample, c.items,
 				got[c.items-1], c.want)
