@@ -25,7 +25,8 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 	e := hpack.NewEncoder(&packed)
 	for _, h := range [][2]string{
 		{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"},
-		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"content-type", "application/grpc"}, {"te", "trailers"},
+		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"content-type", "application/grpc"},
+		{"te", "trailers"},
 	} {
 		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 			t.Fatal(err)
