@@ -43,6 +43,9 @@ const (
 	lengthSpan, lengthsEvery = 512, 16
 	// lengthsChange is the factor by which it must differ for new beliefs, as for latencies that are learned.
 	lengthsChange = 1.1
+	// firstSpread is after how many queries it is looked for the first time at how far lengths lie around their mean,
+	// and lengthSpan for the last, unless the mean changes.
+	firstSpread = 64
 	// extraChange is by how much of a batch's time what it takes beside its runs must differ.
 	extraChange = 0.05
 )
@@ -81,6 +84,9 @@ func (l *lengths) arrived(x *serving.Query, length int32) {
 	step := 1 / float64(min(y.queries, lengthSpan))
 	y.items += step * (float64(x.Items) - y.items)
 	check := y.queries%lengthsEvery == 0
+	if y.queries == firstSpread || y.queries == lengthSpan {
+		l.changed = l.changed || slices.Min(y.latest) < slices.Max(y.latest)
+	}
 	for _, v := range l.spec.Stages[l.spec.Source(x.App)].Variants {
 		for d := range l.spec.DeviceTypes {
 			at := int(v)*len(l.spec.DeviceTypes) + d
