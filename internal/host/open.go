@@ -192,5 +192,5 @@ func (o *Opened) AppInfo() []report.AppInfo {
 // Fleet is what the configuration says of machines.
 func (o *Opened) Fleet() *machines.Fleet {
 	return &machines.Fleet{File: o.file, Tables: o.tables, Written: systems.Written(o.system.Planner),
-		Notice: o.options.Notice, Where: o.options.Where, Supply: o.options.Machines}
+		Notice: o.options.Notice, Where: o.options.Where, Supply: o.options.Machines, Net: o.options.Net}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/provider"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	// Where says where a worker that is a `sluice node` gets a model that its repository lacks, and the SHA-256 that
 	// the file or archive must have. "" leaves that to what the worker was started with. Nil does so for all models.
 	Where func(model string) (uri, digest string)
+	// Net is what the server listens on and reaches workers over.
+	Net listen.Net
 }
 
 // withDefaults returns the options with functions that do nothing in place of nil.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/sluice-serving/sluice/internal/api/access"
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/limits"
 )
@@ -26,6 +27,7 @@ const Unversioned = "devel"
 // Config says where and how clients are answered. A limit of zero means the one of package internal/limits.
 type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
+	Net               listen.Net  // that these are of
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
 	// Certificate is set where another server ends TLS for callers over gRPC and hands their calls on: it returns the
 	// certificate that was verified there, nil for none. Nil takes that of the connection.

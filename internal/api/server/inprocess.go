@@ -63,7 +63,7 @@ func (c Config) Filled() (Config, error) { return c.withDefaults() }
 // Listen binds an address. Its connections are bounded as the configuration says; name is the listener's in
 // [listen.Count]. The configuration must be filled.
 func (c *Config) Listen(name, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	l, err := c.Net.Listen(address)
 	if err != nil {
 		return nil, err
 	}

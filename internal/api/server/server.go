@@ -80,7 +80,7 @@ func New(c Config, p Service) (*Server, error) {
 		if !listens(x.address) {
 			continue
 		}
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", x.address)
+		l, err := c.Net.Listen(x.address)
 		if err != nil {
 			s.closeListeners()
 			return nil, notListening(x.name, err)

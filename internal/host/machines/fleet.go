@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/internal/tensor/ops"
@@ -20,6 +21,7 @@ type Fleet struct {
 	Notice func(sentence string)
 	// Where says where a worker that is a `sluice node` gets a model that its repository lacks, and its SHA-256.
 	Where func(model string) (uri, digest string)
+	Net   listen.Net // that leads to them
 	// Supply supplies the machines of workers of kind `supplied`; nil takes those that a worker's command starts.
 	Supply provider.Supply
 }

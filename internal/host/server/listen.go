@@ -52,6 +52,7 @@ func (s *Server) frontConfig(o Options) (server.Config, error) {
 	}
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
+		Net:        s.planned.Options().Net,
 		MaxRequest: int64(limits.Request), Output: int64(limits.Output),
 		Memory:    machines.RequestMemory(int64(limits.Memory)),
 		MaxHeader: int(limits.Header), Connections: limits.Connections,

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/serving"
@@ -48,6 +49,7 @@ type Model struct {
 // Config is the address of a server and the models that it serves.
 type Config struct {
 	Address string // HOST:PORT
+	Net     listen.Net
 	TLS     bool
 	CA      string // PEM file to trust instead of the system's, with TLS
 	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
@@ -111,7 +113,7 @@ func New(c Config) (*Backend, error) {
 }
 
 func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error) {
-	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials),
+	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials), b.c.Net.GRPC(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage),
 			grpc.ForceCodecV2(newBoundedCodec())),
 		grpc.WithIdleTimeout(0), // a node keeps what was loaded for this run as long as the connection stands
