@@ -91,13 +91,16 @@ func (r *fleets) decide(f *fleet) (*decision, error) {
 
 // toPartition is what there is to divide of a fleet.
 func toPartition(f *fleet) *partition.Fleet {
-	out := &partition.Fleet{Dispatchers: f.Spec.Dispatchers, Most: map[string]int32{},
+	out := &partition.Fleet{Dispatchers: f.Spec.Dispatchers, Most: map[string]int32{}, Prices: map[string]float64{},
 		CellRate: float64(cmp.Or(f.Spec.DispatcherRate, defaultDispatcherRate))}
 	if f.Spec.Budget != nil {
 		out.Budget = f.Spec.Budget.AsApproximateFloat64()
 	}
 	for _, t := range f.types {
 		out.Most[t.Name] = t.Spec.Most
+		if p := t.Spec.PricePerHour; p != nil && t.Spec.Tenure == v1alpha1.Rented {
+			out.Prices[t.Name] = p.AsApproximateFloat64()
+		}
 	}
 	for _, a := range f.apps {
 		out.Apps = append(out.Apps, partition.App{Name: a.Name, Load: load(a), Rate: rate(a), Whole: stateful(a)})

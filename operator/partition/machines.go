@@ -122,34 +122,55 @@ func give(out []Cell, at int, types []string) {
 	}
 }
 
-// budget divides the budget by load.
-func (f *Fleet) budget(out, before []Cell, load []float64) {
+// budget divides the budget by load, once each cell can pay for a machine. It reports whether all can.
+func (f *Fleet) budget(out, before []Cell, load []float64) bool {
 	if f.Budget <= 0 {
-		return
+		return true
 	}
-	var sum float64
-	for _, l := range load {
-		sum += l
+	least := f.least(out)
+	left, sum := f.Budget, 0.0
+	for at := range out {
+		left -= least[at]
+		sum += load[at]
+	}
+	enough := left >= 0
+	if !enough {
+		clear(least)
+		left = f.Budget
 	}
 	want := make([]float64, len(out))
 	for at := range out {
-		want[at] = f.Budget * load[at] / sum
+		want[at] = least[at] + left*load[at]/sum
 	}
 	keep := len(before) == len(out)
 	var had float64
 	for at := range out {
 		if keep {
 			had += before[at].Budget
-			keep = math.Abs(before[at].Budget-want[at]) <= drift*want[at]
+			keep = before[at].Budget >= least[at] && math.Abs(before[at].Budget-want[at]) <= drift*want[at]
 		}
 	}
 	if keep && math.Abs(had-f.Budget) < 1e-6*f.Budget {
 		for at := range out {
 			out[at].Budget = before[at].Budget
 		}
-		return
+		return enough
 	}
 	for at := range out {
 		out[at].Budget = want[at]
 	}
+	return enough
+}
+
+// least is the price of the cheapest machine that each cell may have.
+func (f *Fleet) least(out []Cell) []float64 {
+	least := make([]float64, len(out))
+	for at := range out {
+		least[at] = math.Inf(1)
+		for t := range out[at].Most {
+			least[at] = min(least[at], number(f.Prices[t]))
+		}
+		least[at] = number(least[at])
+	}
+	return least
 }

@@ -30,8 +30,9 @@ type Cell struct {
 type Fleet struct {
 	Dispatchers int32
 	Apps        []App
-	Most        map[string]int32 // machines by type
-	Budget      float64          // $/h; 0 for none
+	Most        map[string]int32   // machines by type
+	Budget      float64            // $/h; 0 for none
+	Prices      map[string]float64 // $/h of a machine that is paid for while it is used, by type
 	// CellRate is how many queries/s one dispatcher is given at most; 0 for any number. An app with more is given to
 	// several cells, each with machines of its own.
 	CellRate float64
@@ -47,19 +48,22 @@ const (
 )
 
 // Partition divides a fleet. before is the partition in force, by cell; nil for none. It returns at most as many cells
-// as there are dispatchers, apps and machines.
+// as there are dispatchers, apps and machines, and as can each pay for a machine.
 func Partition(f *Fleet, before []Cell) []Cell {
 	parts := f.parts(before)
-	n := f.cells(parts)
-	if n == 0 {
-		return nil
-	}
 	loads := f.loads()
-	out := make([]Cell, n)
-	total := f.apps(out, before, loads, parts)
-	f.machines(out, before, total)
-	f.budget(out, before, total)
-	return out
+	for n := f.cells(parts); n > 0; n-- {
+		for name := range parts {
+			parts[name] = min(parts[name], n)
+		}
+		out := make([]Cell, n)
+		total := f.apps(out, before, loads, parts)
+		f.machines(out, before, total)
+		if f.budget(out, before, total) || n == 1 {
+			return out
+		}
+	}
+	return nil
 }
 
 // room is how many cells there can be.

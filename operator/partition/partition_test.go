@@ -327,3 +327,32 @@ func (c *Cell) Share(app string) float64 {
 	}
 	return 1
 }
+
+// Each cell can pay for a machine, as long as the budget has one for each; else there are fewer cells.
+func TestEachCellPaysForAMachine(t *testing.T) {
+	f := &Fleet{Dispatchers: 3, Most: map[string]int32{"small": 6, "large": 3}, Budget: 5,
+		Prices: map[string]float64{"small": 1, "large": 2.5},
+		Apps:   []App{{Name: "a", Load: 10}, {Name: "b", Load: 1}, {Name: "c", Load: 1}}}
+	before := Partition(f, nil)
+	if len(before) != 3 {
+		t.Fatalf("%d cells, want 3", len(before))
+	}
+	sum := 0.0
+	for at, c := range before { // 1 for each, and the other 2 by load: 10, 1 and 1 of 12
+		want := 1 + 2.0/12
+		if slices.Contains(c.Apps, "a") {
+			want = 1 + 20.0/12
+		}
+		if math.Abs(c.Budget-want) > 1e-9 {
+			t.Errorf("cell %d has %v $/h, want %v", at, c.Budget, want)
+		}
+		sum += c.Budget
+	}
+	if math.Abs(sum-f.Budget) > 1e-9 {
+		t.Errorf("cells have %v $/h, want %v", sum, f.Budget)
+	}
+	f.Budget = 2.4
+	if two := Partition(f, before); len(two) != 2 || two[0].Budget < 1 || two[1].Budget < 1 {
+		t.Errorf("for 2.4 $/h there are the cells %+v, want two with at least 1 $/h", two)
+	}
+}
