@@ -40,11 +40,15 @@ const EntryKeys = "keys"
 // Name is the name of the ConfigMap and of the Lease of a cell.
 func Name(fleet string, cell int32) string { return fmt.Sprintf("%s-cell-%d", fleet, cell) }
 
+// Manager is the field manager by which a cell's dispatcher writes its part of statuses.
+func Manager(cell int) string { return fmt.Sprintf("sluice-dispatcher-cell-%d", cell) }
+
 // Machines is what machine supply needs to know: how a machine of a type is made, and what is to be on it.
 type Machines struct {
-	Fleet string    `json:"fleet"`
-	UID   types.UID `json:"uid"` // of the fleet, which owns the pods
-	Cell  int32     `json:"cell"`
+	Fleet string `json:"fleet"`
+	Cell  int32  `json:"cell"`
+	// UID of the cell's ConfigMap, which owns the pods: they go when the cell does. Dispatchers fill it in.
+	UID types.UID `json:"uid,omitempty"`
 	// Image of the workers whose machine type names none.
 	Image string `json:"image,omitempty"`
 	// PullPolicy and PullSecrets of the operator's own image hold for that of workers, too.
@@ -84,6 +88,20 @@ func SharesOf(files Files) (Shares, error) {
 		return nil, err
 	}
 	return m.Shares, nil
+}
+
+// Own notes in a cell's files by which ConfigMap its pods are owned.
+func (f Files) Own(m *corev1.ConfigMap) error {
+	if f[KeyMachines] == "" {
+		return nil
+	}
+	x, err := Decode(f[KeyMachines])
+	if err != nil {
+		return err
+	}
+	x.UID = m.UID
+	f[KeyMachines], err = x.Encode()
+	return err
 }
 
 // Encode writes it. Equal values give equal texts.

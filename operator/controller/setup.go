@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,11 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
+	"github.com/sluice-serving/sluice/operator/kinds"
 )
 
 // Options configure the operator.
@@ -64,18 +65,12 @@ func (o *Options) defaults() error {
 // Manager is the name under which the operator owns fields of resources.
 const Manager = "sluice-operator"
 
-// Scheme has the kinds that the operator reads and writes.
-func Scheme() (*runtime.Scheme, error) {
-	s := runtime.NewScheme()
-	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
-}
-
 // New makes the operator. Its Start works until its context ends.
 func New(api *rest.Config, o Options) (ctrl.Manager, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
-	scheme, err := Scheme()
+	scheme, err := kinds.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +84,19 @@ func New(api *rest.Config, o Options) (ctrl.Manager, error) {
 		namespaces[n] = cache.Config{}
 	}
 	skip := true // tests run several operators in one process
+	// There is little to put before anything else, and the queue with priorities waits while it holds a lock: a virtual
+	// clock (internal/storm) takes that for work, and stands still.
+	priorities := false
 	m, err := ctrl.NewManager(api, ctrl.Options{
-		Scheme:  scheme,
+		Scheme: scheme,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return kinds.Mapper(), nil
+		},
 		Metrics: server.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Health,
 		PprofBindAddress: o.Profiling,
 		LeaderElection:   o.Elect, LeaderElectionID: Manager, LeaderElectionNamespace: o.ElectIn,
 		LeaderElectionReleaseOnCancel: true,
-		Controller:                    config.Controller{SkipNameValidation: &skip},
+		Controller:                    config.Controller{SkipNameValidation: &skip, UsePriorityQueue: &priorities},
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
 			DefaultTransform:  cache.TransformStripManagedFields(),

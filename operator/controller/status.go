@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
+	"github.com/sluice-serving/sluice/operator/cell"
 )
 
 // sameCondition returns the condition of a type in b where it differs from that in a; nil where both are the same.
@@ -132,6 +133,9 @@ func (r *fleets) typeAccepted(ctx context.Context, t *v1alpha1.MachineType, reas
 // be used.
 func (r *fleets) fleetStatus(ctx context.Context, f *fleet, d *decision, invalid error) error {
 	have := &f.Status
+	if err := r.forgetCells(ctx, f, d); err != nil {
+		return err
+	}
 	machines, cost := int32(0), 0.0
 	prices := map[string]float64{}
 	for _, t := range f.types {
@@ -173,6 +177,25 @@ func (r *fleets) fleetStatus(ctx context.Context, f *fleet, d *decision, invalid
 		"observedGeneration": f.Generation, "conditions": conditions, "apps": apps, "machines": int64(machines),
 		"costPerHour": costs, "endpoint": endpoint,
 	})
+}
+
+// forgetCells removes what dispatchers said of cells that the fleet does not have any more: nobody else does.
+func (r *fleets) forgetCells(ctx context.Context, f *fleet, d *decision) error {
+	if d == nil {
+		return nil
+	}
+	var kept []v1alpha1.CellStatus
+	for _, c := range f.Status.Cells {
+		if int(c.Cell) < len(d.parts) {
+			kept = append(kept, c)
+			continue
+		}
+		if err := r.applyStatusAs(ctx, cell.Manager(int(c.Cell)), f.Fleet, map[string]any{}); err != nil {
+			return err
+		}
+	}
+	f.Status.Cells = kept
+	return nil
 }
 
 // readiness says whether all cells are served.

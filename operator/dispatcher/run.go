@@ -13,17 +13,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host"
-	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/dispatcher/cells"
 	"github.com/sluice-serving/sluice/operator/dispatcher/front"
 	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
+	"github.com/sluice-serving/sluice/operator/kinds"
 )
 
 // Dispatcher is a replica that listens. Run has it work.
@@ -53,13 +52,13 @@ func New(o Options) (*Dispatcher, error) {
 	if o.StatusEvery <= 0 {
 		o.StatusEvery = 5 * time.Second
 	}
-	scheme := clientgoscheme.Scheme
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	scheme, err := kinds.Scheme()
+	if err != nil {
 		return nil, err
 	}
 	o.Config = rest.CopyConfig(o.Config)
 	o.Config.QPS, o.Config.Burst = 100, 200 // renewals must not wait behind statuses
-	api, err := client.New(o.Config, client.Options{Scheme: scheme})
+	api, err := client.New(o.Config, client.Options{Scheme: scheme, Mapper: kinds.Mapper()})
 	if err != nil {
 		return nil, fmt.Errorf("the API server's configuration: %w", err)
 	}
@@ -73,10 +72,11 @@ func New(o Options) (*Dispatcher, error) {
 		return nil, err
 	}
 	d.runs = runner.New(runner.Options{Store: o.Store, Supply: o.Supply, Before: d.before, Log: o.Log, Drain: o.Drain,
+		Net:         o.Net,
 		Changed:     func(int) { d.table.Touch(); d.elector.Poke() },
 		Certificate: func(ctx context.Context) *x509.Certificate { return d.front.Certificate(ctx) }})
 	d.front, err = front.New(front.Config{
-		Server: server.Config{HTTP: o.HTTP, GRPC: o.GRPC, TLS: clients, DrainTimeout: o.Drain, Log: o.Log,
+		Server: server.Config{HTTP: o.HTTP, GRPC: o.GRPC, Net: o.Net, TLS: clients, DrainTimeout: o.Drain, Log: o.Log,
 			Version: host.Version()},
 		Replica: replica, Table: d.table, Runs: d.runs, Hold: o.Hold, Waiting: o.Waiting,
 		Metrics: front.NewMetrics(d.metrics),
@@ -114,6 +114,9 @@ func (d *Dispatcher) GRPCAddr() string { return d.front.GRPCAddr() }
 
 // AdminAddr is the address of metrics and health.
 func (d *Dispatcher) AdminAddr() string { return d.adminL.Addr().String() }
+
+// Held are the cells that this replica holds.
+func (d *Dispatcher) Held() []int { return d.elector.Held() }
 
 // Run works until ctx ends. Then it hands its cells over, answers what it has accepted, and returns.
 func (d *Dispatcher) Run(ctx context.Context) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/sluice-serving/sluice/operator/dispatcher/front"
 	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
+	"github.com/sluice-serving/sluice/operator/kinds"
 )
 
 // AnnotationWeight is on a cell's ConfigMap: its share of apps that several cells have, relative to theirs. Default: 1.
@@ -34,6 +35,7 @@ func newCache(o *Options, scheme *runtime.Scheme) (cache.Cache, error) {
 	mine := labels.SelectorFromSet(labels.Set{v1alpha1.LabelFleet: o.Fleet})
 	return cache.New(o.Config, cache.Options{
 		Scheme:            scheme,
+		Mapper:            kinds.Mapper(),
 		DefaultNamespaces: map[string]cache.Config{o.Namespace: {}},
 		ByObject: map[client.Object]cache.ByObject{
 			&coordinationv1.Lease{}: {Label: mine}, &corev1.ConfigMap{}: {Label: mine},
@@ -76,6 +78,9 @@ func (c *configurations) set(m *corev1.ConfigMap) {
 		}
 	}
 	files, err := cell.Get(m)
+	if err == nil {
+		err = files.Own(m)
+	}
 	if err != nil {
 		c.o.Log.Error("a cell's configuration cannot be read; what it was stays", "cell", n, "error", err)
 		return

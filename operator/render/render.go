@@ -217,7 +217,7 @@ func named(list []config.Variant, app, stage string) {
 func (r *rendering) machines() {
 	m := r.in.Worker
 	fleet := r.in.Fleet
-	m.Fleet, m.UID, m.Cell, m.MaxSurge = fleet.Name, fleet.UID, r.in.Cell, fleet.Spec.MaxSurge
+	m.Fleet, m.Cell, m.MaxSurge = fleet.Name, r.in.Cell, fleet.Spec.MaxSurge
 	if fleet.Spec.Image != "" {
 		m.Image = fleet.Spec.Image
 	}

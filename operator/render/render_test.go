@@ -132,7 +132,7 @@ func TestCellIsServable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Image != "sluice:1" || m.Cell != 1 || m.UID != "u" || len(m.Types) != 2 || m.Types["small"].Most != 12 {
+	if m.Image != "sluice:1" || m.Cell != 1 || len(m.Types) != 2 || m.Types["small"].Most != 12 {
 		t.Errorf("machines are %+v", m)
 	}
 	for v := range spec.Variants {

@@ -50,8 +50,7 @@ func (s *Supply) set(m *machine, p *corev1.Pod) {
 		if p != nil && isOver(p) {
 			why = endedBy(p)
 		}
-		m.given, m.told, m.asked = false, "", time.Time{}
-		s.tell(provider.Event{Worker: m.worker.Name, Kind: provider.Lost, Why: why})
+		s.lose(m, why)
 	} else if other && m.told != "" { // it was given back, or never given: another one can be had
 		m.told = ""
 		s.tell(provider.Event{Worker: m.worker.Name, Kind: provider.Staying, Why: "another machine can be had"})
@@ -61,6 +60,14 @@ func (s *Supply) set(m *machine, p *corev1.Pod) {
 		s.roll()
 	}
 	s.judge(m)
+}
+
+// lose tells the watcher that a machine is lost. Nobody wants its pod any more: who wants the machine asks for it again.
+// The caller holds mu.
+func (s *Supply) lose(m *machine, why string) {
+	m.given, m.wanted, m.told, m.asked = false, false, "", time.Time{}
+	s.c.Source.claims.set(podName(s.machines, m.worker.Name), s, false)
+	s.tell(provider.Event{Worker: m.worker.Name, Kind: provider.Lost, Why: why})
 }
 
 // judge tells the watcher when a machine that serves is about to leave, or stays after all. The caller holds mu.
@@ -114,9 +121,7 @@ func (s *Supply) nodeChanged(x any, gone bool) {
 func (s *Supply) nodeGone(m *machine) {
 	p := m.pod
 	if m.given {
-		m.given, m.told, m.asked = false, "", time.Time{}
-		s.tell(provider.Event{Worker: m.worker.Name, Kind: provider.Lost, Why: fmt.Sprintf("its node %s is gone",
-			p.Spec.NodeName)})
+		s.lose(m, fmt.Sprintf("its node %s is gone", p.Spec.NodeName))
 	}
 	gone := p.DeepCopy() // until the watch says so, nobody may take it for one that stays
 	gone.DeletionTimestamp = ptr.To(metav1.Now())
@@ -124,6 +129,32 @@ func (s *Supply) nodeGone(m *machine) {
 	s.background("the pod of a node that is gone is not deleted", func(ctx context.Context) error {
 		return s.delete(ctx, p, 0)
 	})
+}
+
+// Looks at which a machine without a node is given up, and between two further tries to delete its pod. A pod may be
+// seen a moment before its node is.
+const (
+	nodelessLooks = 2
+	nodelessAgain = 5
+)
+
+// findNodeless gives machines up whose node does not exist. The watch says so once: whoever begins later does not hear
+// of it, and the pod may not have been deleted.
+func (s *Supply) findNodeless() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c.Source.withoutNodes != nil {
+		return
+	}
+	for _, m := range s.workers {
+		if m.pod == nil || m.pod.Spec.NodeName == "" || s.nodes[m.pod.Spec.NodeName] != nil {
+			m.nodeless = 0
+			continue
+		}
+		if m.nodeless++; m.nodeless%nodelessAgain == nodelessLooks {
+			s.nodeGone(m)
+		}
+	}
 }
 
 // backgroundTimeout bounds what is done beside the calls of Acquire and Release.
@@ -180,14 +211,14 @@ func surge(text string, n int) int {
 // lookAgain is the time between two looks for pods of machines that the configuration does not have.
 const lookAgain = time.Second
 
-// forgetUnclaimed gives back the pods that were there at the start and that no plan has wanted since. Those of machines
-// that the configuration does not have any more go as soon as no run uses them.
+// forgetUnclaimed gives back the pods that nobody wants, such as those that were there at the start and that no plan has
+// wanted since. Those of machines that the configuration does not have any more go as soon as no run uses them.
 func (s *Supply) forgetUnclaimed() {
 	t := time.NewTimer(s.c.Adopt)
 	defer t.Stop()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
-	for all := false; !all; {
+	for all := false; ; {
 		select {
 		case <-s.closed:
 			return
@@ -195,6 +226,7 @@ func (s *Supply) forgetUnclaimed() {
 			all = true
 		case <-again.C:
 		}
+		s.findNodeless()
 		for _, p := range s.unclaimed(all) {
 			s.log.Info("a machine that was there is given back: no plan wants it", "pod", p.Name)
 			ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)

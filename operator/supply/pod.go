@@ -92,7 +92,7 @@ func newPod(m *cell.Machines, namespace string, w provider.Worker) (*corev1.Pod,
 	}
 	if m.UID != "" {
 		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Fleet", Name: m.Fleet, UID: m.UID,
+			APIVersion: "v1", Kind: "ConfigMap", Name: cell.Name(m.Fleet, m.Cell), UID: m.UID,
 			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
 		}}
 	}

@@ -2,7 +2,6 @@ package supply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,8 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/provider"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/cell"
+	"github.com/sluice-serving/sluice/operator/kinds"
 )
 
 // RoleWorker is the value of v1alpha1.LabelRole on pods of machines.
@@ -51,13 +49,13 @@ type Source struct {
 
 // NewSource watches a fleet's pods in a namespace until Close. ctx bounds the start alone.
 func NewSource(ctx context.Context, config *rest.Config, namespace, fleet string) (*Source, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	scheme, err := kinds.Scheme()
+	if err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = sourceQPS, sourceBurst
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: kinds.Mapper()})
 	if err != nil {
 		return nil, fmt.Errorf("machine supply: %w", err)
 	}
@@ -65,7 +63,7 @@ func NewSource(ctx context.Context, config *rest.Config, namespace, fleet string
 		v1alpha1.LabelFleet: fleet, v1alpha1.LabelRole: RoleWorker,
 	})
 	watching, err := cache.New(config, cache.Options{
-		Scheme: scheme,
+		Scheme: scheme, Mapper: kinds.Mapper(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Namespaces: map[string]cache.Config{namespace: {}}, Label: workers,

@@ -80,8 +80,10 @@ type machine struct {
 	given   bool        // Acquire has returned this pod
 	told    string      // why it leaves, as the watcher was told; "" for nothing
 	rolling bool        // it leaves because its template is outdated
-	asked   time.Time   // when its pod was asked for here; zero for one that was there
-	changed chan struct{}
+	// nodeless is for how many looks its pod has been on a node that does not exist.
+	nodeless int
+	asked    time.Time // when its pod was asked for here; zero for one that was there
+	changed  chan struct{}
 }
 
 // New begins to follow the pods and nodes of a cell. Pods that are there are adopted: they and what they have loaded

@@ -71,12 +71,12 @@ func newFixture(t *testing.T, change func(*cell.Machines)) *fixture {
 	t.Helper()
 	c := control(t)
 	f := &fixture{c: c, ns: c.Namespace(t)}
-	fleet := &v1alpha1.Fleet{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: f.ns}}
-	if err := c.Client.Create(t.Context(), fleet); err != nil {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cell.Name("default", 0), Namespace: f.ns}}
+	if err := c.Client.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	f.m = &cell.Machines{
-		Fleet: "default", UID: fleet.UID, Image: "sluice:test", MaxSurge: "1",
+		Fleet: "default", UID: config.UID, Image: "sluice:test", MaxSurge: "1",
 		PendingTimeout: metav1.Duration{Duration: time.Minute},
 		Types: map[string]v1alpha1.MachineTypeSpec{
 			"small": {Tenure: v1alpha1.Rented, Most: 4, Cores: 1, NodeSelector: map[string]string{"type": "small"}},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/measure/board"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
+	"github.com/sluice-serving/sluice/operator/cell"
 )
 
 // Plan is a plan in full.
@@ -84,9 +85,6 @@ type entry struct {
 
 // NewWriter returns a writer.
 func NewWriter(c Config) *Writer { return &Writer{c: c, cells: make(map[int]*written)} }
-
-// Manager is the field manager of a cell.
-func Manager(cell int) string { return fmt.Sprintf("sluice-dispatcher-cell-%d", cell) }
 
 // Write writes what has changed of these cells. Cells that are not among them are not this replica's any more.
 func (w *Writer) Write(ctx context.Context, sources map[int]Source) {
@@ -160,7 +158,7 @@ func (w *Writer) cellStatus(n int, f Cell, failure error) map[string]any {
 }
 
 // write writes a status if it differs from what was written and enough time has gone by.
-func (w *Writer) write(ctx context.Context, cell int, kind, name string, e *entry, status map[string]any,
+func (w *Writer) write(ctx context.Context, n int, kind, name string, e *entry, status map[string]any,
 	now time.Time) {
 	b, err := json.Marshal(status)
 	if err != nil || string(b) == e.text {
@@ -177,7 +175,7 @@ func (w *Writer) write(ctx context.Context, cell int, kind, name string, e *entr
 	limit, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
 	err = w.c.Client.Status().Apply(limit, client.ApplyConfigurationFromUnstructured(u),
-		client.FieldOwner(Manager(cell)), client.ForceOwnership)
+		client.FieldOwner(cell.Manager(n)), client.ForceOwnership)
 	switch {
 	case err == nil:
 		e.text, e.judged, e.object = string(b), judged, u
