@@ -1,9 +1,7 @@
 package dispatcher
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"strconv"
@@ -16,7 +14,7 @@ import (
 
 // openAdmin binds the address of metrics, health and the cells' own pages.
 func (d *Dispatcher) openAdmin() error {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", d.o.Admin)
+	l, err := d.o.Net.Listen(d.o.Admin)
 	if err != nil {
 		return err
 	}
@@ -43,8 +41,8 @@ func (d *Dispatcher) openAdmin() error {
 
 // readyz says whether the pod is to get queries.
 func (d *Dispatcher) readyz(w http.ResponseWriter, _ *http.Request) {
-	if !d.front.Ready() {
-		http.Error(w, "the cells of the fleet are not known yet, or this dispatcher is stopping",
+	if !d.front.Ready() || d.elector.IsCutOff() {
+		http.Error(w, "the cells of the fleet are not known, or this dispatcher is stopping or cut off from the API server",
 			http.StatusServiceUnavailable)
 		return
 	}

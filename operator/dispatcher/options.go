@@ -46,7 +46,9 @@ type Options struct {
 	Profiling bool
 	// Supply makes the machine supply of a cell; nil where no worker's machine is supplied.
 	Supply runner.Supplier
-	Log    *slog.Logger
+	// Net is what it listens on and reaches other pods over.
+	Net listen.Net
+	Log *slog.Logger
 }
 
 // identity is a replica's own for as long as its process lives: a container that was started again is another replica.

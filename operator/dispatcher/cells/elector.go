@@ -56,6 +56,7 @@ type Elector struct {
 	seen    []sighting                    // from watches, not yet taken
 	reached time.Time                     // when the API server last answered
 	held    []int
+	apart   bool // cut, for others to read
 
 	cells    map[int]*held
 	members  map[string]*member // by the name of the lease
@@ -135,7 +136,14 @@ func (k *Elector) Reached() time.Time {
 	return k.reached
 }
 
-// Held are the cells that this replica holds.
+// IsCutOff reports whether this replica alone does not reach the API server, so that others have its cells.
+func (k *Elector) IsCutOff() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.apart
+}
+
+// Held are the cells that this replica holds and may serve.
 func (k *Elector) Held() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -331,17 +331,25 @@ func (k *Elector) heard(err error, at time.Time) {
 // publish tells who holds what, when that has changed.
 func (k *Elector) publish() {
 	now := make(map[int]Holder, len(k.cells))
+	held := k.holding()
+	if k.cut {
+		held = nil
+	}
 	for n, c := range k.cells {
-		if k.exists(n) {
-			now[n] = holderOf(c.lease)
+		if !k.exists(n) {
+			continue
+		}
+		now[n] = holderOf(c.lease)
+		if k.cut && now[n].Identity == k.Me.Identity {
+			now[n] = Holder{} // others have it
 		}
 	}
+	k.mu.Lock()
+	k.held, k.apart = held, k.cut
+	k.mu.Unlock()
 	if k.toldOnce && maps.Equal(now, k.told) {
 		return
 	}
 	k.told, k.toldOnce = now, true
-	k.mu.Lock()
-	k.held = k.holding()
-	k.mu.Unlock()
 	k.Changed(maps.Clone(now))
 }

@@ -91,7 +91,7 @@ func New(c Config) (*Front, error) {
 		return nil, errors.New("front: TLS needs a Replica, and the other way round")
 	}
 	f := &Front{c: c, table: c.Table, metrics: c.Metrics, health: health.NewServer()}
-	f.peers, f.transport = newPeers(f), newTransport(f.connect)
+	f.peers, f.transport = newPeers(f), newTransport(c.Server.Net.Dialer, f.connect)
 	f.handler = f.routes()
 	f.http = f.c.Server.HTTPServer(f.handler)
 	options := append(f.c.Server.GRPCLimits(), grpc.ForceServerCodecV2(rawCodec{protoCodec()}),

@@ -27,8 +27,9 @@ const (
 )
 
 // newTransport returns a pool of connections to pods. One whose pod has gone ends within some seconds, also where
-// nobody closes it. encrypt encrypts a connection that is asked for by https.
-func newTransport(encrypt func(ctx context.Context, c net.Conn, address string) (net.Conn, error)) *http.Transport {
+// nobody closes it. dial connects, where it is not nil; encrypt encrypts a connection that is asked for by https.
+func newTransport(dial func(ctx context.Context, address string) (net.Conn, error),
+	encrypt func(ctx context.Context, c net.Conn, address string) (net.Conn, error)) *http.Transport {
 	d := &net.Dialer{Timeout: dialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3},
 		Control: func(_, _ string, c syscall.RawConn) error {
@@ -40,14 +41,18 @@ func newTransport(encrypt func(ctx context.Context, c net.Conn, address string) 
 			}
 			return err
 		}}
+	connect := d.DialContext
+	if dial != nil {
+		connect = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }
+	}
 	dialTLS := func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := d.DialContext(ctx, network, address)
+		c, err := connect(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
 		return encrypt(ctx, c, address)
 	}
-	return &http.Transport{DialContext: d.DialContext, DialTLSContext: dialTLS, MaxConnsPerHost: connectionsEach,
+	return &http.Transport{DialContext: connect, DialTLSContext: dialTLS, MaxConnsPerHost: connectionsEach,
 		MaxIdleConnsPerHost: connectionsEach, IdleConnTimeout: 90 * time.Second,
 		DisableCompression: true, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
 		MaxResponseHeaderBytes: 1 << 20}
@@ -79,7 +84,7 @@ func (p *peers) conn(address string) (*grpc.ClientConn, error) {
 	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(p.f.credentials(address)),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{protoCodec()}),
 			grpc.MaxCallRecvMsgSize(most), grpc.MaxCallSendMsgSize(most)),
-		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(5*time.Minute),
+		p.f.c.Server.Net.GRPC(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(5*time.Minute),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,

@@ -66,7 +66,7 @@ func (f *Front) encrypt(ctx context.Context, c net.Conn, key func() string) (net
 
 // transportTo returns a pool of connections to one replica, which the table need not have.
 func (f *Front) transportTo(h cells.Holder) *http.Transport {
-	return newTransport(func(ctx context.Context, c net.Conn, _ string) (net.Conn, error) {
+	return newTransport(f.c.Server.Net.Dialer, func(ctx context.Context, c net.Conn, _ string) (net.Conn, error) {
 		return f.encrypt(ctx, c, func() string { return h.Key })
 	})
 }

@@ -57,14 +57,14 @@ func (f *Front) now(v *view, model string, passed bool, avoid string) (target, b
 	p := pick(list)
 	if passed { // whoever passed it on saw this pod hold one of the app's cells
 		for _, p := range list {
-			if r := f.c.Runs.Use(p.cell); r != nil {
+			if r := f.use(p.cell, model); r != nil {
 				return target{p, r}, true
 			}
 		}
 		return target{}, false
 	}
 	if p.mine {
-		if r := f.c.Runs.Use(p.cell); r != nil {
+		if r := f.use(p.cell, model); r != nil {
 			return target{p, r}, true
 		}
 		return target{}, false
@@ -73,6 +73,28 @@ func (f *Front) now(v *view, model string, passed bool, avoid string) (target, b
 		return target{}, false
 	}
 	return target{p, nil}, true
+}
+
+// use returns the run here that answers for an app of a cell, or nil. One of an earlier configuration lacks an app that
+// was just added, until the next run has taken over.
+func (f *Front) use(cell int, model string) *runner.Run {
+	r := f.c.Runs.Use(cell)
+	if r == nil || r.Has(model) {
+		return r
+	}
+	r.Done()
+	return nil
+}
+
+// starts reports whether a run of this process is to get an app that it does not have yet.
+func (f *Front) starts(v *view, model string) bool {
+	for _, p := range v.apps[model] {
+		if r := f.c.Runs.Use(p.cell); r != nil {
+			r.Done()
+			return !r.Has(model)
+		}
+	}
+	return false
 }
 
 // wait is resolve for a query whose cell nobody serves.
@@ -114,7 +136,10 @@ func (f *Front) wait(ctx context.Context, model string, passed bool, avoid strin
 			avoid = ""
 		case <-limit.C:
 			why := "its cell has no dispatcher now"
-			if passed {
+			switch {
+			case f.starts(v, model):
+				why = "its dispatcher is making it ready"
+			case passed:
 				why = "this dispatcher does not serve its cell"
 			}
 			return target{}, &unavailable{model, why, passed}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/provider"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	// Settle bounds how long a new configuration may take to be ready before it replaces the old one all the same;
 	// default 2 min.
 	Settle time.Duration
+	// Net is what runs listen on, and reach machines over.
+	Net listen.Net
 }
 
 // Before is what was seen of a cell before a run of it begins.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/measuring"
 	hostserver "github.com/sluice-serving/sluice/internal/host/server"
@@ -43,11 +44,12 @@ type Run struct {
 	served  chan error
 	clean   func()
 	shares  cell.Shares
+	apps    map[string]bool
 }
 
 // start opens a configuration and begins to serve it. It need not be ready when start returns.
 func start(ctx context.Context, number int, folder string, files map[string]string, before Before,
-	supply provider.Supply, certificate func(context.Context) *x509.Certificate, log *slog.Logger) (_ *Run,
+	supply provider.Supply, network listen.Net, certificate func(context.Context) *x509.Certificate, log *slog.Logger) (_ *Run,
 	err error) {
 	for name, text := range files {
 		if filepath.Base(name) != name || !filepath.IsLocal(name) {
@@ -63,6 +65,7 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 	}
 	opened, err := host.Open(filepath.Join(folder, cell.KeyConfig), host.Options{
 		Notice: func(s string) { log.Info(s) }, Machines: supply, Where: where(machines),
+		Net: network,
 	})
 	if err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 		return nil, err
 	}
 	conn, err := grpc.NewClient("passthrough:///"+server.GRPCAddr(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), network.GRPC(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<31-1), grpc.MaxCallSendMsgSize(1<<31-1)))
 	if err != nil {
 		_ = server.Close()
@@ -94,7 +97,11 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 	}
 	serving, end := context.WithCancel(context.Background())
 	r := &Run{Cell: number, Profiled: profiled, Server: server, Machines: supply, Conn: conn, Since: time.Now(),
-		retired: make(chan struct{}), end: end, served: make(chan error, 1)}
+		retired: make(chan struct{}), end: end, served: make(chan error, 1),
+		apps: make(map[string]bool)}
+	for _, name := range profiled.AppNames() {
+		r.apps[name] = true
+	}
 	go func() { r.served <- server.Serve(serving) }()
 	return r, nil
 }
@@ -119,6 +126,9 @@ func (r *Run) use() bool {
 	}
 	return true
 }
+
+// Has reports whether the run's configuration has an app: one that was just added comes with the next run.
+func (r *Run) Has(app string) bool { return r.apps[app] }
 
 // Done ends the use of the run by a query.
 func (r *Run) Done() { r.users.Add(-1) }

@@ -96,7 +96,7 @@ func (m *Manager) begin(ctx context.Context, number int, files map[string]string
 			return nil, fmt.Errorf("%s: %w", cell.KeyMachines, err)
 		}
 	}
-	r, err := start(ctx, number, folder, files, before, supply.Supply, m.Certificate, log)
+	r, err := start(ctx, number, folder, files, before, supply.Supply, m.Net, m.Certificate, log)
 	if err != nil {
 		supply.end()
 		clean()
