@@ -201,6 +201,23 @@ func (p *place) secondFleet() {
 			p.Errorf("pod %s is of fleet %s", x.Name, of)
 		}
 	}
+	p.Log("the fleet has one dispatcher less")
+	p.merge(f, `{"spec":{"dispatchers":1}}`)
+	cluster.Eventually(p, "the second cell is gone, and its machines with it", func() error {
+		now := &v1alpha1.Fleet{}
+		if err := p.c.Client.Get(p.Context(), client.ObjectKeyFromObject(f), now); err != nil {
+			return err
+		}
+		if len(now.Status.Cells) != 1 {
+			return fmt.Errorf("the fleet says that it has the cells %+v", now.Status.Cells)
+		}
+		for _, x := range p.pods("worker") {
+			if x.Labels[v1alpha1.LabelFleet] == f.Name && x.Labels[v1alpha1.LabelCell] == "1" {
+				return fmt.Errorf("pod %s is there", x.Name)
+			}
+		}
+		return nil
+	})
 	if err := p.c.Client.Delete(p.Context(), f); err != nil {
 		p.Fatal(err)
 	}
