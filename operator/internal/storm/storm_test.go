@@ -1,0 +1,87 @@
+package storm
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/sluice-serving/sluice/internal/longtest"
+)
+
+// rows are seeds that found a fault once.
+var rows = []struct {
+	seed  uint64
+	found string
+}{}
+
+// A fleet on Kubernetes under a storm, on a virtual clock: two operators, one to four dispatchers with all that they
+// run, leases, machine supply, nodes and workers, against an API server, a network and machines that fail, while apps,
+// budget and machines change, all as a seed says. SLUICE_STORM names one seed, or a range of them such as 1-1000. See
+// [storm] for what must hold.
+//
+// What the API server does not do here is check and fill in resources; tests on a real control plane do that. A process
+// that is killed loses its connections and runs on where nobody sees it, since goroutines cannot be killed. A seed
+// fixes the script; goroutines that are ready at the same instant may still run in another order.
+func TestStorm(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = nil // they say what went wrong to nobody, and wait by a clock from outside
+	from, to := uint64(1), uint64(longtest.Of(30, 10_000))
+	if testing.Short() {
+		to = 5
+	}
+	if s := os.Getenv("SLUICE_STORM"); s != "" {
+		first, last, isRange := strings.Cut(s, "-")
+		if !isRange {
+			last = first
+		}
+		var wrong, worse error
+		from, wrong = strconv.ParseUint(first, 10, 64)
+		to, worse = strconv.ParseUint(last, 10, 64)
+		if err := errors.Join(wrong, worse); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		for _, x := range rows {
+			weather(t, newScript(x.seed))
+		}
+	}
+	var total counts
+	for seed := from; seed <= to && !t.Failed(); seed++ {
+		total.add(weather(t, newScript(seed)))
+	}
+	t.Logf("%d storms: %+v", to-from+1, total)
+	if to > from+9 && (total.Served == 0 || total.Served == total.Queries || total.Machines == 0) {
+		t.Error("nothing went well, or nothing went wrong")
+	}
+}
+
+// weather runs a script. Where it fails, that is said with the smallest script that still does.
+func weather(t *testing.T, s *script) counts {
+	t.Helper()
+	run := func(s *script) (c counts, failed string) {
+		synctest.Test(t, func(*testing.T) { c, failed = ride(s) })
+		return c, failed
+	}
+	c, failed := run(s)
+	if failed == "" {
+		return c
+	}
+	if os.Getenv("SLUICE_STORM_WHOLE") != "" {
+		t.Errorf("%s\nafter\n%s", failed, s)
+		return c
+	}
+	t.Logf("seed %d fails; looking for a smaller script:\n%s", s.seed, failed)
+	least := s.shrunk(func(less *script) bool { _, failed := run(less); return failed != "" }, 30)
+	t.Errorf("%s\nafter\n%s\nwhich fails as well as all %d events; to repeat, in operator/:\n"+
+		"SLUICE_STORM=%d go test ./internal/storm -run '^TestStorm$'", failed, least, len(s.events), s.seed)
+	return c
+}
