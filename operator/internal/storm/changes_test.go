@@ -263,7 +263,7 @@ func (w *storm) settle() {
 	w.pass(calmAfter)
 	w.calm = true
 	before, were := w.api.count(), w.api.cells()
-	const while = 2 * time.Minute
+	const while = 90 * time.Second
 	w.pass(while)
 	calls := float64(w.api.count()-before) / while.Seconds()
 	live, cells := w.live(), w.api.cells()

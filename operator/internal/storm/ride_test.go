@@ -33,7 +33,7 @@ const (
 // Times of a storm.
 const (
 	askWithin   = time.Minute      // for a query: it may wait for a dispatcher, and be passed on
-	calmAfter   = 10 * time.Minute // from the last fault, until all is well
+	calmAfter   = 6 * time.Minute  // from the last fault, until all is well
 	overlapMost = 15 * time.Second // for which two dispatchers that others reach may both hold a cell
 	stopWithin  = 2 * time.Minute  // for a dispatcher that is told to stop
 	unkindFor   = 90 * time.Second // after a kill or a cut, queries may be lost

@@ -34,9 +34,9 @@ func TestStorm(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they say what went wrong to nobody, and wait by a clock from outside
-	from, to := uint64(1), uint64(longtest.Of(30, 10_000))
+	from, to := uint64(1), uint64(longtest.Of(12, 2_000))
 	if testing.Short() {
-		to = 5
+		to = 3
 	}
 	if s := os.Getenv("SLUICE_STORM"); s != "" {
 		first, last, isRange := strings.Cut(s, "-")
