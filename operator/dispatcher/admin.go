@@ -42,8 +42,8 @@ func (d *Dispatcher) openAdmin() error {
 // readyz says whether the pod is to get queries.
 func (d *Dispatcher) readyz(w http.ResponseWriter, _ *http.Request) {
 	if !d.front.Ready() || d.elector.IsCutOff() {
-		http.Error(w, "the cells of the fleet are not known, or this dispatcher is stopping or cut off from the API server",
-			http.StatusServiceUnavailable)
+		http.Error(w, "the cells of the fleet are not known yet, or this dispatcher is stopping, or it alone does not "+
+			"reach the API server", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))

@@ -62,8 +62,8 @@ func (s *Supply) set(m *machine, p *corev1.Pod) {
 	s.judge(m)
 }
 
-// lose tells the watcher that a machine is lost. Nobody wants its pod any more: who wants the machine asks for it again.
-// The caller holds mu.
+// lose tells the watcher that a machine is lost. Nobody wants its pod any more: who wants the machine asks for it
+// again. The caller holds mu.
 func (s *Supply) lose(m *machine, why string) {
 	m.given, m.wanted, m.told, m.asked = false, false, "", time.Time{}
 	s.c.Source.claims.set(podName(s.machines, m.worker.Name), s, false)
@@ -211,8 +211,8 @@ func surge(text string, n int) int {
 // lookAgain is the time between two looks for pods of machines that the configuration does not have.
 const lookAgain = time.Second
 
-// forgetUnclaimed gives back the pods that nobody wants, such as those that were there at the start and that no plan has
-// wanted since. Those of machines that the configuration does not have any more go as soon as no run uses them.
+// forgetUnclaimed gives back the pods that nobody wants, such as those that were there at the start and that no plan
+// has wanted since. Those of machines that the configuration does not have any more go as soon as no run uses them.
 func (s *Supply) forgetUnclaimed() {
 	t := time.NewTimer(s.c.Adopt)
 	defer t.Stop()

@@ -84,7 +84,8 @@ func (p *peers) conn(address string) (*grpc.ClientConn, error) {
 	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(p.f.credentials(address)),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{protoCodec()}),
 			grpc.MaxCallRecvMsgSize(most), grpc.MaxCallSendMsgSize(most)),
-		p.f.c.Server.Net.GRPC(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(5*time.Minute),
+		p.f.c.Server.Net.GRPC(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(5*time.Minute),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,

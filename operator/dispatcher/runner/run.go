@@ -49,8 +49,8 @@ type Run struct {
 
 // start opens a configuration and begins to serve it. It need not be ready when start returns.
 func start(ctx context.Context, number int, folder string, files map[string]string, before Before,
-	supply provider.Supply, network listen.Net, certificate func(context.Context) *x509.Certificate, log *slog.Logger) (_ *Run,
-	err error) {
+	supply provider.Supply, network listen.Net, certificate func(context.Context) *x509.Certificate,
+	log *slog.Logger) (_ *Run, err error) {
 	for name, text := range files {
 		if filepath.Base(name) != name || !filepath.IsLocal(name) {
 			return nil, fmt.Errorf("the cell's configuration has a file named %q, which is no plain name", name)

@@ -276,12 +276,11 @@ func (s *apiServer) begin(c call, o client.Object) {
 func (s *apiServer) put(c call, before, o client.Object) {
 	s.version++
 	e := change{version: s.version, of: c.of, before: before, object: o}
-	switch {
-	case o == nil:
+	if o == nil {
 		e.kind = "DELETED"
 		e.object = before.DeepCopyObject().(client.Object)
 		delete(s.objects[c.of], c.key)
-	default:
+	} else {
 		e.kind = "MODIFIED"
 		if before == nil {
 			e.kind = "ADDED"
@@ -483,7 +482,8 @@ func discovery(path string) any {
 		var groups []metav1.APIGroup
 		for _, r := range resources {
 			gv := r.gvk.GroupVersion()
-			if gv.Group == "" || slices.ContainsFunc(groups, func(g metav1.APIGroup) bool { return g.Name == gv.Group }) {
+			known := func(g metav1.APIGroup) bool { return g.Name == gv.Group }
+			if gv.Group == "" || slices.ContainsFunc(groups, known) {
 				continue
 			}
 			v := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
