@@ -219,6 +219,6 @@ func (f *Fleet) remote(b config.Backend, log *slog.Logger) (*openinference.Backe
 	}
 	return openinference.New(openinference.Config{
 		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,
-		Trouble: trouble, Net: f.Net,
+		Trouble: trouble, Dial: f.Net.Dialer,
 	})
 }

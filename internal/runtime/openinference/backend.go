@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +29,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/serving"
@@ -49,9 +49,10 @@ type Model struct {
 // Config is the address of a server and the models that it serves.
 type Config struct {
 	Address string // HOST:PORT
-	Net     listen.Net
-	TLS     bool
-	CA      string // PEM file to trust instead of the system's, with TLS
+	// Dial connects to it; nil for the machine's network.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	TLS  bool
+	CA   string // PEM file to trust instead of the system's, with TLS
 	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
 	LoadModels bool
 	Models     map[serving.VariantID]Model
@@ -113,7 +114,11 @@ func New(c Config) (*Backend, error) {
 }
 
 func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error) {
-	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials), b.c.Net.GRPC(),
+	dialer := grpc.DialOption(grpc.EmptyDialOption{})
+	if b.c.Dial != nil {
+		dialer = grpc.WithContextDialer(b.c.Dial)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials), dialer,
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage),
 			grpc.ForceCodecV2(newBoundedCodec())),
 		grpc.WithIdleTimeout(0), // a node keeps what was loaded for this run as long as the connection stands
