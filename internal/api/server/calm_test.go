@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,25 +18,16 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/internal/api/server"
+	"github.com/sluice-serving/sluice/internal/longtest"
 )
 
 // Frames that do no work end their connection, whichever they are, and the address begins its next ones with less. A
 // client beside is served all the while.
 func TestFloodsOfFramesAreCut(t *testing.T) {
-	var packed bytes.Buffer
-	e := hpack.NewEncoder(&packed)
-	for _, h := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"},
-		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"content-type", "application/grpc"},
-		{"te", "trailers"},
-	} {
-		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	packed := headers(t)
 	begin := func(f *http2.Framer, k int) uint32 {
 		id := uint32(2*k + 1)
-		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed.Bytes(), EndHeaders: true})
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed, EndHeaders: true})
 		return id
 	}
 	s := start(t, server.Config{})
@@ -59,7 +52,7 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 		"continuations": func(f *http2.Framer, k int) error {
 			id := uint32(2*(k/framesAtOnce) + 1)
 			if k%framesAtOnce == 0 {
-				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed.Bytes()})
+				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed})
 			}
 			return f.WriteContinuation(id, k%framesAtOnce == framesAtOnce-1, nil) // a ping inside would be an error
 		},
@@ -87,6 +80,72 @@ func TestFloodsOfFramesAreCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// headers are those of a call, packed.
+func headers(t *testing.T) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	e := hpack.NewEncoder(&packed)
+	for _, h := range [][2]string{
+		{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"},
+		{":path", "/inference.GRPCInferenceService/ModelInfer"}, {"content-type", "application/grpc"},
+		{"te", "trailers"},
+	} {
+		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return packed.Bytes()
+}
+
+// A client asks 50 times a second beside four others that begin and reset streams as fast as they can, and connect
+// again whenever they are cut. It says what the client waits, alone and so, and asserts only that it is answered.
+func TestBesideAFlood(t *testing.T) {
+	s := start(t, server.Config{})
+	good, asked := s.client(t), inferMessage()
+	calls := longtest.Of(50, 1500)
+	waits := func() (p50, p99 time.Duration) {
+		var list []time.Duration
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for range calls {
+			<-tick.C
+			begun := time.Now()
+			if _, err := good.ModelInfer(t.Context(), asked); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, time.Since(begun))
+		}
+		slices.Sort(list)
+		return list[len(list)/2], list[len(list)*99/100]
+	}
+	p50, p99 := waits()
+	t.Logf("alone: p50 %v, p99 %v of %d calls", p50, p99, calls)
+	packed := headers(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var sent, cuts atomic.Int64
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				n, calm := floodedBy(t, s.GRPCAddr(), func(f *http2.Framer, k int) error {
+					id := uint32(2*k + 1)
+					_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed, EndHeaders: true})
+					return f.WriteRSTStream(id, http2.ErrCodeCancel)
+				})
+				sent.Add(int64(n))
+				if calm {
+					cuts.Add(1)
+				}
+			}
+		})
+	}
+	p50, p99 = waits()
+	stop()
+	all.Wait()
+	t.Logf("beside a flood: p50 %v, p99 %v of %d calls; %d streams, cut %d times", p50, p99, calls, sent.Load(),
+		cuts.Load())
 }
 
 // What a client does beside its work never ends its connection, however much it works: a third of these calls are
