@@ -133,6 +133,7 @@ func (w *storm) cutOff(lasts time.Duration, list ...*process) {
 	w.unkind = time.Now().Add(lasts)
 	for _, p := range list {
 		p.link.set(faults{cut: true})
+		p.cutAt = time.Now()
 		w.later(lasts, func() { p.link.set(w.faults) })
 	}
 }

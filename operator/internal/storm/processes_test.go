@@ -22,6 +22,8 @@ type process struct {
 	link   *link
 	stop   context.CancelFunc
 	ended  chan struct{}
+	begun  time.Time
+	cutAt  time.Time // when it was cut from the API server last
 	killed bool
 	told   bool        // to stop
 	ready  atomic.Bool // its probe says so
@@ -52,7 +54,8 @@ func (p *process) held() []int {
 func (w *storm) launch(name string, run func(context.Context, *process) error) *process {
 	w.count++
 	p := &process{name: fmt.Sprintf("%s-%d", name, w.count), ip: fmt.Sprintf("10.2.%d.%d", w.count/250, 1+w.count%250),
-		link: newLink(w.api, w.script.seed*1000+uint64(w.count)), ended: make(chan struct{})}
+		link: newLink(w.api, w.script.seed*1000+uint64(w.count)), ended: make(chan struct{}),
+		begun: time.Now()}
 	p.link.set(w.faults)
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(context.Background())

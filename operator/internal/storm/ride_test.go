@@ -317,12 +317,13 @@ func (w *storm) one(p *process, app string) bool {
 	return false
 }
 
-// isolated reports whether nobody reaches a dispatcher, so that it cannot know that others have taken its cells.
+// isolated reports whether a dispatcher reaches nobody whom it knows and who reaches the API server, so that it cannot
+// know that others, such as one that has started since, have taken its cells.
 func (w *storm) isolated(p *process) bool {
 	w.net.mu.Lock()
 	defer w.net.mu.Unlock()
 	for _, x := range w.live() {
-		if x != p && !w.net.cuts[pair(p.ip, x.ip)] {
+		if x != p && x.begun.Before(p.cutAt) && !x.link.now().cut && !w.net.cuts[pair(p.ip, x.ip)] {
 			return false
 		}
 	}

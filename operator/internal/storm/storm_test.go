@@ -16,11 +16,14 @@ import (
 	"github.com/sluice-serving/sluice/internal/longtest"
 )
 
-// rows are seeds that found a fault once.
+// rows are seeds that found a fault once; others of the first hundred found the same and more (docs/overload.md).
 var rows = []struct {
 	seed  uint64
 	found string
-}{}
+}{
+	{3, "machines and status of a cell that was gone stayed"},
+	{13, "parts of the budget bought no machine, and a machine that no plan wanted stayed"},
+}
 
 // A fleet on Kubernetes under a storm, on a virtual clock: two operators, one to four dispatchers with all that they
 // run, leases, machine supply, nodes and workers, against an API server, a network and machines that fail, while apps,
@@ -31,13 +34,11 @@ var rows = []struct {
 // that is killed loses its connections and runs on where nobody sees it, since goroutines cannot be killed. A seed
 // fixes the script; goroutines that are ready at the same instant may still run in another order.
 func TestStorm(t *testing.T) {
+	var total counts
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they say what went wrong to nobody, and wait by a clock from outside
-	from, to := uint64(1), uint64(longtest.Of(12, 2_000))
-	if testing.Short() {
-		to = 3
-	}
+	from, to := uint64(1), uint64(longtest.Of(0, 2_000))
 	if s := os.Getenv("SLUICE_STORM"); s != "" {
 		first, last, isRange := strings.Cut(s, "-")
 		if !isRange {
@@ -51,14 +52,13 @@ func TestStorm(t *testing.T) {
 		}
 	} else {
 		for _, x := range rows {
-			weather(t, newScript(x.seed))
+			total.add(weather(t, newScript(x.seed)))
 		}
 	}
-	var total counts
 	for seed := from; seed <= to && !t.Failed(); seed++ {
 		total.add(weather(t, newScript(seed)))
 	}
-	t.Logf("%d storms: %+v", to-from+1, total)
+	t.Logf("storms: %+v", total)
 	if to > from+9 && (total.Served == 0 || total.Served == total.Queries || total.Machines == 0) {
 		t.Error("nothing went well, or nothing went wrong")
 	}
