@@ -95,7 +95,7 @@ telemetry: {traces: /traces}
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name
 		if elsewhere := slices.Contains([]string{"TLS", "Certificate", "AdminTLS", "AdminHandlers", "AdminPage",
-			"Hurry", "Token", "LogLevel", "Trouble", "Gate", "Audit", "AccessLog", "AccessEvery",
+			"Hurry", "Net", "Token", "LogLevel", "Trouble", "Gate", "Audit", "AccessLog", "AccessEvery",
 			"WrapHTTP", "Intercept", "Extensions", "Connected"}, name); !elsewhere && set.Field(i).IsZero() {
 			t.Errorf("nothing in a sluice.yaml sets %s", name)
 		}
