@@ -130,7 +130,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 			fail(err)
 		}
 	})
-	from, err := newCache(&d.o, d.api.Scheme())
+	from, err := newCache(&d.o, d.api)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,18 +23,17 @@ import (
 	"github.com/sluice-serving/sluice/operator/dispatcher/front"
 	"github.com/sluice-serving/sluice/operator/dispatcher/peertls"
 	"github.com/sluice-serving/sluice/operator/dispatcher/runner"
-	"github.com/sluice-serving/sluice/operator/kinds"
 )
 
 // AnnotationWeight is on a cell's ConfigMap: its share of apps that several cells have, relative to theirs. Default: 1.
 const AnnotationWeight = "sluice.dev/weight"
 
 // newCache watches the leases and the configurations of a fleet.
-func newCache(o *Options, scheme *runtime.Scheme) (cache.Cache, error) {
+func newCache(o *Options, api client.Client) (cache.Cache, error) {
 	mine := labels.SelectorFromSet(labels.Set{v1alpha1.LabelFleet: o.Fleet})
 	return cache.New(o.Config, cache.Options{
-		Scheme:            scheme,
-		Mapper:            kinds.Mapper(),
+		Scheme:            api.Scheme(),
+		Mapper:            api.RESTMapper(),
 		DefaultNamespaces: map[string]cache.Config{o.Namespace: {}},
 		ByObject: map[client.Object]cache.ByObject{
 			&coordinationv1.Lease{}: {Label: mine}, &corev1.ConfigMap{}: {Label: mine},

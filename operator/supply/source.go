@@ -63,7 +63,7 @@ func NewSource(ctx context.Context, config *rest.Config, namespace, fleet string
 		v1alpha1.LabelFleet: fleet, v1alpha1.LabelRole: RoleWorker,
 	})
 	watching, err := cache.New(config, cache.Options{
-		Scheme: scheme, Mapper: kinds.Mapper(),
+		Scheme: scheme, Mapper: c.RESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Namespaces: map[string]cache.Config{namespace: {}}, Label: workers,

@@ -25,15 +25,11 @@ import (
 // client beside is served all the while.
 func TestFloodsOfFramesAreCut(t *testing.T) {
 	packed := headers(t)
-	begin := func(f *http2.Framer, k int) uint32 {
-		id := uint32(2*k + 1)
-		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed, EndHeaders: true})
-		return id
-	}
+	begin := func(f *http2.Framer, k int) uint32 { return begin(f, k, packed) }
 	s := start(t, server.Config{})
 	good, asked := s.client(t), inferMessage()
 	for name, flood := range map[string]func(f *http2.Framer, k int) error{
-		"resets": func(f *http2.Framer, k int) error { return f.WriteRSTStream(begin(f, k), http2.ErrCodeCancel) },
+		"resets": resets(packed),
 		"resets after data": func(f *http2.Framer, k int) error {
 			id := begin(f, k)
 			_ = f.WriteData(id, false, make([]byte, 64))
@@ -99,6 +95,18 @@ func headers(t *testing.T) []byte {
 	return packed.Bytes()
 }
 
+// begin begins a stream and returns its number.
+func begin(f *http2.Framer, k int, packed []byte) uint32 {
+	id := uint32(2*k + 1)
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed, EndHeaders: true})
+	return id
+}
+
+// resets begins streams and resets them.
+func resets(packed []byte) func(f *http2.Framer, k int) error {
+	return func(f *http2.Framer, k int) error { return f.WriteRSTStream(begin(f, k, packed), http2.ErrCodeCancel) }
+}
+
 // A client asks 50 times a second beside four others that begin and reset streams as fast as they can, and connect
 // again whenever they are cut. It says what the client waits, alone and so, and asserts only that it is answered.
 func TestBesideAFlood(t *testing.T) {
@@ -129,11 +137,7 @@ func TestBesideAFlood(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				n, calm := floodedBy(t, s.GRPCAddr(), func(f *http2.Framer, k int) error {
-					id := uint32(2*k + 1)
-					_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packed, EndHeaders: true})
-					return f.WriteRSTStream(id, http2.ErrCodeCancel)
-				})
+				n, calm := floodedBy(t, s.GRPCAddr(), resets(packed))
 				sent.Add(int64(n))
 				if calm {
 					cuts.Add(1)

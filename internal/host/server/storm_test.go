@@ -1,11 +1,8 @@
 package server
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -42,17 +39,12 @@ func TestStorm(t *testing.T) {
 	if testing.Short() {
 		to = 10
 	}
-	if s := os.Getenv("SLUICE_STORM"); s != "" {
-		first, last, isRange := strings.Cut(s, "-")
-		if !isRange {
-			last = first
-		}
-		var wrong, worse error
-		from, wrong = strconv.ParseUint(first, 10, 64)
-		to, worse = strconv.ParseUint(last, 10, 64)
-		if err := errors.Join(wrong, worse); err != nil {
-			t.Fatal(err)
-		}
+	first, last, named, err := longtest.Seeds("SLUICE_STORM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named {
+		from, to = first, last
 	} else {
 		for _, x := range stormRows {
 			weather(t, newStorm(x.seed, names))
@@ -83,9 +75,15 @@ func weather(t *testing.T, s *stormScript) stormCounts {
 	if failed == "" {
 		return counts
 	}
-	least := s.shrunk(func(less *stormScript) bool { _, failed := run(less); return failed != "" }, 40)
+	least := *s
+	least.events = longtest.Shrink(s.events, func(events []stormEvent) bool {
+		less := *s
+		less.events = events
+		_, failed := run(&less)
+		return failed != ""
+	}, 40)
 	t.Errorf("%s\nafter\n%s\nwhich fails as well as all %d events; to repeat:\n"+
-		"SLUICE_STORM=%d go test ./internal/host/server -run '^TestStorm$'", failed, least, len(s.events), s.seed)
+		"SLUICE_STORM=%d go test ./internal/host/server -run '^TestStorm$'", failed, &least, len(s.events), s.seed)
 	return counts
 }
 

@@ -103,20 +103,3 @@ func newStorm(seed uint64, names []string) *stormScript {
 	slices.SortStableFunc(s.events, func(a, b stormEvent) int { return cmp.Compare(a.at, b.at) })
 	return s
 }
-
-// shrunk is a script with as few events as still fail, in at most tries runs.
-func (s *stormScript) shrunk(fails func(*stormScript) bool, tries int) *stormScript {
-	least := *s
-	for size := (len(s.events) + 1) / 2; size > 0; size /= 2 {
-		for from := 0; from < len(least.events) && tries > 0; tries-- {
-			less := least
-			less.events = slices.Delete(slices.Clone(least.events), from, min(from+size, len(least.events)))
-			if fails(&less) {
-				least = less
-			} else {
-				from += size
-			}
-		}
-	}
-	return &least
-}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -26,17 +25,12 @@ type Workers struct {
 
 	mu     sync.Mutex
 	loaded map[claim]map[string]bool // runs that need a model, by the pod's address and the model
-
-	ran atomic.Int64
 }
 
 // New returns workers on which a batch takes what takes says.
 func New(takes func(items int64) time.Duration) *Workers {
 	return &Workers{takes: takes, loaded: make(map[claim]map[string]bool)}
 }
-
-// Ran is how many batches have run.
-func (w *Workers) Ran() int64 { return w.ran.Load() }
 
 // claim is a model at the address of a pod.
 type claim struct{ address, model string }
@@ -127,7 +121,6 @@ func (w *Workers) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	w.ran.Add(1)
 	out := &pb.ModelInferResponse{ModelName: r.GetModelName(), ModelVersion: "1"}
 	oip.EncodeOutputs(out, []tensor.Tensor{{Name: "y", DType: in[0].DType, Shape: in[0].Shape, Data: in[0].Data}}, nil)
 	return out, nil

@@ -280,8 +280,8 @@ func (w *storm) query() {
 
 const question = `{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}`
 
-// one sends a query to a dispatcher. It returns whether it was served.
-func (w *storm) one(p *process, app string) bool {
+// one sends a query to a dispatcher.
+func (w *storm) one(p *process, app string) {
 	sent := time.Now()
 	ctx, done := context.WithTimeout(context.Background(), askWithin)
 	defer done()
@@ -302,7 +302,6 @@ func (w *storm) one(p *process, app string) bool {
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Name != app {
 			w.fail("a query of %s to %s has the answer %.200s", app, p.name, text)
 		}
-		return true
 	case code == 0 && !kind:
 		w.fail("a query of %s to %s has no answer after %v: %s", app, p.name, time.Since(sent), text)
 	case code == http.StatusInternalServerError:
@@ -314,7 +313,6 @@ func (w *storm) one(p *process, app string) bool {
 	case w.calm:
 		w.fail("all is calm, and a query of %s to %s has the answer %d: %.300s", app, p.name, code, text)
 	}
-	return false
 }
 
 // isolated reports whether a dispatcher reaches nobody whom it knows and who reaches the API server, so that it cannot

@@ -60,28 +60,6 @@ func newScript(seed uint64) *script {
 	return s
 }
 
-// shrunk is the smallest script found, within a number of tries, that still fails.
-func (s *script) shrunk(fails func(*script) bool, tries int) *script {
-	for n := max(len(s.events)/2, 1); n >= 1 && tries > 0; {
-		smaller := false
-		for from := 0; from < len(s.events) && tries > 0; {
-			less := &script{seed: s.seed}
-			less.events = append(less.events, s.events[:from]...)
-			less.events = append(less.events, s.events[min(from+n, len(s.events)):]...)
-			tries--
-			if fails(less) {
-				s, smaller = less, true
-			} else {
-				from += n
-			}
-		}
-		if !smaller || n > len(s.events) {
-			n /= 2
-		}
-	}
-	return s
-}
-
 func (s *script) String() string {
 	var b strings.Builder
 	for _, e := range s.events {

@@ -1,10 +1,7 @@
 package storm
 
 import (
-	"errors"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -39,17 +36,12 @@ func TestStorm(t *testing.T) {
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil // they say what went wrong to nobody, and wait by a clock from outside
 	from, to := uint64(1), uint64(longtest.Of(0, 2_000))
-	if s := os.Getenv("SLUICE_STORM"); s != "" {
-		first, last, isRange := strings.Cut(s, "-")
-		if !isRange {
-			last = first
-		}
-		var wrong, worse error
-		from, wrong = strconv.ParseUint(first, 10, 64)
-		to, worse = strconv.ParseUint(last, 10, 64)
-		if err := errors.Join(wrong, worse); err != nil {
-			t.Fatal(err)
-		}
+	first, last, named, err := longtest.Seeds("SLUICE_STORM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named {
+		from, to = first, last
 	} else {
 		for _, x := range rows {
 			total.add(weather(t, newScript(x.seed)))
@@ -80,7 +72,10 @@ func weather(t *testing.T, s *script) counts {
 		return c
 	}
 	t.Logf("seed %d fails; looking for a smaller script:\n%s", s.seed, failed)
-	least := s.shrunk(func(less *script) bool { _, failed := run(less); return failed != "" }, 30)
+	least := &script{seed: s.seed, events: longtest.Shrink(s.events, func(events []event) bool {
+		_, failed := run(&script{seed: s.seed, events: events})
+		return failed != ""
+	}, 30)}
 	t.Errorf("%s\nafter\n%s\nwhich fails as well as all %d events; to repeat, in operator/:\n"+
 		"SLUICE_STORM=%d go test ./internal/storm -run '^TestStorm$'", failed, least, len(s.events), s.seed)
 	return c
