@@ -141,6 +141,7 @@ func (s *Spec) WithAppsOf(o *Spec, free *Free) (*Spec, *Placed) {
 		was := &c.Stages[at.Stages[k]]
 		st.App, st.Generation = at.Apps[st.App], was.Generation
 		st.Variants = append(slices.Clone(was.Variants), translated(st.Variants, at.Variants)...)
+		st.Confidences = translatedConfidences(st.Confidences, at.Variants)
 		st.Next = slices.Clone(st.Next)
 		for e := range st.Next {
 			st.Next[e].To = at.Stages[st.Next[e].To]

@@ -59,6 +59,7 @@ func (s *Spec) Open() *Open {
 				x.Variants = append(x.Variants, o.VariantOf[v])
 			}
 		}
+		x.Confidences = translatedConfidences(s.Stages[i].Confidences, o.VariantOf)
 		for _, e := range s.Stages[i].Next {
 			x.Next = append(x.Next, Edge{To: o.StageOf[e.To], FanOut: e.FanOut, Rows: e.Rows})
 		}

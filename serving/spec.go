@@ -138,6 +138,8 @@ type Stage struct {
 	EachQuery bool `json:",omitempty"`
 	// Queue are limits of its queue; nil for none.
 	Queue *QueueRules `json:",omitempty"`
+	// Confidences has each variant at most once. A query that such a variant has answered may have a second answer.
+	Confidences []Confidence `json:",omitempty"`
 	// Generation is that of the stage's place in the table, as in App.
 	Generation uint32 `json:",omitempty"`
 }

@@ -104,6 +104,7 @@ func (c *check) stages() (joins []int) {
 				c.bad("stages[%d] %q: queue: %w", i, st.Name, err)
 			}
 		}
+		c.confidences(i)
 		for _, v := range st.Variants {
 			if v < 0 || int(v) >= len(s.Variants) || s.Variants[v].Stage != StageID(i) {
 				c.bad("stages[%d] %q: variant %d does not belong to it", i, st.Name, v)

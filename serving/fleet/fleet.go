@@ -35,7 +35,8 @@ type View struct {
 	tasks     []Task
 	freeTasks []Ref
 
-	learns    bool // latency is learned, so that overdue batches correct beliefs
+	doubted   []bool // by variant: its confidences are not as measured; may be shorter
+	learns    bool   // latency is learned, so that overdue batches correct beliefs
 	unbatched bool
 	epoch     uint64
 	changes   uint64
@@ -80,6 +81,20 @@ func (f *Fleet) SetProfile(p profile.Profile) {
 
 // Spec returns the tables that the fleet serves. They must not be changed.
 func (f *View) Spec() *serving.Spec { return f.spec }
+
+// Doubt says whether the confidences of a variant have become others than those that were measured.
+func (f *Fleet) Doubt(v serving.VariantID, doubted bool) {
+	if int(v) >= len(f.doubted) {
+		if !doubted {
+			return
+		}
+		f.doubted = append(f.doubted, make([]bool, int(v)+1-len(f.doubted))...)
+	}
+	f.doubted[v] = doubted
+}
+
+// Doubts reports whether confidences of a variant say nothing now, since they are not as measured.
+func (f *View) Doubts(v serving.VariantID) bool { return int(v) < len(f.doubted) && f.doubted[v] }
 
 // Epoch counts changes of which instances are ready, of their loaded variants and of their shares. Rules with tables by
 // instance rebuild them when it changes.

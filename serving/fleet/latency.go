@@ -39,6 +39,11 @@ func (f *View) Accepts(t *Task, v serving.VariantID) bool {
 // Meets reports whether variant v meets the requirements of w, and its app's accuracy floor unless w is pinned
 // to it.
 func (f *View) Meets(w *Work, v serving.VariantID) bool {
+	if w.Hint > 0 {
+		if bin := f.spec.Stages[w.Stage].Hinted(w.Hint); bin == nil || !bin.Improves(v) {
+			return false
+		}
+	}
 	if w.Pin != serving.None {
 		return w.Pin == v && f.spec.Variants[v].Accuracy >= w.MinAccuracy
 	}

@@ -67,7 +67,10 @@ type Work struct {
 	// Tasks do not come to it in their order.
 	Expires serving.Time
 	// Own says that the deadline is the client's, and is kept although the app serves late.
-	Own    bool
+	Own bool
+	// Hint says what is known of the query by its first answer, which is there: only variants whose answers are better
+	// may serve it. 0 for work without.
+	Hint   serving.Hint
 	Defers bool // after StartBy it waits behind all others of its priority, where else it is given up
 	Record Ref  // the owner's record of the query
 }
@@ -139,6 +142,9 @@ func (t *Task) QueuedAt() serving.Time { return t.queued }
 
 // ColdUntil returns until when it may start although it is late, because it found no instance ready; 0 for other tasks.
 func (t *Task) ColdUntil() serving.Time { return t.w.ColdUntil }
+
+// Hint says what the query's first answer has told; 0 for a task without one. See Work.
+func (t *Task) Hint() serving.Hint { return t.w.Hint }
 
 // Record returns the owner's record of the query.
 func (t *Task) Record() Ref { return t.w.Record }
@@ -221,7 +227,7 @@ func (f *Fleet) Add(w *Work) Ref {
 	t := &f.tasks[r]
 	t.w, t.turnAt, t.rank = *w, w.Ready, w.Rank()
 	t.w.LatestEnd = max(w.LatestEnd, w.Deadline)
-	t.constrained = w.Pin != serving.None || w.MinAccuracy > 0 || w.ColdUntil > 0
+	t.constrained = w.Pin != serving.None || w.MinAccuracy > 0 || w.ColdUntil > 0 || w.Hint > 0
 	return r
 }
 
@@ -229,6 +235,12 @@ func (f *Fleet) Add(w *Work) Ref {
 func (f *Fleet) Defer(r Ref) {
 	t := &f.tasks[r]
 	t.deferred, t.rank, t.w.StartBy = true, t.rank|deferred, 0
+}
+
+// Answer has a task that is in no place wait for a second answer from now on.
+func (f *Fleet) Answer(r Ref, h serving.Hint, now serving.Time) {
+	t := &f.tasks[r]
+	t.w.Hint, t.w.Ready, t.turnAt, t.constrained, t.attempts = h, now, now, true, 0
 }
 
 // freeTask is a record of the slab that is not in use.

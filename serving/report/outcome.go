@@ -29,7 +29,10 @@ type Outcome struct {
 	Items    int32         // at least 1
 	Batch    int32         // items of its last batch; 0 when unknown or when it never ran
 	Accuracy float64       // profiled accuracy of the variant in [0, 1]; 0 when unknown
-	Label    int8          // LabelUnknown, LabelWrong or LabelRight: whether the whole query was answered rightly
+	// Calibrated says that Accuracy is that of answers of the same confidence (serving.Confidence): it may be above
+	// that of the app's best variant.
+	Calibrated bool
+	Label      int8 // LabelUnknown, LabelWrong or LabelRight: whether the whole query was answered rightly
 	// JudgedItems is of how many items the right answer is known, RightItems how many of them were answered rightly. 0
 	// of 0 means that the query counts as one item, by its Label.
 	RightItems, JudgedItems int32
@@ -53,8 +56,13 @@ func (o *Outcome) judged() (right, items int64) {
 
 // best returns the accuracy that a query's is held against: that of the app's best variant. A query that passes over a
 // stage of a graph misses that stage's errors, so its own accuracy may be the higher one. It is then its own best, and
-// no ratio exceeds 1.
-func (o *Outcome) best(ofApp float64) float64 { return max(ofApp, o.Accuracy) }
+// no ratio exceeds 1. One that is sure of its answer is above the best as others are below.
+func (o *Outcome) best(ofApp float64) float64 {
+	if o.Calibrated {
+		return ofApp
+	}
+	return max(ofApp, o.Accuracy)
+}
 
 // AppInfo is what a report needs to know of an app.
 type AppInfo struct {

@@ -46,7 +46,9 @@ type Record struct {
 	Batch     int32   `json:"batch,omitempty"`     // items of the batch that answered it
 	Variant   string  `json:"variant,omitempty"`   // name of the variant that answered
 	Accuracy  float64 `json:"accuracy,omitempty"`
-	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
+	// Calibrated says that Accuracy is that of answers of the confidence that the query's first had.
+	Calibrated bool  `json:"calibrated,omitempty"`
+	Right      *bool `json:"right,omitempty"` // absent when the right answer is not known
 	// RightItems of JudgedItems were answered rightly; absent for a query of one item.
 	RightItems  int32  `json:"right_items,omitempty"`
 	JudgedItems int32  `json:"judged_items,omitempty"`
