@@ -11,6 +11,7 @@ func (d *Decision) Ended(now serving.Time) report.Outcome {
 	return report.Outcome{
 		Query: d.Query, App: d.App, Variant: d.Variant, Outcome: d.Outcome, Arrived: d.Arrived, Done: now,
 		Deadline: d.Deadline, Queue: d.Queue, Items: d.Brought, Batch: d.Items, Accuracy: d.Accuracy,
-		Label: report.LabelUnknown, Tenant: d.Tenant, Stage: d.Stage,
+		Calibrated: d.Calibrated,
+		Label:      report.LabelUnknown, Tenant: d.Tenant, Stage: d.Stage,
 	}
 }

@@ -36,11 +36,14 @@ const (
 	KeepPlan
 	// LimitBatch: from now on batches of Variant on DeviceType have Items at most; nothing is to be done.
 	LimitBatch
+	// DoubtConfidence: from now on how sure Variant is of its answers counts for nothing, or again, as Reason says;
+	// nothing is to be done.
+	DoubtConfidence
 )
 
 var decisionNames = [...]string{
 	"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan",
-	"keep-instance", "resume-instance", "keep-plan", "limit-batch",
+	"keep-instance", "resume-instance", "keep-plan", "limit-batch", "doubt-confidence",
 }
 
 // String returns the kind's name in journals.
@@ -79,6 +82,10 @@ const (
 	QueueTimeout
 	OutOfMemory
 	TooLong
+	SureEnough
+	OutOfTime
+	InputsDiffer
+	InputsAsMeasured
 )
 
 var reasonNames = [...]string{
@@ -94,6 +101,8 @@ var reasonNames = [...]string{
 	"the queue is full, and its tenant is beyond its share",
 	"waited longer than its queue allows", "the device lacked memory for a larger batch",
 	"longer than what any variant answers in time",
+	"answered: a better answer is not worth its time", "answered: no time for a better answer",
+	"inputs differ from those that it was measured with", "inputs are again as those that it was measured with",
 }
 
 // String returns the reason in words.
@@ -153,7 +162,8 @@ type Decision struct {
 	Retry bool
 	// RetryAfter is when that is expected, from now; 0 where nothing tells.
 	RetryAfter time.Duration
-	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant, LimitBatch
+	// of StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant, LimitBatch,
+	// DoubtConfidence
 	Variant  serving.VariantID
 	Instance serving.InstanceID
 	// StartBatch; EndQuery of a query that was not served: where it was refused, waited or failed, or serving.None
@@ -172,6 +182,11 @@ type Decision struct {
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages
+	// EndQuery: Accuracy is that of answers of the Confidence that the query's first had; Second says that the answer
+	// is its second
+	Calibrated bool
+	Second     bool
+	Confidence float32
 	// EndQuery of a served query of several stages: the stages that ran, in the order of App.Stages; valid until the
 	// next Step
 	Stages []StageTime

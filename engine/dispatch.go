@@ -61,6 +61,7 @@ func (d *dispatch) routeAll(changed []int32) {
 	}
 	d.routing.Begin(d.now, serving.None, d.force.plan)
 	d.router.Route(&d.routing)
+	d.queries.settled(d.routing.Settled())
 	for _, i := range d.routing.Touched() {
 		d.agenda.touch(i)
 		d.agenda.setStageTimer(i.Stage())
@@ -82,6 +83,7 @@ func (d *dispatch) route(s serving.StageID) {
 	if d.fleet.Central(s).Len() > 0 && len(d.fleet.Ready(s)) > 0 {
 		d.routing.Begin(d.now, s, d.force.plan)
 		d.router.Route(&d.routing)
+		d.queries.settled(d.routing.Settled())
 		for _, i := range d.routing.Touched() {
 			d.agenda.touch(i)
 		}

@@ -55,6 +55,7 @@ func New(c Config) (*Engine, error) {
 	content := newContent(w, beliefs, can.Follows)
 	admission := &admission{world: w, force: force, wakes: can.Waker != nil, rents: rents(&c)}
 	queries := newQueries(w, agenda, out, admission, beliefs, min(c.Attempts, 255))
+	queries.seconds = c.Router.Traits().Seconds
 	health, backoff, places := newHealth(w, agenda), newBackoff(w), newPlaces(w, force)
 	machines := newMachines(w, agenda, beliefs)
 	instances := &instances{world: w, agenda: agenda, out: out, usage: usage, places: places}
@@ -245,6 +246,7 @@ func (e *Engine) grow(g *Growth) {
 	e.queries.grow(&fresh)
 	e.health.grow(fresh.Variants)
 	e.caps.forget(fresh.Variants)
+	e.queries.doubts.forget(fresh.Variants)
 	e.dispatch.grow(&fresh)
 	e.warm.evictUseless()
 	e.beliefs.recompute()
@@ -307,6 +309,7 @@ func (e *Engine) expire() {
 		}
 		e.agenda.setInstanceTimer(i)
 	}
+	e.queries.answerDue()
 	e.lifecycle.machines.expire()
 	e.handover.relaunch()
 }
@@ -345,5 +348,6 @@ func (e *Engine) settle() {
 // NextWake returns when Step is to be called if nothing happens before; serving.Never when only an input can change
 // anything.
 func (e *Engine) NextWake() serving.Time {
-	return min(e.agenda.next(), e.handover.next(), e.lifecycle.machines.next(), e.replanning.next())
+	return min(e.agenda.next(), e.queries.nextAnswer(), e.handover.next(), e.lifecycle.machines.next(),
+		e.replanning.next())
 }

@@ -88,7 +88,7 @@ func ParseMachineChange(name string) (MachineChange, bool) {
 // Input is one fact. It is a flat union: which fields count depends on Kind, the others are zero, and Variant is
 // serving.None where it does not count. The constructors below make each kind.
 //
-//	BatchDone        Batch, Instance, Took; Emitted where the stage feeds others; Result
+//	BatchDone        Batch, Instance, Took; Emitted where the stage feeds others; Confidence where it is known; Result
 //	MachineChanged   Worker, Machine; For of MachineMissing, Took of MachineCame
 //	InstanceChanged  Instance, Change; Variant unless it is Lost
 //	PriceChanged     DeviceType, Price
@@ -107,7 +107,9 @@ type Input struct {
 	Batch serving.BatchID
 	// Emitted is the items that each task of the batch sends along each edge of its stage: task by task, edges in the
 	// order of Stage.Next. Nil means items times the edge's FanOut, rounded.
-	Emitted    []int32
+	Emitted []int32
+	// Confidence is, by task, how sure the variant is of its answer. Nil means that nobody knows.
+	Confidence []float32
 	Result     Result
 	Took       time.Duration // measured run time of the batch, or start of the machine
 	Worker     serving.WorkerID

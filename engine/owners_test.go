@@ -14,8 +14,8 @@ import (
 // owners are the types that the engine is made of, the highest first. A type knows those below it and none above.
 var owners = []string{
 	"Engine", "caps", "replanning", "dispatch", "handover", "lifecycle", "machines", "keepWarm", "instances",
-	"queries", "streams", "flows", "shares", "records", "content", "admission", "beliefs", "lengths", "backoff",
-	"health", "faults", "places", "inForce", "usage", "agenda", "decisions", "world",
+	"queries", "streams", "flows", "shares", "doubts", "records", "content", "admission", "beliefs", "lengths",
+	"backoff", "health", "faults", "places", "inForce", "usage", "agenda", "decisions", "world",
 }
 
 // Calls run downwards: neither the tables of an owner nor its methods know the type of a higher one, so that they

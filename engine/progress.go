@@ -32,7 +32,13 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 			if len(in.Emitted) >= (k+1)*edges && edges > 0 {
 				sent = in.Emitted[k*edges : (k+1)*edges]
 			}
-			q.served(ref, i, b, sent)
+			sure, known := float32(0), k < len(in.Confidence)
+			if known {
+				sure = in.Confidence[k]
+			}
+			if !known || !q.goesOn(ref, i, b, sure) {
+				q.served(ref, i, b, sent)
+			}
 		}
 		ref = next
 	}
@@ -45,7 +51,7 @@ func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent 
 	t := *q.fleet.Task(ref) // tasks of the next stages may move it
 	r := t.Record()
 	if !q.records.at(r).ended && q.taskDone(r, &t, b, sent) {
-		q.finish(r, &t, i, b)
+		q.finish(r, Answered, newAnswer(&t, i, b))
 	}
 	q.release(ref)
 }
@@ -79,7 +85,9 @@ func (q *queries) failed(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, broke
 	if attempts >= q.attempts || b.Tasks == 1 && (before || other == nil) {
 		q.release(ref)
 		d := q.end(r, serving.Failed, ModelFailed)
-		d.Variant, d.Stage = b.Variant, i.Stage()
+		if d.Outcome == serving.Failed {
+			d.Variant, d.Stage = b.Variant, i.Stage()
+		}
 		return
 	}
 	q.fleet.Isolate(ref)
@@ -155,7 +163,7 @@ func (q *queries) sendAllBack(i *fleet.Instance) {
 func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []int32) bool {
 	rec := q.records.at(r)
 	if rec.flow < 0 {
-		rec.accuracy = q.spec.Variants[b.Variant].Accuracy
+		rec.accuracy = q.accuracyOf(t, b.Variant)
 		return true
 	}
 	flow := rec.flow

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/algo/pq"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -31,6 +32,10 @@ type queries struct {
 	idle    []serving.Time  // since when none is pending; Never while one is
 	closing []serving.AppID // closed apps of which queries have not ended
 
+	doubts  *doubts
+	seconds bool    // the router asks for second answers
+	limits  pq.Heap // by record that has an answer and waits for a better one: when it must be given
+
 	wasted time.Duration // machine time of queries that have missed their objective
 }
 
@@ -42,7 +47,7 @@ func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, a
 		idle: make([]serving.Time, n),
 	}
 	q.streams = newStreams(w, a, q.records, q.flows)
-	q.shares = newShares(w)
+	q.shares, q.doubts = newShares(w), &doubts{world: w, out: out}
 	return q
 }
 
@@ -358,6 +363,7 @@ func (q *queries) cancel(id serving.QueryID) {
 // decided records that the outcome of a query is decided.
 func (q *queries) decided(r fleet.Ref) {
 	q.records.end(r)
+	q.limits.Remove(int(r))
 	q.shares.ended(q.records.at(r))
 	a := q.records.at(r).query.App
 	if q.pending[a]--; q.pending[a] == 0 {
@@ -374,13 +380,27 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 		q.violated(fmt.Errorf("engine: query %d ended twice", x.ID))
 		return &Decision{}
 	}
+	if rec.kept.batch != 0 && o != serving.Cancelled {
+		return q.giveKept(r, OutOfTime)
+	}
 	q.decided(r)
 	if o != serving.Cancelled {
 		q.missed(rec)
 	}
 	q.streams.ended(r)
-	var waited time.Duration
-	stage := q.spec.Apps[x.App].Stages[0]
+	waited, stage := q.removeWaiting(r)
+	if o != serving.Cancelled {
+		q.monitor.Miss(q.now, x.App)
+	}
+	d := q.out.ofQuery(o, why, &x)
+	d.Queue, d.Stage = waited, stage
+	return d
+}
+
+// removeWaiting removes the waiting tasks of a query that has ended. It returns where one waited, and how long.
+func (q *queries) removeWaiting(r fleet.Ref) (waited time.Duration, stage serving.StageID) {
+	rec := q.records.at(r)
+	stage = q.spec.Apps[rec.query.App].Stages[0]
 	if rec.tasks == 0 {
 		q.close(r)
 	} else {
@@ -395,32 +415,43 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 		}
 		ref = next
 	}
-	if o != serving.Cancelled {
-		q.monitor.Miss(q.now, x.App)
-	}
-	d := q.out.ofQuery(o, why, &x)
-	d.Queue, d.Stage = waited, stage
-	return d
+	return waited, stage
 }
 
-// finish records that a query was served, with its last task in a batch.
-func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet.Batch) {
+// answer is an answer of a variant to a query.
+type answer struct {
+	variant  serving.VariantID
+	instance serving.InstanceID
+	batch    serving.BatchID
+	items    int           // of the batch
+	queue    time.Duration // waited for it
+}
+
+// newAnswer is that of a batch to the query of a task.
+func newAnswer(t *fleet.Task, i *fleet.Instance, b *fleet.Batch) answer {
+	return answer{b.Variant, i.ID(), b.ID, b.Items, b.Started.Sub(t.ReadyAt())}
+}
+
+// finish records that a query was served, with its last answer.
+func (q *queries) finish(r fleet.Ref, why Reason, x answer) *Decision {
 	q.shares.served(q.records.at(r))
 	q.decided(r)
 	rec := q.records.at(r)
-	d := q.out.ofQuery(serving.Served, Answered, &rec.query)
+	d := q.out.ofQuery(serving.Served, why, &rec.query)
 	if d.Late = q.now > d.Deadline; d.Late {
 		q.missed(rec)
 		q.monitor.Miss(q.now, d.App)
 	}
 	q.monitor.Answer(d.App, rec.accuracy)
-	d.Variant, d.Instance, d.Batch, d.Items = b.Variant, i.ID(), b.ID, int32(b.Items)
-	d.Queue, d.Accuracy = b.Started.Sub(t.ReadyAt()), rec.accuracy
+	d.Variant, d.Instance, d.Batch, d.Items = x.variant, x.instance, x.batch, int32(x.items)
+	d.Queue, d.Accuracy, d.Calibrated = x.queue, rec.accuracy, rec.certain
+	d.Confidence, d.Second = rec.sure, rec.kept.batch != 0 && x.batch != rec.kept.batch
 	if rec.flow >= 0 {
 		first := len(q.out.times)
 		q.out.times = q.flows.times(rec.flow, q.out.times)
 		d.Stages = q.out.times[first:len(q.out.times):len(q.out.times)]
 	}
+	return d
 }
 
 // waits reports whether any task waits at a stage and has no instance yet.

@@ -18,9 +18,12 @@ type record struct {
 	missed    bool  // its objective
 	accuracy  float64
 	machine   time.Duration // of its batches that have ended: of each its part by items
-	coldUntil serving.Time  // of its tasks, after one found nothing ready; see fleet.Work
-	stream    int32         // into streams; -1 where no stage keeps the stream's order
-	before    fleet.Ref     // its neighbours there
+	certain   bool          // accuracy is that of answers of the confidence of its first, which is sure
+	sure      float32
+	kept      answer       // there while a better one is waited for; its batch is 0 without
+	coldUntil serving.Time // of its tasks, after one found nothing ready; see fleet.Work
+	stream    int32        // into streams; -1 where no stage keeps the stream's order
+	before    fleet.Ref    // its neighbours there
 	after     fleet.Ref
 	share     share
 }

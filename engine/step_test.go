@@ -25,6 +25,8 @@ type driver struct {
 	// ask changes a query before it arrives, and see is called with every decision; nil for nothing.
 	ask func(*serving.Query)
 	see func(*engine.Decision)
+	// tell changes the end of a batch before the engine is told of it; nil for nothing.
+	tell func(*engine.Input)
 }
 
 type due struct {
@@ -58,11 +60,11 @@ func (d *driver) step(now serving.Time) {
 				},
 			})
 		case engine.LaunchInstance:
-			d.due = append(d.due, due{
-				now + 1, engine.Input{
-					Kind: engine.InstanceChanged, Instance: x.Instance, Variant: x.Launch.Variants[0],
-				},
-			})
+			for _, v := range x.Launch.Variants {
+				d.due = append(d.due, due{
+					now + 1, engine.Input{Kind: engine.InstanceChanged, Instance: x.Instance, Variant: v},
+				})
+			}
 		}
 	}
 	d.in = d.in[:0]
@@ -78,6 +80,12 @@ func (d *driver) arrive(gap serving.Time, slo time.Duration) {
 		}
 		d.due = slices.DeleteFunc(d.due, func(x due) bool {
 			if x.at <= at {
+				if d.tell != nil {
+					told := x.in // as above
+					d.tell(&told)
+					d.in = append(d.in, told)
+					return true
+				}
 				d.in = append(d.in, x.in)
 				return true
 			}

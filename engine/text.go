@@ -41,6 +41,8 @@ func (d *Decision) String() string {
 		}
 	case StopInstance, KeepInstance, ResumeInstance:
 		fmt.Fprintf(&b, " i%d", d.Instance)
+	case DoubtConfidence:
+		fmt.Fprintf(&b, " of variant %d", d.Variant)
 	case LoadVariant, UnloadVariant:
 		fmt.Fprintf(&b, " i%d variant %d", d.Instance, d.Variant)
 	case RequestPlan:

@@ -45,6 +45,7 @@ type run struct {
 	drawn    float64       // what is random of it: truth.Model.Draw
 	balloon  float64       // the factor by which its content lengthens it
 	sent     []int32       // items along each edge, task by task
+	sure     []float32     // as engine.Input.Confidence
 	breaks   bool
 	hangs    bool // it never ends
 

@@ -390,6 +390,7 @@ func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
 		r.runs = s.Spec.Variants[d.Variant].Runs(r.runs)
 	}
 	r.balloon, r.sent = s.contents(d)
+	r.sure = s.confidences(d)
 	r.breaks = s.Breaks != nil && s.Breaks(d.Batch)
 	s.trouble(now, i, r, d)
 	s.result.Batches++
@@ -408,7 +409,9 @@ func (s *simulation) batchEnds(r *run) {
 		s.happens(r.ends, engine.NewBatchBroken(r.batch, r.instance, took))
 		return
 	}
-	s.happens(r.ends, engine.NewBatchDone(r.batch, r.instance, took, r.sent))
+	done := engine.NewBatchDone(r.batch, r.instance, took, r.sent)
+	done.Confidence = r.sure
+	s.happens(r.ends, done)
 }
 
 // launch schedules the loads of an instance. They follow each other, as on a worker with one disk and one bus. On a

@@ -36,6 +36,9 @@ type Traits struct {
 	// Global is set when the rule decides for all stages at once. It is then called once for everything that waits,
 	// with View.Stage -1, whenever something has changed, and at the time it asked for (View.CallAt).
 	Global bool
+	// Seconds is set when the rule lets queries that have an answer wait for a better one (serving.Confidence). It has
+	// to Settle those that are not worth that. Without it every first answer is the last.
+	Seconds bool
 }
 
 // View is what a rule may read of one stage, or of all, and its actions: Assign, Choose and CallAt.
@@ -48,6 +51,7 @@ type View struct {
 
 	owned   *fleet.Fleet // the same fleet, for Assign and Choose
 	touched []*fleet.Instance
+	settled []fleet.Ref
 
 	finished []Ended
 	callAt   serving.Time
@@ -59,6 +63,7 @@ func (v *View) Open(f *fleet.Fleet, m *monitor.View) { v.Fleet, v.Monitor, v.own
 // Begin prepares the view for a call of Route at a stage. It empties Touched. p may be nil.
 func (v *View) Begin(now serving.Time, stage serving.StageID, p *plan.Plan) {
 	v.Now, v.Stage, v.Plan, v.touched, v.callAt = now, stage, p, v.touched[:0], serving.Never
+	v.settled = v.settled[:0]
 }
 
 // Ended is a batch that has ended.
@@ -103,6 +108,15 @@ func (v *View) Assign(r fleet.Ref, to *fleet.Instance) {
 		v.touched = append(v.touched, to)
 	}
 }
+
+// Settle has a task of its stage's central queue that has an answer (fleet.Task.Hint) end with that.
+func (v *View) Settle(r fleet.Ref) {
+	v.owned.Dequeue(r)
+	v.settled = append(v.settled, r)
+}
+
+// Settled returns the tasks that were settled since Begin. The slice is valid until the next Begin.
+func (v *View) Settled() []fleet.Ref { return v.settled }
 
 // Choose sets the variant on which the tasks assigned to an instance now are to run. serving.None leaves it to the
 // batcher. Only batchers with the trait NeedsChoice read it.
