@@ -23,6 +23,7 @@ var general = []System{
 	ablation("sharing", "is sluice with variants of one stage only on each machine",
 		Options{Planning: Planning{Apart: true}}),
 	ablation("prices", "is sluice with the time of machines costing nothing", Options{Routing: Routing{Free: true}}),
+	ablation("cascades", "is sluice with first answers that are the last", Options{Routing: Routing{Final: true}}),
 	ablation("waiting", "is sluice with batches that begin at once", Options{Routing: Routing{Eager: true}}),
 	{
 		Name:   "proteus-batching",

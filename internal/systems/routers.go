@@ -9,7 +9,7 @@ import (
 )
 
 var routers = slices.Concat(plainRouters, ramsisRouters, tidalRouters, kairosRouters, inflessRouters, timedRouters,
-	superServeRouters, symphonyRouters, lokiRouters, pardRouters)
+	superServeRouters, symphonyRouters, lokiRouters, pardRouters, cascadeRouters)
 
 // plainRouters do not look at time.
 var plainRouters = routerTable{
@@ -42,7 +42,9 @@ var timedRouters = routerTable{
 		"priced", "keeps one queue for each stage, and on every machine runs the batch of any stage that brings most " +
 			"beyond the worth of the machine's time", "ours",
 		func(o Options) route.Router {
-			return priced.New(priced.Options{NoPrices: o.Routing.Free, NoWaiting: o.Routing.Eager})
+			return priced.New(priced.Options{
+				NoPrices: o.Routing.Free, NoWaiting: o.Routing.Eager, NoSeconds: o.Routing.Final,
+			})
 		},
 	},
 	{

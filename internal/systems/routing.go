@@ -7,6 +7,7 @@ type Routing struct {
 	Idle      bool // of router fcfs: an instance takes one query at a time
 	Free      bool // of router priced: the time of machines costs nothing
 	Eager     bool // of router priced: no batch waits
+	Final     bool // of router priced: every answer is the last
 }
 
 var routingOptions = []Option{
@@ -39,5 +40,11 @@ var routingOptions = []Option{
 		Doc:     "lets every batch begin at once, to see what waiting is worth",
 		Readers: by(Router, "false", "priced"),
 		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Eager }),
+	},
+	{
+		Name:    "final",
+		Doc:     "lets every answer be the last, however unsure its variant is of it",
+		Readers: by(Router, "false", "priced"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Routing.Final }),
 	},
 }

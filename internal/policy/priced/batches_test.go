@@ -24,7 +24,7 @@ func firstOfTwo(left ...float64) (*Rule, *stage) {
 	x := &r.stages[0]
 	x.groups, x.value, x.tasks, x.next = []int32{0}, 1, 1, []following{{stage: 1, share: 1, items: 1}}
 	x.classes, x.until = []class{{upTo: math.MaxInt, most: 1, mean: 1}}, []float64{leastWait}
-	x.values, x.costs = [][]float64{make([]float64, steps+1)}, [][]float64{make([]float64, steps+1)}
+	x.tables = []table{{make([]float64, steps+1), make([]float64, steps+1)}}
 	x.after = make([]float64, steps+1)
 	for j := range x.after {
 		if x.after[j] = 0.1; float64(j)/steps > 0.6 {

@@ -38,6 +38,7 @@ func (r *Rule) observe(v *route.View) {
 				s.measure(r)
 			}
 			s.count(v)
+			s.followFirsts(v.Fleet, v.Now)
 			s.rate = 0
 			if at == 0 {
 				for c := range s.classes {
@@ -135,6 +136,9 @@ func (x *stage) count(v *route.View) {
 	for c := range x.classes {
 		x.classes[c].waits = 0
 	}
+	for k := range x.seconds {
+		x.seconds[k].waits = 0
+	}
 	f := v.Fleet
 	q := f.Central(x.id)
 	x.waits = float64(q.Items())
@@ -142,7 +146,7 @@ func (x *stage) count(v *route.View) {
 		return
 	}
 	late := f.Spec().Apps[x.app].Late == serving.ServeLate
-	if len(x.classes) == 1 && !late {
+	if len(x.classes) == 1 && !late && len(x.seconds) == 0 {
 		x.classes[0].waits = float64(q.Len())
 		return
 	}
@@ -151,6 +155,11 @@ func (x *stage) count(v *route.View) {
 		t := f.Task(ref)
 		c := x.classOf(t.Items())
 		n++
+		if k := int(t.Hint()) - 1; k >= 0 && k < len(x.seconds) {
+			x.seconds[k].waits++
+			x.waits--
+			continue
+		}
 		if !late || t.LatestEnd().Sub(v.Now).Seconds() >= x.classes[c].least {
 			x.classes[c].waits++
 			items += t.Items()
@@ -158,6 +167,9 @@ func (x *stage) count(v *route.View) {
 	}
 	for c := range x.classes {
 		x.classes[c].waits *= float64(q.Len()) / float64(n)
+	}
+	for k := range x.seconds {
+		x.seconds[k].waits *= float64(q.Len()) / float64(n)
 	}
 	if late {
 		x.waits = float64(items) * float64(q.Len()) / float64(n)

@@ -12,6 +12,7 @@ type tally struct {
 	n                int
 	reward           float64 // what is left of the tasks' value when the batch ends
 	left             float64 // their opportunity cost: what they are worth if they are left for later
+	loss             float64 // what the option's accuracy falls short of the best, for all of them
 	tightest, latest float64 // s that the task with least time has left, and that with most
 }
 
@@ -19,8 +20,8 @@ type tally struct {
 func newTally() tally { return tally{tightest: math.Inf(1)} }
 
 // add counts one task more.
-func (y *tally) add(reward, left, seconds float64) {
-	y.n, y.reward, y.left = y.n+1, y.reward+reward, y.left+left
+func (y *tally) add(reward, left, loss, seconds float64) {
+	y.n, y.reward, y.left, y.loss = y.n+1, y.reward+reward, y.left+left, y.loss+loss
 	y.tightest, y.latest = min(y.tightest, seconds), max(y.latest, seconds)
 }
 
@@ -51,7 +52,7 @@ func (r *Rule) way(x *stage, g int, o *option, price float64) way {
 // what a stage of a graph may take is itself an estimate, and with this risk as well machines that are rented for
 // graphs cost up to 15 % more for the same service.
 func (w *way) gain(y *tally, works, ends, others float64) float64 {
-	gain := y.reward - (y.left + float64(y.n)*w.stage.loss(w.option) + w.price*works + others)
+	gain := y.reward - (y.left + y.loss + w.price*works + others)
 	if w.app.graph.Len() == 1 {
 		gain -= y.reward * w.pace.risk(y.tightest, y.latest, ends)
 	}

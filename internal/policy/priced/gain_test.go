@@ -18,8 +18,8 @@ func TestGainOfABatch(t *testing.T) {
 	l.build(&l.view)
 	w := l.way(&l.stages[0], 0, &l.machines.groups[0].options[1], 3)
 	sum := newTally()
-	sum.add(1.25, 0.25, 0.2)
-	sum.add(1.25, 0.25, 0.105)
+	sum.add(1.25, 0.25, w.stage.loss(w.option), 0.2)
+	sum.add(1.25, 0.25, w.stage.loss(w.option), 0.105)
 	near(t, "the gain before any batch has ended", w.gain(&sum, 0.1, 0.1, 0.2), 1.3)
 	for k := range 20_000 {
 		took := 90 * time.Millisecond

@@ -50,6 +50,9 @@ func (r *Rule) serveOverdue(v *route.View) {
 
 // hopeless reports whether a task can be in time on no machine, busy ones included.
 func (r *Rule) hopeless(v *route.View, x *stage, t *fleet.Task) bool {
+	if t.Hint() > 0 {
+		return false // it has an answer
+	}
 	left := t.LatestEnd().Sub(v.Now).Seconds()
 	if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
 		left = max(left, r.apps[x.app].slo) // as in collect

@@ -13,8 +13,8 @@ import (
 func TestWhatIsLeftWaitsForAMachine(t *testing.T) {
 	r, x := firstOfTwo(50, 90)
 	a := &r.apps[0]
-	for j := range x.values[0] {
-		x.values[0][j] = float64(j) / steps
+	for j := range x.tables[0].values {
+		x.tables[0].values[j] = float64(j) / steps
 	}
 	x.until[0] = 0.04
 	for _, c := range []struct {
@@ -43,8 +43,8 @@ func TestSumsOfTasksLeftBehind(t *testing.T) {
 	r, x := firstOfTwo(left...)
 	a := &r.apps[0]
 	x.rate = 500
-	for j := range x.values[0] {
-		x.values[0][j] = float64(j) / steps
+	for j := range x.tables[0].values {
+		x.tables[0].values[j] = float64(j) / steps
 	}
 	x.until[0] = 0.004
 	for range 2000 {

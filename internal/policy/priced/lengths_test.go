@@ -44,8 +44,8 @@ func (l *lab) grown(price float64) *candidate {
 	l.build(&l.view)
 	l.updatePrices(&l.view)
 	x, c := &l.stages[0], &candidate{}
-	for k := range x.values {
-		clear(x.values[k])
+	for k := range x.tables {
+		clear(x.tables[k].values)
 	}
 	x.collect(l.Rule, &l.view, l.fleet.Central(0))
 	w := l.way(x, 0, &l.machines.groups[0].options[0], price)

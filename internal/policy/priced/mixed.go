@@ -23,7 +23,7 @@ func (x *stage) listMixed(a *app, v *route.View, q *fleet.Queue, least float64) 
 	for ref := q.Head(); ref != fleet.Nil && len(x.differing) < mostMixed; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
 		y := task{place: newPlace(ref, t), items: t.Items(), length: t.Length(), class: x.classOf(t.Items())}
-		y.left, y.due = y.place.left(v.Now), y.dueIn(v.Now)
+		y.left, y.due, y.second = y.place.left(v.Now), y.dueIn(v.Now), int32(t.Hint())-1
 		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
 			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
 			y.cold = true
@@ -67,6 +67,7 @@ func (r *Rule) formMixed(v *route.View, c *candidate, w *way) {
 // that the batch takes when it joins: to sum all up anew for each that joins makes no difference.
 func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 	x, o := w.stage, w.option
+	onward := x.onward(o, noSecond)
 	sum, items, own := newTally(), 0, r.list[:0]
 	last := 0.0
 	r.runs.reset()
@@ -88,15 +89,16 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 				continue
 			}
 		}
-		reward, left := y.part*x.brings(w.app, y.due-t), 0.0
+		second := int(y.second)
+		reward, left, loss := x.reward(w.app, onward, second, y.items, y.part, y.due-t), 0.0, x.lossOf(o, second)
 		if !y.cold {
-			left = x.valueOf(w.app, y.class, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
+			left = x.leftFor(w.app, y.class, second, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
 		}
-		if j > seed && reward-x.loss(o) < left {
+		if j > seed && reward-loss < left {
 			continue // it brings more later
 		}
 		before := sum
-		sum.add(reward, left, y.left)
+		sum.add(reward, left, loss, y.left)
 		blocks, others := r.blocks(w.group, t, x)
 		gain := w.gain(&sum, t, t, blocks)
 		if x.long {

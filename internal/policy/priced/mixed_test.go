@@ -27,9 +27,9 @@ func (l *lab) formed(option int, table bool) *candidate {
 	l.build(&l.view)
 	l.updatePrices(&l.view)
 	x, c := &l.stages[0], &candidate{}
-	for k := range x.values {
+	for k := range x.tables {
 		if !table {
-			clear(x.values[k])
+			clear(x.tables[k].values)
 		}
 	}
 	x.collect(l.Rule, &l.view, l.fleet.Central(0))

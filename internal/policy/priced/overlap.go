@@ -166,8 +166,12 @@ func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, fi
 			}
 		}
 		c, due := x.classOf(more), y.dueIn(v.Now)
-		left := x.valueOf(w.app, c, due-x.waitFor(c, math.Inf(1)), y.part, long)
-		sum.add(y.part*x.brings(w.app, due-t), left, seconds)
+		second := noSecond
+		if x.mixed {
+			second = int(x.differing[k].second)
+		}
+		left := x.leftFor(w.app, c, second, due-x.waitFor(c, math.Inf(1)), y.part, long)
+		sum.add(x.reward(w.app, x.onward(o, second), second, more, y.part, due-t), left, x.lossOf(o, second), seconds)
 		works := o.stretched(o.even[items], long)
 		gain := w.gain(&sum, works, t, cost)
 		if score := w.score(gain, works); gain >= 0 && (best.n == 0 || score > best.score) {

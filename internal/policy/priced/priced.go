@@ -16,6 +16,8 @@
 //     of its own stage alone no machine idles: what waits there would block them as much later.
 //   - Overlap. Where few machines serve a stage, all of them are busy, and a task cannot wait, a small batch begins
 //     beside what runs, if that is in time all the same. Both run slower (overlap.go).
+//   - Second answers. A task whose first answer is not sure waits like any other, for what a better answer adds to the
+//     accuracy of the one that there is; it is given that one while machine time is dearer (secondanswers.go).
 //   - Waiting. Where even the best batch loses more than idling costs, the machine stays free until one query more
 //     would make the batch late. Only batches of apps with one stage wait, whose queries differ in their deadlines
 //     alone: elsewhere it does not pay.
@@ -37,6 +39,7 @@ import (
 type Options struct {
 	NoPrices  bool // machine time costs nothing
 	NoWaiting bool // the best batch runs at once, even where it loses
+	NoSeconds bool // every answer is the last
 }
 
 // Rule is a route.Router for all stages.
@@ -90,7 +93,9 @@ func (r *Rule) Forget(_ serving.Time, f *serving.Fresh) {
 func (*Rule) Needs() plan.Sections { return 0 }
 
 // Traits implements route.Router.
-func (*Rule) Traits() route.Traits { return route.Traits{Chooses: true, Global: true} }
+func (r *Rule) Traits() route.Traits {
+	return route.Traits{Chooses: true, Global: true, Seconds: !r.NoSeconds}
+}
 
 // Route implements route.Router.
 func (r *Rule) Route(v *route.View) {
@@ -100,6 +105,7 @@ func (r *Rule) Route(v *route.View) {
 		r.machines.follow(v)
 	}
 	v.ForgetFinished()
+	r.settle(v)
 	if r.machines.free == 0 && !r.overlap || !r.someWait(v) {
 		return
 	}
@@ -238,6 +244,7 @@ func (r *Rule) best(v *route.View) (best *stage, group int) {
 // give assigns the tasks of a batch to an instance.
 func (x *stage) give(v *route.View, b *batch, i *fleet.Instance) {
 	v.Choose(i, b.option.variant)
+	x.began(b)
 	for _, k := range b.list {
 		v.Assign(x.differing[k].ref, i)
 	}

@@ -89,6 +89,7 @@ func (r *Rule) solve(span float64) {
 		for c := range r.stages[s].classes {
 			r.addNode(&r.stages[s], c)
 		}
+		r.addSecondNodes(&r.stages[s])
 	}
 	for s := range r.stages {
 		x := &r.stages[s]
@@ -99,6 +100,7 @@ func (r *Rule) solve(span float64) {
 				r.addItems(x, c, y.mean)
 			}
 		}
+		r.addSecondFlows(x, span)
 	}
 	if r.NoPrices {
 		return
@@ -191,7 +193,7 @@ func (r *Rule) addNode(x *stage, c int) {
 		for k := range options {
 			o := &options[k]
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
-				p.dual.addEntry(int(g), t, x.loss(o)/mean)
+				p.dual.addEntry(int(g), t, (x.loss(o)-x.usualOnward(a, c, o, t))/mean)
 				least = min(least, t)
 			}
 		}

@@ -63,6 +63,7 @@ func (x blend) with(y blend, blur float64) blend {
 type flow struct {
 	from, to      int32 // terms
 	demand, value float64
+	optional      bool // what is not served loses nothing that was promised
 }
 
 type term struct {
@@ -119,7 +120,7 @@ func (d *dual) addEntry(group int, time, loss float64) {
 // addFlow adds a flow of so many tasks per second.
 func (d *dual) addFlow(demand, value float64) {
 	at := int32(len(d.terms))
-	d.flows = append(d.flows, flow{at, at, demand, value})
+	d.flows = append(d.flows, flow{from: at, to: at, demand: demand, value: value})
 }
 
 // addItems adds items of a node to those that a task of the last flow needs.
@@ -329,6 +330,9 @@ const shedShare = 5 * blurFlow
 func (d *dual) sheds() bool {
 	for k := range d.flows {
 		x := &d.flows[k]
+		if x.optional {
+			continue
+		}
 		surplus := x.value
 		for e := x.from; e < x.to; e++ {
 			surplus -= d.terms[e].items * d.nodes[d.terms[e].node].cost

@@ -47,16 +47,18 @@ type stage struct {
 	alike int      // how many kinds there are
 	set   []uint64 // a bit for each of groups
 
-	classes []class
-	times   []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
-	until   []float64 // by class: s until another machine is free than the one that is given a batch now
-	rate    float64   // items/s that arrive
-	waits   float64   // items that wait
-	values  [][]float64
-	costs   [][]float64 // what of its value a task costs: of the batch that brings it
-	after   []float64   // by slack left when the stage is done: what the task then brings at best accuracy
-	delta   float64     // s that a task waits here, beyond the batch before it
-	behind  float64     // s that a task left behind waits here, beyond the next free machine
+	classes  []class
+	times    []float64 // by class, then by group: s that a task of it takes there, infinite where it cannot run
+	until    []float64 // by class: s until another machine is free than the one that is given a batch now
+	rate     float64   // items/s that arrive
+	waits    float64   // items that wait
+	tables   []table   // by class
+	firsts   []first   // variants whose answers may be improved
+	seconds  []second  // tasks with an answer, by serving.Hint less 1
+	firstsAt serving.Time
+	after    []float64 // by slack left when the stage is done: what the task then brings at best accuracy
+	delta    float64   // s that a task waits here, beyond the batch before it
+	behind   float64   // s that a task left behind waits here, beyond the next free machine
 
 	collection uint64 // the number of the last time that its tasks were collected; 0 to collect them anew
 	mixed      bool   // tasks differ in more than their deadlines
@@ -97,6 +99,7 @@ type task struct {
 	place
 	items  int
 	length int32   // 0 where lengths do not count
+	second int32   // of stage.seconds; -1 for one without an answer
 	left   float64 // s until its stage must end at the latest
 	due    float64 // s until its query is late
 	class  int     // of its size
@@ -168,6 +171,9 @@ func (r *Rule) buildStages(spec *serving.Spec) {
 		}
 		x.pool = pools[string(key)]
 		x.findKinds(r.machines.groups)
+		if !r.NoSeconds {
+			x.findSeconds(spec)
+		}
 		r.findLosses(x)
 		if len(x.candidates) < len(r.machines.groups) {
 			x.candidates = make([]candidate, len(r.machines.groups))

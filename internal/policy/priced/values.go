@@ -15,44 +15,63 @@ func (r *Rule) tabulate(a *app, x *stage) {
 			then := j - int(math.Ceil(to.delta/a.slo*steps))
 			left := 0.0
 			if then >= 0 {
-				left = max(to.values[0][then], 0)
+				left = max(to.tables[0].values[then], 0)
 			}
 			x.after[j] -= x.next[k].share * max(to.value-left, 0)
 		}
 		x.after[j] = max(x.after[j], 0)
 	}
-	for len(x.values) < len(x.classes) {
-		x.values, x.costs = append(x.values, nil), append(x.costs, nil)
+	for len(x.tables) < len(x.classes) {
+		x.tables = append(x.tables, table{})
 	}
+	for k := range x.seconds {
+		y := &x.seconds[k]
+		r.fill(a, x, &y.table, k, 1, 1)
+	}
+	x.findOnward(a)
 	for c := range x.classes {
-		x.values[c], x.costs[c] = sized(x.values[c], steps+1), sized(x.costs[c], steps+1)
-		for j := range x.values[c] {
-			x.values[c][j], x.costs[c][j] = math.Inf(-1), 0
+		r.fill(a, x, &x.tables[c], noSecond, x.classes[c].mean, x.classes[c].most)
+	}
+}
+
+// table is what tasks are worth, by the time that is left for their query.
+type table struct {
+	values []float64
+	costs  []float64 // what of its value a task costs: of the batch that brings it
+}
+
+// fill computes a table of tasks of so many items in the mean and, of the usual ones, at most.
+func (r *Rule) fill(a *app, x *stage, to *table, second int, mean float64, most int) {
+	to.values, to.costs = sized(to.values, steps+1), sized(to.costs, steps+1)
+	for j := range to.values {
+		to.values[j], to.costs[j] = math.Inf(-1), 0
+	}
+	for _, g := range x.groups {
+		y := &r.machines.groups[g]
+		options := y.serving(x)
+		together := 1
+		if y.scarce() {
+			together = x.siblings
 		}
-		for _, g := range x.groups {
-			y := &r.machines.groups[g]
-			options := y.serving(x)
-			together := 1
-			if y.scarce() {
-				together = x.siblings
-			}
-			for k := range options {
-				x.addValue(a, c, &options[k], y.price, together)
+		for k := range options {
+			if x.improves(&options[k], second) {
+				x.addValue(a, to, second, mean, most, &options[k], y.price, together)
 			}
 		}
-		for j := 1; j <= steps; j++ {
-			if x.values[c][j] < x.values[c][j-1] {
-				x.values[c][j], x.costs[c][j] = x.values[c][j-1], x.costs[c][j-1]
-			}
+	}
+	for j := 1; j <= steps; j++ {
+		if to.values[j] < to.values[j-1] {
+			to.values[j], to.costs[j] = to.values[j-1], to.costs[j-1]
 		}
 	}
 }
 
-// addValue raises the worth of a class to what an option brings.
-func (x *stage) addValue(a *app, c int, o *option, price float64, together int) {
-	values, costs, mean := x.values[c], x.costs[c], x.classes[c].mean
+// addValue raises what tasks are worth to what an option brings.
+func (x *stage) addValue(a *app, to *table, second int, mean float64, most int, o *option, price float64,
+	together int) {
+	values, costs := to.values, to.costs
 	size := int(math.Ceil(mean))
-	if most := x.classes[c].most; most <= o.limit {
+	if most <= o.limit {
 		size = max(size, most) // all of the class are in time
 	}
 	flow := x.flow(a)
@@ -61,17 +80,25 @@ func (x *stage) addValue(a *app, c int, o *option, price float64, together int) 
 		if !fills(b, size, t, flow, x.within, a.slo) {
 			return
 		}
-		cost := x.loss(o) + price*t*mean/float64(b)
+		cost := x.lossOf(o, second) + price*t*mean/float64(b)
 		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
-		if len(x.next) == 0 {
-			if x.value-cost > values[from] {
-				values[from], costs[from] = x.value-cost, cost
+		onward := x.onward(o, second)
+		if most > 1 {
+			onward = nil
+		}
+		if len(x.next) == 0 && onward == nil {
+			if y := x.worthOf(second) - cost; y > values[from] {
+				values[from], costs[from] = y, cost
 			}
 			continue
 		}
 		for j := from; j <= steps; j++ {
-			if y := x.after[j-from] - cost; y > values[j] {
+			y := x.after[j-from] - cost
+			if onward != nil {
+				y += onward[j-from]
+			}
+			if y > values[j] {
 				values[j], costs[j] = y, cost
 			}
 		}
@@ -93,10 +120,15 @@ func (a *app) step(left float64) int {
 // of a usual one and takes so many times as long as those of its class.
 func (x *stage) valueOf(a *app, c int, left, part, long float64) float64 {
 	j := a.step(left)
-	if j < 0 || c >= len(x.values) {
+	if j < 0 || c >= len(x.tables) {
 		return 0
 	}
-	return max(part*(x.values[c][j]+x.costs[c][j])-long*x.costs[c][j], 0)
+	return x.tables[c].at(j, part, long)
+}
+
+// at returns the value at a step; see valueOf.
+func (y *table) at(j int, part, long float64) float64 {
+	return max(part*(y.values[j]+y.costs[j])-long*y.costs[j], 0)
 }
 
 // brings returns what is left of a task's value when its stage is done with so many seconds left for its query.

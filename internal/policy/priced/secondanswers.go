@@ -1,0 +1,262 @@
+package priced
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Where the confidence of a variant's answers was measured (serving.Confidence), its answer need not be the last. A
+// task with an answer is one of another kind: it has no worth of being in time, only what better answers add to the
+// accuracy of the one that there is. While machine time is dearer than that, the answer is given. So the confidence
+// from which on answers are final follows from the prices. And a variant whose unsure answers may be improved brings,
+// beside its accuracy, what its queries are worth from then on. All this holds for queries of one item: confidences are
+// of items.
+
+// first is a variant whose answers may be improved.
+type first struct {
+	variant serving.VariantID
+	from    int       // of its bins in stage.seconds
+	bins    int       // how many
+	onward  []float64 // by step: what an answer of it is worth beside its accuracy, since it may be improved
+	doubted bool      // its confidences say nothing now
+	begun   int       // tasks since stage.firstsAt
+	rate    float64   // tasks/s
+}
+
+// second is tasks that have an answer of about the same confidence.
+type second struct {
+	table
+	bin   *serving.ConfidenceBin
+	share float64 // of the first answers of its variant
+	gains float64 // by how much the best variant's answers are better, in parts of the best accuracy
+	best  float64 // that accuracy
+	rate  float64 // that come, tasks/s
+	waits float64 // that wait
+}
+
+// noSecond stands for a task without an answer.
+const noSecond = -1
+
+// findSeconds takes up the confidences of a stage's variants.
+func (x *stage) findSeconds(spec *serving.Spec) {
+	s := &spec.Stages[x.id]
+	before := x.firsts
+	x.firsts, x.seconds = nil, nil
+	best := max(spec.BestOfStage(x.id), 1e-9)
+	for k := range s.Confidences {
+		c := &s.Confidences[k]
+		y := first{variant: c.Variant, from: len(x.seconds), bins: len(c.Bins)}
+		if k < len(before) && before[k].variant == c.Variant {
+			y.rate, y.begun = before[k].rate, before[k].begun
+		}
+		x.firsts = append(x.firsts, y)
+		for b := range c.Bins {
+			y := second{bin: &c.Bins[b], share: c.Bins[b].Share, best: best}
+			for _, o := range y.bin.Others {
+				y.gains = max(y.gains, (o.Accuracy-y.bin.Accuracy)/best)
+			}
+			x.seconds = append(x.seconds, y)
+		}
+	}
+}
+
+// improves reports whether an option may serve tasks of a kind.
+func (x *stage) improves(o *option, second int) bool {
+	return second < 0 || x.seconds[second].bin.Improves(o.variant)
+}
+
+// worthOf is what a task is worth at best accuracy, beside the answer that it has.
+func (x *stage) worthOf(second int) float64 {
+	if second < 0 {
+		return x.value
+	}
+	return x.right * x.emphasis * x.seconds[second].gains
+}
+
+// lossOf is what a task loses by an option's accuracy.
+func (x *stage) lossOf(o *option, second int) float64 {
+	if second < 0 {
+		return x.loss(o)
+	}
+	y := &x.seconds[second]
+	return x.right * x.emphasis * (y.gains - (y.bin.Of(o.variant)-y.bin.Accuracy)/y.best)
+}
+
+// onward returns, by step, what an option's answers are worth beside their accuracy; nil for nothing.
+func (x *stage) onward(o *option, second int) []float64 {
+	if second >= 0 {
+		return nil
+	}
+	for k := range x.firsts {
+		if y := &x.firsts[k]; y.variant == o.variant && !y.doubted && len(y.onward) > 0 {
+			return y.onward
+		}
+	}
+	return nil
+}
+
+// findOnward computes what first answers are worth beside their accuracy, from what tasks that have one are worth.
+func (x *stage) findOnward(a *app) {
+	wait := int(math.Ceil(x.delta / a.slo * steps))
+	for k := range x.firsts {
+		y := &x.firsts[k]
+		y.onward = sized(y.onward, steps+1)
+		for j := range y.onward {
+			y.onward[j] = 0
+			for b := y.from; b < y.from+y.bins; b++ {
+				y.onward[j] += x.seconds[b].share * max(x.seconds[b].values[max(j-wait, 0)], 0)
+			}
+		}
+	}
+}
+
+// usualOnward is what onward says for a class where a batch takes so many seconds and ends when its stage should.
+func (x *stage) usualOnward(a *app, c int, o *option, t float64) float64 {
+	onward := x.onward(o, noSecond)
+	if j := a.step(a.slo - t - x.delta); onward != nil && x.classes[c].most == 1 && j >= 0 {
+		return onward[j]
+	}
+	return 0
+}
+
+// reward is what is left of the value of a task of so many items when it is served with so many seconds left for its
+// query.
+func (x *stage) reward(a *app, onward []float64, second, items int, part, left float64) float64 {
+	if second >= 0 {
+		return x.worthOf(second)
+	}
+	y := part * x.brings(a, left)
+	if j := a.step(left); onward != nil && items == 1 && j >= 0 {
+		y += onward[j]
+	}
+	return y
+}
+
+// leftFor is valueOf for tasks with an answer, too.
+func (x *stage) leftFor(a *app, c, second int, left, part, long float64) float64 {
+	if second < 0 {
+		return x.valueOf(a, c, left, part, long)
+	}
+	j := a.step(left)
+	if second >= len(x.seconds) || j < 0 || len(x.seconds[second].values) == 0 {
+		return 0
+	}
+	return x.seconds[second].at(j, part, long)
+}
+
+const (
+	// marginal is the part of what a better answer is worth by which its time may be dearer, so that some wait for it
+	// all the same, mostMarginal how many of a stage do.
+	marginal, mostMarginal = 0.1, 8
+)
+
+// settle gives the answers of which no better one is worth its time. Where those of one confidence are worth their time
+// just about, there is time for some of them and none for the others: a few wait, so that no machine idles.
+func (r *Rule) settle(v *route.View) {
+	for s := range r.stages {
+		x := &r.stages[s]
+		q := v.Fleet.Central(x.id)
+		if len(x.seconds) == 0 || q.Unconstrained() {
+			continue
+		}
+		if r.prices.outdated {
+			r.updatePrices(v)
+		}
+		some := 0
+		for ref, n := q.Head(), 0; ref != fleet.Nil && n < mostTasks; n++ {
+			own, t := ref, v.Fleet.Task(ref)
+			ref = v.Fleet.Next(ref)
+			if t.Hint() == 0 {
+				continue
+			}
+			value := math.Inf(-1)
+			k, j := int(t.Hint())-1, r.apps[x.app].step(t.Due().Sub(v.Now).Seconds())
+			if k < len(x.seconds) && j >= 0 && len(x.seconds[k].values) > 0 {
+				value = x.seconds[k].values[j]
+			}
+			switch {
+			case value > 0:
+			case value > -marginal*x.worthOf(k) && some < mostMarginal:
+				some++
+			default:
+				v.Settle(own)
+			}
+		}
+	}
+}
+
+// began counts the first answers that a batch will bring.
+func (x *stage) began(b *batch) {
+	for k := range x.firsts {
+		y := &x.firsts[k]
+		if y.variant != b.option.variant {
+			continue
+		}
+		y.begun += b.n
+		for _, j := range b.list {
+			if x.differing[j].second >= 0 {
+				y.begun--
+			}
+		}
+	}
+}
+
+// followFirsts brings up to date how many tasks with an answer come, by their confidence.
+func (x *stage) followFirsts(f *fleet.View, now serving.Time) {
+	for k := range x.firsts {
+		x.firsts[k].doubted = f.Doubts(x.firsts[k].variant)
+	}
+	took := now.Sub(x.firstsAt).Seconds()
+	if len(x.firsts) == 0 || took <= 0 {
+		return
+	}
+	x.firstsAt = now
+	fresh := 1 - math.Exp(-took/rateWindow.Seconds())
+	for k := range x.firsts {
+		y := &x.firsts[k]
+		y.rate += (float64(y.begun)/took - y.rate) * fresh
+		y.begun = 0
+		for b := y.from; b < y.from+y.bins; b++ {
+			x.seconds[b].rate = y.rate * x.seconds[b].share
+		}
+	}
+}
+
+// addSecondNodes adds the ways to improve the answers of a stage to the program of prices, behind its classes.
+func (r *Rule) addSecondNodes(x *stage) {
+	p, a := &r.prices, &r.apps[x.app]
+	if len(x.seconds) == 0 {
+		return
+	}
+	for k := range x.seconds {
+		p.dual.addNode(max(x.worthOf(k), tolerance))
+		for _, g := range x.groups {
+			options := r.machines.groups[g].serving(x)
+			for i := range options {
+				o := &options[i]
+				if !x.improves(o, k) {
+					continue
+				}
+				if t := o.timePerItem(1, x.flow(a), x.budget, a.slo); t > 0 {
+					p.dual.addEntry(int(g), t, x.lossOf(o, k))
+				}
+			}
+		}
+	}
+}
+
+// addSecondFlows adds the tasks with an answer that come and wait.
+func (r *Rule) addSecondFlows(x *stage, span float64) {
+	p := &r.prices.dual
+	for k := range x.seconds {
+		y := &x.seconds[k]
+		if d := y.rate + y.waits/span; d > 0 && y.gains > 0 {
+			p.addFlow(d, x.worthOf(k))
+			p.flows[len(p.flows)-1].optional = true
+			p.addItems(r.prices.nodes[x.id]+len(x.classes)+k, 1)
+		}
+	}
+}
