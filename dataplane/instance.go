@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,11 +42,13 @@ type job struct {
 	batch    Batch
 	instance *instance
 	io       *stageIO // nil at the stateless stage of an app of one
-	started  serving.Time
-	took     time.Duration
-	ended    serving.Time
-	limit    time.Duration // of its run; see Config.RunTimeout
-	err      error
+	// confidence says how to tell how sure the variant is; nil where that is not known
+	confidence *serving.Confidence
+	started    serving.Time
+	took       time.Duration
+	ended      serving.Time
+	limit      time.Duration // of its run; see Config.RunTimeout
+	err        error
 }
 
 func (p *Plane) launch(d *engine.Decision) {
@@ -183,6 +186,9 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.limit = p.runLimit(d)
 	j.io = p.newStageIO(d)
+	if j.io == nil {
+		j.confidence = p.spec().Stages[d.Stage].Confidence(d.Variant)
+	}
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Portions: make([]Portion, len(d.Tasks))}
 	for k := range d.Tasks {
 		part := &d.Tasks[k]
@@ -198,6 +204,9 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 		}
 		if j.io == nil {
 			to.Inputs, to.Wanted = c.request.Inputs, c.request.Outputs
+			if j.confidence != nil && to.Wanted != nil && !slices.Contains(to.Wanted, j.confidence.Output) {
+				to.Wanted = nil // any output may be the one that tells
+			}
 			continue
 		}
 		inputs, err := j.io.inputs(k, c, to)
@@ -246,6 +255,7 @@ func (p *Plane) finish(m *message) {
 		return
 	}
 	if j.err == nil {
+		in.Confidence = j.confidences()
 		j.err = p.boundOutputs(j)
 	}
 	if j.err != nil {
@@ -288,6 +298,9 @@ func (p *Plane) runLimit(d *engine.Decision) time.Duration {
 func (p *Plane) boundOutputs(j *job) error {
 	for k := range j.batch.Portions {
 		x := &j.batch.Portions[k]
+		if c := p.calls[x.Query]; c != nil && j.confidence != nil {
+			x.Wanted = c.request.Outputs
+		}
 		x.Outputs = only(x.Outputs, x.Wanted)
 		if err := within(x.Outputs, p.c.Output); err != nil {
 			return err

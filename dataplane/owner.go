@@ -210,6 +210,13 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 			"there have %d items at most, until the next start; `sluice profile` measures what fits, max_batch of "+
 			"the variant sets it",
 			s.DeviceTypes[d.DeviceType].Name, s.Variants[d.Variant].Name, d.Items))
+	case engine.DoubtConfidence:
+		name, then := p.spec().Variants[d.Variant].Name, "all of its answers are final from now on"
+		if d.Reason == engine.InputsAsMeasured {
+			then = "unsure answers may be improved again"
+		}
+		p.c.Trouble(fmt.Errorf("confidence of variant %q: %s: %s; `sluice profile --samples` measures it", name,
+			d.Reason, then))
 	case engine.KeepPlan:
 		if d.Reason == engine.PlanInvalid {
 			p.c.Trouble(fmt.Errorf("plan %d: %s: %s", d.Failure.Seq, d.Reason, d.Failure.Err))
@@ -237,7 +244,8 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 		}
 		r := &Response{
 			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue,
-			Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
+			Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late, Calibrated: d.Calibrated,
+			Confidence: d.Confidence,
 		}
 		if c.request.Timings {
 			r.Stages = timings(p.spec(), d, c.arrived, now)

@@ -121,7 +121,7 @@ type call struct {
 	partials *partials       // nil for a query with one answer
 	gone     bool            // its app or its variant was gone before it reached the engine
 	cause    error           // the last error of a backend or a stage
-	outputs  []tensor.Tensor // of an app of one stage
+	outputs  []tensor.Tensor // of an app of one stage: of its last answer
 	// execution is the query's in an app of several stages, from the start of its first batch on; else nil.
 	execution *execution
 }

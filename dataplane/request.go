@@ -74,15 +74,19 @@ func (r *Request) StreamName() string {
 
 // Response is the answer to a Request.
 type Response struct {
-	Query     serving.QueryID
-	Outputs   []tensor.Tensor
-	Variant   serving.VariantID // the variant that answered the last stage
-	Late      bool              // answered after its deadline
-	Accuracy  float64           // product over the stages that served it
-	Queue     time.Duration     // wait before the start of its last batch
-	Total     time.Duration     // from acceptance to the end of its last batch
-	BatchSize int               // items of the last batch it was in
-	Stages    []StageTime       // that served it, if Request.Timings was set
+	Query    serving.QueryID
+	Outputs  []tensor.Tensor
+	Variant  serving.VariantID // the variant that answered the last stage
+	Late     bool              // answered after its deadline
+	Accuracy float64           // product over the stages that served it
+	// Calibrated says that Accuracy is that of answers of the Confidence that the query's first had, whose variant may
+	// be another one.
+	Calibrated bool
+	Confidence float32
+	Queue      time.Duration // wait before the start of its last batch
+	Total      time.Duration // from acceptance to the end of its last batch
+	BatchSize  int           // items of the last batch it was in
+	Stages     []StageTime   // that served it, if Request.Timings was set
 }
 
 // Error says why a query got no answer.

@@ -3,8 +3,10 @@ package dataplane_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -29,6 +31,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/workload"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // world is one random cluster with its load, faults and cancellations, the same for both drivers.
@@ -162,7 +165,27 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	if r.w.breaks(b.ID) {
 		return errors.New("broken on purpose")
 	}
+	r.w.tells(b)
 	return nil
+}
+
+// tells has a batch's answers say how sure their variant is, where that is known of it.
+func (w *world) tells(b *dataplane.Batch) {
+	spec := w.cluster.Spec
+	if int(b.Variant) >= len(spec.Variants) {
+		return // it came later
+	}
+	c := spec.Stages[spec.Variants[b.Variant].Stage].Confidence(b.Variant)
+	if c == nil {
+		return
+	}
+	for k := range b.Portions {
+		x := &b.Portions[k]
+		sure := binary.LittleEndian.AppendUint32(nil, math.Float32bits(truth.Confidence(c, x.Query)))
+		x.Outputs = []tensor.Tensor{{
+			Name: "sure", DType: tensor.FP32, Shape: []int64{int64(x.Items)}, Data: bytes.Repeat(sure, x.Items),
+		}}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -20,7 +20,7 @@ func TestTwinStreams(t *testing.T) {
 			for _, seed := range twins() {
 				w := newWorld(systems.System{Name: "twin", Router: router, Batcher: batcher}, seed)
 				for s := range w.cluster.Spec.Stages {
-					w.cluster.Spec.Stages[s].Stateful = true
+					w.cluster.Spec.Stages[s].Stateful, w.cluster.Spec.Stages[s].Confidences = true, nil
 				}
 				for k := range w.load {
 					if x := w.load[k].Stream; x > 0 {

@@ -86,6 +86,7 @@ func TestStreamsAreServedInOrder(t *testing.T) {
 		c := simtest.Random(rng)
 		for s := range c.Spec.Stages {
 			c.Spec.Stages[s].Stateful = c.Spec.Stages[s].Stateful || rng.IntN(2) == 0
+			c.Spec.Stages[s].Confidences = nil
 		}
 		load := c.Load(rng, 400)
 		routers := systems.Routers()

@@ -110,7 +110,7 @@ func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) 
 
 // Random returns a cluster of 1 to 3 apps (some of several stages with branches and joins), 1 to 3 device types,
 // several variants and slots, drop or serve-late, in every other one parts of machines, and in every other one stateful
-// stages.
+// stages, and in many variants that know how sure they are.
 func Random(rng *rand.Rand) *Cluster {
 	r := &randomCluster{rng: rng, spec: &serving.Spec{}}
 	for d := range 1 + rng.IntN(3) {
@@ -124,6 +124,7 @@ func Random(rng *rand.Rand) *Cluster {
 	setFloors(r.spec, r.placement)
 	addParts(r.spec, &r.measurements)
 	makeStateful(r.spec, &r.measurements)
+	makeConfident(r.spec, &r.measurements)
 	return build(r.spec, r.measurements, r.placement)
 }
 

@@ -238,6 +238,9 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, how ca
 			"queue_us":   oip.Int(answer.Queue.Microseconds()),
 			"batch_size": oip.Int(int64(answer.BatchSize)), "query_id": oip.Int(int64(answer.Query)),
 		}}
+	if answer.Calibrated {
+		out.Parameters["confidence"] = oip.Double(float64(answer.Confidence))
+	}
 	for _, p := range stageTimings(answer.Stages) {
 		switch x := p.Value.(type) {
 		case string:

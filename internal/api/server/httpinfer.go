@@ -72,6 +72,9 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		oip.Param{Name: "queue_us", Value: answer.Queue.Microseconds()},
 		oip.Param{Name: "batch_size", Value: int64(answer.BatchSize)},
 		oip.Param{Name: "query_id", Value: int64(answer.Query)})
+	if answer.Calibrated {
+		head.params = append(head.params, oip.Param{Name: "confidence", Value: float64(answer.Confidence)})
+	}
 	if len(answer.Stages) > 0 {
 		head.params = append(head.params, stageTimings(answer.Stages)...)
 	}

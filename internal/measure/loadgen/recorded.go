@@ -45,7 +45,8 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 			Done:     serving.Time(q.AtNS + q.LatencyNS),
 			Deadline: deadline(serving.Time(q.AtNS), time.Duration(q.TimeoutNS), apps[app].SLO),
 			Queue:    time.Duration(q.QueueNS), Inside: time.Duration(q.InsideNS),
-			Items: max(1, q.Items), Batch: q.Batch, Accuracy: q.Accuracy, Label: report.LabelUnknown,
+			Items: max(1, q.Items), Batch: q.Batch, Accuracy: q.Accuracy, Calibrated: q.Calibrated,
+			Label: report.LabelUnknown,
 		}
 		if q.Variant != "" {
 			o.Variant = serving.VariantID(variants.id(q.Variant))

@@ -116,7 +116,8 @@ func (r *runner) outcome(i int) report.Outcome {
 		Query: serving.QueryID(i + 1), App: a.App, Variant: serving.VariantID(q.variant), Outcome: q.outcome,
 		Arrived: a.At,
 		Done:    a.At.Add(q.latency), Deadline: deadline(a.At, a.Timeout, r.apps[a.App].SLO), Queue: q.queue,
-		Inside: q.inside, Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
+		Inside: q.inside, Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Calibrated: q.certain,
+		Label:      q.label,
 		RightItems: q.rightItems, JudgedItems: q.judgedItems,
 	}
 }
@@ -139,7 +140,7 @@ func (res *Result) WriteRecords(w io.Writer) error {
 			TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
 			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)),
 			QueueNS: int64(max(q.queue, 0)), InsideNS: int64(q.inside),
-			Batch: max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
+			Batch: max(q.batch, 0), Accuracy: q.accuracy, Calibrated: q.certain, Stages: q.stages,
 		}
 		if a.Variant != serving.None && r.opt.Version != nil {
 			rec.Pinned = r.opt.Version(a.Variant)

@@ -81,6 +81,7 @@ type query struct {
 	message  int32 // id in runner.messages, or serving.None
 	outcome  serving.Outcome
 	label    int8
+	certain  bool // accuracy is that of answers of the same confidence
 	// of the items whose right answer is known
 	rightItems, judgedItems int32
 	stages                  map[string]int32
@@ -266,7 +267,7 @@ func (r *runner) sendOne(i int) {
 	cancel()
 	if err == nil {
 		q.outcome = serving.Served
-		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
+		q.queue, q.batch, q.accuracy, q.certain = answer.Queue, answer.Batch, answer.Accuracy, answer.Calibrated
 		q.stages, q.inside = itemsByStage(answer.Stages), min(inside(answer.Stages), q.latency)
 		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
 			r.stages.add(a.App, answer.Stages)

@@ -49,6 +49,8 @@ type Answer struct {
 	Queue    time.Duration
 	Batch    int32
 	Stages   []StageTime
+	// Calibrated says that the server has sent the confidence that Accuracy is of.
+	Calibrated bool
 }
 
 // Error is the error of a query that got no answer.
@@ -67,6 +69,8 @@ func (a *Answer) parameter(key, text string, whole int64, real float64) {
 		a.Variant = text
 	case "accuracy":
 		a.Accuracy = real
+	case "confidence":
+		a.Calibrated = true
 	case "queue_us":
 		a.Queue = micros(whole)
 	case "batch_size":

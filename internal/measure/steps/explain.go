@@ -32,6 +32,7 @@ type Explanation struct {
 	LatencyMS   float64         `json:"latency_ms,omitempty"` // from arrival to end
 	Late        bool            `json:"late,omitempty"`
 	Accuracy    float64         `json:"accuracy,omitempty"`
+	Confidence  *float32        `json:"confidence,omitempty"` // of its first answer; nil where it is not known
 }
 
 // Run is a batch that the query was in. A query has several when its app has several stages or a batch failed.
@@ -76,6 +77,9 @@ func (l *Log) Explain(id serving.QueryID) (*Explanation, bool) {
 	if q.ended != serving.Never {
 		x.Outcome, x.Reason, x.Late, x.Accuracy = q.outcome.String(), q.reason.String(), q.late, q.accuracy
 		x.LatencyMS = ms(q.ended.Sub(q.Arrived))
+		if sure := q.sure; q.certain {
+			x.Confidence = &sure
+		}
 	}
 	return x, true
 }
@@ -202,6 +206,9 @@ func (x *Explanation) Text(w io.Writer) error {
 	}
 	if x.Accuracy > 0 {
 		lateness += fmt.Sprintf(", accuracy %.3f", x.Accuracy)
+	}
+	if x.Confidence != nil {
+		lateness += fmt.Sprintf(", confidence of the first answer %.2f", *x.Confidence)
 	}
 	return p("  %s after %.3f ms%s: %s\n", x.Outcome, x.LatencyMS, lateness, x.Reason)
 }

@@ -17,6 +17,8 @@ type Query struct {
 	reason   engine.Reason
 	late     bool
 	accuracy float64
+	certain  bool    // of how sure the first answer was is known
+	sure     float32 // that
 }
 
 // part is what a query had in a batch. A query has several parts when its app has several stages or a batch failed.
@@ -58,6 +60,7 @@ func (l *Log) end(now serving.Time, d *engine.Decision) {
 		return
 	}
 	q.ended, q.outcome, q.reason, q.late, q.accuracy = now, d.Outcome, d.Reason, d.Late, d.Accuracy
+	q.certain, q.sure = d.Calibrated, d.Confidence
 	if d.Outcome == serving.Served {
 		l.answered = d.Query
 	}

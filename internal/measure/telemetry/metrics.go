@@ -26,6 +26,8 @@ type metrics struct {
 
 	batches   *prometheus.CounterVec
 	failures  *prometheus.CounterVec // of plans
+	sure      *prometheus.CounterVec
+	doubted   *prometheus.GaugeVec
 	panics    *prometheus.CounterVec
 	limited   *prometheus.GaugeVec // batch limits for lack of memory
 	reasons   map[reasonKey]prometheus.Counter
@@ -114,6 +116,11 @@ func newMetrics(r registry, spec *serving.Spec, buckets []float64, n *names) *me
 				"their stacks.", "what"),
 		limited: r.gauge("sluice_batch_memory_limit", "Items that batches of a variant have at most on a device type, "+
 			"because it lacked memory for a larger one.", "app", "variant", "device_type"),
+		sure: r.counter("sluice_sure_answers_total",
+			"Answers of variants that know how sure they are, or after them: final, better (a second answer), or "+
+				"out-of-time (no better one in time).", "app", "variant", "answer"),
+		doubted: r.gauge("sluice_confidence_doubted", "1 while a variant's confidences are not as they were measured, "+
+			"so that all of its answers are final.", "app", "variant"),
 		instances: newInstanceCounts(r, n.limit),
 	}
 	m.grow(spec)
@@ -350,6 +357,23 @@ func (m *metrics) observe(s *steps.Step) {
 			if l := m.variant(d.Variant).label; l.app != Other { // limits cannot be added up
 				m.limited.WithLabelValues(l.app, l.variant, m.spec.DeviceTypes[d.DeviceType].Name).Set(float64(d.Items))
 			}
+		case engine.EndQuery:
+			if d.Calibrated {
+				answer, l := "final", m.variant(d.Variant).label
+				if d.Second {
+					answer = "better"
+				} else if d.Reason == engine.OutOfTime {
+					answer = "out-of-time"
+				}
+				m.sure.WithLabelValues(l.app, l.variant, answer).Inc()
+			}
+		case engine.DoubtConfidence:
+			is := 0.0
+			if d.Reason == engine.InputsDiffer {
+				is = 1
+			}
+			l := m.variant(d.Variant).label
+			m.doubted.WithLabelValues(l.app, l.variant).Set(is)
 		case engine.KeepPlan:
 			m.failures.WithLabelValues(d.Reason.String()).Inc()
 		}
