@@ -62,8 +62,11 @@ func (j *judging) run(e *Env, o *host.Opened, out string, latencies func() (*pro
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range got {
+	for _, a := range got.Accuracies {
 		f.SetAccuracy(a)
+	}
+	for _, c := range got.Confidences {
+		f.SetConfidence(c)
 	}
 	return f, f.WriteFile(out)
 }

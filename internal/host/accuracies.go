@@ -20,7 +20,7 @@ const (
 // rated returns a copy in which variants that do not say how accurate they are have what a profile measured. Where both
 // say it, the configuration counts, and a warning tells of a difference.
 func (o *Opened) rated(f *profiler.File) *Opened {
-	if len(f.Accuracies) == 0 {
+	if len(f.Accuracies)+len(f.Confidences) == 0 {
 		return o
 	}
 	out, tables, spec := *o, *o.tables, *o.tables.Spec
@@ -56,7 +56,44 @@ func (o *Opened) rated(f *profiler.File) *Opened {
 	}
 	tables.Spec = &spec
 	out.tables = &tables
+	out.takeConfidences(f)
 	return &out
+}
+
+// contradicted reports whether the accuracy of a variant that counts is not the one that a profile has measured.
+func contradicted(f *profiler.File, name string, counts float64) bool {
+	return slices.ContainsFunc(f.Accuracies, func(a profiler.Accuracy) bool {
+		return a.Variant == name && a.How != profiler.ByAgreement && Drifted(counts, a.Value, a.Samples)
+	})
+}
+
+// takeConfidences has stages of apps of one stage know the confidences that a profile has of their variants, where the
+// accuracies that count are those that were measured.
+func (o *Opened) takeConfidences(f *profiler.File) {
+	spec := o.tables.Spec
+	spec.Stages = slices.Clone(spec.Stages)
+	for s := range spec.Stages {
+		stage := &spec.Stages[s]
+		id := func(name string) (serving.VariantID, bool) {
+			at := slices.IndexFunc(stage.Variants, func(v serving.VariantID) bool {
+				x := &spec.Variants[v]
+				return x.Name == name && !x.Retired && !contradicted(f, name, x.Accuracy)
+			})
+			if at < 0 {
+				return 0, false
+			}
+			return stage.Variants[at], true
+		}
+		if stage.Stateful || len(spec.Apps[stage.App].Stages) > 1 {
+			continue
+		}
+		stage.Confidences = nil
+		for k := range f.Confidences {
+			if v, ok := id(f.Confidences[k].Variant); ok {
+				stage.Confidences = append(stage.Confidences, f.Confidences[k].Of(v, id))
+			}
+		}
+	}
 }
 
 // JudgedAccuracy is a measured accuracy.

@@ -35,8 +35,14 @@ const DefaultSamples = 10_000
 // judgedBatch is how many samples run at once.
 const judgedBatch = 8
 
+// Judged is what samples have shown of the variants of an app.
+type Judged struct {
+	Accuracies  []profiler.Accuracy
+	Confidences []profiler.Confidence
+}
+
 // MeasureAccuracy runs every variant of an app of one stage on samples and judges its answers.
-func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) ([]profiler.Accuracy, error) {
+func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) (*Judged, error) {
 	if how.Most <= 0 {
 		how.Most = DefaultSamples
 	}
@@ -69,8 +75,11 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) ([]profil
 			return map[bool]int{true: -1}[a == reference] - map[bool]int{true: -1}[b == reference]
 		})
 	}
-	j := &judge{opened: o, run: run, folder: folder, app: app, how: how, ctx: ctx}
-	var out []profiler.Accuracy
+	j := &judge{
+		opened: o, run: run, folder: folder, app: app, how: how, ctx: ctx,
+		scores: make(map[string][]float64), sure: make(map[string][]float32),
+	}
+	out := &Judged{}
 	for k, v := range variants {
 		o.Options().Progress(float64(k)/float64(len(variants)), "judging "+o.Spec().Variants[v].Name)
 		a, err := j.variant(v, reference)
@@ -78,7 +87,16 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) ([]profil
 			return nil, fmt.Errorf("variant %q: %w", o.Spec().Variants[v].Name, err)
 		}
 		if a.How != "" {
-			out = append(out, a)
+			out.Accuracies = append(out.Accuracies, a)
+		}
+	}
+	for _, v := range variants {
+		name := o.Spec().Variants[v].Name
+		if len(j.sure[name]) != folder.len() || len(variants) == 1 {
+			continue
+		}
+		if c, ok := profiler.Calibrate(name, "", serving.ByMargin.String(), j.sure[name], j.scores); ok {
+			out.Confidences = append(out.Confidences, c)
 		}
 	}
 	return out, nil
@@ -138,6 +156,10 @@ type judge struct {
 	how    Judging
 	ctx    context.Context
 	said   [][]tensor.Tensor // by sample, the answers of the reference
+	// By variant and sample: how right its answer was, and how sure the variant was of it; without the latter where
+	// some answer does not tell.
+	scores map[string][]float64
+	sure   map[string][]float32
 }
 
 // variant judges one. An accuracy without How is that of the reference itself, which is not measured by agreement.
@@ -154,24 +176,28 @@ func (j *judge) variant(v, reference serving.VariantID) (a profiler.Accuracy, er
 	}
 	sum := 0.0
 	err = j.answers(v, func(k int, outputs []tensor.Tensor) error {
+		x, err := 0.0, error(nil)
 		switch {
 		case score != nil:
 			of := j.folder.sample(k)
-			x, err := score.score(&of, a.Variant, outputs)
-			sum += x
-			return err
+			x, err = score.score(&of, a.Variant, outputs)
 		case !j.how.Agree:
-			right, err := j.right(v, k, outputs)
-			if right {
-				sum++
+			var right bool
+			if right, err = j.right(v, k, outputs); right {
+				x = 1
 			}
-			return err
 		case v == reference:
 			j.said = append(j.said, outputs)
+			x = 1
 		case samples.Agree(j.said[k], outputs):
-			sum++
+			x = 1
 		}
-		return nil
+		sum += x
+		j.scores[a.Variant] = append(j.scores[a.Variant], x)
+		if c, ok := dataplane.Confidence(outputs, 1, "", serving.ByMargin); ok {
+			j.sure[a.Variant] = append(j.sure[a.Variant], c)
+		}
+		return err
 	})
 	switch {
 	case score != nil:

@@ -82,7 +82,7 @@ func TestAccuracyOnLabelledSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got) != 2 || got[0].Value != c.want || got[1].Value != c.want {
+			if len(got.Accuracies) != 2 || got.Accuracies[0].Value != c.want || got.Accuracies[1].Value != c.want {
 				t.Errorf("%+v, want %v", got, c.want)
 			}
 		})
@@ -148,7 +148,7 @@ func TestAgreementWithoutLabels(t *testing.T) {
 	got, err := MeasureAccuracy(t.Context(), openEchoes(t, ", accuracy: 0.5", ", accuracy: 0.9"), Judging{Agree: true,
 		Samples: sampleFolder(t, map[string]string{"a.json": "[1, 0, 0]", "x/b.json": "[0, 0, 7]"})})
 	want := profiler.Accuracy{Variant: "small", How: profiler.ByAgreement, Value: 1, Samples: 2, Reference: "large"}
-	if err != nil || len(got) != 1 || got[0] != want {
+	if err != nil || len(got.Accuracies) != 1 || got.Accuracies[0] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -68,7 +68,7 @@ func Measure(ctx context.Context, o *host.Opened, how Measuring) (*profiler.File
 	}
 	if how.File != "" {
 		if old, err := profiler.ReadFile(how.File); err == nil {
-			f.Accuracies = old.Accuracies // they do not depend on the machine
+			f.Accuracies, f.Confidences = old.Accuracies, old.Confidences // they do not depend on the machine
 		}
 		err = f.WriteFile(how.File)
 	}

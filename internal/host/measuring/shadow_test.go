@@ -85,7 +85,7 @@ func TestServerRecordsAndShadows(t *testing.T) {
 	}
 	got, err := MeasureAccuracy(t.Context(), o, Judging{Samples: filepath.Join(dir, "kept"), Agree: true})
 	want := profiler.Accuracy{Variant: "small", How: profiler.ByAgreement, Value: 1, Samples: found, Reference: "large"}
-	if err != nil || len(got) != 1 || got[0] != want {
+	if err != nil || len(got.Accuracies) != 1 || got.Accuracies[0] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -48,6 +48,8 @@ type File struct {
 	Accelerators []AcceleratorSeen `json:"accelerators,omitempty"`
 	// Accuracies has each variant at most once; those that are not measured are missing.
 	Accuracies []Accuracy `json:"accuracies,omitempty"`
+	// Confidences has each variant at most once; those whose answers do not tell how sure they are are missing.
+	Confidences []Confidence `json:"confidences,omitempty"`
 	// EachQuery names the variants whose model is called for each query as a whole, in order.
 	EachQuery []string `json:"each_query,omitempty"`
 	// Failures has each variant at most once on a device type; those that ran are missing.
@@ -144,7 +146,7 @@ func (f *File) Encode(w io.Writer) error {
 	out.Points = append([]Point{}, f.Points...)
 	out.Loads = append([]Load{}, f.Loads...)
 	out.Overheads, out.Lengths = slices.Clone(f.Overheads), slices.Clone(f.Lengths)
-	out.Accuracies = slices.Clone(f.Accuracies)
+	out.Accuracies, out.Confidences = slices.Clone(f.Accuracies), slices.Clone(f.Confidences)
 	out.Memory, out.Spares = slices.Clone(f.Memory), slices.Clone(f.Spares)
 	out.Accelerators, out.EachQuery = slices.Clone(f.Accelerators), slices.Clone(f.EachQuery)
 	out.Failures = slices.Clone(f.Failures)
@@ -195,6 +197,7 @@ func (f *File) sort() {
 		return cmp.Compare(a.DeviceType, b.DeviceType)
 	})
 	slices.SortFunc(f.Accuracies, func(a, b Accuracy) int { return cmp.Compare(a.Variant, b.Variant) })
+	slices.SortFunc(f.Confidences, func(a, b Confidence) int { return cmp.Compare(a.Variant, b.Variant) })
 	slices.Sort(f.EachQuery)
 	f.EachQuery = slices.Compact(f.EachQuery)
 	slices.SortFunc(f.Overheads, func(a, b Overhead) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
@@ -261,7 +264,8 @@ func (f *File) Validate() error {
 		seenOverheads[o.DeviceType] = true
 	}
 	return errors.Join(validLengths(f.Lengths), validMemory(f.Memory), validSpares(f.Spares),
-		validAccelerators(f.Accelerators), validAccuracies(f.Accuracies), validFailures(f.Failures))
+		validAccelerators(f.Accelerators), validAccuracies(f.Accuracies), validConfidences(f.Confidences),
+		validFailures(f.Failures))
 }
 
 // validate returns an error that begins with the field's name.
@@ -365,6 +369,9 @@ func Merge(files ...*File) (*File, error) {
 		}
 		for _, a := range f.Accuracies {
 			out.SetAccuracy(a)
+		}
+		for _, c := range f.Confidences {
+			out.SetConfidence(c)
 		}
 		out.EachQuery = append(out.EachQuery, f.EachQuery...)
 		out.mergeLengths(f)
